@@ -1,4 +1,4 @@
-//! The machine and the server that a run was measured on.
+//! Describes the machine and the server of a run.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ pub struct Environment {
     pub optimised: bool,
 }
 
-/// Where the server of a run comes from.
+/// The origin of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ServerKind {
@@ -51,12 +51,11 @@ pub enum ServerKind {
 /// The server by its own description. Values that it does not report are absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ServerFacts {
-    /// Where it comes from.
+    /// Its origin.
     pub kind: ServerKind,
     /// The addresses of the load, `host:port`: several if there are several routers.
     pub addresses: Vec<String>,
-    /// Whether an address suffices to reach the server: no user, no TLS, no other option. With several servers, whether
-    /// that holds for all.
+    /// Whether an address suffices to reach the server, or each of several servers: no user, no TLS, no other option.
     #[serde(default)]
     pub open: bool,
     /// Durability profile of an embedded server: `journaled` or `relaxed`.

@@ -1,4 +1,4 @@
-//! The one stream of events that a run emits, and every reader replays.
+//! Defines the stream of events that a run emits and that every reader replays.
 
 use std::collections::BTreeMap;
 

@@ -31,16 +31,16 @@ pub struct Wanted {
     pub metric: Metric,
     /// Its threshold.
     pub threshold: Threshold,
-    /// After how long under load the run ends for it, if it does not hold then.
+    /// The time under load after which the run ends if the expectation does not hold.
     pub abort_after: Option<Span>,
 }
 
 /// The checks of operations' answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checks {
-    /// How often a check passed.
+    /// The number of passed checks.
     pub passed: u64,
-    /// How often it was not.
+    /// The number of failed checks.
     pub failed: u64,
 }
 
@@ -55,7 +55,7 @@ impl Checks {
 /// Operations as measured.
 #[derive(Clone, Debug)]
 pub struct Operation<'a> {
-    /// Everything they did.
+    /// Their counters.
     pub tally: &'a Tally,
     /// Seconds under load.
     pub seconds: f64,
@@ -65,7 +65,7 @@ pub struct Operation<'a> {
     pub checks: Option<Checks>,
 }
 
-/// Reads an expectation and checks that one of `subjects` can have its metric.
+/// Reads an expectation and checks that at least one of `subjects` can have its metric.
 ///
 /// # Errors
 /// If the metric or the expression is invalid.
@@ -90,7 +90,7 @@ pub fn read(metric: &str, rule: &Rule, subjects: &[Subject<'_>]) -> Result<Wante
 }
 
 impl Wanted {
-    /// The operations that it covers; nothing for integrity.
+    /// The covered operations; nothing for integrity.
     pub const fn selector(&self) -> Option<&Selector> {
         match &self.metric.scope {
             Scope::Operations(selector) => Some(selector),
@@ -118,7 +118,7 @@ impl Wanted {
         self.value(Some(measured)).ok().filter(|value| !self.holds(*value))
     }
 
-    /// Whether it is held against a number of operations, not against their latencies.
+    /// Whether it bounds a number of operations, not their latencies.
     pub fn counts(&self) -> bool {
         !self.metric.is_latency() || self.threshold.aggregate == Aggregate::Count
     }
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_known_does_not_hold_and_says_why() {
+    fn an_unknown_value_does_not_hold_and_has_a_reason() {
         let rare = judged("insert.response", "p(99.9)<1s");
         assert_eq!((rare.held, rare.value), (false, None));
         assert_eq!(rare.reason.as_deref(), Some("n = 1000 is too small"));
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_known_and_does_not_hold_is_broken() {
+    fn an_unknown_value_is_not_broken() {
         let tally = tally();
         let measured = Operation { tally: &tally, seconds: 10.0, achieved: None, checks: None };
         let broken = |metric: &str, expression: &str| wanted(metric, expression).unwrap().broken(&measured);
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_cannot_end_for_what_is_audited_after_it() {
+    fn an_audited_metric_cannot_end_the_load() {
         let rule = Rule { abort_on_fail: true, ..Rule::new("count==0") };
         let message = read("integrity.lost", &rule, &[]).unwrap_err().to_string();
         assert!(message.contains("after the load"), "{message}");

@@ -1,4 +1,4 @@
-//! Interval histograms as a standard HDR V2 log, which other tools read.
+//! Writes and reads interval histograms as a standard HDR V2 log, which other tools read.
 //!
 //! One line an interval and metric, tagged `operation.metric`; latencies in nanoseconds, the column of maxima in
 //! milliseconds. The format is that of HdrHistogram's `HistogramLogWriter`, version 1.3.
@@ -87,10 +87,10 @@ pub struct Entry {
     pub histogram: Histogram,
 }
 
-/// Reads a log. A last line that a crash cut off is left out.
+/// Reads a log. A truncated last line is skipped.
 ///
 /// # Errors
-/// The first line that is damaged in another way.
+/// If another line is damaged.
 pub fn read(log: &[u8]) -> Result<Vec<Entry>, DecodeError> {
     let whole = log.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
     let lines = IntervalLogIterator::new(&log[..whole]);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_was_cut_off_is_left_out_and_a_damaged_one_is_said_so() {
+    fn a_truncated_last_line_is_skipped_and_a_damaged_line_is_an_error() {
         let mut counts = Histogram::default();
         counts.record(5);
         let mut log = HdrLog::new(Vec::new(), 0).unwrap();

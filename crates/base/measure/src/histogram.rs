@@ -1,4 +1,4 @@
-//! Latency histograms: HDR, three significant digits, 1 ns to 1 h, merged by addition.
+//! Counts latencies in HDR histograms: three significant digits, 1 ns to 1 h, merged by addition.
 //!
 //! Percentiles are read from merged histograms and are never averaged. A percentile is only given where enough
 //! values lie beyond it (see [`supported`]).
@@ -10,10 +10,10 @@ use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 
-/// The longest distinct latency, in nanoseconds: one hour. Longer ones count as one hour.
+/// The longest latency, in nanoseconds: one hour. Longer latencies count as one hour.
 pub const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
 
-/// Fewer values than this beyond a percentile make it a matter of chance.
+/// The fewest values beyond a percentile. With fewer values, chance decides the percentile.
 const BEYOND_MIN: f64 = 10.0;
 
 /// Counts of latencies in nanoseconds.
@@ -66,7 +66,7 @@ impl Histogram {
         }
     }
 
-    /// How many values were recorded.
+    /// The number of recorded values.
     pub fn count(&self) -> u64 {
         self.0.len()
     }
@@ -76,32 +76,32 @@ impl Histogram {
         self.0.is_empty()
     }
 
-    /// The largest value in nanoseconds, zero if there is none.
+    /// The largest value in nanoseconds; zero if empty.
     pub fn max(&self) -> u64 {
         if self.0.is_empty() { 0 } else { self.0.max() }
     }
 
-    /// The value in nanoseconds below or at which `percentile` (0 to 100) of all values lie, whatever its support.
+    /// The value in nanoseconds at `percentile` (0 to 100), whatever its support.
     pub fn at(&self, percentile: f64) -> u64 {
         self.0.value_at_percentile(percentile).min(self.max())
     }
 
-    /// As [`Self::at`], or nothing where too few values lie beyond it.
+    /// As [`Self::at`]; nothing if too few values lie beyond it.
     pub fn supported_at(&self, percentile: f64) -> Option<u64> {
         supported(self.count(), percentile).then(|| self.at(percentile))
     }
 
-    /// How many values are at most `ns`.
+    /// The number of values up to `ns`.
     pub fn count_up_to(&self, ns: u64) -> u64 {
         self.0.count_between(0, ns.min(LATENCY_NS_MAX))
     }
 
-    /// The arithmetic mean in nanoseconds, zero if there is none.
+    /// The arithmetic mean in nanoseconds; zero if empty.
     pub fn mean(&self) -> f64 {
         self.0.mean()
     }
 
-    /// The numbers of this histogram that a report shows.
+    /// The numbers for a report.
     pub fn latency(&self) -> Latency {
         Latency {
             count: self.count(),
@@ -120,7 +120,7 @@ impl Histogram {
         self.0.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value()))
     }
 
-    /// The histogram inside, for the HDR log.
+    /// The inner histogram, for the HDR log.
     pub(crate) fn inner(&self) -> &hdrhistogram::Histogram<u64> {
         &self.0
     }
@@ -142,7 +142,7 @@ impl Histogram {
         Self::default().with(&counts(bytes)?)
     }
 
-    /// Reads the compressed HDR V2 form of a histogram of ours, to as many digits as it has.
+    /// Reads the compressed HDR V2 form of a histogram that [`Self::encode`] wrote, with all its digits.
     ///
     /// # Errors
     /// [`DecodeError::Format`] when the bytes are not such a histogram.
@@ -183,7 +183,7 @@ pub fn supported(count: u64, percentile: f64) -> bool {
     count as f64 * (100.0 - percentile) / 100.0 >= BEYOND_MIN - 1e-9
 }
 
-/// The numbers shown of one latency histogram, in nanoseconds. A value that cannot be known is absent.
+/// The numbers of a latency histogram for a report, in nanoseconds. Unknown values are absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Latency {
     /// Number of values.

@@ -73,7 +73,7 @@ pub enum Kind {
     View,
 }
 
-/// How documents were counted.
+/// The method of counting documents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Counting {
@@ -101,7 +101,7 @@ pub struct Collection {
     pub options: Options,
     /// Documents in it.
     pub documents: Option<u64>,
-    /// How they were counted.
+    /// The method of counting.
     #[serde(default)]
     pub counting: Counting,
     /// Its size.
@@ -206,7 +206,7 @@ pub struct Index {
     pub hidden: bool,
     /// Seconds after which documents expire.
     pub expire_after_s: Option<f64>,
-    /// Which documents it holds, as JSON; all if absent.
+    /// The filter for its documents, as JSON; absent if it holds all documents.
     pub partial: Option<String>,
     /// Bytes on disk.
     pub bytes: Option<u64>,
@@ -234,25 +234,25 @@ impl Index {
 pub struct Topic {
     /// Its name.
     pub name: String,
-    /// Whether it is there; it has no partitions if not.
+    /// Whether the topic exists. A missing topic has no partitions.
     pub exists: bool,
     /// Its partitions in order.
     pub partitions: Vec<Extent>,
 }
 
-/// Where a partition begins and ends.
+/// The range of offsets of a partition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Extent {
     /// Its number.
     pub partition: u32,
-    /// The first offset that is there.
+    /// The first existing offset.
     pub begin: u64,
-    /// The offset behind the last one. Marks of transactions take offsets too.
+    /// The offset after the last one. Marks of transactions take offsets too.
     pub end: u64,
 }
 
 impl Topic {
-    /// Offsets that are there, over all partitions: records, and marks of transactions.
+    /// Existing offsets over all partitions: records, and marks of transactions.
     pub fn offsets(&self) -> u64 {
         self.partitions.iter().map(|extent| extent.end.saturating_sub(extent.begin)).sum()
     }

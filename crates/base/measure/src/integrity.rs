@@ -3,19 +3,19 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Examples that are kept of several shards together.
+/// The most examples of several shards together.
 const EXAMPLES_MAX: usize = 20;
 
-/// How far an audit could compare the stored documents with the promises.
+/// The extent to which an audit compared the stored documents with the promises.
 ///
-/// In order of decreasing worth: two shards together are worth the later one.
+/// The order is that of decreasing worth. Two shards together have the lesser worth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Proof {
     /// Every receipt was searched and every content recomputed.
     #[default]
     Proven,
-    /// Documents keep ids of their own: they were counted, not proven.
+    /// The documents have ids other than receipts: they were counted, not proven.
     Counted,
     /// The scenario cannot promise anything (`w: 0`).
     FireAndForget,
@@ -25,7 +25,7 @@ pub enum Proof {
     NotAudited,
 }
 
-/// Documents promised against documents there.
+/// The promised and the existing documents.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Integrity {
     /// The worth of the counts below.
@@ -36,11 +36,11 @@ pub struct Integrity {
     pub write_concern: String,
     /// Documents that the server acknowledged.
     pub acknowledged: u64,
-    /// Acknowledged documents that are there.
+    /// Acknowledged documents that exist.
     pub found: u64,
-    /// Acknowledged documents that are not there, or there in an earlier version than the one acknowledged last.
+    /// Acknowledged documents that are missing, or that exist in an older version than the last acknowledged one.
     pub lost: u64,
-    /// Documents that are there though they were never sent, were rejected, or were deleted.
+    /// Documents that exist although they were never sent, were rejected, or were deleted.
     pub phantom: u64,
     /// Documents that exist more than once.
     pub duplicated: u64,
@@ -48,9 +48,9 @@ pub struct Integrity {
     pub corrupted: u64,
     /// Documents that the server refused.
     pub rejected: u64,
-    /// Documents of unknown outcome that are there.
+    /// Documents of unknown outcome that exist.
     pub unknown_present: u64,
-    /// Documents of unknown outcome that are not there.
+    /// Documents of unknown outcome that are missing.
     pub unknown_absent: u64,
     /// Documents whose deletion the server acknowledged.
     #[serde(default)]
@@ -61,20 +61,20 @@ pub struct Integrity {
     pub foreign: u64,
     /// A few receipts of each kind of violation, as `kind: receipt`.
     pub examples: Vec<String>,
-    /// How long the audit took, in seconds.
+    /// The length of the audit, in seconds.
     pub audit_s: f64,
 }
 
 impl Integrity {
-    /// Whether nothing that was promised is missing, changed or there twice. Where documents vanish by design nothing
-    /// was promised; what was not read back is not known, see [`Self::is_known`].
+    /// Whether no promised document is missing, changed or duplicated. Nothing is promised where documents vanish by design.
+    /// Documents that were not read back are unknown: see [`Self::is_known`].
     pub const fn holds(&self) -> bool {
         matches!(self.proof, Proof::NotApplicable)
             || (self.lost == 0 && self.phantom == 0 && self.duplicated == 0 && self.corrupted == 0)
     }
 
-    /// Adds what another shard of the same run found of its own documents. What belongs to no shard, each shard counts all
-    /// that are there of: documents of others, and those that keep ids of their own. The most that one counted is taken.
+    /// Adds the counts of another shard of the same run. Every shard counts all foreign documents and all documents with other
+    /// ids, so the larger count is taken for these.
     pub fn merge(&mut self, other: &Self) {
         let counted = Proof::Counted == self.proof.max(other.proof);
         self.found = if counted { self.found.max(other.found) } else { self.found + other.found };
@@ -101,7 +101,7 @@ impl Integrity {
         self.audit_s = self.audit_s.max(other.audit_s);
     }
 
-    /// Whether the documents were read back at all.
+    /// Whether the documents were read back.
     pub const fn is_known(&self) -> bool {
         !matches!(self.proof, Proof::NotAudited)
     }

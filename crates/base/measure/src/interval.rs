@@ -12,13 +12,13 @@ use crate::outcome::{Doubt, Failures, Outcome};
 /// The four instants of one operation, `due ≤ awake ≤ sent ≤ done`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Instants {
-    /// When the schedule wanted it sent.
+    /// When the schedule wanted the operation sent.
     pub due: Instant,
-    /// When the tool noticed that it was due.
+    /// When the tool noticed the due operation.
     pub awake: Instant,
-    /// When it was handed to a connection.
+    /// When a connection took the operation.
     pub sent: Instant,
-    /// When its answer was read.
+    /// When the answer was read.
     pub done: Instant,
 }
 
@@ -51,7 +51,7 @@ pub struct Reply {
     pub outcome: Outcome,
     /// Documents acknowledged (or handed over, where no acknowledgement was asked for).
     pub documents: u64,
-    /// Documents that were not, by class.
+    /// Documents that failed, by class.
     pub failed: Failures,
     /// Bytes handed to the connection.
     pub bytes_sent: u64,
@@ -193,7 +193,7 @@ impl Tally {
     }
 }
 
-/// One operation in one second, as it is shown and written to the run directory.
+/// One operation in one second, for the live view and the run directory.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IntervalLine {
     /// Operations that became due.
@@ -212,8 +212,8 @@ pub struct IntervalLine {
     pub service: Spread,
 }
 
-/// Three numbers of a latency distribution, in nanoseconds; absent where nothing was measured. The percentiles of one
-/// second are for the eye and carry no promise of support.
+/// Three numbers of a latency distribution, in nanoseconds; absent if nothing was measured. The percentiles of one second may
+/// have too few values behind them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Spread {
     /// Median.

@@ -14,7 +14,7 @@ pub struct Ladder {
     pub rungs: Vec<Rung>,
     /// The law, where the rungs follow it.
     pub scalability: Option<Scalability>,
-    /// Why there is no law, if there is none.
+    /// Why no law fits; absent if a law fits.
     pub note: Option<String>,
 }
 
@@ -47,7 +47,7 @@ pub struct Scalability {
     pub kappa: f64,
     /// The share of the throughputs' variance that the fit explains, at most 1.
     pub r_squared: f64,
-    /// Where throughput is highest; absent where it never falls.
+    /// The highest throughput; absent if throughput never falls.
     pub peak: Option<Peak>,
     /// The bound of a throughput that never falls: λ ÷ σ.
     pub bound: Option<f64>,
@@ -55,10 +55,10 @@ pub struct Scalability {
     pub points: Vec<Point>,
 }
 
-/// Where throughput is highest.
+/// The highest throughput.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Peak {
-    /// √((1−σ) ÷ κ), at least 1. It is a prediction: beyond the largest concurrency measured it was not seen.
+    /// √((1−σ) ÷ κ), at least 1. It is a prediction beyond the largest measured concurrency.
     pub concurrency: f64,
     /// The throughput there.
     pub throughput: f64,
@@ -67,7 +67,7 @@ pub struct Peak {
 /// A throughput that was measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Point {
-    /// Clients or connections at work at a time.
+    /// Clients or connections at work at the same time.
     pub concurrency: f64,
     /// Operations or documents per second.
     pub throughput: f64,
@@ -85,7 +85,7 @@ impl Scalability {
         self.points.iter().map(|point| point.concurrency).fold(0.0, f64::max)
     }
 
-    /// Whether the peak was not measured but only follows from the law.
+    /// Whether the peak lies beyond the measured range.
     pub fn is_peak_beyond(&self) -> bool {
         self.peak.is_some_and(|peak| peak.concurrency > self.concurrency_max())
     }

@@ -64,9 +64,9 @@ pub struct Reading {
     pub what: String,
     /// Its unit.
     pub unit: String,
-    /// At the lowest rate that held; absent where there is none.
+    /// The value at the lowest rate that held; absent if no rate held.
     pub baseline: Option<f64>,
-    /// At the lowest rate that failed; absent where there is none.
+    /// The value at the lowest rate that failed; absent if no rate failed.
     pub knee: Option<f64>,
 }
 
@@ -86,7 +86,7 @@ pub enum Stage {
     /// To reach a steady state; not judged.
     #[default]
     WarmUp,
-    /// Geometric steps upward (or downward, where the first step fails).
+    /// Geometric steps upward, or downward if the first step fails.
     Climb,
     /// Halving the bracket.
     Bisect,

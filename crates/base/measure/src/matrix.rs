@@ -1,4 +1,4 @@
-//! The results of a matrix of runs: `matrix.json`, format 1.
+//! Defines the results of a matrix of runs: `matrix.json`, format 1.
 
 use std::collections::BTreeMap;
 
@@ -238,13 +238,13 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_number_is_told_with_its_axis() {
+    fn a_bare_number_gets_the_name_of_its_axis() {
         let axis = Axis { name: "w".into(), values: Vec::new() };
         assert_eq!((axis.words("0"), axis.words("10K")), ("w 0".to_owned(), "10K".to_owned()));
     }
 
     #[test]
-    fn parts_on_several_servers_add_up_unless_one_does_not_tell() {
+    fn sizes_on_several_servers_add_up_if_all_are_reported() {
         let part = |storage_bytes| Size { data_bytes: Some(7), storage_bytes, ..Size::default() };
         let sum = together(&[part(Some(3)), part(Some(4))]).unwrap();
         assert_eq!((sum.data_bytes, sum.storage_bytes, sum.index_bytes), (Some(14), Some(7), None));
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_matrix_is_worth_what_its_worst_run_is_worth_and_nothing_before_its_end() {
+    fn a_matrix_has_the_verdict_of_its_worst_run_and_is_invalid_before_its_end() {
         let made = |cell, state, verdict| CellRun { cell, state, verdict, ..CellRun::default() };
         let mut matrix = matrix(&[("one", "10K", 5.0), ("all", "10K", 20.0)]);
         matrix.runs = vec![made(1, State::Done, Some(Verdict::Pass)), made(2, State::Planned, None)];

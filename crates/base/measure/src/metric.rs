@@ -11,11 +11,15 @@ pub use selector::{Selector, Subject, Tags, is_reserved};
 
 use selector::tags;
 
-/// The name of a metric, and how to pick its value.
-pub(crate) type Named<F> = (&'static str, F);
+/// Picks a latency of an operation.
+type Latency = fn(&Tally) -> &Histogram;
+/// Picks a counter of an operation.
+type Counter = fn(&Tally) -> u64;
+/// Picks a count of an audit.
+type Audited = fn(&Integrity) -> u64;
 
 /// The latencies of an operation, in nanoseconds.
-pub(crate) const LATENCIES: [Named<fn(&Tally) -> &Histogram>; 5] = [
+pub(crate) const LATENCIES: [(&str, Latency); 5] = [
     ("response", |it| &it.response),
     ("service", |it| &it.service),
     ("wake", |it| &it.wake),
@@ -23,7 +27,7 @@ pub(crate) const LATENCIES: [Named<fn(&Tally) -> &Histogram>; 5] = [
     ("failed_response", |it| &it.failed_response),
 ];
 /// The counters of an operation.
-pub(crate) const COUNTERS: [Named<fn(&Tally) -> u64>; 7] = [
+pub(crate) const COUNTERS: [(&str, Counter); 7] = [
     ("operations", |it| it.count),
     ("completed", Tally::completed),
     ("documents", |it| it.documents),
@@ -35,7 +39,7 @@ pub(crate) const COUNTERS: [Named<fn(&Tally) -> u64>; 7] = [
 /// Metrics of an operation that its counters do not hold.
 const OTHERS: [&str; 2] = ["checks", "achieved"];
 /// The counts of an audit.
-pub(crate) const INTEGRITY: [Named<fn(&Integrity) -> u64>; 9] = [
+pub(crate) const INTEGRITY: [(&str, Audited); 9] = [
     ("acknowledged", |it| it.acknowledged),
     ("found", |it| it.found),
     ("lost", |it| it.lost),
@@ -79,7 +83,7 @@ impl Metric {
     /// Reads a metric and checks that one of `subjects` has it.
     ///
     /// # Errors
-    /// A sentence that says what is wrong.
+    /// If the metric is invalid, with the reason.
     pub fn read(text: &str, subjects: &[Subject<'_>]) -> Result<Self, String> {
         let (base, mut selector) = split(text)?;
         if let Some((theirs, ours)) = K6.iter().find(|(theirs, _)| *theirs == base) {
@@ -128,7 +132,7 @@ impl Metric {
     /// Checks that a threshold fits the metric.
     ///
     /// # Errors
-    /// A sentence that says why it does not fit.
+    /// If the threshold does not fit, with the reason.
     pub fn check(&self, threshold: &Threshold) -> Result<(), String> {
         let (name, latency) = (self.name, self.is_latency());
         let counting = matches!(threshold.aggregate, Aggregate::Count | Aggregate::Rate | Aggregate::Value);

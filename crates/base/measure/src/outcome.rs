@@ -13,7 +13,7 @@ pub enum Outcome {
     Acknowledged,
     /// The server rejected it.
     Rejected(Rejection),
-    /// It may or may not be done.
+    /// The operation may or may not be done.
     Unknown(Doubt),
 }
 
@@ -88,7 +88,7 @@ classes! {
     }
 }
 
-/// How many operations or documents failed, by class.
+/// The numbers of failed operations or documents, by class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Failures {
     rejected: [u64; Rejection::ALL.len()],
@@ -96,7 +96,7 @@ pub struct Failures {
 }
 
 impl Failures {
-    /// Counts `count` more of `outcome`; acknowledged ones are no failure.
+    /// Counts `count` more of `outcome`. An acknowledged outcome is no failure.
     pub fn add(&mut self, outcome: Outcome, count: u64) {
         match outcome {
             Outcome::Acknowledged => {}
@@ -111,22 +111,22 @@ impl Failures {
         self.unknown.iter_mut().zip(other.unknown).for_each(|(sum, part)| *sum += part);
     }
 
-    /// How many were rejected, or are unknown though an answer was asked for.
+    /// The number of errors: all failures without unacknowledged operations.
     pub fn total(&self) -> u64 {
         self.rejected() + self.unknown() - self.of(Outcome::Unknown(Doubt::Unacknowledged))
     }
 
-    /// How many the server refused.
+    /// The number of rejected operations or documents.
     pub fn rejected(&self) -> u64 {
         self.rejected.iter().sum()
     }
 
-    /// How many may or may not have been done.
+    /// The number of operations or documents with an unknown outcome.
     pub fn unknown(&self) -> u64 {
         self.unknown.iter().sum()
     }
 
-    /// How many ended in exactly this way.
+    /// The number with this outcome.
     pub fn of(&self, outcome: Outcome) -> u64 {
         match outcome {
             Outcome::Acknowledged => 0,

@@ -50,7 +50,7 @@ pub struct Run {
     /// The shards it was merged from; absent if one process measured the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joined: Option<Joined>,
-    /// How long the load lasted, in seconds.
+    /// The length of the load, in seconds.
     pub duration_s: f64,
     /// The verdict of a run.
     pub verdict: Verdict,
@@ -222,17 +222,17 @@ pub struct FaultFacts {
     pub to_s: Option<f64>,
     /// The error of the fault itself.
     pub error: Option<String>,
-    /// The longest time without a success after its start; zero if it does not exceed the gaps before.
+    /// The longest time without a success after its start; zero if earlier gaps were as long.
     pub outage_s: f64,
-    /// The last success before that stretch.
+    /// The last success before the outage.
     pub last_success_s: Option<f64>,
-    /// The first failure after it began.
+    /// The first failure after the fault began.
     pub first_error_s: Option<f64>,
-    /// The first success after that stretch; absent where there was none.
+    /// The first success after the outage; absent if none followed.
     pub first_success_s: Option<f64>,
-    /// Start of the first three seconds in a row in which the objective held again; absent where it did not.
+    /// The start of the first three seconds in a row in which the objective held again; absent if it did not.
     pub held_again_s: Option<f64>,
-    /// Operations that failed from its beginning to the next fault, or to the phase's end, by class.
+    /// Operations that failed between its start and the next fault or the end of the phase, by class.
     pub errors: BTreeMap<String, u64>,
 }
 
@@ -319,9 +319,9 @@ pub struct SecondsSpread {
 pub struct PhaseFacts {
     /// Its name.
     pub name: String,
-    /// How its operations arrived, as text, by the load's name.
+    /// The arrivals of its operations as text, by the load's name.
     pub arrivals: BTreeMap<String, String>,
-    /// Whether due differs from sent: false for closed arrivals, where saturation is hidden.
+    /// Whether operations are due before they are sent: false for closed arrivals, which hide saturation.
     pub open: bool,
     /// Seconds from the run's start to the phase's start.
     pub from_s: f64,
@@ -329,7 +329,7 @@ pub struct PhaseFacts {
     pub to_s: f64,
     /// Why it ended: `duration`, `operations`, `documents`, `not_reached`, `threshold`, `unreachable`, `interrupted`.
     pub ended_by: String,
-    /// Where the steady state starts.
+    /// The start of the steady state.
     pub warm_up: WarmUp,
     /// Full checkpoints of the storage engine in the phase; absent if not reported.
     pub checkpoints: Option<u64>,
@@ -383,14 +383,14 @@ pub struct Answers {
     pub checks: Vec<Check>,
 }
 
-/// How often one check of answers held.
+/// The results of one check of answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Check {
     /// Its name, such as `status 201`.
     pub name: String,
-    /// How often it held.
+    /// The number of answers that passed.
     pub passed: u64,
-    /// How often it did not.
+    /// The number of answers that failed.
     pub failed: u64,
 }
 

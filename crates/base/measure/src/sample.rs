@@ -11,7 +11,7 @@ use crate::clock::MILLISECOND_NS;
 pub struct ServerSample {
     /// Nanoseconds since the run's start.
     pub at_ns: u64,
-    /// How long the server took to answer, in nanoseconds.
+    /// The time until the server's answer, in nanoseconds.
     pub round_trip_ns: u64,
     /// Open client connections.
     pub connections: Option<u64>,
@@ -79,45 +79,45 @@ pub struct ServerSample {
     pub flow_control_us: Option<u64>,
     /// Time that flow control was engaged because the majority lagged, in microseconds.
     pub flow_control_lagged_us: Option<u64>,
-    /// How far the majority's last write lies behind the primary's, in milliseconds. Servers count it in whole seconds; what
-    /// a single secondary lags is in `replSetGetStatus` only, which is not asked.
+    /// The lag of the majority's last write behind the primary's, in milliseconds. Servers count whole seconds. The lag of a
+    /// single secondary is unknown: only `replSetGetStatus` reports it.
     pub replication_lag_ms: Option<u64>,
     /// CPU time of the server's process in nanoseconds; local servers only.
     pub cpu_ns: Option<u64>,
     /// Resident memory of the server's process in bytes; local servers only.
     pub rss_bytes: Option<u64>,
-    /// Bytes that were read from a disk for the server's process; local servers only.
+    /// Bytes that the server's process read from a disk; local servers only.
     pub process_read_bytes: Option<u64>,
-    /// Bytes that the server's process had written to a disk; local servers only.
+    /// Bytes that the server's process wrote to a disk; local servers only.
     pub process_written_bytes: Option<u64>,
-    /// Time that the disk below the server's storage had something to do, for whomever, in milliseconds; local servers only.
+    /// Time that the disk below the server's storage was busy, for any process, in milliseconds; local servers only.
     pub disk_busy_ms: Option<u64>,
 }
 
-/// By how much a counter grew over all samples in order. One that falls was started anew with its server and counts from
-/// zero again. Nothing where the server reports it less than twice.
+/// The growth of a counter over all samples in order. A counter that falls was reset by a restart of the server and counts from
+/// zero again. Nothing if the server reports it less than twice.
 pub fn growth(samples: &[ServerSample], counter: impl Fn(&ServerSample) -> Option<u64>) -> Option<u64> {
     let seen: Vec<u64> = samples.iter().filter_map(counter).collect();
     let step = |pair: &[u64]| if pair[1] >= pair[0] { pair[1] - pair[0] } else { pair[1] };
     (seen.len() > 1).then(|| seen.windows(2).map(step).sum())
 }
 
-/// A checkpoint of the storage engine, as far as samples show it.
+/// A checkpoint of the storage engine as samples show it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checkpoint {
     /// Nanoseconds from the run's start to its start.
     pub from_ns: u64,
-    /// Nanoseconds from the run's start to its end: the look that found it finished, or the last look.
+    /// Nanoseconds from the run's start to its end: the sample that found it finished, or the last sample.
     pub to_ns: u64,
-    /// How long it took by the server's own clock, in milliseconds; absent while it runs.
+    /// The length by the server's own clock, in milliseconds; absent while it runs.
     pub took_ms: Option<u64>,
 }
 
-/// The checkpoints that `samples`, in order, tell of. One between two looks is placed at the later look; of several
-/// between two looks the last one shows.
+/// The checkpoints in `samples`, which are in order. A checkpoint between two samples is placed at the later one. Of several
+/// checkpoints between two samples only the last one shows.
 ///
-/// WiredTiger counts a checkpoint a moment before it is over: a look may find it counted, still running, and the length
-/// of the one before it. It ends with the look that finds it no longer running, or finds its length.
+/// WiredTiger counts a checkpoint a moment before its end: a sample may show it as counted, still running, and with the length
+/// of the previous checkpoint. The checkpoint ends at the sample that shows it as no longer running, or with its own length.
 pub fn checkpoints(samples: &[ServerSample]) -> Vec<Checkpoint> {
     let mut found = Vec::new();
     let mut running_since = None;
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_counter_that_starts_anew_goes_on_growing() {
+    fn a_reset_counter_continues_to_grow() {
         let sample = |queries| ServerSample { queries, ..ServerSample::default() };
         let samples = [Some(5), Some(9), None, Some(2), Some(3)].map(sample);
         assert_eq!(growth(&samples, |sample| sample.queries), Some(7));
@@ -180,14 +180,14 @@ mod tests {
     }
 
     #[test]
-    fn a_checkpoint_between_two_looks_lasts_as_long_as_the_server_says() {
+    fn a_checkpoint_between_two_samples_has_the_length_that_the_server_reports() {
         let samples = [look(1, 4, false, 90), look(2, 5, false, 250), look(3, 5, false, 250)];
         let found = Checkpoint { from_ns: 1_750_000_000, to_ns: 2_000_000_000, took_ms: Some(250) };
         assert_eq!(checkpoints(&samples), [found]);
     }
 
     #[test]
-    fn a_checkpoint_that_was_seen_running_starts_there_and_one_that_still_runs_has_no_length() {
+    fn a_running_checkpoint_starts_at_its_first_sample_and_has_no_length_yet() {
         let samples = [
             look(1, 4, true, 90),
             look(2, 4, true, 90),
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checkpoint_that_is_counted_before_it_is_over_does_not_last_until_the_next() {
+    fn a_checkpoint_that_is_counted_early_ends_with_its_own_length() {
         // From a real server: counted and running at 62 s, over at 63 s, and again a minute later.
         let mut samples = vec![look(61, 1, false, 662), look(62, 2, true, 662), look(63, 2, false, 467)];
         samples.extend((64..123).map(|second| look(second, 2, false, 467)));
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_does_not_tell_has_no_checkpoints() {
+    fn an_unreported_counter_yields_no_checkpoints() {
         assert_eq!(checkpoints(&[ServerSample::default(), ServerSample::default()]), []);
     }
 }

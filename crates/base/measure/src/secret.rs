@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// Replaces a secret.
 pub const HIDDEN: &str = "…";
-/// A key whose name contains one of these, in lower case and without `-` and `_`, holds a secret.
+/// Parts of the names of secret keys, in lower case and without `-` and `_`.
 const WORDS: [&str; 9] = [
     "password",
     "passwd",
@@ -16,7 +16,7 @@ const WORDS: [&str; 9] = [
     "cookie",
     "credential",
 ];
-/// Everything below a key of this name is secret: users and request headers.
+/// The names of keys whose whole subtree is secret: users and request headers.
 const ROOMS: [&str; 2] = ["auth", "headers"];
 /// An option of a connection string that may hold a session's token.
 const PROPERTIES: &str = "authmechanismproperties";
@@ -26,7 +26,7 @@ pub fn hides(path: &str) -> bool {
     path.split('.').any(is_secret)
 }
 
-/// Whether a text of any form, perhaps one that cannot be read, may hold a secret: rather too often than too seldom.
+/// Whether a text of any form, even an unreadable one, may hold a secret. It errs on the side of secrecy.
 pub fn may_hold(text: &str) -> bool {
     let between = |c: char| !(c.is_alphanumeric() || matches!(c, '-' | '_'));
     text.contains('@')
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_cannot_be_read_is_taken_for_secret_by_its_words() {
+    fn an_unreadable_text_is_secret_if_it_contains_such_words() {
         for (text, expected) in [
             ("{duration: 5s", false),
             ("mongodb://localhost:27017", false),
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_secret_is_known_by_its_path_and_the_rest_is_shown() {
+    fn secrets_are_found_by_their_path_and_other_values_are_shown() {
         for (path, value, expected) in [
             ("http.auth", json!({"basic": {"user": "eve", "password": "x"}}), json!("…")),
             ("http.auth.bearer.token", json!("x"), json!("…")),

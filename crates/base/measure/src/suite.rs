@@ -1,4 +1,4 @@
-//! The results of a suite of tests: `suite.json`, format 1.
+//! Defines the results of a suite of tests: `suite.json`, format 1.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,7 @@ pub struct Suite {
     pub complete: bool,
     /// The machine.
     pub environment: Environment,
-    /// The tests in the order of the file: each is held against the one above it.
+    /// The tests in the order of the file. Each is compared with the test above.
     pub tests: Vec<Test>,
     /// The runs in the order in which they are made: one of each test, then the next of each.
     pub runs: Vec<Planned>,
@@ -107,13 +107,13 @@ pub struct Planned {
     pub number: u32,
     /// The name of its test.
     pub test: String,
-    /// Which repetition, from 1.
+    /// The repetition, from 1.
     pub repetition: u32,
     /// Its directory, below that of the suite.
     pub directory: String,
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -157,9 +157,9 @@ pub struct Row {
     pub kind: Kind,
     /// The scenario or pipeline.
     pub what: String,
-    /// Which repetition, from 1.
+    /// The repetition, from 1.
     pub repetition: u32,
-    /// How it ended.
+    /// Its end.
     pub outcome: Outcome,
     /// When its load process started, in milliseconds since 1970 UTC; for a refused run, the moment of the refusal.
     pub from_ms: u64,
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suite_is_complete_when_every_run_came_to_something() {
+    fn a_suite_is_complete_when_every_run_has_a_final_outcome() {
         let mut suite = suite(&["a", "b"], 1);
         suite.record(row(1, "a", Outcome::Completed, 5.0));
         suite.record(row(2, "b", Outcome::Interrupted, 5.0));

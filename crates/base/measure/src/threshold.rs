@@ -8,9 +8,9 @@ use std::str::FromStr;
 /// A number read from a metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Aggregate {
-    /// How many there are.
+    /// The number of values.
     Count,
-    /// How many there are in a second, or the share of a whole for a metric that is a share.
+    /// The number of values per second, or the value of a metric that is a share.
     Rate,
     /// The value itself.
     Value,
@@ -26,7 +26,7 @@ pub enum Aggregate {
     Percentile(f64),
 }
 
-/// How a measured number is held against its bound.
+/// The comparison of a measured number with its bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
     /// `<`
@@ -43,12 +43,12 @@ pub enum Comparison {
     NotEqual,
 }
 
-/// One bound on one number of a metric.
+/// A bound on a number of a metric.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Threshold {
-    /// Which number.
+    /// The bounded number.
     pub aggregate: Aggregate,
-    /// How it is compared.
+    /// The comparison.
     pub comparison: Comparison,
     /// The bound: nanoseconds for a latency, else a plain number.
     pub bound: Bound,
@@ -63,7 +63,7 @@ pub enum Bound {
     Nanoseconds(f64),
 }
 
-/// A threshold that cannot be read.
+/// An invalid threshold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("cannot read `{text}`: {problem}; write for example p(99)<50ms, max<=1s, rate<0.01 or count==0")]
 pub struct ParseError {
@@ -71,7 +71,7 @@ pub struct ParseError {
     problem: &'static str,
 }
 
-/// In k6's order: the first match decides.
+/// The order is k6's, because the first match decides.
 const COMPARISONS: [(&str, Comparison); 7] = [
     ("<=", Comparison::LessOrEqual),
     ("<", Comparison::Less),
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_says_what_to_write() {
+    fn an_invalid_threshold_is_refused_with_an_example() {
         for text in
             ["p99<50ms", "p(101)<1", "max 5", "max<fast", "max<5h", "count==", "<5", "avg<NaN", "count=>5"]
         {
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comparison_is_written_as_it_is_read() {
+    fn a_comparison_is_displayed_as_it_was_parsed() {
         for text in ["<", "<=", ">", ">=", "==", "!="] {
             let threshold: Threshold = format!("count{text}1").parse().unwrap();
             assert_eq!(threshold.comparison.to_string(), text);

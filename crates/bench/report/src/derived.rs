@@ -64,7 +64,7 @@ pub(crate) fn doubt(line: &Line) -> Option<&'static str> {
     (line.rate.is_some() && !line.confirmed).then_some("not confirmed")
 }
 
-/// The objective as an enumeration of its bounds.
+/// Enumerates the bounds of the objective.
 pub(crate) fn objective(line: &Line) -> String {
     let bounds: Vec<_> = line.objective.iter().map(|bound| in_words(bound)).collect();
     if bounds.is_empty() { "its objective".to_owned() } else { enumerated(&bounds) }

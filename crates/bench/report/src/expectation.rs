@@ -27,7 +27,7 @@ fn is_latency(expectation: &Expectation) -> bool {
 }
 
 /// A bound of an objective in words: `response p(99)<50ms` is written `p99 response < 50 ms`, `errors count==0` is
-/// written `no errors`; what has no words stays as it is.
+/// written `no errors`; other bounds stay as they are.
 pub(crate) fn in_words(objective: &str) -> String {
     known(objective).unwrap_or_else(|| objective.to_owned())
 }
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn an_objective_is_said_in_words() {
+    fn an_objective_is_formatted_in_words() {
         for (bound, words) in [
             ("response p(99)<50ms", "p99 response < 50 ms"),
             ("service max<=1.5s", "longest service <= 1.5 s"),

@@ -35,7 +35,7 @@ pub(crate) fn phase(name: &str) -> String {
     format!("Phase {}", name.strip_prefix("phase ").unwrap_or(name))
 }
 
-/// Outside text with its control characters replaced, so that it cannot command a terminal.
+/// Outside text with its control characters replaced, which could control a terminal.
 pub(crate) fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }

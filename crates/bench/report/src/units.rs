@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn an_absent_percentile_says_whether_anything_was_measured() {
+    fn an_absent_percentile_differs_from_an_empty_measurement() {
         let some = Latency { count: 5, ..Latency::default() };
         assert_eq!(percentile(Some(1_000_000), &some), "1.00 ms");
         assert_eq!(percentile(None, &some), "n too small");
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_leaves_out_is_said_to_be_left_out() {
+    fn an_unreported_value_is_named_as_such() {
         assert_eq!(reported(None, bytes), "not reported");
         assert_eq!(reported(Some(1024), bytes), "1.00 KiB");
         assert_eq!(counted(1, "document"), "1 document");

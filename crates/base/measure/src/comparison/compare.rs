@@ -83,10 +83,10 @@ pub fn compare(request: Request<'_>) -> Result<Comparison, Error> {
     })
 }
 
-/// Whether these runs, in pairs already, can be compared once there are enough of them.
+/// Checks whether these pairs can be compared once there are enough of them.
 ///
 /// # Errors
-/// If they never can be, with the remedy.
+/// If they can never be compared, with the remedy.
 pub fn check(request: &Request<'_>) -> Result<(), Error> {
     let Request { a, b, varied, force, primary, .. } = request;
     if let Some(error) = look(a, b, varied).1.into_iter().next().filter(|_| !force) {
@@ -132,8 +132,8 @@ fn values(a: &[Subject<'_>], b: &[Subject<'_>]) -> Vec<Values> {
     measures(&runs).into_iter().map(of).collect()
 }
 
-/// The index of the primary metric, and why it is not the usual one. If a run did nothing, the usual metric stays: the
-/// cost of such a run must not decide.
+/// The index of the primary metric, and why it is not the default one. If a run did nothing, the default metric stays, because
+/// the cost of such a run must not decide.
 fn choose(values: &[Values], asked: Option<&str>, idle: bool) -> Result<(usize, Option<String>), Error> {
     let Some(usual) = values.first() else { return Err(Error::NothingMeasured) };
     if let Some(name) = asked {
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_that_fails_on_b_alone_makes_it_unsound_and_one_of_a_does_not() {
+    fn failures_of_b_alone_make_it_unsound_and_failures_of_a_do_not() {
         for (failing, expected) in [(2, true), (1, false)] {
             let mut runs: Vec<Run> = (1..=20).map(|number| run(number, 1_000, Some(900))).collect();
             let failed = runs[failing - 1].operations.get_mut("insert").unwrap();
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_metric_that_stands_in_for_the_usual_one_is_said_to() {
+    fn a_substitute_primary_metric_is_noted() {
         let mut runs: Vec<Run> = (1..=20).map(|number| run(number, 10, (number != 4).then_some(9))).collect();
         // The schedule gives the rate, so the usual metric is p99.
         let operations = runs.iter_mut().flat_map(|run| run.operations.values_mut());

@@ -22,17 +22,17 @@ pub struct Subject<'a> {
 
 /// Keys of a scenario that do not change the load; run.json describes the server.
 const WORDS: [&str; 8] = ["title", "question", "collection", "server", "servers", "expect", "matrix", "line"];
-/// Facts about a server that may differ between two starts of the same one.
+/// Facts that may differ between two starts of the same server.
 const PASSING: [&str; 2] = ["addresses", "open"];
 /// The key of a search.
 const LINE: &str = "line";
-/// A value is shown with at most so many letters.
+/// The longest shown value, in characters.
 const SHOWN_MAX: usize = 80;
 /// The differences found.
 type Found = Vec<Difference>;
 
-/// All differences between two runs. Scenarios are compared by the keys that change the load, or by their hashes if one
-/// of them is unknown.
+/// All differences between two runs. Scenarios are compared by the keys that change the load, or by their hashes if a scenario
+/// is unknown.
 pub(crate) fn differences(a: &Subject<'_>, b: &Subject<'_>) -> Vec<Difference> {
     let mut found = Vec::new();
     let (one, other) = (a.run, b.run);
@@ -50,7 +50,7 @@ pub(crate) fn differences(a: &Subject<'_>, b: &Subject<'_>) -> Vec<Difference> {
     found
 }
 
-/// The keys in which two scenarios as resolved differ, of those that change the load of a `run`.
+/// The keys that change the load of a `run` and differ between two resolved scenarios.
 pub fn differing_keys(a: &Value, b: &Value) -> Vec<String> {
     let mut found = Vec::new();
     children("", &meant(a, false), &meant(b, false), &mut found);
@@ -99,7 +99,7 @@ fn walk(path: &str, a: Option<&Value>, b: Option<&Value>, found: &mut Found) {
     match (a, b) {
         _ if a == b => {}
         (Some(Value::Object(a)), Some(Value::Object(b))) => children(path, a, b, found),
-        // A subtree of only one side is listed by its leaves: one of them may be a varied key.
+        // A subtree of only one side is listed by its leaves, because a leaf may be a varied key.
         (Some(Value::Object(a)), None | Some(Value::Null)) if !a.is_empty() => {
             children(path, a, &Map::new(), found);
         }
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn scenarios_of_one_hash_are_one_scenario() {
+    fn scenarios_with_equal_hashes_do_not_differ() {
         check((&run("aa"), None), (&run("aa"), None), &[]);
         check((&run("aa"), Some(json!({"seed": 1}))), (&run("aa"), Some(json!({"seed": 2}))), &[]);
     }
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn that_secrets_differ_is_told_and_they_are_not() {
+    fn differing_secrets_are_listed_without_their_values() {
         let bearer = |token: &str| json!({"http": {"auth": {"bearer": {"token": token}}}});
         check(
             (&run("aa"), Some(bearer("one"))),
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_side_alone_has_is_told_by_its_leaves() {
+    fn a_subtree_of_one_side_is_listed_by_its_leaves() {
         let plain = || json!({"document": {"n": 1}, "reach": null, "id": {}});
         let added =
             || json!({"document": {"n": 1, "extra": {"$text": {"bytes": 100}}}, "reach": {"share": 0.9}});
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn the_keys_in_which_two_scenarios_differ_are_those_that_change_the_load() {
+    fn differing_keys_are_those_that_change_the_load() {
         let a = json!({"title": "x", "retry": "none", "line": {"start": 1}, "document": {"n": 1}});
         let b = json!({"title": "y", "retry": {"attempts": 3}, "line": {"start": 2}, "document": {"n": 1, "m": {"o": 2}}});
         assert_eq!(differing_keys(&a, &b), ["document.m.o", "retry"]);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_started_anew_is_the_same_one_and_another_version_is_not() {
+    fn a_restarted_server_is_equal_and_another_version_is_not() {
         let mut other = run("aa");
         other.server.addresses = vec!["127.0.0.1:5".into()];
         check((&run("aa"), None), (&other, None), &[]);
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_varied_covers_what_lies_below() {
+    fn a_varied_key_covers_the_keys_below() {
         let varied = ["server".to_owned(), "phases.0.stop".to_owned()];
         for (path, expected) in [
             ("server", true),

@@ -22,11 +22,11 @@ pub struct Comparison {
     /// Expectations of the scenario that did not hold in some run of either side.
     #[serde(default)]
     pub broken: Vec<Broken>,
-    /// Whether operations of B failed and none of A, or B is shown to fail a larger share of them. Not of searches, which drive
-    /// the load past what holds.
+    /// Whether only operations of B failed, or B is shown to fail a larger share of its operations. Always false for searches,
+    /// which exceed the highest rate that holds on purpose.
     #[serde(default)]
     pub fails_more: bool,
-    /// Whether B is shown to be invalid in more runs than A, without runs that Plimsoll itself limited.
+    /// Whether B is shown to be invalid in more runs than A. Runs that Plimsoll itself limited do not count.
     #[serde(default)]
     pub invalid_more: bool,
     /// The baseline.
@@ -39,9 +39,9 @@ pub struct Comparison {
     pub forced: Vec<String>,
     /// The settings.
     pub settings: Settings,
-    /// How the test was made.
+    /// The method of the test.
     pub method: Method,
-    /// How much the machine moved by itself.
+    /// The drift of the machine.
     pub noise: Noise,
     /// The verdict on the primary metric.
     pub verdict: Verdict,
@@ -53,18 +53,18 @@ pub struct Comparison {
     pub conclusions: Vec<String>,
 }
 
-/// One of the two that are compared.
+/// A side of a comparison.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Side {
     /// Its name.
     pub name: String,
-    /// Its runs, the i-th of which is one of the i-th pair.
+    /// Its runs. The i-th run belongs to the i-th pair.
     pub runs: Vec<SideRun>,
     /// The server of its first run.
     pub server: ServerFacts,
     /// The machine of its first run.
     pub environment: Environment,
-    /// Whether every document that was acknowledged in one of its runs is there.
+    /// Whether every acknowledged document of its runs exists.
     pub kept: bool,
     /// Runs that did nothing: no operation was acknowledged, or no rate held.
     #[serde(default)]
@@ -101,7 +101,7 @@ pub struct SideRun {
     pub started_ms: u64,
 }
 
-/// Something that is not the same on both sides.
+/// A difference between the sides.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Difference {
     /// A key of the scenario as `--set` names it, or one of run.json, such as `server.version`.
@@ -115,15 +115,15 @@ pub struct Difference {
 /// The settings.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Settings {
-    /// A difference is shown when p is at most this.
+    /// The largest p of a shown difference.
     pub alpha: f64,
-    /// No smaller difference is called better or worse, as a share: 0.03 is 3 %.
+    /// The smallest difference that counts as better or worse, as a share: 0.03 is 3 %.
     pub min_effect: f64,
     /// The seed of the sample, if not all sign flips are tested.
     pub seed: u64,
 }
 
-/// How the test was made.
+/// The method of a test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Method {
@@ -139,7 +139,7 @@ pub enum Method {
     Sampled {
         /// Pairs.
         pairs: u32,
-        /// Ways, the measured one included.
+        /// Sampled sign flips, the measured one included.
         samples: u32,
     },
 }
@@ -147,8 +147,8 @@ pub enum Method {
 /// The drift of the machine: from the calibration before each load to the one after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Noise {
-    /// Root mean square of the change from one look at the null server to the next, as a share; absent where no run looked
-    /// twice.
+    /// Root mean square of the change between the two calibrations against the null server, as a share; absent if no run has
+    /// two.
     pub null_server: Option<f64>,
     /// The same of the round trip of an empty command.
     pub ping: Option<f64>,
@@ -180,7 +180,7 @@ pub struct Metric {
     pub words: String,
     /// The unit of its values.
     pub unit: Unit,
-    /// Which way is better.
+    /// The better direction.
     pub better: Better,
     /// Whether it is the primary one.
     pub primary: bool,
@@ -196,24 +196,24 @@ pub struct Metric {
     pub low: Option<f64>,
     /// The largest one.
     pub high: Option<f64>,
-    /// How likely at least such a difference would be if there were none.
+    /// The probability of at least such a difference if A and B were equal.
     pub p: Option<f64>,
     /// The same adjusted for all tested metrics (Holm); for the primary metric it equals `p`.
     pub p_adjusted: Option<f64>,
-    /// The difference that had to be measured for a verdict, as a share: the least that was asked for, widened by noise.
+    /// The smallest difference that yields a verdict, as a share: the minimum effect, widened by noise.
     pub must_show: Option<f64>,
     /// The verdict.
     pub verdict: Verdict,
     /// Why there is no verdict, or why no difference is shown.
     pub reason: Option<String>,
-    /// Pairs in all that would make the interval narrow enough, about.
+    /// The approximate number of pairs that would make the interval narrow enough.
     pub pairs_needed: Option<u32>,
 }
 
 /// The two values of a pair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Pair {
-    /// A's value; absent where it is not known.
+    /// The value of A; absent if unknown.
     pub a: Option<f64>,
     /// The value of B; absent if unknown.
     pub b: Option<f64>,
@@ -237,7 +237,7 @@ pub enum Unit {
     Bytes,
 }
 
-/// Which way is better.
+/// The better direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Better {
@@ -258,13 +258,13 @@ impl Comparison {
         self.a.runs.len().min(self.b.runs.len())
     }
 
-    /// Whether it was not judged despite several pairs, or a side did nothing: then the comparison does not pass.
+    /// Whether the comparison does not pass: it was not judged despite several pairs, or a side did nothing.
     pub fn is_failed(&self) -> bool {
         let unjudged = self.method != Method::Single && self.verdict == Verdict::NoVerdict;
         unjudged || self.a.idle + self.b.idle > 0
     }
 
-    /// Whether B breaks an expectation in more runs than A: then it fails, whatever it gains.
+    /// Whether B breaks an expectation in more runs than A. Then B fails, whatever it gains.
     pub fn is_broken(&self) -> bool {
         self.broken.iter().any(|it| it.b > it.a)
     }
@@ -288,7 +288,7 @@ impl Metric {
 }
 
 impl Pair {
-    /// B ÷ A; nothing where one of them is not known or zero.
+    /// B ÷ A; nothing if a value is unknown or zero.
     pub fn ratio(&self) -> Option<f64> {
         let (a, b) = (self.a?, self.b?);
         (a > 0.0 && b > 0.0 && a.is_finite() && b.is_finite()).then(|| b / a)

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_of_the_machine_widens_what_must_be_shown() {
+    fn drift_of_the_machine_widens_the_required_difference() {
         let noise = Noise { null_server: Some(0.1), ping: None };
         let metric = |noise: &Noise| {
             judge(vec![values(&around(1.036, 0.035))], 0, &Settings::default(), noise).remove(0)
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn the_others_are_held_to_what_was_asked_beside_them() {
+    fn secondary_metrics_are_corrected_for_their_number() {
         let other = || values(&around(1.10, 0.02));
         let of = |count: usize| {
             let all = std::iter::repeat_with(other).take(1 + count).collect();
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_shown_by_itself_is_not_called_noise() {
+    fn a_metric_that_is_significant_alone_is_not_too_noisy() {
         let wide: Vec<f64> = around(0.02, 0.8)[..8].to_vec();
         let metrics = judge(
             vec![values(&wide), values(&wide), values(&wide)],

@@ -1,6 +1,6 @@
 //! Chooses the metrics of a comparison.
 //!
-//! There are few, because each further metric makes it harder to show a difference in any of them. A load of one kind
+//! Only a few metrics are compared, because each further metric makes a difference harder to show. A load of one kind
 //! of operation is compared by its rate, median, p99 and cost. A load of several kinds is compared by the rate of its
 //! last phase (earlier phases prepare it), by each kind's p99, and by the cost. A scheduled rate is not compared: it
 //! does not depend on the server.
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_kinds_the_last_phase_counts_and_the_one_sent_most_comes_first() {
+    fn a_mix_is_compared_by_its_last_phase_and_the_most_frequent_operation_comes_first() {
         check(
             &run(&[("read", operation(5, None)), ("update", operation(50, None))]),
             &[

@@ -6,7 +6,7 @@ use super::differences::{Subject, differences, is_varied};
 use super::form::Difference;
 use super::sign_flip::{ALPHA, PAIRS_MAX, PAIRS_MIN, smallest_p};
 
-/// Differences that are listed.
+/// The most listed differences.
 const LISTED_MAX: usize = 12;
 
 /// Why runs cannot be compared.
@@ -69,7 +69,7 @@ pub enum Error {
         /// The differences.
         differences: Vec<Difference>,
     },
-    /// Runs of A and B do not alternate, so that drift of the machine would count as a difference.
+    /// The runs of A and B do not alternate. Then drift of the machine would count as a difference.
     #[error(
         "A and B were not measured in turns: a change of the machine between {0} and {1} would count as a difference.\n\
          Measure them in turns with `plimsoll ab`, or override with --force"
@@ -106,7 +106,7 @@ fn too_few(pairs: usize) -> String {
     )
 }
 
-/// Differences a line each.
+/// Lists differences, a line each.
 pub(crate) fn listed(differences: &[Difference], [a, b]: [&str; 2]) -> String {
     let word = |text: &Option<String>| text.clone().unwrap_or_else(|| "nothing".to_owned());
     let line = |it: &Difference| format!("  {}: {} in {a}, {} in {b}", it.path, word(&it.a), word(&it.b));
@@ -162,7 +162,7 @@ pub(super) fn look(a: &[Subject<'_>], b: &[Subject<'_>], varied: &[String]) -> (
     (found, against)
 }
 
-/// A run of a side that is not like its first one.
+/// The first run of a side that differs from the oldest one.
 fn unlike(side: &&'static str, runs: &[Subject<'_>]) -> Option<Error> {
     let (first, others) = runs.split_first()?;
     others.iter().find_map(|second| {
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_paired_is_refused_with_the_mend() {
+    fn runs_that_cannot_be_paired_are_refused_with_the_remedy() {
         let (odd, even): (Vec<u64>, Vec<u64>) = ((1..20).step_by(2).collect(), (2..21).step_by(2).collect());
         check(&[], &runs("b", &[1]), "A has no run");
         check(&runs("a", &odd), &runs("b", &even[1..]), "A has 10 runs and B has 9");
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_and_was_not_said_is_named() {
+    fn undeclared_differences_are_listed() {
         let (a, mut b) = (runs("a", &[1]), runs("b", &[2]));
         b[0].server.version = Some("8.0".into());
         let told = |varied: &[&str]| {

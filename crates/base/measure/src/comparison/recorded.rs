@@ -1,7 +1,7 @@
 //! Holds recorded noise: the results of forty real runs of one scenario in a row.
 //!
-//! `plimsoll ab bulk-baseline --same --pairs 20 --set phases.0.stop.duration=3s --server embedded:relaxed` on two cores of
-//! a machine that compiled beside it, 2026-11-21: 19.7 % from run to run, with long tails to the low side.
+//! They come from `plimsoll ab bulk-baseline --same --pairs 20 --set phases.0.stop.duration=3s --server embedded:relaxed`
+//! on two cores, while the machine compiled, 2026-11-21. They vary by 19.7 % from run to run, with long tails to the low side.
 
 /// Documents per second of each run, in the order in which they were made.
 const DOCUMENTS_PER_S: [f64; 40] = [
@@ -11,7 +11,7 @@ const DOCUMENTS_PER_S: [f64; 40] = [
     103_969.8, 70_486.7, 72_450.7, 81_793.3, 93_302.0, 94_670.2, 95_514.7, 99_426.4, 112_656.0, 61_350.7,
 ];
 
-/// The logarithm of each figure over the mean of all, brought to a standard deviation of `deviation`.
+/// The logarithm of each figure ÷ the mean, scaled to a standard deviation of `deviation`.
 pub(super) fn residues(deviation: f64) -> Vec<f64> {
     let logs: Vec<f64> = DOCUMENTS_PER_S.iter().map(|rate| rate.ln()).collect();
     let count = logs.len() as f64;

@@ -1,29 +1,29 @@
-//! The one test of a comparison: sign-flip permutation on paired log ratios, and the interval by inverting it.
+//! Tests paired log ratios by sign-flip permutation, and inverts the test for an interval.
 //!
-//! If A and B are the same, each pair might as well have come out the other way round: its log ratio had the other sign.
-//! Of all ways to flip signs, the share whose sum is at least as far from zero as the one that was measured is p, two
-//! sided (Fisher, "The Design of Experiments", 1935, section 21). More than [`PAIRS_EXACT`] pairs are sampled, and the
-//! measured way counts as one of the samples, so that p is never zero (Phipson and Smyth, 2010).
+//! If A and B are equal, each log ratio could as well have the opposite sign. The two-sided p is the share of all sign flips
+//! whose sum is at least as far from zero as the measured sum (Fisher, "The Design of Experiments", 1935, section 21). For more
+//! than [`PAIRS_EXACT`] pairs the sign flips are sampled. The measured signs count as one sample, so p is never zero (Phipson
+//! and Smyth, 2010).
 //!
-//! The interval holds every ratio that the same test does not reject. Flipping the set F of differences d − δ gives a sum
-//! as far from zero as the unflipped one exactly if δ lies between the mean of F and the mean of the others (the square
-//! of the sums decides; both sums then have opposite signs). So every split of the pairs into two groups votes for the
-//! stretch between its two means, p at δ is the share of the votes for it, and the ends of the interval are order
-//! statistics of the ends of the stretches: no search is needed, and interval and p never contradict each other.
+//! The interval holds every ratio that the same test does not reject. Let F be a set of pairs, with differences d − δ. Flipping
+//! F keeps the sum at least as far from zero exactly if δ lies between the mean of F and the mean of the other pairs. So every
+//! split of the pairs into two groups votes for the stretch between the two means, and p at δ is the share of votes for δ. The
+//! ends of the interval are therefore order statistics of the ends of the stretches. No search is needed, and the interval and
+//! p never contradict each other.
 
 use crate::random::Random;
 
-/// A difference is shown when p is at most this.
+/// The largest p of a shown difference.
 pub const ALPHA: f64 = 0.01;
-/// Fewer pairs can never show anything: the smallest p is 2 ÷ 2^8 = 0.0078, and 0.0156 with one pair less.
+/// The fewest pairs. The smallest p of 8 pairs is 2 ÷ 2^8 = 0.0078; seven pairs reach 0.0156 at best.
 pub const PAIRS_MIN: usize = 8;
 /// More pairs than this are refused.
 pub const PAIRS_MAX: usize = 200;
 /// Up to this number of pairs all sign flips are tested; beyond it, a sample.
 pub const PAIRS_EXACT: usize = 20;
-/// Ways that are sampled, the measured one included.
+/// The number of sampled sign flips, the measured one included.
 pub const SAMPLES: usize = 100_000;
-/// Sums that differ by less than this share of the largest difference are equal: they differ by rounding alone.
+/// Sums that differ by less than this share of the largest difference are equal, because rounding alone explains them.
 const TIE: f64 = 1e-9;
 
 /// The evidence of pairs on the ratio of B to A. All values are natural logarithms of ratios.
@@ -35,7 +35,7 @@ pub struct Evidence {
     pub low: f64,
     /// The largest one.
     pub high: f64,
-    /// How likely at least such a mean would be if there were no difference.
+    /// The probability of at least such a mean if A and B were equal.
     pub p: f64,
     /// The standard deviation of the pairs.
     pub deviation: f64,
@@ -48,8 +48,8 @@ impl Evidence {
     }
 }
 
-/// Weighs the log ratios of pairs; `seed` decides the sample where there are more than [`PAIRS_EXACT`]. Nothing if there are
-/// fewer than [`PAIRS_MIN`] or one of them is not finite.
+/// Weighs the log ratios of pairs. `seed` decides the sample of more than [`PAIRS_EXACT`] pairs. Nothing if there are fewer
+/// than [`PAIRS_MIN`] pairs, or a ratio is not finite.
 pub fn weigh(pairs: &[f64], seed: u64) -> Option<Evidence> {
     if pairs.len() < PAIRS_MIN || pairs.iter().any(|value| !value.is_finite()) {
         return None;
@@ -67,16 +67,16 @@ pub fn smallest_p(pairs: usize) -> f64 {
     if pairs > PAIRS_EXACT { 1.0 / SAMPLES as f64 } else { 2.0 / 2f64.powi(pairs as i32) }
 }
 
-/// The mean of a group and the mean of the others, the smaller one first. No group is left empty but by the whole.
+/// The mean of a group and the mean of the other pairs, the smaller one first.
 type Split = (f64, f64);
 
-/// The split that flips nothing: its sum is always as far from zero as the measured one.
+/// The split that flips nothing. Its sum is always as far from zero as the measured one.
 const WHOLE: Split = (f64::NEG_INFINITY, f64::INFINITY);
 
 /// Every split into two groups, each once.
 fn every(pairs: &[f64]) -> Vec<Split> {
     let total: f64 = pairs.iter().sum();
-    // The last one is never in the group: each split would be counted twice otherwise.
+    // The last pair is never in the group. Otherwise each split would count twice.
     let mut groups = vec![(0, 0.0)];
     for value in &pairs[..pairs.len() - 1] {
         groups.extend_from_within(..);
@@ -125,7 +125,7 @@ fn p_at(splits: &[Split], value: f64, tie: f64) -> f64 {
 
 /// The smallest and the largest value for which more than [`ALPHA`] of all splits vote.
 fn interval(splits: &mut [Split]) -> (f64, f64) {
-    // So many votes are not enough; the next one is.
+    // This number of votes is too small; one more suffices.
     let few = (ALPHA * splits.len() as f64).floor() as usize;
     let low = splits.select_nth_unstable_by(few, |one, other| one.0.total_cmp(&other.0)).1.0;
     let high = splits.select_nth_unstable_by(few, |one, other| other.1.total_cmp(&one.1)).1.1;
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_that_all_point_one_way_have_the_smallest_p() {
+    fn pairs_in_one_direction_have_the_smallest_p() {
         for count in 8..=20 {
             let pairs: Vec<f64> = (1..=count).map(|index| -f64::from(index)).collect();
             assert_eq!(weigh(&pairs, 0).unwrap().p, smallest_p(count as usize), "{count} pairs");
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_holds_the_truth_as_often_as_it_says() {
+    fn the_interval_contains_the_true_ratio_as_often_as_it_claims() {
         let (trials, truth) = (4_000, 0.3);
         let covers = |seed: u64| {
             let it = weigh(&noise(seed, 10, truth), 0).unwrap();
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_weighed_is_not() {
+    fn invalid_pairs_yield_no_evidence() {
         assert_eq!(weigh(&[0.1; 7], 0), None);
         assert_eq!(weigh(&[0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, f64::NEG_INFINITY], 0), None);
     }

@@ -16,7 +16,7 @@ pub(crate) fn is_idle(run: &Run) -> bool {
     }
 }
 
-/// Whether a run has every document that was acknowledged to it.
+/// Whether every acknowledged document of a run exists.
 pub(crate) fn is_kept(run: &Run) -> bool {
     run.integrity.as_ref().is_none_or(|integrity| integrity.holds())
 }
@@ -31,8 +31,8 @@ pub(super) fn failed(runs: &[Subject<'_>]) -> u64 {
     runs.iter().flat_map(|it| it.run.operations.values()).flat_map(|it| it.errors.values()).sum()
 }
 
-/// Whether operations of B failed and none of A, which no chance does on a system that is sound, or B is shown to fail a larger
-/// share of them: by the share, for a faster side sends more. A search drives the load past what holds, so nothing follows there.
+/// Whether only operations of B failed, or B is shown to fail a larger share of its operations. Shares are compared, because a
+/// faster side sends more. A search exceeds the highest rate that holds on purpose, so its failures mean nothing.
 pub(super) fn fails_more(a: &[Subject<'_>], b: &[Subject<'_>], seed: u64) -> bool {
     let is_search = |it: &Subject<'_>| matches!(it.run.command.as_str(), "line" | "ladder");
     if a.iter().chain(b).any(is_search) {
@@ -46,13 +46,14 @@ pub(super) fn fails_more(a: &[Subject<'_>], b: &[Subject<'_>], seed: u64) -> boo
     (failed(a) == 0 && failed(b) > 0) || is_shown(a, b, seed, share)
 }
 
-/// Whether B is shown to be invalid in more runs. One alone shows nothing: a busy machine makes a run invalid now and then.
-/// That the tool held a run back speaks against the tool, and a B that is too fast for it has done nothing wrong.
+/// Whether B is shown to be invalid in more runs. A single invalid run shows nothing, because a busy machine causes one now
+/// and then. Runs that the tool limited do not count against B.
 pub(super) fn invalid_more(a: &[Subject<'_>], b: &[Subject<'_>], seed: u64) -> bool {
     is_shown(a, b, seed, |run| f64::from(u8::from(run.verdict == Verdict::Invalid && !run.client.limited)))
 }
 
-/// Whether a figure that may be zero is shown to be larger in B: by the test of every metric, on differences.
+/// Whether a figure that may be zero is shown to be larger in B. The test is that of the metrics, on differences instead of
+/// ratios.
 fn is_shown(a: &[Subject<'_>], b: &[Subject<'_>], seed: u64, of: impl Fn(&Run) -> f64) -> bool {
     let differences: Vec<f64> = a.iter().zip(b).map(|(a, b)| of(b.run) - of(a.run)).collect();
     weigh(&differences, seed).is_some_and(|evidence| evidence.centre > 0.0 && evidence.p <= ALPHA)
@@ -80,8 +81,8 @@ fn unheld(run: &Run) -> impl Iterator<Item = (&str, &str)> {
     unheld.map(|it| (it.metric.as_str(), it.expression.as_str()))
 }
 
-/// A note if only some runs were calibrated: then the runs were measured differently, and the drift of the machine is known
-/// only for those.
+/// A note if only some runs were calibrated. Then the runs were measured differently, and the drift of the machine is unknown
+/// for the others.
 pub(super) fn uncalibrated(a: &[Subject<'_>], b: &[Subject<'_>]) -> Option<String> {
     let calibrated = |runs: &[Subject<'_>]| {
         runs.iter().filter(|it| !it.run.client.calibration_null_per_s.is_empty()).count()

@@ -1,4 +1,4 @@
-//! Tests how often comparisons are right: a thousand of each kind, on modelled and on recorded noise.
+//! Tests the error rates of comparisons: a thousand of each kind, on modelled and on recorded noise.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -16,7 +16,7 @@ const PAIRS: usize = 10;
 /// The standard deviation of one run's figures.
 const NOISE: f64 = 0.03;
 
-/// How the figures of runs scatter: a logarithm for each.
+/// Draws the logarithm of a figure's noise.
 type Scatter = fn(&mut Random) -> f64;
 
 /// Lognormal, 3 %.
@@ -30,7 +30,7 @@ fn recorded(random: &mut Random) -> f64 {
     RESIDUES[(random.unit() * RESIDUES.len() as f64) as usize]
 }
 
-/// A run whose figures scatter by themselves and together; `factor` makes it slower.
+/// A run whose figures have noise; `factor` makes it slower.
 fn run(number: u64, factor: f64, scatter: Scatter, random: &mut Random) -> Run {
     let mut each = |base: f64| base * scatter(random).exp();
     let response_ns = Latency {
@@ -70,7 +70,7 @@ fn subjects(runs: &[Run]) -> Vec<Subject<'_>> {
     runs.iter().map(|run| Subject { name: run.id.clone(), run, scenario: None }).collect()
 }
 
-/// A complete comparison; B does `factor` of what A does.
+/// A complete comparison; the rate of B is `factor` times that of A.
 fn trial(seed: u64, pairs: usize, factor: f64, scatter: Scatter) -> Comparison {
     trial_with(Settings { seed, ..Settings::default() }, pairs, factor, scatter)
 }
@@ -100,7 +100,7 @@ fn is_called(verdict: Verdict) -> bool {
     matches!(verdict, Verdict::Better | Verdict::Worse)
 }
 
-/// How many of [`TRIALS`] comparisons result in `expected`, and how many find a difference in any other metric.
+/// The number of [`TRIALS`] comparisons that result in `expected`, and the number that find a difference in another metric.
 fn count(seed: u64, factor: f64, scatter: Scatter, expected: Verdict) -> (u64, u64) {
     let (mut right, mut others) = (0, 0);
     for trial_seed in seed..seed + TRIALS {
@@ -125,10 +125,10 @@ fn a_against_a_shows_no_difference_in_at_least_98_of_100() {
     }
 }
 
-/// With a least difference of 3 % hardly anything is ever called, whatever the test does: only without one is it seen that the
-/// test is wrong as often as it says, and no more seldom.
+/// With a minimum effect of 3 % almost no difference is shown, whatever the test does. Only without a minimum effect does the
+/// error rate equal alpha.
 #[test]
-fn without_a_least_difference_one_in_a_hundred_of_a_against_a_is_called() {
+fn without_a_minimum_effect_one_in_a_hundred_comparisons_of_a_with_a_is_wrong() {
     for (first, scatter) in [(6_000, modelled as Scatter), (7_000, recorded)] {
         let settings = |seed| Settings { seed, min_effect: 0.0, ..Settings::default() };
         let is_wrong = |seed: &u64| is_called(trial_with(settings(*seed), PAIRS, 1.0, scatter).verdict);
@@ -154,7 +154,7 @@ fn a_gain_of_10_percent_is_found_as_often() {
 }
 
 #[test]
-fn as_many_pairs_as_were_said_to_be_needed_make_the_interval_as_narrow_as_was_said() {
+fn the_recommended_number_of_pairs_makes_the_interval_narrow_enough() {
     let width = |it: &Comparison| {
         let metric = &it.metrics[0];
         (metric.high.unwrap() / metric.low.unwrap()).ln() / 2.0
@@ -171,7 +171,7 @@ fn as_many_pairs_as_were_said_to_be_needed_make_the_interval_as_narrow_as_was_sa
 }
 
 #[test]
-fn noise_of_the_machine_widens_what_must_be_shown_and_never_beyond_that_of_the_pairs() {
+fn drift_of_the_machine_widens_the_required_difference_up_to_the_noise_of_the_pairs() {
     let it = trial(1, PAIRS, 1.0, modelled);
     let metric = &it.metrics[0];
     let must_show = metric.must_show.unwrap();

@@ -24,8 +24,8 @@ fn logs(pairs: &[Pair]) -> Option<Vec<f64>> {
     pairs.iter().map(|pair| pair.ratio().map(f64::ln)).collect()
 }
 
-/// Why a metric cannot be compared; nothing if every pair has a ratio. Pairs without one are never left out: they would
-/// be the slow or the fast ones.
+/// Why a metric cannot be compared; nothing if every pair has a ratio. Pairs without a ratio are never left out, because the
+/// rest would be biased.
 pub(super) fn unknown(pairs: &[Pair]) -> Option<String> {
     let of = pairs.len();
     let missing = pairs.iter().filter(|pair| pair.a.is_none() || pair.b.is_none()).count();

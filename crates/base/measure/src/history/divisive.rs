@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_alone_is_told_as_a_change_in_at_most_two_of_a_hundred() {
+    fn noise_alone_yields_a_change_in_at_most_two_of_a_hundred() {
         let told = |seed: &u64| !found(&scattered(*seed, &steps(&[(100.0, 40)]))).is_empty();
         let wrong: Vec<u64> = (0..100).filter(told).collect();
         assert!(wrong.len() <= 2, "seeds {wrong:?}");
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn one_run_that_stands_out_is_no_change() {
+    fn a_single_outlier_is_no_change() {
         let mut told = Vec::new();
         for (seed, factor) in (0..10).flat_map(|seed| [(seed, 0.5), (seed, 2.0)]) {
             for place in [0, 20, 39] {
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drift_is_told_as_steps_that_all_go_its_way() {
+    fn a_drift_is_reported_as_steps_in_its_direction() {
         let drift: Vec<f64> = (0..40).map(|run| 100.0 * 1.01f64.powi(run)).collect();
         let values = scattered(1, &drift);
         let settings = Settings::default();
@@ -301,12 +301,12 @@ mod tests {
     }
 
     #[test]
-    fn a_level_that_comes_back_does_not_hide_that_it_changed() {
+    fn a_level_that_returns_does_not_hide_its_change() {
         check(&[0.1, 0.0, 0.1, 0.0, 1.0, 1.1, 1.0, 1.1, 0.1, 0.0, 0.1, 0.0], 4);
     }
 
     #[test]
-    fn where_nothing_differs_or_too_little_is_there_no_split_is_best() {
+    fn equal_values_and_too_few_values_have_no_split() {
         assert_eq!(best(&[1.0; 20], 5), None);
         assert_eq!(best(&[1.0, 1.0, 1.0, 2.0, 2.0], 3), None);
         assert_eq!(best(&[], 5), None);
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_under_the_least_one_are_not_told_and_small_ones_add_up() {
+    fn changes_below_the_minimum_are_dropped_and_small_ones_add_up() {
         let values: Vec<f64> =
             [100.0, 102.0, 104.0, 106.0].into_iter().flat_map(|level| [level; 5]).collect();
         let all = vec![split(5), split(10), split(15)];

@@ -1,4 +1,4 @@
-//! Runs in, a history out: the whole way without a clock, a file or a word on a terminal.
+//! Computes a history from runs, without a clock, a file or a terminal.
 
 use super::divisive::{Split, levels, splits, told};
 use super::form::{Change, FORMAT, History, HistoryRun, Settings, Track};
@@ -46,8 +46,8 @@ pub fn follow(request: Request<'_>) -> Result<History, Error> {
     })
 }
 
-/// The metrics that comparisons of these runs use, or the one of them that was asked for. The first is the primary one: no
-/// other takes its place where it is not known, as that would decide by what some run left out.
+/// The metrics that comparisons of these runs use, or the requested one. The first is the primary metric. No other metric
+/// replaces it if it is unknown, because the choice would then depend on a missing value.
 fn asked(runs: &[Subject<'_>], name: Option<&str>) -> Result<Vec<Measure>, Error> {
     let each: Vec<&Run> = runs.iter().map(|it| it.run).collect();
     let mut measures = comparison::measures(&each);
@@ -69,7 +69,7 @@ fn made(it: &Subject<'_>) -> HistoryRun {
     }
 }
 
-/// A value of a metric, and the run that it is of.
+/// The position of a run, and the value of a metric in it.
 type Known = (usize, f64);
 
 fn track(measure: &Measure, primary: bool, runs: &[Subject<'_>], settings: &Settings) -> Track {
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_told_with_its_runs_its_ratio_its_direction_and_what_else_differs() {
+    fn a_change_has_its_runs_ratio_direction_and_other_differences() {
         let mut all = runs(&[(5_000.0, 12), (4_500.0, 8)]);
         all[12..].iter_mut().for_each(|run| run.server.version = Some("8.1".into()));
         all.reverse();
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_became_better_again_is_no_regression() {
+    fn a_metric_that_recovered_is_no_regression() {
         let all = runs(&[(5_000.0, 12), (4_000.0, 12), (5_000.0, 12)]);
         let history = follow(request(&all)).unwrap();
         let turns: Vec<_> = history.metrics[0].changes.iter().map(|it| it.verdict).collect();
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn one_metric_alone_is_followed_if_it_is_known() {
+    fn a_single_known_metric_can_be_followed() {
         let all = runs(&[(5_000.0, 10)]);
         let asked = |name: &str| follow(Request { metric: Some(name.into()), ..request(&all) });
         let history = asked("insert.response_ns.p50").unwrap();
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_are_not_alike_are_refused_and_forced_with_what_differs() {
+    fn unlike_runs_are_refused_and_forced_ones_list_their_differences() {
         let mut all = runs(&[(5_000.0, 10)]);
         all[4].environment.cores = 8;
         assert!(matches!(follow(request(&all)), Err(Error::Unlike { .. })));

@@ -49,7 +49,7 @@ pub struct Settings {
     pub alpha: f64,
     /// The smallest reported change of the level, as a share: 0.03 is 3 %.
     pub min_effect: f64,
-    /// A level has at least so many runs.
+    /// The fewest runs of a level.
     pub segment_min: u32,
     /// Random orders of the runs that are compared with the measured one.
     pub permutations: u32,
@@ -66,7 +66,7 @@ pub struct Track {
     pub words: String,
     /// The unit of its values.
     pub unit: Unit,
-    /// Which way is better.
+    /// The better direction.
     pub better: Better,
     /// Whether it is the primary one.
     pub primary: bool,

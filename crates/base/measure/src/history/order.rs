@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use crate::comparison::{self, Difference, Subject};
 
-/// One run has no history.
+/// The fewest runs.
 pub const RUNS_MIN: usize = 2;
-/// More runs than this are refused.
+/// The most runs.
 pub const RUNS_MAX: usize = 500;
 /// The keys that may differ from run to run: a history shows their effect.
 pub const VARYING: [&str; 3] = ["server.version", "server.product", "environment.plimsoll"];
@@ -59,10 +59,10 @@ pub enum Error {
     NothingMeasured,
 }
 
-/// Sorts runs by when they were started.
+/// Sorts runs by their start.
 ///
 /// # Errors
-/// If there are too few or too many runs, or one is a duplicate or incomplete.
+/// If there are too few or too many runs, or a run is a duplicate or incomplete.
 pub(super) fn in_order(runs: &mut [Subject<'_>]) -> Result<(), Error> {
     match runs.len() {
         runs if runs < RUNS_MIN => return Err(Error::TooFew { runs }),
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_history_is_refused_with_the_mend() {
+    fn runs_without_a_history_are_refused_with_the_remedy() {
         check(&runs(&[1]), "1 run has no history: name at least 2 runs");
         check(&runs(&(0..=RUNS_MAX as u64).collect::<Vec<_>>()), "at most 500 are followed");
         check(&runs(&[1, 2, 1]), "duplicate run r1");

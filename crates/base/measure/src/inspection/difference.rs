@@ -15,7 +15,7 @@ pub struct Change<T> {
 }
 
 impl Change<u64> {
-    /// By how much it grew; negative where it shrank. Absent where one of the two is.
+    /// The growth; negative if the value shrank. Absent if one of the two is absent.
     pub fn growth(&self) -> Option<i64> {
         let [before, after] = [self.before?, self.after?].map(|value| i64::try_from(value).ok());
         after?.checked_sub(before?)
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_tells_counts_sizes_indexes_and_fields() {
+    fn a_difference_has_counts_sizes_indexes_and_fields() {
         let before = collection(10, vec![index("_id", false), index("a", false)], &["_id", "a"]);
         let after = collection(30, vec![index("_id", false), index("a", true)], &["_id", "b"]);
         let difference = difference(&before, &after);
@@ -183,14 +183,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_reported_has_no_growth() {
+    fn an_unreported_size_has_no_growth() {
         let change = |before, after| Change { before, after }.growth();
         assert_eq!((change(None, Some(1)), change(Some(1), None)), (None, None));
         assert_eq!((change(Some(5), Some(3)), change(Some(0), Some(u64::MAX))), (Some(-2), None));
     }
 
     #[test]
-    fn collections_that_come_and_go_are_told() {
+    fn new_and_missing_collections_are_listed() {
         let named = |name: &str| Collection { namespace: name.into(), ..collection(5, vec![], &["_id"]) };
         let look = |names: &[&str]| Inspection {
             collections: names.iter().map(|name| named(name)).collect(),

@@ -9,7 +9,7 @@ use serde_json::Value;
 /// One document.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sample {
-    /// Which it is.
+    /// Its place in the collection.
     pub place: Place,
     /// Its size in bytes, uncompressed.
     pub bytes: u64,
@@ -20,16 +20,16 @@ pub struct Sample {
     pub left_out: u64,
 }
 
-/// Which document a sample is.
+/// The place of a sample in its collection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
-    /// The one with the least `_id`.
+    /// The document with the smallest `_id`.
     #[default]
     First,
-    /// A document between them.
+    /// Any document between these two.
     Between,
-    /// The one with the greatest `_id`.
+    /// The document with the largest `_id`.
     Last,
 }
 
@@ -38,18 +38,18 @@ pub enum Place {
 pub struct Inventory {
     /// Inspected documents.
     pub documents: u64,
-    /// How they were chosen.
+    /// The method of choosing them.
     pub choice: Choice,
     /// Their sizes in bytes, uncompressed.
     pub document_bytes: Spread,
     /// The fields in the order in which the documents hold them.
     pub fields: Vec<Field>,
-    /// Whether there are more fields than are listed, or some too deep or too long to be named.
+    /// Whether the list is incomplete: too many fields, or fields that are nested too deeply or have too long names.
     #[serde(default)]
     pub cut: bool,
 }
 
-/// How documents were chosen.
+/// The method of choosing documents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Choice {
@@ -82,15 +82,15 @@ pub struct Field {
     pub documents: u64,
     /// The share of inspected documents with the field, 0 to 1.
     pub share: f64,
-    /// How often it was seen: more than once in a document within arrays.
+    /// The number of its values. A document may have several values of a field within arrays.
     pub values: u64,
-    /// How often it was of which BSON type, by the names of MongoDB's `$type`; binary data by subtype as well.
+    /// The number of values by BSON type, named as by MongoDB's `$type`; binary data by subtype as well.
     pub types: BTreeMap<String, u64>,
     /// Encoded bytes of its values, without the field's name.
     pub bytes: Spread,
 }
 
-/// From when to when the documents of a collection are, by one field.
+/// The time range of the documents of a collection, by one field.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Times {
     /// The field: `_id`, whose ObjectIds hold a second each, or a field with dates.
@@ -101,11 +101,11 @@ pub struct Times {
     pub last: String,
     /// From the earliest to the latest, in seconds.
     pub span_s: f64,
-    /// How it was found.
+    /// The source of the two moments.
     pub source: Source,
 }
 
-/// How the earliest and the latest moment were found.
+/// The source of the earliest and the latest moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
@@ -118,14 +118,14 @@ pub enum Source {
     Inventory,
 }
 
-/// A field that must not be there, and whether it is.
+/// A field that must not exist, and the result of the search.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Forbidden {
     /// The requested field; `*` matches any characters, including dots.
     pub pattern: String,
-    /// Whether it is there.
+    /// Whether it exists.
     pub presence: Presence,
-    /// Documents of the collection that have it; absent where they were not all counted.
+    /// Documents of the collection with the field; absent if not all were counted.
     pub documents: Option<u64>,
     /// Documents of the inventory that have it.
     pub sampled: u64,
@@ -137,14 +137,14 @@ pub struct Forbidden {
     pub examples: Vec<Value>,
 }
 
-/// Whether a forbidden field is there.
+/// Whether a forbidden field exists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Presence {
     /// The documents could not be inspected: the field may exist.
     #[default]
     NotChecked,
-    /// It is there.
+    /// It exists.
     Found,
     /// No document has it.
     Absent,

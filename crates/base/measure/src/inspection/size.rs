@@ -13,7 +13,7 @@ pub struct Size {
     /// Bytes on disk without indexes, compressed. What was written since the storage engine's last checkpoint may be
     /// missing.
     pub storage_bytes: Option<u64>,
-    /// Bytes of those that are free to be used again.
+    /// Free bytes among those, which the server can use again.
     pub free_bytes: Option<u64>,
     /// Bytes of all indexes on disk.
     pub index_bytes: Option<u64>,
@@ -37,8 +37,8 @@ pub struct Reported {
 }
 
 impl Reported {
-    /// Whether its sizes on disk are measured. A server that says of its documents that they take on disk exactly what
-    /// they are long has made the sizes on disk up, those of its indexes too.
+    /// Whether its sizes on disk are measured. A server that reports exactly the uncompressed size as the size on disk has
+    /// invented all sizes on disk, also those of its indexes.
     pub fn knows_disk(&self) -> bool {
         self.storage_bytes.is_some() && self.storage_bytes != self.data_bytes
     }

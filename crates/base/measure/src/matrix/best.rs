@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_what_the_scenario_names() {
+    fn only_operations_named_by_the_scenario_are_shown() {
         let mut matrix = matrix(&[("one", "10K", 5.0)]);
         assert_eq!(matrix.operations(), ["insert"]);
         matrix.show = vec!["work".into(), "insert".into()];

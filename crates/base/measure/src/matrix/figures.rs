@@ -77,7 +77,7 @@ pub struct OperationFigures {
 /// A figure over the repetitions of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Spread {
-    /// The middle value; the lower middle one of an even number, so that it is a measured value.
+    /// The median. Of an even number of values it is the lower middle one, so that it is a measured value.
     pub median: f64,
     /// The smallest.
     pub min: f64,
@@ -179,7 +179,7 @@ impl OperationFigures {
 }
 
 impl Spread {
-    /// The spread of no values: it prints as no number, and no bound holds.
+    /// The spread of no values. It prints as no number, and no bound holds.
     pub const NONE: Self = Self { median: f64::NAN, min: f64::NAN, max: f64::NAN, of: 0 };
 
     /// The spread of `values`; nothing if there is none.
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_service_kept_is_known_without_an_audit() {
+    fn acknowledged_documents_of_a_service_are_known_without_an_audit() {
         let size = Size { storage_bytes: Some(500), ..Size::default() };
         let unaudited = Run { integrity: None, ..run(5.0, 0) };
         let figures = Figures::of(&[(unaudited, Some(size))]).unwrap();

@@ -1,4 +1,4 @@
-//! A pipeline at one moment, and at its end.
+//! Defines the state of a pipeline at one moment, and at its end.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +11,21 @@ use crate::histogram::Histogram;
 /// The format of a summary.
 pub const FORMAT: u32 = 1;
 
-/// How long events took at a stage, weighted by events.
+/// The times of events at a stage.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stage {
-    /// Its name: `queue`, a transform's, `sink`, or `delivery`, which is from the source's append to the durable acknowledgement.
+    /// Its name: `queue`, a transform's name, `sink`, or `delivery`, which lasts from the source's append to the durable
+    /// acknowledgement.
     pub name: String,
-    /// How many events.
+    /// The number of events.
     pub events: u64,
     /// The median, in nanoseconds.
     pub p50_ns: u64,
-    /// In nanoseconds.
+    /// The 95th percentile, in nanoseconds.
     pub p95_ns: u64,
-    /// In nanoseconds.
+    /// The 99th percentile, in nanoseconds.
     pub p99_ns: u64,
-    /// In nanoseconds.
+    /// The 99.9th percentile, in nanoseconds.
     pub p999_ns: u64,
     /// The longest, in nanoseconds.
     pub max_ns: u64,
@@ -85,7 +86,7 @@ pub struct Second {
 }
 
 impl Second {
-    /// Puts the counters in.
+    /// Sets the counters.
     pub fn set_counts(&mut self, counts: &Counts) {
         self.counts = Count::ALL.iter().map(|count| (count.word().to_owned(), counts.get(*count))).collect();
     }
@@ -105,7 +106,7 @@ impl Second {
         self.in_flight_events as f64 / self.in_flight_events_max.max(1) as f64
     }
 
-    /// How much a counter grew a second since an earlier moment; zero if no time passed.
+    /// The growth of a counter per second since an earlier moment; zero if no time passed.
     pub fn rate_since(&self, earlier: &Self, count: Count) -> f64 {
         let ns = self.elapsed_ns.saturating_sub(earlier.elapsed_ns);
         let grown = self.count(count).saturating_sub(earlier.count(count));
@@ -133,7 +134,7 @@ pub struct Stream {
     pub guarantee: String,
     /// Its source, transforms and sink, in words.
     pub path: Vec<String>,
-    /// How it ended: `exhausted`, `finished` (as `--for` or `--events` said), `drained`, `aborted` or `failed`.
+    /// Its end: `exhausted`, `finished` (as `--for` or `--events` said), `drained`, `aborted` or `failed`.
     pub ended: String,
     /// Why, if it failed.
     pub failure: Option<String>,

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_was_completed_counts() {
+    fn only_completed_runs_count() {
         let rows = [
             row(1, "a", Outcome::Completed, 5.0),
             row(2, "a", Outcome::Failed, 50.0),
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_run_does_not_know_of_its_documents_is_not_known_of_all() {
+    fn lost_documents_are_unknown_if_one_run_did_not_count_them() {
         let mut rows = [row(1, "a", Outcome::Completed, 5.0), row(2, "a", Outcome::Completed, 5.0)];
         rows[0].measured.as_mut().unwrap().lost = Some(0);
         assert_eq!(Figures::of(&rows.iter().collect::<Vec<_>>()).unwrap().lost, None);

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_test_is_held_against_the_nearest_measured_one_above_it() {
+    fn each_test_is_compared_with_the_nearest_measured_test_above() {
         let mut suite = suite(&["bench", "hangs", "transform", "insert"], 1);
         for (run, test, outcome, rate) in [
             (1, "bench", Outcome::Completed, 1000.0),
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_that_count_other_things_are_not_held_against_each_other() {
+    fn tests_that_count_different_things_are_not_compared() {
         let mut suite = suite(&["documents", "operations"], 1);
         suite.record(row(1, "documents", Outcome::Completed, 1000.0));
         let mut other = row(2, "operations", Outcome::Completed, 10.0);

@@ -9,22 +9,22 @@ const TICKS: usize = 6;
 const ROOM: f64 = 1.06;
 /// The least room beyond the smallest and the largest change, as a logarithm.
 const CHANGE_ROOM: f64 = 0.01;
-/// From this ratio on, the smaller of two rates could not be read on an axis from zero.
+/// From this ratio on, the smaller of two rates would be unreadable on an axis from zero.
 const MAGNITUDE: f64 = 8.0;
 
 /// An axis of a chart.
 #[derive(Clone, Debug)]
 pub(crate) struct Axis {
-    /// What it shows, with its unit.
+    /// The name, with the unit.
     pub name: String,
-    /// Marked values and what they are called.
+    /// The values of the ticks, with their labels.
     pub ticks: Vec<(f64, String)>,
-    /// How any of its values reads.
+    /// Formats a value.
     pub show: fn(f64) -> String,
     scale: Scale,
 }
 
-/// How values are laid out.
+/// The scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Scale {
     /// Evenly, between two values.
@@ -36,7 +36,7 @@ enum Scale {
 }
 
 impl Axis {
-    /// Where `value` lies, 0 to 1; values beyond an end lie on it.
+    /// The position of `value`, 0 to 1. Values beyond an end get the position of that end.
     pub(crate) fn share(&self, value: f64) -> f64 {
         let (value, low, high) = match self.scale {
             Scale::Linear(low, high) => (value, low, high),
@@ -46,7 +46,7 @@ impl Axis {
         if high > low { ((value - low) / (high - low)).clamp(0.0, 1.0) } else { 0.5 }
     }
 
-    /// The value that lies at `share`, 0 to 1.
+    /// The value at the position `share`, 0 to 1.
     pub(crate) fn value(&self, share: f64) -> f64 {
         match self.scale {
             Scale::Linear(low, high) => low + share * (high - low),
@@ -55,7 +55,7 @@ impl Axis {
         }
     }
 
-    /// An axis whose values read as `show` says, with labelled ticks.
+    /// An axis with labelled ticks, whose values `show` formats.
     fn new(
         name: impl Into<String>,
         scale: Scale,
@@ -139,13 +139,13 @@ impl Axis {
     }
 }
 
-/// How many nines a percentile has, as a real number: 1 for 90, 2 for 99; at most `most`.
+/// The number of nines of a percentile, as a real number: 1 for 90, 2 for 99; at most `most`.
 fn nines(percentile: f64, most: f64) -> f64 {
     let beyond = 1.0 - percentile / 100.0;
     if beyond > 0.0 { (-beyond.log10()).min(most) } else { most }
 }
 
-/// A percentile with the digits that tell it from 100.
+/// A percentile with enough digits to differ from 100.
 fn percentile(percentile: f64) -> String {
     let digits = nines(percentile, 8.0).floor().max(0.0) as usize;
     format!("{percentile:.digits$} %")
@@ -166,7 +166,7 @@ fn amount(value: f64) -> String {
     if value >= 100.0 { exact(value.round() as u64) } else { three_digits(value) }
 }
 
-/// A tick's value without digits that say nothing: `50 K`, `0.5`.
+/// A tick's value without trailing zeros: `50 K`, `0.5`.
 fn tick(value: f64) -> String {
     tidy(&short((value * 1e6).round() / 1e6))
 }
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_lies_where_its_share_says() {
+    fn share_and_value_are_inverse() {
         for axis in [Axis::amount(10.0, ""), Axis::latency(1e3, 1e9), Axis::percentiles(1000)] {
             assert!((axis.share(axis.value(0.3)) - 0.3).abs() < 1e-9);
         }

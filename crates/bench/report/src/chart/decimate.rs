@@ -3,9 +3,9 @@
 /// A point of a series; no `y` is a gap.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Point {
-    /// Where it lies on the horizontal axis.
+    /// The horizontal position.
     pub x: f64,
-    /// Its value, if there is one.
+    /// The value; absent in a gap.
     pub y: Option<f64>,
 }
 
@@ -15,7 +15,7 @@ impl Point {
         Self { x, y: Some(y) }
     }
 
-    /// A place where nothing is known.
+    /// A point without a value.
     pub(crate) fn gap(x: f64) -> Self {
         Self { x, y: None }
     }

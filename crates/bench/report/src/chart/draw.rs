@@ -1,7 +1,7 @@
 //! Renders a chart as markup.
 //!
-//! Positions are percentages of the plot, so that it stretches with the page while letters keep their size; only the
-//! lines live in a nested picture of [`SIDE`] units a side that is stretched with non-scaling strokes.
+//! Positions are percentages of the plot, so the plot stretches with the page while letters keep their size. Only the lines are
+//! in a nested picture of [`SIDE`] units a side, which is stretched with non-scaling strokes.
 
 use std::fmt::Write;
 
@@ -13,10 +13,10 @@ use super::{Axis, Band, BandKind, Chart, Dot, Mark, MarkKind, Rule, Series, Shap
 
 /// Units of the stretched picture, either way.
 const SIDE: f64 = 10_000.0;
-/// Letters' worth of room between the labels of two marks.
+/// The gap between the labels of two marks, in letters.
 const LABEL_GAP: f64 = 2.0;
 
-/// `chart` as a figure with its legend and caption; with a table of its numbers where its points bear no marks.
+/// `chart` as a figure with its legend and caption. A chart without marked points also has a table of its numbers.
 pub(crate) fn draw(chart: &Chart) -> Markup {
     let is_marked = chart.series.iter().any(|series| !series.dots.is_empty());
     html! {
@@ -55,7 +55,7 @@ fn legend(chart: &Chart) -> Markup {
     }
 }
 
-/// The series that need a name: a small chart of a single one has it in its title.
+/// The series that need a name. The title of a small chart names its only series.
 fn named(chart: &Chart) -> impl Iterator<Item = &Series> {
     let drawn = || chart.series.iter().filter(|series| !series.is_empty() && !series.points.is_empty());
     let alone = chart.size == Size::Small && drawn().count() == 1;
@@ -82,7 +82,7 @@ fn plot(chart: &Chart, is_marked: bool) -> Markup {
     }
 }
 
-/// The chart in words, for those who cannot see it.
+/// The chart in words, for screen readers.
 fn aloud(chart: &Chart) -> String {
     let mut text = format!("{}.", chart.title);
     for series in &chart.series {
@@ -130,8 +130,8 @@ fn mark_class(mark: &Mark) -> &'static str {
     }
 }
 
-/// The marks whose labels fit, and where they begin, 0 to 1. A label that would run into the one before it or over the end
-/// is left out; the tooltips tell it. Faults come first: their labels are kept where room is short.
+/// The marks whose labels fit, with their positions, 0 to 1. A label that would overlap the label before it or the end
+/// is left out, but the tooltips have it. Faults come first, so their labels stay where room is short.
 fn labelled(chart: &Chart) -> Vec<(&Mark, f64)> {
     let letters = chart.size.letters() as f64;
     let span = |mark: &Mark| {
@@ -223,7 +223,7 @@ fn path(chart: &Chart, points: &[Point]) -> String {
             continue;
         };
         let (x, y) = (chart.x.share(point.x) * SIDE, (1.0 - chart.y.share(y)) * SIDE);
-        // A move is followed by a line of no length, so that a lone point shows. Writing into a String cannot fail.
+        // A line of no length after a move makes a lone point visible. Writing into a String cannot fail.
         let _ = if is_open { write!(path, "L{x:.0} {y:.0}") } else { write!(path, "M{x:.0} {y:.0}h0") };
         is_open = true;
     }
@@ -274,14 +274,14 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_stays_a_gap_and_a_lone_point_a_dot() {
+    fn gaps_stay_gaps_and_a_lone_point_becomes_a_dot() {
         let points = vec![Point::new(0.0, 1e6), Point::new(1.0, 1e6), Point::gap(2.0), Point::new(3.0, 1e6)];
         let chart = chart(points.clone());
         assert_eq!(path(&chart, &points), "M0 7686h0L1000 7686M3000 7686h0");
     }
 
     #[test]
-    fn a_chart_is_told_to_those_who_cannot_see_it() {
+    fn a_chart_has_a_description_for_screen_readers() {
         let chart = chart(vec![Point::new(0.0, 1e6), Point::new(1.0, 4e6)]);
         assert_eq!(aloud(&chart), "A <title>. p99: 1.00 ms to 4.00 ms. load line. objective.");
         let markup = draw(&chart).into_string();

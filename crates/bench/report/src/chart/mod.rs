@@ -1,6 +1,6 @@
 //! Draws charts as inline SVG that need no script, stretch with the page and can be read aloud.
 //!
-//! A chart is a value; [`draw`] turns it into markup and [`numbers`] into the table beside it.
+//! A chart is a value. [`draw`] turns it into markup, and [`numbers`] into a table.
 
 mod axis;
 mod decimate;
@@ -15,23 +15,23 @@ pub(crate) use draw::draw;
 /// A chart.
 #[derive(Clone, Debug)]
 pub(crate) struct Chart {
-    /// What it shows.
+    /// The title.
     pub title: String,
-    /// How to read it, in a sentence or two.
+    /// One or two sentences on how to read the chart.
     pub caption: String,
     /// The horizontal axis.
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
-    /// What is drawn; later ones lie above earlier ones.
+    /// The lines; later lines are drawn above earlier ones.
     pub series: Vec<Series>,
-    /// Stretches of the horizontal axis that stand out.
+    /// The highlighted stretches of the horizontal axis.
     pub bands: Vec<Band>,
-    /// Heights that mean something.
+    /// The marked heights.
     pub rules: Vec<Rule>,
-    /// Moments (or other places of the horizontal axis) that mean something, in rising order.
+    /// The marked moments, or other positions of the horizontal axis, in rising order.
     pub marks: Vec<Mark>,
-    /// How much room it takes.
+    /// The size.
     pub size: Size,
 }
 
@@ -44,7 +44,7 @@ impl Chart {
     }
 }
 
-/// How much room a chart takes.
+/// The size of a chart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Size {
     /// The whole width of the page.
@@ -83,23 +83,23 @@ impl Size {
     }
 }
 
-/// A place on the horizontal axis that means something.
+/// A marked position of the horizontal axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Mark {
-    /// Where it is.
+    /// The position.
     pub at: f64,
-    /// What is there.
+    /// The label.
     pub label: String,
-    /// What it stands for.
+    /// The meaning.
     pub kind: MarkKind,
 }
 
-/// What a mark stands for.
+/// The meaning of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MarkKind {
     /// A part of the run starts.
     Part,
-    /// Something was done to the server.
+    /// A fault starts or ends.
     Fault,
 }
 
@@ -108,20 +108,20 @@ pub(crate) enum MarkKind {
 pub(crate) struct Series {
     /// Its name in the legend.
     pub name: String,
-    /// Which of the page's colours it has; they start over after [`HUES`].
+    /// The number of its colour on the page, modulo [`HUES`].
     pub hue: usize,
-    /// How it is drawn, so that it can be told apart without colour.
+    /// The stroke, which distinguishes lines without colour.
     pub stroke: Stroke,
     /// Its points in rising order of x.
     pub points: Vec<Point>,
-    /// Points that are marked one by one.
+    /// The marked points.
     pub dots: Vec<Dot>,
 }
 
-/// How many colours the page has for series.
+/// The number of colours of the page.
 const HUES: usize = 6;
 
-/// How a line is drawn.
+/// The stroke of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stroke {
     /// Unbroken.
@@ -139,24 +139,24 @@ pub(crate) enum Stroke {
 /// A marked point.
 #[derive(Clone, Debug)]
 pub(crate) struct Dot {
-    /// Where it lies on the horizontal axis.
+    /// The horizontal position.
     pub x: f64,
     /// Its height.
     pub y: f64,
-    /// What it looks like.
+    /// The shape.
     pub shape: Shape,
-    /// What it says.
+    /// The tooltip.
     pub title: String,
 }
 
-/// What a marked point looks like.
+/// The shape of a marked point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// A filled circle.
     Circle,
     /// A cross.
     Cross,
-    /// An open circle, for what was measured where the line was not.
+    /// An open circle: a measured value beside a fitted line.
     Ring,
 }
 
@@ -167,29 +167,29 @@ pub(crate) struct Band {
     pub from: f64,
     /// Its end.
     pub to: f64,
-    /// What it is called.
+    /// The label.
     pub label: String,
-    /// What it stands for.
+    /// The meaning.
     pub kind: BandKind,
 }
 
-/// What a band stands for.
+/// The meaning of a band.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BandKind {
     /// The load line.
     Line,
-    /// Something to be read with care.
+    /// A stretch to read with care.
     Doubt,
     /// The server wrote a checkpoint.
     Checkpoint,
 }
 
-/// A height that means something.
+/// A marked height.
 #[derive(Clone, Debug)]
 pub(crate) struct Rule {
     /// The height.
     pub at: f64,
-    /// What it is called.
+    /// The label.
     pub label: String,
 }
 
@@ -205,7 +205,7 @@ impl Series {
     }
 }
 
-/// The smallest and the largest value of `series`; nothing where there is none.
+/// The smallest and the largest value of `series`; nothing without values.
 pub(crate) fn extent<'a>(series: impl IntoIterator<Item = &'a Series>) -> Option<(f64, f64)> {
     let values = series.into_iter().flat_map(|series| series.points.iter().filter_map(|point| point.y));
     values.fold(None, |extent, y| {

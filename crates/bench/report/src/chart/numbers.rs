@@ -4,13 +4,13 @@ use maud::{Markup, html};
 
 use super::{Axis, Chart, Series, Size};
 
-/// What a chart shows over one stretch of its horizontal axis.
+/// The numbers of a chart over one stretch of its horizontal axis.
 pub(super) struct Stretch {
-    /// Where it starts, 0 to 1 of the axis.
+    /// The start, 0 to 1 of the axis.
     pub from: f64,
-    /// Where it ends.
+    /// The end, 0 to 1 of the axis.
     pub to: f64,
-    /// What it is called.
+    /// The name.
     pub name: String,
     /// The smallest and largest value of every series, as text; a dash for a series without any.
     pub values: Vec<String>,
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stretch_tells_the_lowest_and_the_highest_value() {
+    fn a_stretch_has_its_lowest_and_highest_value() {
         let points =
             (0..10).map(|x| Point::new(f64::from(x), f64::from(x))).chain([Point::gap(10.0)]).collect();
         let chart = Chart {

@@ -14,7 +14,7 @@ pub(crate) fn binary(low: f64, high: f64, count_max: usize) -> Vec<f64> {
     stepped(low, high, |span| nice_step(span / count_max.max(2) as f64, &steps, 1024.0))
 }
 
-/// As [`linear`] for seconds: steps that a clock knows (1, 2, 5, 10, 15, 30 s, 1, 2, 5, 10, 15, 30 min, hours).
+/// As [`linear`] for seconds: steps of a clock (1, 2, 5, 10, 15, 30 s, 1, 2, 5, 10, 15, 30 min, hours).
 pub(crate) fn time(low: f64, high: f64, count_max: usize) -> Vec<f64> {
     const STEPS: [f64; 15] =
         [1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0, 21_600.0];

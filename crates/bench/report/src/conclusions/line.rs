@@ -53,7 +53,7 @@ fn headline(line: &Line) -> String {
     }
 }
 
-/// The lowest rate that failed: no end of the interval where it, or a higher one, has held as well.
+/// The lowest rate that failed, if it lies inside the interval because it or a higher rate also held.
 fn failed_within(line: &Line) -> Option<String> {
     let lowest = failed_between(line)?;
     let failed = Trials::of(line, lowest).failed();
@@ -75,7 +75,7 @@ fn background(line: &Line) -> Option<String> {
     })
 }
 
-/// How sure it is that `rate` holds.
+/// The certainty of the load line, in words.
 fn established(line: &Line) -> &'static str {
     if line.confirmed { "was confirmed" } else { "was found, but not confirmed," }
 }
@@ -125,7 +125,7 @@ fn assessed(run: &Run, bottleneck: &Bottleneck) -> Vec<String> {
     std::iter::once(found).chain(unchecked(&bottleneck.unchecked)).collect()
 }
 
-/// Resources that were not checked, grouped by reason: one of them may be the bottleneck.
+/// Resources that were not checked, grouped by reason. Each may be the bottleneck.
 fn unchecked(resources: &[Unchecked]) -> Option<String> {
     let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
     for Unchecked { name, reason } in resources {
@@ -146,7 +146,7 @@ pub(super) fn ladder(run: &Run) -> Vec<String> {
     law.chain(note).collect()
 }
 
-/// How throughput grows with concurrency.
+/// The growth of throughput with concurrency.
 fn scalability(law: &Scalability, unit: &str) -> String {
     let fit = format!(
         "One operation at a time does {} {unit}, and throughput follows the universal scalability law (contention {}, \
@@ -184,12 +184,12 @@ impl Trials {
         })
     }
 
-    /// How often the rate held: `held all 3 times it was tried`.
+    /// The number of trials that held: `held all 3 times it was tried`.
     fn held(self) -> String {
         times("held", self.held, self.held + self.failed)
     }
 
-    /// How often the rate failed: `failed in 2 of the 3 times it was tried`.
+    /// The number of trials that failed: `failed in 2 of the 3 times it was tried`.
     fn failed(self) -> String {
         times("failed", self.failed, self.held + self.failed)
     }

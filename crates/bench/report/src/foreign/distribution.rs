@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 /// The numbers of a distribution.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Distribution {
-    /// How many values.
+    /// The number of values.
     pub count: Option<u64>,
     /// Arithmetic mean.
     pub mean: Option<f64>,
@@ -18,7 +18,7 @@ pub struct Distribution {
     pub max: Option<f64>,
     /// Percentiles in rising order.
     pub percentiles: Vec<Percentile>,
-    /// Where the percentiles come from.
+    /// The source of the percentiles.
     pub source: Source,
     /// Every value to three digits, where the file holds samples of times: pairs of a bucket's largest value and its
     /// count.
@@ -26,7 +26,7 @@ pub struct Distribution {
     pub histogram: Option<Histogram>,
 }
 
-/// Where the percentiles of a distribution come from.
+/// The source of the percentiles of a distribution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
@@ -42,9 +42,9 @@ pub enum Source {
 /// One percentile.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Percentile {
-    /// Which one, 0 to 100.
+    /// The percentile, 0 to 100.
     pub percentile: f64,
-    /// The value there.
+    /// The value at the percentile.
     pub value: f64,
 }
 

@@ -10,7 +10,7 @@ pub enum Error {
     /// The source is empty.
     #[error("the file is empty: the tool has written nothing, or writes it at its end; run it again")]
     Empty,
-    /// It is none of the known forms.
+    /// The form is unknown.
     #[error(
         "{found}: this is none of the results that can be read, which are k6's (handleSummary, --summary-export, the \
          machine-readable summary, --out json), what wrk, wrk2 and YCSB print, and oha's JSON"
@@ -19,10 +19,10 @@ pub enum Error {
         /// Its apparent form.
         found: String,
     },
-    /// A file of a run directory of ours.
+    /// The source belongs to a run directory of Plimsoll.
     #[error("this is a file of a run of Plimsoll's own: name the run directory that it lies in")]
     Own,
-    /// It stops before its end.
+    /// The source is truncated.
     #[error("line {line}: the file ends here, in the middle of {what}: it was cut off; {remedy}")]
     CutOff {
         /// The last line, from 1.
@@ -35,15 +35,15 @@ pub enum Error {
     /// An invalid line.
     #[error("line {line}: {problem}: the file is damaged, or not what it seems to be; make it again")]
     Malformed {
-        /// Which one, from 1.
+        /// The number of the line, from 1.
         line: u64,
         /// The problem.
         problem: String,
     },
-    /// More of something than can be held.
+    /// The source exceeds a limit.
     #[error("line {line}: more than {max} {what}: {remedy}")]
     TooMuch {
-        /// Where the limit was passed, from 1.
+        /// The line that exceeds the limit, from 1.
         line: u64,
         /// The limit.
         max: u64,
@@ -52,9 +52,9 @@ pub enum Error {
         /// The remedy.
         remedy: &'static str,
     },
-    /// It could not be read at all, or not unpacked.
+    /// The source is unreadable, or cannot be decompressed.
     #[error(
-        "line {line}: cannot read on: {source}; if the file is packed, it was cut off or is damaged: copy it again"
+        "line {line}: cannot read further: {source}; if the file is compressed, it is truncated or damaged: copy it again"
     )]
     Read {
         /// The line after the last one that was read, from 1.

@@ -56,7 +56,7 @@ impl<R: BufRead> Lines<R> {
         Ok(Some(Line { number: line, text, ended }))
     }
 
-    /// How many lines were read.
+    /// The number of lines read.
     pub(super) const fn read(&self) -> u64 {
         self.number
     }
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_numbered_from_one_and_say_whether_they_ended() {
+    fn lines_are_numbered_from_one_and_a_missing_line_feed_is_noticed() {
         let mut lines = Lines::new(&b"a\r\n\nlast"[..]);
         let mut found = Vec::new();
         while let Some(line) = lines.next().unwrap() {

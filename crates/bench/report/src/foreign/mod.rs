@@ -1,9 +1,9 @@
 //! Reads results of other tools, and writes ours in their form.
 //!
-//! [`read`] recognises what k6, wrk, wrk2, YCSB and oha write and turns it into a [`Foreign`]; [`summary`] says it in a
-//! terminal; [`k6::export`] writes a run of ours as k6 would have. A result of another tool is never a
-//! [`Run`](plimsoll_measure::run::Run): it lacks what makes one (the due times, the books, the ruler's own cost), and
-//! above all it often counts latencies from another moment. [`Since`] says from which.
+//! [`read`] turns the output of k6, wrk, wrk2, YCSB and oha into a [`Foreign`]. [`summary`] renders it for a terminal.
+//! [`k6::export`] writes a run of ours in k6's form. A result of another tool is never a [`Run`](plimsoll_measure::run::Run),
+//! because it lacks due times, a ledger, and the cost of the tool. It often counts latencies from another moment: see
+//! [`Since`].
 
 mod distribution;
 mod error;

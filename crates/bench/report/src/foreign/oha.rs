@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_errors_and_requests_that_were_given_up_are_told_apart() {
+    fn answers_errors_and_aborted_requests_are_counted_apart() {
         let text =
             br#"{"summary":{"successRate":1.0,"total":2.0,"slowest":0.03,"fastest":0.001,"average":0.002,
             "requestsPerSec":50.0,"totalData":1000,"sizePerRequest":10,"sizePerSec":500.0},

@@ -19,10 +19,10 @@ const WHOLE_BYTES_MAX: u64 = 64 << 20;
 /// The magic bytes of gzip.
 const GZIP: &[u8] = &[0x1f, 0x8b];
 
-/// Reads a result of another tool, packed by gzip or not. Memory is bounded whatever the length of the source.
+/// Reads a result of another tool, compressed by gzip or not. Memory is bounded, whatever the length of the source.
 ///
 /// # Errors
-/// When it is none that is known, was cut off or is damaged; with the number of the line.
+/// If the result is unknown, truncated or damaged, with the number of the line.
 pub fn read(source: impl BufRead) -> Result<Foreign, Error> {
     let (head, source) = peek(source)?;
     if head.starts_with(GZIP) {
@@ -43,7 +43,7 @@ fn unpacked(source: impl BufRead) -> Result<Foreign, Error> {
     foreign.map(with_caution)
 }
 
-/// Puts the note on comparable latencies first, so that every renderer shows it.
+/// Puts the note on comparable latencies first, where every renderer shows it.
 fn with_caution(mut foreign: Foreign) -> Foreign {
     let times = foreign.operations.iter().flat_map(|it| &it.times);
     let mut since: Vec<_> = times.map(|times| times.since).collect();
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_result_says_what_it_looks_like() {
+    fn an_unknown_file_is_described_by_its_beginning() {
         check(b"", "the file is empty");
         check(b" \n ", "the file is empty");
         check(b"# Title\n", "it begins with `# Title`: this is none of the results");
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packed_file_that_is_cut_off_says_so() {
+    fn a_truncated_archive_is_reported() {
         use std::io::Write;
         let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
         packer.write_all(&b"{\"type\":\"Metric\"}\n".repeat(100)).unwrap();

@@ -20,13 +20,13 @@ pub struct Foreign {
     pub tool: Tool,
     /// Its version, if the file has it.
     pub version: Option<String>,
-    /// In which of the tool's forms.
+    /// The form of the file.
     pub form: Form,
     /// The title in the tool's words: a script, an address.
     pub title: Option<String>,
     /// Its start (RFC 3339), if the file has it.
     pub started: Option<String>,
-    /// How long it took, in seconds.
+    /// The duration in seconds.
     pub duration_s: Option<f64>,
     /// The figures of each operation.
     pub operations: Vec<Operation>,
@@ -34,7 +34,7 @@ pub struct Foreign {
     pub thresholds: Vec<Threshold>,
     /// The checks of answers.
     pub checks: Vec<Check>,
-    /// Everything else that was measured.
+    /// All other metrics.
     pub metrics: Vec<Metric>,
     /// Every second, where the file holds samples.
     pub seconds: Vec<Second>,
@@ -99,24 +99,23 @@ pub enum Form {
     Json,
 }
 
-/// From when latencies are counted.
+/// The moment from which latencies count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Since {
-    /// From the due time: the wait of a user of the service, as our response time.
+    /// From the due time, as our response time: the wait of a user of the service.
     Due,
-    /// From when it was sent: what was held back while the service stalled is not in it (coordinated omission is
-    /// possible), as in our service time.
+    /// From sending, as our service time. Waiting before sending is missing: coordinated omission is possible.
     Sent,
     /// The file does not say.
     Unknown,
 }
 
-/// Which operations latencies are of.
+/// The operations that latencies cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Of {
-    /// All that were answered, failed ones among them.
+    /// All answered operations, failed ones included.
     All,
     /// Those that succeeded.
     Successes,
@@ -129,25 +128,25 @@ pub enum Of {
 pub struct Operation {
     /// Its name.
     pub name: String,
-    /// How many ended, failed ones among them.
+    /// The number of ended operations, failed ones included.
     pub count: Option<u64>,
-    /// How many ended in a second.
+    /// The number of ended operations per second.
     pub rate_per_s: Option<f64>,
-    /// How many of them failed.
+    /// The number of failed operations.
     pub failed: Option<u64>,
     /// Failures by the tool's classes. They need not add up to `failed`: a tool may count errors that are no failed
     /// operations.
     pub errors: BTreeMap<String, u64>,
-    /// How long they took, once for each way of counting.
+    /// The latencies, once for each way of counting.
     pub times: Vec<Times>,
 }
 
-/// How long operations took, counted in one way.
+/// Latencies of operations, counted in one way.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Times {
-    /// From when.
+    /// The moment from which they count.
     pub since: Since,
-    /// Of which operations.
+    /// The covered operations.
     pub of: Of,
     /// The numbers, in nanoseconds.
     pub ns: Distribution,
@@ -169,17 +168,17 @@ pub struct Threshold {
 /// A check of answers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// The groups that it is in, such as `::login::token`; empty for none.
+    /// The groups around the check, such as `::login::token`; empty for none.
     pub group: String,
     /// Its name.
     pub name: String,
-    /// How often it was.
+    /// The number of answers that passed.
     pub passes: u64,
-    /// How often it was not.
+    /// The number of answers that failed.
     pub fails: u64,
 }
 
-/// Something that was measured besides operations.
+/// A metric that belongs to no operation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Metric {
     /// Its name, as the tool gives it.
@@ -211,7 +210,7 @@ pub enum Unit {
     Nanoseconds,
     /// Bytes.
     Bytes,
-    /// Nothing, or the file does not say.
+    /// No unit, or an unknown one.
     Plain,
 }
 
@@ -219,14 +218,14 @@ pub enum Unit {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Values {
-    /// Something that adds up.
+    /// A sum.
     Counter {
         /// The sum.
         count: f64,
         /// The sum in a second.
         rate_per_s: Option<f64>,
     },
-    /// Something that goes up and down.
+    /// A value that rises and falls.
     Gauge {
         /// The last value.
         value: f64,
@@ -235,20 +234,20 @@ pub enum Values {
         /// The largest.
         max: Option<f64>,
     },
-    /// Something that is so, or is not.
+    /// A share of observations.
     Share {
-        /// How much of the whole was so, 0 to 1.
+        /// The share of true observations, 0 to 1.
         share: f64,
-        /// How often it was so.
+        /// The number of true observations.
         yes: Option<u64>,
         /// The number of observations.
         total: Option<u64>,
     },
-    /// Something that spreads.
+    /// A distribution.
     Trend(Distribution),
 }
 
-/// One second, by operation. An operation belongs to the second that it ended in.
+/// One second, by operation. An operation belongs to the second of its end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Second {
     /// Seconds from the first sample to this second's start.
@@ -257,12 +256,12 @@ pub struct Second {
     pub operations: BTreeMap<String, SecondLine>,
 }
 
-/// One operation in one second. The percentiles of one second are for the eye and carry no promise of support.
+/// One operation in one second. Its percentiles may have too few values behind them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SecondLine {
-    /// How many ended.
+    /// The number of ended operations.
     pub count: u64,
-    /// How many of them failed.
+    /// The number of failed operations.
     pub failed: u64,
     /// Median in nanoseconds.
     pub p50_ns: u64,

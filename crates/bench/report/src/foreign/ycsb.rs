@@ -11,7 +11,7 @@ use super::error::{Error, MAKE_AGAIN};
 use super::lines::Lines;
 use super::value::{Foreign, Form, Metric, Of, Operation, Since, Times, Tool};
 
-/// So many lines with figures are read.
+/// The most lines with figures.
 const FIGURES_MAX: u64 = 10_000;
 /// The status of successful operations.
 const SUCCESSES: [&str; 3] = ["OK", "BATCHED_OK", "0"];
@@ -59,7 +59,7 @@ impl Printed {
         };
         let unread = || Error::malformed(number, format!("`[{section}]` without a key and a number"));
         let (key, value) = rest.split_once(", ").ok_or_else(unread)?;
-        // Buckets of a histogram, or points of a time series: which of them, the text does not say.
+        // The text does not distinguish buckets of a histogram from points of a time series.
         if key.trim_start_matches('>').parse::<f64>().is_ok() {
             self.buckets = true;
             return Ok(());
@@ -181,7 +181,7 @@ impl Operation {
         self.times.push(Times { since, of, ns });
     }
 
-    /// YCSB counts operations that failed apart from those that did not.
+    /// Adds the failed operations to the count: YCSB counts them separately.
     fn closed(self, name: String, seconds: f64) -> Self {
         let returned = self.errors.values().fold(0, |sum: u64, count| sum.saturating_add(*count));
         let failed = self.failed.unwrap_or(returned);
@@ -222,7 +222,7 @@ mongo client connection created with mongodb://localhost:27017/ycsb
     }
 
     #[test]
-    fn sections_of_one_operation_stand_together_each_with_what_it_counts_from() {
+    fn sections_of_an_operation_are_grouped_with_their_start_of_counting() {
         let found = parsed(RESULT).unwrap();
         let [read] = &found.operations[..] else { panic!("{:?}", found.operations) };
         assert_eq!((read.name.as_str(), read.count, read.failed), ("READ", Some(1000), Some(100)));
@@ -245,7 +245,7 @@ mongo client connection created with mongodb://localhost:27017/ycsb
     }
 
     #[test]
-    fn what_is_cut_off_or_damaged_names_the_line() {
+    fn a_truncated_or_damaged_file_is_reported_with_its_line() {
         check("[OVERALL], RunTime(ms), 10", "line 1: the file ends here, in the middle of a result without");
         check("[OVERALL], RunTime(ms)", "line 1: `[OVERALL]` without a key and a number");
         check("x\n[READ], Operations, many", "line 2: `[READ]` without a key and a number");

@@ -97,7 +97,7 @@ fn directory(history: &History, run: u32) -> &str {
     history.runs.get(run as usize).map_or(NONE, |run| run.directory.as_str())
 }
 
-/// When a run was started, to the minute.
+/// The start of a run, to the minute.
 pub(super) fn started(history: &History, run: u32) -> String {
     or_dash(history.runs.get(run as usize), |run| moment(&run.started))
 }
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_a_sentence_with_its_runs_and_what_else_changed() {
+    fn a_change_is_a_sentence_with_its_runs_and_other_differences() {
         let levels = [(5_000.0, 12), (4_500.0, 10)];
         check(
             &levels,
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_forced_and_what_speaks_against_the_runs_is_told() {
+    fn forced_differences_and_notes_on_runs_are_listed() {
         let mut history = sample(&[(5_000.0, 20)]);
         history.notes = vec!["in 1 of 20 runs nothing was done".into()];
         let differs = |path: &str| Difference { path: path.into(), a: Some("1".into()), b: None };

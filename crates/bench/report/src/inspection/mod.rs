@@ -37,13 +37,13 @@ pub fn summary(inspection: &Inspection, style: Style) -> String {
     document.finish()
 }
 
-/// How a run changed its collection; nothing without an inspection before and after.
+/// The changes of a collection by a run; nothing without an inspection before and after.
 pub(crate) fn changed(run: &Run) -> Option<Table> {
     let (before, after) = run.collection_before.as_ref().zip(run.collection_after.as_ref())?;
     Some(changes::sizes(&compare(before, after)))
 }
 
-/// How a run changed its collection apart from its size, in sentences.
+/// The changes of a collection by a run apart from its size, in sentences.
 pub(crate) fn changes_in_words(run: &Run) -> Vec<String> {
     let both = run.collection_before.as_ref().zip(run.collection_after.as_ref());
     both.map(|(before, after)| changes::sentences(&compare(before, after))).unwrap_or_default()
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_wider_than_a_hundred_columns_and_no_name_can_command_the_terminal() {
+    fn lines_fit_a_hundred_columns_and_names_cannot_control_the_terminal() {
         let mut wide = inspection();
         let long = format!("\u{1b}[2J\u{9b}31m{}", "name".repeat(64));
         let one = &mut wide.collections[0];
@@ -233,13 +233,13 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_deployment_is_said_to_be_empty() {
+    fn an_empty_deployment_has_no_collection_to_inspect() {
         let text = summary(&Inspection { collections: Vec::new(), ..inspection() }, Style::Plain);
         assert!(text.ends_with("No collection to inspect.\n"), "{text}");
     }
 
     #[test]
-    fn what_was_not_checked_is_not_said_to_be_absent() {
+    fn an_unchecked_field_is_not_reported_as_absent() {
         let with = |presence| {
             let mut inspection = inspection();
             inspection.collections[0].forbidden[0] = Forbidden { presence, ..Forbidden::default() };

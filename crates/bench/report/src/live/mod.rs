@@ -11,11 +11,11 @@ use crate::tables;
 use crate::units::{counted, duration, exact, exact_rate, percent, percentile};
 use window::Window;
 
-/// For so many seconds of a phase a plain reader gets a line each second.
+/// The first seconds of a phase, in which a plain reader gets a line each second.
 const DENSE_S: u64 = 20;
-/// After that it gets a line every so many seconds.
+/// The seconds between later lines.
 const SPARSE_S: u64 = 10;
-/// A plain reader hears of an audit each time another one in so many parts is done.
+/// The number of lines that a plain reader gets about an audit.
 const AUDIT_PARTS: u64 = 4;
 
 /// Columns of the terminal.
@@ -31,12 +31,12 @@ pub enum Kind {
     Plain,
 }
 
-/// What to write after an event.
+/// The output after an event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Update {
     /// Lines that stay.
     pub lines_to_print: Vec<String>,
-    /// The block to draw below them in place of the last one, its lines joined by `\n`; absent: there is none.
+    /// The block to draw below them in place of the last one, its lines joined by `\n`; absent if nothing is to be drawn.
     pub status: Option<String>,
 }
 
@@ -57,7 +57,7 @@ pub struct Live {
 #[derive(Debug, Default)]
 struct Phase {
     name: String,
-    /// When it began: when it was announced, until its first second tells better.
+    /// The start: the announcement of the phase, corrected by its first second.
     at_ns: u64,
     has_begun: bool,
     duration_s: Option<f64>,
@@ -95,7 +95,7 @@ impl Live {
         }
     }
 
-    /// What to write after `event`.
+    /// The output after `event`.
     pub fn on(&mut self, event: &Event) -> Update {
         let lines = self.lines(event);
         let width = self.width;
@@ -164,7 +164,7 @@ impl Live {
         vec![format!("{elapsed_s:>5} s   {fields}")]
     }
 
-    /// How far the phase or the trial is, at `now_ns` from the run's start.
+    /// The progress of the phase or the trial, at `now_ns` from the run's start.
     fn progress(&self, now_ns: u64) -> String {
         let since_s = |from_ns: u64| now_ns.saturating_sub(from_ns) as f64 / SECOND_NS as f64;
         if let Some(trying) = &self.trying {
@@ -178,7 +178,7 @@ impl Live {
         }
     }
 
-    /// What a phase that ends after so many of them counts.
+    /// The counted thing of a phase that ends after a number of documents.
     const fn counted(&self) -> &'static str {
         match self.sends {
             Sends::Operations => "document",

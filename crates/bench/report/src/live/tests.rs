@@ -48,7 +48,7 @@ fn a_terminal_shows_the_last_second_and_the_progress_by_documents() {
 }
 
 #[test]
-fn a_terminal_shows_operations_one_by_one_and_the_progress_by_time() {
+fn a_terminal_shows_each_operation_and_the_progress_by_time() {
     let mut live = Live::new(Width(120), Kind::Terminal);
     live.on(&phase(Some(2.0), None));
     let status = "load   ██████████░░░░░░░░░░ 50 %   1.00 s of 2.00 s\n\
@@ -153,7 +153,7 @@ fn requests(number: u64, length_ns: u64, count: u64, documents: u64) -> Event {
 }
 
 #[test]
-fn requests_are_called_requests_and_documents_stand_beside_them_only_where_they_are_more() {
+fn documents_are_shown_beside_requests_only_if_there_are_more() {
     let mut live = Live::new(Width(100), Kind::Plain);
     live.on(&started(Sends::Requests));
     live.on(&phase(None, Some(500)));
@@ -168,7 +168,7 @@ fn requests_are_called_requests_and_documents_stand_beside_them_only_where_they_
 }
 
 #[test]
-fn what_is_left_of_a_second_is_told_as_it_is_and_not_scaled_up() {
+fn a_partial_second_is_not_scaled_up() {
     let mut live = Live::new(Width(100), Kind::Plain);
     live.on(&phase(None, None));
     live.on(&second(0, &["insert"]));

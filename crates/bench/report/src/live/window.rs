@@ -29,7 +29,7 @@ struct Sums {
     count: u64,
     errors: u64,
     response: Spread,
-    /// How many distributions `response` bounds; it is exact for one.
+    /// The number of distributions that `response` bounds. The bound of a single distribution is exact.
     spreads: u32,
 }
 

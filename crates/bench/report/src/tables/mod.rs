@@ -29,7 +29,7 @@ pub(crate) struct Table {
     pub columns: Vec<Column>,
     /// One cell a column; missing cells at the end stay empty.
     pub rows: Vec<Vec<Cell>>,
-    /// The column that gives way where room is short.
+    /// The column that is cut if room is short.
     pub flexible: usize,
 }
 
@@ -38,11 +38,11 @@ pub(crate) struct Table {
 pub(crate) struct Column {
     /// Its heading.
     pub name: Cow<'static, str>,
-    /// Which side is filled up.
+    /// The alignment.
     pub align: Align,
 }
 
-/// On which side a column is filled up.
+/// The alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Align {
     /// Words.

@@ -36,7 +36,7 @@ fn a_page_needs_nothing_but_itself() {
 }
 
 #[test]
-fn what_the_user_wrote_is_escaped() {
+fn text_of_the_user_is_escaped() {
     let mut sample = sample::search();
     let evil = "<img onerror=x>\"&";
     sample.run.scenario.title = evil.into();
@@ -77,7 +77,7 @@ fn the_load_line_its_interval_and_its_objective_stand_on_the_page() {
 }
 
 #[test]
-fn only_what_the_server_reports_is_drawn_and_the_rest_is_named() {
+fn only_reported_counters_are_drawn_and_the_others_are_listed() {
     let mut sample = sample::load(120, &["insert"]);
     let html = page(&sample.page());
     let zero = "waiting for tickets (for a read ticket), flow control, operations (updates, deletes).";
@@ -105,7 +105,7 @@ fn phases_faults_and_checkpoints_stand_on_every_chart_over_time() {
 }
 
 #[test]
-fn suspects_stand_side_by_side_with_what_was_not_seen() {
+fn candidates_are_listed_with_the_unchecked_ones() {
     let html = page(&sample::search().page());
     for words in ["Possible bottlenecks", "departs", "unmoved", "not checked: not reported", "23 %"] {
         assert!(html.contains(words), "{words}");
@@ -125,7 +125,7 @@ fn a_law_of_scalability_is_drawn_with_its_points_and_its_peak() {
 }
 
 #[test]
-fn a_run_of_which_nothing_is_known_still_has_a_page_and_a_summary() {
+fn an_empty_run_still_has_a_page_and_a_summary() {
     let (run, distributions) = (Run::default(), BTreeMap::new());
     let html = page(&Page { run: &run, intervals: &[], server: &[], distributions: &distributions });
     assert!(html.contains("INVALID") && html.contains("not reported"));

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn faults_of_a_kind_are_one_sentence_and_servers_that_were_away_are_named() {
+fn faults_of_a_kind_share_a_sentence_and_unavailable_servers_are_named() {
     let fault = |outage_s, first_success_s, held_again_s| FaultFacts {
         name: "kill".into(),
         from_s: 5.0,

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn intact_documents_are_said_with_the_write_concern() {
+fn intact_documents_are_reported_with_the_write_concern() {
     check(
         |run| {
             run.server.profile = Some("journaled".into());
@@ -50,7 +50,7 @@ fn documents_of_unknown_outcome_break_no_promise() {
 }
 
 #[test]
-fn what_is_not_proven_is_not_claimed() {
+fn an_unproven_integrity_is_not_claimed() {
     let weaker = |proof, reason: Option<&str>| {
         let reason = reason.map(str::to_owned);
         move |run: &mut Run| {

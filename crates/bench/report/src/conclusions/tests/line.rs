@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn the_load_line_is_said_with_its_interval_and_its_objective() {
+fn the_load_line_has_its_interval_and_its_objective() {
     check(
         |run| run.line = Some(line(Some(163_000.0), Some(171_000.0))),
         &[
@@ -15,7 +15,7 @@ fn the_load_line_is_said_with_its_interval_and_its_objective() {
 }
 
 #[test]
-fn a_line_of_batches_is_said_in_operations_too() {
+fn a_load_line_of_batches_is_given_in_operations_too() {
     check(
         |run| {
             let candidate = candidate("server CPU", "1.97 of 2 cores");
@@ -91,7 +91,7 @@ fn unchecked_resources_are_listed_by_reason() {
 }
 
 #[test]
-fn throughput_against_concurrency_is_said_with_its_peak_or_its_bound() {
+fn a_scalability_law_has_its_peak_or_its_bound() {
     let law = |peak, bound: Option<f64>, measured| Scalability {
         lambda: 995.0,
         sigma: 0.0267,
@@ -145,7 +145,7 @@ fn a_line_that_was_not_confirmed_is_not_called_confirmed() {
 }
 
 #[test]
-fn a_rate_that_failed_between_the_ends_is_said() {
+fn a_rate_that_failed_inside_the_interval_is_reported() {
     check(
         |run| {
             let mut line = line(Some(40_500.0), Some(43_699.0));
@@ -163,7 +163,7 @@ fn a_rate_that_failed_between_the_ends_is_said() {
 }
 
 #[test]
-fn no_load_line_is_said_to_be_none() {
+fn a_missing_load_line_is_reported() {
     check(
         |run| run.line = Some(line(None, Some(500.0))),
         &["No load line was found: no rate that was tried held p99 response < 50 ms and no errors, and 500 \

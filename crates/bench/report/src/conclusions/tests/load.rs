@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn the_work_done_is_said_with_its_latency() {
+fn the_work_of_an_operation_has_its_latency() {
     check(
         |run| {
             *insert(run) = Operation {
@@ -38,7 +38,7 @@ fn a_target_that_was_not_reached_is_named() {
 }
 
 #[test]
-fn errors_are_said_by_class() {
+fn errors_are_listed_by_class() {
     check(
         |run| {
             let errors = [("duplicate_key", 10), ("timeout", 2), ("unacknowledged", 5)];
@@ -50,7 +50,7 @@ fn errors_are_said_by_class() {
 }
 
 #[test]
-fn a_failed_expectation_is_said_with_what_was_measured() {
+fn a_failed_expectation_has_its_measured_value() {
     let expectation = |value, reason: Option<&str>| Expectation {
         metric: "insert.response".into(),
         expression: "p(99)<50ms".into(),
@@ -77,7 +77,7 @@ fn a_stall_that_the_mean_hides_is_named() {
 }
 
 #[test]
-fn waiting_before_the_send_is_told_from_the_servers_time() {
+fn waiting_before_sending_is_separate_from_service_time() {
     check(
         |run| {
             insert(run).response_ns = latency(1_000_000, 40_000_000, 50_000_000);
@@ -91,7 +91,7 @@ fn waiting_before_the_send_is_told_from_the_servers_time() {
 }
 
 #[test]
-fn what_is_sent_to_a_service_is_called_a_request() {
+fn operations_of_a_service_are_called_requests() {
     check(
         |run| {
             run.answers = vec![Answers::default()];

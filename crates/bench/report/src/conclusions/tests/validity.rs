@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_tool_without_headroom_is_said_to_be_the_limit() {
+fn a_tool_without_headroom_is_reported_as_the_limit() {
     check(
         |run| (run.client.headroom, run.client.cpu_busiest_worker) = (Some(1.4), 0.97),
         &[
@@ -76,7 +76,7 @@ fn a_build_without_optimisations_is_named() {
 }
 
 #[test]
-fn a_server_that_is_gone_is_told_from_a_user_who_stopped_the_run() {
+fn an_unreachable_server_differs_from_an_interrupted_run() {
     check(
         |run| {
             run.interrupted = true;

@@ -51,7 +51,7 @@ const PARTS: [&str; 3] = ["ws_connecting", "ws_session_duration", "ws_ping"];
 
 /// The meaning of a duration for an operation.
 struct Role {
-    /// Which operations come first.
+    /// The position among the operations.
     rank: usize,
     operation: String,
     since: Since,

@@ -39,7 +39,7 @@ pub(super) enum Contains {
     Default,
 }
 
-/// The numbers of a metric by k6's names. Some may be null: a script can compute what JSON cannot hold.
+/// The numbers of a metric by k6's names. A number may be null, because JSON has no NaN.
 pub(super) type Numbers = BTreeMap<String, Option<f64>>;
 
 /// A metric under its name.
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_is_told_by_its_numbers() {
+    fn the_kind_of_a_metric_follows_from_its_numbers() {
         for (pairs, kind) in [
             (&[("count", 1.0), ("rate", 2.0)][..], Kind::Counter),
             (&[("value", 1.0), ("min", 1.0), ("max", 2.0)], Kind::Gauge),

@@ -1,4 +1,4 @@
-//! Marks Plimsoll's output in k6's forms, so that its times are not mistaken for k6's.
+//! Marks Plimsoll's output in k6's forms, to distinguish its times from k6's.
 
 use plimsoll_measure::run::Run;
 use serde::Deserialize;
@@ -37,7 +37,7 @@ pub(super) fn mark(run: &Run) -> Value {
     })
 }
 
-/// A result in one of k6's forms, by whoever wrote it.
+/// A result in one of k6's forms, written by k6 or by Plimsoll.
 pub(super) fn written_by(writer: Option<Writer>, form: Form) -> Foreign {
     match writer {
         None => Foreign::new(Tool::K6, form),

@@ -1,13 +1,13 @@
-//! Decides the meaning of figures of wrk or wrk2.
+//! Interprets the figures of wrk or wrk2.
 
 use super::{Printed, Section};
 use crate::foreign::value::{Foreign, Form, Metric, Of, Operation, Since, Times, Tool, Unit};
 
-/// wrk2 says that it calibrates in the first ten seconds; a shorter test may be either's.
+/// wrk2 prints its calibration after ten seconds. A shorter test may come from either tool.
 const CALIBRATION_S: f64 = 11.0;
 
 impl Printed {
-    /// Which tool it was, and from when it counts.
+    /// The tool, and the moment from which it counts.
     fn origin(&self) -> (Tool, Since) {
         let seconds = self.requests.map_or(0.0, |(_, seconds, _)| seconds);
         match self.section {

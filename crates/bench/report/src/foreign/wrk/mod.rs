@@ -1,7 +1,7 @@
 //! Reads the output of wrk and wrk2.
 //!
 //! wrk counts latencies from when a request was sent. wrk2 counts them from when it was due ("recorded"), and with `-U`
-//! both ways; only its calibration lines and the heading of its distribution tell the two tools apart.
+//! both ways. Only the calibration lines and the heading of the distribution distinguish the two tools.
 
 use std::io::BufRead;
 
@@ -43,7 +43,7 @@ struct Printed {
     /// From wrk2's due time, or wrk's own times.
     main: Distribution,
     uncorrected: Option<Distribution>,
-    /// How many, in how many seconds, how many bytes.
+    /// The number of requests, the seconds, and the bytes read.
     requests: Option<(u64, f64, f64)>,
     errors: Vec<(String, u64)>,
     failed: u64,
@@ -52,7 +52,7 @@ struct Printed {
     connections: Option<(f64, f64)>,
 }
 
-/// Which distribution the lines are of.
+/// The distribution that the current lines belong to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Section {
     #[default]
@@ -218,7 +218,7 @@ fn size(text: &str) -> Option<f64> {
     scaled(text, &SIZES)
 }
 
-/// A number with one of these units behind it.
+/// A number with one of these units.
 fn scaled(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = &text[number.len()..];
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn the_two_tools_are_told_apart_and_so_is_what_they_count_from() {
+    fn wrk_and_wrk2_are_distinguished_with_their_start_of_counting() {
         let plain = parsed("  Latency Distribution\n     50%  250.00us\n");
         assert_eq!(since(&plain), (Tool::Wrk, vec![Since::Sent]));
         let both = parsed(
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_told_and_do_not_vanish_in_the_rate() {
+    fn errors_are_listed_beside_the_rate() {
         let found =
             parsed("  Socket errors: connect 1, read 0, write 0, timeout 7\n  Non-2xx or 3xx responses: 9\n");
         let operation = &found.operations[0];
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_or_damaged_names_the_line() {
+    fn a_truncated_or_damaged_file_is_reported_with_its_line() {
         check("Running 5s test @ x\n  2 threads", "line 2: the file ends here, in the middle of a result");
         check("Running 5s test @ x\nTransfer/sec: 6.3", "line 2: `Transfer/sec: 6.3` has no figure");
         check("Running 5s test @ x\n  Latency 1.00q 1ms 1ms 9%", "line 2: `1.00q` is no time with a unit");

@@ -6,7 +6,7 @@ use plimsoll_measure::histogram::Histogram;
 use crate::chart::{self, Axis, Band, BandKind, Chart, Point, Series, Stroke};
 use crate::page::{Distribution, Page};
 
-/// Fewer values than this beyond a percentile make it a matter of chance.
+/// The fewest values beyond a percentile. With fewer values, chance decides the percentile.
 const BEYOND_MIN: f64 = 10.0;
 
 /// One chart an operation, in the manner of HDR.
@@ -44,7 +44,7 @@ fn points(histogram: &Histogram) -> Vec<Point> {
     start.into_iter().chain(steps).collect()
 }
 
-/// Where fewer than ten values lie beyond.
+/// The range with fewer than ten values beyond.
 fn unsupported(count: u64) -> Option<Band> {
     let from = (1.0 - BEYOND_MIN / count.max(1) as f64) * 100.0;
     let label = "fewer than 10 values beyond".to_owned();

@@ -50,7 +50,7 @@ fn points(law: &Scalability, unit: &str) -> Series {
     Series { dots: dots.collect(), ..Series::line("measured", 1, Stroke::Solid, Vec::new()) }
 }
 
-/// Where the curve only follows from the law.
+/// The range beyond the measured points, where the curve is a prediction.
 fn beyond(measured: f64, end: f64) -> Option<Band> {
     let label = "beyond what was measured".to_owned();
     (end > measured).then_some(Band { from: measured, to: f64::INFINITY, label, kind: BandKind::Doubt })

@@ -12,19 +12,19 @@ use crate::chart::{self, Axis, Point, Series, Size, Stroke};
 use crate::page::Page;
 use crate::units::counted_in;
 
-/// Longer than so many times an interval without one is a gap.
+/// A gap is longer than this number of intervals.
 const GAP_LENGTHS: u64 = 2;
 
-/// How to read a chart of latencies.
+/// The caption of a chart of latencies.
 const CAPTION: &str = "From above: the longest, p99 and median of each second.";
 
 /// Picks a value of an operation's second.
 type Value = fn(&IntervalLine, f64) -> Option<f64>;
 
-/// Which number of a latency a series shows.
+/// Picks a number of a latency.
 type Number = fn(&Spread) -> Option<u64>;
 
-/// Which of the two latencies a chart shows.
+/// Picks response or service time.
 type Pick = fn(&IntervalLine) -> &Spread;
 
 /// Documents per second of every operation, or operations per second without documents.
@@ -50,8 +50,8 @@ pub(in crate::page) fn throughput(page: &Page<'_>, timeline: &Timeline) -> Marku
     timeline.draw(("Throughput", "Acknowledged in each second."), y, series, Size::Full)
 }
 
-/// Response and service time of every operation, beside each other and to the same scale. Where all arrivals are closed
-/// they are the same, and one is enough.
+/// Response and service time of every operation, side by side and to the same scale. If all arrivals are closed, the two are
+/// equal and only one is drawn.
 pub(in crate::page) fn latencies(page: &Page<'_>, timeline: &Timeline) -> Markup {
     let is_closed = !page.run.phases.is_empty() && page.run.phases.iter().all(|phase| !phase.open);
     let shown = if is_closed { 1 } else { 2 };

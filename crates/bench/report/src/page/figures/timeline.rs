@@ -21,9 +21,9 @@ const NEAR_S: f64 = 1e-3;
 pub(in crate::page) struct Timeline {
     /// Seconds from the run's start to the end of the axis.
     pub end_s: f64,
-    /// Moments that are marked.
+    /// The marked moments.
     pub marks: Vec<Mark>,
-    /// When the server wrote checkpoints.
+    /// The checkpoints of the server.
     pub shades: Vec<Band>,
 }
 

@@ -12,7 +12,7 @@ fn since(name: &str, of: &str) -> Vec<(Since, Of)> {
 }
 
 #[test]
-fn each_form_is_recognised_and_says_from_when_it_counts() {
+fn each_form_is_recognised_with_its_start_of_counting() {
     let http = "http requests";
     for (name, tool, form, of, times) in [
         ("k6-summary.json", Tool::K6, Form::K6Summary, http, &[(Since::Sent, Of::All)][..]),
@@ -55,7 +55,7 @@ fn the_machine_readable_summary_has_its_version_its_duration_and_no_thresholds()
 }
 
 #[test]
-fn samples_tell_requests_by_name_with_their_errors_and_a_histogram() {
+fn samples_yield_requests_by_name_with_errors_and_a_histogram() {
     let found = foreign("k6-samples.json.gz");
     let names: Vec<_> = found.operations.iter().map(|it| (it.name.as_str(), it.count, it.failed)).collect();
     let missing = "GET http://127.0.0.1:18765/missing";
@@ -84,7 +84,7 @@ fn wrk_is_read_with_its_units() {
 }
 
 #[test]
-fn times_that_count_from_different_moments_never_stand_in_one_table() {
+fn times_with_different_starts_have_separate_tables() {
     let text = summary(&foreign("wrk2-both.txt"), Style::Plain);
     let due = text.find("Response time, counted from when an operation was due").unwrap();
     let sent = text.find("Service time, counted from when it was sent: coordinated omission").unwrap();

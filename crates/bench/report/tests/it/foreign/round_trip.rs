@@ -65,7 +65,7 @@ fn read_back(shape: Shape) -> Foreign {
 }
 
 #[test]
-fn what_is_written_reads_back_with_what_it_counts_from() {
+fn an_exported_run_reads_back_with_its_start_of_counting() {
     for (shape, form) in [(Shape::Summary, Form::K6Summary), (Shape::Legacy, Form::K6SummaryExport)] {
         let found = read_back(shape);
         assert_eq!((found.tool, found.form), (Tool::Plimsoll, form));
@@ -126,7 +126,7 @@ fn thresholds_read_back_as_they_were_judged_in_both_forms() {
 }
 
 #[test]
-fn a_threshold_that_could_not_be_known_says_why_it_did_not_hold() {
+fn an_unknown_threshold_has_the_reason_for_not_holding() {
     let (mut run, tallies) = run();
     let reason = Some("n = 600 is too small".to_owned());
     run.expectations =

@@ -97,7 +97,7 @@ fn checks_and_dropped_iterations_are_the_same_in_all_forms() {
 }
 
 #[test]
-fn the_older_form_says_the_same_once_its_thresholds_are_turned() {
+fn the_legacy_form_agrees_once_its_thresholds_are_inverted() {
     let (summary, older) = (foreign("k6-summary.json"), foreign("k6-summary-export.json"));
     assert_eq!(summary.thresholds, older.thresholds);
     let http = "http requests";

@@ -112,7 +112,7 @@ fn own(run: &Run, name: &str, id: &str, tally: &Tally) -> Metrics {
     times.into_iter().chain(counts).chain([errors]).chain(achieved).collect()
 }
 
-/// How much of the answers to one operation was as expected, where they were checked.
+/// The share of answers to one operation that passed their checks.
 fn checked(run: &Run, name: &str, id: &str) -> Metrics {
     let answers = run.answers.iter().find(|answers| answers.operation == name);
     let Some(answers) = answers.filter(|answers| !answers.checks.is_empty()) else { return Metrics::new() };
@@ -157,7 +157,7 @@ impl Metric {
         Self::with("gauge", "default", &[("value", value), ("min", value), ("max", value)])
     }
 
-    /// How much of the whole was so.
+    /// A share.
     pub(super) fn share(yes: u64, no: u64) -> Self {
         let total = yes.saturating_add(no);
         let rate = yes as f64 / total.max(1) as f64;

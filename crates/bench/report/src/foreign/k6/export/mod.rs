@@ -1,9 +1,9 @@
-//! Writes a run in k6's form, so that dashboards and build steps for k6 keep working.
+//! Writes a run in k6's form, for dashboards and build steps that expect k6.
 //!
-//! What k6's names hold here: `http_reqs` and `iterations` are all operations that ended; `http_req_duration` and
-//! `iteration_duration` are the response times of those that succeeded, **counted from when they were due**, which k6
-//! does not; `http_req_service` is the same from when they were sent, which is what k6 calls `http_req_duration`. Each
-//! operation has metrics of its own besides. The guide `docs/guides/foreign-results.md` has the whole table.
+//! `http_reqs` and `iterations` count all operations that ended. `http_req_duration` and `iteration_duration` are the response
+//! times of successful operations, **counted from when they were due**, unlike k6's. `http_req_service` is the service time,
+//! which k6 calls `http_req_duration`. Each operation also has its own metrics. The guide `docs/guides/foreign-results.md` has
+//! the whole table.
 
 mod metrics;
 mod thresholds;
@@ -21,7 +21,7 @@ use metrics::{Metric, STATISTICS};
 
 use super::writer;
 
-/// In which of k6's forms.
+/// A form of k6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// The data of k6's `handleSummary`: `values` nested, thresholds with `ok`.
@@ -30,7 +30,7 @@ pub enum Shape {
     Legacy,
 }
 
-/// One check: its name, how often it was so, and how often not.
+/// One check, with the numbers of passes and failures.
 struct Check {
     name: String,
     passes: u64,
@@ -78,8 +78,8 @@ fn legacy(run: &Run, metrics: &BTreeMap<String, Metric>, checks: &[Check]) -> Va
     })
 }
 
-/// Of a service, the checks of its answers: what an expectation of `checks` is judged by. Where answers are not checked, there
-/// is something to see all the same.
+/// The checks of the answers of a service, by which an expectation of `checks` is judged. A run without such checks has a check
+/// for each operation instead.
 fn checks(run: &Run, tallies: &BTreeMap<String, Tally>) -> Vec<Check> {
     let answered: Vec<Check> = run.answers.iter().flat_map(answered).collect();
     if answered.is_empty() { done(run, tallies) } else { answered }
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn the_checks_of_answers_are_exported_and_add_up_to_what_was_judged() {
+    fn exported_checks_of_answers_add_up_to_the_judged_number() {
         let file = exported(Shape::Summary);
         let checks = file["root_group"]["checks"].as_array().unwrap();
         let told = |it: &Value| (it["name"].clone(), it["passes"].clone(), it["fails"].clone());
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_without_checked_answers_says_that_its_operations_are_done() {
+    fn a_run_without_checked_answers_exports_its_operations_as_checks() {
         let tallies = BTreeMap::from([("insert".to_owned(), Tally { count: 7, ..Tally::default() })]);
         let found = checks(&Run::default(), &tallies);
         let found: Vec<_> = found.iter().map(|it| (it.name.as_str(), it.passes, it.fails)).collect();

@@ -17,7 +17,7 @@ use crate::foreign::k6::assemble::{Parts, assemble};
 use crate::foreign::value::{Check, Foreign, Form, Tool, Values};
 use crate::units::exact;
 
-/// So many metrics and parts of metrics are added up.
+/// The most metrics and submetrics.
 const SINKS_MAX: usize = 1000;
 /// The most distinct checks.
 const CHECKS_MAX: usize = 1000;
@@ -26,7 +26,7 @@ const OTHER_CHECKS: &str = "(other checks)";
 /// The name of all requests together, as in the summaries.
 const REQUESTS: &str = "http requests";
 
-/// Everything that the samples come to so far.
+/// The sums of all samples so far.
 #[derive(Debug, Default)]
 pub(super) struct Collected {
     series: BTreeMap<String, Series>,
@@ -41,11 +41,11 @@ pub(super) struct Collected {
 /// The time range of operations, in nanoseconds since 1970.
 #[derive(Clone, Copy, Debug)]
 struct Span {
-    /// When the first sample's operation began.
+    /// The start of the first operation.
     from_ns: u64,
-    /// When the last sample was taken.
+    /// The moment of the last sample.
     to_ns: u64,
-    /// When the first sample that was read was taken: seconds count from here.
+    /// The moment of the first sample in the file. Seconds count from here.
     origin_ns: u64,
 }
 
@@ -157,7 +157,7 @@ impl Collected {
     }
 }
 
-/// Puts the single requests behind all requests, and leaves out histograms of what is no operation.
+/// Puts the single requests after the sum of all requests, and drops the histograms of other metrics.
 fn with_requests(mut foreign: Foreign, requests: Requests, seconds: f64) -> Foreign {
     let (errors, each) = requests.close(seconds);
     if let Some(at) = foreign.operations.iter().position(|it| it.name == REQUESTS) {
@@ -189,7 +189,7 @@ fn of_seconds(rest: &Seconds) -> Vec<String> {
     late.into_iter().chain(cut).collect()
 }
 
-/// Whether a metric's value is how long something took that ended when the sample was taken.
+/// Whether a metric is the duration of an operation that ended at the moment of the sample.
 fn is_duration(metric: &str) -> bool {
     matches!(metric, "http_req_duration" | "iteration_duration")
 }

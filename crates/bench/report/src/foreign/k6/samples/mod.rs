@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_told_apart_by_name_and_seconds_by_when_they_ended() {
+    fn requests_are_grouped_by_name_and_by_the_second_of_their_end() {
         let points = [point(1, 1.0, "a", "200"), point(3, 9.0, "b", "500"), point(3, 2.0, "a", "200")];
         let found = read(&[METRIC.to_owned(), points.join("\n")].join("\n")).unwrap();
         let names: Vec<_> = found.operations.iter().map(|it| (it.name.as_str(), it.count)).collect();

@@ -6,9 +6,9 @@ use plimsoll_measure::histogram::Histogram;
 
 use crate::foreign::value::{Second, SecondLine};
 
-/// So many seconds wait for late samples. k6 hands its samples over every 200 ms.
+/// The number of seconds that wait for late samples. k6 writes its samples every 200 ms.
 const OPEN_MAX: usize = 5;
-/// So many lines are kept over all seconds and operations: a day of one operation.
+/// The most lines over all seconds and operations: a day of one operation.
 const LINES_MAX: usize = 86_400;
 
 /// The seconds of a test.
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn more_seconds_than_are_kept_are_cut_and_said_so() {
+    fn seconds_beyond_the_limit_are_cut_with_a_note() {
         let mut seconds = Seconds::of_at_most(3);
         (0..10).for_each(|second| seconds.record(second, "a", 1, false));
         let (list, seconds) = seconds.into_list();

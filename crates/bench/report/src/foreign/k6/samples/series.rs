@@ -53,7 +53,7 @@ impl Series {
         }
     }
 
-    /// How many distributions it may keep.
+    /// The number of its sums and distributions.
     pub(super) fn sinks(&self) -> usize {
         1 + self.parts.len()
     }
@@ -71,7 +71,7 @@ impl Series {
         }
     }
 
-    /// The metrics that it comes to, and which of its thresholds held, over `seconds`.
+    /// The resulting metrics and judged thresholds, over `seconds`.
     pub(super) fn close(self, name: &str, seconds: f64) -> (Vec<Named>, Vec<Threshold>) {
         let parsed: Vec<_> = self
             .thresholds

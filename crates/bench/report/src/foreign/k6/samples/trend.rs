@@ -5,10 +5,10 @@ use plimsoll_measure::histogram::Histogram;
 use crate::foreign::distribution::{Distribution, Source};
 use crate::foreign::k6::metric::{Contains, TIME_NS};
 
-/// So many values are kept at once, over all metrics: 32 MB.
+/// The most values kept at once, over all metrics: 32 MB.
 pub(super) const KEPT_MAX: usize = 4_000_000;
 
-/// How many more values may be kept.
+/// The number of values that may still be kept.
 #[derive(Debug)]
 pub(super) struct Room(usize);
 
@@ -36,7 +36,7 @@ enum Kept {
     Each(Vec<f64>),
     /// A histogram; times only.
     Counts(Histogram),
-    /// Nothing but their sum and their ends.
+    /// Only their sum, minimum and maximum.
     Nothing,
 }
 

@@ -114,7 +114,7 @@ const PARTS: &[Part] = &[
 pub(super) struct Draft {
     /// The title.
     pub title: &'static str,
-    /// How to read the chart.
+    /// The caption.
     pub caption: &'static str,
     /// The lines; those without a value are not drawn.
     pub series: Vec<Series>,
