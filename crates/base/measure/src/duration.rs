@@ -82,7 +82,7 @@ impl fmt::Display for Span {
     }
 }
 
-crate::as_text::as_text!(
+crate::macros::as_text!(
     Span,
     "Duration",
     r"^\s*([0-9]+(\.[0-9]+)?\s*(ns|us|µs|ms|s|m|h))+\s*$",

@@ -7,7 +7,6 @@ use std::io::{self, Write};
 
 use base64::Engine;
 use hdrhistogram::serialization::interval_log::{IntervalLogHistogram, IntervalLogIterator, LogEntry};
-use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 
 use crate::clock::{MILLISECOND_NS, SECOND_NS};
 use crate::histogram::{DecodeError, Histogram};
@@ -16,16 +15,6 @@ use crate::histogram::{DecodeError, Histogram};
 #[derive(Debug)]
 pub struct HdrLog<W: Write> {
     sink: W,
-    serializer: Box<V2DeflateSerializerDebug>,
-}
-
-/// The serialiser has no `Debug`.
-struct V2DeflateSerializerDebug(V2DeflateSerializer);
-
-impl std::fmt::Debug for V2DeflateSerializerDebug {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("V2DeflateSerializer")
-    }
 }
 
 impl<W: Write> HdrLog<W> {
@@ -41,7 +30,7 @@ impl<W: Write> HdrLog<W> {
             sink,
             "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\""
         )?;
-        Ok(Self { sink, serializer: Box::new(V2DeflateSerializerDebug(V2DeflateSerializer::new())) })
+        Ok(Self { sink })
     }
 
     /// Writes one interval of one metric; an empty histogram is left out.
@@ -52,16 +41,13 @@ impl<W: Write> HdrLog<W> {
         if counts.count() == 0 {
             return Ok(());
         }
-        let mut bytes = Vec::new();
-        let encoded = self.serializer.0.serialize(counts.inner(), &mut bytes);
-        encoded.map_err(|error| io::Error::other(error.to_string()))?;
         writeln!(
             self.sink,
             "Tag={tag},{:.3},{:.3},{:.3},{}",
             from_ns as f64 / SECOND_NS as f64,
             length_ns as f64 / SECOND_NS as f64,
             counts.max() as f64 / MILLISECOND_NS as f64,
-            base64::engine::general_purpose::STANDARD.encode(&bytes),
+            base64::engine::general_purpose::STANDARD.encode(counts.encode()),
         )
     }
 

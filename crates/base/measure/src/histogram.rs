@@ -120,11 +120,6 @@ impl Histogram {
         self.0.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value()))
     }
 
-    /// The inner histogram, for the HDR log.
-    pub(crate) fn inner(&self) -> &hdrhistogram::Histogram<u64> {
-        &self.0
-    }
-
     /// The compressed HDR V2 form.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();

@@ -3,7 +3,7 @@
 //! The vocabulary of all other crates: instants, histograms, outcomes, intervals, events and the summary of a run. It
 //! knows no engine, socket, terminal or database, and never learns the meaning of an operation.
 
-mod as_text;
+mod macros;
 
 pub mod clock;
 pub mod comparison;

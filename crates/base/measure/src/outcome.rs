@@ -6,6 +6,8 @@ use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::macros::named;
+
 /// The outcome of an operation or a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
@@ -17,29 +19,10 @@ pub enum Outcome {
     Unknown(Doubt),
 }
 
-macro_rules! classes {
-    ($(#[$doc:meta])* pub enum $Class:ident { $($(#[$of:meta])* $Variant:ident = $name:literal,)+ }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-        #[serde(rename_all = "snake_case")]
-        pub enum $Class {
-            $($(#[$of])* $Variant,)+
-        }
-
-        impl $Class {
-            /// Every class, in the order of the numbers.
-            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$Variant),+];
-
-            /// The name of the class in files and reports.
-            pub const fn name(self) -> &'static str {
-                [$($name),+][self as usize]
-            }
-        }
-    };
-}
-
-classes! {
+named! {
     /// Why a server refused an operation or a document.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
     pub enum Rejection {
         /// A unique index already holds the key.
         DuplicateKey = "duplicate_key",
@@ -70,8 +53,10 @@ classes! {
     }
 }
 
-classes! {
+named! {
     /// Why it is unknown whether an operation was done.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
     pub enum Doubt {
         /// No answer within the time limit.
         Timeout = "timeout",

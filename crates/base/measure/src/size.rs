@@ -65,7 +65,7 @@ impl fmt::Display for Bytes {
     }
 }
 
-crate::as_text::as_text!(
+crate::macros::as_text!(
     Bytes,
     "Bytes",
     r"^\s*[0-9]+(\.[0-9]+)?\s*(B|[KMGT]i?B)\s*$",

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::environment::Environment;
+use crate::macros::named;
 
 mod figures;
 mod stack;
@@ -41,24 +42,16 @@ pub struct Suite {
     pub rows: Vec<Row>,
 }
 
-/// The kind of a test.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// A scenario.
-    #[default]
-    Scenario,
-    /// A pipeline.
-    Pipeline,
-}
-
-impl Kind {
-    /// Its name, as the column of a suite that holds it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Scenario => "scenario",
-            Self::Pipeline => "pipeline",
-        }
+named! {
+    /// The kind of a test, named as the column of a suite that holds it.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Kind {
+        /// A scenario.
+        #[default]
+        Scenario = "scenario",
+        /// A pipeline.
+        Pipeline = "pipeline",
     }
 }
 
@@ -113,36 +106,22 @@ pub struct Planned {
     pub directory: String,
 }
 
-/// The end of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// It ended, and everything held.
-    Completed,
-    /// It could not run, or something did not hold.
-    Failed,
-    /// It made no progress or exceeded its timeout, and was ended.
-    Hung,
-    /// The user ended it.
-    #[default]
-    Interrupted,
-    /// It was not started: its server was unavailable, or its collection was not empty.
-    Refused,
-}
-
-impl Outcome {
-    /// Every outcome.
-    pub const ALL: [Self; 5] = [Self::Completed, Self::Failed, Self::Hung, Self::Interrupted, Self::Refused];
-
-    /// The outcome in a word.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Hung => "hung",
-            Self::Interrupted => "interrupted",
-            Self::Refused => "refused",
-        }
+named! {
+    /// The end of a run.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Outcome {
+        /// It ended, and everything held.
+        Completed = "completed",
+        /// It could not run, or something did not hold.
+        Failed = "failed",
+        /// It made no progress or exceeded its timeout, and was ended.
+        Hung = "hung",
+        /// The user ended it.
+        #[default]
+        Interrupted = "interrupted",
+        /// It was not started: its server was unavailable, or its collection was not empty.
+        Refused = "refused",
     }
 }
 

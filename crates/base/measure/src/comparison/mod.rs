@@ -34,6 +34,6 @@ pub use form::{
 };
 pub use judge::{MIN_EFFECT, TOO_WIDE};
 pub use measures::{Measure, measures};
-pub use pairing::Error;
-pub(crate) use pairing::listed;
+pub use pairing::{Error, RunError};
+pub(crate) use pairing::{listed, usable};
 pub(crate) use soundness::{is_idle, is_kept};

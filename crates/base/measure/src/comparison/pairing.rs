@@ -15,12 +15,9 @@ pub enum Error {
     /// One side has no run.
     #[error("{0} has no run: name at least one run directory for each side")]
     Empty(&'static str),
-    /// A run is on both sides, or twice on one.
-    #[error("duplicate run {0}: name each run once; to see the noise, measure the same thing again")]
-    Twice(String),
-    /// A run was ended early.
-    #[error("incomplete run {0}: it ended early; leave it out, or measure it again")]
-    Cut(String),
+    /// A run is unusable.
+    #[error(transparent)]
+    Run(#[from] RunError),
     /// The sides have different numbers of runs.
     #[error(
         "A has {a} runs and B has {b}, but each run of A needs one of B: leave out the extra ones, or measure the missing ones"
@@ -88,6 +85,32 @@ pub enum Error {
     NothingMeasured,
 }
 
+/// Why a run cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RunError {
+    /// A run is named twice.
+    #[error("duplicate run {0}: name each run once, or measure again for a further run")]
+    Twice(String),
+    /// A run was ended early.
+    #[error("incomplete run {0}: it ended early; leave it out, or measure it again")]
+    Cut(String),
+}
+
+/// Checks that every run is complete and named once.
+pub(crate) fn usable<'a>(runs: impl Iterator<Item = &'a Subject<'a>>) -> Result<(), RunError> {
+    let mut known = BTreeSet::new();
+    for it in runs {
+        let id = if it.run.id.is_empty() { &it.name } else { &it.run.id };
+        if !known.insert(id) {
+            return Err(RunError::Twice(it.name.clone()));
+        }
+        if it.run.interrupted || it.run.aborted.is_some() {
+            return Err(RunError::Cut(it.name.clone()));
+        }
+    }
+    Ok(())
+}
+
 impl Error {
     /// The error without the advice for `plimsoll compare`, if `--force` overrides it.
     pub fn forcible(&self) -> Option<String> {
@@ -126,16 +149,7 @@ pub(super) fn in_pairs(a: &mut [Subject<'_>], b: &mut [Subject<'_>]) -> Result<u
             return Err(Error::Empty(side));
         }
     }
-    let mut known = BTreeSet::new();
-    for it in a.iter().chain(&*b) {
-        let id = if it.run.id.is_empty() { &it.name } else { &it.run.id };
-        if !known.insert(id) {
-            return Err(Error::Twice(it.name.clone()));
-        }
-        if it.run.interrupted || it.run.aborted.is_some() {
-            return Err(Error::Cut(it.name.clone()));
-        }
-    }
+    usable(a.iter().chain(&*b))?;
     match (a.len(), b.len()) {
         (a, b) if a != b => return Err(Error::Uneven { a, b }),
         (pairs, _) if pairs > 1 && pairs < PAIRS_MIN => return Err(Error::TooFew { pairs }),

@@ -1,8 +1,6 @@
 //! Sorts the runs of a history, and refuses runs that form none.
 
-use std::collections::BTreeSet;
-
-use crate::comparison::{self, Difference, Subject};
+use crate::comparison::{self, Difference, RunError, Subject};
 
 /// The fewest runs.
 pub const RUNS_MIN: usize = 2;
@@ -26,12 +24,9 @@ pub enum Error {
         /// Runs.
         runs: usize,
     },
-    /// A duplicate run.
-    #[error("duplicate run {0}: name each run once")]
-    Twice(String),
-    /// A run was ended early.
-    #[error("incomplete run {0}: it ended early; leave it out, or measure it again")]
-    Cut(String),
+    /// A run is unusable.
+    #[error(transparent)]
+    Run(#[from] RunError),
     /// The runs differ.
     #[error(
         "the runs are not alike, {first} and {second} differ in:\n{}\nname runs of one scenario on one machine (the versions of \
@@ -69,16 +64,7 @@ pub(super) fn in_order(runs: &mut [Subject<'_>]) -> Result<(), Error> {
         runs if runs > RUNS_MAX => return Err(Error::TooMany { runs }),
         _ => {}
     }
-    let mut known = BTreeSet::new();
-    for it in &*runs {
-        let id = if it.run.id.is_empty() { &it.name } else { &it.run.id };
-        if !known.insert(id) {
-            return Err(Error::Twice(it.name.clone()));
-        }
-        if it.run.interrupted || it.run.aborted.is_some() {
-            return Err(Error::Cut(it.name.clone()));
-        }
-    }
+    comparison::usable(runs.iter())?;
     runs.sort_by_key(|it| it.run.started_ms);
     Ok(())
 }

@@ -207,6 +207,6 @@ mod tests {
         let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
         packer.write_all(&b"{\"type\":\"Metric\"}\n".repeat(100)).unwrap();
         let packed = packer.finish().unwrap();
-        check(&packed[..packed.len() / 2], "line 1: cannot read on: ");
+        check(&packed[..packed.len() / 2], "line 1: cannot read further: ");
     }
 }

@@ -148,24 +148,15 @@ fn role(tool: Tool, name: &str) -> Option<Role> {
         return own(name);
     }
     let part = base(name).starts_with("http_req_") || PARTS.contains(&base(name));
-    let custom = Role {
-        rank: KNOWN.len(),
-        operation: name.to_owned(),
-        since: Since::Unknown,
-        of,
-        counter: None,
-        failures: None,
-    };
-    (!part).then_some(custom)
+    (!part).then(|| Role::custom(name, Since::Unknown, of))
 }
 
 /// The subject of a trend that Plimsoll wrote.
 fn own(name: &str) -> Option<Role> {
     let tags = &name[base(name).len()..];
     if base(name) == SERVICE {
-        let since =
-            Role { since: Since::Sent, ..role(Tool::Plimsoll, &format!("{}{tags}", KNOWN[0].trend))? };
-        return Some(since);
+        let response = role(Tool::Plimsoll, &format!("{}{tags}", KNOWN[0].trend))?;
+        return Some(Role { since: Since::Sent, ..response });
     }
     const ENDINGS: [(&str, Since, Of); 3] = [
         ("_failed_response", Since::Due, Of::Failures),
@@ -174,14 +165,15 @@ fn own(name: &str) -> Option<Role> {
     ];
     let found = ENDINGS.iter().find_map(|(ending, since, of)| Some((name.strip_suffix(ending)?, since, of)));
     let (operation, since, of) = found?;
-    Some(Role {
-        rank: KNOWN.len(),
-        operation: operation.to_owned(),
-        since: *since,
-        of: *of,
-        counter: None,
-        failures: Some(format!("{operation}_errors")),
-    })
+    Some(Role { failures: Some(format!("{operation}_errors")), ..Role::custom(operation, *since, *of) })
+}
+
+impl Role {
+    /// An operation that k6 does not know, without counters.
+    fn custom(operation: &str, since: Since, of: Of) -> Self {
+        let (rank, operation) = (KNOWN.len(), operation.to_owned());
+        Self { rank, operation, since, of, counter: None, failures: None }
+    }
 }
 
 /// The duration that follows from a counter's sum and rate.

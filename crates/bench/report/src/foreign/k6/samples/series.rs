@@ -4,6 +4,7 @@ use plimsoll_measure::threshold::{Aggregate, Threshold as Parsed};
 
 use super::line::{Data, Submetric, Tags};
 use super::trend::{Room, Trend};
+use crate::foreign::distribution::Distribution;
 use crate::foreign::k6::metric::{Contains, Kind, Named};
 use crate::foreign::value::{Threshold, Values};
 
@@ -27,13 +28,11 @@ struct Part {
     sink: Sink,
 }
 
-/// The sum of samples.
+/// The sum of samples: all numbers but those of a trend.
 #[derive(Debug)]
-enum Sink {
-    Counter(f64),
-    Gauge(Option<[f64; 3]>),
-    Rate { yes: u64, total: u64 },
-    Trend(Trend),
+struct Sink {
+    values: Values,
+    trend: Option<Trend>,
 }
 
 impl Series {
@@ -94,45 +93,43 @@ impl Series {
 }
 
 impl Sink {
-    const fn new(kind: Kind, contains: Contains) -> Self {
-        match kind {
-            Kind::Counter => Self::Counter(0.0),
-            Kind::Gauge => Self::Gauge(None),
-            Kind::Rate => Self::Rate { yes: 0, total: 0 },
-            Kind::Trend => Self::Trend(Trend::new(contains)),
-        }
+    fn new(kind: Kind, contains: Contains) -> Self {
+        let values = match kind {
+            Kind::Counter => Values::Counter { count: 0.0, rate_per_s: None },
+            Kind::Gauge => Values::Gauge { value: 0.0, min: None, max: None },
+            Kind::Rate => Values::Share { share: 0.0, yes: Some(0), total: Some(0) },
+            Kind::Trend => Values::Trend(Distribution::default()),
+        };
+        Self { values, trend: (kind == Kind::Trend).then(|| Trend::new(contains)) }
     }
 
-    fn record(&mut self, value: f64, room: &mut Room) {
-        match self {
-            Self::Counter(sum) => *sum += value,
-            Self::Gauge(seen) => {
-                let [_, min, max] = seen.unwrap_or([value; 3]);
-                *seen = Some([value, min.min(value), max.max(value)]);
+    fn record(&mut self, sample: f64, room: &mut Room) {
+        match &mut self.values {
+            Values::Counter { count, .. } => *count += sample,
+            Values::Gauge { value, min, max } => {
+                let (least, most) = (min.unwrap_or(sample), max.unwrap_or(sample));
+                (*value, *min, *max) = (sample, Some(least.min(sample)), Some(most.max(sample)));
             }
-            Self::Rate { yes, total } => {
-                *total += 1;
-                *yes += u64::from(value != 0.0);
+            Values::Share { yes, total, .. } => {
+                *total = total.map(|total| total + 1);
+                *yes = yes.map(|yes| yes + u64::from(sample != 0.0));
             }
-            Self::Trend(trend) => trend.record(value, room),
+            Values::Trend(_) => self.trend.iter_mut().for_each(|trend| trend.record(sample, room)),
         }
     }
 
     /// The numbers; times in milliseconds.
     fn values(self, wanted: &[f64], seconds: f64) -> Values {
-        match self {
-            Self::Counter(count) => {
+        match (self.values, self.trend) {
+            (_, Some(trend)) => Values::Trend(trend.into_distribution(wanted)),
+            (Values::Counter { count, .. }, _) => {
                 Values::Counter { count, rate_per_s: (seconds > 0.0).then(|| count / seconds) }
             }
-            Self::Gauge(seen) => {
-                let [value, ..] = seen.unwrap_or_default();
-                Values::Gauge { value, min: seen.map(|it| it[1]), max: seen.map(|it| it[2]) }
+            (Values::Share { yes, total, .. }, _) => {
+                let share = yes.unwrap_or(0) as f64 / total.unwrap_or(0).max(1) as f64;
+                Values::Share { share, yes, total }
             }
-            Self::Rate { yes, total } => {
-                let share = yes as f64 / total.max(1) as f64;
-                Values::Share { share, yes: Some(yes), total: Some(total) }
-            }
-            Self::Trend(trend) => Values::Trend(trend.into_distribution(wanted)),
+            (values, _) => values,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Reads and writes a type in files as the text that a person types.
+//! Defines macros for types with a text form.
 
 /// Implements `Serialize`, `Deserialize` and `JsonSchema` by `Display` and `FromStr`. The pattern describes the text.
 macro_rules! as_text {
@@ -28,4 +28,24 @@ macro_rules! as_text {
     };
 }
 
-pub(crate) use as_text;
+/// Defines an enum whose variants have names in files and reports, with `ALL` variants in order.
+macro_rules! named {
+    ($(#[$meta:meta])* pub enum $Name:ident { $($(#[$of:meta])* $Variant:ident = $name:literal,)+ }) => {
+        $(#[$meta])*
+        pub enum $Name {
+            $($(#[$of])* $Variant,)+
+        }
+
+        impl $Name {
+            /// Every variant, in the order of the numbers.
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$Variant),+];
+
+            /// The name in files and reports.
+            pub const fn name(self) -> &'static str {
+                [$($name),+][self as usize]
+            }
+        }
+    };
+}
+
+pub(crate) use {as_text, named};
