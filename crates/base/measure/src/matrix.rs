@@ -1,6 +1,6 @@
 //! Defines the results of a matrix of runs: `matrix.json`, format 1.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -174,10 +174,8 @@ impl Matrix {
 
 /// The sentences of several runs, without repetitions.
 fn distinct(runs: &[&CellRun], pick: fn(&CellRun) -> &Vec<String>) -> Vec<String> {
-    let mut all: Vec<String> = runs.iter().flat_map(|run| pick(run)).cloned().collect();
-    all.sort();
-    all.dedup();
-    all
+    let all: BTreeSet<&String> = runs.iter().flat_map(|run| pick(run)).collect();
+    all.into_iter().cloned().collect()
 }
 
 /// The worse of two verdicts.

@@ -1,5 +1,7 @@
 //! Defines the results of a suite of tests: `suite.json`, format 1.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -221,10 +223,8 @@ fn reasons(rows: &[&Row]) -> Vec<String> {
         let why = row.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
         format!("{}{why}", row.outcome.name())
     };
-    let mut all: Vec<String> = rows.iter().filter(told).map(reason).collect();
-    all.sort();
-    all.dedup();
-    all
+    let all: BTreeSet<String> = rows.iter().filter(told).map(reason).collect();
+    all.into_iter().collect()
 }
 
 #[cfg(test)]

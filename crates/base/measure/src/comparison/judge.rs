@@ -6,7 +6,7 @@ use super::values::{Values, bare, evidence, unknown};
 
 /// The default minimum effect, as a share.
 pub const MIN_EFFECT: f64 = 0.03;
-/// If no difference is shown and the interval is wider than this to either side, the metric is too noisy.
+/// A metric without a shown difference is too noisy if its interval is wider than this on either side.
 pub const TOO_WIDE: f64 = 0.2;
 
 impl Default for Settings {
@@ -120,8 +120,8 @@ fn reason(
         .then(|| format!("significant alone, but not among {} metrics tested together", tested.family))
 }
 
-/// Pairs in all with which the interval would reach `target` to either side (it narrows with the square root of the pairs),
-/// and the smallest p of so many tests would do; nothing if they are there already.
+/// The number of pairs that would narrow the interval to `target` on either side and give a small enough p among all tests;
+/// nothing if the pairs suffice. The interval narrows with the square root of the number of pairs.
 fn pairs_needed(pairs: usize, half_width: f64, target: f64, family: usize, alpha: f64) -> Option<u32> {
     let narrow = if target > 0.0 { pairs as f64 * (half_width / target).powi(2) } else { 0.0 };
     let fewest = (PAIRS_MIN..=PAIRS_EXACT).find(|pairs| smallest_p(*pairs) * family as f64 <= alpha);

@@ -197,7 +197,7 @@ impl Promises {
         runs.fold(None, |sum, run| {
             let sum = sum.unwrap_or(Self { holds: true, ..Self::default() });
             Some(Self {
-                proof: if worth(run.proof) > worth(sum.proof) { run.proof } else { sum.proof },
+                proof: sum.proof.max(run.proof),
                 acknowledged: sum.acknowledged + run.acknowledged,
                 found: sum.found + run.found,
                 lost: sum.lost + run.lost,
@@ -208,17 +208,6 @@ impl Promises {
                 holds: sum.holds && run.holds(),
             })
         })
-    }
-}
-
-/// The worth of a proof: the higher, the less.
-const fn worth(proof: Proof) -> u8 {
-    match proof {
-        Proof::Proven => 0,
-        Proof::Counted => 1,
-        Proof::FireAndForget => 2,
-        Proof::NotApplicable => 3,
-        Proof::NotAudited => 4,
     }
 }
 

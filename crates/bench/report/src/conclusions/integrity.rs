@@ -15,7 +15,11 @@ pub(super) fn violations(run: &Run) -> Vec<String> {
         format!("{lost} of {of} acknowledged documents {verb} gone ({}).", promise(run, integrity))
     });
     let others = [
-        documents(integrity.corrupted, "does not hold what was written", "do not hold what was written"),
+        documents(
+            integrity.corrupted,
+            "does not have its written content",
+            "do not have their written content",
+        ),
         documents(integrity.duplicated, "exists more than once", "exist more than once"),
         documents(
             integrity.phantom,

@@ -160,11 +160,11 @@ fn scalability(law: &Scalability, unit: &str) -> String {
         (Some(peak), _) => {
             let at = three_digits(peak.concurrency);
             let most = exact_rate(peak.throughput);
-            let seen = if law.is_peak_beyond() { ", which is beyond what was measured" } else { "" };
+            let seen = if law.is_peak_beyond() { ", which is beyond the measured range" } else { "" };
             format!("{fit}: it is highest at {at} operations in flight{seen}, with {most} {unit}.")
         }
         (None, Some(bound)) => format!("{fit}: it never falls and stays under {} {unit}.", exact_rate(bound)),
-        (None, None) => format!("{fit}: it grows in proportion, and no peak follows from what was measured."),
+        (None, None) => format!("{fit}: it grows in proportion, and no peak follows from the measurement."),
     }
 }
 

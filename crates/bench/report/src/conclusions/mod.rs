@@ -14,11 +14,11 @@ use crate::units::{Sent, counted_in, sent_in};
 enum Part {
     /// On the whole run.
     Run(fn(&Run) -> Vec<String>),
-    /// On the whole run, if one load lasted: a search or a ladder varies its load, so its means say nothing.
+    /// On the whole run, unless a search or a ladder varied the load: then means say nothing.
     Steady(fn(&Run) -> Vec<String>),
     /// On each operation.
     Each(fn(&Named<'_>) -> Option<String>),
-    /// On each operation, if one load lasted.
+    /// On each operation, unless a search or a ladder varied the load.
     EachSteady(fn(&Named<'_>) -> Option<String>),
 }
 

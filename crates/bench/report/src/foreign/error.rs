@@ -23,7 +23,7 @@ pub enum Error {
     #[error("this is a file of a run of Plimsoll's own: name the run directory that it lies in")]
     Own,
     /// The source is truncated.
-    #[error("line {line}: the file ends here, in the middle of {what}: it was cut off; {remedy}")]
+    #[error("line {line}: the file ends here, in the middle of {what}: it is truncated; {remedy}")]
     CutOff {
         /// The last line, from 1.
         line: u64,
@@ -33,7 +33,7 @@ pub enum Error {
         remedy: &'static str,
     },
     /// An invalid line.
-    #[error("line {line}: {problem}: the file is damaged, or not what it seems to be; make it again")]
+    #[error("line {line}: {problem}: the file is damaged, or has another form; make it again")]
     Malformed {
         /// The number of the line, from 1.
         line: u64,

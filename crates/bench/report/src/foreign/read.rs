@@ -14,7 +14,7 @@ use super::{k6, oha, wrk, ycsb};
 
 /// The bytes that suffice to recognise a form.
 const HEAD_BYTES: u64 = 64 << 10;
-/// The largest result that is held in memory as a whole, in bytes. Samples are not: they are read line by line.
+/// The largest result that is held in memory as a whole, in bytes. Samples are read line by line instead.
 const WHOLE_BYTES_MAX: u64 = 64 << 20;
 /// The magic bytes of gzip.
 const GZIP: &[u8] = &[0x1f, 0x8b];
@@ -52,12 +52,12 @@ fn with_caution(mut foreign: Foreign) -> Foreign {
     let cautions = since.into_iter().filter_map(|since| match since {
         Since::Due => None,
         Since::Sent => Some(
-            "times counted from sending lack what the tool held back while the service stalled: coordinated omission is \
+            "times counted from sending lack the waiting while the service stalled: coordinated omission is \
              possible; compare them with Plimsoll's service time only, never with its response time or with wrk2's \
              corrected times",
         ),
         Since::Unknown => Some(
-            "the file does not say from when some times count: do not compare them before you know whether it is from \
+            "the file does not say from when some times count: do not compare them before you know whether they count from \
              when an operation was due or from when it was sent",
         ),
     });

@@ -54,7 +54,7 @@ const fn form(form: Form) -> &'static str {
         Form::K6SummaryExport => "a summary of --summary-export",
         Form::K6MachineSummary => "the machine-readable summary",
         Form::K6Samples => "the samples of --out json",
-        Form::Text => "what it printed",
+        Form::Text => "the printed output",
         Form::Json => "its JSON",
     }
 }

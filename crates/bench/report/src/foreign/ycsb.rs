@@ -108,7 +108,7 @@ impl Printed {
             (!intended).then_some(
                 "with -Dmeasurement.interval=both YCSB also prints times from when operations were due (`Intended-`)",
             ),
-            self.buckets.then_some("the buckets of histograms, or points of time series, were passed over"),
+            self.buckets.then_some("buckets of histograms or points of time series were skipped"),
             self.unended.then_some("the last line has no line feed: check that nothing is cut off"),
         ];
         foreign.notes = notes.into_iter().flatten().map(str::to_owned).collect();

@@ -63,9 +63,10 @@ pub(super) fn sentences(difference: &Difference) -> Vec<String> {
         list(&format!("new fields{fields}"), &difference.fields_added),
         list(&format!("fields gone{fields}"), &difference.fields_removed),
         (!difference.counted).then_some(counted),
-        difference.storage_bytes.after.map(|_| {
-            "sizes on disk may lack what was written since the storage engine's last checkpoint".to_owned()
-        }),
+        difference
+            .storage_bytes
+            .after
+            .map(|_| "sizes on disk may lack writes since the storage engine's last checkpoint".to_owned()),
     ];
     all.into_iter().flatten().collect()
 }

@@ -160,7 +160,7 @@ fn integrity_tile(run: &Run) -> Option<Tile> {
 fn headroom_tile(run: &Run) -> Option<Tile> {
     let (note, kind) = match is_client_limited(&run.client) {
         true => ("client-limited: the tool may be the limit", "bad"),
-        false => ("what the tool can do ÷ what it did", ""),
+        false => ("the tool's ceiling ÷ its throughput", ""),
     };
     let tile = Tile::new("Headroom", three_digits(run.client.headroom?), note);
     Some(Tile { unit: "times".to_owned(), kind, ..tile })

@@ -20,8 +20,8 @@ const STYLE: &str = include_str!("style.css");
 
 /// The terms that the page explains.
 const TERMS: [(&str, &str); 10] = [
-    ("response", "From the moment an operation was due to its answer: what a user of the service waits."),
-    ("service", "From the moment it was sent to its answer: what the server and the network take."),
+    ("response", "From the moment an operation was due to its answer: the wait of a user of the service."),
+    ("service", "From the moment it was sent to its answer: the time of the server and the network."),
     ("wake", "From the moment it was due to the moment the tool noticed: the tool's own fault."),
     ("wait", "From then to the moment it was sent: no connection was free, usually the server's fault."),
     ("operation", "One command. A batch is one operation for latency and many documents for the rate."),
@@ -35,7 +35,7 @@ const TERMS: [(&str, &str); 10] = [
     ),
     (
         "headroom",
-        "What the tool does against the null server, which answers at once, ÷ what it did here. Under 2 it is the limit.",
+        "The tool's throughput against the null server, which answers at once, ÷ its throughput here. Under 2 the tool is the limit.",
     ),
     ("n too small", "Fewer than ten values lie beyond that percentile: it would be a matter of chance."),
     (
@@ -127,7 +127,7 @@ pub(crate) fn conclusions(sentences: &[String]) -> Markup {
     }
     html! {
         section.conclusions {
-            h2 { "What it says" }
+            h2 { "Conclusions" }
             ol { @for sentence in sentences { li { (glued(sentence)) } } }
         }
     }
@@ -188,12 +188,8 @@ fn over_time(page: &Page<'_>, timeline: &figures::Timeline) -> Markup {
 }
 
 fn results(run: &Run) -> Markup {
-    let mut tables =
-        vec![tables::latencies(run), tables::rates(run), tables::answers(run), tables::faults(run)];
-    tables.push(tables::spread(run));
-    tables.extend(tables::integrity(run));
-    tables.push(tables::expectations(run));
-    html! { @for table in &tables { (table::table(table)) } }
+    let tables = [tables::latencies(run), tables::rates(run)].into_iter().chain(tables::outcomes(run));
+    html! { @for table in tables { (table::table(&table)) } }
 }
 
 fn cost(run: &Run) -> Markup {

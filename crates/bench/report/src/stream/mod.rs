@@ -3,7 +3,6 @@
 mod line;
 mod prometheus;
 mod summary;
-mod times;
 
 pub use line::line;
 pub use prometheus::{Labels, Scrape, exposition, reference};

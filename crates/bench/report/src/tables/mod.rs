@@ -8,15 +8,14 @@ mod search;
 
 pub(crate) use cost::{cost, ruler, traffic};
 pub(crate) use facts::{environment, phase_figures, phases, scenario, server, server_in_words};
-pub(crate) use integrity::integrity;
-pub(crate) use operations::{answers, expectations, faults, latencies, rates, spread};
+pub(crate) use operations::{latencies, rates};
 pub(crate) use search::{at_limit, candidates, ladder, probes, result, stage};
 
 use std::borrow::Cow;
 
 use plimsoll_measure::histogram::Latency;
 use plimsoll_measure::matrix::Spread;
-use plimsoll_measure::run::Verdict;
+use plimsoll_measure::run::{Run, Verdict};
 
 use crate::units::{exact, or_dash, percentile};
 
@@ -170,6 +169,12 @@ impl<T: Copy> Rows<T> {
         self.items.iter().zip(&mut self.table.rows).for_each(|(item, row)| row.push(cell(*item).into()));
         self
     }
+}
+
+/// The outcomes of a run: answers, faults, the share of each server, integrity and expectations.
+pub(crate) fn outcomes(run: &Run) -> impl Iterator<Item = Table> {
+    let first = [operations::answers(run), operations::faults(run), operations::spread(run)];
+    first.into_iter().chain(integrity::integrity(run)).chain([operations::expectations(run)])
 }
 
 /// A verdict in a word.

@@ -75,7 +75,7 @@ pub(crate) fn at_limit(bottleneck: &Bottleneck) -> Table {
     readings(title, vec![right("measured")], limited.chain(below), &bottleneck.unchecked)
 }
 
-/// A row for each reading, with the newest of its numbers. Only the first row of a candidate has its name and the finding.
+/// A row for each reading. Only the first row of a candidate has its name and the finding.
 fn readings<'a>(
     title: String,
     numbers: Vec<Column>,

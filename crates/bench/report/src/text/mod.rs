@@ -42,11 +42,7 @@ fn tables(run: &Run) -> Vec<Table> {
     if run.phases.len() > 1 && run.line.is_none() && run.ladder.is_none() {
         tables.push(tables::phase_figures(run));
     }
-    tables.push(tables::answers(run));
-    tables.push(tables::faults(run));
-    tables.push(tables::spread(run));
-    tables.extend(tables::integrity(run));
-    tables.push(tables::expectations(run));
+    tables.extend(tables::outcomes(run));
     tables.extend(changed(run));
     tables.extend([tables::cost(run), tables::traffic(run), tables::ruler(run)]);
     tables

@@ -120,7 +120,7 @@ fn a_law_of_scalability_is_drawn_with_its_points_and_its_peak() {
     let html = page(&sample::ladder().page());
     assert_eq!(html.matches(r#"<circle class="ring""#).count(), 6 + 1, "the points and the legend");
     assert!(
-        html.contains("beyond what was measured") && html.contains("predicted maximum: 12,332 documents/s")
+        html.contains("beyond the measured range") && html.contains("predicted maximum: 12,332 documents/s")
     );
 }
 

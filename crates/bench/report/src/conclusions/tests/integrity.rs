@@ -25,7 +25,7 @@ fn broken_promises_come_first() {
         },
         &[
             "3 of 1,000 acknowledged documents are gone (write concern {\"w\":\"majority\",\"j\":true}).",
-            "2 documents do not hold what was written.",
+            "2 documents do not have their written content.",
             "1 document exists more than once.",
             "4 documents exist though they were rejected or never sent.",
             "The run was interrupted: its numbers cover the time up to then.",

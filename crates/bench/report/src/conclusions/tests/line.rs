@@ -116,7 +116,7 @@ fn a_scalability_law_has_its_peak_or_its_bound() {
         (
             law(peak, None, 32.0),
             fit("0.00077")
-                + "is highest at 35.5 operations in flight, which is beyond what was measured, with 12,332 documents/s.",
+                + "is highest at 35.5 operations in flight, which is beyond the measured range, with 12,332 documents/s.",
         ),
         (law(None, Some(37_266.0), 32.0), fit("0") + "never falls and stays under 37,266 documents/s."),
     ] {

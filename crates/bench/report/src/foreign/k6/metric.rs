@@ -79,7 +79,7 @@ impl Contains {
         }
     }
 
-    /// The content of a built-in metric of k6 or of ours, for the form without it; other metrics are plain numbers.
+    /// The content of a built-in metric of k6 or of Plimsoll, for the form that lacks it. Other metrics are plain numbers.
     pub(super) fn of(tool: Tool, name: &str) -> Self {
         const TIMES: [&str; 6] = [
             "iteration_duration",

@@ -158,9 +158,9 @@ pub(in crate::foreign) fn machine(bytes: &[u8]) -> Result<Foreign, Error> {
     foreign.version = summary.metadata.and_then(|metadata| metadata.k6_version);
     foreign.notes.push("this form of k6 leaves thresholds out: whether they held is not known".to_owned());
     if let Some(version) = summary.version.filter(|version| !version.starts_with("1.")) {
-        foreign
-            .notes
-            .push(format!("the form has version {version}; 1.0.0 is known, so something may be missed"));
+        foreign.notes.push(format!(
+            "the form has version {version}, but only 1.0.0 is known: some data may be missing"
+        ));
     }
     let (duration_s, script) = summary.config.map_or((None, None), |config| (config.duration, config.script));
     foreign.title = script.filter(|script| !script.contains('\n'));

@@ -42,7 +42,7 @@ pub(super) fn written_by(writer: Option<Writer>, form: Form) -> Foreign {
     match writer {
         None => Foreign::new(Tool::K6, form),
         Some(Writer { version, started, title, not_known }) => {
-            let unheld = |what| format!("{what}; what cannot be known has not held");
+            let unheld = |what| format!("{what}; an unknown value does not hold");
             let notes = not_known.into_iter().map(unheld).collect();
             Foreign { version, started, title, notes, ..Foreign::new(Tool::Plimsoll, form) }
         }

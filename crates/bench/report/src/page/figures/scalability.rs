@@ -52,7 +52,7 @@ fn points(law: &Scalability, unit: &str) -> Series {
 
 /// The range beyond the measured points, where the curve is a prediction.
 fn beyond(measured: f64, end: f64) -> Option<Band> {
-    let label = "beyond what was measured".to_owned();
+    let label = "beyond the measured range".to_owned();
     (end > measured).then_some(Band { from: measured, to: f64::INFINITY, label, kind: BandKind::Doubt })
 }
 

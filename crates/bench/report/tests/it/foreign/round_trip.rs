@@ -133,7 +133,7 @@ fn an_unknown_threshold_has_the_reason_for_not_holding() {
         vec![Expectation { reason, value: None, ..expectation("x.response", "p(99)<1", 0.0, false) }];
     for shape in [Shape::Summary, Shape::Legacy] {
         let found = read(export(&run, &tallies, shape).as_bytes()).unwrap();
-        let note = "x.response p(99)<1: n = 600 is too small; what cannot be known has not held";
+        let note = "x.response p(99)<1: n = 600 is too small; an unknown value does not hold";
         assert!(found.notes.iter().any(|it| it == note), "{:?}", found.notes);
     }
 }

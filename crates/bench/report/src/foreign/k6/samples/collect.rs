@@ -181,11 +181,11 @@ fn with_requests(mut foreign: Foreign, requests: Requests, seconds: f64) -> Fore
 fn of_seconds(rest: &Seconds) -> Vec<String> {
     let late = (rest.late > 0).then(|| {
         format!(
-            "{} samples came more than 5 s late: the percentiles of their seconds lack them",
+            "{} samples came more than 5 s late and are missing in the percentiles of their seconds",
             exact(rest.late)
         )
     });
-    let cut = rest.cut.then(|| "only the first seconds are told one by one: there are too many".to_owned());
+    let cut = rest.cut.then(|| "only the first seconds are listed: there are too many".to_owned());
     late.into_iter().chain(cut).collect()
 }
 
