@@ -1,41 +1,41 @@
-//! Orders the runs of a series: in rounds, so that what changes on the machine meets every subject.
+//! Orders the runs of a series: in rounds, so that changes of the machine meet every variant.
 
 /// One run of a series.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turn {
     /// Its number, from 1, in the order in which runs are made.
     pub number: u32,
-    /// The index of its subject: a test, a cell or a side.
-    pub subject: usize,
+    /// The index of its variant: a test, a cell or a side.
+    pub variant: usize,
     /// Its repetition, from 1.
     pub repetition: u32,
 }
 
-/// The order of the subjects within a round.
+/// The order of the variants within a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Every round in the same order.
     Same,
-    /// Every second round backwards, so that no subject always follows the same other one.
+    /// Every second round backwards, so that no variant always follows the same other one.
     Alternating,
 }
 
-/// Every run of a series: each subject once, then each that has another repetition, and so on.
+/// Every run of a series: each variant once, then each that has another repetition, and so on.
 pub fn turns(repetitions: &[u32], order: Order) -> Vec<Turn> {
     let round = |repetition: u32| {
         let mut round: Vec<_> =
-            (0..repetitions.len()).filter(|subject| repetition <= repetitions[*subject]).collect();
+            (0..repetitions.len()).filter(|variant| repetition <= repetitions[*variant]).collect();
         if order == Order::Alternating && repetition.is_multiple_of(2) {
             round.reverse();
         }
-        round.into_iter().map(move |subject| (subject, repetition))
+        round.into_iter().map(move |variant| (variant, repetition))
     };
     let rounds = (1..=repetitions.iter().copied().max().unwrap_or(0)).flat_map(round);
-    (1..).zip(rounds).map(|(number, (subject, repetition))| Turn { number, subject, repetition }).collect()
+    (1..).zip(rounds).map(|(number, (variant, repetition))| Turn { number, variant, repetition }).collect()
 }
 
 impl Turn {
-    /// A directory named after the run's subject; with its repetition, if the subject has several.
+    /// A directory named after the run's variant; with its repetition, if the variant has several.
     pub fn directory(&self, name: &str, repetitions: u32) -> String {
         let round = if repetitions > 1 { format!("-r{}", self.repetition) } else { String::new() };
         format!("{:03}-{name}{round}", self.number)
@@ -50,7 +50,7 @@ mod tests {
     fn repetitions_are_interleaved_and_the_order_alternates() {
         let names = ["a", "b", "c"];
         let directories = |repetitions: &[u32], order| -> Vec<String> {
-            let name = |turn: Turn| turn.directory(names[turn.subject], repetitions[turn.subject]);
+            let name = |turn: Turn| turn.directory(names[turn.variant], repetitions[turn.variant]);
             turns(repetitions, order).into_iter().map(name).collect()
         };
         let expected = ["001-a-r1", "002-b", "003-c-r1", "004-c-r2", "005-a-r2", "006-a-r3"];

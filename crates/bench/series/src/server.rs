@@ -104,11 +104,11 @@ impl Server {
 
     /// The storage engine's cache as the server reports it, in bytes: some servers round it.
     fn cache_bytes_max(&self) -> Option<u64> {
-        let told = self.within(async {
+        let sampled = self.within(async {
             let mut probe = Probe::connect(&self.place.site.options()).await?;
             Ok(probe.sample(clock::now()).await?.cache_bytes_max)
         });
-        told.ok().flatten()
+        sampled.ok().flatten()
     }
 
     /// Its processes on this machine.

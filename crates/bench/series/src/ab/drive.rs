@@ -142,14 +142,14 @@ impl<'a> Drive<'a> {
     }
 
     fn is_whole(&self, pair: &[Turn]) -> bool {
-        let phases = |turn: &Turn| self.sides[turn.subject].phases;
+        let phases = |turn: &Turn| self.sides[turn.variant].phases;
         pair.iter().all(|turn| is_whole(&self.dir.found(&directory(turn)), phases(turn)))
     }
 
     fn measure_once(&self, turn: &Turn) -> Outcome<Exit> {
         let (of, letter) = (2 * self.settings.pairs, letter(turn));
         self.console.say(&format!("\n[{}/{of}] pair {}, {letter}", turn.number, turn.repetition));
-        let (path, side) = (self.dir.path().join(directory(turn)), &self.sides[turn.subject]);
+        let (path, side) = (self.dir.path().join(directory(turn)), &self.sides[turn.variant]);
         let owned = side.claim(turn.number, &path)?;
         let mut arguments = side.arguments(&self.settings.scenario, turn.number);
         arguments.extend(self.settings.quiet.then(|| "--quiet".to_owned()));
@@ -186,8 +186,8 @@ impl<'a> Drive<'a> {
         for turn in self.turns.chunks(2).filter(|pair| self.is_whole(pair)).flatten() {
             let name = directory(turn);
             let mut it = read(&self.dir.path().join(&name).join("run.json"))?;
-            it.scenario.iter_mut().for_each(|scenario| self.sides[turn.subject].exclusive.restore(scenario));
-            sides[turn.subject].push(Measured { name, ..it });
+            it.scenario.iter_mut().for_each(|scenario| self.sides[turn.variant].exclusive.restore(scenario));
+            sides[turn.variant].push(Measured { name, ..it });
         }
         Ok(sides)
     }
@@ -211,7 +211,7 @@ impl<'a> Drive<'a> {
 
 /// `A` or `B`.
 const fn letter(turn: &Turn) -> &'static str {
-    if turn.subject == 0 { "A" } else { "B" }
+    if turn.variant == 0 { "A" } else { "B" }
 }
 
 fn directory(turn: &Turn) -> String {

@@ -161,7 +161,7 @@ fn side(flag: &str, settings: &Settings, words: &[String]) -> anyhow::Result<Pre
     ensure!(
         !matches!(exclusive, Exclusive::NumberedCollection(_))
             || loaded.scenario.existing == Existing::Refuse,
-        "existing: each run writes to a new collection of its own: leave out `existing`"
+        "existing: each run writes to its own new collection: leave out `existing`"
     );
     Ok(Prepared {
         side,

@@ -21,7 +21,7 @@ fn remedy(path: &str, pairs: usize, last: &str) -> String {
     let pair = last.trim_end_matches(|end: char| !end.is_ascii_digit());
     let again = format!(
         "What was measured is kept in {path}. If what differs can be put back, put it back, remove {path}/{pair}-a and \
-         {path}/{pair}-b, and go on with --resume {path}"
+         {path}/{pair}-b, and continue with --resume {path}"
     );
     let forced = format!("plimsoll compare {path}/*-a --with {path}/*-b --force");
     match pairs {

@@ -11,7 +11,7 @@ use plimsoll_load::phase::Phase;
 use plimsoll_load::worker::Control;
 use plimsoll_measure::clock::{self, Instant};
 use plimsoll_measure::duration::Span;
-use plimsoll_measure::matrix::{Matrix as Results, State, worse};
+use plimsoll_measure::matrix::{CellRun, Matrix as Results, State, worse};
 use plimsoll_measure::run::{Run, Verdict};
 use plimsoll_measure::size::Bytes;
 use plimsoll_report::matrix as report;
@@ -19,7 +19,7 @@ use plimsoll_report::units::duration;
 
 use super::environment::Environment;
 use super::prepare::{Prepared, Settings};
-use super::runs::{Planned, is_cut, notes};
+use super::runs::{cell, is_cut, notes};
 use crate::directory::SeriesDir;
 use crate::drive::{Next, Series, make_all};
 use plimsoll_run::console::Console;
@@ -91,7 +91,7 @@ impl Series for Drive<'_> {
     /// Makes one run and records its result. A failed run does not end the matrix.
     fn make(&mut self, run: usize) -> Outcome<Next> {
         let planned = self.prepared.runs[run].clone();
-        let estimate = self.prepared.estimates[planned.cell];
+        let estimate = self.prepared.estimates[cell(&planned)];
         let resume = format!("continue with --resume {}", self.dir.path().display());
         if estimate.load_s.is_none() && self.left_s() < LEFT_S_MIN {
             let bound = duration(self.prepared.matrix.bounds.time.as_secs());
@@ -102,7 +102,7 @@ impl Series for Drive<'_> {
         }
         self.results.runs[run].state = State::Begun;
         self.save()?;
-        let label = &self.prepared.expanded.cells[planned.cell].label;
+        let label = &self.prepared.expanded.cells[cell(&planned)].label;
         self.console.say(&format!("\n[{}/{}] {label}", planned.number, self.prepared.runs.len()));
         let exit = match self.load(&planned) {
             Ok(closed) => self.record(run, closed),
@@ -142,16 +142,15 @@ impl<'a> Drive<'a> {
     /// Keeps the results of runs that were made before, and resets the others.
     fn recall(&mut self) {
         for (run, made) in self.prepared.runs.iter().zip(&self.prepared.made) {
-            let planned = self.prepared.planned(run);
             let Some(known) = self.results.runs.iter_mut().find(|known| known.number == run.number) else {
                 continue;
             };
             if !made {
-                *known = planned;
+                known.clone_from(run);
             } else if let Some(summary) = self.dir.summary(&run.directory) {
                 known.state = State::Done;
                 known.exit.get_or_insert(deserved(&summary).code());
-                known.notes = notes(&summary, &self.prepared.expanded.cells[run.cell].plan);
+                known.notes = notes(&summary, &self.prepared.expanded.cells[cell(run)].plan);
                 (known.verdict, known.reasons) = (Some(summary.verdict), summary.reasons);
             }
         }
@@ -163,8 +162,8 @@ impl<'a> Drive<'a> {
     }
 
     /// The load of one run, from its first connection to its audit.
-    fn load(&self, planned: &Planned) -> Outcome<Closed> {
-        let cell = &self.prepared.expanded.cells[planned.cell];
+    fn load(&self, planned: &CellRun) -> Outcome<Closed> {
+        let cell = &self.prepared.expanded.cells[cell(planned)];
         let mut loaded = cell.loaded.clone();
         if self.prepared.isolation == Isolation::Collection {
             loaded.scenario.collection.clone_from(&planned.collection);
@@ -194,7 +193,7 @@ impl<'a> Drive<'a> {
 
     fn record(&mut self, index: usize, closed: Closed) -> Exit {
         let planned = &self.prepared.runs[index];
-        let plan = &self.prepared.expanded.cells[planned.cell].plan;
+        let plan = &self.prepared.expanded.cells[cell(planned)].plan;
         let (summary, exit) = (closed.run.clone(), closed.exit);
         let cut = is_cut(&summary, plan);
         let subject = self.prepared.subject(planned);

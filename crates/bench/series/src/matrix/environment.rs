@@ -7,6 +7,7 @@ use std::sync::Arc;
 use plimsoll_deployment::Namespace;
 use plimsoll_load::worker::Control;
 use plimsoll_measure::inspection::Size;
+use plimsoll_measure::matrix::CellRun;
 use plimsoll_run::audit::is_intact;
 use plimsoll_run::check;
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
@@ -18,7 +19,7 @@ use tokio::runtime::Runtime;
 
 use super::cost::Keep;
 use super::prepare::Prepared;
-use super::runs::Planned;
+use super::runs::cell;
 use crate::server::{Contents, Server, refuse};
 
 /// The servers of a matrix.
@@ -73,7 +74,7 @@ impl Environment {
     fn check_databases(&self, prepared: &Prepared<'_>, manner: Manner) -> Outcome<()> {
         let mut taken = Vec::new();
         for (_, run) in prepared.missing() {
-            let Some(choice) = prepared.subjects[run.cell].server() else { continue };
+            let Some(choice) = prepared.subjects[cell(run)].server() else { continue };
             let server = Server::open(choice, manner, None, &self.runtime)?;
             if server.has_database(&run.collection).deserves(Exit::Server)? {
                 taken.push(format!("the database {}", run.collection));
@@ -103,7 +104,7 @@ impl Environment {
     }
 
     /// Measures the data of a run, and drops them unless they existed before, are wrong, or are to be kept.
-    pub fn clear(&self, run: &Planned, closed: Closed, subject: &dyn Subject) -> Remains {
+    pub fn clear(&self, run: &CellRun, closed: Closed, subject: &dyn Subject) -> Remains {
         let Some(server) = &self.shared else {
             let size = closed.system.size();
             let note = self.end(run, closed, subject).err().map(|error| format!("{error:#}"));
@@ -130,7 +131,7 @@ impl Environment {
     }
 
     /// Ends a run's service, and drops its data unless they are to be kept.
-    fn end(&self, run: &Planned, closed: Closed, subject: &dyn Subject) -> anyhow::Result<()> {
+    fn end(&self, run: &CellRun, closed: Closed, subject: &dyn Subject) -> anyhow::Result<()> {
         let Closed { system, path, .. } = closed;
         if self.keep == Keep::Everything {
             return system.keep(&path).map(drop);
@@ -144,7 +145,7 @@ impl Environment {
     ///
     /// # Errors
     /// When the server refuses.
-    pub fn forget(&self, run: &Planned, subject: &dyn Subject) -> anyhow::Result<()> {
+    pub fn forget(&self, run: &CellRun, subject: &dyn Subject) -> anyhow::Result<()> {
         let Some(choice) = subject.server().filter(|_| self.has_databases) else { return Ok(()) };
         let manner = Manner::quiet(service_database::PATIENCE);
         let server = Server::open(choice, manner, None, &self.runtime).map_err(|failure| failure.error)?;
@@ -166,7 +167,7 @@ impl Environment {
 /// Existing collections of the missing runs must be empty.
 fn check_collections(prepared: &Prepared<'_>, server: &Server) -> Outcome<BTreeSet<String>> {
     let (mut existing, mut taken) = (BTreeSet::new(), Vec::new());
-    for (_, Planned { collection, .. }) in prepared.missing() {
+    for (_, CellRun { collection, .. }) in prepared.missing() {
         match server.contents(&collection.parse().deserves(Exit::Usage)?, &[]).deserves(Exit::Server)? {
             Contents::Missing => {}
             Contents::Empty => _ = existing.insert(collection.clone()),

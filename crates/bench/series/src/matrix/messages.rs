@@ -1,13 +1,12 @@
 //! Formats the announcement of a matrix and the output of `--list`.
 
-use plimsoll_measure::matrix::LeftOut;
+use plimsoll_measure::matrix::{CellRun, LeftOut};
 use plimsoll_report::text::hanging;
 use plimsoll_report::units::{bytes, counted, duration, exact};
 
 use super::cells::Cell;
 use super::cost::{DISK_FACTOR, Estimate, Keep};
 use super::run_estimate::RunEstimate;
-use super::runs::Planned;
 use plimsoll_run::system::Isolation;
 use plimsoll_scenario::Bounds;
 
@@ -26,7 +25,7 @@ pub struct Announcement<'a> {
     /// The combinations left out.
     pub left_out: &'a [LeftOut],
     /// The runs.
-    pub runs: &'a [Planned],
+    pub runs: &'a [CellRun],
     /// Runs that were made before.
     pub made: usize,
     /// Whether data stay.
@@ -77,7 +76,7 @@ fn time(estimate: &Estimate, bounds: &Bounds) -> String {
     match estimate.unlimited {
         0 => format!("at most {} of {bound} allowed", duration(estimate.seconds)),
         runs => format!(
-            "at most {bound}, the bound: {} of {} have no limit of time of their own and get what is left of it",
+            "at most {bound}, the bound: {} of {} have no duration and get the rest of it",
             runs,
             counted(estimate.runs.into(), "run")
         ),
@@ -171,12 +170,10 @@ mod tests {
 
     #[test]
     fn the_announcement_tells_every_fact() {
-        let run = |number, collection: &str| Planned {
+        let run = |number, collection: &str| CellRun {
             number,
-            cell: 0,
-            repetition: 1,
-            directory: String::new(),
             collection: collection.to_owned(),
+            ..CellRun::default()
         };
         let estimate = Estimate {
             cells: 2,

@@ -15,7 +15,7 @@ use crate::matrix::choice::Choice;
 use crate::matrix::cost::{Estimate, Keep, estimate, refusal};
 use crate::matrix::messages::Announcement;
 use crate::matrix::run_estimate::{self, RunEstimate};
-use crate::matrix::runs::{Planned, is_made, schedule};
+use crate::matrix::runs::{cell, is_made, schedule};
 use crate::same_machine::check_same;
 use plimsoll_run::options::LoadOptions;
 use plimsoll_run::run_dir;
@@ -50,7 +50,7 @@ pub struct Prepared<'a> {
     /// How all runs are kept apart.
     pub isolation: Isolation,
     /// The runs in their order.
-    pub runs: Vec<Planned>,
+    pub runs: Vec<CellRun>,
     /// Whether each of them was made before.
     pub made: Vec<bool>,
     /// The estimate of all missing runs.
@@ -88,13 +88,13 @@ pub fn prepare<'a>(loaded: &'a Loaded, settings: &Settings) -> anyhow::Result<Pr
     };
     let exclusive: Vec<_> = expanded.cells.iter().zip(&subjects).map(own).collect();
     let runs = schedule(&expanded.cells, matrix.repetitions, &exclusive);
-    let was_made = |run: &Planned| {
+    let was_made = |run: &CellRun| {
         let found = earlier.as_ref().map(|(dir, _)| dir.found(&run.directory));
-        found.is_some_and(|found| is_made(&found, &expanded.cells[run.cell].plan))
+        found.is_some_and(|found| is_made(&found, &expanded.cells[cell(run)].plan))
     };
     let made: Vec<bool> = runs.iter().map(was_made).collect();
     let missing = runs.iter().zip(&made).filter(|(_, made)| !**made);
-    let missing: Vec<RunEstimate> = missing.map(|(run, _)| estimates[run.cell]).collect();
+    let missing: Vec<RunEstimate> = missing.map(|(run, _)| estimates[cell(run)]).collect();
     if let Some((dir, results)) = earlier.as_ref().filter(|_| !missing.is_empty()) {
         check_same(&results.environment, &environment(dir.path()))?;
     }
@@ -218,13 +218,13 @@ impl Prepared<'_> {
     }
 
     /// The missing runs and their indices.
-    pub fn missing(&self) -> impl Iterator<Item = (usize, &Planned)> {
+    pub fn missing(&self) -> impl Iterator<Item = (usize, &CellRun)> {
         self.runs.iter().enumerate().filter(|(index, _)| !self.made[*index])
     }
 
     /// The system that a run loads, with the run's database behind it where it has one alone.
-    pub fn subject(&self, run: &Planned) -> Arc<dyn Subject> {
-        let subject = &self.subjects[run.cell];
+    pub fn subject(&self, run: &CellRun) -> Arc<dyn Subject> {
+        let subject = &self.subjects[cell(run)];
         let has_database = matches!(self.isolation, Isolation::Database { .. });
         let own = if has_database { subject.on_database(&run.collection) } else { None };
         own.unwrap_or_else(|| Arc::clone(subject))
@@ -249,20 +249,8 @@ impl Prepared<'_> {
             repetitions: self.matrix.repetitions,
             left_out: self.expanded.left_out.clone(),
             cells: self.expanded.cells.iter().map(result).collect(),
-            runs: self.runs.iter().map(|run| self.planned(run)).collect(),
+            runs: self.runs.clone(),
             ..Results::default()
-        }
-    }
-
-    /// A run before it is made.
-    pub fn planned(&self, run: &Planned) -> CellRun {
-        CellRun {
-            number: run.number,
-            cell: self.expanded.cells[run.cell].number,
-            repetition: run.repetition,
-            directory: run.directory.clone(),
-            collection: run.collection.clone(),
-            ..CellRun::default()
         }
     }
 }

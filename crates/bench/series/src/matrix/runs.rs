@@ -1,6 +1,7 @@
 //! Plans the runs of a matrix and decides which are still to make.
 
 use plimsoll_load::phase::Phase;
+use plimsoll_measure::matrix::CellRun;
 use plimsoll_measure::run::{PhaseFacts, Run};
 use plimsoll_scenario::Plan;
 
@@ -14,31 +15,22 @@ const SLUG_MAX: usize = 60;
 /// The end of a phase by its duration, as run.json calls it.
 const ENDED_BY_TIME: &str = "duration";
 
-/// A run of the matrix.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Planned {
-    /// Its number, from 1.
-    pub number: u32,
-    /// The index of its cell.
-    pub cell: usize,
-    /// Its repetition, from 1.
-    pub repetition: u32,
-    /// Its directory, below that of the matrix.
-    pub directory: String,
-    /// Its collection, or the database of its service; empty if it has none alone.
-    pub collection: String,
-}
-
 /// Every run: all cells once, then all again. `exclusive` is what the runs of each cell have alone.
-pub fn schedule(cells: &[Cell], repetitions: u32, exclusive: &[Exclusive]) -> Vec<Planned> {
-    let planned = |turn: Turn| Planned {
+pub fn schedule(cells: &[Cell], repetitions: u32, exclusive: &[Exclusive]) -> Vec<CellRun> {
+    let planned = |turn: Turn| CellRun {
         number: turn.number,
-        cell: turn.subject,
+        cell: cells[turn.variant].number,
         repetition: turn.repetition,
-        directory: turn.directory(&slug(&cells[turn.subject].label), repetitions),
-        collection: exclusive[turn.subject].name(turn.number).unwrap_or_default(),
+        directory: turn.directory(&slug(&cells[turn.variant].label), repetitions),
+        collection: exclusive[turn.variant].name(turn.number).unwrap_or_default(),
+        ..CellRun::default()
     };
     turns(&vec![repetitions; cells.len()], Order::Same).into_iter().map(planned).collect()
+}
+
+/// The index of a run's cell.
+pub const fn cell(run: &CellRun) -> usize {
+    run.cell as usize - 1
 }
 
 fn slug(label: &str) -> String {

@@ -141,7 +141,7 @@ impl<'a> Attempt<'a> {
         let mut attempt = Self { drive, test, number, path, environment };
         if attempt.environment.is_empty() {
             let message =
-                "  before    the run has its server for itself: what it saw there is told at its end";
+                "  before    the run has its server for itself, and shows its inspections at its end";
             drive.say((test.kind.kind() == Kind::Scenario).then(|| message.to_owned()));
         } else {
             let before = attempt.environment.inspect(When::Before).deserves(Exit::Server)?;

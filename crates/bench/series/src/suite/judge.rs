@@ -128,7 +128,7 @@ fn ended_for(cause: Cause, timeout: Span, settings: Settings) -> String {
     match cause {
         Cause::Hung => format!("no progress for {idle}, so it was ended"),
         Cause::Timeout => format!("it took longer than its timeout of {timeout}, and was ended"),
-        Cause::Asked => "somebody asked to stop".to_owned(),
+        Cause::Asked => "the user asked to stop".to_owned(),
     }
 }
 

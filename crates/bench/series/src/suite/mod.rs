@@ -1,4 +1,4 @@
-//! Makes a suite: tests from a table, each run a process of its own.
+//! Makes a suite: tests from a table, each run in its own process.
 //!
 //! Decisions are pure ([`typed`], [`resolve`], [`schedule`], [`judge`]); [`kind`] defines the kinds of tests, [`results`] writes
 //! their results, and [`drive`] acts.

@@ -113,12 +113,12 @@ fn check_only(loaded: &Loaded, only: &[String]) -> anyhow::Result<()> {
 }
 
 fn test(loaded: &Loaded, row: &Row, arguments: &Arguments, registry: Registry) -> anyhow::Result<Test> {
-    let said = row.or(&loaded.suite.defaults)?;
+    let merged = row.or(&loaded.suite.defaults)?;
     let row = Row {
-        server: said.server.clone().or_else(|| arguments.server.clone()),
-        existing: said.existing.or(arguments.existing),
-        repetitions: arguments.repetitions.or(said.repetitions),
-        ..said
+        server: merged.server.clone().or_else(|| arguments.server.clone()),
+        existing: merged.existing.or(arguments.existing),
+        repetitions: arguments.repetitions.or(merged.repetitions),
+        ..merged
     };
     let kind = kind::of(&row)?;
     let row = kind.settled(row, &loaded.base);
@@ -222,9 +222,9 @@ mod tests {
                     a,bulk-baseline,9s,7,1,write_concern.w=1,embedded:relaxed,256MB\n";
         let test =
             built(text, &Arguments { repetitions: Some(3), ..Arguments::default() }).unwrap().remove(0);
-        let said = test.job.arguments.join(" ");
+        let joined = test.job.arguments.join(" ");
         assert_eq!(
-            said,
+            joined,
             "run bulk-baseline --set write_concern.w=1 --set phases.0.stop={duration: 9s} --set workers=1 --set \
              cache=256MB --set phases.0.load.insert.arrivals.closed.writers=7 --set cache=null"
         );

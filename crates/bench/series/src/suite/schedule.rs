@@ -30,7 +30,7 @@ pub fn schedule(tests: &[Test]) -> Vec<Planned> {
 fn planned(tests: &[(&str, u32)]) -> Vec<Planned> {
     let repetitions: Vec<_> = tests.iter().map(|(_, repetitions)| *repetitions).collect();
     let planned = |turn: Turn| {
-        let (name, repetitions) = tests[turn.subject];
+        let (name, repetitions) = tests[turn.variant];
         Planned {
             number: turn.number,
             test: name.to_owned(),

@@ -139,8 +139,8 @@ impl Job {
             let collection = format!("{collection}{WARM_UP}");
             Namespace { db, collection }
         });
-        let said = warm_up.collection.zip(apart.as_ref());
-        let own = said.map(|(path, namespace)| ["--set".to_owned(), format!("{path}={namespace}")]);
+        let key = warm_up.collection.zip(apart.as_ref());
+        let own = key.map(|(path, namespace)| ["--set".to_owned(), format!("{path}={namespace}")]);
         Some((warm_up.arguments.iter().cloned().chain(own.into_iter().flatten()).collect(), apart))
     }
 
@@ -196,6 +196,12 @@ fn settled_path(named: Option<&str>, base: &Path) -> Option<String> {
     whole.or_else(|| named.map(str::to_owned))
 }
 
+/// The arguments of a command with overrides.
+fn arguments(command: &[&str], overrides: &[String]) -> Vec<String> {
+    let sets = overrides.iter().flat_map(|set| ["--set".to_owned(), set.clone()]);
+    command.iter().map(|word| (*word).to_owned()).chain(sets).collect()
+}
+
 /// The kind of a row: the filled column.
 ///
 /// # Errors
@@ -244,14 +250,14 @@ mod tests {
     }
 
     #[test]
-    fn on_a_server_that_stays_each_run_has_a_collection_of_its_own_unless_its_row_drops_what_is_there() {
+    fn on_a_running_server_each_run_has_its_own_collection_unless_its_row_drops_it() {
         for (server, existing, is_own, collection) in [
             ("mongodb://h", "", true, "plimsoll.bulk_baseline_7"),
             ("mongodb://h", "drop", false, "plimsoll.bulk_baseline"),
             ("embedded", "", false, "plimsoll.bulk_baseline"),
         ] {
             let mut job = job(server, existing);
-            // Where a suite is gone on with by another rule, no run goes to another collection.
+            // Another rule of a resumed suite moves no run to another collection.
             for rule in [None, Some(typed::Existing::Drop)] {
                 rule.into_iter().for_each(|rule| job.rule(rule));
                 let word = format!("collection={collection}");

@@ -9,7 +9,7 @@ use plimsoll_measure::size::Bytes;
 use plimsoll_measure::suite;
 use plimsoll_mongo::scenario::Existing;
 
-use super::{Ended, Host, Job, Kind, WarmUp, measured, settled_path};
+use super::{Ended, Host, Job, Kind, WarmUp, arguments, measured, settled_path};
 use crate::isolation::Exclusive;
 use crate::progress::{Events, Progress};
 use crate::suite::typed::Row;
@@ -56,7 +56,7 @@ impl Kind for Scenario {
         let job = Job {
             what: loaded.name.clone(),
             hash: loaded.hash(),
-            arguments: arguments(name, &overrides, &host, row),
+            arguments: load(name, &overrides, &host, row),
             warm_up: warm_up(name, &overrides, &host, row, &loaded)?,
             exclusive: exclusive(subject.as_ref(), &loaded, existing(row, &loaded)),
             existing: existing(row, &loaded),
@@ -89,7 +89,7 @@ fn check_columns(row: &Row) -> anyhow::Result<()> {
     let known = row.executor.as_deref().is_none_or(|executor| executor == EXECUTOR);
     ensure!(
         known,
-        "executor {}: a scenario has one OS thread a worker, each with a runtime and connections of its own; write \
+        "executor {}: a scenario has one OS thread a worker, each with its own runtime and connections; write \
          {EXECUTOR} or leave it out, and say with `threads` how many",
         row.executor.as_deref().unwrap_or_default()
     );
@@ -190,7 +190,7 @@ fn exclusive(subject: &dyn Subject, loaded: &Loaded, rule: Existing) -> Exclusiv
     if is_own { exclusive } else { Exclusive::Nothing }
 }
 
-fn arguments(name: &str, overrides: &[String], host: &Host, row: &Row) -> Vec<String> {
+fn load(name: &str, overrides: &[String], host: &Host, row: &Row) -> Vec<String> {
     let mut sets: Vec<String> = overrides.to_vec();
     match (host, row.existing) {
         // The suite started the server with its cache, and has emptied the collection.
@@ -198,12 +198,7 @@ fn arguments(name: &str, overrides: &[String], host: &Host, row: &Row) -> Vec<St
         (Host::Run(_), Some(existing)) => sets.push(format!("existing={}", existing.name())),
         (Host::Run(_), None) => {}
     }
-    command(name, &sets)
-}
-
-fn command(name: &str, sets: &[String]) -> Vec<String> {
-    let sets = sets.iter().flat_map(|set| ["--set".to_owned(), set.clone()]);
-    ["run".to_owned(), name.to_owned()].into_iter().chain(sets).collect()
+    arguments(&["run", name], &sets)
 }
 
 /// The same load for a short time in every phase, without expectations.
@@ -225,5 +220,9 @@ fn warm_up(
     sets.extend(["existing=refuse", "expect={}", "cache=null"].map(str::to_owned));
     let warm = scenario::load(name, &sets, None).context("warm_up")?;
     Plan::build(&warm).context("warm_up: leave it out, or give it 0s")?;
-    Ok(Some(WarmUp { arguments: command(name, &sets), collection: Some(COLLECTION), topics: Vec::new() }))
+    Ok(Some(WarmUp {
+        arguments: arguments(&["run", name], &sets),
+        collection: Some(COLLECTION),
+        topics: Vec::new(),
+    }))
 }

@@ -14,10 +14,10 @@ pub fn read_back(file: &PipelineFile, row: &Row, reached: &Reached<'_>) -> Optio
     let mut file = file.clone();
     file.point(reached.server, reached.brokers);
     let question = Question::of(&file).ok().filter(|_| whole)?;
-    Some(question.answer().map(|report| told(&report)))
+    Some(question.answer().map(|report| result(&report)))
 }
 
-fn told(report: &Report) -> ReadBack {
+fn result(report: &Report) -> ReadBack {
     let lost = report.partitions.iter().map(|partition| partition.missing).sum();
     let lines = words(report);
     let reason = (!report.holds()).then(|| lines.split_whitespace().collect::<Vec<_>>().join(" "));

@@ -3,8 +3,7 @@
 use anyhow::{bail, ensure};
 use plimsoll_measure::duration::Span;
 
-use super::words;
-use crate::suite::kind::WarmUp;
+use crate::suite::kind::{WarmUp, arguments};
 use crate::suite::topics::WARM_UP as APART;
 use crate::suite::typed::Row;
 use plimsoll_stream::{PipelineFile, SinkSection, SourceSection};
@@ -16,7 +15,7 @@ use plimsoll_stream::{PipelineFile, SinkSection, SourceSection};
 pub fn up(name: &str, sets: &[String], file: &PipelineFile, row: &Row, time: Span) -> anyhow::Result<WarmUp> {
     ensure!(
         file.positions.is_none() && file.dead_letters.is_none(),
-        "warm_up: this pipeline keeps positions or dead letters in a place of its own, and a warm-up would write there too: \
+        "warm_up: this pipeline keeps positions or dead letters, and a warm-up would write there too: \
          leave it out, or give it 0s"
     );
     let mut sets = sets.to_vec();
@@ -24,7 +23,7 @@ pub fn up(name: &str, sets: &[String], file: &PipelineFile, row: &Row, time: Spa
     sets.extend(source(file)?);
     let Sink { more, collection, topics } = sink(file, row)?;
     sets.extend(more);
-    let mut words = words::command(name, &sets);
+    let mut words = arguments(&["pipeline", "run", name], &sets);
     words.extend(["--for".to_owned(), time.to_string()]);
     Ok(WarmUp { arguments: words, collection, topics })
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::{bail, ensure};
 use plimsoll_pipeline::config::ExecutorConfig;
 
+use crate::suite::kind::arguments;
 use crate::suite::typed::Row;
 use plimsoll_stream::read;
 
@@ -46,11 +47,8 @@ fn threads(name: &str, row: &Row) -> anyhow::Result<Option<String>> {
 pub fn of(name: &str, sets: &[String], row: &Row) -> Vec<String> {
     let after = row.duration.map(|time| ["--for".to_owned(), time.to_string()]);
     let events = row.fill.map(|fill| ["--events".to_owned(), fill.events.to_string()]);
-    command(name, sets).into_iter().chain(after.into_iter().chain(events).flatten()).collect()
-}
-
-/// The arguments of a run with overrides.
-pub fn command(name: &str, sets: &[String]) -> Vec<String> {
-    let sets = sets.iter().flat_map(|set| ["--set".to_owned(), set.clone()]);
-    ["pipeline", "run", name].map(str::to_owned).into_iter().chain(sets).collect()
+    arguments(&["pipeline", "run", name], sets)
+        .into_iter()
+        .chain(after.into_iter().chain(events).flatten())
+        .collect()
 }
