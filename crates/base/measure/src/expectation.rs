@@ -72,18 +72,18 @@ pub struct Operation<'a> {
 pub fn read(metric: &str, rule: &Rule, subjects: &[Subject<'_>]) -> Result<Wanted, Error> {
     let fail = |problem: String| Error { metric: metric.to_owned(), problem };
     let threshold: Threshold = rule.threshold.parse().map_err(|error: ParseError| fail(error.to_string()))?;
-    let meant = Metric::read(metric, subjects).map_err(fail)?;
-    meant.check(&threshold).map_err(fail)?;
-    if rule.abort_on_fail && meant.name == "checks" {
+    let resolved = Metric::read(metric, subjects).map_err(fail)?;
+    resolved.check(&threshold).map_err(fail)?;
+    if rule.abort_on_fail && resolved.name == "checks" {
         return Err(fail("checks are counted up at the end: end the load for errors instead".to_owned()));
     }
-    if rule.abort_on_fail && meant.scope == Scope::Integrity {
+    if rule.abort_on_fail && resolved.scope == Scope::Integrity {
         return Err(fail("the documents are audited after the load, which cannot end for it".to_owned()));
     }
     Ok(Wanted {
         typed: metric.to_owned(),
         expression: rule.threshold.clone(),
-        metric: meant,
+        metric: resolved,
         threshold,
         abort_after: rule.abort_after(),
     })

@@ -218,12 +218,12 @@ impl Row {
 
 /// The reasons against runs, without repetitions.
 fn reasons(rows: &[&Row]) -> Vec<String> {
-    let told = |row: &&&Row| row.outcome != Outcome::Completed || row.reason.is_some();
+    let has_reason = |row: &&&Row| row.outcome != Outcome::Completed || row.reason.is_some();
     let reason = |row: &&Row| {
         let why = row.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
         format!("{}{why}", row.outcome.name())
     };
-    let all: BTreeSet<String> = rows.iter().filter(told).map(reason).collect();
+    let all: BTreeSet<String> = rows.iter().filter(has_reason).map(reason).collect();
     all.into_iter().collect()
 }
 

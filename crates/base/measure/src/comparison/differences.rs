@@ -53,7 +53,7 @@ pub(crate) fn differences(a: &Subject<'_>, b: &Subject<'_>) -> Vec<Difference> {
 /// The keys that change the load of a `run` and differ between two resolved scenarios.
 pub fn differing_keys(a: &Value, b: &Value) -> Vec<String> {
     let mut found = Vec::new();
-    children("", &meant(a, false), &meant(b, false), &mut found);
+    children("", &load_keys(a, false), &load_keys(b, false), &mut found);
     found.into_iter().map(|it| it.path).collect()
 }
 
@@ -69,11 +69,11 @@ fn scenarios(a: &Subject<'_>, b: &Subject<'_>, found: &mut Found) {
         return plain("scenario.hash", &a.run.scenario.hash, &b.run.scenario.hash, found);
     };
     let is_search = a.run.command == LINE;
-    children("", &meant(left, is_search), &meant(right, is_search), found);
+    children("", &load_keys(left, is_search), &load_keys(right, is_search), found);
 }
 
 /// The keys of a scenario that change the load, and those of a search.
-fn meant(scenario: &Value, is_search: bool) -> Map<String, Value> {
+fn load_keys(scenario: &Value, is_search: bool) -> Map<String, Value> {
     let keys = scenario.as_object().cloned().unwrap_or_default().into_iter();
     keys.filter(|(key, _)| !WORDS.contains(&key.as_str()) || (is_search && key == LINE)).collect()
 }

@@ -17,11 +17,11 @@ impl Default for Settings {
 
 /// The metrics of two single runs: ratios, and no verdict.
 pub(super) fn single(values: Vec<Values>, primary: usize) -> Vec<Metric> {
-    let told = |(index, values): (usize, Values)| {
+    let metric_of = |(index, values): (usize, Values)| {
         let reason = unknown(&values.pairs).unwrap_or_else(|| "two single runs are no evidence".to_owned());
         Metric { reason: Some(reason), ..bare(values, index == primary) }
     };
-    values.into_iter().enumerate().map(told).collect()
+    values.into_iter().enumerate().map(metric_of).collect()
 }
 
 /// The metrics of pairs with their verdicts. The primary metric is tested alone, the others together.
@@ -230,11 +230,12 @@ mod tests {
         missing.pairs[4].a = None;
         let metrics =
             judge(vec![values(&[1.1; 10]), zero, missing], 0, &Settings::default(), &Noise::default());
-        let told: Vec<_> = metrics[1..].iter().map(|it| (it.verdict, it.reason.clone().unwrap())).collect();
-        assert_eq!(told[0].0, Verdict::NoVerdict);
+        let reasons: Vec<_> =
+            metrics[1..].iter().map(|it| (it.verdict, it.reason.clone().unwrap())).collect();
+        assert_eq!(reasons[0].0, Verdict::NoVerdict);
         assert!(
-            told[0].1.contains("zero in 1 of 10") && told[1].1.contains("unknown in 1 of 10"),
-            "{told:?}"
+            reasons[0].1.contains("zero in 1 of 10") && reasons[1].1.contains("unknown in 1 of 10"),
+            "{reasons:?}"
         );
         assert_eq!(metrics[0].p_adjusted, metrics[0].p, "what has no ratio is not asked");
     }

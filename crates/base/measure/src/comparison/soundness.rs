@@ -67,13 +67,13 @@ pub(super) fn broken(a: &[Subject<'_>], b: &[Subject<'_>]) -> Vec<Broken> {
             counts.entry((metric, expression)).or_default()[side] += 1;
         }
     }
-    let told = |((metric, expression), [a, b]): ((&str, &str), [u32; 2])| Broken {
+    let entry = |((metric, expression), [a, b]): ((&str, &str), [u32; 2])| Broken {
         metric: metric.to_owned(),
         expression: expression.to_owned(),
         a,
         b,
     };
-    counts.into_iter().map(told).collect()
+    counts.into_iter().map(entry).collect()
 }
 
 fn unheld(run: &Run) -> impl Iterator<Item = (&str, &str)> {
@@ -108,11 +108,11 @@ pub(super) fn notes(side: &str, runs: &[Subject<'_>]) -> Vec<String> {
         }
     }
     let of = runs.len();
-    let told = |(reason, count): (&String, usize)| match of {
+    let entry = |(reason, count): (&String, usize)| match of {
         1 => format!("{side}: {reason}"),
         _ => format!("{side}, {count} of {of} runs: {reason}"),
     };
-    let mut notes: Vec<String> = known.into_iter().map(told).collect();
+    let mut notes: Vec<String> = known.into_iter().map(entry).collect();
     let failed = failed(runs);
     notes.extend((failed > 0).then(|| {
         let sent: u64 = runs.iter().flat_map(|it| it.run.operations.values()).map(|it| it.count).sum();

@@ -158,7 +158,7 @@ pub(super) fn levels(values: &[f64], splits: &[Split]) -> Vec<f64> {
 
 /// The splits at which the level changes by at least the share `min_effect`. The smallest change is removed first and
 /// its segments merge, so that a drift in many small steps is reported in fewer, larger ones.
-pub(super) fn told(values: &[f64], mut splits: Vec<Split>, min_effect: f64) -> Vec<Split> {
+pub(super) fn without_small(values: &[f64], mut splits: Vec<Split>, min_effect: f64) -> Vec<Split> {
     let least = min_effect.ln_1p();
     while let Some(index) =
         smallest(&levels(values, &splits)).filter(|(_, size)| *size < least).map(|it| it.0)
@@ -191,19 +191,19 @@ mod tests {
     fn found(values: &[f64]) -> Vec<usize> {
         let settings = Settings::default();
         let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
-        let told = told(values, splits(&logs, &settings), settings.min_effect);
-        told.into_iter().map(|split| split.at).collect()
+        let kept = without_small(values, splits(&logs, &settings), settings.min_effect);
+        kept.into_iter().map(|split| split.at).collect()
     }
 
-    /// So many runs at each level.
+    /// Runs at each level.
     fn steps(levels: &[(f64, usize)]) -> Vec<f64> {
         levels.iter().flat_map(|(level, runs)| std::iter::repeat_n(*level, *runs)).collect()
     }
 
     #[test]
     fn noise_alone_yields_a_change_in_at_most_two_of_a_hundred() {
-        let told = |seed: &u64| !found(&scattered(*seed, &steps(&[(100.0, 40)]))).is_empty();
-        let wrong: Vec<u64> = (0..100).filter(told).collect();
+        let is_changed = |seed: &u64| !found(&scattered(*seed, &steps(&[(100.0, 40)]))).is_empty();
+        let wrong: Vec<u64> = (0..100).filter(is_changed).collect();
         assert!(wrong.len() <= 2, "seeds {wrong:?}");
     }
 
@@ -229,16 +229,16 @@ mod tests {
 
     #[test]
     fn a_single_outlier_is_no_change() {
-        let mut told = Vec::new();
+        let mut changed = Vec::new();
         for (seed, factor) in (0..10).flat_map(|seed| [(seed, 0.5), (seed, 2.0)]) {
             for place in [0, 20, 39] {
                 let mut values = scattered(seed, &steps(&[(100.0, 40)]));
                 values[place] *= factor;
-                told.extend((!found(&values).is_empty()).then_some((seed, factor, place)));
+                changed.extend((!found(&values).is_empty()).then_some((seed, factor, place)));
             }
         }
         // As often as noise alone is.
-        assert!(told.len() <= 2, "{told:?} of 60");
+        assert!(changed.len() <= 2, "{changed:?} of 60");
     }
 
     #[test]
@@ -247,7 +247,7 @@ mod tests {
         let values = scattered(1, &drift);
         let settings = Settings::default();
         let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
-        let splits = told(&values, splits(&logs, &settings), settings.min_effect);
+        let splits = without_small(&values, splits(&logs, &settings), settings.min_effect);
         let levels = levels(&values, &splits);
         assert!(splits.len() >= 2 && levels.is_sorted(), "{splits:?} {levels:?}");
     }
@@ -329,10 +329,10 @@ mod tests {
         let values: Vec<f64> =
             [100.0, 102.0, 104.0, 106.0].into_iter().flat_map(|level| [level; 5]).collect();
         let all = vec![split(5), split(10), split(15)];
-        let kept = told(&values, all.clone(), 0.03);
+        let kept = without_small(&values, all.clone(), 0.03);
         assert!(!kept.is_empty() && kept.len() < all.len(), "{kept:?}");
         assert!(smallest(&levels(&values, &kept)).unwrap().1 >= 0.03f64.ln_1p());
-        assert_eq!(told(&values, all.clone(), 0.0), all);
-        assert!(told(&values, all, 0.2).is_empty());
+        assert_eq!(without_small(&values, all.clone(), 0.0), all);
+        assert!(without_small(&values, all, 0.2).is_empty());
     }
 }

@@ -1,6 +1,6 @@
 //! Computes a history from runs, without a clock, a file or a terminal.
 
-use super::divisive::{Split, levels, splits, told};
+use super::divisive::{Split, levels, splits, without_small};
 use super::form::{Change, FORMAT, History, HistoryRun, Settings, Track};
 use super::order::{Error, in_order, unlike};
 use crate::clock;
@@ -81,7 +81,7 @@ fn track(measure: &Measure, primary: bool, runs: &[Subject<'_>], settings: &Sett
     let needed = 2 * settings.segment_min;
     let figures: Vec<f64> = known.iter().map(|(_, value)| *value).collect();
     let logs: Vec<f64> = figures.iter().map(|value| value.ln()).collect();
-    let splits = told(&figures, splits(&logs, settings), settings.min_effect);
+    let splits = without_small(&figures, splits(&logs, settings), settings.min_effect);
     let levels = levels(&figures, &splits);
     let steps = splits.iter().zip(levels.iter().zip(levels.iter().skip(1)));
     Track {
@@ -133,8 +133,8 @@ fn notes(runs: &[Subject<'_>]) -> Vec<String> {
             "the verdict is `invalid`: the figures mean less than they seem",
         ),
     ];
-    let told = |(runs, said): (usize, &str)| format!("in {runs} of {of} runs {said}");
-    found.into_iter().filter(|(runs, _)| *runs > 0).map(told).collect()
+    let note = |(runs, words): (usize, &str)| format!("in {runs} of {of} runs {words}");
+    found.into_iter().filter(|(runs, _)| *runs > 0).map(note).collect()
 }
 
 #[cfg(test)]

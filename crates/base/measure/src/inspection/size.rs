@@ -46,16 +46,16 @@ impl Reported {
 
 impl Size {
     /// The plausible part of a report.
-    pub fn of(said: &Reported) -> Self {
-        let on_disk = |bytes: Option<u64>| bytes.filter(|_| said.knows_disk());
-        let storage_bytes = on_disk(said.storage_bytes);
+    pub fn of(reported: &Reported) -> Self {
+        let on_disk = |bytes: Option<u64>| bytes.filter(|_| reported.knows_disk());
+        let storage_bytes = on_disk(reported.storage_bytes);
         Self {
-            data_bytes: said.data_bytes,
-            document_bytes: ratio(said.data_bytes, said.documents),
+            data_bytes: reported.data_bytes,
+            document_bytes: ratio(reported.data_bytes, reported.documents),
             storage_bytes,
-            free_bytes: on_disk(said.free_bytes),
-            index_bytes: on_disk(said.index_bytes),
-            compression: ratio(said.data_bytes, storage_bytes).filter(|ratio| *ratio > 0.0),
+            free_bytes: on_disk(reported.free_bytes),
+            index_bytes: on_disk(reported.index_bytes),
+            compression: ratio(reported.data_bytes, storage_bytes).filter(|ratio| *ratio > 0.0),
         }
     }
 }
@@ -68,7 +68,7 @@ fn ratio(above: Option<u64>, below: Option<u64>) -> Option<f64> {
 mod tests {
     use super::*;
 
-    fn said(data: u64, storage: u64) -> Reported {
+    fn reported(data: u64, storage: u64) -> Reported {
         Reported {
             documents: Some(10),
             data_bytes: Some(data),
@@ -80,14 +80,14 @@ mod tests {
 
     #[test]
     fn the_compression_is_data_divided_by_storage() {
-        let size = Size::of(&said(6450, 1000));
+        let size = Size::of(&reported(6450, 1000));
         assert_eq!((size.compression, size.document_bytes), (Some(6.45), Some(645.0)));
         assert_eq!((size.storage_bytes, size.free_bytes, size.index_bytes), (Some(1000), Some(1), Some(2)));
     }
 
     #[test]
     fn sizes_on_disk_that_repeat_the_size_of_the_data_are_not_believed() {
-        let size = Size::of(&said(41_100, 41_100));
+        let size = Size::of(&reported(41_100, 41_100));
         assert_eq!((size.data_bytes, size.document_bytes), (Some(41_100), Some(4110.0)));
         assert_eq!((size.storage_bytes, size.free_bytes, size.index_bytes), (None, None, None));
         assert_eq!(size.compression, None);
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn an_empty_collection_has_no_compression_and_no_average() {
-        let size = Size::of(&Reported { documents: Some(0), ..said(0, 4096) });
+        let size = Size::of(&Reported { documents: Some(0), ..reported(0, 4096) });
         assert_eq!((size.storage_bytes, size.compression, size.document_bytes), (Some(4096), None, None));
         assert_eq!(Size::of(&Reported::default()), Size::default());
     }

@@ -111,7 +111,7 @@ fn spread(mut values: Vec<u64>) -> Spread {
     Spread { p50: at(50), p99: at(99), max: at(100) }
 }
 
-/// What the server says in a second: a checkpoint of some seconds every minute, during which the journal is slow, and a
+/// A sample of the server: a checkpoint of some seconds every minute, during which the journal is slow, and a
 /// cache that grows dirty until then.
 fn look(second: u64, documents_per_s: f64) -> ServerSample {
     let grown = second.min(240) * 3_000_000;

@@ -187,10 +187,10 @@ pub(super) fn checks(foreign: &Foreign) -> Table {
 /// All other metrics.
 pub(super) fn metrics(foreign: &Foreign) -> Table {
     let metrics = foreign.metrics.iter().take(METRICS_MAX);
-    Table::of("Other metrics", metrics).left("", |it| name(&it.name)).left("", said).flexible().table()
+    Table::of("Other metrics", metrics).left("", |it| name(&it.name)).left("", words).flexible().table()
 }
 
-fn said(metric: &Metric) -> String {
+fn words(metric: &Metric) -> String {
     let show = |value: f64| in_unit(value, metric.unit);
     match &metric.values {
         Values::Counter { count, rate_per_s } => {

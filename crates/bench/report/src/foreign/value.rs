@@ -117,9 +117,9 @@ pub enum Since {
 pub enum Of {
     /// All answered operations, failed ones included.
     All,
-    /// Those that succeeded.
+    /// Successful operations.
     Successes,
-    /// Those that failed.
+    /// Failed operations.
     Failures,
 }
 

@@ -12,16 +12,16 @@ pub(crate) fn scenario(run: &Run) -> Table {
     Table::of_facts(
         "Scenario",
         vec![
-            ("name", said(&scenario.name)),
-            ("command", said(&run.command)),
-            ("run", said(&run.id)),
-            ("started", said(&run.started)),
+            ("name", filled(&scenario.name)),
+            ("command", filled(&run.command)),
+            ("run", filled(&run.id)),
+            ("started", filled(&run.started)),
             ("under load", Some(duration(run.duration_s).into())),
-            ("collections", said(&scenario.collections.join(", "))),
-            ("client", said(&scenario.client)),
+            ("collections", filled(&scenario.collections.join(", "))),
+            ("client", filled(&scenario.client)),
             ("seed", Some(scenario.seed.to_string().into())),
-            ("shard", said(&scenario.shard)),
-            ("hash", said(&scenario.hash)),
+            ("shard", filled(&scenario.shard)),
+            ("hash", filled(&scenario.hash)),
         ],
     )
 }
@@ -32,7 +32,7 @@ pub(crate) fn server(run: &Run) -> Table {
     let fact = |value: &Option<String>| Some(reported(value.clone(), |text| text).into());
     let mut facts = vec![
         ("server", Some(kind(server.kind).into())),
-        ("address", said(&server.addresses.join(", "))),
+        ("address", filled(&server.addresses.join(", "))),
         ("product", server.product.clone().map(Cell::from)),
         ("version", fact(&server.version)),
         ("topology", fact(&server.topology)),
@@ -40,7 +40,7 @@ pub(crate) fn server(run: &Run) -> Table {
         ("durability profile", server.profile.clone().map(Cell::from)),
         ("default write concern", fact(&server.default_write_concern)),
     ];
-    facts.extend(server.parameters.iter().map(|(name, value)| (name.as_str(), said(value))));
+    facts.extend(server.parameters.iter().map(|(name, value)| (name.as_str(), filled(value))));
     Table::of_facts("Server", facts)
 }
 
@@ -130,6 +130,6 @@ fn short_kind(kind: ServerKind) -> &'static str {
     }
 }
 
-fn said(text: &str) -> Option<Cell> {
+fn filled(text: &str) -> Option<Cell> {
     (!text.is_empty()).then(|| text.into())
 }

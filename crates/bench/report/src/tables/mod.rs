@@ -58,7 +58,7 @@ pub(crate) enum Tone {
     Normal,
     /// A heading.
     Strong,
-    /// Of less weight.
+    /// Less important.
     Faint,
     /// It held.
     Good,

@@ -1,4 +1,4 @@
-//! What is read of the tools' files, and how it is said.
+//! Compares the values read from the tools' files, and their summaries, with golden files.
 
 use plimsoll_report::foreign::{Form, Of, Since, Source, Tool, summary};
 use plimsoll_report::text::Style;

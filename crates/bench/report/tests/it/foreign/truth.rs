@@ -4,7 +4,7 @@ use plimsoll_report::foreign::{Distribution, Foreign, Source, Values};
 
 use super::foreign;
 
-/// What floats lose on the way through milliseconds and back.
+/// The rounding error of floats on the way through milliseconds and back.
 const ROUNDING: f64 = 1e-12;
 
 #[track_caller]

@@ -24,7 +24,7 @@ pub(super) struct Line<'a> {
 /// The content of both kinds of lines.
 #[derive(Debug, Deserialize)]
 pub(super) struct Data<'a> {
-    /// Of a metric: its kind.
+    /// The kind of a metric.
     #[serde(rename = "type")]
     pub kind: Option<Kind>,
     /// The content of a metric.
@@ -34,12 +34,12 @@ pub(super) struct Data<'a> {
     pub thresholds: Option<Vec<String>>,
     /// The submetrics of a metric.
     pub submetrics: Option<Vec<Submetric>>,
-    /// Of a sample: when.
+    /// The moment of a sample.
     #[serde(borrow)]
     pub time: Option<Text<'a>>,
-    /// Of a sample: the value; times in milliseconds.
+    /// The value of a sample; times in milliseconds.
     pub value: Option<f64>,
-    /// Of a sample.
+    /// The tags of a sample.
     #[serde(borrow)]
     pub tags: Option<Tags<'a>>,
 }

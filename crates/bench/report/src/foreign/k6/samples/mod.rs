@@ -37,8 +37,8 @@ fn problem(line: &lines::Line<'_>, error: &serde_json::Error) -> Error {
     if error.is_eof() && !line.ended {
         return Error::CutOff { line: line.number, what: "a sample", remedy: MAKE_AGAIN };
     }
-    let said = error.to_string();
-    let bare = said.rsplit_once(" at line ").map_or(said.as_str(), |(bare, _)| bare);
+    let message = error.to_string();
+    let bare = message.rsplit_once(" at line ").map_or(message.as_str(), |(bare, _)| bare);
     Error::malformed(line.number, format!("column {}: {bare}", error.column()))
 }
 
