@@ -39,7 +39,7 @@ fn end(log: &Path) -> Option<Vec<u8>> {
 
 /// Follows a log.
 #[derive(Debug)]
-pub(crate) struct Follow {
+pub struct Follow {
     log: PathBuf,
     position: u64,
     /// The beginning of an incomplete line.
@@ -48,13 +48,13 @@ pub(crate) struct Follow {
 
 impl Follow {
     /// Starts at the current end of the log, which may not exist yet.
-    pub(crate) fn from_end(log: &Path) -> Self {
+    pub fn from_end(log: &Path) -> Self {
         let position = fs::metadata(log).map_or(0, |log| log.len());
         Self { log: log.to_owned(), position, rest: Vec::new() }
     }
 
     /// The whole lines since the last call, with their ends.
-    pub(crate) fn fresh(&mut self) -> String {
+    pub fn fresh(&mut self) -> String {
         let before = self.rest.len();
         self.read();
         self.position += (self.rest.len() - before) as u64;

@@ -7,22 +7,16 @@ pub mod lifecycle;
 pub mod session;
 pub mod system;
 
-pub mod audit;
 pub mod bottleneck;
-pub mod calibration;
 pub mod run_summary;
 
 pub mod merge;
 pub mod shard_log;
 
-pub mod check;
-pub mod client_engine;
-pub mod fill;
 pub mod injection;
 pub mod server_provenance;
 pub mod server_provisioning;
 pub mod stale_runs;
-pub mod workload;
 
 pub mod event_sinks;
 pub mod observer;

@@ -42,6 +42,8 @@ pub const SUITE: &str = "suite.json";
 pub const SERVICE_SETTINGS: &str = "service.yaml";
 /// The output of a service that was started for the run.
 pub const SERVICE_LOG: &str = "service.log";
+/// The output of a fill of such a service, until it has ended well.
+pub const SERVICE_FILL_LOG: &str = "service-fill.log";
 const SCENARIO: &str = "scenario.yaml";
 const REPORT: &str = "report.html";
 
@@ -156,7 +158,7 @@ pub fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
 /// Removes a run directory in which nothing was measured, so that nobody takes it for the latest run. What others put into
 /// it stays.
 pub fn abandon(path: &Path) {
-    for name in [EVENTS, INTERVALS, SCENARIO, SHARD, SERVICE_SETTINGS, SERVICE_LOG] {
+    for name in [EVENTS, INTERVALS, SCENARIO, SHARD, SERVICE_SETTINGS, SERVICE_LOG, SERVICE_FILL_LOG] {
         fs::remove_file(path.join(name)).unwrap_or_default();
     }
     fs::remove_dir(path).unwrap_or_default();

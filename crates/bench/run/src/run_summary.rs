@@ -16,6 +16,10 @@ use crate::exit::{Exit, worst};
 use crate::session::{Session, id};
 use plimsoll_scenario::Plan;
 
+/// Operations behind a rate that is compared with the ceiling.
+const OPERATIONS_MIN: u64 = 10;
+/// Time behind one of fewer operations, in nanoseconds: as long as the ceiling is measured.
+const LOAD_NS_MIN: u64 = 1_000_000_000;
 /// Under this headroom the tool, not the server, may have held the load back.
 const HEADROOM_MIN: f64 = 2.0;
 
@@ -170,7 +174,7 @@ fn client(account: &Account<'_>) -> Client {
     let (operations, documents) = summary.acknowledged();
     let per = |count: u64| (count > 0).then(|| summary.cpu_ns() as f64 / 1000.0 / count as f64);
     let (ceiling, achieved) = ceiling(account);
-    let headroom = crate::calibration::headroom(ceiling, achieved, operations, summary.load_ns());
+    let headroom = headroom(ceiling, achieved, operations, summary.load_ns());
     Client {
         cpu_us_per_operation: per(operations),
         cpu_us_per_document: per(documents),
@@ -289,4 +293,26 @@ fn invalid(run: &Run, account: &Account<'_>) -> Vec<String> {
         reasons.extend(short.map(|(name, _)| format!("{name}: the rate was not reached")));
     }
     reasons
+}
+
+/// Ceiling ÷ achieved, both in operations per second; nothing where a rate has too little behind it: fewer than
+/// `OPERATIONS_MIN` operations in less than `LOAD_NS_MIN`.
+fn headroom(ceiling: Option<f64>, achieved: f64, operations: u64, load_ns: u64) -> Option<f64> {
+    let is_rate = achieved > 0.0 && (operations >= OPERATIONS_MIN || load_ns >= LOAD_NS_MIN);
+    ceiling.filter(|_| is_rate).map(|ceiling| ceiling / achieved)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_without_support_has_no_headroom() {
+        let second = LOAD_NS_MIN;
+        assert_eq!(headroom(Some(2.0), 6.0, 1, second / 6), None, "one operation in a sixth of a second");
+        assert_eq!(headroom(Some(60.0), 6.0, 1, second), Some(10.0));
+        assert_eq!(headroom(Some(60.0), 6.0, OPERATIONS_MIN, second / 6), Some(10.0));
+        assert_eq!(headroom(Some(60.0), 0.0, 0, second), None);
+        assert_eq!(headroom(None, 6.0, 100, second), None);
+    }
 }

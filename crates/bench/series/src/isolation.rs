@@ -106,15 +106,32 @@ impl Exclusive {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_run::system::{DatabaseAt, ManagedService, RunningService};
-    use plimsoll_scenario::Staging;
+    use plimsoll_systems::{DatabaseAt, ManagedService, RunningService, ServiceKind};
     use serde_json::json;
 
     use super::*;
     use crate::matrix::cells::tests::{SCENARIO, loaded};
 
+    #[derive(Debug)]
+    struct Telemetry;
+
+    impl ServiceKind for Telemetry {
+        fn name(&self) -> &'static str {
+            "telemetry"
+        }
+    }
+
+    fn service(spec: &str, server: Choice) -> ManagedService {
+        let spec = serde_saphyr::from_str(spec).unwrap();
+        ManagedService { kind: &Telemetry, spec, server: Some(server), services: &[] }
+    }
+
     fn staged(server: Choice) -> ManagedService {
-        ManagedService { staging: serde_saphyr::from_str("telemetry: {}").unwrap(), server }
+        service("telemetry: {}", server)
+    }
+
+    fn running() -> RunningService {
+        RunningService { url: "http://h".into(), services: &[] }
     }
 
     #[test]
@@ -128,7 +145,7 @@ mod tests {
 
     #[test]
     fn cells_that_start_from_different_states_are_refused() {
-        let (running, managed) = (RunningService("http://h".into()), staged(Choice::Any));
+        let (running, managed) = (running(), staged(Choice::Any));
         let mixed: [&dyn Subject; 2] = [&running, &managed];
         let message = common(mixed).unwrap_err().to_string();
         assert!(message.contains("a running service, others to a service on a server"), "{message}");
@@ -141,15 +158,13 @@ mod tests {
     #[test]
     fn a_run_has_its_own_collection_its_own_database_or_nothing() {
         let uri = || Choice::Uri("mongodb://h".into());
-        let staging: Staging =
-            serde_saphyr::from_str("telemetry: {settings: {database: {name: feeds}}}").unwrap();
-        let staged = |server| ManagedService { staging: staging.clone(), server };
+        let staged = |server| service("telemetry: {settings: {database: {name: feeds}}}", server);
         let cases: [(Box<dyn Subject>, Option<&str>); 5] = [
             (Box::new(DatabaseAt(Choice::Any)), Some("collection=plimsoll.writes")),
             (Box::new(DatabaseAt(uri())), Some("collection=plimsoll.writes_7")),
             (Box::new(staged(uri())), Some("service.telemetry.settings.database.name=feeds_7")),
             (Box::new(staged(Choice::Any)), None),
-            (Box::new(RunningService("http://h".into())), None),
+            (Box::new(running()), None),
         ];
         for (subject, word) in cases {
             assert_eq!(

@@ -21,7 +21,7 @@ use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::server_provenance::HostedAs;
 use plimsoll_run::server_provisioning::{Choice, Manner, Place};
 use plimsoll_run::stale_runs;
-use plimsoll_run::system::service_database;
+use plimsoll_systems::service_database;
 
 /// The time limit of one inspection: scans of large collections end by themselves before.
 const INSPECTION_MAX: Duration = Duration::from_secs(180);

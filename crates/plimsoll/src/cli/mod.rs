@@ -13,7 +13,8 @@ mod tool;
 
 mod shared;
 
-use clap::{Parser, Subcommand};
+use clap::builder::PossibleValuesParser;
+use clap::{CommandFactory, Parser, Subcommand};
 
 pub use compare::{AbArgs, CompareArgs, HistoryArgs};
 pub use load::{LadderArgs, LineArgs, MergeArgs, RunArgs};
@@ -21,7 +22,7 @@ pub use pipeline::{PipelineArgs, PipelineCommand, PipelineRunArgs};
 #[cfg(feature = "kafka")]
 pub use pipeline::{PipelineAuditArgs, PipelineDemoArgs, Victim};
 pub use results::{AuditArgs, InspectArgs, ReportArgs, ShowArgs};
-pub use serve::{LogLevel, ServeCommand, TelemetryArgs};
+pub use serve::{LogLevel, ServeArgs};
 pub use server::{ServerCommand, StartArgs};
 pub use shared::{JudgeArgs, LoadArgs};
 pub use suite::SuiteArgs;
@@ -73,9 +74,7 @@ pub enum Command {
     /// Install, start and stop servers on this machine.
     #[command(subcommand)]
     Server(ServerCommand),
-    /// Run a service that a team could run, to use it or to measure it.
-    #[command(subcommand)]
-    Serve(ServeCommand),
+    Serve(ServeArgs),
     /// List the shipped scenarios, or print one.
     Scenarios(ScenariosArgs),
     /// Check the ruler on this machine before believing it.
@@ -87,4 +86,11 @@ pub enum Command {
     /// Write the manual pages into a directory.
     #[command(hide = true)]
     Man(ManArgs),
+}
+
+/// The command line of a program with services of these names.
+pub fn command(services: impl Iterator<Item = &'static str>) -> clap::Command {
+    let services = PossibleValuesParser::new(services);
+    Cli::command()
+        .mut_subcommand("serve", |serve| serve.mut_arg("service", |service| service.value_parser(services)))
 }

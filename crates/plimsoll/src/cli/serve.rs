@@ -3,20 +3,16 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use plimsoll_measure::size::Bytes;
 
-/// Services.
-#[derive(Debug, Subcommand)]
-pub enum ServeCommand {
-    /// Readings of sensors and activity feeds over HTTP, kept in MongoDB.
-    Telemetry(TelemetryArgs),
-}
-
-/// Run the telemetry service. It prints its URL when it serves, and ends on SIGTERM or Ctrl-C when everything that it
-/// accepted is finished; a second signal ends it at once.
+/// Run a service that a team could run, to use it or to measure it. It prints its URL when it serves, and ends on SIGTERM or
+/// Ctrl-C when everything that it accepted is finished; a second signal ends it at once.
 #[derive(Debug, Args)]
-pub struct TelemetryArgs {
+pub struct ServeArgs {
+    /// The service.
+    #[arg(value_name = "SERVICE")]
+    pub service: String,
     /// The address to listen on; port 0 takes any free one. One that others reach needs `security` in the settings.
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<SocketAddr>,
@@ -42,16 +38,22 @@ pub struct TelemetryArgs {
     /// Print the settings with all defaults as YAML, and do nothing.
     #[arg(long)]
     pub print_settings: bool,
+    /// For a run: check the settings, print them with all defaults as YAML, and do nothing.
+    #[arg(long, hide = true)]
+    pub check: bool,
+    /// For a run: store the earlier data that this order lists, and end.
+    #[arg(long, value_name = "JSON", hide = true)]
+    pub fill: Option<String>,
 }
 
 /// How much is logged.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub enum LogLevel {
-    /// What failed.
+    /// Errors.
     Error,
-    /// What may be wrong.
+    /// Warnings, too.
     Warn,
-    /// The beginning and the end.
+    /// The start and the end, too.
     Info,
     /// Everything.
     Debug,

@@ -6,9 +6,9 @@ use clap::Args;
 use clap::builder::FalseyValueParser;
 use plimsoll_run::options::LoadOptions;
 use plimsoll_run::server_provenance::HostedAs;
+use plimsoll_run::system::Registry;
 use plimsoll_series::ab::comparing::Judging;
 
-use crate::registry::SYSTEMS;
 use crate::terminal::console;
 
 /// Options of every command that sends load.
@@ -55,7 +55,7 @@ pub struct LoadArgs {
 
 impl LoadArgs {
     /// The options without the command line's own: how the result is printed.
-    pub fn options(&self) -> LoadOptions {
+    pub fn options(&self, systems: Registry) -> LoadOptions {
         LoadOptions {
             server: self.server.clone(),
             hosts: self.hosts.clone(),
@@ -67,7 +67,7 @@ impl LoadArgs {
             keep: self.keep,
             calibrate: !self.no_calibration,
             hosted_as: self.hosted_as.clone(),
-            registry: SYSTEMS,
+            registry: systems,
             console: console(self.is_quiet()),
         }
     }

@@ -9,13 +9,14 @@ use plimsoll_series::ab::prepare::Settings;
 
 use super::series::finish;
 use crate::cli::AbArgs;
+use crate::registry::Registry;
 use crate::terminal::say;
 
 /// Measures A and B in turns, and compares them.
 ///
 /// # Errors
 /// What kept the comparison from being made.
-pub fn ab(args: &AbArgs) -> Outcome<Exit> {
+pub fn ab(args: &AbArgs, registry: &Registry) -> Outcome<Exit> {
     let settings = Settings {
         scenario: args.scenario.clone(),
         a: args.a.clone(),
@@ -24,7 +25,7 @@ pub fn ab(args: &AbArgs) -> Outcome<Exit> {
         same: args.same,
         resume: args.resume.clone(),
         judge: args.judge.judging(),
-        load: args.load.options(),
+        load: args.load.options(registry.systems),
         quiet: args.load.is_quiet(),
     };
     let ended = measure(&settings, lifecycle::signals().context("listen to signals")?)?;

@@ -17,13 +17,13 @@ use plimsoll_wire::Connection;
 
 use crate::cli::AuditArgs;
 use crate::terminal::{console, print};
-use plimsoll_run::audit::{Subject, audit as read_back};
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::lifecycle::runtime;
 use plimsoll_run::run_dir;
 use plimsoll_run::server_provisioning::{Choice, Manner, Place, choice, profile};
 use plimsoll_scenario as scenario;
 use plimsoll_scenario::Plan;
+use plimsoll_systems::audit::{Subject, audit as read_back};
 
 /// Reads everything back and says what is there.
 ///

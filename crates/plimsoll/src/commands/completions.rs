@@ -1,9 +1,9 @@
 //! `plimsoll completions` and `plimsoll man`: prints completions for a shell, and writes manual pages.
 
 use anyhow::Context;
-use clap::CommandFactory;
 
-use crate::cli::{Cli, CompletionsArgs, ManArgs};
+use crate::cli::{CompletionsArgs, ManArgs, command};
+use crate::registry::Registry;
 use crate::terminal::print;
 use plimsoll_run::exit::{Exit, Outcome};
 
@@ -11,9 +11,9 @@ use plimsoll_run::exit::{Exit, Outcome};
 ///
 /// # Errors
 /// None; the signature is that of every command.
-pub fn completions(args: &CompletionsArgs) -> Outcome<Exit> {
+pub fn completions(args: &CompletionsArgs, registry: &Registry) -> Outcome<Exit> {
     let mut text = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "plimsoll", &mut text);
+    clap_complete::generate(args.shell, &mut command(registry.names()), "plimsoll", &mut text);
     print(&String::from_utf8_lossy(&text));
     Ok(Exit::Held)
 }
@@ -22,9 +22,9 @@ pub fn completions(args: &CompletionsArgs) -> Outcome<Exit> {
 ///
 /// # Errors
 /// If the directory cannot be written.
-pub fn man(args: &ManArgs) -> Outcome<Exit> {
+pub fn man(args: &ManArgs, registry: &Registry) -> Outcome<Exit> {
     let path = &args.directory;
-    clap_mangen::generate_to(Cli::command(), path)
+    clap_mangen::generate_to(command(registry.names()), path)
         .with_context(|| format!("write manual pages to {}", path.display()))?;
     Ok(Exit::Held)
 }
@@ -33,7 +33,7 @@ pub fn man(args: &ManArgs) -> Outcome<Exit> {
 #[cfg(test)]
 pub fn reference() -> String {
     let mut text = String::from("# The command line\n\nMade from the words themselves.\n");
-    let mut root = Cli::command().term_width(100);
+    let mut root = command(crate::registry::SHIPPED.names()).term_width(100);
     root.build();
     describe(&mut root, "plimsoll", &mut text);
     text

@@ -14,6 +14,7 @@ use plimsoll_measure::ladder::Rung;
 
 use super::closing;
 use crate::cli::LadderArgs;
+use crate::registry::Registry;
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::lifecycle;
 use plimsoll_run::session::Session;
@@ -26,9 +27,9 @@ const RUNGS_MAX: usize = 64;
 ///
 /// # Errors
 /// What kept it from being climbed.
-pub fn climb(args: &LadderArgs) -> Outcome<Exit> {
+pub fn climb(args: &LadderArgs, registry: &Registry) -> Outcome<Exit> {
     check(&args.writers, args.step).deserves(Exit::Usage)?;
-    let mut session = lifecycle::open(&args.scenario, &args.load.options())?;
+    let mut session = lifecycle::open(&args.scenario, &args.load.options(registry.systems))?;
     let searched = session.plan.searched().deserves(Exit::Usage)?;
     searched.note().into_iter().for_each(|note| session.note(note));
     lifecycle::prepare(&mut session)?;

@@ -24,6 +24,7 @@ use plimsoll_measure::sample::ServerSample;
 
 use super::closing;
 use crate::cli::LineArgs;
+use crate::registry::Registry;
 use plimsoll_run::exit::{Deserves, Exit, Failure, Outcome};
 use plimsoll_run::lifecycle;
 use plimsoll_run::session::Session;
@@ -45,8 +46,8 @@ const THOROUGH_WINDOW_S: f64 = 130.0;
 ///
 /// # Errors
 /// What kept the search from being made.
-pub fn line(args: &LineArgs) -> Outcome<Exit> {
-    let mut session = lifecycle::open(&args.scenario, &args.load.options())?;
+pub fn line(args: &LineArgs, registry: &Registry) -> Outcome<Exit> {
+    let mut session = lifecycle::open(&args.scenario, &args.load.options(registry.systems))?;
     let searched = session.plan.searched().deserves(Exit::Usage)?;
     searched.note().into_iter().for_each(|note| session.note(note));
     lifecycle::prepare(&mut session)?;

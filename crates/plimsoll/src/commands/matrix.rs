@@ -4,6 +4,7 @@ use anyhow::{Context, anyhow};
 
 use super::series::{finish, tell};
 use crate::cli::RunArgs;
+use crate::registry::Registry;
 use crate::terminal::print;
 use plimsoll_run::exit::{Deserves, Exit, Failure, Outcome};
 use plimsoll_run::lifecycle;
@@ -16,9 +17,12 @@ use plimsoll_series::matrix::prepare::{Prepared, Settings, prepare};
 ///
 /// # Errors
 /// When a value is invalid, or the matrix cannot be made.
-pub fn run(loaded: &Loaded, args: &RunArgs) -> Outcome<Exit> {
-    let settings =
-        Settings { only: args.only.clone(), resume: args.resume.clone(), load: args.load.options() };
+pub fn run(loaded: &Loaded, args: &RunArgs, registry: &Registry) -> Outcome<Exit> {
+    let settings = Settings {
+        only: args.only.clone(),
+        resume: args.resume.clone(),
+        load: args.load.options(registry.systems),
+    };
     let prepared = prepare(loaded, &settings).deserves(Exit::Usage)?;
     if args.list {
         return tell_list(&prepared, args);

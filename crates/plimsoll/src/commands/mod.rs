@@ -26,6 +26,7 @@ mod show;
 mod suite;
 
 use crate::cli::{Cli, Command};
+use crate::registry::Registry;
 #[cfg(not(feature = "embedding"))]
 use plimsoll_run::exit::Deserves;
 use plimsoll_run::exit::{Exit, Outcome};
@@ -34,16 +35,16 @@ use plimsoll_run::exit::{Exit, Outcome};
 ///
 /// # Errors
 /// What went wrong, with the exit code that it deserves.
-pub fn execute(cli: &Cli) -> Outcome<Exit> {
+pub fn execute(cli: &Cli, registry: &'static Registry) -> Outcome<Exit> {
     match &cli.command {
-        Command::Run(args) => run::run(args),
-        Command::Line(args) => line::line(args),
-        Command::Ladder(args) => ladder::climb(args),
+        Command::Run(args) => run::run(args, registry),
+        Command::Line(args) => line::line(args, registry),
+        Command::Ladder(args) => ladder::climb(args, registry),
         Command::Merge(args) => merge::merge(args),
         Command::Compare(args) => compare::compare(args),
-        Command::Ab(args) => ab::ab(args),
+        Command::Ab(args) => ab::ab(args, registry),
         Command::History(args) => history::history(args),
-        Command::Suite(args) => suite::suite(args),
+        Command::Suite(args) => suite::suite(args, registry),
         Command::Pipeline(command) => pipeline::pipeline(command),
         #[cfg(feature = "embedding")]
         Command::Model(command) => model::model(command),
@@ -56,11 +57,11 @@ pub fn execute(cli: &Cli) -> Outcome<Exit> {
         Command::Audit(args) => audit::audit(args),
         Command::Inspect(args) => inspect::inspect(args),
         Command::Server(command) => server::server(command),
-        Command::Serve(command) => serve::serve(command),
+        Command::Serve(args) => serve::serve(args, registry),
         Command::Scenarios(args) => scenarios::scenarios(args),
         Command::Selftest(args) => selftest::selftest(args),
-        Command::Schema(args) => schema::schema(args),
-        Command::Completions(args) => completions::completions(args),
-        Command::Man(args) => completions::man(args),
+        Command::Schema(args) => schema::schema(args, registry),
+        Command::Completions(args) => completions::completions(args, registry),
+        Command::Man(args) => completions::man(args, registry),
     }
 }

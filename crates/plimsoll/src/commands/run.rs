@@ -12,6 +12,7 @@ use plimsoll_report::foreign::k6::export::Shape;
 
 use super::{closing, matrix};
 use crate::cli::RunArgs;
+use crate::registry::Registry;
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::lifecycle;
 use plimsoll_run::start_at;
@@ -21,19 +22,19 @@ use plimsoll_scenario::{self as scenario, Loaded};
 ///
 /// # Errors
 /// What kept the run from being made.
-pub fn run(args: &RunArgs) -> Outcome<Exit> {
+pub fn run(args: &RunArgs, registry: &Registry) -> Outcome<Exit> {
     let loaded =
         scenario::load(&args.scenario, &args.load.overrides, args.load.seed).deserves(Exit::Usage)?;
     if loaded.scenario.matrix.is_some() {
         check_exports_of_matrix(args).deserves(Exit::Usage)?;
         check_start_of_matrix(args).deserves(Exit::Usage)?;
-        return matrix::run(&loaded, args);
+        return matrix::run(&loaded, args, registry);
     }
     check_words(&loaded, args).deserves(Exit::Usage)?;
     let start = args.start_at.as_deref().map(|text| start_at::read(text, clock::wall_ms()));
     let start = start.transpose().deserves(Exit::Usage)?;
     check_exports(args).deserves(Exit::Usage)?;
-    let mut session = lifecycle::open_at(&args.scenario, &args.load.options(), start)?;
+    let mut session = lifecycle::open_at(&args.scenario, &args.load.options(registry.systems), start)?;
     for phase in session.plan.phases.clone() {
         if session.is_over() {
             break;

@@ -8,18 +8,18 @@ use anyhow::{Context, anyhow, bail, ensure};
 use plimsoll_host::embedded::{self, Options};
 use plimsoll_host::{Server, Storage, mongod};
 use plimsoll_measure::size::Bytes;
-use plimsoll_telemetry::serve::{self, Ending, Running};
-use plimsoll_telemetry::settings::Typed;
+use plimsoll_service::{Ending, Product, Running, StartError, State, redact, settings};
 use serde::Deserialize;
 use serde_json::Value;
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::cli::{LogLevel, ServeCommand, TelemetryArgs};
+use crate::cli::{LogLevel, ServeArgs};
+use crate::registry::{Registry, Serve};
 use crate::terminal::{console, print, say};
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::server_provisioning::{Choice, cache, install};
 use plimsoll_run::signals::Signals;
-use plimsoll_scenario::{assigned, of_tree, put};
+use plimsoll_scenario::{assigned, of_tree, put, rendered};
 
 /// No settings file is larger, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -27,66 +27,131 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Runs a service until it is asked to end.
 ///
 /// # Errors
-/// What went wrong.
-pub fn serve(command: &ServeCommand) -> Outcome {
-    match command {
-        ServeCommand::Telemetry(args) => telemetry(args),
+/// The reason why it did not start.
+pub fn serve(args: &ServeArgs, registry: &Registry) -> Outcome {
+    let product = registry.products.iter().find(|product| product.name() == args.service);
+    let product = product.with_context(|| format!("unknown service `{}`", args.service));
+    product.deserves(Exit::Usage)?.serve(args)
+}
+
+impl<P: Product> Serve for P {
+    fn name(&self) -> &'static str {
+        P::NAME
+    }
+
+    fn default_settings(&self) -> Value {
+        serde_json::to_value(P::Typed::default()).unwrap_or_default()
+    }
+
+    fn serve(&self, args: &ServeArgs) -> Outcome {
+        product::<P>(args)
     }
 }
 
-fn telemetry(args: &TelemetryArgs) -> Outcome {
-    let mut typed = typed(args).deserves(Exit::Usage)?;
+/// As [`serve`], for one service.
+///
+/// # Errors
+/// The reason why it did not start.
+fn product<P: Product>(args: &ServeArgs) -> Outcome {
+    let mut typed = typed::<P>(args).deserves(Exit::Usage)?;
     if args.print_settings {
-        print(&serde_saphyr::to_string(&typed.shown()).context("write the settings as YAML")?);
-        return Ok(Exit::Held);
+        return print_settings::<P>(typed);
     }
-    let choice: Choice = match &args.server {
-        Some(server) => server.parse().deserves(Exit::Usage)?,
-        None => Choice::Uri(typed.database.uri.clone()),
-    };
     let base = args.config.as_deref().and_then(Path::parent).unwrap_or(Path::new("."));
-    // Everything that cannot be meant is refused before a server is started.
-    typed.clone().build(base).deserves(Exit::Usage)?;
+    // Invalid settings are refused before a server is started.
+    P::build(typed.clone(), base).deserves(Exit::Usage)?;
+    if args.check {
+        return print_settings::<P>(typed);
+    }
     log_to_stderr(args.log);
-    let server = start_server(&choice, args)?;
-    typed.database.uri = match (&server, choice) {
-        (Some(server), _) => format!("mongodb://{}/?directConnection=true", server.address()),
-        (None, Choice::Uri(uri)) => uri,
-        (None, _) => return Err(anyhow!("--server: name one server")).deserves(Exit::Usage),
+    let server = match P::database_uri(&mut typed) {
+        Some(uri) => open_database(uri, args)?,
+        None => without_database(args).map(|()| None).deserves(Exit::Usage)?,
     };
-    let settings = typed.build(base).deserves(Exit::Usage)?;
+    let settings = P::build(typed, base).deserves(Exit::Usage)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .max_blocking_threads(BLOCKING_THREADS_MAX)
         .build()
         .context("start the runtime")?;
-    let exit = runtime.block_on(async {
-        let mut signals = Signals::listen().context("listen to signals")?;
-        let service = match serve::start(settings).await {
-            Ok(service) => service,
-            // It says itself what lies below it.
-            Err(error) => return Err(anyhow!("{error}")).deserves(exit_of(&error)),
-        };
-        print(&format!("{}\n", service.url()));
-        signals.next().await;
-        end(service, &mut signals).await
-    });
+    let exit = match &args.fill {
+        Some(order) => runtime.block_on(fill::<P>(settings, order)),
+        None => runtime.block_on(run::<P>(settings)),
+    };
     drop(server);
     exit
+}
+
+fn print_settings<P: Product>(typed: P::Typed) -> Outcome {
+    print(&shown::<P>(typed)?);
+    Ok(Exit::Held)
+}
+
+/// The settings as YAML, with the password in the URI redacted. They hold API keys only as hashes, and other secrets only as
+/// file names.
+fn shown<P: Product>(mut typed: P::Typed) -> anyhow::Result<String> {
+    if let Some(uri) = P::database_uri(&mut typed) {
+        *uri = redact::uri(uri);
+    }
+    serde_saphyr::to_string(&typed).context("write the settings as YAML")
+}
+
+/// Starts the server that the arguments name, if it does not run, and sets the URI to it.
+fn open_database(uri: &mut String, args: &ServeArgs) -> Outcome<Option<Server>> {
+    let choice: Choice = match &args.server {
+        Some(server) => server.parse().deserves(Exit::Usage)?,
+        None => Choice::Uri(uri.clone()),
+    };
+    let server = start_server(&choice, args)?;
+    match (&server, choice) {
+        (Some(server), _) => *uri = format!("mongodb://{}/?directConnection=true", server.address()),
+        (None, Choice::Uri(named)) => *uri = named,
+        (None, _) => return Err(anyhow!("--server: name one server")).deserves(Exit::Usage),
+    }
+    Ok(server)
+}
+
+fn without_database(args: &ServeArgs) -> anyhow::Result<()> {
+    for (word, is_given) in [
+        ("--server", args.server.is_some()),
+        ("--storage", args.storage.is_some()),
+        ("--cache", args.cache.is_some()),
+    ] {
+        ensure!(!is_given, "{word}: the service `{}` has no database", args.service);
+    }
+    Ok(())
+}
+
+async fn run<P: Product>(settings: P::Settings) -> Outcome {
+    let mut signals = Signals::listen().context("listen to signals")?;
+    let service = match P::start(settings).await {
+        Ok(service) => service,
+        // The message holds its causes.
+        Err(error) => return Err(anyhow!("{error}")).deserves(exit_of(&error)),
+    };
+    print(&format!("{}\n", service.url()));
+    signals.next().await;
+    end(service, &mut signals).await
+}
+
+async fn fill<P: Product>(settings: P::Settings, order: &str) -> Outcome {
+    let filled = P::fill(settings, order, &mut |message| print(&format!("{message}\n"))).await;
+    filled.map_err(|reason| anyhow!(reason)).deserves(Exit::Server)?;
+    Ok(Exit::Held)
 }
 
 /// Batches are read on threads of their own; more would only take the processors from those who answer.
 const BLOCKING_THREADS_MAX: usize = 8;
 
-fn exit_of(error: &serve::Error) -> Exit {
+const fn exit_of(error: &StartError) -> Exit {
     match error {
-        serve::Error::Listen { .. } => Exit::Failed,
-        _ => Exit::Server,
+        StartError::Listen(_) => Exit::Failed,
+        StartError::Storage(_) => Exit::Server,
     }
 }
 
 /// Finishes what was accepted; a second signal does not wait for it.
-async fn end(service: Running, signals: &mut Signals) -> Outcome {
+async fn end<S: State>(service: Running<S>, signals: &mut Signals) -> Outcome {
     tokio::select! {
         ending = service.stop() => Ok(match ending {
             Ending::Drained => Exit::Held,
@@ -103,21 +168,26 @@ async fn end(service: Running, signals: &mut Signals) -> Outcome {
 }
 
 /// The settings of the file, changed by `--set` and by the options that have names of their own.
-fn typed(args: &TelemetryArgs) -> anyhow::Result<Typed> {
+fn typed<P: Product>(args: &ServeArgs) -> anyhow::Result<P::Typed> {
     let file = args.config.as_deref();
     let text = file.map(read).transpose()?.unwrap_or_default();
     // A file that cannot be read is told with its line; with `--set` that is lost.
     let of = || format!("--config {}", file.map_or_else(String::new, |file| file.display().to_string()));
-    let mut typed = Typed::read(&text).with_context(of)?;
+    let mut typed: P::Typed = if args.check {
+        // A run wrote the text: the place of an error is its line, and not a file.
+        serde_saphyr::from_str(&text).map_err(|error| anyhow!(rendered(&error, &text, "settings")))?
+    } else {
+        settings::read(&text).with_context(of)?
+    };
     if !args.overrides.is_empty() {
         let mut tree = serde_json::to_value(&typed).context("write the settings as a tree")?;
         for assignment in &args.overrides {
             set(&mut tree, assignment)?;
         }
-        typed = Typed::deserialize(&tree).map_err(|error| anyhow!("--set: {}", of_tree(&error, &tree)))?;
+        typed = P::Typed::deserialize(&tree).map_err(|error| anyhow!("--set: {}", of_tree(&error, &tree)))?;
     }
     if let Some(listen) = args.listen {
-        typed.listen = listen;
+        *P::listen(&mut typed) = listen;
     }
     Ok(typed)
 }
@@ -136,7 +206,7 @@ fn set(tree: &mut Value, assignment: &str) -> anyhow::Result<()> {
 }
 
 /// The server that we start, if one is to be started. It ends with the value.
-fn start_server(choice: &Choice, args: &TelemetryArgs) -> Outcome<Option<Server>> {
+fn start_server(choice: &Choice, args: &ServeArgs) -> Outcome<Option<Server>> {
     let storage = args.storage.clone().map_or(Storage::Temporary, Storage::At);
     let cache_bytes = args.cache.map(Bytes::get);
     let server = match choice {
@@ -164,7 +234,7 @@ fn start_server(choice: &Choice, args: &TelemetryArgs) -> Outcome<Option<Server>
 }
 
 /// A server that runs has its storage and its cache already.
-fn leave_as_it_is(args: &TelemetryArgs) -> anyhow::Result<()> {
+fn leave_as_it_is(args: &ServeArgs) -> anyhow::Result<()> {
     for (word, is_said) in [("--storage", args.storage.is_some()), ("--cache", args.cache.is_some())] {
         ensure!(!is_said, "{word}: a server with a URI has its own; say --server embedded");
     }
@@ -181,4 +251,19 @@ fn log_to_stderr(level: LogLevel) {
     let lines = tracing_subscriber::fmt().with_writer(stderr).with_max_level(level).with_target(false);
     // A second subscriber is no reason to stop: the first one has the lines.
     lines.try_init().unwrap_or_default();
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_telemetry::serve::Telemetry;
+    use plimsoll_telemetry::settings::Typed;
+
+    use super::*;
+
+    #[test]
+    fn printed_settings_hold_no_password() {
+        let text = "database: {uri: 'mongodb://ann:hunter2@h:1/?proxyPassword=hunter2', name: a}";
+        let shown = shown::<Telemetry>(Typed::read(text).unwrap()).unwrap();
+        assert!(shown.contains("ann:***@h:1") && !shown.contains("hunter2"), "{shown}");
+    }
 }

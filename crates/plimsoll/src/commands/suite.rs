@@ -11,7 +11,7 @@ use plimsoll_report::suite as report;
 
 use super::series::finish;
 use crate::cli::SuiteArgs;
-use crate::registry::SYSTEMS;
+use crate::registry::Registry;
 use crate::terminal::{console, print, say};
 use plimsoll_run::exit::{Deserves, Exit, Outcome, worst_of_runs};
 use plimsoll_run::lifecycle;
@@ -28,16 +28,16 @@ const WATCH_NS_MIN: u64 = 100 * MILLISECOND_NS;
 ///
 /// # Errors
 /// When a value is invalid, or the suite cannot be made.
-pub fn suite(args: &SuiteArgs) -> Outcome<Exit> {
+pub fn suite(args: &SuiteArgs, registry: &Registry) -> Outcome<Exit> {
     let settings = settings(args).deserves(Exit::Usage)?;
     let Prepared { dir, suite, tests } = match &args.resume {
         Some(path) => match completed(path).deserves(Exit::Usage)?.filter(|_| !args.retry) {
             Some(suite) => return tell(&suite, path, args, false),
-            None => reopen(path, args.existing, SYSTEMS).deserves(Exit::Usage)?,
+            None => reopen(path, args.existing, registry.systems).deserves(Exit::Usage)?,
         },
         None => {
             let loaded = read(args.file.as_deref().unwrap_or_default()).deserves(Exit::Usage)?;
-            let tests = build(&loaded, &arguments(args), SYSTEMS).deserves(Exit::Usage)?;
+            let tests = build(&loaded, &arguments(args), registry.systems).deserves(Exit::Usage)?;
             if args.list {
                 list(&loaded, &tests);
                 return Ok(Exit::Held);

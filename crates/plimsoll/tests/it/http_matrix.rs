@@ -186,7 +186,11 @@ fn what_cells_of_a_service_cannot_differ_in_is_refused() {
             &[],
             "some cells go to a service on a server that is started for it, others to a service on a running server",
         ),
-        (staged("never", &axes("service.telemetry.settings.readings.design: graph")), &[], "the cell a=y"),
+        (
+            staged("never", &axes("service.telemetry.settings.readings.design: graph")),
+            &[],
+            "unknown variant `graph`",
+        ),
         (staged("never", &axes("service.telemetry.fill.every: 0s")), &[], "at least 1ms"),
         (staged("never", &format!("{}matrix_: 1\n", axes(""))), &[], "matrix_"),
     ] {

@@ -6,6 +6,8 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use plimsoll_telemetry::reading::{Limits, Reading};
+use plimsoll_telemetry_load::Iot;
 use serde_json::Value;
 
 use crate::program::{json, plimsoll_with, scenario};
@@ -128,4 +130,17 @@ fn a_run_sends_the_trucks_late_out_of_order_incomplete_and_twice() {
 #[test]
 fn the_same_seed_sends_the_same_trucks() {
     assert_eq!(sent(), sent());
+}
+
+#[test]
+fn the_service_reads_every_body() {
+    const NOW_MS: i64 = 1_790_000_000_000;
+    let iot = Iot { seed: 7, trucks: 20, start_ms: NOW_MS - 40_000_000, interval_ms: 10_000 };
+    for number in 0..3000 {
+        let point = iot.single(number);
+        let body = iot.single_json(number).to_string();
+        let read = Reading::parse(body.as_bytes(), NOW_MS, &Limits::default()).unwrap();
+        assert_eq!((read.sensor, read.at_ms, read.metrics), (point.sensor, point.at_ms, point.metrics));
+    }
+    assert_eq!(iot.batch_json(3).as_array().unwrap().len(), iot.batch(3).len());
 }

@@ -3,6 +3,7 @@
 //!
 //! A [`Service`] is a value: what it is ([`About`]), its [`Routes`] and its [`State`]. [`Listener::serve`] runs it:
 //!
+//! * [`Product`]: the program around a service, for `plimsoll serve`.
 //! * [`Endpoint`]: one method of one path; [`Routes`] lists them; every service also has `/healthz`, `/readyz`, `/metrics`
 //!   and `/openapi.json`.
 //! * [`settings`]: the sections `limits`, `security` and `tls` of a settings file, and the listener's rules.
@@ -37,6 +38,7 @@ pub mod openapi;
 
 mod context;
 mod endpoint;
+mod product;
 mod routes;
 
 mod middleware;
@@ -53,6 +55,7 @@ pub use endpoint::{Call, Endpoint};
 pub use limits::Limits;
 pub use openapi::About;
 pub use problem::{InvalidField, Kind, Problem};
+pub use product::{Product, StartError};
 pub use reply::Answer;
 pub use routes::{Route, Routes};
 pub use security::Scope;

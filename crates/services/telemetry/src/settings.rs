@@ -8,7 +8,6 @@ pub mod readings;
 use std::net::SocketAddr;
 use std::path::Path;
 
-use plimsoll_service::redact;
 use plimsoll_service::security::config::Security;
 use plimsoll_service::settings::{self, Http};
 use plimsoll_service::tls::Tls;
@@ -78,13 +77,6 @@ impl Typed {
     /// [`Error::Text`], with the line.
     pub fn read(text: &str) -> Result<Self, Error> {
         settings::read(text)
-    }
-
-    /// The settings with secrets in the connection string redacted. They hold API keys only as hashes, and other secrets
-    /// only as file names.
-    pub fn shown(&self) -> Self {
-        let database = Database { uri: redact::uri(&self.database.uri), ..self.database.clone() };
-        Self { database, ..self.clone() }
     }
 
     /// Checks the settings and reads the files they name, relative to `base`.
@@ -158,8 +150,6 @@ mod tests {
         let text = "database: {uri: 'mongodb://ann:hunter2@h:1/?proxyPassword=hunter2', name: a}";
         let typed = Typed::read(text).unwrap();
         assert!(typed.database.uri.contains("hunter2"), "the service needs it");
-        let shown = serde_saphyr::to_string(&typed.shown()).unwrap();
-        assert!(shown.contains("ann:***@h:1") && !shown.contains("hunter2"), "{shown}");
         assert!(!format!("{typed:?}").contains("hunter2"), "{typed:?}");
         for wrong in [
             text.replace("name: a", "name: a/b"),

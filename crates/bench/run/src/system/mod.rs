@@ -25,19 +25,9 @@ use crate::server_provenance::HostedAs;
 use plimsoll_scenario::Loaded;
 use plimsoll_scenario::Plan;
 
-mod database;
-mod managed_service;
-mod service;
-pub mod service_database;
 mod subject;
 
-pub use database::{Database, compile};
-pub use managed_service::{Staged, Start, wants_proxy};
-pub use service::{Service, compile as compile_requests};
-pub use subject::{
-    DatabaseAt, DatabaseKind, Estimate, Fill, Isolation, Kind, ManagedService, Registry, RunningService,
-    ServiceKind, Subject, resolve,
-};
+pub use subject::{Estimate, Fill, Isolation, Kind, Registry, Subject, resolve};
 
 /// What a system is opened for.
 #[derive(Clone, Copy, Debug)]

@@ -35,7 +35,7 @@ pub use matrix::{Axis, Bounds, LeaveOut, Matrix, Names};
 pub use overrides::{assigned, put};
 pub use read::{Loaded, Text, load, nearest, parse_with};
 pub use redacted_errors::{of_tree, rendered};
-pub use service_spec::{Fill, Staging};
+pub use service_spec::ServiceSpec;
 
 /// A scenario, as typed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -83,7 +83,7 @@ pub struct Scenario {
     pub write_concern: WriteConcern,
     /// A service that is started for the run, on the database that `server` names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub service: Option<Staging>,
+    pub service: Option<ServiceSpec>,
     /// The service that the load goes to over HTTP, instead of a database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<plimsoll_http::Section>,

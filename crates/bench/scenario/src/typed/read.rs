@@ -43,7 +43,7 @@ impl Loaded {
             let path = self.base.join(&file.path);
             file.path = path.canonicalize().unwrap_or(path).to_string_lossy().into_owned();
         }
-        kept.service = kept.service.map(|staging| staging.rooted(&self.base));
+        kept.service = kept.service.map(|service| service.rooted(&self.base));
         serde_saphyr::to_string(&kept).map_err(|error| anyhow!("write the scenario as YAML: {error}"))
     }
 

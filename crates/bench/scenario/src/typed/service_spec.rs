@@ -1,149 +1,124 @@
-//! Defines the `service` section: a service that the run starts.
+//! Defines the `service` section: a service that the run starts. Its own part of the section is read by its kind.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Context;
-use plimsoll_measure::duration::Span;
-use plimsoll_telemetry::settings::Typed as TelemetrySettings;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::Error;
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
 
-/// A service that is started for a run, on the database that `server` names.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Staging {
-    /// Telemetry and activity feeds: `plimsoll serve telemetry`.
-    Telemetry(Telemetry),
-}
+use super::overrides::put;
 
-/// The telemetry service, as typed.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Telemetry {
+/// The settings that name files, in every service.
+const FILES: [&str; 3] = ["/tls/certificate", "/tls/key", "/security/jwt/key_file"];
+
+/// A service that the run starts, as typed: `NAME: {settings: {…}, fill: {…}}`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServiceSpec {
+    /// The service: `plimsoll serve NAME` starts it.
+    pub name: String,
     /// Its settings, as in its own file.
-    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
-    pub settings: TelemetrySettings,
-    /// What is stored before it starts.
+    pub settings: Map<String, Value>,
+    /// The data that it holds before it starts.
+    pub fill: Option<Value>,
+}
+
+/// The part of a section below the service's name.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Body {
+    settings: Map<String, Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub fill: Option<Fill>,
+    fill: Option<Value>,
 }
 
-/// What a telemetry service has stored before the load.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Fill {
-    /// Sensors, from `sensor-0` on.
-    pub sensors: u64,
-    /// How far back their readings go, up to the start of the run.
-    pub over: Span,
-    /// How far apart the readings of a sensor are.
-    pub every: Span,
-    /// Users, from `user-0` on.
-    #[serde(default)]
-    pub users: u64,
-    /// Others that each user follows.
-    #[serde(default)]
-    pub follows: u64,
-    /// Activities of each user.
-    #[serde(default)]
-    pub activities: u64,
-    /// Users who have read their feeds, from `user-0` on: what the design of feeds keeps for those who read is there.
-    #[serde(default)]
-    pub readers: u64,
-}
-
-impl Fill {
-    /// Readings and activities in all.
-    pub const fn documents(&self) -> u64 {
-        let ticks = if self.every.as_ns() == 0 { 0 } else { self.over.as_ns() / self.every.as_ns() };
-        let (readings, activities) =
-            (self.sensors.saturating_mul(ticks), self.users.saturating_mul(self.activities));
-        readings.saturating_add(activities)
-    }
-
-    /// Writes that storing them takes at most: an activity may be copied to everyone who follows its user.
-    pub const fn writes(&self) -> u64 {
-        let copies = self.users.saturating_mul(self.activities).saturating_mul(self.follows);
-        self.documents().saturating_add(copies)
+impl<'de> Deserialize<'de> for ServiceSpec {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut services = BTreeMap::<String, Body>::deserialize(deserializer)?;
+        match (services.pop_first(), services.is_empty()) {
+            (Some((name, Body { settings, fill })), true) => Ok(Self { name, settings, fill }),
+            _ => Err(D::Error::custom("name one service, such as `telemetry: {}`")),
+        }
     }
 }
 
-impl Staging {
-    /// The database that it keeps everything in.
+impl Serialize for ServiceSpec {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let body = Body { settings: self.settings.clone(), fill: self.fill.clone() };
+        let mut map = serializer.serialize_map(Some(1))?;
+        map.serialize_entry(&self.name, &body)?;
+        map.end()
+    }
+}
+
+/// The binary replaces it by the sections of the services that it registers.
+impl JsonSchema for ServiceSpec {
+    fn schema_name() -> Cow<'static, str> {
+        "Service".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A service that the run starts, by its name, on the database that `server` names.",
+            "type": "object",
+            "minProperties": 1,
+            "maxProperties": 1
+        })
+    }
+}
+
+impl ServiceSpec {
+    /// The name of the database that stores the service's data: the service's own name, unless the settings say otherwise.
     pub fn database(&self) -> &str {
-        match self {
-            Self::Telemetry(telemetry) => &telemetry.settings.database.name,
-        }
+        let named = self.settings.get("database").and_then(|database| database.get("name"));
+        named.and_then(Value::as_str).unwrap_or(&self.name)
     }
 
-    /// Where a scenario says which database that is.
-    pub const fn database_path(&self) -> &'static str {
-        match self {
-            Self::Telemetry(_) => "service.telemetry.settings.database.name",
-        }
+    /// The path of that name in a scenario.
+    pub fn database_path(&self) -> String {
+        format!("service.{}.settings.database.name", self.name)
     }
 
-    /// The same with another database.
-    #[must_use]
-    pub fn on(mut self, database: &str) -> Self {
-        match &mut self {
-            Self::Telemetry(telemetry) => database.clone_into(&mut telemetry.settings.database.name),
-        }
-        self
-    }
-
-    /// What it has stored before the load: readings and activities.
-    pub fn filled(&self) -> u64 {
-        match self {
-            Self::Telemetry(telemetry) => telemetry.fill.as_ref().map_or(0, Fill::documents),
-        }
-    }
-
-    /// The same with every file by its whole path: relative ones start at the scenario, which lies in `base`.
-    #[must_use]
-    pub fn rooted(mut self, base: &Path) -> Self {
-        let Self::Telemetry(Telemetry { settings, .. }) = &mut self;
-        let tls = settings.tls.iter_mut().flat_map(|tls| [&mut tls.certificate, &mut tls.key]);
-        let jwt = settings.security.iter_mut().filter_map(|security| security.jwt.as_mut());
-        for file in tls.chain(jwt.map(|jwt| &mut jwt.key_file)) {
-            let path = base.join(&*file);
-            *file = std::path::absolute(&path).unwrap_or(path);
-        }
-        self
-    }
-
-    /// Writes that storing it takes at most.
-    pub fn writes(&self) -> u64 {
-        match self {
-            Self::Telemetry(telemetry) => telemetry.fill.as_ref().map_or(0, Fill::writes),
-        }
-    }
-
-    /// What comes after `plimsoll serve`.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Telemetry(_) => "telemetry",
-        }
-    }
-
-    /// How its URL begins.
-    pub const fn scheme(&self) -> &'static str {
-        match self {
-            Self::Telemetry(telemetry) if telemetry.settings.tls.is_some() => "https",
-            Self::Telemetry(_) => "http",
-        }
-    }
-
-    /// The settings as the text of the service's own file.
+    /// The same service with another database.
     ///
     /// # Errors
-    /// When they cannot be written as text.
-    pub fn settings(&self) -> anyhow::Result<String> {
-        match self {
-            Self::Telemetry(telemetry) => {
-                serde_saphyr::to_string(&telemetry.settings).context("write the service's settings")
-            }
+    /// When `database` in the settings is no map.
+    pub fn with_database(&self, database: &str) -> anyhow::Result<Self> {
+        let mut settings = Value::Object(self.settings.clone());
+        put(&mut settings, "database.name", database.into())
+            .with_context(|| format!("service.{}.settings", self.name))?;
+        let settings = settings.as_object().cloned().unwrap_or_default();
+        Ok(Self { settings, ..self.clone() })
+    }
+
+    /// The same service with absolute paths: relative ones start at `base`, the directory of the scenario.
+    #[must_use]
+    pub fn rooted(mut self, base: &Path) -> Self {
+        let mut settings = Value::Object(self.settings);
+        for pointer in FILES {
+            let Some(Value::String(file)) = settings.pointer_mut(pointer) else { continue };
+            let path = base.join(&*file);
+            *file = std::path::absolute(&path).unwrap_or(path).to_string_lossy().into_owned();
         }
+        self.settings = settings.as_object().cloned().unwrap_or_default();
+        self
+    }
+
+    /// The scheme of its URL.
+    pub fn scheme(&self) -> &'static str {
+        if self.settings.get("tls").is_some_and(|tls| !tls.is_null()) { "https" } else { "http" }
+    }
+
+    /// The text of the service's settings file.
+    ///
+    /// # Errors
+    /// When the settings cannot be written as YAML.
+    pub fn settings_text(&self) -> anyhow::Result<String> {
+        serde_saphyr::to_string(&self.settings).context("write the service's settings")
     }
 }
 
@@ -151,28 +126,40 @@ impl Staging {
 mod tests {
     use super::*;
 
-    #[test]
-    fn files_of_the_settings_lie_beside_the_scenario() {
-        let typed = "telemetry: {settings: {tls: {certificate: tls/cert.pem, key: /etc/key.pem}, \
-                     security: {jwt: {algorithm: HS256, key_file: secret}}}}";
-        let staging: Staging = serde_saphyr::from_str(typed).unwrap();
-        let Staging::Telemetry(Telemetry { settings, .. }) = staging.rooted(Path::new("/scenarios"));
-        let (tls, jwt) = (settings.tls.unwrap(), settings.security.unwrap().jwt.unwrap());
-        assert_eq!(tls.certificate, Path::new("/scenarios/tls/cert.pem"));
-        assert_eq!(tls.key, Path::new("/etc/key.pem"));
-        assert_eq!(jwt.key_file, Path::new("/scenarios/secret"));
+    fn spec(text: &str) -> ServiceSpec {
+        serde_saphyr::from_str(text).unwrap()
     }
 
     #[test]
-    fn what_is_filled_in_is_counted_and_a_database_can_be_another() {
-        let typed =
-            "telemetry: {fill: {sensors: 20, over: 10m, every: 10s, users: 10, follows: 3, activities: 4}}";
-        let staging: Staging = serde_saphyr::from_str(typed).unwrap();
-        assert_eq!(staging.filled(), 20 * 60 + 10 * 4);
-        assert_eq!(staging.writes(), 20 * 60 + 10 * 4 * (1 + 3));
-        assert_eq!(staging.database(), "telemetry");
-        assert_eq!(staging.on("telemetry_7").database(), "telemetry_7");
-        let bare: Staging = serde_saphyr::from_str("telemetry: {}").unwrap();
-        assert_eq!(bare.filled(), 0);
+    fn relative_files_start_at_the_scenario() {
+        let typed = "telemetry: {settings: {tls: {certificate: tls/cert.pem, key: /etc/key.pem}, \
+                     security: {jwt: {algorithm: HS256, key_file: secret}}}}";
+        let rooted = spec(typed).rooted(Path::new("/scenarios"));
+        let settings = Value::Object(rooted.settings.clone());
+        let files = FILES.map(|pointer| settings.pointer(pointer).unwrap().as_str().unwrap());
+        assert_eq!(files, ["/scenarios/tls/cert.pem", "/etc/key.pem", "/scenarios/secret"]);
+        assert_eq!(rooted.scheme(), "https");
+    }
+
+    #[test]
+    fn a_section_reads_back_and_its_database_can_be_replaced() {
+        let bare = spec("telemetry: {}");
+        assert_eq!((bare.database(), bare.scheme()), ("telemetry", "http"));
+        let other = bare.with_database("telemetry_7").unwrap();
+        assert_eq!(other.database(), "telemetry_7");
+        assert_eq!(other.database_path(), "service.telemetry.settings.database.name");
+        let filled = spec("telemetry: {settings: {database: {name: a}}, fill: {sensors: 10_000, over: 1h}}");
+        assert_eq!(filled.fill.as_ref().unwrap()["sensors"], 10_000);
+        assert_eq!(spec(&serde_saphyr::to_string(&filled).unwrap()), filled);
+    }
+
+    #[test]
+    fn a_section_names_exactly_one_service() {
+        for text in ["{}", "{telemetry: {}, catalogue: {}}"] {
+            let error = serde_saphyr::from_str::<ServiceSpec>(text).unwrap_err().to_string();
+            assert!(error.contains("name one service"), "{error}");
+        }
+        let error = serde_saphyr::from_str::<ServiceSpec>("telemetry: {filll: {}}").unwrap_err().to_string();
+        assert!(error.contains("filll") && error.contains("settings"), "{error}");
     }
 }

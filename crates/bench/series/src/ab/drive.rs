@@ -11,12 +11,12 @@ use plimsoll_measure::comparison::sign_flip::PAIRS_MIN;
 use plimsoll_measure::comparison::{Comparison, differing_keys};
 use plimsoll_measure::run::Run;
 use plimsoll_report::matrix::brief;
-use plimsoll_run::audit::is_intact;
 use plimsoll_run::console::Console;
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::server_provisioning::Manner;
 use plimsoll_run::system::Isolation;
 use plimsoll_run::{lifecycle, run_dir, stale_runs};
+use plimsoll_systems::audit::is_intact;
 
 use super::comparing::{Asked, check, weigh};
 use super::gather::{Measured, read};

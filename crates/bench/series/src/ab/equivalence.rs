@@ -80,7 +80,7 @@ mod tests {
     use super::*;
     use crate::matrix::cells::tests::{SCENARIO, loaded};
     use plimsoll_run::server_provisioning::Choice;
-    use plimsoll_run::system::DatabaseAt;
+    use plimsoll_systems::DatabaseAt;
 
     #[track_caller]
     fn check(change: impl Fn(&mut Scenario), expected: bool) {

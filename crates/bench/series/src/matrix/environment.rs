@@ -8,13 +8,14 @@ use plimsoll_deployment::Namespace;
 use plimsoll_load::worker::Control;
 use plimsoll_measure::inspection::Size;
 use plimsoll_measure::matrix::CellRun;
-use plimsoll_run::audit::is_intact;
-use plimsoll_run::check;
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::lifecycle::{self, Closed};
 use plimsoll_run::run_dir::RunDir;
 use plimsoll_run::server_provisioning::Manner;
-use plimsoll_run::system::{Database, Ground, Isolation, Subject, System, service_database};
+use plimsoll_run::system::{Ground, Isolation, Subject, System};
+use plimsoll_systems::audit::is_intact;
+use plimsoll_systems::check;
+use plimsoll_systems::{database::Database, service_database};
 use tokio::runtime::Runtime;
 
 use super::cost::Keep;

@@ -39,7 +39,7 @@ pub struct RunEstimate {
 
 /// Estimates a run on a system that adds `besides` to the operations it sends.
 pub fn of(plan: &Plan, besides: &Estimate) -> RunEstimate {
-    match (&besides.audited, besides.fill) {
+    match (&besides.audited, &besides.fill) {
         (Some(setup), _) => audited(plan, setup),
         (None, Some(fill)) => staged(plan, fill.documents, fill.writes),
         (None, None) => sent(plan),

@@ -65,7 +65,7 @@ fn is_ended_by_time(run: &Run, plan: &Plan, is_meant: impl Fn(&Phase) -> bool) -
 #[cfg(test)]
 mod tests {
     use plimsoll_run::server_provisioning::Choice;
-    use plimsoll_run::system::DatabaseAt;
+    use plimsoll_systems::DatabaseAt;
 
     use super::super::cells::tests::{SCENARIO, expanded};
     use super::*;

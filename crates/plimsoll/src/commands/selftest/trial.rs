@@ -22,10 +22,10 @@ use plimsoll_mongo::setup::{Context as SetupContext, Setup};
 use plimsoll_mongo::worker_ledger::WorkerLedger;
 use plimsoll_wire::Address;
 
-use plimsoll_run::client_engine::Fleet;
 use plimsoll_run::injection;
 use plimsoll_scenario as scenario;
 use plimsoll_scenario::Plan;
+use plimsoll_systems::client_engine::Fleet;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 

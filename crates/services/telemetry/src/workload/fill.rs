@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use mongodb::Client;
+use serde::Deserialize;
 
 use super::preload::{Preload, PreloadError, Progress, preload};
 use super::random::between;
@@ -22,8 +23,9 @@ const PIECE: u64 = 100_000;
 /// Concurrent reads of feeds.
 const READ_AT_ONCE: usize = 8;
 
-/// The data to fill in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The data to fill in: the order of `plimsoll serve telemetry --fill`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Fill {
     /// The seed of all values.
     pub seed: u64,

@@ -21,13 +21,6 @@ pub(super) fn between(least: f64, most: f64, parts: &[u64]) -> f64 {
     round(least + unit(parts) * (most - least))
 }
 
-/// As [`between`], but continuous: linear from one random value to the next over so many ticks.
-pub(super) fn drift(least: f64, most: f64, ticks: u64, tick: u64, parts: [u64; 3]) -> f64 {
-    let at = |step: u64| unit(&[parts[0], parts[1], parts[2], step]);
-    let (step, share) = (tick / ticks, (tick % ticks) as f64 / ticks as f64);
-    round(least + (at(step) * (1.0 - share) + at(step + 1) * share) * (most - least))
-}
-
 fn round(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
 }
@@ -42,13 +35,5 @@ mod tests {
         assert!((900..1100).contains(&below), "{below}");
         assert_eq!(hash(&[1, 2]), hash(&[1, 2]));
         assert_ne!(hash(&[1, 2]), hash(&[2, 1]));
-    }
-
-    #[test]
-    fn a_drift_stays_in_its_bounds_and_moves_slowly() {
-        let values: Vec<_> = (0..500).map(|tick| drift(-5.0, 5.0, 50, tick, [1, 2, 3])).collect();
-        assert!(values.iter().all(|value| (-5.0..=5.0).contains(value)));
-        assert!(values.windows(2).all(|pair| (pair[0] - pair[1]).abs() <= 10.0 / 50.0 + 0.02));
-        assert!(values.iter().any(|value| *value != values[0]));
     }
 }

@@ -7,7 +7,7 @@ use plimsoll_measure::run::Run;
 use plimsoll_measure::suite::Measured;
 
 use super::Ended;
-use plimsoll_run::audit::is_intact;
+use plimsoll_systems::audit::is_intact;
 
 /// The result of a run, from its summary.
 pub fn ended(run: &Run) -> Ended {

@@ -233,7 +233,7 @@ impl From<typed::Existing> for Existing {
 /// The kinds of systems for tests.
 #[cfg(test)]
 pub(crate) const TEST_REGISTRY: Registry =
-    &[&plimsoll_run::system::DatabaseKind, &plimsoll_run::system::ServiceKind];
+    &[&plimsoll_systems::DatabaseKind, &plimsoll_systems::HttpKind(&[])];
 
 #[cfg(test)]
 mod tests {

@@ -3,10 +3,12 @@
 use plimsoll_load::retry::Retry;
 use plimsoll_mongo::scenario::Client;
 
-use crate::exit::{Deserves, Exit, Outcome};
-use crate::server_provisioning::{Choice, Place, ServerAddress, choice};
+use plimsoll_run::exit::{Deserves, Exit, Outcome};
+use plimsoll_run::server_provisioning::{Choice, Manner, Place, ServerAddress, choice};
+use plimsoll_run::system::Ground;
 use plimsoll_scenario::plan::{Aimed, Plan};
 use plimsoll_scenario::{self as scenario, Victim};
+use tokio::runtime::Runtime;
 
 /// What is done to a process needs one that is ours.
 ///
@@ -101,4 +103,14 @@ pub fn put_proxies(place: &mut Place, loaded: &scenario::Loaded, plan: &Plan) ->
         place.put_proxies(loaded.scenario.seed)?;
     }
     Ok(())
+}
+
+/// Finds or starts the server, with the proxies before it that the plan's faults need.
+///
+/// # Errors
+/// When it cannot be installed, started or reached.
+pub fn open_place(ground: Ground<'_>, choice: &Choice, manner: Manner, runtime: &Runtime) -> Outcome<Place> {
+    let mut place = Place::open(choice, manner, runtime)?;
+    put_proxies(&mut place, ground.loaded, ground.plan)?;
+    Ok(place)
 }

@@ -11,8 +11,8 @@ use plimsoll_mongo::worker_ledger::{Closed, WorkerLedger};
 
 use super::Database;
 use crate::client_engine::Fleet;
-use crate::exit::Outcome;
-use crate::system::Ground;
+use plimsoll_run::exit::Outcome;
+use plimsoll_run::system::Ground;
 
 /// The documents after the load.
 #[derive(Debug)]

@@ -5,8 +5,8 @@ use plimsoll_measure::environment::ServerFacts;
 use plimsoll_mongo::setup::Setup;
 use plimsoll_wire::Connection;
 
-use crate::exit::{Deserves, Exit, Failure, Outcome};
-use crate::server_provisioning::Place;
+use plimsoll_run::exit::{Deserves, Exit, Failure, Outcome};
+use plimsoll_run::server_provisioning::Place;
 use plimsoll_scenario::Loaded;
 
 /// Asks the server what it is, and looks at the collection.

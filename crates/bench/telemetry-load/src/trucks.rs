@@ -1,37 +1,31 @@
-//! Makes request bodies that no template can make, for the shipped services.
+//! Makes the bodies of the workload `iot`: batches of readings of trucks.
 
 use std::sync::Arc;
 
 use plimsoll_http::setup::{Ground, Workload};
 use plimsoll_measure::duration::Span;
-use plimsoll_telemetry::workload::Iot;
+use plimsoll_systems::WorkloadResult;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-/// Trucks at most.
+use crate::iot::Iot;
+
+/// The most trucks.
 const TRUCKS_MAX: u64 = 10_000_000;
-/// Points in a batch of theirs: requests of one reading each count ten a batch.
+/// Points in a batch.
 const POINTS: u64 = 10;
 
-/// A workload, as typed.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-enum Typed {
-    /// Trucks whose readings come late, out of order, incomplete and twice.
-    Iot(Trucks),
-}
-
-/// The trucks, as typed.
+/// The settings, as typed.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Trucks {
-    /// How many there are.
+    /// The number of trucks.
     trucks: u64,
-    /// Between two points of a truck, in the time of the points.
+    /// The interval between two points of a truck.
     #[serde(default = "interval_default")]
     interval: Span,
-    /// How long before the run's start the first points are. Who sends faster than the trucks would runs ahead of the clock,
-    /// and the service takes nothing from the future.
+    /// The time from the first points to the run's start. A load that sends faster than the trucks would runs ahead of the
+    /// clock, and the service refuses readings from the future.
     #[serde(default = "before_default")]
     before: Span,
 }
@@ -44,13 +38,13 @@ const fn before_default() -> Span {
     Span::from_secs(3600)
 }
 
-/// The workload that a scenario names.
+/// Builds the workload from its settings.
 ///
 /// # Errors
-/// What is wrong with its name or its settings.
-pub fn make(typed: &Map<String, Value>, ground: Ground) -> Result<Arc<dyn Workload>, String> {
-    let typed = serde_json::from_value(Value::Object(typed.clone()));
-    let Typed::Iot(trucks) = typed.map_err(|error| format!("{error}; there is {{iot: {{trucks: 4000}}}}"))?;
+/// The invalid setting.
+pub fn make(settings: &Value, ground: Ground) -> WorkloadResult {
+    let trucks = Trucks::deserialize(settings);
+    let trucks = trucks.map_err(|error| format!("{error}; write {{iot: {{trucks: 4000}}}}"))?;
     if trucks.trucks == 0 || trucks.trucks > TRUCKS_MAX {
         return Err(format!("iot.trucks: {}; give a number from 1 to {TRUCKS_MAX}", trucks.trucks));
     }
@@ -59,19 +53,19 @@ pub fn make(typed: &Map<String, Value>, ground: Ground) -> Result<Arc<dyn Worklo
         return Err("iot.interval: points of a truck lie 1ms apart or more".to_owned());
     }
     let start_ms = ground.start_ms.saturating_sub(milliseconds(trucks.before));
-    Ok(Arc::new(Fleet(Iot { seed: ground.seed, trucks: trucks.trucks, start_ms, interval_ms })))
+    Ok(Arc::new(Batches(Iot { seed: ground.seed, trucks: trucks.trucks, start_ms, interval_ms })))
 }
 
 fn milliseconds(span: Span) -> i64 {
     i64::try_from(span.as_ns() / 1_000_000).unwrap_or(i64::MAX)
 }
 
-/// Batches of the trucks' points.
+/// The batches of the trucks' points as request bodies.
 #[derive(Clone, Copy, Debug)]
-struct Fleet(Iot);
+struct Batches(Iot);
 
-impl Workload for Fleet {
-    /// Where a batch went missing, a point of the one before is sent again: a batch has one reading or more.
+impl Workload for Batches {
+    /// A missing batch repeats a point of the batch before: a body has at least one reading.
     fn body(&self, number: u64, out: &mut Vec<u8>) {
         let points = self.0.batch_json(number);
         let is_missing = points.as_array().is_none_or(Vec::is_empty);
@@ -83,20 +77,24 @@ impl Workload for Fleet {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_systems::service_kind;
+
     use super::*;
 
     fn fleet(settings: &str) -> Result<Arc<dyn Workload>, String> {
-        make(&serde_saphyr::from_str(settings).unwrap(), Ground { seed: 7, start_ms: 1_790_000_000_000 })
+        let typed: serde_json::Map<String, Value> = serde_saphyr::from_str(settings).unwrap();
+        let ground = Ground { seed: 7, start_ms: 1_790_000_000_000 };
+        service_kind::workload(&[&crate::TelemetryLoad], &typed, ground)
     }
 
     #[test]
-    fn what_cannot_be_meant_is_refused_with_the_mend() {
+    fn invalid_settings_are_refused_with_an_example() {
         for (settings, part) in [
             ("iott: {trucks: 4}", "iott"),
             ("iot: {trucks: 0}", "from 1 to"),
             ("iot: {truck: 4}", "truck"),
             ("iot: {trucks: 4, interval: 0s}", "1ms apart"),
-            ("{}", "there is {iot: {trucks: 4000}}"),
+            ("{}", "such as {iot: {trucks: 4000}}"),
         ] {
             let error = fleet(settings).unwrap_err();
             assert!(error.contains(part), "{settings}: {error}");

@@ -11,7 +11,7 @@ use plimsoll_mongo::audit::{Listener, Scope, examples, scan};
 use plimsoll_mongo::setup::Setup;
 use plimsoll_wire::{ConnectOptions, Connection};
 
-use crate::exit::explained;
+use plimsoll_run::exit::explained;
 
 /// Examples of each kind that are kept.
 const EXAMPLES: usize = 5;

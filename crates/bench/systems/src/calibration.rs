@@ -32,10 +32,6 @@ const CEILING_S: u64 = 2;
 const BATCH_MAX: u64 = 10_000;
 /// Bytes of its documents at most.
 const BATCH_BYTES_MAX: u64 = 16 << 20;
-/// Operations behind a rate that is compared with the ceiling.
-const OPERATIONS_MIN: u64 = 10;
-/// Time behind one of fewer operations, in nanoseconds: as long as the ceiling is measured.
-const LOAD_NS_MIN: u64 = 1_000_000_000;
 /// Numbers that the null run may name by receipt.
 const PRETENDED: u64 = 1000;
 
@@ -108,13 +104,6 @@ pub fn reached(
     })?;
     let seconds = (ns as f64 / 1e9).max(f64::MIN_POSITIVE);
     Ok((operations as f64 / seconds, documents as f64 / seconds))
-}
-
-/// Ceiling ÷ achieved, both in operations per second; nothing where a rate has too little behind it: fewer than
-/// `OPERATIONS_MIN` operations in less than `LOAD_NS_MIN`.
-pub fn headroom(ceiling: Option<f64>, achieved: f64, operations: u64, load_ns: u64) -> Option<f64> {
-    let is_rate = achieved > 0.0 && (operations >= OPERATIONS_MIN || load_ns >= LOAD_NS_MIN);
-    ceiling.filter(|_| is_rate).map(|ceiling| ceiling / achieved)
 }
 
 /// Documents of a batch against the null server at most: no more than a connection has in the phase, if that is known.
@@ -212,15 +201,5 @@ mod tests {
         assert!(operations > 0.0 && documents > 0.0, "{operations} {documents}");
         // Of whole batches of a million none would fit into a second here, or a handful.
         assert!((documents / operations - 1e6).abs() < 1.0, "{operations} {documents}");
-    }
-
-    #[test]
-    fn a_rate_without_support_has_no_headroom() {
-        let second = LOAD_NS_MIN;
-        assert_eq!(headroom(Some(2.0), 6.0, 1, second / 6), None, "one operation in a sixth of a second");
-        assert_eq!(headroom(Some(60.0), 6.0, 1, second), Some(10.0));
-        assert_eq!(headroom(Some(60.0), 6.0, OPERATIONS_MIN, second / 6), Some(10.0));
-        assert_eq!(headroom(Some(60.0), 0.0, 0, second), None);
-        assert_eq!(headroom(None, 6.0, 100, second), None);
     }
 }

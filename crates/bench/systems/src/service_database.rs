@@ -10,7 +10,7 @@ use plimsoll_measure::inspection::{Collection, Size};
 use plimsoll_measure::matrix::together;
 use plimsoll_wire::Connection;
 
-use crate::server_provisioning::Place;
+use plimsoll_run::server_provisioning::Place;
 
 /// How long a server may take to say what a database takes, or to drop it.
 pub const PATIENCE: Duration = Duration::from_secs(30);

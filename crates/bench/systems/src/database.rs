@@ -26,14 +26,14 @@ use plimsoll_mongo::sharding;
 use plimsoll_wire::{ConnectOptions, Connection};
 use tokio::runtime::Runtime;
 
-use super::{Crew, Ground, System};
 use crate::audit::{Subject, audit};
 use crate::calibration;
 use crate::client_engine::Fleet;
-use crate::exit::{Deserves, Exit, Outcome};
-use crate::injection;
-use crate::server_provenance::HostedAs;
-use crate::server_provisioning::Place;
+use plimsoll_run::exit::{Deserves, Exit, Outcome};
+use plimsoll_run::injection;
+use plimsoll_run::server_provenance::HostedAs;
+use plimsoll_run::server_provisioning::Place;
+use plimsoll_run::system::{Crew, Ground, System};
 use plimsoll_scenario::Loaded;
 use plimsoll_scenario::Plan;
 

@@ -22,12 +22,13 @@ use plimsoll_measure::run::{Answers, ServerShare};
 use plimsoll_wire::ConnectOptions;
 use tokio::runtime::Runtime;
 
-use super::managed_service::Staged;
-use super::{Crew, Ground, System, service_database};
 use crate::calibration::{self, Trips};
-use crate::exit::{Deserves, Exit, Outcome};
-use crate::injection::{self, Owned};
-use crate::workload;
+use crate::managed_service::{DatabaseBehind, StartedService};
+use crate::service_database;
+use crate::service_kind::{self, Services};
+use plimsoll_run::exit::{Deserves, Exit, Outcome};
+use plimsoll_run::injection::{self, Owned};
+use plimsoll_run::system::{Crew, Ground, System};
 use plimsoll_scenario::Loaded;
 use plimsoll_scenario::Plan;
 
@@ -44,8 +45,8 @@ pub struct Service {
     /// The process that we started, as faults see it: what one of them did is known to the others, also in a later phase.
     /// Fields are dropped in their order: what was started has the process to itself when it ends.
     process: Option<Owned<Process>>,
-    /// What we started for it, if anything.
-    staged: Option<Staged>,
+    /// The service that this run started, if it did.
+    started: Option<StartedService>,
     setup: Arc<Setup>,
     facts: ServerFacts,
     crew: Crew,
@@ -56,18 +57,37 @@ pub struct Service {
     runtime: Runtime,
 }
 
-/// The requests of a scenario, compiled for a run that starts at `start_ms`, as they go to the service at `url`.
+/// Where and when requests go.
+#[derive(Clone, Copy, Debug)]
+pub struct Destination<'a> {
+    /// The URL of the service.
+    pub url: &'a str,
+    /// The start of the run, in milliseconds since 1970.
+    pub start_ms: u64,
+    /// The services whose workloads requests may name.
+    pub services: Services,
+}
+
+/// Compiles the requests of a scenario.
 ///
 /// # Errors
-/// What cannot be meant.
-pub fn compile(loaded: &Loaded, plan: &Plan, start_ms: u64, url: Option<&str>) -> anyhow::Result<Setup> {
+/// The first invalid request.
+pub fn compile(loaded: &Loaded, plan: &Plan, to: Destination<'_>) -> anyhow::Result<Setup> {
     let mut section = loaded.scenario.http.clone().unwrap_or_default();
-    if let Some(url) = url {
-        url.clone_into(&mut section.url);
-    }
-    let start_ms = i64::try_from(start_ms).unwrap_or(i64::MAX);
+    to.url.clone_into(&mut section.url);
+    let start_ms = i64::try_from(to.start_ms).unwrap_or(i64::MAX);
     let context = plimsoll_http::Context { seed: loaded.scenario.seed, start_ms, base: &loaded.base };
-    Ok(Setup::build_with(&section, &plan.service(), context, &workload::make)?)
+    let workloads = |typed: &_, ground| service_kind::workload(to.services, typed, ground);
+    Ok(Setup::build_with(&section, &plan.service(), context, &workloads)?)
+}
+
+/// The service that a load goes to.
+#[derive(Debug)]
+pub enum Address {
+    /// A running one, by its URL.
+    Running(String),
+    /// One that this run started.
+    Started(Box<StartedService>),
 }
 
 impl Service {
@@ -75,31 +95,30 @@ impl Service {
     ///
     /// # Errors
     /// What cannot be meant or reached.
-    pub fn open(
-        ground: Ground<'_>,
-        url: Option<&str>,
-        staged: Option<Staged>,
-        runtime: Runtime,
-    ) -> Outcome<Self> {
-        let url = staged.as_ref().map(Staged::url).or(url.map(str::to_owned));
+    pub fn open(ground: Ground<'_>, address: Address, services: Services, runtime: Runtime) -> Outcome<Self> {
+        let (url, started) = match address {
+            Address::Running(url) => (url, None),
+            Address::Started(started) => (started.url(), Some(*started)),
+        };
         // Shards of one run have one beginning, whenever each was started.
         let is_whole = ground.shard == Share::WHOLE;
         let start_ms = if is_whole { clock::wall_ms() } else { u64::from(ground.run.time_s) * 1000 };
-        let setup = compile(ground.loaded, ground.plan, start_ms, url.as_deref()).deserves(Exit::Usage)?;
-        let setup = match staged.as_ref().and_then(Staged::proxy) {
+        let to = Destination { url: &url, start_ms, services };
+        let setup = compile(ground.loaded, ground.plan, to).deserves(Exit::Usage)?;
+        let setup = match started.as_ref().and_then(StartedService::proxy) {
             Some(address) => setup.by_way_of(address),
             None => setup,
         };
         let reached = runtime.block_on(preflight::check(&setup)).deserves(Exit::Server)?;
-        let facts = facts(&reached, &setup, staged.as_ref());
-        let crew = Crew::of(ground, staged.is_some());
+        let facts = facts(&reached, &setup, started.as_ref());
+        let crew = Crew::of(ground, started.is_some());
         let setup = Arc::new(setup);
         let operations = ground.plan.operations.len();
         let engine = engine(&setup, operations, ground.shard, crew).context("start the workers")?;
-        let process = staged.as_ref().map(|staged| Owned::sharing(Arc::clone(&staged.process)));
+        let process = started.as_ref().map(|started| Owned::sharing(Arc::clone(&started.process)));
         let mut service = Self {
             process,
-            staged,
+            started,
             setup,
             facts,
             crew,
@@ -114,9 +133,14 @@ impl Service {
 
     /// The collections of the database behind a service that we started.
     fn look_behind(&self) -> Vec<Collection> {
-        let look =
-            |staged: &Staged| self.runtime.block_on(service_database::look(&staged.place, staged.database()));
-        self.staged.as_ref().map(look).unwrap_or_default()
+        let Some((started, database)) = self.database() else { return Vec::new() };
+        self.runtime.block_on(service_database::look(&database.place, started.database_name()))
+    }
+
+    /// The database behind a service that this run started.
+    fn database(&self) -> Option<(&StartedService, &DatabaseBehind)> {
+        let started = self.started.as_ref()?;
+        Some((started, started.database.as_ref()?))
     }
 
     /// What became of the answers of each operation, over all workers.
@@ -155,13 +179,15 @@ fn engine(setup: &Arc<Setup>, operations: usize, shard: Share, crew: Crew) -> st
     Engine::new(targets, operations, shard, crew.spin)
 }
 
-fn facts(reached: &Reachable, setup: &Setup, staged: Option<&Staged>) -> ServerFacts {
-    let mut facts = staged.map(|staged| staged.facts.clone()).unwrap_or_default();
-    facts.kind = if staged.is_some() { facts.kind } else { ServerKind::Service };
+fn facts(reached: &Reachable, setup: &Setup, started: Option<&StartedService>) -> ServerFacts {
+    let database = started.and_then(|started| started.database.as_ref());
+    let service = || ServerFacts { kind: ServerKind::Service, ..ServerFacts::default() };
+    let mut facts = database.map_or_else(service, |database| database.facts.clone());
     facts.addresses = vec![reached.address.clone()];
     facts.parameters.insert("protocol".to_owned(), setup.protocol().name().to_owned());
-    facts.product = match (staged, &facts.product) {
-        (Some(staged), Some(database)) => Some(format!("{} on {database}", staged.name())),
+    facts.product = match (started, &facts.product) {
+        (Some(started), Some(database)) => Some(format!("{} on {database}", started.name())),
+        (Some(started), None) => Some(started.name().to_owned()),
         _ => reached.server.clone(),
     };
     facts
@@ -193,16 +219,16 @@ impl System for Service {
     }
 
     fn pids(&self) -> Vec<u32> {
-        self.staged.as_ref().map(Staged::pids).unwrap_or_default()
+        self.started.as_ref().map(StartedService::pids).unwrap_or_default()
     }
 
     /// The database behind the service.
     fn observed(&self) -> Option<ConnectOptions> {
-        self.staged.as_ref().map(|staged| staged.place.site.options())
+        self.database().map(|(_, database)| database.place.site.options())
     }
 
     fn begin(&mut self, _: Ground<'_>, _: &Path, tell: &mut dyn FnMut(String)) -> Outcome<()> {
-        self.staged.as_mut().map(|staged| staged.told.drain(..)).into_iter().flatten().for_each(tell);
+        self.started.as_mut().map(|started| started.notes.drain(..)).into_iter().flatten().for_each(tell);
         Ok(())
     }
 
@@ -211,14 +237,15 @@ impl System for Service {
     }
 
     fn faults(&self, plan: &Plan, phase: &Phase) -> Vec<Box<dyn Fault>> {
-        let Some(staged) = &self.staged else { return Vec::new() };
+        let Some(started) = &self.started else { return Vec::new() };
         let injections = phase.faults.iter().filter_map(|planned| plan.injections.get(planned.key));
         let tied = injections.filter_map(|aimed| match aimed.victim {
             plimsoll_scenario::Victim::Service => {
-                injection::tie_service(&aimed.fault, self.process.as_ref(), &staged.proxies)
+                injection::tie_service(&aimed.fault, self.process.as_ref(), &started.proxies)
             }
             plimsoll_scenario::Victim::Server => {
-                injection::tie(&aimed.fault, staged.place.server.as_ref(), &staged.place.proxies)
+                let place = &started.database.as_ref()?.place;
+                injection::tie(&aimed.fault, place.server.as_ref(), &place.proxies)
             }
         });
         tied.collect()
@@ -285,14 +312,14 @@ impl System for Service {
 
     /// Of a service that was started: its database.
     fn size(&self) -> Option<Size> {
-        let staged = self.staged.as_ref()?;
-        self.runtime.block_on(service_database::size(&staged.place, staged.database()))
+        let (started, database) = self.database()?;
+        self.runtime.block_on(service_database::size(&database.place, started.database_name()))
     }
 
     fn keep(self: Box<Self>, run: &Path) -> anyhow::Result<bool> {
-        let Self { process, staged, .. } = *self;
+        let Self { process, started, .. } = *self;
         drop(process);
-        staged.map_or(Ok(false), |staged| staged.keep(run))
+        started.map_or(Ok(false), |started| started.keep(run))
     }
 }
 

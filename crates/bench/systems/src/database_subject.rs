@@ -1,0 +1,87 @@
+//! Resolves the database that a scenario loads.
+
+use std::sync::Arc;
+
+use anyhow::ensure;
+use plimsoll_load::worker::Control;
+use plimsoll_run::exit::Outcome;
+use plimsoll_run::run_dir::RunDir;
+use plimsoll_run::server_provisioning::{Choice, Manner, ServerAddress};
+use plimsoll_run::system::{Estimate, Ground, Isolation, Kind, Subject, System};
+use plimsoll_scenario::{Loaded, Plan, Victim};
+use tokio::runtime::Runtime;
+
+use crate::check;
+use crate::database::{Database, compile};
+
+/// The run that stands for any when documents and commands are compiled only to be checked.
+const ANY_RUN: plimsoll_ledger::Run = plimsoll_ledger::Run { time_s: 0, tag: [0; 3] };
+
+/// Scenarios that load a database.
+#[derive(Clone, Copy, Debug)]
+pub struct DatabaseKind;
+
+impl Kind for DatabaseKind {
+    fn resolve(
+        &self,
+        loaded: &Loaded,
+        address: ServerAddress<'_>,
+    ) -> anyhow::Result<Option<Arc<dyn Subject>>> {
+        let scenario = &loaded.scenario;
+        if scenario.http.is_some() {
+            return Ok(None);
+        }
+        ensure!(
+            scenario.service.is_none(),
+            "service: a scenario that starts a service sends requests to it: add `http: {{}}`"
+        );
+        Ok(Some(Arc::new(DatabaseAt(check::choose(address, scenario)?))))
+    }
+}
+
+/// A database.
+#[derive(Clone, Debug)]
+pub struct DatabaseAt(pub Choice);
+
+impl Subject for DatabaseAt {
+    fn check(&self, loaded: &Loaded, plan: &Plan) -> anyhow::Result<()> {
+        compile(loaded, plan, ANY_RUN)?;
+        let to_service = plan.injections.iter().any(|aimed| aimed.victim == Victim::Service);
+        ensure!(!to_service, "faults: victim: service: this scenario starts no service");
+        check::faults(plan, &self.0)?;
+        check::several(&loaded.scenario, plan, &self.0)?;
+        check::cache(&loaded.scenario, &self.0)
+    }
+
+    fn open(
+        &self,
+        ground: Ground<'_>,
+        _: &RunDir,
+        manner: Manner,
+        _: &Control,
+        runtime: Runtime,
+    ) -> Outcome<Box<dyn System>> {
+        let place = check::open_place(ground, &self.0, manner, &runtime)?;
+        Ok(Box::new(Database::open(ground, place, runtime)?))
+    }
+
+    fn server(&self) -> Option<&Choice> {
+        Some(&self.0)
+    }
+
+    fn isolation(&self) -> Isolation {
+        Isolation::Collection
+    }
+
+    fn estimate(&self, loaded: &Loaded, plan: &Plan) -> anyhow::Result<Estimate> {
+        Ok(Estimate { audited: Some(Arc::new(compile(loaded, plan, ANY_RUN)?)), fill: None })
+    }
+
+    fn on_database(&self, _: &str) -> Option<Arc<dyn Subject>> {
+        None
+    }
+
+    fn canonical(&self) -> String {
+        format!("{:?}", self.0.canonical())
+    }
+}

@@ -1,0 +1,85 @@
+//! Defines the port of a service that a run can start: its fill and its workloads.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use plimsoll_http::setup::{Ground, Workload};
+use plimsoll_run::system::Fill;
+use plimsoll_scenario::ServiceSpec;
+use serde_json::{Map, Value};
+
+/// A kind of service that a run can start with `plimsoll serve NAME`. The binary's registry lists them.
+pub trait ServiceKind: Debug + Sync {
+    /// Its name, below `service:` in a scenario and after `plimsoll serve`.
+    fn name(&self) -> &'static str;
+
+    /// Whether it stores its data on a database server, which the run finds or starts first.
+    fn has_database(&self) -> bool {
+        true
+    }
+
+    /// The JSON Schema of `fill`, if a scenario can fill the service.
+    fn fill_schema(&self) -> Option<Value> {
+        None
+    }
+
+    /// Checks what a scenario fills in, and sizes it; `None` if it fills nothing.
+    ///
+    /// # Errors
+    /// The first key of `fill` that is invalid, with its path.
+    fn fill(&self, spec: &ServiceSpec, moment: FillMoment) -> anyhow::Result<Option<Fill>> {
+        let _ = moment;
+        anyhow::ensure!(spec.fill.is_none(), "service.{}.fill: this service cannot be filled", self.name());
+        Ok(None)
+    }
+
+    /// The workload of this name, with its settings; `None` if it is not one of this service.
+    fn workload(&self, name: &str, settings: &Value, ground: Ground) -> Option<WorkloadResult> {
+        let _ = (name, settings, ground);
+        None
+    }
+}
+
+/// A workload, or the reason why its settings are invalid.
+pub type WorkloadResult = Result<Arc<dyn Workload>, String>;
+
+/// The kinds of services of a program.
+pub type Services = &'static [&'static dyn ServiceKind];
+
+/// The seed and the time of a fill.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FillMoment {
+    /// The seed of all values.
+    pub seed: u64,
+    /// The end of the data, in milliseconds since 1970.
+    pub end_ms: u64,
+}
+
+/// Finds the kind of a service.
+///
+/// # Errors
+/// When there is none of this name, with the known names.
+pub fn find(services: Services, name: &str) -> anyhow::Result<&'static dyn ServiceKind> {
+    let found = services.iter().find(|service| service.name() == name);
+    found.copied().ok_or_else(|| {
+        let names: Vec<_> = services.iter().map(|service| service.name()).collect();
+        let hint = plimsoll_scenario::nearest(name, &names).map_or_else(
+            || format!("there is {}", names.join(", ")),
+            |near| format!("did you mean `{near}`?"),
+        );
+        anyhow::anyhow!("service: unknown service `{name}`: {hint}")
+    })
+}
+
+/// Builds the workload that a request names.
+///
+/// # Errors
+/// When no service has it, or its settings are invalid.
+pub fn workload(services: Services, typed: &Map<String, Value>, ground: Ground) -> WorkloadResult {
+    let mut named = typed.iter();
+    let (Some((name, settings)), None) = (named.next(), named.next()) else {
+        return Err("name one workload, such as {iot: {trucks: 4000}}".to_owned());
+    };
+    let found = services.iter().find_map(|service| service.workload(name, settings, ground));
+    found.unwrap_or_else(|| Err(format!("unknown workload `{name}`; there is {{iot: {{trucks: 4000}}}}")))
+}

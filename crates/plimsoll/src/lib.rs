@@ -1,0 +1,40 @@
+//! Reads words, wires crates, prints results, sets exit codes.
+//!
+//! A program is [`main`] with a [`Registry`]: the shipped one, or one with more services.
+
+mod cli;
+mod commands;
+mod registry;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::FromArgMatches;
+use mimalloc::MiMalloc;
+
+use crate::cli::Cli;
+use plimsoll_run::exit::{Exit, explained};
+use plimsoll_run::reexec;
+
+pub use cli::ServeArgs;
+pub use plimsoll_systems as systems;
+pub use registry::{Registry, SHIPPED, Serve};
+
+/// For the C libraries too: records are made by one thread and freed by another, for which the usual allocator takes locks.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
+
+/// Runs the command that the arguments of this process name.
+pub fn main(registry: &'static Registry) -> ExitCode {
+    let matches = cli::command(registry.names()).get_matches_from(reexec::arguments());
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    match commands::execute(&cli, registry) {
+        // A caller that asked for data and got none must not take that for success.
+        Ok(Exit::Held) if terminal::has_lost() => Exit::Failed.into(),
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            terminal::say(&format!("plimsoll: {}", explained(&failure.error)));
+            failure.exit.into()
+        }
+    }
+}
