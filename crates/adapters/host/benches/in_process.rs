@@ -1,8 +1,10 @@
-//! How fast the servers in this process take documents from one blocking client: `cargo bench -p plimsoll-host`.
+//! Measures how fast the in-process servers take documents from one blocking client: `cargo bench -p
+//! plimsoll-host`.
 //!
-//! Goal: the null server takes well over 1 M small documents/s in batches of 1000 over one connection, and the faulty
-//! server 1 M documents in seconds, so that neither is what a self-test measures. No goal: many connections, large
-//! documents. The client sends the same bytes again and again; the faulty server gets a new `_id` patched into each.
+//! Goal: the null server takes well over 1 M small documents/s in batches of 1000 over one connection, and
+//! the faulty server takes 1 M documents in seconds. So neither limits a self-test. No goal: many
+//! connections, large documents. The client sends the same bytes again and again; the faulty server gets a
+//! new `_id` patched into each document.
 
 use std::error::Error;
 use std::io::{Read, Write};
@@ -15,7 +17,7 @@ use plimsoll_wire::frame;
 
 const BATCH: usize = 1000;
 
-/// One insert, and where the last eight bytes of each document's `_id` lie in it.
+/// One insert, with the positions of the last eight bytes of each document's `_id`.
 struct Insert {
     bytes: Vec<u8>,
     ids: Vec<usize>,
@@ -57,7 +59,7 @@ fn section(out: &mut Vec<u8>, document: &RawDocumentBuf, count: usize) -> Vec<us
     ids
 }
 
-/// Sends `rounds` inserts, one after the other, and says how many a second were answered.
+/// Sends `rounds` inserts, one after the other, and returns the answered inserts per second.
 fn per_second(address: SocketAddr, insert: &mut Insert, rounds: u64) -> Result<f64, Box<dyn Error>> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
@@ -69,14 +71,14 @@ fn per_second(address: SocketAddr, insert: &mut Insert, rounds: u64) -> Result<f
         stream.write_all(&insert.bytes)?;
         let got = stream.read(&mut reply)?;
         if frame::claimed_len(&reply[..got], reply.len())? != Some(got) {
-            return Err("the answer came in parts".into());
+            return Err("the answer is incomplete".into());
         }
     }
     Ok(rounds as f64 * 1e9 / clock::now().since(start) as f64)
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // `cargo test --benches` asks for a small run.
+    // `cargo test --benches` requests a small run.
     let small = std::env::args().any(|argument| argument == "--test");
     let rounds = if small { 10 } else { 5000 };
     let null = null::Server::start(null::Options::default())?;

@@ -7,27 +7,28 @@ use plimsoll_measure::duration::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::proxy::{self, Disturbance};
+pub use crate::proxy::Direction;
+use crate::proxy::Disturbance;
 
 /// A fault of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Fault {
-    /// Its process is killed as by `kill -9` and started again on the same storage.
+    /// Kills the server's process as `kill -9` does, and restarts it on the same storage.
     Kill {
-        /// How long it stays down before it is started again; recovery comes on top.
+        /// The time between kill and restart; recovery comes on top.
         down: Span,
     },
-    /// Its process is stopped where it is, connections open, and goes on later.
+    /// Pauses the server's process, connections open, and resumes it later.
     Freeze {
-        /// For how long.
+        /// The duration of the fault.
         lasts: Span,
     },
-    /// The network between the load and the server is disturbed.
+    /// Disturbs the network between the load and the server.
     Network {
-        /// For how long.
+        /// The duration of the fault.
         lasts: Span,
-        /// How.
+        /// The disturbance.
         how: Network,
     },
 }
@@ -36,64 +37,51 @@ pub enum Fault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Network {
-    /// Every byte arrives later.
+    /// Delays every byte.
     Delay {
-        /// How much later at least.
+        /// The smallest delay.
         by: Span,
-        /// How much later on top of that at most.
+        /// The largest random addition to the delay.
         #[serde(default)]
         jitter: Span,
-        /// Whose bytes.
+        /// The direction of the delayed bytes.
         #[serde(default)]
         direction: Direction,
     },
-    /// No more than so many bytes a second pass, each connection and direction by itself.
+    /// Limits the bytes a second, for each connection and direction separately.
     Throttle {
-        /// How many a second.
+        /// The bytes a second.
         bytes_per_s: NonZeroU64,
-        /// Whose bytes.
+        /// The direction of the limited bytes.
         #[serde(default)]
         direction: Direction,
     },
-    /// Every connection is closed, and new ones as soon as they are open.
+    /// Closes every connection, and new connections as soon as they are open.
     Cut,
-    /// Every connection is reset, and new ones as soon as they are open.
+    /// Resets every connection, and new connections as soon as they are open.
     Reset,
-    /// Bytes are swallowed: their sender notices nothing.
+    /// Swallows bytes: their sender notices nothing.
     HalfOpen {
-        /// Whose bytes.
+        /// The direction of the swallowed bytes.
         #[serde(default)]
         direction: Direction,
     },
-    /// Nothing passes, and nothing is lost.
+    /// Stops all bytes and loses none.
     Stall,
-    /// Runs of bytes are cut out of the stream, which goes on with a hole.
+    /// Drops runs of bytes from the stream, which continues after the gap.
     DropBytes {
-        /// How many runs in 2²⁰ bytes, on average.
+        /// The average number of dropped runs in 2²⁰ bytes.
         per_mebibyte: NonZeroU32,
-        /// How many bytes a run has.
+        /// The number of bytes in a run.
         bytes: NonZeroU32,
-        /// Whose bytes.
+        /// The direction of the dropped bytes.
         #[serde(default)]
         direction: Direction,
     },
-}
-
-/// Whose bytes a disturbance concerns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Direction {
-    /// The client's.
-    ToServer,
-    /// The server's.
-    ToClient,
-    /// Both.
-    #[default]
-    Both,
 }
 
 impl Fault {
-    /// A few words for reports: `kill`, `freeze`, `network: cut`.
+    /// The name for reports: `kill`, `freeze`, `network: cut`.
     pub fn name(&self) -> String {
         match self {
             Self::Kill { .. } => "kill".to_owned(),
@@ -102,7 +90,7 @@ impl Fault {
         }
     }
 
-    /// How long it lasts.
+    /// The duration of the fault.
     pub const fn lasts(&self) -> Span {
         match self {
             Self::Kill { down } => *down,
@@ -110,7 +98,7 @@ impl Fault {
         }
     }
 
-    /// Whether it is done to the server's process, which must be our own then.
+    /// Whether the fault acts on the server's process, which Plimsoll must then have started.
     pub const fn needs_process(&self) -> bool {
         matches!(self, Self::Kill { .. } | Self::Freeze { .. })
     }
@@ -134,30 +122,18 @@ impl Network {
     pub const fn disturbance(self) -> Disturbance {
         match self {
             Self::Delay { by, jitter, direction } => Disturbance::Delay {
-                direction: direction.meant(),
+                direction,
                 delay: Duration::from_nanos(by.as_ns()),
                 jitter: Duration::from_nanos(jitter.as_ns()),
             },
-            Self::Throttle { bytes_per_s, direction } => {
-                Disturbance::Throttle { direction: direction.meant(), bytes_per_s }
-            }
+            Self::Throttle { bytes_per_s, direction } => Disturbance::Throttle { direction, bytes_per_s },
             Self::Cut => Disturbance::Cut,
             Self::Reset => Disturbance::Reset,
-            Self::HalfOpen { direction } => Disturbance::HalfOpen { direction: direction.meant() },
+            Self::HalfOpen { direction } => Disturbance::HalfOpen { direction },
             Self::Stall => Disturbance::Stall,
             Self::DropBytes { per_mebibyte, bytes, direction } => {
-                Disturbance::DropBytes { direction: direction.meant(), per_mebibyte, bytes }
+                Disturbance::DropBytes { direction, per_mebibyte, bytes }
             }
-        }
-    }
-}
-
-impl Direction {
-    const fn meant(self) -> proxy::Direction {
-        match self {
-            Self::ToServer => proxy::Direction::ToServer,
-            Self::ToClient => proxy::Direction::ToClient,
-            Self::Both => proxy::Direction::Both,
         }
     }
 }
@@ -183,7 +159,7 @@ mod tests {
         );
         let Fault::Network { how, .. } = delay else { panic!("{delay:?}") };
         let expected = Disturbance::Delay {
-            direction: proxy::Direction::ToClient,
+            direction: Direction::ToClient,
             delay: Duration::from_millis(5),
             jitter: Duration::ZERO,
         };

@@ -14,16 +14,16 @@ use std::path::{Path, PathBuf};
 pub use plimsoll_process::home::Storage;
 use plimsoll_process::home::{self, Error};
 
-/// How the names of temporary homes begin; the owner's process id and six random characters follow.
+/// The prefix of temporary homes; the owner's process ID and six random characters follow.
 const PREFIX: &str = "plimsoll-";
 
-/// A home of a server. Dropping it removes a temporary one.
+/// The home of a server. Dropping a temporary home removes it.
 #[derive(Debug)]
 pub(crate) struct Home(home::Home);
 
 impl Home {
-    /// Opens the home that `storage` names and locks it. `parent` is where temporary ones go; what dead owners left
-    /// there is swept first.
+    /// Opens and locks the home that `storage` names. Temporary homes lie in `parent`; leftovers of dead
+    /// owners there are swept first.
     pub(crate) fn open(storage: &Storage, parent: &Path) -> Result<Self, Error> {
         let home = Self(home::Home::open(storage, PREFIX, parent)?);
         let config = home.config();
@@ -51,24 +51,25 @@ impl Home {
         self.0.is_temporary()
     }
 
-    /// A second handle of the lock, for the server to inherit.
+    /// A second handle of the lock, which the server inherits.
     pub(crate) fn lock_for_server(&self) -> Result<File, Error> {
         self.0.lock()
     }
 
-    /// Leaves the directory where it is, temporary or not.
+    /// Leaves the directory in place, temporary or not.
     pub(crate) fn keep(self) -> PathBuf {
         self.0.keep()
     }
 
-    /// Moves the home to `to`, by renaming or, across file systems, by copying. The server must be stopped.
+    /// Moves the home to `to`, by renaming it or, across file systems, by copying it. The server must be
+    /// stopped.
     pub(crate) fn move_to(self, to: &Path) -> Result<PathBuf, Error> {
         self.0.move_to(to)
     }
 }
 
-/// Removes the temporary homes of servers below `parent` whose owner and server are dead; says how many. What cannot be
-/// removed stays for another time.
+/// Removes the temporary homes below `parent` whose owner and server are dead; returns their number. A home
+/// that cannot be removed stays for a later sweep.
 pub fn sweep(parent: &Path) -> usize {
     home::sweep(parent, PREFIX)
 }
@@ -78,11 +79,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_home_is_furnished_for_a_server_and_swept_as_one() {
+    fn a_home_has_the_files_of_a_server_and_is_swept() {
         let parent = tempfile::tempdir().unwrap();
         let home = Home::open(&Storage::Temporary, parent.path()).unwrap();
         assert!(home.data().is_dir() && home.config().is_file());
-        // The owner's process cannot be: its id is above the kernel's greatest limit of 2^22.
+        // The owner's process cannot exist: its ID is above the kernel's limit of 2^22.
         let left = parent.path().join("plimsoll-5000000-abcdef");
         fs::create_dir(&left).unwrap();
         fs::write(left.join("lock"), "").unwrap();

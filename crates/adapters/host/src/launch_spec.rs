@@ -1,4 +1,4 @@
-//! Describes how to start a kind of server, and starts it until it listens.
+//! Describes how to start a kind of server, starts it and waits until it listens.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -12,24 +12,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::home::Home;
 
-/// How errors call a server.
+/// The name of a server in errors.
 pub(crate) const NAME: &str = "the server";
-/// The limit of a start, with the recovery after a kill, and the pause between two looks at the log.
+/// The time limit of a start, including the recovery after a kill, and the interval at which the log is
+/// polled.
 const DEADLINE: Deadline = Deadline { limit: Duration::from_secs(60), poll_every: Duration::from_millis(5) };
-/// Tries of a start whose port was taken in between.
+/// The attempts of a start whose port another program took.
 const PORT_TRIES: u32 = 5;
 
-/// Reads the server's address off one line of its log, given the port it was started with; none if it does not listen yet.
+/// Reads the server's address from one line of its log, given its port; none if the server does not listen
+/// yet.
 pub(crate) type Ready = fn(line: &str, port: u16) -> Option<SocketAddr>;
 
 /// The durability of an acknowledged write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Profile {
-    /// On disk before it is acknowledged: survives `kill -9`.
+    /// Acknowledged writes are on disk: they survive `kill -9`.
     #[default]
     Journaled,
-    /// The server's own defaults: faster, and a crash can lose the last acknowledged writes, whatever the write concern says.
+    /// The server's own defaults: faster, but a crash can lose the last acknowledged writes, whatever the
+    /// write concern says.
     Relaxed,
 }
 
@@ -43,7 +46,7 @@ impl Profile {
     }
 }
 
-/// How to start a kind of server. The arguments for the port and the home are added.
+/// Describes how to start a kind of server. The arguments for the port and the home are added.
 #[derive(Clone, Debug)]
 pub(crate) struct LaunchSpec {
     pub(crate) kind: ServerKind,
@@ -51,18 +54,20 @@ pub(crate) struct LaunchSpec {
     pub(crate) product: Option<String>,
     pub(crate) program: PathBuf,
     pub(crate) args: Vec<OsString>,
-    /// Names the option that takes the directory of the data.
+    /// The option for the directory of the data.
     pub(crate) data_option: &'static str,
-    /// Names the option that takes a configuration file, if the server would otherwise look for one by itself.
+    /// The option for a configuration file, if the server would otherwise search for one.
     pub(crate) config_option: Option<&'static str>,
-    /// Prefixes of environment variables that it must not see, because it would read them as options.
+    /// Prefixes of environment variables that are hidden from the server, because it would read them as
+    /// options.
     pub(crate) hidden_variables: &'static [&'static str],
-    /// Whether the server can choose a port itself (port 0).
+    /// Whether the server can choose a free port itself (port 0).
     pub(crate) chooses_port: bool,
     pub(crate) ready: Ready,
 }
 
-/// Starts the process and waits until it listens. Retries with another port if a program took the chosen one before the start.
+/// Starts the process and waits until it listens. Retries with another port if another program took the
+/// chosen one first.
 pub(crate) fn launch(
     spec: &LaunchSpec,
     home: &Home,

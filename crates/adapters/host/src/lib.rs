@@ -1,12 +1,12 @@
-//! Finds, installs, starts, probes, disturbs and stops MongoDB servers; holds the null server, the faulty server and the
-//! machine's facts.
+//! Finds, installs, starts, probes, disturbs and stops MongoDB servers; provides the null server, the faulty
+//! server and the machine's facts.
 //!
-//! Everything but [`probe`] blocks. The crate must not know loads or scenarios.
+//! All functions except [`probe`]'s block. The crate must not know loads or scenarios.
 
 pub use home::{Storage, sweep};
 pub use launch_spec::Profile;
 pub use local::Server;
-pub use plimsoll_install::{Cache, NoPlace};
+pub use plimsoll_install::{Cache, NoCacheDirectory};
 pub use plimsoll_process::Ending;
 
 pub mod embedded;

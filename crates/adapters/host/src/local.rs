@@ -10,19 +10,19 @@ use plimsoll_process::{Child, Ending, Error, Lifetime};
 use crate::home::{Home, Storage};
 use crate::launch_spec::{LaunchSpec, NAME, Profile, launch};
 
-/// A server that this process started, running or stopped. Dropping it, also by a panic, ends the process and removes
-/// temporary storage.
+/// A server that this process started, running or stopped. Dropping it, also by a panic, ends the process and
+/// removes temporary storage.
 #[derive(Debug)]
 pub struct Server {
     spec: LaunchSpec,
     address: SocketAddr,
-    // The process must go before its storage: fields are dropped in this order.
+    // Fields are dropped in this order: the process must end before its storage is removed.
     child: Option<Child>,
     home: Home,
 }
 
 impl Server {
-    /// Starts a server on `port` (0: any free one) and waits until it listens.
+    /// Starts a server on `port` (0 selects any free port) and waits until it listens.
     pub(crate) fn start(spec: LaunchSpec, storage: &Storage, port: u16) -> Result<Self, Error> {
         let home = Home::open(storage, &std::env::temp_dir())?;
         let lifetime = if home.is_temporary() { Lifetime::Bound } else { Lifetime::BoundWithData };
@@ -42,12 +42,12 @@ impl Server {
         Ok((child.release(), address, home.keep()))
     }
 
-    /// Where it listens; a restart keeps it.
+    /// The listening address; a restart keeps it.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What kind of server it is.
+    /// The kind of the server.
     pub fn kind(&self) -> ServerKind {
         self.spec.kind
     }
@@ -57,22 +57,22 @@ impl Server {
         self.spec.profile
     }
 
-    /// Its process ID, while it runs.
+    /// The process ID of a running server.
     pub fn pid(&self) -> Option<u32> {
         self.running().ok().map(Child::pid)
     }
 
-    /// The directory of its data, log and lock.
+    /// The directory of the server's data, log and lock.
     pub fn storage(&self) -> &Path {
         self.home.path()
     }
 
-    /// The file of its output.
+    /// The file of the server's output.
     pub fn log(&self) -> PathBuf {
         self.home.log()
     }
 
-    /// Adds to its facts what only its starter knows: kind, profile and product.
+    /// Adds the facts that only the starter knows: kind, profile and product.
     pub fn describe(&self, facts: &mut ServerFacts) {
         facts.kind = self.spec.kind;
         facts.profile = self.spec.profile.map(|profile| profile.name().to_owned());
@@ -81,10 +81,11 @@ impl Server {
         }
     }
 
-    /// Asks it to end and kills it after `limit`. A server that is not running counts as ended gracefully.
+    /// Stops the server gracefully, and kills it after `limit`. A server that does not run counts as ended
+    /// gracefully.
     ///
     /// # Errors
-    /// [`Error::Signal`] if it can be neither asked nor killed.
+    /// [`Error::Signal`] if the process can be neither stopped nor killed.
     pub fn stop(&mut self, limit: Duration) -> Result<Ending, Error> {
         let Some(child) = self.child.take_if(|child| child.ended().is_none()) else {
             return Ok(Ending::Graceful);
@@ -92,31 +93,31 @@ impl Server {
         child.stop(limit)
     }
 
-    /// Kills it as `kill -9` does: nothing is flushed. The storage stays for [`Server::restart`].
+    /// Kills the server as `kill -9` does: nothing is flushed. The storage stays for [`Server::restart`].
     ///
     /// # Errors
-    /// [`Error::NotRunning`]; [`Error::Signal`] if it does not die.
+    /// [`Error::NotRunning`]; [`Error::Signal`] if the process does not die.
     pub fn kill(&mut self) -> Result<(), Error> {
         self.running()?.kill()
     }
 
-    /// Pauses its process, connections open, like a machine that hangs.
+    /// Pauses the process, connections open, like a machine that hangs.
     ///
     /// # Errors
-    /// [`Error::NotRunning`]; [`Error::Signal`] if it cannot be signalled.
+    /// [`Error::NotRunning`]; [`Error::Signal`] if the process cannot be signalled.
     pub fn pause(&self) -> Result<(), Error> {
         self.running()?.pause()
     }
 
-    /// Resumes its process after [`Server::pause`].
+    /// Resumes the process after [`Server::pause`].
     ///
     /// # Errors
-    /// [`Error::NotRunning`]; [`Error::Signal`] if it cannot be signalled.
+    /// [`Error::NotRunning`]; [`Error::Signal`] if the process cannot be signalled.
     pub fn resume(&self) -> Result<(), Error> {
         self.running()?.resume()
     }
 
-    /// Restarts it on the same storage and address; ends it gracefully first (within 10 s) if it still runs.
+    /// Restarts the server on the same storage and address; stops a running server first (within 10 s).
     ///
     /// # Errors
     /// Those of a start: another program may have taken the port meanwhile.
@@ -128,11 +129,11 @@ impl Server {
         Ok(())
     }
 
-    /// Ends it gracefully (within 60 s, then it is killed) and moves its storage to `to`, which must not exist.
+    /// Stops the server (within 60 s, then kills it) and moves its storage to `to`, which must not exist.
     /// [`Storage::At`] starts a server there again.
     ///
     /// # Errors
-    /// [`Error::Home`] if it cannot be moved; temporary storage is gone then.
+    /// [`Error::Home`] if the storage cannot be moved; temporary storage is then lost.
     pub fn keep_storage(mut self, to: &Path) -> Result<PathBuf, Error> {
         self.stop(Duration::from_secs(60))?;
         Ok(self.home.move_to(to)?)
@@ -152,7 +153,7 @@ mod tests {
         line.strip_prefix("listening on ")?.parse().ok()
     }
 
-    /// A shell script in the place of a server; it gets the arguments of a server as its parameters.
+    /// A shell script that replaces a server and gets a server's arguments.
     fn spec(script: &str) -> LaunchSpec {
         LaunchSpec {
             kind: ServerKind::Embedded,
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_started_when_its_log_says_so() {
+    fn a_start_ends_when_the_log_shows_the_address() {
         let script = "echo warming up; echo listening on 127.0.0.1:4242; exec sleep 60";
         let mut server = Server::start(spec(script), &Storage::Temporary, 0).unwrap();
         assert_eq!(server.address(), "127.0.0.1:4242".parse().unwrap());

@@ -1,4 +1,4 @@
-//! Starts a user's own `mongod` from the PATH for a run, on a fresh directory.
+//! Starts the user's own `mongod` from the PATH for a run, on a fresh directory.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -13,31 +13,31 @@ use crate::home::Storage;
 use crate::launch_spec::LaunchSpec;
 use crate::local::Server;
 
-/// How to start a `mongod`. It listens on 127.0.0.1 only and is standalone.
+/// Settings of a `mongod`. It listens on 127.0.0.1 only and is standalone.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Where it keeps its data.
+    /// The directory of the data.
     pub storage: Storage,
-    /// The port; 0 for any free one.
+    /// The port; 0 selects any free port.
     pub port: u16,
-    /// The storage engine's cache in bytes; by default half of the memory beyond 1 GiB.
+    /// The storage engine's cache in bytes; by default half of the memory above 1 GiB.
     pub cache_bytes: Option<u64>,
-    /// More arguments, as its `--help` lists them.
+    /// Further arguments, as the server's `--help` lists them.
     pub args: Vec<OsString>,
 }
 
-/// A `mongod` could not be started.
+/// A `mongod` cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is none on the PATH.
-    #[error("there is no mongod on the PATH: install MongoDB, give an address, or use the embedded server")]
+    /// The PATH contains no `mongod`.
+    #[error("the PATH contains no mongod: install MongoDB, give an address, or use the embedded server")]
     NotFound,
-    /// It does not run.
+    /// The process does not start.
     #[error(transparent)]
     Start(#[from] plimsoll_process::Error),
 }
 
-/// The first `mongod` on the PATH that may be executed.
+/// The first executable `mongod` on the PATH.
 pub fn find() -> Option<PathBuf> {
     find_in(&env::var_os("PATH")?)
 }
@@ -50,14 +50,15 @@ fn is_executable(program: &Path) -> bool {
     program.metadata().is_ok_and(|program| program.is_file() && program.permissions().mode() & 0o111 != 0)
 }
 
-/// The version that a `mongod` says it is, for example `8.0.4`.
+/// The version that a `mongod` reports, for example `8.0.4`.
 pub fn version(program: &Path) -> Option<String> {
     let output = Command::new(program).arg("--version").stdin(Stdio::null()).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout);
     text.lines().find_map(|line| line.strip_prefix("db version v")).map(|version| version.trim().to_owned())
 }
 
-/// Starts the one on the PATH. It ends with the value returned, or with this process. Blocks until it listens.
+/// Starts the `mongod` on the PATH. It ends with the returned value, or with this process. Blocks until it
+/// listens.
 ///
 /// # Errors
 /// [`Error::NotFound`]; [`Error::Start`] with the last lines of its log.
@@ -85,7 +86,7 @@ fn start_program(program: PathBuf, options: &Options) -> Result<Server, Error> {
 fn args(options: &Options) -> Vec<OsString> {
     let mut args: Vec<OsString> = vec!["--bind_ip".into(), "127.0.0.1".into()];
     if let Some(bytes) = options.cache_bytes {
-        // Its least cache is 0.25 GB.
+        // Its smallest cache is 0.25 GB.
         let gigabytes = (bytes as f64 / f64::from(1 << 30)).max(0.25);
         args.extend(["--wiredTigerCacheSizeGB".into(), gigabytes.to_string().into()]);
     }
@@ -93,7 +94,7 @@ fn args(options: &Options) -> Vec<OsString> {
     args
 }
 
-/// Finds message 23016 in its log.
+/// Finds message 23016 in the log.
 fn ready(line: &str, port: u16) -> Option<SocketAddr> {
     line.to_ascii_lowercase()
         .contains("waiting for connections")
@@ -113,8 +114,9 @@ echo '{"c":"NETWORK","id":23016,"msg":"Waiting for connections","attr":{"port":1
 exec sleep 60
 "#;
 
-    /// A directory with a script in the place of `mongod`. A child writes it: a file that this process had open for
-    /// writing could still be open in a child that another test forks, and would then not be run.
+    /// Creates a directory with a script that replaces `mongod`. A child process writes the script: if this
+    /// process wrote it, a child that another test forks could still hold the file open, and running it would
+    /// fail.
     fn fake() -> tempfile::TempDir {
         let directory = tempfile::tempdir().unwrap();
         let mut shell = Command::new("/bin/sh");
@@ -133,13 +135,13 @@ exec sleep 60
     }
 
     #[test]
-    fn the_version_is_read_off_the_program() {
+    fn the_version_is_read_from_the_program() {
         assert_eq!(version(&fake().path().join("mongod")).as_deref(), Some("8.0.4"));
         assert_eq!(version(Path::new("/nowhere/mongod")), None);
     }
 
     #[test]
-    fn it_is_told_where_to_listen_and_where_to_store() {
+    fn the_arguments_name_the_address_and_the_directory() {
         let directory = fake();
         let mut server = start_program(directory.path().join("mongod"), &Options::default()).unwrap();
         let port = server.address().port();

@@ -1,6 +1,6 @@
 //! Runs the null server: it acknowledges everything immediately and stores nothing.
 //!
-//! What a load reaches against it is the ceiling of the ruler itself. A freeze makes it a server that stalls, for the
+//! A load against it reaches the ceiling of the ruler itself. A freeze makes the server stall, for the
 //! self-test of response times.
 
 use std::net::SocketAddr;
@@ -10,14 +10,14 @@ use std::time::Duration;
 use plimsoll_measure::clock::{self, Instant};
 
 use crate::serve::reply::{self, Batch};
-use crate::serve::{Gate, Listener, Request, Service, common};
+use crate::serve::{AnswerDelay, Listener, Request, Service, common};
 
 pub use crate::serve::Error;
 
-/// How it behaves.
+/// Settings of a null server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// How long each answer is withheld. The kernel adds about 60 µs to any that is not zero.
+    /// The delay of each answer. The kernel adds about 60 µs unless the delay is zero.
     pub delay: Duration,
 }
 
@@ -28,32 +28,32 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts one.
+    /// Starts the server.
     ///
     /// # Errors
-    /// [`Error`] if no port can be had.
+    /// [`Error`] if no port is available.
     pub fn start(options: Options) -> Result<Self, Error> {
-        Ok(Server { listener: Listener::open(Null::default(), Gate::new(options.delay))? })
+        Ok(Server { listener: Listener::open(Null::default(), AnswerDelay::new(options.delay))? })
     }
 
-    /// Where it listens.
+    /// The listening address.
     pub fn address(&self) -> SocketAddr {
         self.listener.address()
     }
 
-    /// How many documents it has acknowledged as written so far.
+    /// The number of documents acknowledged as written so far.
     pub fn acknowledged(&self) -> u64 {
         self.listener.service().acknowledged.load(Ordering::Relaxed)
     }
 
-    /// Withholds all answers from now on for `length`.
+    /// Withholds all answers for `length` from now on.
     pub fn freeze(&self, length: Duration) {
         self.freeze_from(clock::now(), length);
     }
 
-    /// Withholds all answers for `length` from the moment `from` on. It takes the place of any freeze set before.
+    /// Withholds all answers for `length` from the moment `from` on. A new freeze replaces an earlier one.
     pub fn freeze_from(&self, from: Instant, length: Duration) {
-        self.listener.gate().freeze(from, length);
+        self.listener.answer_delay().freeze(from, length);
     }
 }
 
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_wants_no_answer_gets_none() {
+    fn a_command_without_acknowledgement_gets_no_answer() {
         let server = start();
         let mut client = Client::of(server.address());
         client.send(frame::MORE_TO_COME, &rawdoc! {"insert": "c", "documents": [{"x": 1}], "$db": "d"});
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn no_answer_comes_out_of_a_freeze() {
+    fn a_freeze_withholds_answers() {
         let server = start();
         let mut client = Client::of(server.address());
         let before = clock::now();
@@ -162,14 +162,14 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_message_close_their_own_connection_only() {
+    fn invalid_bytes_close_only_their_own_connection() {
         let server = start();
         let mut good = Client::of(server.address());
         for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0xff; 64], &[30, 0, 0, 0, 1, 1, 1, 1]] {
             let mut hostile = TcpStream::connect(server.address()).unwrap();
             hostile.write_all(bytes).unwrap();
             hostile.shutdown(std::net::Shutdown::Write).unwrap();
-            // Closed, with or without a reset.
+            // The connection closes, with or without a reset.
             assert_eq!(hostile.read(&mut [0; 64]).unwrap_or(0), 0);
         }
         assert_eq!(good.ask(&rawdoc! {"ping": 1, "$db": "admin"}).get_f64("ok").unwrap(), 1.0);

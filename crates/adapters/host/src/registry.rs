@@ -1,4 +1,4 @@
-//! Records the servers that `plimsoll server start` left running, one small file each in the cache.
+//! Records the servers that `plimsoll server start` left running, in one small file each in the cache.
 
 use std::fs;
 use std::io;
@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::launch_spec::Profile;
 
-/// How long a server that cannot be written down may take to end.
+/// The time limit for a server that cannot be registered to end.
 const KILL_LIMIT: Duration = Duration::from_secs(10);
 
-/// The list of servers that run.
+/// The list of running servers.
 #[derive(Clone, Debug)]
 pub struct Registry {
     directory: PathBuf,
@@ -24,42 +24,42 @@ pub struct Registry {
 /// One server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Where it listens.
+    /// The listening address.
     pub address: SocketAddr,
-    /// Its process.
+    /// The process ID.
     pub pid: u32,
-    /// When the process started, in clock ticks since boot: process ids are used again, this pair is not.
+    /// The start of the process, in clock ticks since boot. Process IDs are reused; this pair is not.
     pub started_ticks: u64,
     /// Its durability profile, for an embedded server.
     pub profile: Option<Profile>,
     /// The directory of its data and its log.
     pub storage: PathBuf,
-    /// Whether the storage goes when it is stopped.
+    /// Whether stopping the server removes the storage.
     pub temporary: bool,
 }
 
-/// The list could not be read or written, or a server on it could not be stopped.
+/// The registry cannot be read or written, or a server in it cannot be stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The file system refused.
+    /// The file system refused an access.
     #[error(
         "the list of running servers at {path:?} cannot be used ({source}): check its owner and the disk"
     )]
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// The process ended before it could be written down.
+    /// The process ended before it was registered.
     #[error("the server (process {0}) ended at once: start it again and look into its log")]
     Gone(u32),
-    /// It cannot be signalled, or does not end.
+    /// The process cannot be signalled, or does not end.
     #[error("the server (process {pid}) cannot be stopped ({source}): end it by hand with `kill -9 {pid}`")]
     Stop {
-        /// Its process.
+        /// The process ID.
         pid: u32,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
@@ -76,17 +76,17 @@ fn io_at(path: &Path) -> impl FnOnce(io::Error) -> Error + use<> {
 }
 
 impl Registry {
-    /// The list in a cache; its directory is created.
+    /// Opens the registry in a cache; creates its directory.
     ///
     /// # Errors
-    /// [`Error::Io`] if it cannot be.
+    /// [`Error::Io`] if the directory cannot be created.
     pub fn of(cache: &Cache) -> Result<Self, Error> {
         let directory = cache.root().join("servers");
         fs::create_dir_all(&directory).map_err(io_at(&directory))?;
         Ok(Registry { directory })
     }
 
-    /// Where the files of the list are, and the temporary storage of the servers on it.
+    /// The directory of the registry's files, and of the temporary storage of its servers.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
     }
@@ -104,7 +104,7 @@ impl Registry {
         match self.write(&entry) {
             Ok(()) => Ok(entry),
             Err(error) => {
-                // A server that nobody can find again must not stay; the error tells what went wrong first.
+                // An unregistered server must not stay; the first error is the one to report.
                 let _ = self.stop(&entry, KILL_LIMIT);
                 Err(error)
             }
@@ -123,32 +123,33 @@ impl Registry {
         self.directory.join(format!("{}.json", entry.pid))
     }
 
-    /// The servers that run, by port. Those that have ended by themselves are struck off, and their storage goes if it
-    /// was temporary.
+    /// The running servers, by port. Servers that have ended are removed from the registry, with their
+    /// temporary storage.
     ///
     /// # Errors
-    /// [`Error::Io`] if the list cannot be read. A file of it that makes no sense is passed over.
+    /// [`Error::Io`] if the registry cannot be read. Invalid files are skipped.
     pub fn running(&self) -> Result<Vec<Entry>, Error> {
         let files = fs::read_dir(&self.directory).map_err(io_at(&self.directory))?;
         let entries = files.flatten().filter_map(|file| read(&file.path()));
         let (mut running, ended): (Vec<Entry>, Vec<Entry>) =
             entries.partition(|entry| entry.process().is_running());
-        ended.iter().try_for_each(|entry| self.strike(entry))?;
+        ended.iter().try_for_each(|entry| self.remove(entry))?;
         running.sort_by_key(|entry| entry.address.port());
         Ok(running)
     }
 
-    /// Asks a server to end, kills it after `limit`, strikes it off. One that has ended already counts as graceful.
+    /// Stops a server gracefully, kills it after `limit`, and removes it from the registry. A server that has
+    /// already ended counts as graceful.
     ///
     /// # Errors
-    /// [`Error::Stop`] if it belongs to another user or does not die.
+    /// [`Error::Stop`] if the process belongs to another user or does not die.
     pub fn stop(&self, entry: &Entry, limit: Duration) -> Result<Ending, Error> {
         let ending = entry.process().end(limit).map_err(|source| Error::Stop { pid: entry.pid, source })?;
-        self.strike(entry)?;
+        self.remove(entry)?;
         Ok(ending)
     }
 
-    fn strike(&self, entry: &Entry) -> Result<(), Error> {
+    fn remove(&self, entry: &Entry) -> Result<(), Error> {
         if entry.temporary {
             absent(fs::remove_dir_all(&entry.storage)).map_err(io_at(&entry.storage))?;
         }
@@ -172,16 +173,16 @@ mod tests {
     use super::*;
     use std::process::{Child, Command};
 
-    struct Bench {
+    struct Fixture {
         directory: tempfile::TempDir,
         registry: Registry,
     }
 
-    impl Bench {
+    impl Fixture {
         fn new() -> Self {
             let directory = tempfile::tempdir().unwrap();
             let registry = Registry::of(&Cache::at(directory.path())).unwrap();
-            Bench { directory, registry }
+            Fixture { directory, registry }
         }
 
         fn add(&self, pid: u32, port: u16) -> Entry {
@@ -198,43 +199,43 @@ mod tests {
 
     #[test]
     fn a_server_is_listed_until_it_is_stopped() {
-        let bench = Bench::new();
+        let fixture = Fixture::new();
         let mut process = sleeper();
-        let entry = bench.add(process.id(), 27_001);
-        assert_eq!(bench.registry.running().unwrap(), std::slice::from_ref(&entry));
-        assert_eq!(bench.registry.stop(&entry, Duration::from_secs(10)).unwrap(), Ending::Graceful);
+        let entry = fixture.add(process.id(), 27_001);
+        assert_eq!(fixture.registry.running().unwrap(), std::slice::from_ref(&entry));
+        assert_eq!(fixture.registry.stop(&entry, Duration::from_secs(10)).unwrap(), Ending::Graceful);
         process.wait().unwrap();
-        assert_eq!(bench.registry.running().unwrap(), []);
+        assert_eq!(fixture.registry.running().unwrap(), []);
         assert!(!entry.storage.exists());
     }
 
     #[test]
-    fn a_server_that_ended_by_itself_is_struck_off() {
-        let bench = Bench::new();
+    fn an_ended_server_is_removed_from_the_registry() {
+        let fixture = Fixture::new();
         let mut process = sleeper();
-        let entry = bench.add(process.id(), 27_002);
+        let entry = fixture.add(process.id(), 27_002);
         process.kill().unwrap();
         process.wait().unwrap();
-        assert_eq!(bench.registry.running().unwrap(), []);
+        assert_eq!(fixture.registry.running().unwrap(), []);
         assert!(!entry.storage.exists());
     }
 
     #[test]
     fn another_process_with_the_same_id_is_never_signalled() {
-        let bench = Bench::new();
+        let fixture = Fixture::new();
         let mut process = sleeper();
-        let entry = bench.add(process.id(), 27_003);
+        let entry = fixture.add(process.id(), 27_003);
         let old = Entry { started_ticks: entry.started_ticks - 1, ..entry };
-        assert_eq!(bench.registry.stop(&old, Duration::ZERO).unwrap(), Ending::Graceful);
+        assert_eq!(fixture.registry.stop(&old, Duration::ZERO).unwrap(), Ending::Graceful);
         assert!(process.try_wait().unwrap().is_none());
         process.kill().unwrap();
         process.wait().unwrap();
     }
 
     #[test]
-    fn a_file_that_makes_no_sense_is_passed_over() {
-        let bench = Bench::new();
-        fs::write(bench.registry.directory().join("1.json"), "{").unwrap();
-        assert_eq!(bench.registry.running().unwrap(), []);
+    fn an_invalid_file_is_skipped() {
+        let fixture = Fixture::new();
+        fs::write(fixture.registry.directory().join("1.json"), "{").unwrap();
+        assert_eq!(fixture.registry.running().unwrap(), []);
     }
 }

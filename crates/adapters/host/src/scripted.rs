@@ -1,6 +1,6 @@
 //! Runs the scripted server: it answers as a test programs it, and records every command byte by byte.
 //!
-//! It stands in for deployments that cannot be had on one machine: a mongos, a replica set that lags.
+//! It replaces deployments that do not fit on one machine: a mongos, a replica set that lags.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -8,11 +8,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bson::Document;
 
-use crate::serve::{Gate, Listener, Request, Service, common, reply};
+use crate::serve::{AnswerDelay, Listener, Request, Service, common, reply};
 
 pub use crate::serve::Error;
 
-/// Sections of a write command that may stand outside its body.
+/// Sections of a write command that may lie outside its body.
 const SECTIONS: [&str; 3] = ["documents", "updates", "deletes"];
 
 /// A scripted server on a free port of 127.0.0.1. Dropping it closes its connections and ends its threads.
@@ -22,24 +22,24 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts one. `script` gives the answer to a command; what it leaves open is answered as by any server: the
-    /// greeting, a ping, or that nobody knows the command.
+    /// Starts a server. `script` returns the answer to a command. Without one the server answers as any
+    /// server does: the greeting, a ping, or an unknown command.
     ///
     /// # Errors
-    /// [`Error`] if no port can be had.
+    /// [`Error`] if no port is available.
     pub fn start(
         script: impl Fn(&Document) -> Option<Document> + Send + Sync + 'static,
     ) -> Result<Self, Error> {
         let service = Scripted { script: Box::new(script), heard: Mutex::default() };
-        Ok(Self { listener: Listener::open(service, Gate::default())? })
+        Ok(Self { listener: Listener::open(service, AnswerDelay::default())? })
     }
 
-    /// Where it listens.
+    /// The listening address.
     pub fn address(&self) -> SocketAddr {
         self.listener.address()
     }
 
-    /// Every command so far, in the order it came.
+    /// Every command so far, in order of arrival.
     pub fn heard(&self) -> Vec<Document> {
         self.listener.service().heard().clone()
     }
@@ -76,7 +76,7 @@ impl Service for Scripted {
     }
 }
 
-/// The command with its sections in its body.
+/// Moves the sections of a command into its body.
 fn whole(request: &Request<'_>) -> Option<Document> {
     let mut command = Document::try_from(request.body).ok()?;
     for section in SECTIONS {
@@ -96,7 +96,7 @@ mod tests {
     use bson::{doc, rawdoc};
 
     #[test]
-    fn it_answers_by_its_script_and_remembers_every_word() {
+    fn it_answers_by_its_script_and_records_every_command() {
         let script =
             |command: &Document| command.contains_key("listShards").then(|| doc! {"shards": [], "ok": 1.0});
         let server = Server::start(script).unwrap();

@@ -8,19 +8,20 @@ use std::time::Duration;
 use plimsoll_measure::clock;
 use plimsoll_process::{Child, Deadline, Error, Launch, Lifetime, Program, port};
 
-/// The limit of a start, in which it opens its database, and the pause between two looks at the log.
+/// The time limit of a start, in which the service opens its database, and the interval at which the log is
+/// polled.
 const DEADLINE: Deadline = Deadline { limit: Duration::from_secs(60), poll_every: Duration::from_millis(5) };
-/// The limit of a graceful end.
+/// The time limit of a graceful stop.
 const END_LIMIT: Duration = Duration::from_secs(30);
 
-/// How to run a service.
+/// Settings of a service.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The program.
     pub program: PathBuf,
-    /// Its arguments; `--listen ADDRESS` is added.
+    /// The arguments; `--listen ADDRESS` is added.
     pub args: Vec<OsString>,
-    /// The file of its output.
+    /// The file of the service's output.
     pub log: PathBuf,
 }
 
@@ -33,10 +34,10 @@ pub struct Service {
 }
 
 impl Service {
-    /// Starts it on a free port of 127.0.0.1 and waits until its log shows that it listens.
+    /// Starts a service on a free port of 127.0.0.1 and waits until its log shows that it listens.
     ///
     /// # Errors
-    /// [`Error`], with the last lines of its log.
+    /// [`Error`], with the last lines of the log.
     pub fn start(options: Options) -> Result<Self, Error> {
         let [port] = port::free()?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
@@ -44,17 +45,17 @@ impl Service {
         Ok(Self { options, address, child })
     }
 
-    /// Where it listens.
+    /// The listening address.
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The ID of its current or last process.
+    /// The ID of the current or last process.
     pub fn pid(&self) -> u32 {
         self.child.pid()
     }
 
-    /// Kills it (`SIGKILL`).
+    /// Kills the process (`SIGKILL`).
     ///
     /// # Errors
     /// [`Error::Signal`].
@@ -62,17 +63,17 @@ impl Service {
         self.child.kill()
     }
 
-    /// Kills it and starts it again on the same port.
+    /// Kills the process and starts it again on the same port.
     ///
     /// # Errors
-    /// [`Error`], with the last lines of its log.
+    /// [`Error`], with the last lines of the log.
     pub fn restart(&mut self) -> Result<(), Error> {
         self.kill()?;
         self.child = launch(&self.options, self.address)?;
         Ok(())
     }
 
-    /// Pauses it (`SIGSTOP`).
+    /// Pauses the process (`SIGSTOP`).
     ///
     /// # Errors
     /// [`Error::Signal`].
@@ -80,7 +81,7 @@ impl Service {
         self.child.pause()
     }
 
-    /// Resumes it (`SIGCONT`).
+    /// Resumes the process (`SIGCONT`).
     ///
     /// # Errors
     /// [`Error::Signal`].
@@ -88,7 +89,7 @@ impl Service {
         self.child.resume()
     }
 
-    /// Asks it to end (`SIGTERM`) and waits 30 s at most; true if it ended.
+    /// Stops the process (`SIGTERM`) and waits 30 s at most; true if it ended.
     ///
     /// # Errors
     /// [`Error::Signal`].
@@ -109,7 +110,7 @@ fn launch(options: &Options, address: SocketAddr) -> Result<Child, Error> {
     Ok(child)
 }
 
-/// Whether one of the lines ends with its URL.
+/// Whether one of the lines ends with the service's URL.
 fn is_ready(lines: &str, address: SocketAddr) -> bool {
     lines.contains(&format!("://{address}\n"))
 }
@@ -128,7 +129,7 @@ mod tests {
     const LISTENS: &str = "echo http://$2; exec sleep 60";
 
     #[test]
-    fn it_is_started_killed_and_started_again_where_it_was() {
+    fn a_killed_service_restarts_on_the_same_address() {
         let directory = tempfile::tempdir().unwrap();
         let mut service = Service::start(options(directory.path(), LISTENS)).unwrap();
         let (address, pid) = (service.address(), service.pid());
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_with_its_owner() {
+    fn a_service_ends_with_its_owner() {
         let directory = tempfile::tempdir().unwrap();
         let service = Service::start(options(directory.path(), LISTENS)).unwrap();
         let pid = service.pid();
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_ends_at_once_says_why() {
+    fn a_service_that_ends_at_once_reports_its_last_lines() {
         let directory = tempfile::tempdir().unwrap();
         let error = Service::start(options(directory.path(), "echo no database; exit 4")).unwrap_err();
         assert!(error.to_string().contains("no database"), "{error}");

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::Error;
 
-/// A directory that is renamed to its target when it is complete: `TARGET.partial`, on the same file system. A half-finished one is
-/// never taken for an installation; the next try starts with an empty one.
+/// A directory that is renamed to its target when it is complete: `TARGET.partial`, on the same file system.
+/// An incomplete directory is never taken for an installation; the next attempt starts with an empty one.
 #[derive(Debug)]
 pub struct AtomicDir {
     path: PathBuf,
@@ -18,7 +18,7 @@ impl AtomicDir {
     /// Creates an empty directory that will become `target`. The caller holds the lock.
     ///
     /// # Errors
-    /// It cannot be emptied or created.
+    /// The directory cannot be emptied or created.
     pub fn new(target: &Path) -> Result<Self, Error> {
         let path = sibling(target, "partial");
         remove(&path)?;
@@ -31,18 +31,18 @@ impl AtomicDir {
         &self.path
     }
 
-    /// Renames it to its target, replacing it.
+    /// Renames the directory to its target, replacing it.
     ///
     /// # Errors
-    /// It cannot be renamed.
+    /// The directory cannot be renamed.
     pub fn commit(self) -> Result<(), Error> {
         replace(&self.path, &self.target)
     }
 
-    /// Renames one directory of it to the target, replacing it, and removes the rest.
+    /// Renames one subdirectory to the target, replacing it, and removes the rest.
     ///
     /// # Errors
-    /// It is missing, or cannot be renamed.
+    /// The subdirectory is missing, or cannot be renamed.
     pub fn commit_part(self, name: &str) -> Result<(), Error> {
         replace(&self.path.join(name), &self.target)?;
         remove(&self.path)
@@ -57,10 +57,10 @@ pub fn sibling(target: &Path, suffix: &str) -> PathBuf {
     path.into()
 }
 
-/// Removes a directory. A missing one is no error.
+/// Removes a directory; a missing directory is no error.
 ///
 /// # Errors
-/// It exists and cannot be removed.
+/// The directory exists and cannot be removed.
 pub fn remove(directory: &Path) -> Result<(), Error> {
     match fs::remove_dir_all(directory) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::at(directory)(error)),
@@ -69,7 +69,7 @@ pub fn remove(directory: &Path) -> Result<(), Error> {
 }
 
 fn replace(from: &Path, target: &Path) -> Result<(), Error> {
-    // Checked first: the old directory must not be removed for nothing.
+    // Checked first, so that the old directory is not removed in vain.
     fs::metadata(from).map_err(Error::at(from))?;
     remove(target)?;
     fs::rename(from, target).map_err(Error::at(target))
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leftover_of_an_interrupted_try_is_removed() {
+    fn a_leftover_of_an_interrupted_attempt_is_removed() {
         let cache = tempfile::tempdir().unwrap();
         let target = cache.path().join("tool");
         fs::write(AtomicDir::new(&target).unwrap().path().join("half"), "").unwrap();
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn the_old_target_is_replaced_and_stays_if_there_is_no_new_one() {
+    fn the_old_target_is_replaced_and_stays_without_a_new_one() {
         let cache = tempfile::tempdir().unwrap();
         let target = cache.path().join("tool");
         fs::create_dir(&target).unwrap();

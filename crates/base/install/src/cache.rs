@@ -12,19 +12,19 @@ pub struct Cache {
 
 /// No directory for the cache is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no directory for the cache: set PLIMSOLL_CACHE to a directory (HOME is not set either)")]
-pub struct NoPlace;
+#[error("no directory for the cache is known: set PLIMSOLL_CACHE to a directory (HOME is not set either)")]
+pub struct NoCacheDirectory;
 
 impl Cache {
     /// The cache of this user: `$PLIMSOLL_CACHE`, else `$XDG_CACHE_HOME/plimsoll`, else `~/.cache/plimsoll`. Nothing is
     /// created.
     ///
     /// # Errors
-    /// [`NoPlace`] when none of the three variables is set.
-    pub fn locate() -> Result<Self, NoPlace> {
+    /// [`NoCacheDirectory`] when none of the three variables is set.
+    pub fn locate() -> Result<Self, NoCacheDirectory> {
         resolve(env::var_os("PLIMSOLL_CACHE"), env::var_os("XDG_CACHE_HOME"), env::var_os("HOME"))
             .map(Cache::at)
-            .ok_or(NoPlace)
+            .ok_or(NoCacheDirectory)
     }
 
     /// A cache in a directory of the caller's choice.

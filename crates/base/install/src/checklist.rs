@@ -16,7 +16,7 @@ pub struct Checklist {
 /// A directory differs from its list.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckError {
-    /// It cannot be read.
+    /// The directory cannot be read.
     #[error(transparent)]
     Io(#[from] Error),
     /// A listed file is missing.
@@ -31,8 +31,8 @@ pub enum CheckError {
 }
 
 impl Checklist {
-    /// The list in a text as `sha256sum` writes it: the digest, two blanks and the name, one file a line. Other lines are
-    /// ignored.
+    /// Reads a list in the format of `sha256sum`: the digest, two blanks and the name, one file a line. Other
+    /// lines are ignored.
     pub fn read(text: &str) -> Self {
         let lines = text.lines().filter_map(|line| line.split_once("  "));
         Self { sums: lines.map(|(sum, name)| (name.to_owned(), sum.to_owned())).collect() }
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_as_listed_is_accepted() {
+    fn a_directory_that_matches_its_list_is_accepted() {
         check(&[("a.jar", "abc")], "");
     }
 

@@ -6,13 +6,13 @@ use std::path::Path;
 
 use ring::digest::{Context, SHA256};
 
-/// How much is read at a time.
+/// The bytes of one read.
 const CHUNK_BYTES: usize = 1 << 20;
 
 /// A file's SHA-256 in hexadecimal digits, and its length.
 ///
 /// # Errors
-/// It cannot be read.
+/// The file cannot be read.
 pub fn of_file(path: &Path) -> io::Result<(String, u64)> {
     let mut file = File::open(path)?;
     let (mut context, mut chunk, mut bytes) = (Context::new(&SHA256), vec![0; CHUNK_BYTES], 0);

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 /// A file or directory cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("{path:?} cannot be used ({source}): set PLIMSOLL_CACHE to a directory that can be written to")]
+#[error("{path:?} cannot be used ({source}): set PLIMSOLL_CACHE to a directory that is writable")]
 pub struct Error {
     /// The file or directory.
     pub path: PathBuf,
-    /// Why.
+    /// The cause.
     pub source: io::Error,
 }
 

@@ -1,4 +1,4 @@
-//! Runs the program that fetches or builds something, to its end.
+//! Runs a program that fetches or builds something, and waits for its end.
 //!
 //! Each line of its output goes to the caller and into a log; the last lines go into the error.
 
@@ -13,21 +13,21 @@ use std::time::Duration;
 
 use crate::Error;
 
-/// The longest line; a longer one counts as several.
+/// The longest line; a longer line is split.
 pub const LINE_BYTES_MAX: usize = 8 << 10;
 /// The longest log. Later lines still reach the caller.
 pub const LOG_BYTES_MAX: u64 = 64 << 20;
-/// The lines that an error quotes.
+/// The number of last lines that an error quotes.
 pub const TAIL_LINES: usize = 15;
-/// How long the program may be silent before the caller gets [`Output::Silence`].
+/// The time without output after which the caller gets [`Output::Silence`].
 pub const SILENCE: Duration = Duration::from_secs(1);
 
-/// The stream that a program writes its messages to; the other one is discarded.
+/// The stream of a program's messages; the other one is discarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
-    /// Its standard output.
+    /// The standard output.
     Stdout,
-    /// Its standard error.
+    /// The standard error.
     Stderr,
 }
 
@@ -36,37 +36,37 @@ pub enum Stream {
 pub enum Output<'a> {
     /// A whole line, without its end.
     Line(&'a str),
-    /// A line that ends with a carriage return: the next one overwrites it. It is not logged.
+    /// A line that ends with a carriage return: the next line overwrites it. It is not logged.
     Status(&'a str),
-    /// Nothing for [`SILENCE`].
+    /// No output for [`SILENCE`].
     Silence,
 }
 
-/// A program that was run to its end.
+/// A program that has ended.
 #[derive(Debug)]
 pub struct Finished {
-    /// How it ended.
+    /// The exit status.
     pub status: ExitStatus,
-    /// Its last lines, at most [`TAIL_LINES`].
+    /// The last lines, at most [`TAIL_LINES`].
     pub tail: String,
 }
 
-/// A program could not be run to its end.
+/// A program cannot be run to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// It does not run.
+    /// The program does not start.
     #[error("the program cannot be run ({0}): is it installed and on the PATH?")]
     Program(io::Error),
-    /// Its log cannot be written. The program was killed.
+    /// The log cannot be written. The program was killed.
     #[error(transparent)]
     Log(#[from] Error),
 }
 
-/// Runs a command without input. Its output goes to `observe` and its lines into the file `log`, if there is one. It stays in
-/// the process group of this process, so that Ctrl-C ends both, and the programs that it has started.
+/// Runs a command without input. Its output goes to `observe` and its lines into the file `log`, if given.
+/// The program stays in this process's group, so that Ctrl-C ends both, with all programs it has started.
 ///
 /// # Errors
-/// [`RunError`]. A failure of the program is no error: look at [`Finished::status`].
+/// [`RunError`]. A failure of the program is no error: check [`Finished::status`].
 pub fn run(
     mut command: Command,
     stream: Stream,
@@ -82,7 +82,7 @@ pub fn run(
         command.stdin(Stdio::null()).stdout(stdout).stderr(stderr).spawn().map_err(RunError::Program)?;
     let read = follow(&mut child, &mut log, observe);
     if read.is_err() {
-        // It would wait for a reader for ever. It may have ended already.
+        // Without a reader the program would wait for ever. It may have ended already.
         let _ = child.kill();
     }
     let status = child.wait().map_err(RunError::Program)?;
@@ -98,7 +98,7 @@ fn follow(child: &mut Child, log: &mut Log, observe: &mut dyn FnMut(Output<'_>))
     let stream = stdout.or_else(|| child.stderr.take().map(|stream| Box::new(stream) as _));
     let (lines, read) = sync_channel(64);
     thread::spawn(move || {
-        // An output that cannot be read any more has ended.
+        // An unreadable output counts as ended.
         stream.map_or(Ok(()), |stream| split(BufReader::new(stream), &lines)).unwrap_or_default();
     });
     note(&read, log, observe)
@@ -118,8 +118,8 @@ fn note(read: &Receiver<Ended>, log: &mut Log, observe: &mut dyn FnMut(Output<'_
     }
 }
 
-/// Splits a stream into lines until it ends or nobody receives them. A status line is sent at once, without waiting for the
-/// next byte; so a line that ends with CR LF comes as a status, and again as a line.
+/// Splits a stream into lines until it ends or the receiver is gone. A status line is sent at once, without
+/// waiting for the next byte; so a line that ends with CR LF arrives as a status, and again as a line.
 fn split(mut stream: impl BufRead, lines: &SyncSender<Ended>) -> io::Result<()> {
     let (mut line, mut status) = (Vec::new(), Vec::new());
     loop {
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_program_has_a_tail_that_says_so() {
+    fn a_silent_program_has_a_default_tail() {
         let finished = run(shell("echo aside >&2"), Stream::Stdout, None, &mut |_| {}).unwrap();
         assert_eq!(finished.tail, "(it printed nothing)");
     }
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_is_bounded_and_the_tail_goes_on() {
+    fn a_log_is_bounded_and_the_tail_continues() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let mut log = Log::open(Some(file.path())).unwrap();
         log.note("first").unwrap();

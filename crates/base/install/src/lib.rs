@@ -22,10 +22,10 @@
 //! # }
 //! ```
 //!
-//! Everything blocks. The crate must not know what it installs: the caller chooses the program, the tool and the source, and reports
-//! the progress. It reads no clock.
+//! All functions block. The crate must not know the programs that it installs: the caller chooses the
+//! program, the tool and the source, and reports the progress. It reads no clock.
 
-pub use cache::{Cache, NoPlace};
+pub use cache::{Cache, NoCacheDirectory};
 pub use lock::Lock;
 
 pub mod fetch;

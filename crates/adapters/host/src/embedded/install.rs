@@ -1,8 +1,8 @@
 //! Builds the embedded server once, into the cache.
 //!
-//! `cargo install` fetches one exact version with the dependencies of its lock file (`--locked`); cargo verifies the registry's
-//! checksum of every crate. The result is built in a directory beside its target and renamed into it, so that a program in the
-//! cache is always whole.
+//! `cargo install` fetches one exact version with the dependencies of its lock file (`--locked`); cargo
+//! verifies the registry's checksum of every crate. The build runs in a directory beside its target, which is
+//! then renamed. So a program in the cache is always complete.
 
 use std::env;
 use std::ffi::OsString;
@@ -18,31 +18,33 @@ use plimsoll_measure::clock;
 use super::progress::Tracker;
 pub use super::progress::{Progress, Step};
 
-/// The version of SecantusDB that is installed.
+/// The installed version of SecantusDB.
 pub const VERSION: &str = "0.5.3-beta.196";
-/// The crate that holds it.
+/// The crate that contains SecantusDB.
 const PACKAGE: &str = "secantus-mdb";
-/// Its program.
+/// The name of the program.
 const PROGRAM: &str = "secantusd-rs";
-/// Its lock in the cache.
+/// The name of the lock file in the cache.
 const LOCK: &str = "install.lock";
-/// The variable with which SecantusDB's build script passes a file on to CMake.
+/// The environment variable that SecantusDB's build script passes on to CMake.
 const TOOLCHAIN: &str = "CMAKE_TOOLCHAIN_FILE";
-/// Makes WiredTiger compile in less CPU time.
+/// CMake settings that let WiredTiger compile in less CPU time.
 const WIREDTIGER: &str = include_str!("wiredtiger.cmake");
 
 /// The embedded server could not be installed.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
     /// The cache cannot be written.
-    #[error("{path:?} cannot be written ({source}): set PLIMSOLL_CACHE to a directory with 2 GB of room")]
+    #[error(
+        "{path:?} cannot be written ({source}): set PLIMSOLL_CACHE to a directory with 2 GB of free space"
+    )]
     Cache {
         /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// There is no cargo.
+    /// Cargo is missing.
     #[error(
         "cargo cannot be run ({0}): install Rust from https://rustup.rs, or give the address of a MongoDB server"
     )]
@@ -50,17 +52,17 @@ pub enum InstallError {
     /// The build failed.
     #[error(
         "the embedded server could not be built ({status}). It needs cargo, a C compiler (cc), cmake and a network; the \
-         finished part is kept, so the next try continues there. The whole log is {log:?}; its last lines:\n{tail}"
+         finished part is kept, so the next attempt continues there. The full log is {log:?}; its last lines:\n{tail}"
     )]
     Build {
-        /// How cargo ended.
+        /// Cargo's exit status.
         status: ExitStatus,
-        /// The log.
+        /// The log file.
         log: PathBuf,
-        /// Its last lines.
+        /// The last lines of the log.
         tail: String,
     },
-    /// Cargo succeeded, but there is no program.
+    /// Cargo succeeded without leaving a program.
     #[error("cargo succeeded but left no {0:?}: remove the cache directory and try again")]
     NoProgram(PathBuf),
 }
@@ -76,7 +78,7 @@ pub fn binary(cache: &Cache) -> PathBuf {
     root(cache).join("bin").join(PROGRAM)
 }
 
-/// Whether it is installed. A half-finished installation never counts.
+/// Whether the server is installed. An interrupted installation does not count.
 pub fn is_installed(cache: &Cache) -> bool {
     binary(cache).is_file()
 }
@@ -85,13 +87,14 @@ fn root(cache: &Cache) -> PathBuf {
     cache.root().join(format!("{PACKAGE}-{VERSION}"))
 }
 
-/// Installs it, unless it is installed; returns the program's path. Takes about 6 minutes on two cores and calls `progress` at
-/// every step, and at least once a second while it compiles. Two processes that call this at once build it once.
+/// Installs the server unless it is installed, and returns the program's path. Takes about 6 minutes on two
+/// cores; calls `progress` at every step and at least once a second while it compiles. Two concurrent calls
+/// build once.
 ///
 /// # Errors
 /// [`InstallError::NoCargo`], [`InstallError::Build`] with the log's last lines, [`InstallError::Cache`].
 pub fn install(cache: &Cache, progress: &mut dyn FnMut(Progress)) -> Result<PathBuf, InstallError> {
-    // Under `cargo xtask` this is the very cargo that runs; otherwise the one on the PATH.
+    // Under `cargo xtask` this is the running cargo; otherwise the one on the PATH.
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     install_with(cargo, cache, progress)
 }
@@ -126,7 +129,7 @@ enum Change<'a> {
     Step(Step),
     /// Cargo's status line.
     Status(&'a str),
-    /// Time has passed.
+    /// Time passed.
     None,
 }
 
@@ -158,7 +161,7 @@ fn not_run(error: RunError) -> InstallError {
     }
 }
 
-/// It runs in the cache, so that no `.cargo/config.toml` of the user's project applies.
+/// Runs in the cache, so that no `.cargo/config.toml` of the user's project applies.
 fn command(cargo: OsString, cache: &Cache, root: &Path, target: &Path) -> Result<Command, Error> {
     let mut command = Command::new(cargo);
     let version = format!("={VERSION}");
@@ -173,7 +176,7 @@ fn command(cargo: OsString, cache: &Cache, root: &Path, target: &Path) -> Result
     ]);
     command.arg("--root").arg(root).arg("--target-dir").arg(target).current_dir(cache.root());
     command.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
-    // Cargo then writes its status line into the pipe too.
+    // Makes cargo write its status line into the pipe too.
     command.env("CARGO_TERM_PROGRESS_WHEN", "always").env("CARGO_TERM_PROGRESS_WIDTH", "200");
     if env::var_os(TOOLCHAIN).is_none() {
         let toolchain = target.join("wiredtiger.cmake");
@@ -190,13 +193,14 @@ mod tests {
     use std::sync::{Arc, Barrier};
     use std::thread;
 
-    struct Bench {
+    struct Fixture {
         directory: tempfile::TempDir,
     }
 
-    impl Bench {
-        /// A cache, and a script in the place of cargo. A child writes the script: a file that this process had open for
-        /// writing could still be open in a child that another test forks, and would then not be run.
+    impl Fixture {
+        /// Creates a cache, and a script that replaces cargo. A child process writes the script: if this
+        /// process wrote it, a child that another test forks could still hold the file open, and running it
+        /// would fail.
         fn new(script: &str) -> Self {
             let directory = tempfile::tempdir().unwrap();
             let write = "printf '%s' \"$1\" > \"$0\"; chmod 755 \"$0\"";
@@ -207,7 +211,7 @@ mod tests {
                 .arg(directory.path().join("cargo"))
                 .arg(format!("#!/bin/sh\n{script}\n"));
             assert!(shell.status().unwrap().success());
-            Bench { directory }
+            Fixture { directory }
         }
 
         fn cache(&self) -> Cache {
@@ -229,59 +233,59 @@ mod tests {
 
     #[test]
     fn a_good_build_reports_its_progress_and_is_renamed_into_its_directory() {
-        let bench = Bench::new(GOOD);
-        let (program, steps) = bench.install();
+        let fixture = Fixture::new(GOOD);
+        let (program, steps) = fixture.install();
         assert_eq!(fs::read_to_string(program.unwrap()).unwrap(), "program\n");
         let compiling = |done, name: &str| Step::Compiling { done, total: 3, name: name.to_owned() };
         assert_eq!(steps, [Step::Fetching, compiling(1, "cc"), compiling(2, "bson"), Step::Installed]);
-        assert!(!sibling(&root(&bench.cache()), "partial").exists());
+        assert!(!sibling(&root(&fixture.cache()), "partial").exists());
     }
 
     #[test]
     fn an_installed_server_is_not_built_again() {
-        let bench = Bench::new(GOOD);
-        bench.install().0.unwrap();
+        let fixture = Fixture::new(GOOD);
+        fixture.install().0.unwrap();
         // A process that another test starts may hold the lock for the moment of its start.
-        let again: Vec<_> = bench.install().1.into_iter().filter(|step| *step != Step::Waiting).collect();
+        let again: Vec<_> = fixture.install().1.into_iter().filter(|step| *step != Step::Waiting).collect();
         assert_eq!(again, [Step::Installed]);
     }
 
     #[test]
     fn a_failed_build_reports_its_last_lines_and_requirements() {
-        let bench = Bench::new(
+        let fixture = Fixture::new(
             "mkdir -p $9/bin; echo half > $9/bin/secantusd-rs; echo 'cmake not found' >&2; exit 101",
         );
-        let text = bench.install().0.unwrap_err().to_string();
+        let text = fixture.install().0.unwrap_err().to_string();
         assert!(text.contains("cmake not found") && text.contains("a C compiler"), "{text}");
-        assert!(!is_installed(&bench.cache()), "half a build is not an installation");
+        assert!(!is_installed(&fixture.cache()), "half a build is not an installation");
     }
 
     #[test]
     fn a_build_without_a_program_is_an_error() {
-        assert!(matches!(Bench::new("exit 0").install().0, Err(InstallError::NoProgram(_))));
+        assert!(matches!(Fixture::new("exit 0").install().0, Err(InstallError::NoProgram(_))));
     }
 
     #[test]
     fn without_cargo_the_error_says_where_to_get_it() {
-        let bench = Bench::new("");
-        let error = install_with("/nowhere/cargo".into(), &bench.cache(), &mut |_| {}).unwrap_err();
+        let fixture = Fixture::new("");
+        let error = install_with("/nowhere/cargo".into(), &fixture.cache(), &mut |_| {}).unwrap_err();
         assert!(error.to_string().contains("rustup.rs"));
     }
 
     #[test]
-    fn two_at_once_build_it_once() {
-        let bench = Arc::new(Bench::new(&format!("{GOOD}; sleep 0.1")));
+    fn two_concurrent_installations_build_once() {
+        let fixture = Arc::new(Fixture::new(&format!("{GOOD}; sleep 0.1")));
         let barrier = Arc::new(Barrier::new(2));
         let both: Vec<_> = (0..2)
             .map(|_| {
-                let (bench, barrier) = (Arc::clone(&bench), Arc::clone(&barrier));
+                let (fixture, barrier) = (Arc::clone(&fixture), Arc::clone(&barrier));
                 thread::spawn(move || {
                     barrier.wait();
-                    bench.install().0.unwrap();
+                    fixture.install().0.unwrap();
                 })
             })
             .collect();
         both.into_iter().for_each(|thread| thread.join().unwrap());
-        assert_eq!(fs::read_to_string(bench.cache().root().join("runs")).unwrap(), "run\n");
+        assert_eq!(fs::read_to_string(fixture.cache().root().join("runs")).unwrap(), "run\n");
     }
 }

@@ -1,6 +1,7 @@
-//! Starts the embedded server: SecantusDB, MongoDB's protocol over WiredTiger, for when no other server exists.
+//! Starts the embedded server: SecantusDB, which speaks MongoDB's protocol over WiredTiger.
 //!
-//! Its licence is the GPL-2.0, so it is built on this machine and runs as a separate process; no code of it is linked.
+//! Its licence is the GPL-2.0, so this machine builds it and it runs as a separate process. Plimsoll links
+//! none of its code.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -18,36 +19,37 @@ mod progress;
 
 pub use install::{InstallError, Progress, Step, VERSION, binary, install, is_installed};
 
-/// How to start one.
+/// Settings of an embedded server.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The durability of an acknowledged write.
     pub profile: Profile,
-    /// Where it keeps its data; an empty storage already takes 128 MiB, its first journal file.
+    /// The directory of the data; an empty storage already takes 128 MiB, its first journal file.
     pub storage: Storage,
-    /// The port of 127.0.0.1; 0 for any free one.
+    /// The port on 127.0.0.1; 0 selects any free port.
     pub port: u16,
-    /// The storage engine's cache in bytes; its default is 4 GiB.
+    /// The storage engine's cache in bytes; 4 GiB by default.
     pub cache_bytes: Option<u64>,
-    /// More arguments, as its `--help` lists them.
+    /// Further arguments, as the server's `--help` lists them.
     pub args: Vec<OsString>,
 }
 
 /// The embedded server could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It is not installed.
+    /// The server is not installed.
     #[error("the embedded server is not installed: run `plimsoll server install` (about 6 minutes, once)")]
     NotInstalled,
-    /// It does not run.
+    /// The process does not start.
     #[error(transparent)]
     Start(#[from] plimsoll_process::Error),
-    /// It runs, but could not be registered.
+    /// The server runs, but cannot be registered.
     #[error(transparent)]
     Registry(#[from] registry::Error),
 }
 
-/// Starts a server that ends when the returned value is dropped, or with this process. Blocks until it listens, about a second.
+/// Starts a server that ends when the returned value is dropped, or with this process. Blocks until it
+/// listens, about a second.
 ///
 /// # Errors
 /// [`Error::NotInstalled`]; [`Error::Start`] with the last lines of its log.
@@ -56,11 +58,11 @@ pub fn start(cache: &Cache, options: &Options) -> Result<Server, Error> {
     Ok(Server::start(spec, &options.storage, options.port)?)
 }
 
-/// Starts one that stays when this process ends, and writes it down in the registry. Temporary storage then lies in the
-/// cache and goes when the server is stopped through the registry.
+/// Starts a server that outlives this process, and adds it to the registry. Temporary storage lies in the
+/// cache and is removed when the server is stopped through the registry.
 ///
 /// # Errors
-/// As [`start`]; [`Error::Registry`] if it cannot be written down: it is stopped again then.
+/// Those of [`start`]; [`Error::Registry`] if the server cannot be registered: it is then stopped again.
 pub fn start_detached(cache: &Cache, options: &Options) -> Result<registry::Entry, Error> {
     let spec = spec(cache, options)?;
     let registry = registry::Registry::of(cache)?;
@@ -94,7 +96,7 @@ fn args(options: &Options) -> Vec<OsString> {
         args.push("--sync-on-commit".into());
     }
     if let Some(bytes) = options.cache_bytes {
-        // The unit is in mebibytes because the server takes no plain bytes; its least cache is 1 MiB.
+        // In mebibytes because the server takes no plain bytes; its smallest cache is 1 MiB.
         args.extend(["--cache-size".into(), format!("{}M", (bytes >> 20).max(1)).into()]);
     }
     args.extend(options.args.iter().cloned());

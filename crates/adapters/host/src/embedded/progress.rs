@@ -1,20 +1,20 @@
-//! Reads how far a build is off cargo's status line, and estimates the remaining time.
+//! Reads the progress of a build from cargo's status line, and estimates the remaining time.
 
-/// How far an installation is.
+/// The progress of an installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// The current step.
     pub step: Step,
     /// Nanoseconds since the start.
     pub elapsed_ns: u64,
-    /// Nanoseconds to the end, estimated from the elapsed time; none while there is nothing to estimate from.
+    /// Nanoseconds to the end, estimated from the elapsed time; none while no estimate is possible.
     pub remaining_ns: Option<u64>,
 }
 
 /// A step of an installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Waits for another process that installs it.
+    /// Waits for another process that installs the server.
     Waiting,
     /// Fetches the sources.
     Fetching,
@@ -22,7 +22,7 @@ pub enum Step {
     Compiling {
         /// Finished units of work, as cargo counts them: libraries, build scripts and their runs.
         done: u32,
-        /// All of them.
+        /// All units of work.
         total: u32,
         /// The unit that has been compiling for longest.
         name: String,
@@ -31,10 +31,10 @@ pub enum Step {
     Installed,
 }
 
-/// The units of a measured build on two cores.
+/// The number of units in a measured build on two cores.
 const UNITS: u32 = 290;
-/// Its finished units, and the percentage of the whole time that had passed by then: the last units are the largest, and the final
-/// link alone takes a fifth.
+/// Finished units of the measured build, and the percentage of the total time that had passed by then. The
+/// last units are the largest, and the final link alone takes a fifth.
 const TIMELINE: [(u32, u32); 12] = [
     (0, 0),
     (29, 4),
@@ -49,14 +49,14 @@ const TIMELINE: [(u32, u32); 12] = [
     (289, 79),
     (UNITS, 100),
 ];
-/// An estimate from less of the whole time than this, in percent, is worth nothing.
+/// The smallest share of the total time, in percent, that allows an estimate.
 const ESTIMATE_MIN: f64 = 3.0;
 
-/// Follows an installation.
+/// Tracks the progress of an installation.
 #[derive(Debug)]
 pub(super) struct Tracker {
     step: Step,
-    /// When the last unit was finished.
+    /// The moment at which the last unit was finished.
     advanced_ns: u64,
 }
 
@@ -70,7 +70,7 @@ impl Tracker {
         self.step = step;
     }
 
-    /// Reads a status line of cargo; ignores others, such as that of the downloads.
+    /// Reads a status line of cargo; ignores other lines, such as that of the downloads.
     pub(super) fn read(&mut self, line: &str, elapsed_ns: u64) {
         let Some((done, total, name)) = units(line) else { return };
         if !matches!(self.step, Step::Compiling { done: before, .. } if before == done) {
@@ -83,7 +83,7 @@ impl Tracker {
         Progress { step: self.step.clone(), elapsed_ns, remaining_ns: self.remaining_ns(elapsed_ns) }
     }
 
-    /// None when it takes longer than estimated: a better estimate needs the next unit.
+    /// None when the build takes longer than estimated: a better estimate needs the next unit.
     fn remaining_ns(&self, elapsed_ns: u64) -> Option<u64> {
         let Step::Compiling { done, total, .. } = self.step else { return None };
         let percent = time_percent(f64::from(done) / f64::from(total.max(1)) * f64::from(UNITS));
@@ -92,7 +92,8 @@ impl Tracker {
     }
 }
 
-/// The units and the first name in a line such as `    Building [====>   ] 134/290: serde_json, zstd-sys(build)`.
+/// Parses the units and the first name from a line such as `    Building [====>   ] 134/290: serde_json,
+/// zstd-sys(build)`.
 fn units(line: &str) -> Option<(u32, u32, &str)> {
     let (_, rest) = line.trim_start().strip_prefix("Building [")?.split_once("] ")?;
     let (counts, names) = rest.split_once(':').unwrap_or((rest, ""));
@@ -101,7 +102,7 @@ fn units(line: &str) -> Option<(u32, u32, &str)> {
     Some((done.parse().ok()?, total.parse().ok()?, name.trim_end_matches("...")))
 }
 
-/// The percentage of the whole time that has passed when `units` of [`UNITS`] are finished.
+/// The percentage of the total time that has passed when `units` of [`UNITS`] are finished.
 fn time_percent(units: f64) -> f64 {
     let mut spans = TIMELINE.windows(2).map(|span| {
         let [(from, begin), (to, end)] =
@@ -116,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_units_are_read_off_cargos_status_line() {
+    fn the_units_are_read_from_cargos_status_line() {
         let line = "    Building [====>   ] 134/290: serde_json, zstd-sys(build)       ";
         assert_eq!(units(line), Some((134, 290, "serde_json")));
         assert_eq!(units("    Building [====>   ] 0/290"), Some((0, 290, "")));

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use bson::oid::ObjectId;
 use plimsoll_element as element;
 
-/// What a document costs besides its own bytes and its key's: two pointers with lengths, a place in the index, and what
-/// the allocator adds.
+/// The memory cost of a document besides its own bytes and its key: two pointers with lengths, an index
+/// entry, and the allocator's overhead.
 const OVERHEAD: usize = 96;
 
 /// One collection.
@@ -21,17 +21,17 @@ impl Collection {
         self.documents.len()
     }
 
-    /// The document at a place in the order of storing.
-    pub(crate) fn get(&self, place: usize) -> Option<&[u8]> {
-        self.documents.get(place).map(AsRef::as_ref)
+    /// The document at a position in insertion order.
+    pub(crate) fn get(&self, position: usize) -> Option<&[u8]> {
+        self.documents.get(position).map(AsRef::as_ref)
     }
 
-    /// The place of the document with that key.
-    pub(crate) fn place(&self, key: &[u8]) -> Option<usize> {
+    /// The position of the document with a key.
+    pub(crate) fn position(&self, key: &[u8]) -> Option<usize> {
         self.index.get(key).copied()
     }
 
-    /// Stores a document under its key, which must be new.
+    /// Stores a document under a new key.
     pub(crate) fn store(&mut self, key: Box<[u8]>, document: Box<[u8]>) {
         self.index.insert(key, self.documents.len());
         self.documents.push(document);
@@ -43,8 +43,8 @@ pub(crate) fn cost(key: &[u8], document: &[u8]) -> u64 {
     u64::try_from(key.len() + document.len() + OVERHEAD).unwrap_or(u64::MAX)
 }
 
-/// The key of a document: the type byte and the bytes of its `_id`. Numbers of different types are different keys here,
-/// which they are not for MongoDB.
+/// The key of a document: the type byte and the bytes of its `_id`. Unlike in MongoDB, numbers of different
+/// types are different keys.
 pub(crate) fn key(document: &[u8]) -> Option<Box<[u8]>> {
     element::find(document, b"_id").map(|id| key_of(id.kind, id.value))
 }
@@ -53,7 +53,7 @@ pub(crate) fn key_of(kind: u8, value: &[u8]) -> Box<[u8]> {
     [&[kind], value].concat().into_boxed_slice()
 }
 
-/// The same document under another `_id`, which comes first.
+/// Copies a document with another `_id`, which comes first.
 pub(crate) fn with_id(document: &[u8], id: ObjectId) -> Box<[u8]> {
     let old = element::find(document, b"_id").map_or(4..4, |id| id.range_in(document));
     let mut out = Vec::with_capacity(document.len() + 17);

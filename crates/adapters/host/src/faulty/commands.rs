@@ -10,9 +10,9 @@ use super::store::Store;
 use crate::serve::reply::{self, Batch};
 use crate::serve::{Request, common};
 
-/// The first batch of a find that names no size, as MongoDB's.
+/// The first batch of a find without a batch size, as in MongoDB.
 const FIRST_BATCH: u64 = 101;
-/// The most cursors that are open at a time.
+/// The limit of open cursors.
 const CURSORS_MAX: usize = 10_000;
 
 /// Answers one command.
@@ -33,7 +33,7 @@ pub(crate) fn answer(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>
 fn find(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>) {
     let body = request.body;
     let Some(filter) = filter(body, "filter") else { return refuse(out, "this filter") };
-    if let Some(option) = ["sort", "projection", "skip"].iter().find(|option| is_asked(body, option)) {
+    if let Some(option) = ["sort", "projection", "skip"].iter().find(|option| is_set(body, option)) {
         return refuse(out, option);
     }
     let limit = number(body, "limit").filter(|&limit| limit > 0).unwrap_or(u64::MAX);
@@ -43,7 +43,8 @@ fn find(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>) {
     batch(store, cursor, None, count_max, single, out);
 }
 
-/// Answers with the next batch of a cursor and keeps the cursor, under its number or a new one, if there is more.
+/// Answers with the next batch of a cursor. If documents remain, keeps the cursor under its number or a new
+/// one.
 fn batch(
     store: &mut Store,
     mut cursor: Cursor,
@@ -61,7 +62,8 @@ fn batch(
     batch.finish(id, crate::serve::Namespace { database, collection });
 }
 
-/// Keeps a cursor and gives its number. Too many are as many clients that went away: all are closed.
+/// Keeps a cursor and returns its number. At the limit, all cursors are closed: their clients are presumed
+/// gone.
 fn keep(store: &mut Store, cursor: Cursor, id: Option<i64>) -> i64 {
     if store.cursors.len() >= CURSORS_MAX {
         store.cursors.clear();
@@ -96,9 +98,9 @@ fn count(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>) {
     let collection = store.collections.get(&request.namespace().to_string());
     let count = collection.map_or(0, |collection| match &filter {
         Filter::All => collection.len(),
-        Filter::Key(key) => usize::from(collection.place(key).is_some()),
+        Filter::Key(key) => usize::from(collection.position(key).is_some()),
         Filter::Range(..) => (0..collection.len())
-            .filter(|&place| collection.get(place).is_some_and(|it| filter.takes(it)))
+            .filter(|&position| collection.get(position).is_some_and(|it| filter.matches(it)))
             .count(),
     });
     reply::counted(out, count);
@@ -134,10 +136,11 @@ fn list_collections(store: &Store, request: &Request<'_>, out: &mut Vec<u8>) {
     batch.finish(0, namespace);
 }
 
-/// MongoDB's NotImplemented: better than a wrong answer that is not in the record.
+/// MongoDB's NotImplemented: better than a wrong answer that the defect log does not contain.
 fn refuse(out: &mut Vec<u8>, what: &str) {
-    let message =
-        format!("the faulty server does not know {what}: it finds all, by _id, or by a range of ObjectIds");
+    let message = format!(
+        "the faulty server does not support {what}: it finds all documents, by _id, or by a range of ObjectIds"
+    );
     reply::error(out, 238, "NotImplemented", &message);
 }
 
@@ -148,8 +151,8 @@ fn filter(body: &RawDocument, field: &str) -> Option<Filter> {
     }
 }
 
-/// Whether an option asks for something: is there and is not empty, zero or null.
-fn is_asked(body: &RawDocument, field: &str) -> bool {
+/// Whether an option is present and is not empty, zero or null.
+fn is_set(body: &RawDocument, field: &str) -> bool {
     match body.get(field) {
         Ok(Some(RawBsonRef::Document(value))) => value.iter().next().is_some(),
         Ok(Some(RawBsonRef::Null)) => false,
@@ -158,7 +161,7 @@ fn is_asked(body: &RawDocument, field: &str) -> bool {
     }
 }
 
-/// A number of any type that is not negative.
+/// A non-negative number of any type.
 fn number(body: &RawDocument, field: &str) -> Option<u64> {
     match body.get(field).ok()?? {
         RawBsonRef::Int32(number) => u64::try_from(number).ok(),

@@ -4,15 +4,15 @@ use super::collection::Collection;
 use super::filter::Filter;
 use crate::serve::reply::Batch;
 
-/// The most bytes of documents in one batch, as MongoDB's.
+/// The limit of document bytes in one batch, as in MongoDB.
 const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Where a reader is.
+/// The position of a reader.
 #[derive(Clone, Debug)]
 pub(crate) struct Cursor {
     pub(crate) namespace: String,
     pub(crate) filter: Filter,
-    /// How many documents may still be returned.
+    /// The number of documents that may still be returned.
     pub(crate) left: u64,
     next: usize,
 }
@@ -22,14 +22,14 @@ impl Cursor {
         Cursor { namespace, filter, left, next: 0 }
     }
 
-    /// Puts at most `count_max` documents into a batch; true if there are more.
+    /// Adds at most `count_max` documents to a batch; true if more remain.
     pub(crate) fn fill(&mut self, collection: &Collection, count_max: u64, batch: &mut Batch<'_>) -> bool {
         let mut room = count_max.min(self.left);
         if let Filter::Key(key) = &self.filter {
-            self.next = self.next.max(collection.place(key).unwrap_or(collection.len()));
+            self.next = self.next.max(collection.position(key).unwrap_or(collection.len()));
         }
         while let Some(document) = collection.get(self.next) {
-            if self.filter.takes(document) {
+            if self.filter.matches(document) {
                 let full = batch.count() > 0 && batch.len_bytes() + document.len() > BATCH_BYTES_MAX;
                 if room == 0 || full {
                     return self.left > 0;

@@ -8,41 +8,41 @@ use plimsoll_element::{kind, valid};
 
 use super::collection;
 
-/// Which documents are meant.
+/// Selects documents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Filter {
-    /// All.
+    /// All documents.
     All,
-    /// The one with this key.
+    /// The document with this key.
     Key(Box<[u8]>),
-    /// Those with a key in this range, of the same type as its ends. Byte order is the order of ObjectIds only, so other
-    /// types are refused.
+    /// The documents with a key in this range, of the same type as its ends. Byte order equals key order only
+    /// for ObjectIds, so other types are refused.
     Range(Bound<Box<[u8]>>, Bound<Box<[u8]>>),
 }
 
-/// A filter beyond a faulty server.
+/// A filter that a faulty server does not support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NotKnown;
+pub(crate) struct Unsupported;
 
 impl Filter {
     /// Reads a filter: `{}`, `{_id: x}`, `{_id: {$eq: x}}`, `{_id: {$gt/$gte/$lt/$lte: ObjectId}}`.
     ///
     /// # Errors
-    /// [`NotKnown`] for any other.
-    pub(crate) fn parse(filter: &RawDocument) -> Result<Self, NotKnown> {
+    /// [`Unsupported`] for any other.
+    pub(crate) fn parse(filter: &RawDocument) -> Result<Self, Unsupported> {
         let mut elements = valid(filter.as_bytes());
         let Some(element) = elements.next() else { return Ok(Filter::All) };
         if element.key != b"_id" || elements.next().is_some() {
-            return Err(NotKnown);
+            return Err(Unsupported);
         }
         match filter.get("_id") {
             Ok(Some(RawBsonRef::Document(inner))) if has_operators(inner) => Filter::parse_operators(inner),
             Ok(Some(_)) => Ok(Filter::Key(collection::key_of(element.kind, element.value))),
-            _ => Err(NotKnown),
+            _ => Err(Unsupported),
         }
     }
 
-    fn parse_operators(operators: &RawDocument) -> Result<Self, NotKnown> {
+    fn parse_operators(operators: &RawDocument) -> Result<Self, Unsupported> {
         let (mut low, mut high) = (Bound::Unbounded, Bound::Unbounded);
         for element in valid(operators.as_bytes()) {
             let key = collection::key_of(element.kind, element.value);
@@ -52,14 +52,14 @@ impl Filter {
                 (b"$gte", kind::OBJECT_ID) => low = Bound::Included(key),
                 (b"$lt", kind::OBJECT_ID) => high = Bound::Excluded(key),
                 (b"$lte", kind::OBJECT_ID) => high = Bound::Included(key),
-                _ => return Err(NotKnown),
+                _ => return Err(Unsupported),
             }
         }
         Ok(Filter::Range(low, high))
     }
 
-    /// Whether a document is meant.
-    pub(crate) fn takes(&self, document: &[u8]) -> bool {
+    /// Whether the filter selects a document.
+    pub(crate) fn matches(&self, document: &[u8]) -> bool {
         match self {
             Filter::All => true,
             Filter::Key(key) => collection::key(document).as_ref() == Some(key),
@@ -87,12 +87,12 @@ mod tests {
 
     fn check(filter: &RawDocument, expected: &[u8]) {
         let filter = Filter::parse(filter).unwrap();
-        let taken = (0..5).filter(|&byte| filter.takes(&doc! {"_id": oid(byte)}.to_vec().unwrap()));
+        let taken = (0..5).filter(|&byte| filter.matches(&doc! {"_id": oid(byte)}.to_vec().unwrap()));
         assert_eq!(taken.collect::<Vec<u8>>(), expected);
     }
 
     #[test]
-    fn a_filter_takes_what_it_says() {
+    fn a_filter_selects_the_matching_documents() {
         check(&rawdoc! {}, &[0, 1, 2, 3, 4]);
         check(&rawdoc! {"_id": oid(2)}, &[2]);
         check(&rawdoc! {"_id": {"$eq": oid(2)}}, &[2]);
@@ -102,9 +102,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_refused() {
+    fn unsupported_filters_are_refused() {
         for filter in [rawdoc! {"x": 1}, rawdoc! {"_id": 1, "x": 1}, rawdoc! {"_id": {"$gt": 5}}] {
-            assert_eq!(Filter::parse(&filter), Err(NotKnown));
+            assert_eq!(Filter::parse(&filter), Err(Unsupported));
         }
     }
 }

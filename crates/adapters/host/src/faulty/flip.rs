@@ -1,4 +1,4 @@
-//! Chooses a bit whose flip changes a document's content and keeps the document valid.
+//! Selects a bit whose flip changes a document's content and keeps the document valid.
 
 use std::ops::Range;
 
@@ -8,8 +8,8 @@ use plimsoll_measure::random::{STEP, mix};
 /// How many bytes are looked at, at most; a longer document is flipped near its beginning.
 const CANDIDATES_MAX: usize = 4096;
 
-/// The byte and the bit (as a mask) to flip in a document, by a number that makes the choice; `None` if it has no content
-/// but its `_id`.
+/// Selects, by `number`, the byte and the bit (as a mask) to flip in a document; `None` if the document has
+/// no content but its `_id`.
 pub(crate) fn choose(document: &[u8], number: u64) -> Option<(usize, u8)> {
     let mut candidates = Vec::new();
     collect(document, 0..document.len(), 0, &mut candidates);
@@ -23,12 +23,12 @@ pub(crate) fn choose(document: &[u8], number: u64) -> Option<(usize, u8)> {
     Some((byte, mask))
 }
 
-/// Which bits of a byte may be flipped.
+/// The bits of a byte that may be flipped.
 #[derive(Clone, Copy)]
 enum Kind {
-    /// The lowest: booleans stay booleans, and ASCII stays ASCII.
+    /// The lowest bit: booleans stay booleans, and ASCII stays ASCII.
     Low,
-    /// Any: numbers and raw bytes.
+    /// Any bit, of numbers and raw bytes.
     Any,
 }
 
@@ -54,15 +54,15 @@ fn collect(bytes: &[u8], document: Range<usize>, depth: usize, found: &mut Candi
 
 fn add(places: Range<usize>, kind: Kind, found: &mut Candidates) {
     let room = CANDIDATES_MAX.saturating_sub(found.len());
-    found.extend(places.take(room).map(|place| (place, kind)));
+    found.extend(places.take(room).map(|position| (position, kind)));
 }
 
-/// The bytes of a text between its length and its NUL that stay ASCII and do not become NUL.
+/// Adds the bytes of a text, between its length and its NUL, that stay ASCII and do not become NUL.
 fn add_text(bytes: &[u8], value: Range<usize>, found: &mut Candidates) {
     let room = CANDIDATES_MAX.saturating_sub(found.len());
     let text = value.start + 4..value.end - 1;
     found.extend(
-        text.filter(|&place| (0x02..0x80).contains(&bytes[place])).take(room).map(|place| (place, Kind::Low)),
+        text.filter(|&position| (0x02..0x80).contains(&bytes[position])).take(room).map(|position| (position, Kind::Low)),
     );
 }
 

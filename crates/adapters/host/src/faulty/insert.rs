@@ -10,8 +10,7 @@ const DUPLICATE_KEY: i32 = 11000;
 const EXCEEDED_MEMORY_LIMIT: i32 = 146;
 const OBJECT_TOO_LARGE: i32 = 10334;
 
-/// The most write errors that are told in one answer; the documents behind them are counted as not inserted all the
-/// same.
+/// The limit of write errors in one answer. Further documents still count as not inserted.
 const ERRORS_MAX: usize = 100_000;
 
 pub(crate) fn insert(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>) {

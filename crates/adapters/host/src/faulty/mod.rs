@@ -1,8 +1,10 @@
-//! Runs the faulty server: it stores documents in memory and forgets, corrupts or duplicates a stated share of them.
+//! Runs the faulty server: it stores documents in memory and forgets, corrupts or duplicates a stated share
+//! of them.
 //!
-//! It acknowledges every document and keeps an exact log of its defects, so that a test can compare an audit with it. It knows
-//! `insert` (with duplicate keys), `find` (all, by `_id`, or by a range of `_id`s), `getMore`, `killCursors`, `count`,
-//! `drop`, `create`, `listCollections` and the commands of every server; it refuses what it would get wrong.
+//! It acknowledges every document and keeps an exact log of its defects, so that a test can compare an audit
+//! with the log. It supports `insert` (with duplicate keys), `find` (all, by `_id`, or by a range of `_id`s),
+//! `getMore`, `killCursors`, `count`, `drop`, `create`, `listCollections` and the commands of every server.
+//! It refuses all other commands and options.
 
 use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,7 +14,7 @@ use bson::Bson;
 use bson::oid::ObjectId;
 use plimsoll_measure::clock::{self, Instant};
 
-use crate::serve::{Gate, Listener, Request, Service};
+use crate::serve::{AnswerDelay, Listener, Request, Service};
 
 pub use crate::serve::Error;
 
@@ -26,27 +28,28 @@ mod store;
 
 use store::Store;
 
-/// The defects of a faulty server. Documents are counted from 1 over all connections, in insertion order; refused duplicates
-/// are not counted. Of every n in a row one is damaged: the last, or with a seed any. A document has one defect at most:
-/// forgetting comes before flipping, flipping before duplicating. Zero means never.
+/// The defects of a faulty server. Documents are numbered from 1 over all connections, in insertion order;
+/// refused duplicates are not counted. One of every n consecutive documents is damaged: the last, or with a
+/// seed a random one. A document has at most one defect: forgetting comes before flipping, flipping before
+/// duplicating. Zero means never.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Defects {
-    /// Acknowledge every n-th document and do not store it.
+    /// Acknowledge every n-th document without storing it.
     pub forget_every: Option<u64>,
     /// Flip one bit of the content of every n-th document. A document with only an `_id` is left alone.
     pub flip_every: Option<u64>,
     /// Store every n-th document a second time, under a new ObjectId.
     pub duplicate_every: Option<u64>,
-    /// The seed of the choice within each stretch; without it the last document is chosen.
+    /// The seed of the choice among n consecutive documents; without a seed the last is chosen.
     pub seed: Option<u64>,
 }
 
 /// The settings of a faulty server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The documents that it damages.
+    /// The defects to introduce.
     pub defects: Defects,
-    /// The most bytes of documents, keys and log that it keeps; it refuses more with code 146.
+    /// The limit of bytes for documents, keys and log. Above it the server refuses documents with code 146.
     pub memory_bytes_max: u64,
 }
 
@@ -59,63 +62,64 @@ impl Default for Options {
 
 /// A damaged document.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Victim {
-    /// Its number in insertion order, from 1.
+pub struct DamagedDocument {
+    /// The document's number in insertion order, from 1.
     pub number: u64,
     /// `database.collection`.
     pub namespace: String,
-    /// Its `_id`.
+    /// The document's `_id`.
     pub id: Bson,
 }
 
-/// A bit that was flipped.
+/// A flipped bit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flip {
-    /// In which document.
-    pub victim: Victim,
-    /// Which byte of the document, from 0.
+    /// The document.
+    pub victim: DamagedDocument,
+    /// The position of the byte in the document, from 0.
     pub byte: usize,
-    /// The bits that were flipped in it: one.
+    /// The mask of the flipped bit.
     pub mask: u8,
 }
 
-/// A document that was stored twice.
+/// A document that the server stored twice.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Duplicate {
-    /// Which document.
-    pub victim: Victim,
-    /// The `_id` of its double.
+    /// The document.
+    pub victim: DamagedDocument,
+    /// The `_id` of the copy.
     pub copy: ObjectId,
 }
 
 /// All defects, in the order in which they happened.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DefectLog {
-    /// Acknowledged and not stored.
-    pub forgotten: Vec<Victim>,
-    /// Stored with a bit flipped.
+    /// Documents that were acknowledged and not stored.
+    pub forgotten: Vec<DamagedDocument>,
+    /// Documents that were stored with a flipped bit.
     pub flipped: Vec<Flip>,
-    /// Stored twice.
+    /// Documents that were stored twice.
     pub duplicated: Vec<Duplicate>,
 }
 
-/// A faulty server on a free port of 127.0.0.1. Dropping it closes its connections, ends its threads and forgets all.
+/// A faulty server on a free port of 127.0.0.1. Dropping it closes its connections, ends its threads and
+/// frees its documents.
 #[derive(Debug)]
 pub struct Server {
     listener: Listener<FaultyService>,
 }
 
 impl Server {
-    /// Starts one.
+    /// Starts the server.
     ///
     /// # Errors
-    /// [`Error`] if no port can be had.
+    /// [`Error`] if no port is available.
     pub fn start(options: Options) -> Result<Self, Error> {
         let store = Mutex::new(Store::new(options));
-        Ok(Server { listener: Listener::open(FaultyService { store }, Gate::default())? })
+        Ok(Server { listener: Listener::open(FaultyService { store }, AnswerDelay::default())? })
     }
 
-    /// Where it listens.
+    /// The listening address.
     pub fn address(&self) -> SocketAddr {
         self.listener.address()
     }
@@ -125,19 +129,19 @@ impl Server {
         self.listener.service().store().record().clone()
     }
 
-    /// How many documents were acknowledged as inserted so far.
+    /// The number of documents acknowledged as inserted so far.
     pub fn acknowledged(&self) -> u64 {
         self.listener.service().store().inserted()
     }
 
-    /// Withholds all answers from now on for `length`.
+    /// Withholds all answers for `length` from now on.
     pub fn freeze(&self, length: Duration) {
         self.freeze_from(clock::now(), length);
     }
 
-    /// Withholds all answers for `length` from the moment `from` on. It takes the place of any freeze set before.
+    /// Withholds all answers for `length` from the moment `from` on. A new freeze replaces an earlier one.
     pub fn freeze_from(&self, from: Instant, length: Duration) {
-        self.listener.gate().freeze(from, length);
+        self.listener.answer_delay().freeze(from, length);
     }
 }
 
@@ -200,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_without_lies_gives_back_everything_in_any_batch_size() {
+    fn a_server_without_defects_returns_everything_in_any_batch_size() {
         let (_server, mut client) = start(Defects::default());
         assert_eq!(insert(&mut client, 0..250), doc! {"n": 250, "ok": 1.0});
         for batch in [1, 7, 249, 250, 1000] {
@@ -209,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_forgotten_is_what_is_missing() {
+    fn forgotten_documents_are_missing() {
         let (server, mut client) = start(Defects { forget_every: Some(100), ..Defects::default() });
         assert_eq!(insert(&mut client, 0..1000).get_i32("n").unwrap(), 1000);
         let found = scan(&mut client, 1000);
@@ -230,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn above_its_memory_it_refuses_and_says_so() {
+    fn above_its_memory_limit_it_refuses_documents() {
         let server = Server::start(Options { memory_bytes_max: 2000, ..Options::default() }).unwrap();
         let reply = insert(&mut Client::of(server.address()), 0..100);
         let errors = reply.get_array("writeErrors").unwrap();
@@ -272,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_would_get_wrong_it_refuses() {
+    fn unsupported_options_are_refused() {
         let (_server, mut client) = start(Defects::default());
         for command in [
             rawdoc! {"find": "c", "filter": {"x": 1}, "$db": "d"},

@@ -8,9 +8,9 @@ use plimsoll_element::kind;
 
 use super::collection::{self, Collection};
 use super::cursor::Cursor;
-use super::{DefectLog, Duplicate, Flip, Options, Victim, flip};
+use super::{DamagedDocument, DefectLog, Duplicate, Flip, Options, flip};
 
-/// The cost of one entry of the defect log besides its `_id`, in bytes.
+/// The cost of one entry of the defect log without its `_id`, in bytes.
 const RECORD_COST: u64 = 160;
 
 /// The state behind the lock.
@@ -25,22 +25,22 @@ pub(crate) struct Store {
     pub(crate) cursors_opened: i64,
 }
 
-/// Why a document was not stored.
+/// The reason why a document was not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// The `_id` is taken.
+    /// Another document has the same `_id`.
     Duplicate,
-    /// The memory that it may use is used.
+    /// The memory limit is reached.
     Full,
 }
 
 /// The treatment of an acknowledged document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum Treatment {
     Kept,
     Forgotten,
     Flipped,
-    Doubled,
+    Duplicated,
 }
 
 impl Store {
@@ -71,28 +71,28 @@ impl Store {
     /// Acknowledges one document, and stores or damages it.
     ///
     /// # Errors
-    /// [`Refusal`]; nothing is stored or counted then.
+    /// [`Refusal`]; the document is then neither stored nor counted.
     pub(crate) fn insert(&mut self, namespace: &str, document: &[u8]) -> Result<(), Refusal> {
-        let document = with_some_id(document, self.inserted);
+        let document = with_id(document, self.inserted);
         let key = collection::key(&document).unwrap_or_default();
-        if self.collections.get(namespace).is_some_and(|collection| collection.place(&key).is_some()) {
+        if self.collections.get(namespace).is_some_and(|collection| collection.position(&key).is_some()) {
             return Err(Refusal::Duplicate);
         }
-        let fate = fate(self.options, self.inserted + 1);
-        self.charge(fate, &key, &document)?;
+        let treatment = treatment(self.options, self.inserted + 1);
+        self.charge(treatment, &key, &document)?;
         self.inserted += 1;
-        self.tell(fate, namespace, key, document);
+        self.store(treatment, namespace, key, document);
         Ok(())
     }
 
-    fn charge(&mut self, fate: Fate, key: &[u8], document: &[u8]) -> Result<(), Refusal> {
+    fn charge(&mut self, treatment: Treatment, key: &[u8], document: &[u8]) -> Result<(), Refusal> {
         let one = collection::cost(key, document);
         let line = RECORD_COST + u64::try_from(key.len()).unwrap_or(u64::MAX);
-        let cost = match fate {
-            Fate::Kept => one,
-            Fate::Forgotten => line,
-            Fate::Flipped => one + line,
-            Fate::Doubled => 2 * one + line,
+        let cost = match treatment {
+            Treatment::Kept => one,
+            Treatment::Forgotten => line,
+            Treatment::Flipped => one + line,
+            Treatment::Duplicated => 2 * one + line,
         };
         if self.used_bytes + cost > self.options.memory_bytes_max {
             return Err(Refusal::Full);
@@ -101,16 +101,16 @@ impl Store {
         Ok(())
     }
 
-    fn tell(&mut self, fate: Fate, namespace: &str, key: Box<[u8]>, document: Box<[u8]>) {
-        match fate {
-            Fate::Kept => self.collection(namespace).store(key, document),
-            Fate::Forgotten => {
+    fn store(&mut self, treatment: Treatment, namespace: &str, key: Box<[u8]>, document: Box<[u8]>) {
+        match treatment {
+            Treatment::Kept => self.collection(namespace).store(key, document),
+            Treatment::Forgotten => {
                 let victim = self.victim(namespace, &document);
                 self.record.forgotten.push(victim);
                 self.create(namespace);
             }
-            Fate::Flipped => self.flip(namespace, key, document),
-            Fate::Doubled => self.double(namespace, key, document),
+            Treatment::Flipped => self.flip(namespace, key, document),
+            Treatment::Duplicated => self.duplicate(namespace, key, document),
         }
     }
 
@@ -124,7 +124,7 @@ impl Store {
         self.collection(namespace).store(key, document);
     }
 
-    fn double(&mut self, namespace: &str, key: Box<[u8]>, document: Box<[u8]>) {
+    fn duplicate(&mut self, namespace: &str, key: Box<[u8]>, document: Box<[u8]>) {
         let copy = numbered_id(*b"twin", self.inserted);
         let victim = self.victim(namespace, &document);
         self.record.duplicated.push(Duplicate { victim, copy });
@@ -134,10 +134,10 @@ impl Store {
         collection.store(collection::key_of(kind::OBJECT_ID, &copy.bytes()), twin);
     }
 
-    fn victim(&self, namespace: &str, document: &[u8]) -> Victim {
+    fn victim(&self, namespace: &str, document: &[u8]) -> DamagedDocument {
         let id = RawDocument::from_bytes(document).ok().and_then(|raw| raw.get("_id").ok().flatten());
         let id = id.and_then(|id| Bson::try_from(id).ok()).unwrap_or(Bson::Null);
-        Victim { number: self.inserted, namespace: namespace.to_owned(), id }
+        DamagedDocument { number: self.inserted, namespace: namespace.to_owned(), id }
     }
 
     fn collection(&mut self, namespace: &str) -> &mut Collection {
@@ -145,17 +145,17 @@ impl Store {
         self.collections.entry(namespace.to_owned()).or_default()
     }
 
-    /// Makes a collection, if it is not there.
+    /// Creates a collection unless it exists.
     pub(crate) fn create(&mut self, namespace: &str) {
         if !self.collections.contains_key(namespace) {
             self.collections.insert(namespace.to_owned(), Collection::default());
         }
     }
 
-    /// Drops a collection and gives its memory back; false if there is none. The record stays.
+    /// Drops a collection and frees its memory; false if the collection is missing. The defect log stays.
     pub(crate) fn drop_collection(&mut self, namespace: &str) -> bool {
         let Some(collection) = self.collections.remove(namespace) else { return false };
-        let documents = (0..collection.len()).filter_map(|place| collection.get(place));
+        let documents = (0..collection.len()).filter_map(|position| collection.get(position));
         let freed: u64 = documents
             .map(|document| collection::cost(&collection::key(document).unwrap_or_default(), document))
             .sum();
@@ -164,40 +164,42 @@ impl Store {
     }
 }
 
-fn fate(options: Options, number: u64) -> Fate {
+fn treatment(options: Options, number: u64) -> Treatment {
     let defects = options.defects;
-    let falls =
-        |every: Option<u64>, lie: u64| every.is_some_and(|every| is_chosen(number, every, defects.seed, lie));
+    let falls = |every: Option<u64>, kind: u64| {
+        every.is_some_and(|every| is_chosen(number, every, defects.seed, kind))
+    };
     if falls(defects.forget_every, 1) {
-        Fate::Forgotten
+        Treatment::Forgotten
     } else if falls(defects.flip_every, 2) {
-        Fate::Flipped
+        Treatment::Flipped
     } else if falls(defects.duplicate_every, 3) {
-        Fate::Doubled
+        Treatment::Duplicated
     } else {
-        Fate::Kept
+        Treatment::Kept
     }
 }
 
-/// Whether a document is the one of its stretch of `every` that gets this kind of defect.
-fn is_chosen(number: u64, every: u64, seed: Option<u64>, lie: u64) -> bool {
-    let Some((stretch, place)) = (number - 1).checked_div(every).zip((number - 1).checked_rem(every)) else {
+/// Whether a document, among its `every` consecutive ones, gets this kind of defect.
+fn is_chosen(number: u64, every: u64, seed: Option<u64>, kind: u64) -> bool {
+    let Some((stretch, position)) = (number - 1).checked_div(every).zip((number - 1).checked_rem(every))
+    else {
         return false;
     };
     let chosen =
-        seed.map_or(every - 1, |seed| flip::scramble(flip::scramble(seed ^ (lie << 56)) ^ stretch) % every);
-    place == chosen
+        seed.map_or(every - 1, |seed| flip::scramble(flip::scramble(seed ^ (kind << 56)) ^ stretch) % every);
+    position == chosen
 }
 
-/// A server gives an `_id` to a document that has none.
-fn with_some_id(document: &[u8], number: u64) -> Box<[u8]> {
+/// Adds an `_id` to a document without one, as a server does.
+fn with_id(document: &[u8], number: u64) -> Box<[u8]> {
     match collection::key(document) {
         Some(_) => document.into(),
         None => collection::with_id(document, numbered_id(*b"born", number)),
     }
 }
 
-/// An ObjectId that follows from a number, and that no clock would make soon: its time lies after 2030.
+/// An ObjectId that follows from a number. Its time lies after 2030, so no clock produces it soon.
 fn numbered_id(family: [u8; 4], number: u64) -> ObjectId {
     let mut bytes = [0; 12];
     bytes[..4].copy_from_slice(&family);
@@ -221,12 +223,12 @@ mod tests {
 
     fn stored(store: &Store) -> Vec<Document> {
         let collection = &store.collections["d.c"];
-        let read = |place| Document::from_reader(collection.get(place).unwrap()).unwrap();
+        let read = |position| Document::from_reader(collection.get(position).unwrap()).unwrap();
         (0..collection.len()).map(read).collect()
     }
 
     #[test]
-    fn without_lies_everything_is_kept() {
+    fn without_defects_every_document_is_stored() {
         let mut store = store(Defects::default(), 1 << 20);
         let documents: Vec<Document> = (0..50).map(|id| doc! {"_id": id, "x": "y"}).collect();
         documents.iter().for_each(|document| insert(&mut store, document).unwrap());
@@ -235,13 +237,14 @@ mod tests {
     }
 
     #[test]
-    fn the_record_says_exactly_what_is_wrong() {
+    fn the_defect_log_names_every_defect() {
         let defects =
             Defects { forget_every: Some(10), flip_every: Some(7), duplicate_every: Some(5), seed: None };
         let mut store = store(defects, 1 << 20);
         let document = |id: i32| doc! {"_id": id, "x": id};
         (1..=100).for_each(|id| insert(&mut store, &document(id)).unwrap());
-        let ids = |victims: Vec<&Victim>| victims.iter().map(|victim| victim.number).collect::<Vec<_>>();
+        let ids =
+            |victims: Vec<&DamagedDocument>| victims.iter().map(|victim| victim.number).collect::<Vec<_>>();
         assert_eq!(
             ids(store.record.forgotten.iter().collect()),
             (1..=10).map(|n| n * 10).collect::<Vec<_>>()
@@ -249,13 +252,13 @@ mod tests {
         let flipped = (1..=14).map(|n| n * 7).filter(|n| n % 10 != 0).collect::<Vec<u64>>();
         assert_eq!(ids(store.record.flipped.iter().map(|flip| &flip.victim).collect()), flipped);
         let doubled = (1..=20).map(|n| n * 5).filter(|n| n % 10 != 0 && n % 7 != 0).collect::<Vec<u64>>();
-        assert_eq!(ids(store.record.duplicated.iter().map(|double| &double.victim).collect()), doubled);
+        assert_eq!(ids(store.record.duplicated.iter().map(|duplicate| &duplicate.victim).collect()), doubled);
         assert_eq!(stored(&store).len(), 100 - 10 + doubled.len());
     }
 
     #[test]
-    fn with_a_seed_one_document_of_every_stretch_is_lied_about_and_another_with_another_seed() {
-        let told = |seed: u64| {
+    fn the_seed_chooses_one_damaged_document_in_every_stretch() {
+        let forgotten_with = |seed: u64| {
             let defects = Defects {
                 forget_every: Some(100),
                 flip_every: Some(50),
@@ -264,34 +267,35 @@ mod tests {
             };
             let mut store = store(defects, 1 << 20);
             (1..=1000).for_each(|id| insert(&mut store, &doc! {"_id": id, "x": id}).unwrap());
-            let numbers =
-                |victims: Vec<&Victim>| victims.iter().map(|victim| victim.number).collect::<Vec<_>>();
+            let numbers = |victims: Vec<&DamagedDocument>| {
+                victims.iter().map(|victim| victim.number).collect::<Vec<_>>()
+            };
             let flipped = numbers(store.record.flipped.iter().map(|flip| &flip.victim).collect());
             (numbers(store.record.forgotten.iter().collect()), flipped)
         };
-        let all: Vec<_> = (0..20).map(told).collect();
+        let all: Vec<_> = (0..20).map(forgotten_with).collect();
         for (seed, (forgotten, flipped)) in all.iter().enumerate() {
             let stretches: Vec<_> = forgotten.iter().map(|number| (number - 1) / 100).collect();
             assert_eq!(stretches, (0..10).collect::<Vec<_>>(), "seed {seed}: {forgotten:?}");
-            // Where both fall on one document, it is forgotten.
+            // A document that both choices select is forgotten.
             assert!((18..=20).contains(&flipped.len()), "seed {seed}: {flipped:?}");
             assert!(flipped.iter().all(|number| !forgotten.contains(number)));
         }
         assert!(all.windows(2).all(|pair| pair[0] != pair[1]), "{all:?}");
-        assert_eq!(told(7), all[7], "the same seed tells the same defects");
+        assert_eq!(forgotten_with(7), all[7], "the same seed introduces the same defects");
     }
 
     #[test]
-    fn undoing_the_record_gives_back_what_was_sent() {
+    fn undoing_the_defect_log_restores_the_sent_documents() {
         let mut store = store(Defects { flip_every: Some(3), ..Defects::default() }, 1 << 20);
         let documents: Vec<Document> = (0..30).map(|id| doc! {"_id": id, "text": "abc", "n": 5}).collect();
         documents.iter().for_each(|document| insert(&mut store, document).unwrap());
         for flip in store.record.flipped.clone() {
-            let place = usize::try_from(flip.victim.number - 1).unwrap();
-            let mut bytes = store.collections["d.c"].get(place).unwrap().to_vec();
-            assert_ne!(bytes, documents[place].to_vec().unwrap());
+            let position = usize::try_from(flip.victim.number - 1).unwrap();
+            let mut bytes = store.collections["d.c"].get(position).unwrap().to_vec();
+            assert_ne!(bytes, documents[position].to_vec().unwrap());
             bytes[flip.byte] ^= flip.mask;
-            assert_eq!(bytes, documents[place].to_vec().unwrap());
+            assert_eq!(bytes, documents[position].to_vec().unwrap());
         }
     }
 
@@ -304,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded_and_comes_back_with_a_drop() {
+    fn memory_is_bounded_and_a_drop_frees_it() {
         let mut store = store(Defects::default(), 10_000);
         let filled = (0..1000).take_while(|&id| insert(&mut store, &doc! {"_id": id}).is_ok()).count();
         assert!(filled > 50 && filled < 100, "{filled}");

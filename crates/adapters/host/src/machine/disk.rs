@@ -1,4 +1,4 @@
-//! Reads how busy a disk is from the kernel's counters.
+//! Reads the busy time of a disk from the kernel's counters.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -6,26 +6,27 @@ use std::path::{Path, PathBuf};
 
 use super::{mount_above, read};
 
-/// The field of a block device's `stat` that counts the milliseconds in which it had something to do: `io_ticks` in the
-/// kernel's `Documentation/block/stat.rst`, from 0.
+/// The field of a block device's `stat` that counts the milliseconds in which the device was busy: `io_ticks`
+/// in the kernel's `Documentation/block/stat.rst`, from 0.
 const IO_TICKS: usize = 9;
 
-/// The disk (or the partition) below a directory.
+/// The disk (or partition) that holds a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disk {
     stat: PathBuf,
 }
 
 impl Disk {
-    /// The disk below a directory. `None` where the file system lies on no block device that the kernel counts, such as one in
-    /// memory or on the network.
+    /// Finds the disk that holds a directory. `None` if the file system lies on no block device that the
+    /// kernel counts, for example in memory or on the network.
     pub fn below(directory: &Path) -> Option<Self> {
         let disk = |device| Some(Self { stat: stat(device) }).filter(|disk| disk.busy_ms().is_some());
-        // Some file systems (btrfs) give files a device number that no disk has; their mount names the disk.
+        // Some file systems (btrfs) give files a device number that belongs to no disk; their mount names the
+        // disk.
         disk(fs::metadata(directory).ok()?.dev()).or_else(|| disk(mounted(directory)?))
     }
 
-    /// Time since the machine's start in which the disk had something to do, for whomever, in milliseconds.
+    /// The time since the machine's start in which the disk was busy, for any process, in milliseconds.
     pub fn busy_ms(&self) -> Option<u64> {
         io_ticks(&fs::read_to_string(&self.stat).ok()?)
     }
@@ -36,13 +37,13 @@ fn stat(device: u64) -> PathBuf {
     Path::new("/sys/dev/block").join(format!("{major}:{minor}")).join("stat")
 }
 
-/// The device that is mounted above a directory.
+/// The device that holds a directory.
 fn mounted(directory: &Path) -> Option<u64> {
     let source = source(&read("/proc/self/mountinfo")?, &directory.canonicalize().ok()?)?;
     Some(fs::metadata(source).ok()?.rdev())
 }
 
-/// The device file that is mounted above a path.
+/// The device file that holds a path.
 fn source(mountinfo: &str, path: &Path) -> Option<PathBuf> {
     let source = mount_above(mountinfo, path)?.source;
     source.starts_with("/dev/").then(|| PathBuf::from(source))

@@ -12,7 +12,7 @@ mod disk;
 
 pub use disk::Disk;
 
-/// Describes the machine. `run_directory` says which disk is meant; what cannot be found out is absent.
+/// Describes the machine. The disk is that of `run_directory`. Unknown values are absent.
 pub fn environment(run_directory: &Path) -> Environment {
     Environment {
         cpu: read("/proc/cpuinfo").and_then(|text| cpu_model(&text)),
@@ -29,7 +29,7 @@ pub fn environment(run_directory: &Path) -> Environment {
     }
 }
 
-/// Logical cores that this process may run on: the affinity mask, not the machine.
+/// The number of logical cores in this process's affinity mask, not those of the machine.
 pub fn cores() -> u32 {
     rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count().max(1))
 }
@@ -42,7 +42,7 @@ fn line(path: &str) -> Option<String> {
     read(path).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
-/// x86 calls it `model name`; some ARM kernels `Model` or `Hardware`.
+/// x86 uses `model name`; some ARM kernels use `Model` or `Hardware`.
 fn cpu_model(cpuinfo: &str) -> Option<String> {
     ["model name", "Model", "Hardware"].iter().find_map(|name| {
         let value =
@@ -56,7 +56,7 @@ fn os_name(os_release: &str) -> Option<String> {
     Some(value.trim_matches('"').to_owned())
 }
 
-/// `DEVICE (FILE SYSTEM)` of the mount below a directory that exists.
+/// `DEVICE (FILE SYSTEM)` of the mount that holds an existing directory.
 fn disk(directory: &Path) -> Option<String> {
     let device = fs::metadata(directory).ok()?.dev();
     let number = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
@@ -91,12 +91,13 @@ fn mount_by_device(mountinfo: &str, number: &str) -> Option<String> {
     mounts(mountinfo).find(|mount| mount.number == number).as_ref().map(describe)
 }
 
-/// The mount above a path; some file systems (btrfs) give files another device number than the mount's.
+/// Finds the mount that holds a path; some file systems (btrfs) give files another device number than the
+/// mount's.
 fn mount_by_path(mountinfo: &str, path: &Path) -> Option<String> {
     mount_above(mountinfo, path).as_ref().map(describe)
 }
 
-/// The mount with the longest mount point above a path.
+/// Finds the mount with the longest mount point above a path.
 fn mount_above<'a>(mountinfo: &'a str, path: &Path) -> Option<Mount<'a>> {
     mounts(mountinfo).filter(|mount| path.starts_with(mount.point)).max_by_key(|mount| mount.point.len())
 }

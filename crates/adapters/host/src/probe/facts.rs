@@ -1,4 +1,4 @@
-//! Reads a server's facts off its own answers.
+//! Reads a server's facts from its answers.
 
 use std::collections::BTreeMap;
 
@@ -23,13 +23,13 @@ const PARAMETERS: [&str; 9] = [
 ];
 /// The sections of the configuration that change how a server handles a load. Security and key paths are left out.
 const SECTIONS: [&str; 4] = ["storage", "replication", "sharding", "setParameter"];
-/// The most parameters that are kept, and the most characters of each.
+/// The limit of reported parameters, and of characters in each.
 const PARAMETERS_MAX: usize = 64;
 const VALUE_LEN_MAX: usize = 200;
 
-/// The answers of a server; absent where it gave none.
+/// The answers of a server; missing answers are absent.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Said {
+pub(crate) struct Answers {
     pub(crate) build: Option<RawDocumentBuf>,
     pub(crate) hello: Option<RawDocumentBuf>,
     pub(crate) status: Option<RawDocumentBuf>,
@@ -38,7 +38,7 @@ pub(crate) struct Said {
     pub(crate) parameters: Option<RawDocumentBuf>,
 }
 
-/// A request for the parameters by name; a server leaves out unknown ones.
+/// A request for the parameters by name; a server omits unknown names.
 pub(crate) fn parameters_request() -> RawDocumentBuf {
     let mut request = Document::new();
     request.insert("getParameter", 1);
@@ -47,14 +47,14 @@ pub(crate) fn parameters_request() -> RawDocumentBuf {
 }
 
 /// The facts, without the addresses.
-pub(crate) fn facts(said: &Said) -> ServerFacts {
+pub(crate) fn facts(answers: &Answers) -> ServerFacts {
     ServerFacts {
-        version: said.build.as_deref().and_then(|build| text(build, &["version"])),
-        product: said.build.as_deref().and_then(product),
-        storage_engine: said.status.as_deref().and_then(storage_engine),
-        topology: said.hello.as_deref().map(topology),
-        default_write_concern: said.concern.as_deref().and_then(write_concern),
-        parameters: parameters(said),
+        version: answers.build.as_deref().and_then(|build| text(build, &["version"])),
+        product: answers.build.as_deref().and_then(product),
+        storage_engine: answers.status.as_deref().and_then(storage_engine),
+        topology: answers.hello.as_deref().map(topology),
+        default_write_concern: answers.concern.as_deref().and_then(write_concern),
+        parameters: parameters(answers),
         ..ServerFacts::default()
     }
 }
@@ -80,15 +80,15 @@ fn json(value: RawBsonRef<'_>) -> Option<String> {
     Some(Bson::try_from(value).ok()?.into_relaxed_extjson().to_string())
 }
 
-fn parameters(said: &Said) -> BTreeMap<String, String> {
+fn parameters(answers: &Answers) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
-    if let Some(answer) = &said.parameters {
+    if let Some(answer) = &answers.parameters {
         let asked =
             PARAMETERS.iter().filter_map(|name| Some(((*name).to_owned(), plain(at(answer, &[name])?)?)));
         all.extend(asked);
     }
     for section in SECTIONS {
-        let options = said.options.as_deref().and_then(|options| at(options, &["parsed", section]));
+        let options = answers.options.as_deref().and_then(|options| at(options, &["parsed", section]));
         if let Some(RawBsonRef::Document(options)) = options {
             flatten(section, options, &mut all);
         }
@@ -96,8 +96,8 @@ fn parameters(said: &Said) -> BTreeMap<String, String> {
     all.into_iter().take(PARAMETERS_MAX).collect()
 }
 
-/// `storage.wiredTiger.engineConfig.cacheSizeGB` and the like, each with its value. Two levels of recursion would do; a
-/// hostile depth is cut by the limit on their number and by BSON's own.
+/// Adds `storage.wiredTiger.engineConfig.cacheSizeGB` and similar paths, each with its value. The limit on
+/// their number and BSON's own limit bound the recursion.
 fn flatten(prefix: &str, options: &RawDocument, all: &mut BTreeMap<String, String>) {
     for (key, value) in options.iter().map_while(Result::ok) {
         let name = format!("{prefix}.{}", key.as_str());
@@ -109,7 +109,7 @@ fn flatten(prefix: &str, options: &RawDocument, all: &mut BTreeMap<String, Strin
     }
 }
 
-/// A value in one line; texts without quotes.
+/// A value in one line; texts have no quotes.
 fn plain(value: RawBsonRef<'_>) -> Option<String> {
     let text = value.as_str().map_or_else(|| json(value), |text| Some(text.to_owned()))?;
     Some(text.chars().take(VALUE_LEN_MAX).collect())
@@ -120,8 +120,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_is_described_by_what_it_says() {
-        let said = Said {
+    fn a_server_is_described_by_its_answers() {
+        let answers = Answers {
             build: Some(rawdoc! {"version": "8.0.4"}),
             hello: Some(rawdoc! {"setName": "rs0"}),
             status: Some(rawdoc! {"storageEngine": {"name": "wiredTiger"}}),
@@ -132,7 +132,7 @@ mod tests {
             }}),
             parameters: Some(rawdoc! {"syncdelay": 60.0, "notablescan": false, "ok": 1.0}),
         };
-        let facts = facts(&said);
+        let facts = facts(&answers);
         assert_eq!(facts.version.as_deref(), Some("8.0.4"));
         assert_eq!(facts.topology.as_deref(), Some("replica set rs0"));
         assert_eq!(facts.storage_engine.as_deref(), Some("wiredTiger"));
@@ -144,13 +144,13 @@ mod tests {
     }
 
     #[test]
-    fn a_router_is_known_by_its_message() {
+    fn a_mongos_is_recognised_by_its_message() {
         assert_eq!(topology(&rawdoc! {"msg": "isdbgrid"}), "mongos");
         assert_eq!(topology(&rawdoc! {}), "standalone");
     }
 
     #[test]
     fn a_silent_server_has_no_facts() {
-        assert_eq!(facts(&Said::default()), ServerFacts::default());
+        assert_eq!(facts(&Answers::default()), ServerFacts::default());
     }
 }

@@ -1,4 +1,4 @@
-//! Asks a running server for its facts and its counters.
+//! Queries a running server for its facts and its counters.
 
 use plimsoll_measure::clock::{self, Instant};
 use plimsoll_measure::environment::ServerFacts;
@@ -16,44 +16,46 @@ mod field;
 mod normalise;
 
 pub use collection::CollectionStats;
-pub use normalise::{Maker, normalise};
+pub use normalise::{Product, normalise};
 
-/// A connection for probing only: no load uses it. Must be used on a tokio runtime with IO and time enabled.
+/// A connection only for probing; no load uses it. It needs a tokio runtime with IO and time enabled.
 #[derive(Debug)]
 pub struct Probe {
     connection: Connection,
     build: RawDocumentBuf,
-    maker: Maker,
+    product: Product,
     pid: Option<u32>,
     disk: Option<Disk>,
 }
 
 impl Probe {
-    /// Connects and asks who made the server. After the server was restarted, connect anew.
+    /// Connects and asks for the server's product. Connect anew after a restart of the server.
     ///
     /// # Errors
     /// Those of [`Connection::connect`]; or the server does not answer `buildInfo`.
     pub async fn connect(options: &ConnectOptions) -> Result<Self, Error> {
         let mut connection = Connection::connect(options).await?;
         let build = connection.command("admin", &rawdoc! { "buildInfo": 1 }).await?;
-        let maker = Maker::of(&build);
+        let product = Product::of(&build);
         let pid = local_process(&options.address);
-        // The storage is found among the process's open files, without asking the server.
+        // The probe finds the storage among the process's open files, without asking the server.
         let disk = pid.and_then(process::storage).and_then(|storage| Disk::below(&storage));
-        Ok(Probe { connection, build, maker, pid, disk })
+        Ok(Probe { connection, build, product, pid, disk })
     }
 
-    /// The server's process, if it runs on this machine, was addressed by the loopback, and this user may see it.
+    /// The server's process, if it runs on this machine, its address is the loopback, and this user may see
+    /// it.
     pub fn pid(&self) -> Option<u32> {
         self.pid
     }
 
     /// The server's product, which decides how its counters are read.
-    pub fn maker(&self) -> Maker {
-        self.maker
+    pub fn product(&self) -> Product {
+        self.product
     }
 
-    /// The server's facts by its own description. A fact that it does not offer, or that this user may not ask for, is absent.
+    /// The server's facts by its own description. Facts that the server does not offer, or that this user may
+    /// not request, are absent.
     ///
     /// # Errors
     /// The connection is lost.
@@ -63,14 +65,14 @@ impl Probe {
         let concern = self.ask("admin", &rawdoc! { "getDefaultRWConcern": 1 }).await?;
         let options = self.ask("admin", &rawdoc! { "getCmdLineOpts": 1 }).await?;
         let parameters = self.ask("admin", &facts::parameters_request()).await?;
-        let said =
-            facts::Said { build: Some(self.build.clone()), hello, status, concern, options, parameters };
-        let mut facts = facts::facts(&said);
+        let answers =
+            facts::Answers { build: Some(self.build.clone()), hello, status, concern, options, parameters };
+        let mut facts = facts::facts(&answers);
         facts.addresses = vec![self.connection.address().to_string()];
         Ok(facts)
     }
 
-    /// One look at the server's counters, `at_ns` counted from the run's start to the moment of asking.
+    /// Reads the server's counters once; `at_ns` counts from the run's start to the request.
     ///
     /// # Errors
     /// The connection is lost, or this user may not ask for `serverStatus`.
@@ -87,11 +89,11 @@ impl Probe {
             process_read_bytes: usage.and_then(|usage| usage.disk_read_bytes),
             process_written_bytes: usage.and_then(|usage| usage.disk_written_bytes),
             disk_busy_ms: self.disk.as_ref().and_then(Disk::busy_ms),
-            ..normalise(&status, self.maker)
+            ..normalise(&status, self.product)
         })
     }
 
-    /// The size of a collection; all is absent if there is none.
+    /// The size of a collection; all values are absent if the collection is missing.
     ///
     /// # Errors
     /// The connection is lost.
@@ -101,7 +103,7 @@ impl Probe {
         collection: &str,
     ) -> Result<CollectionStats, Error> {
         let stats = self.ask(database, &rawdoc! { "collStats": collection }).await?;
-        Ok(stats.map(|stats| collection::read(&stats, self.maker)).unwrap_or_default())
+        Ok(stats.map(|stats| collection::read(&stats, self.product)).unwrap_or_default())
     }
 
     /// Sends a command; none if the server refuses it.
@@ -114,8 +116,9 @@ impl Probe {
     }
 }
 
-/// The whole status is hundreds of kilobytes on a busy server; these sections are large and not read. `repl` is small and
-/// tells how far the majority lies behind; what each member does is in `replSetGetStatus`, which is a second question.
+/// The whole status takes hundreds of kilobytes on a busy server, so the request leaves out the large, unread
+/// sections. `repl` is small and contains the majority's lag; the state of each member needs a second
+/// request, `replSetGetStatus`.
 fn status_request() -> RawDocumentBuf {
     rawdoc! { "serverStatus": 1, "metrics": 0, "locks": 0, "tcmalloc": 0, "transactions": 0 }
 }

@@ -1,7 +1,8 @@
 //! Translates the `serverStatus` of different products and versions into a [`ServerSample`].
 //!
-//! The names are those of MongoDB's manual ("serverStatus") and of WiredTiger's `dist/stat_data.py`; what moved or was renamed
-//! between versions is looked for in both places. What a version does not report stays absent.
+//! The names are those of MongoDB's manual ("serverStatus") and of WiredTiger's `dist/stat_data.py`. Values
+//! that moved between versions are read from either position. Values that a version does not report stay
+//! absent.
 
 use bson::RawDocument;
 use bson::raw::RawBsonRef;
@@ -9,30 +10,31 @@ use plimsoll_measure::sample::ServerSample;
 
 use super::field::{at, count, milliseconds};
 
-/// A server's product. Some products report counters that do not match their names; these are left out.
+/// A server's product. Some products report counters that do not match their names; these are omitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Maker {
-    /// MongoDB, or a server that does not say otherwise.
+pub enum Product {
+    /// MongoDB, or a server that does not name its product.
     MongoDb,
-    /// SecantusDB, the embedded server. Its `wiredTiger` section is the library's own and was seen to move with the load;
-    /// so do its `network` and its other `opcounters`. `opcounters.insert` counts commands where MongoDB counts documents.
+    /// SecantusDB, the embedded server. Its `wiredTiger` section, `network` and most `opcounters` move with
+    /// the load. Its `opcounters.insert` counts commands where MongoDB counts documents.
     SecantusDb,
 }
 
-impl Maker {
-    /// The maker, by the answer to `buildInfo`.
+impl Product {
+    /// Reads the product from the answer to `buildInfo`.
     pub fn of(build_info: &RawDocument) -> Self {
         match build_info.get("secantusVersion") {
-            Ok(Some(_)) => Maker::SecantusDb,
-            _ => Maker::MongoDb,
+            Ok(Some(_)) => Product::SecantusDb,
+            _ => Product::MongoDb,
         }
     }
 }
 
-/// The counters in an answer to `serverStatus`. Its moment and the process's own figures are left for the caller.
-pub fn normalise(status: &RawDocument, maker: Maker) -> ServerSample {
+/// Reads the counters from an answer to `serverStatus`. The caller adds the time and the process's own
+/// figures.
+pub fn normalise(status: &RawDocument, product: Product) -> ServerSample {
     let mut sample = ServerSample::default();
-    clients(status, maker, &mut sample);
+    clients(status, product, &mut sample);
     cache(status, &mut sample);
     tickets(status, &mut sample);
     checkpoints(status, &mut sample);
@@ -41,10 +43,10 @@ pub fn normalise(status: &RawDocument, maker: Maker) -> ServerSample {
     sample
 }
 
-fn clients(status: &RawDocument, maker: Maker, sample: &mut ServerSample) {
+fn clients(status: &RawDocument, product: Product, sample: &mut ServerSample) {
     let operations = |name| count(status, &["opcounters", name]);
     sample.connections = count(status, &["connections", "current"]);
-    sample.inserts = operations("insert").filter(|_| maker != Maker::SecantusDb);
+    sample.inserts = operations("insert").filter(|_| product != Product::SecantusDb);
     sample.queries = operations("query");
     sample.updates = operations("update");
     sample.deletes = operations("delete");
@@ -60,7 +62,7 @@ fn cache(status: &RawDocument, sample: &mut ServerSample) {
     sample.cache_dirty_bytes = cache("tracked dirty bytes in the cache");
     sample.cache_read_bytes = cache("bytes read into cache");
     sample.cache_written_bytes = cache("bytes written from cache");
-    // Since 8.0 attempts are counted, whether or not they succeed: either way the thread did not serve its client.
+    // Since 8.0 the counter includes failed attempts: the thread did not serve its client in either case.
     sample.cache_application_evictions = cache("pages evicted by application threads")
         .or_else(|| cache("page evict attempts by application threads"));
     sample.cache_application_read_us = cache("application threads page read from disk to cache time (usecs)");
@@ -87,7 +89,7 @@ fn tickets(status: &RawDocument, sample: &mut ServerSample) {
     sample.read_tickets_waiting = either("read", &["normalPriority", "queueLength"]);
 }
 
-/// In a section of their own since 8.0 (WiredTiger 11.3), in `transaction` before.
+/// In their own section since 8.0 (WiredTiger 11.3), in `transaction` before.
 fn checkpoints(status: &RawDocument, sample: &mut ServerSample) {
     let either = |new, old| {
         count(status, &["wiredTiger", "checkpoint", new])
@@ -107,7 +109,7 @@ fn journal(status: &RawDocument, sample: &mut ServerSample) {
     sample.journal_bytes = log("log bytes written");
 }
 
-/// Flow control and how far the majority lies behind: both times in `repl.lastWrite` are the primary's, in whole seconds.
+/// Flow control and the majority's lag. Both times in `repl.lastWrite` are the primary's, in whole seconds.
 fn replication(status: &RawDocument, sample: &mut ServerSample) {
     sample.flow_control_us = count(status, &["flowControl", "timeAcquiringMicros"]);
     sample.flow_control_lagged_us = count(status, &["flowControl", "isLaggedTimeMicros"]);
@@ -144,7 +146,7 @@ mod tests {
         fixture(include_str!("fixtures/secantus.json"))
     }
 
-    /// What both versions of `mongod` in the fixtures say, under our names.
+    /// The values of both `mongod` fixtures under our names.
     fn expected() -> ServerSample {
         ServerSample {
             connections: Some(12),
@@ -184,17 +186,17 @@ mod tests {
     }
 
     #[test]
-    fn mongodb_7_and_8_come_under_the_same_names() {
-        assert_eq!(normalise(&mongod_7(), Maker::MongoDb), expected());
-        // Only the newer one tells who waits for a ticket, as far as the fixtures go.
+    fn mongodb_7_and_8_have_the_same_names() {
+        assert_eq!(normalise(&mongod_7(), Product::MongoDb), expected());
+        // Only the newer fixture contains the operations that wait for a ticket.
         let waiting =
             ServerSample { write_tickets_waiting: Some(3), read_tickets_waiting: Some(0), ..expected() };
-        assert_eq!(normalise(&mongod_8(), Maker::MongoDb), waiting);
+        assert_eq!(normalise(&mongod_8(), Product::MongoDb), waiting);
     }
 
     #[test]
-    fn a_counter_of_the_embedded_server_that_miscounts_is_left_out() {
-        let sample = normalise(&embedded(), Maker::SecantusDb);
+    fn a_wrong_counter_of_the_embedded_server_is_absent() {
+        let sample = normalise(&embedded(), Product::SecantusDb);
         assert_eq!(sample.inserts, None);
         assert_eq!((sample.queries, sample.commands), (Some(50), Some(15)));
         assert_eq!(sample.network_in_bytes, Some(41_186_332));
@@ -211,8 +213,8 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_does_not_report_is_absent_and_not_zero() {
-        assert_eq!(normalise(&RawDocumentBuf::new(), Maker::MongoDb), ServerSample::default());
+    fn unreported_values_are_absent_and_not_zero() {
+        assert_eq!(normalise(&RawDocumentBuf::new(), Product::MongoDb), ServerSample::default());
     }
 
     #[test]
@@ -220,16 +222,16 @@ mod tests {
         let whole = Document::try_from(&*mongod_8()).unwrap();
         for count in 0..whole.len() {
             let part: Document = whole.clone().into_iter().take(count).collect();
-            normalise(&RawDocumentBuf::try_from(part).unwrap(), Maker::MongoDb);
+            normalise(&RawDocumentBuf::try_from(part).unwrap(), Product::MongoDb);
         }
     }
 
     #[test]
-    fn the_maker_is_known_by_what_it_calls_itself() {
+    fn the_product_is_read_from_build_info() {
         assert_eq!(
-            Maker::of(&bson::rawdoc! {"version": "8.2.11", "secantusVersion": "0.5"}),
-            Maker::SecantusDb
+            Product::of(&bson::rawdoc! {"version": "8.2.11", "secantusVersion": "0.5"}),
+            Product::SecantusDb
         );
-        assert_eq!(Maker::of(&bson::rawdoc! {"version": "8.2.11"}), Maker::MongoDb);
+        assert_eq!(Product::of(&bson::rawdoc! {"version": "8.2.11"}), Product::MongoDb);
     }
 }

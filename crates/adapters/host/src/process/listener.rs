@@ -7,10 +7,10 @@ use std::path::Path;
 /// The state of a listening socket in `/proc/net/tcp`.
 const LISTEN: &str = "0A";
 
-/// The process that listens on a port of a loopback address (or of all addresses, which take in the loopback).
+/// Finds the process that listens on a port of a loopback address, or on all addresses.
 ///
-/// `None` when `address` is not a loopback address, nobody listens, or this user may not look into the listener's open
-/// files.
+/// `None` when `address` is not a loopback address, no process listens, or this user may not read the
+/// listener's open files.
 pub fn listener(address: IpAddr, port: u16) -> Option<u32> {
     if !address.is_loopback() {
         return None;
@@ -20,8 +20,8 @@ pub fn listener(address: IpAddr, port: u16) -> Option<u32> {
     owner(Path::new("/proc"), &format!("socket:[{inode}]"))
 }
 
-/// The inode of the socket that listens on `port`, in a table of `/proc/net`: `sl local rem st … inode`, the local
-/// address as `HEX:PORT` in hexadecimal.
+/// The inode of the socket that listens on `port`, in a table of `/proc/net`: `sl local rem st … inode`, with
+/// the local address as `HEX:PORT` in hexadecimal.
 fn inode(table: &str, port: u16) -> Option<u64> {
     let port = format!("{port:04X}");
     table.lines().skip(1).find_map(|line| {

@@ -13,24 +13,24 @@ pub use listener::listener;
 pub use plimsoll_process::procfs::{is_alive, started};
 pub use storage::storage;
 
-/// The resources that a process has used so far. A value that the kernel hides from this user is absent.
+/// The resources that a process has used so far. Values that the kernel hides from this user are absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// CPU time in user and system mode, in nanoseconds; the kernel counts it in ticks of (mostly) 10 ms.
+    /// CPU time in user and system mode, in nanoseconds; the kernel usually counts it in ticks of 10 ms.
     pub cpu_ns: u64,
     /// Resident memory in bytes.
     pub rss_bytes: Option<u64>,
-    /// The most resident memory so far, in bytes.
+    /// The peak of resident memory, in bytes.
     pub rss_bytes_max: Option<u64>,
     /// Threads.
     pub threads: Option<u64>,
-    /// Context switches by waiting, of the main thread.
+    /// Voluntary context switches of the main thread.
     pub switches_voluntary: Option<u64>,
-    /// Context switches by being displaced, of the main thread.
+    /// Involuntary context switches of the main thread.
     pub switches_involuntary: Option<u64>,
-    /// Bytes that were read from a disk for it.
+    /// Bytes read from a disk for the process.
     pub disk_read_bytes: Option<u64>,
-    /// Bytes that it had written to a disk.
+    /// Bytes written to a disk for the process.
     pub disk_written_bytes: Option<u64>,
 }
 
@@ -65,7 +65,7 @@ fn usage_in(directory: &Path, ticks_per_s: u64) -> Option<Usage> {
     })
 }
 
-/// The number after `name:` in a file of such lines.
+/// Finds the number after `name:` in a file of such lines.
 pub(crate) fn named(text: &str, name: &str) -> Option<u64> {
     let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     value.split_ascii_whitespace().next()?.parse().ok()
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_is_not_there_has_used_nothing_that_is_known() {
+    fn a_missing_process_has_no_usage() {
         assert_eq!(usage(5_000_000), None);
         assert!(!is_alive(5_000_000));
     }

@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Every file of WiredTiger's ends so.
+/// The extension of WiredTiger's table files.
 const TABLE: &str = "wt";
 
-/// The directory of the storage engine's files that a process has open. `None` when it has none, or this user may not look
-/// into its open files.
+/// Finds the directory of a process's open storage engine files. `None` if the process has none, or this user
+/// may not read its open files.
 pub fn storage(pid: u32) -> Option<PathBuf> {
     storage_in(&super::directory(pid).join("fd"))
 }

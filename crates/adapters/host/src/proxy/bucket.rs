@@ -1,34 +1,34 @@
-//! Limits a rate with a token bucket: how many bytes may pass now.
+//! Limits a rate with a token bucket.
 //!
-//! A token bucket, kept as the moment until which the line is busy with what has passed, as in the generic cell rate
-//! algorithm (ITU-T I.371, annex A): one number instead of tokens that drip.
+//! Instead of tokens, the bucket keeps the moment until which earlier bytes occupy the line, as in the
+//! generic cell rate algorithm (ITU-T I.371, annex A).
 
 use plimsoll_measure::clock::{Instant, MILLISECOND_NS, SECOND_NS};
 
-/// An idle line saves up this much time, and no more.
+/// The burst that an idle line may send, as line time.
 const BURST_NS: u64 = 20 * MILLISECOND_NS;
-/// Bytes pass in portions of this much time, so that a fast line is not worn down byte by byte.
+/// The portion in which bytes pass, as line time, so that a fast line does not move single bytes.
 const PORTION_NS: u64 = 5 * MILLISECOND_NS;
 
-/// A line of limited speed.
+/// A token bucket with the rate of a line.
 #[derive(Clone, Debug)]
 pub(super) struct Bucket {
     bytes_per_s: u64,
     portion_bytes: u64,
     burst_ns: u64,
-    /// Earlier bytes occupy the line until then.
+    /// The moment until which earlier bytes occupy the line.
     busy_until: Instant,
 }
 
 impl Bucket {
-    /// A line that is idle from `now` on and has saved up nothing. `bytes_per_s` is at least one.
+    /// A line that is idle from `now` on without a saved burst. `bytes_per_s` is at least one.
     pub(super) fn new(bytes_per_s: u64, now: Instant) -> Self {
         let portion_bytes = bytes_in(PORTION_NS, bytes_per_s).max(1);
         let burst_ns = BURST_NS.max(time_of(portion_bytes, bytes_per_s));
         Bucket { bytes_per_s, portion_bytes, burst_ns, busy_until: now }
     }
 
-    /// How many bytes may pass, or the moment to ask again.
+    /// The number of bytes that may pass, or the moment of the next attempt.
     pub(super) fn allowance(&self, now: Instant) -> Result<u64, Instant> {
         let bytes = bytes_in(now.since(self.idle_from(now)), self.bytes_per_s);
         if bytes >= self.portion_bytes {
@@ -37,7 +37,7 @@ impl Bucket {
         Err(self.busy_until + time_of(self.portion_bytes, self.bytes_per_s))
     }
 
-    /// Bytes have passed.
+    /// Records bytes that passed.
     pub(super) fn spend(&mut self, bytes: u64, now: Instant) {
         self.busy_until = self.idle_from(now) + time_of(bytes, self.bytes_per_s);
     }
@@ -47,13 +47,13 @@ impl Bucket {
     }
 }
 
-/// Rounded down.
+/// The bytes that pass in a time, rounded down.
 fn bytes_in(ns: u64, bytes_per_s: u64) -> u64 {
     let bytes = u128::from(ns) * u128::from(bytes_per_s) / u128::from(SECOND_NS);
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
-/// In nanoseconds, rounded up: the line is never faster than it may be.
+/// The time in nanoseconds that bytes take, rounded up, so that the line never exceeds its rate.
 fn time_of(bytes: u64, bytes_per_s: u64) -> u64 {
     let ns = (u128::from(bytes) * u128::from(SECOND_NS)).div_ceil(u128::from(bytes_per_s));
     u64::try_from(ns).unwrap_or(u64::MAX)
@@ -65,7 +65,8 @@ mod tests {
 
     const START: Instant = Instant::from_ns(1000 * SECOND_NS);
 
-    /// A sender that takes all it may, up to `chunk` at once, for a time; says how much passed.
+    /// Simulates a sender that sends as much as allowed, up to `chunk` at once; returns the bytes that
+    /// passed.
     fn greedy(bytes_per_s: u64, chunk: u64, time_ns: u64) -> u64 {
         let mut bucket = Bucket::new(bytes_per_s, START);
         let (mut now, mut passed) = (START, 0);
@@ -77,7 +78,7 @@ mod tests {
                     passed += bytes.min(chunk);
                 }
                 Err(again) => {
-                    assert!(again > now, "asked to ask again at once");
+                    assert!(again > now, "the next attempt lies in the past");
                     now = again;
                 }
             }
@@ -86,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_greedy_sender_gets_the_rate_and_not_a_byte_more() {
+    fn a_greedy_sender_gets_exactly_the_rate() {
         let cases = [(1, 1), (3, 1), (999, 7), (1_000_000, 1), (123_456_789, 1448), (10_000_000_000, 65_536)];
         for (bytes_per_s, chunk) in cases {
             let time_ns = time_of(20_000 * chunk, bytes_per_s);
@@ -99,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_line_saves_up_20_ms_and_no_more() {
+    fn the_burst_of_an_idle_line_is_20_ms() {
         let bucket = Bucket::new(1_000_000, START);
         assert_eq!(bucket.allowance(START), Err(START + PORTION_NS));
         assert_eq!(bucket.allowance(START + PORTION_NS), Ok(5_000));

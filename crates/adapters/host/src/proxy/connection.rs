@@ -13,20 +13,20 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::disturbance::{Disturbance, Way};
-use super::orders::{Ear, Verdict};
+use super::orders::{ForcedEnd, OrderReceiver};
 use super::pacer::Pacer;
-use super::pump::{Desk, Pump};
+use super::pump::{Pump, PumpContext};
 use super::random::Random;
 use super::traffic::{Tally, count};
 
-/// How long the server may take to accept a connection.
+/// The time limit for the server to accept a connection.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
-/// How long a side that was sent a FIN may take to send its own; then its connection is closed anyway.
-const PARTING_LIMIT: Duration = Duration::from_secs(1);
+/// The time limit for a side to answer a FIN with its own; the connection is then closed.
+const CLOSE_LIMIT: Duration = Duration::from_secs(1);
 
-/// The state that all connections of a proxy share. Only one works at a time, so all use one buffer.
+/// The state that all connections of a proxy share. One task runs at a time, so all use one buffer.
 #[derive(Debug)]
-pub(super) struct House {
+pub(super) struct Shared {
     pub(super) upstream: SocketAddr,
     pub(super) seed: u64,
     pub(super) pacer: Pacer,
@@ -34,37 +34,42 @@ pub(super) struct House {
     pub(super) scratch: Mutex<Box<[u8]>>,
 }
 
-/// Both directions.
+/// A proxied connection: both sockets, and a pump for each direction.
 struct Connection {
     client: TcpStream,
     server: TcpStream,
     to_server: Pump,
     to_client: Pump,
-    house: Arc<House>,
+    shared: Arc<Shared>,
 }
 
-/// How a connection ended.
+/// The end of a connection.
 #[derive(Debug, PartialEq, Eq)]
 enum End {
-    /// Both sides have ended their streams, and both know.
+    /// Both streams have ended and were delivered.
     Both,
-    /// One side is gone without a word.
+    /// One side broke.
     Broken,
-    Ordered(Verdict),
+    Forced(ForcedEnd),
 }
 
 /// Serves the connection with this number until it ends.
-pub(super) async fn serve(mut client: TcpStream, number: u64, house: Arc<House>, mut ear: Ear) {
-    let verdict = match first(ear.verdict(), connect(&client, house.upstream)).await {
-        First::A(verdict) => verdict,
-        First::B(Ok(server)) => return Connection::new(client, server, number, house).serve(ear).await,
+pub(super) async fn serve(
+    mut client: TcpStream,
+    number: u64,
+    shared: Arc<Shared>,
+    mut orders: OrderReceiver,
+) {
+    let forced_end = match first(orders.forced_end(), connect(&client, shared.upstream)).await {
+        First::A(forced_end) => forced_end,
+        First::B(Ok(server)) => return Connection::new(client, server, number, shared).serve(orders).await,
         First::B(Err(_)) => {
-            count(&house.tally.refused);
+            count(&shared.tally.refused);
             return reset(&mut [&mut client]);
         }
     };
-    count(&house.tally.cut);
-    execute(verdict, &mut [&mut client], &house).await;
+    count(&shared.tally.cut);
+    execute(forced_end, &mut [&mut client], &shared).await;
 }
 
 async fn connect(client: &TcpStream, upstream: SocketAddr) -> io::Result<TcpStream> {
@@ -75,116 +80,117 @@ async fn connect(client: &TcpStream, upstream: SocketAddr) -> io::Result<TcpStre
 }
 
 impl Connection {
-    fn new(client: TcpStream, server: TcpStream, number: u64, house: Arc<House>) -> Self {
-        let pump = |way, side| Pump::new(way, Random::new(house.seed, 2 * number + side));
+    fn new(client: TcpStream, server: TcpStream, number: u64, shared: Arc<Shared>) -> Self {
+        let pump = |way, side| Pump::new(way, Random::new(shared.seed, 2 * number + side));
         let (to_server, to_client) = (pump(Way::ToServer, 0), pump(Way::ToClient, 1));
-        Connection { client, server, to_server, to_client, house }
+        Connection { client, server, to_server, to_client, shared }
     }
 
-    async fn serve(mut self, mut ear: Ear) {
-        let end = self.run(&mut ear).await;
-        self.house.tally.dropped(self.to_server.queued_bytes() + self.to_client.queued_bytes());
+    async fn serve(mut self, mut orders: OrderReceiver) {
+        let end = self.run(&mut orders).await;
+        self.shared.tally.dropped(self.to_server.queued_bytes() + self.to_client.queued_bytes());
         let mut sides = [&mut self.client, &mut self.server];
         match end {
             End::Both => {}
             End::Broken => reset(&mut sides),
-            End::Ordered(verdict) => {
-                count(&self.house.tally.cut);
-                execute(verdict, &mut sides, &self.house).await;
+            End::Forced(forced_end) => {
+                count(&self.shared.tally.cut);
+                execute(forced_end, &mut sides, &self.shared).await;
             }
         }
     }
 
-    async fn run(&mut self, ear: &mut Ear) -> End {
+    async fn run(&mut self, orders: &mut OrderReceiver) -> End {
         loop {
-            match ear.listen() {
-                Err(verdict) => return End::Ordered(verdict),
-                Ok(disturbances) => self.obey(&disturbances),
+            match orders.current() {
+                Err(forced_end) => return End::Forced(forced_end),
+                Ok(disturbances) => self.apply(&disturbances),
             }
-            if self.to_server.would_bridge_a_hole() || self.to_client.would_bridge_a_hole() {
-                return End::Ordered(Verdict::Cut);
+            if self.to_server.would_deliver_after_a_gap() || self.to_client.would_deliver_after_a_gap() {
+                return End::Forced(ForcedEnd::Cut);
             }
-            match first(ear.news(), poll_fn(|cx| self.poll(cx))).await {
+            match first(orders.changed(), poll_fn(|cx| self.poll(cx))).await {
                 First::A(()) => {}
                 First::B(Ok(())) => return End::Both,
-                First::B(Err(_)) => return self.broken(ear).await,
+                First::B(Err(_)) => return self.broken(orders).await,
             }
         }
     }
 
-    fn obey(&mut self, disturbances: &[Disturbance]) {
-        self.to_server.obey(disturbances);
-        self.to_client.obey(disturbances);
+    fn apply(&mut self, disturbances: &[Disturbance]) {
+        self.to_server.apply(disturbances);
+        self.to_client.apply(disturbances);
     }
 
-    /// One side is gone. While the connection is half open, the other does not hear of it.
-    async fn broken(&self, ear: &mut Ear) -> End {
+    /// One side broke. The other side does not notice while the connection is half open.
+    async fn broken(&self, orders: &mut OrderReceiver) -> End {
         if self.to_server.is_swallowing() || self.to_client.is_swallowing() {
-            ear.news().await;
+            orders.changed().await;
         }
         End::Broken
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Connection { client, server, to_server, to_client, house } = self;
-        let mut scratch = house.scratch.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut desk = Desk { scratch: &mut scratch, pacer: &house.pacer, tally: &house.tally };
-        let there = to_server.poll(cx, client, server, &mut desk)?;
-        let back = to_client.poll(cx, server, client, &mut desk)?;
+        let Connection { client, server, to_server, to_client, shared } = self;
+        let mut scratch = shared.scratch.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut context = PumpContext { scratch: &mut scratch, pacer: &shared.pacer, tally: &shared.tally };
+        let there = to_server.poll(cx, client, server, &mut context)?;
+        let back = to_client.poll(cx, server, client, &mut context)?;
         if there.is_ready() && back.is_ready() { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
 }
 
-async fn execute(verdict: Verdict, sides: &mut [&mut TcpStream], house: &House) {
-    match verdict {
-        Verdict::Reset => reset(sides),
-        Verdict::Cut => part(sides, house).await,
+async fn execute(forced_end: ForcedEnd, sides: &mut [&mut TcpStream], shared: &Shared) {
+    match forced_end {
+        ForcedEnd::Reset => reset(sides),
+        ForcedEnd::Cut => close_gracefully(sides, shared).await,
     }
 }
 
-/// Has the sockets say RST when they are closed.
+/// Makes the sockets send RST when they are closed.
 fn reset(sides: &mut [&mut TcpStream]) {
     sides.iter().for_each(|side| {
-        // A socket that cannot be told is gone already.
+        // A socket that refuses the option is closed already.
         let _ = side.set_zero_linger();
     });
 }
 
-/// Says FIN and waits for the same. A socket that is closed with unread bytes would say RST instead, so they are read.
-async fn part(sides: &mut [&mut TcpStream], house: &House) {
+/// Sends FIN to both sides and waits for theirs. Closing a socket with unread bytes would send RST, so they
+/// are read.
+async fn close_gracefully(sides: &mut [&mut TcpStream], shared: &Shared) {
     for side in &mut *sides {
-        // It may be closed already.
+        // The socket may be closed already.
         let _ = side.shutdown().await;
     }
     let all = poll_fn(|cx| {
         let waiting =
-            sides.iter_mut().filter_map(|side| poll_empty(cx, side, house).is_pending().then_some(()));
+            sides.iter_mut().filter_map(|side| poll_empty(cx, side, shared).is_pending().then_some(()));
         if waiting.count() == 0 { Poll::Ready(()) } else { Poll::Pending }
     });
-    // Whoever takes longer is left.
-    let _ = timeout(PARTING_LIMIT, all).await;
+    // After the time limit the sockets are closed anyway.
+    let _ = timeout(CLOSE_LIMIT, all).await;
 }
 
-/// Reads and drops until the end of the stream, or until it breaks.
-fn poll_empty(cx: &mut Context<'_>, side: &mut TcpStream, house: &House) -> Poll<()> {
-    let mut scratch = house.scratch.lock().unwrap_or_else(PoisonError::into_inner);
+/// Reads and drops until the stream ends or breaks.
+fn poll_empty(cx: &mut Context<'_>, side: &mut TcpStream, shared: &Shared) -> Poll<()> {
+    let mut scratch = shared.scratch.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
         let mut buffer = ReadBuf::new(&mut scratch);
         match Pin::new(&mut *side).poll_read(cx, &mut buffer) {
             Poll::Pending => return Poll::Pending,
-            Poll::Ready(Ok(())) if !buffer.filled().is_empty() => house.tally.dropped(buffer.filled().len()),
+            Poll::Ready(Ok(())) if !buffer.filled().is_empty() => shared.tally.dropped(buffer.filled().len()),
             Poll::Ready(_) => return Poll::Ready(()),
         }
     }
 }
 
-/// Which of two came first, and with what.
+/// The result of the first of two futures.
 enum First<A, B> {
     A(A),
     B(B),
 }
 
-/// Waits for one of two; the former is preferred.
+/// Waits for the first of two futures; prefers `a`.
 async fn first<A, B>(a: impl Future<Output = A>, b: impl Future<Output = B>) -> First<A, B> {
     let (mut a, mut b) = (pin!(a), pin!(b));
     poll_fn(|cx| match a.as_mut().poll(cx) {

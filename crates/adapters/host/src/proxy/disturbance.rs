@@ -3,60 +3,68 @@
 use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 /// A fault of the network between the clients and the server. Times count from the moment at which a byte reaches the
 /// proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disturbance {
-    /// Every byte, and the end of the stream, arrives later by `delay` plus a random share of `jitter`; the order is kept,
-    /// and bytes travel side by side, so that a delay costs no throughput while no more than
-    /// [`QUEUE_BYTES_MAX`](super::QUEUE_BYTES_MAX) are on their way.
+    /// Delays every byte, and the end of the stream, by `delay` plus a random share of `jitter`. The order is
+    /// kept. Bytes travel in parallel, so a delay costs no throughput until
+    /// [`QUEUE_BYTES_MAX`](super::QUEUE_BYTES_MAX) are in transit.
     Delay {
-        /// Which bytes.
+        /// The direction of the delayed bytes.
         direction: Direction,
-        /// How much later at least.
+        /// The smallest delay.
         delay: Duration,
-        /// How much later on top of that at most.
+        /// The largest random addition to the delay.
         jitter: Duration,
     },
-    /// No more than so many bytes a second pass, for each connection and direction by itself; at once pass no more than
-    /// fit into 20 ms.
+    /// Limits the bytes a second, for each connection and direction separately. A burst is at most 20 ms
+    /// long.
     Throttle {
-        /// Which bytes.
+        /// The direction of the limited bytes.
         direction: Direction,
-        /// How many a second.
+        /// The bytes a second.
         bytes_per_s: NonZeroU64,
     },
-    /// Every open connection is closed in order (FIN) towards both sides, and new ones as soon as they are accepted.
+    /// Closes every open connection in order (FIN) towards both sides, and new connections as soon as they
+    /// are accepted.
     Cut,
-    /// Every open connection is reset (RST) towards both sides, and new ones as soon as they are accepted.
+    /// Resets every open connection (RST) towards both sides, and new connections as soon as they are
+    /// accepted.
     Reset,
-    /// Bytes are read and swallowed, and so is the end of the stream: their receiver hears silence, their sender notices
-    /// nothing; a connection that lost something so is cut as soon as it would have to go on.
+    /// Reads and swallows bytes, and the end of the stream. The receiver hears silence; the sender notices
+    /// nothing. A connection that lost bytes is cut when the disturbance ends.
     HalfOpen {
-        /// Which bytes.
+        /// The direction of the swallowed bytes.
         direction: Direction,
     },
-    /// Nothing is read and nothing is written: buffers fill up and then the senders wait; nothing is lost.
+    /// Neither reads nor writes: buffers fill up, then the senders wait. Nothing is lost.
     Stall,
-    /// Runs of bytes are cut out of the stream, which goes on with a hole: who reads it must find out by himself.
+    /// Drops runs of bytes from the stream, which continues after the gap. The receiver must detect the loss
+    /// itself.
     DropBytes {
-        /// Which bytes.
+        /// The direction of the dropped bytes.
         direction: Direction,
-        /// How many runs in 2²⁰ bytes that pass, on average; where is random.
+        /// The average number of runs in 2²⁰ passing bytes, at random positions.
         per_mebibyte: NonZeroU32,
-        /// How many bytes a run has.
+        /// The number of bytes in a run.
         bytes: NonZeroU32,
     },
 }
 
-/// Whose bytes a disturbance concerns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The direction of the bytes that a disturbance affects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Direction {
     /// From the client to the server.
     ToServer,
     /// From the server to the client.
     ToClient,
-    /// Both.
+    /// Both directions.
+    #[default]
     Both,
 }
 
@@ -78,7 +86,7 @@ impl Direction {
 }
 
 impl Disturbance {
-    /// Whether this way is one that it concerns.
+    /// Whether the disturbance affects a direction.
     pub(super) fn covers(self, way: Way) -> bool {
         match self {
             Disturbance::Delay { direction, .. }

@@ -11,15 +11,15 @@ const MEBIBYTE: u64 = 1 << 20;
 pub(super) struct Loss {
     gap_mean: u64,
     run: u64,
-    /// Bytes that still pass before the next run.
+    /// Bytes that pass before the next run.
     gap_left: u64,
-    /// Bytes that are still to be dropped of this run.
+    /// Bytes of the current run that are still to be dropped.
     run_left: u64,
 }
 
 impl Loss {
-    /// After 2²⁰ ÷ `per_mebibyte` bytes on average, `bytes` of them are dropped. The gaps are evenly distributed between
-    /// one byte and twice their mean.
+    /// Drops `bytes` after 2²⁰ ÷ `per_mebibyte` bytes on average. The gaps are evenly distributed between one
+    /// byte and twice their mean.
     pub(super) fn new(per_mebibyte: NonZeroU32, bytes: NonZeroU32, random: &mut Random) -> Self {
         let gap_mean = (MEBIBYTE / u64::from(per_mebibyte.get())).max(1);
         let mut loss = Loss { gap_mean, run: bytes.get().into(), gap_left: 0, run_left: 0 };
@@ -27,7 +27,7 @@ impl Loss {
         loss
     }
 
-    /// Moves the surviving bytes of a chunk to its beginning; returns how many there are.
+    /// Moves the surviving bytes of a chunk to its beginning; returns their number.
     pub(super) fn apply(&mut self, chunk: &mut [u8], random: &mut Random) -> usize {
         let (mut kept, mut at) = (0, 0);
         while at < chunk.len() {
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mebibyte_that_passes_loses_so_many_runs() {
+    fn the_number_of_lost_runs_matches_the_setting() {
         let stream = vec![0; 64 << 20];
         let passed = sifted(&stream, |_| 65_536, 16, 100);
         let runs = (stream.len() - passed.len()) as f64 / 100.0;

@@ -1,28 +1,27 @@
-//! Runs the fault proxy: it stands between clients and a server and disturbs the network on demand.
+//! Runs the fault proxy: a proxy between clients and a server that disturbs the network on demand.
 //!
-//! It is there to break a connection at a stated moment of a load run, and to be no burden at any other. One thread
-//! serves all connections on a runtime of its own. Each connection is one task with two pumps, one for each direction. A
-//! pump reads into a buffer that all share, asks the rule in force what becomes of the chunk, and writes it from there;
-//! only what cannot go at once is copied into a queue. So an undisturbed byte costs one read and one write of the
-//! kernel's, and no memory is asked for.
+//! One thread serves all connections on its own runtime. Each connection is one task with two pumps, one for
+//! each direction. A pump reads into a shared buffer, applies the rule in force to the chunk, and writes it
+//! from there. Only bytes that cannot be written at once are copied into a queue. So an undisturbed byte
+//! costs one read and one write of the kernel, and no memory is allocated.
 //!
-//! What is decided is pure and knows no socket: the rule says how much may be read and what becomes of it
-//! (`rule`), with a token bucket for a limited line (`bucket`) and random loss (`loss`); the queue says what
-//! is due (`queue`). All randomness follows from a seed and the number of the connection.
+//! The decisions are pure and use no socket: `rule` decides how much is read and which bytes pass, `bucket`
+//! limits a line with a token bucket, `loss` drops bytes at random, and `queue` returns the bytes that are
+//! due. All randomness follows from a seed and the number of the connection.
 //!
-//! A disturbance is in force for open connections and for all that come after it, until it ends. Several may last at the
-//! same time, and the end of one leaves the others as they are. Of a connection and direction that several concern:
-//! [`Cut`](Disturbance::Cut) and [`Reset`](Disturbance::Reset) come before everything else, and of the two the one that
-//! began last; then [`Stall`](Disturbance::Stall), then [`HalfOpen`](Disturbance::HalfOpen). Of the rest each has its
-//! effect: bytes are dropped by each loss in turn, the narrowest throttle says how many are read, delays and their
-//! jitters add up.
+//! A disturbance affects open and new connections until it ends. Several may last at once, and the end of one
+//! does not affect the others. When several affect the same connection and direction,
+//! [`Cut`](Disturbance::Cut) and [`Reset`](Disturbance::Reset) come first; the one that began last wins.
+//! [`Stall`](Disturbance::Stall) comes next, then [`HalfOpen`](Disturbance::HalfOpen). All others combine:
+//! each loss drops bytes in turn, the slowest throttle limits the rate, and delays and jitters add up.
 //!
-//! What is queued keeps its moment, and nothing overtakes it. When the last delay has ended it goes at once; a cut or a
-//! reset drops it. An order to end all connections reaches all that are open, also if another order follows at once.
+//! Queued bytes keep their due time, and nothing overtakes them. The end of the last delay makes them due at
+//! once; a cut or a reset drops them. An order to end all connections reaches all open ones, even if another
+//! order follows at once.
 //!
-//! Time spent in the proxy counts as the server's time to whoever measures a client: a round trip through it is longer
-//! by two wake-ups of its thread, and one thread moves as many messages as one core can. So what a load reaches through
-//! an undisturbed proxy, not what it reaches without, is what a disturbance is to be compared with.
+//! A client counts the time in the proxy as the server's: a round trip is longer by two wake-ups of the
+//! proxy's thread, and one thread moves as many messages as one core can. So compare a disturbance with a
+//! load through an undisturbed proxy.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -52,26 +51,27 @@ pub use disturbance::{Direction, Disturbance};
 pub use queue::QUEUE_BYTES_MAX;
 pub use traffic::Traffic;
 
-use connection::House;
-use orders::{Ear, Orders};
+use connection::Shared;
+use orders::{OrderReceiver, Orders};
 use pacer::Pacer;
 use traffic::{Tally, count};
 
-/// The most connections at a time; one more is reset at once. Each takes two of the process's files.
+/// The limit of open connections; a further connection is reset at once. Each takes two of the process's file
+/// descriptors.
 pub const CONNECTIONS_MAX: u64 = 20_000;
-/// The most disturbances that last at a time.
+/// The limit of simultaneous disturbances.
 pub const LASTING_MAX: usize = 64;
-/// The most bytes that are moved at once.
+/// The limit of bytes in one read.
 const SCRATCH_LEN: usize = 64 * 1024;
-/// The pause after a connection could not be accepted, for example because files have run out.
+/// The pause after a failed accept, for example because file descriptors have run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
-/// A disturbance that lasts, to be ended by whoever began it.
+/// The handle that ends a disturbance.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Lasting(u64);
 
-/// So many disturbances last already that no further one is begun.
+/// [`LASTING_MAX`] disturbances last already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{LASTING_MAX} disturbances of this network last already: let some of them end first")]
 pub struct TooMany;
@@ -86,10 +86,11 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Starts one that forwards each connection to the server at `upstream`. What it does at random follows from `seed`.
+    /// Starts a proxy that forwards each connection to the server at `upstream`. All randomness follows from
+    /// `seed`.
     ///
     /// # Errors
-    /// [`Error`] if no port, thread or runtime can be had.
+    /// [`Error`] if no port, thread or runtime is available.
     pub fn start(upstream: SocketAddr, seed: u64) -> Result<Self, Error> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let listener = listen(&runtime)?;
@@ -97,21 +98,21 @@ impl Proxy {
         let tally = Arc::new(Tally::default());
         let pacer = Pacer::start(format!("pacer-{}", address.port()))?;
         let scratch = Mutex::new(vec![0; SCRATCH_LEN].into_boxed_slice());
-        let house = Arc::new(House { upstream, seed, pacer, tally: Arc::clone(&tally), scratch });
+        let shared = Arc::new(Shared { upstream, seed, pacer, tally: Arc::clone(&tally), scratch });
         let (orders, receiver) = watch::channel(Orders::default());
         let serving = thread::Builder::new()
             .name(format!("proxy-{}", address.port()))
-            .spawn(move || serve(&runtime, listener, house, receiver))?;
+            .spawn(move || serve(&runtime, listener, shared, receiver))?;
         Ok(Proxy { address, orders, tally, serving: Some(serving) })
     }
 
-    /// Where it listens.
+    /// The listening address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// From now on the network is disturbed so as well, until [`end`](Proxy::end). A quiet connection obeys before it moves
-    /// another byte, a busy one within milliseconds.
+    /// Begins a disturbance, which lasts until [`end`](Proxy::end). An idle connection obeys before its next
+    /// byte, a busy one within milliseconds.
     ///
     /// # Errors
     /// [`TooMany`] if [`LASTING_MAX`] disturbances last already.
@@ -121,12 +122,12 @@ impl Proxy {
         number.map(Lasting).ok_or(TooMany)
     }
 
-    /// This disturbance is over, and no other.
+    /// Ends one disturbance.
     pub fn end(&self, lasting: Lasting) {
         self.orders.send_modify(|orders| orders.end(lasting.0));
     }
 
-    /// From now on the network is disturbed so, and not as it was before.
+    /// Replaces all disturbances with one.
     pub fn disturb(&self, disturbance: Disturbance) {
         self.orders.send_modify(|orders| {
             orders.calm();
@@ -140,7 +141,7 @@ impl Proxy {
         self.orders.send_modify(Orders::calm);
     }
 
-    /// Its counters so far.
+    /// The counters so far.
     pub fn traffic(&self) -> Traffic {
         self.tally.traffic()
     }
@@ -162,55 +163,55 @@ fn listen(runtime: &Runtime) -> io::Result<TcpListener> {
     TcpListener::from_std(listener)
 }
 
-/// Until the proxy closes; then all tasks go with their sockets.
-fn serve(runtime: &Runtime, listener: TcpListener, house: Arc<House>, mut orders: watch::Receiver<Orders>) {
-    runtime.spawn(accept(listener, house, orders.clone()));
+/// Serves until the proxy closes; the runtime then drops all tasks with their sockets.
+fn serve(runtime: &Runtime, listener: TcpListener, shared: Arc<Shared>, mut orders: watch::Receiver<Orders>) {
+    runtime.spawn(accept(listener, shared, orders.clone()));
     runtime.block_on(async {
-        // It fails once the proxy has ended.
+        // Waiting fails once the proxy has ended.
         let _ = orders.wait_for(|orders| orders.closing).await;
     });
 }
 
-async fn accept(listener: TcpListener, house: Arc<House>, orders: watch::Receiver<Orders>) {
+async fn accept(listener: TcpListener, shared: Arc<Shared>, orders: watch::Receiver<Orders>) {
     for number in 0.. {
         match listener.accept().await {
-            Ok((client, _)) => admit(client, number, &house, &orders),
+            Ok((client, _)) => admit(client, number, &shared, &orders),
             Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
         }
     }
 }
 
-fn admit(client: TcpStream, number: u64, house: &Arc<House>, orders: &watch::Receiver<Orders>) {
-    count(&house.tally.accepted);
-    let Some(place) = Place::take(&house.tally) else {
-        count(&house.tally.refused);
-        // It is closed in any case.
+fn admit(client: TcpStream, number: u64, shared: &Arc<Shared>, orders: &watch::Receiver<Orders>) {
+    count(&shared.tally.accepted);
+    let Some(place) = ConnectionPermit::take(&shared.tally) else {
+        count(&shared.tally.refused);
+        // The connection is closed in any case.
         let _ = client.set_zero_linger();
         return;
     };
-    let serving = connection::serve(client, number, Arc::clone(house), Ear::new(orders.clone()));
+    let serving = connection::serve(client, number, Arc::clone(shared), OrderReceiver::new(orders.clone()));
     drop(tokio::spawn(async move {
         serving.await;
         drop(place);
     }));
 }
 
-/// One of the places for connections. Dropping it leaves it to another.
-struct Place {
+/// A permit to hold a connection. Dropping it frees the permit.
+struct ConnectionPermit {
     tally: Arc<Tally>,
 }
 
-impl Place {
+impl ConnectionPermit {
     fn take(tally: &Arc<Tally>) -> Option<Self> {
         let open = tally.open.load(Ordering::Relaxed);
         (open < CONNECTIONS_MAX).then(|| {
             count(&tally.open);
-            Place { tally: Arc::clone(tally) }
+            ConnectionPermit { tally: Arc::clone(tally) }
         })
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         self.tally.open.fetch_sub(1, Ordering::Relaxed);
     }

@@ -4,104 +4,104 @@ use tokio::sync::watch;
 
 use super::{Disturbance, LASTING_MAX};
 
-/// How a connection ends before its time.
+/// The forced end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// With a FIN to both sides.
+pub(super) enum ForcedEnd {
+    /// Ends with a FIN to both sides.
     Cut,
-    /// With an RST to both sides.
+    /// Ends with an RST to both sides.
     Reset,
 }
 
-/// The state of the network. A reader may miss a state that another follows at once, so an order to end all connections
-/// is also kept as a count.
+/// The state of the network. A reader may miss a state that another one replaces at once, so orders to end
+/// all connections are also counted.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Orders {
-    /// What lasts, in the order it began, each with a number of its own.
+    /// Disturbances in the order in which they began, each with its number.
     lasting: Vec<(u64, Disturbance)>,
     begun: u64,
-    verdicts: u64,
-    last: Option<Verdict>,
+    forced_ends: u64,
+    last: Option<ForcedEnd>,
     pub(super) closing: bool,
 }
 
 impl Orders {
-    /// From now on this lasts as well; nothing if so many do already.
+    /// Begins a disturbance and returns its number; none at the limit.
     pub(super) fn begin(&mut self, disturbance: Disturbance) -> Option<u64> {
         if self.lasting.len() >= LASTING_MAX {
             return None;
         }
         self.begun += 1;
         self.lasting.push((self.begun, disturbance));
-        if let Some(verdict) = verdict(disturbance) {
-            self.verdicts += 1;
-            self.last = Some(verdict);
+        if let Some(forced_end) = forced_end(disturbance) {
+            self.forced_ends += 1;
+            self.last = Some(forced_end);
         }
         Some(self.begun)
     }
 
-    /// The disturbance of this number is over; the others go on.
+    /// Ends the disturbance with this number.
     pub(super) fn end(&mut self, number: u64) {
         self.lasting.retain(|(known, _)| *known != number);
     }
 
-    /// All are over.
+    /// Ends all disturbances.
     pub(super) fn calm(&mut self) {
         self.lasting.clear();
     }
 
-    /// The verdict on whoever comes now: that which was passed last of those that last.
-    fn standing(&self) -> Option<Verdict> {
-        self.lasting.iter().rev().find_map(|(_, disturbance)| verdict(*disturbance))
+    /// The forced end of new connections: that of the newest cut or reset.
+    fn standing(&self) -> Option<ForcedEnd> {
+        self.lasting.iter().rev().find_map(|(_, disturbance)| forced_end(*disturbance))
     }
 }
 
-const fn verdict(disturbance: Disturbance) -> Option<Verdict> {
+const fn forced_end(disturbance: Disturbance) -> Option<ForcedEnd> {
     match disturbance {
-        Disturbance::Cut => Some(Verdict::Cut),
-        Disturbance::Reset => Some(Verdict::Reset),
+        Disturbance::Cut => Some(ForcedEnd::Cut),
+        Disturbance::Reset => Some(ForcedEnd::Reset),
         _ => None,
     }
 }
 
-/// The orders as one connection hears them.
+/// Receives the orders for one connection.
 #[derive(Debug)]
-pub(super) struct Ear {
+pub(super) struct OrderReceiver {
     orders: watch::Receiver<Orders>,
-    /// How many verdicts had been passed when the connection came.
-    verdicts_before: u64,
+    /// The number of forced ends before the connection opened.
+    forced_ends_before: u64,
 }
 
-impl Ear {
+impl OrderReceiver {
     pub(super) fn new(orders: watch::Receiver<Orders>) -> Self {
-        let verdicts_before = orders.borrow().verdicts;
-        Ear { orders, verdicts_before }
+        let forced_ends_before = orders.borrow().forced_ends;
+        OrderReceiver { orders, forced_ends_before }
     }
 
-    /// The disturbances in force, or the verdict on this connection.
-    pub(super) fn listen(&mut self) -> Result<Vec<Disturbance>, Verdict> {
+    /// The disturbances in force, or the forced end of this connection.
+    pub(super) fn current(&mut self) -> Result<Vec<Disturbance>, ForcedEnd> {
         let orders = self.orders.borrow_and_update();
-        let missed = orders.last.filter(|_| orders.verdicts > self.verdicts_before);
+        let missed = orders.last.filter(|_| orders.forced_ends > self.forced_ends_before);
         match orders.standing().or(missed) {
-            Some(verdict) => Err(verdict),
+            Some(forced_end) => Err(forced_end),
             None => Ok(orders.lasting.iter().map(|(_, disturbance)| *disturbance).collect()),
         }
     }
 
-    /// Waits until there is something new to hear.
-    pub(super) async fn news(&mut self) {
-        // The proxy says goodbye before it goes; if it could not, there is nothing more to hear.
+    /// Waits for a new state.
+    pub(super) async fn changed(&mut self) {
+        // The proxy publishes its end before it closes the channel; after a closed channel nothing follows.
         if self.orders.changed().await.is_err() {
             std::future::pending().await
         }
     }
 
-    /// Waits for a verdict.
-    pub(super) async fn verdict(&mut self) -> Verdict {
+    /// Waits for a forced end.
+    pub(super) async fn forced_end(&mut self) -> ForcedEnd {
         loop {
-            match self.listen() {
-                Ok(_) => self.news().await,
-                Err(verdict) => return verdict,
+            match self.current() {
+                Ok(_) => self.changed().await,
+                Err(forced_end) => return forced_end,
             }
         }
     }
@@ -112,16 +112,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_verdict_is_heard_by_those_who_were_there_though_the_network_is_calm_again() {
+    fn open_connections_receive_a_reset_that_has_already_ended() {
         let (orders, receiver) = watch::channel(Orders::default());
-        let mut early = Ear::new(receiver.clone());
-        assert_eq!(early.listen(), Ok(Vec::new()));
+        let mut early = OrderReceiver::new(receiver.clone());
+        assert_eq!(early.current(), Ok(Vec::new()));
         orders.send_modify(|orders| assert!(orders.begin(Disturbance::Reset).is_some()));
-        let mut meanwhile = Ear::new(receiver.clone());
-        assert_eq!(meanwhile.listen(), Err(Verdict::Reset));
+        let mut meanwhile = OrderReceiver::new(receiver.clone());
+        assert_eq!(meanwhile.current(), Err(ForcedEnd::Reset));
         orders.send_modify(Orders::calm);
-        assert_eq!(early.listen(), Err(Verdict::Reset));
-        assert_eq!(Ear::new(receiver).listen(), Ok(Vec::new()));
+        assert_eq!(early.current(), Err(ForcedEnd::Reset));
+        assert_eq!(OrderReceiver::new(receiver).current(), Ok(Vec::new()));
     }
 
     #[test]
@@ -129,10 +129,10 @@ mod tests {
         let mut orders = Orders::default();
         let [cut, stall, reset] = [Disturbance::Cut, Disturbance::Stall, Disturbance::Reset]
             .map(|disturbance| orders.begin(disturbance).unwrap());
-        assert_eq!(orders.standing(), Some(Verdict::Reset), "the one that began last");
+        assert_eq!(orders.standing(), Some(ForcedEnd::Reset), "the one that began last");
         orders.end(reset);
         orders.end(reset);
-        assert_eq!(orders.standing(), Some(Verdict::Cut));
+        assert_eq!(orders.standing(), Some(ForcedEnd::Cut));
         orders.end(cut);
         assert_eq!(orders.standing(), None);
         assert_eq!(orders.lasting, [(stall, Disturbance::Stall)]);

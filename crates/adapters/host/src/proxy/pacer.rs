@@ -1,7 +1,8 @@
 //! Wakes tasks at exact moments.
 //!
-//! The runtime's own timers count milliseconds and wake up to two of them late, which is as long as the delays of a good
-//! network. A thread of ours waits for the next moment with the kernel's precision; it sleeps while nobody waits.
+//! The runtime's own timers count milliseconds and wake up to two milliseconds late, as long as the delays of
+//! a good network. This thread waits for the next moment with the kernel's precision; it sleeps while no task
+//! waits.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,15 +14,15 @@ use std::time::Duration;
 
 use plimsoll_measure::clock::{self, Instant};
 
-/// The thread that wakes. Dropping it ends the thread.
+/// The thread that wakes tasks. Dropping it ends the thread.
 #[derive(Debug)]
 pub(super) struct Pacer {
-    inside: Arc<Inside>,
+    shared: Arc<Shared>,
     waking: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug, Default)]
-struct Inside {
+struct Shared {
     agenda: Mutex<Agenda>,
     changed: Condvar,
 }
@@ -41,34 +42,34 @@ struct Entry {
 impl Pacer {
     /// Starts the thread under this name.
     pub(super) fn start(name: String) -> io::Result<Self> {
-        let inside = Arc::new(Inside::default());
-        let waking = Arc::clone(&inside);
+        let shared = Arc::new(Shared::default());
+        let waking = Arc::clone(&shared);
         let waking = thread::Builder::new().name(name).spawn(move || waking.run())?;
-        Ok(Pacer { inside, waking: Some(waking) })
+        Ok(Pacer { shared, waking: Some(waking) })
     }
 
     fn wake_at(&self, at: Instant, waker: Waker) {
-        let mut agenda = self.inside.agenda();
+        let mut agenda = self.shared.agenda();
         let is_first = agenda.first().is_none_or(|first| at < first);
         agenda.entries.push(Reverse(Entry { at, waker }));
         drop(agenda);
         if is_first {
-            self.inside.changed.notify_one();
+            self.shared.changed.notify_one();
         }
     }
 }
 
 impl Drop for Pacer {
     fn drop(&mut self) {
-        self.inside.agenda().closing = true;
-        self.inside.changed.notify_one();
+        self.shared.agenda().closing = true;
+        self.shared.changed.notify_one();
         if let Some(waking) = self.waking.take() {
             let _ = waking.join();
         }
     }
 }
 
-impl Inside {
+impl Shared {
     fn agenda(&self) -> MutexGuard<'_, Agenda> {
         self.agenda.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -100,14 +101,14 @@ impl Agenda {
     }
 }
 
-/// The moment that one task waits for, and is known to the pacer for: a task that is polled often asks once.
+/// The moment that a task waits for. A task that is polled often registers it once.
 #[derive(Debug, Default)]
 pub(super) struct Alarm {
     set: Option<Instant>,
 }
 
 impl Alarm {
-    /// Has the task polled again at this moment, or before.
+    /// Lets the pacer poll the task again at `at`, or earlier.
     pub(super) fn set(&mut self, at: Instant, pacer: &Pacer, cx: &Context<'_>) {
         let now = clock::now();
         if self.set.is_none_or(|set| set > at || set <= now) {
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_woken_early_and_the_earliest_is_woken_first() {
+    fn tasks_are_woken_in_order_and_never_early() {
         let pacer = Pacer::start("pacer".to_owned()).unwrap();
         let start = clock::now();
         let (late, late_rung) = bell();
@@ -181,6 +182,6 @@ mod tests {
         for at in [later, later, later + 1, later - 1, later] {
             alarm.set(at, &pacer, &cx);
         }
-        assert_eq!(pacer.inside.agenda().entries.len(), 2);
+        assert_eq!(pacer.shared.agenda().entries.len(), 2);
     }
 }

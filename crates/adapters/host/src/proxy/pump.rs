@@ -15,15 +15,15 @@ use super::random::Random;
 use super::rule::{Intake, Rule};
 use super::traffic::Tally;
 
-/// The state that all connections of a proxy share; one works at a time.
-pub(super) struct Desk<'a> {
+/// The shared state that a pump borrows while it runs.
+pub(super) struct PumpContext<'a> {
     pub(super) scratch: &'a mut [u8],
     pub(super) pacer: &'a Pacer,
     pub(super) tally: &'a Tally,
 }
 
-/// One direction. It owns no buffer: what is read is written from the desk's scratch, and only what cannot go at once is
-/// kept.
+/// One direction of a connection. It writes straight from the shared scratch buffer and keeps only bytes that
+/// cannot be written at once.
 #[derive(Debug)]
 pub(super) struct Pump {
     way: Way,
@@ -33,8 +33,8 @@ pub(super) struct Pump {
     alarm: Alarm,
     /// The sender has ended the stream.
     over: bool,
-    /// Something was swallowed.
-    holed: bool,
+    /// Bytes were swallowed.
+    has_gap: bool,
 }
 
 impl Pump {
@@ -46,22 +46,22 @@ impl Pump {
             queue: Queue::default(),
             alarm: Alarm::default(),
             over: false,
-            holed: false,
+            has_gap: false,
         }
     }
 
-    /// Follows another rule from now on. What is queued keeps its moment as long as something is delayed; else it goes at
-    /// once.
-    pub(super) fn obey(&mut self, disturbances: &[Disturbance]) {
+    /// Applies new disturbances. Queued bytes keep their due time while a delay lasts; otherwise they are due
+    /// at once.
+    pub(super) fn apply(&mut self, disturbances: &[Disturbance]) {
         self.rule = Rule::of(disturbances, self.way, clock::now(), &mut self.random);
         if !self.rule.is_delaying() {
             self.queue.hasten();
         }
     }
 
-    /// Whether swallowed bytes would now be followed by delivered ones.
-    pub(super) fn would_bridge_a_hole(&self) -> bool {
-        self.holed && !self.rule.is_swallowing() && !self.rule.is_stalled()
+    /// Whether delivered bytes would now follow swallowed ones.
+    pub(super) fn would_deliver_after_a_gap(&self) -> bool {
+        self.has_gap && !self.rule.is_swallowing() && !self.rule.is_stalled()
     }
 
     pub(super) fn is_swallowing(&self) -> bool {
@@ -72,23 +72,23 @@ impl Pump {
         self.queue.len_bytes()
     }
 
-    /// Moves what can be moved. Ready when the stream has ended and all of it was delivered.
+    /// Moves bytes. Ready when the stream has ended and all of it was delivered.
     pub(super) fn poll(
         &mut self,
         cx: &mut Context<'_>,
         from: &mut TcpStream,
         to: &mut TcpStream,
-        desk: &mut Desk<'_>,
+        context: &mut PumpContext<'_>,
     ) -> Poll<io::Result<()>> {
         if self.rule.is_stalled() {
             return Poll::Pending;
         }
         loop {
-            let delivered = self.poll_deliver(cx, to, desk)?;
+            let delivered = self.poll_deliver(cx, to, context)?;
             if self.over {
                 return delivered.map(Ok);
             }
-            ready!(self.poll_take(cx, from, to, desk))?;
+            ready!(self.poll_take(cx, from, to, context))?;
         }
     }
 
@@ -97,13 +97,13 @@ impl Pump {
         &mut self,
         cx: &mut Context<'_>,
         to: &mut TcpStream,
-        desk: &Desk<'_>,
+        context: &PumpContext<'_>,
     ) -> Poll<io::Result<()>> {
         while !self.queue.is_empty() {
             let len = match self.queue.head(clock::now()) {
                 Head::Empty => break,
                 Head::Later(at) => {
-                    self.alarm.set(at, desk.pacer, cx);
+                    self.alarm.set(at, context.pacer, cx);
                     return Poll::Pending;
                 }
                 Head::Due(bytes) => ready!(poll_write(cx, to, bytes))?,
@@ -112,43 +112,43 @@ impl Pump {
                     0
                 }
             };
-            desk.tally.delivered(self.way, len);
+            context.tally.delivered(self.way, len);
             self.queue.delivered(len);
         }
         Poll::Ready(Ok(()))
     }
 
-    /// Reads once, if the rule lets it. Pending only if the task is woken when there is something to do.
+    /// Reads once, if the rule allows it. Pending only if a wake-up is registered.
     fn poll_take(
         &mut self,
         cx: &mut Context<'_>,
         from: &mut TcpStream,
         to: &mut TcpStream,
-        desk: &mut Desk<'_>,
+        context: &mut PumpContext<'_>,
     ) -> Poll<io::Result<()>> {
         let len_max = match self.rule.intake(&self.queue, clock::now()) {
-            Intake::UpTo(bytes) => bytes.min(desk.scratch.len()),
+            Intake::UpTo(bytes) => bytes.min(context.scratch.len()),
             Intake::From(at) => {
-                self.alarm.set(at, desk.pacer, cx);
+                self.alarm.set(at, context.pacer, cx);
                 return Poll::Pending;
             }
-            // Somebody waits for the queue already: its moment or its receiver.
+            // The queue's due time or its receiver already wakes the task.
             Intake::Blocked => return Poll::Pending,
         };
-        let mut buffer = ReadBuf::new(&mut desk.scratch[..len_max]);
+        let mut buffer = ReadBuf::new(&mut context.scratch[..len_max]);
         ready!(Pin::new(from).poll_read(cx, &mut buffer))?;
         match buffer.filled().len() {
             0 => self.end(),
-            len => self.forward(cx, to, len, desk)?,
+            len => self.forward(cx, to, len, context)?,
         }
         Poll::Ready(Ok(()))
     }
 
-    /// The sender has ended the stream: its end is delivered, or swallowed, as its bytes are.
+    /// Delivers or swallows the end of the stream, as its bytes are.
     fn end(&mut self) {
         self.over = true;
         if self.rule.is_swallowing() {
-            self.holed = true;
+            self.has_gap = true;
         } else {
             self.queue.end(self.rule.due(clock::now(), &mut self.random));
         }
@@ -159,22 +159,22 @@ impl Pump {
         cx: &mut Context<'_>,
         to: &mut TcpStream,
         len: usize,
-        desk: &mut Desk<'_>,
+        context: &mut PumpContext<'_>,
     ) -> io::Result<()> {
-        let chunk = &mut desk.scratch[..len];
-        let fate = self.rule.judge(chunk, clock::now(), &mut self.random);
-        desk.tally.dropped(len - fate.kept);
-        self.holed |= self.is_swallowing();
-        let mut kept = &desk.scratch[..fate.kept];
-        if fate.due == AT_ONCE && self.queue.is_empty() && !kept.is_empty() {
+        let chunk = &mut context.scratch[..len];
+        let decision = self.rule.decide(chunk, clock::now(), &mut self.random);
+        context.tally.dropped(len - decision.kept);
+        self.has_gap |= self.is_swallowing();
+        let mut kept = &context.scratch[..decision.kept];
+        if decision.due == AT_ONCE && self.queue.is_empty() && !kept.is_empty() {
             let written = match poll_write(cx, to, kept)? {
                 Poll::Ready(written) => written,
                 Poll::Pending => 0,
             };
-            desk.tally.delivered(self.way, written);
+            context.tally.delivered(self.way, written);
             kept = &kept[written..];
         }
-        self.queue.push(kept, fate.due);
+        self.queue.push(kept, decision.due);
         Ok(())
     }
 }

@@ -4,24 +4,24 @@ use std::collections::VecDeque;
 
 use plimsoll_measure::clock::Instant;
 
-/// The most bytes on their way at a time, for each connection and direction; then no more are read.
+/// The limit of bytes in transit, for each connection and direction; above it reading stops.
 pub const QUEUE_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// The most chunks on their way at a time, likewise.
+/// The limit of chunks in transit, likewise.
 const CHUNKS_MAX: usize = 256 * 1024;
-/// Memory above this is given back when the queue is empty.
+/// An empty queue frees memory above this.
 const IDLE_BYTES_MAX: usize = 256 * 1024;
 
-/// Due at once: no clock has ever shown this.
+/// A due time in the past: no clock has ever shown it.
 pub(super) const AT_ONCE: Instant = Instant::from_ns(0);
 
-/// What waits to be delivered, in order: nothing overtakes what came before it, however it is due.
+/// Bytes that wait to be delivered, in order: nothing overtakes an earlier chunk, whatever its due time.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     bytes: VecDeque<u8>,
     chunks: VecDeque<Chunk>,
 }
 
-/// Bytes with the same moment; none at all are the end of the stream.
+/// Bytes with the same due time; no bytes mark the end of the stream.
 #[derive(Debug)]
 struct Chunk {
     due: Instant,
@@ -31,9 +31,9 @@ struct Chunk {
 /// The head of a queue.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Head<'a> {
-    /// Nothing.
+    /// The queue is empty.
     Empty,
-    /// Something for later.
+    /// The first chunk is due later.
     Later(Instant),
     /// Bytes that are due.
     Due(&'a [u8]),
@@ -42,7 +42,7 @@ pub(super) enum Head<'a> {
 }
 
 impl Queue {
-    /// How many more bytes it takes.
+    /// The number of bytes that still fit.
     pub(super) fn room(&self) -> usize {
         if self.chunks.len() < CHUNKS_MAX { QUEUE_BYTES_MAX.saturating_sub(self.bytes.len()) } else { 0 }
     }
@@ -55,7 +55,7 @@ impl Queue {
         self.chunks.is_empty()
     }
 
-    /// Appends bytes that are due at a moment, or when all before them have been delivered, if that is later.
+    /// Appends bytes that are due at a moment, or after all earlier bytes if that is later.
     pub(super) fn push(&mut self, bytes: &[u8], due: Instant) {
         if !bytes.is_empty() {
             self.bytes.extend(bytes);
@@ -81,7 +81,7 @@ impl Queue {
         }
     }
 
-    /// So many bytes of the [`Head::Due`] were delivered, or its [`Head::End`] (zero).
+    /// Removes delivered bytes of the [`Head::Due`], or the [`Head::End`] (zero).
     pub(super) fn delivered(&mut self, len: usize) {
         let Some(chunk) = self.chunks.front_mut() else { return };
         assert!(len <= chunk.len, "only the first chunk was shown");
@@ -95,7 +95,7 @@ impl Queue {
         }
     }
 
-    /// Makes all of it due at once.
+    /// Makes all bytes due at once.
     pub(super) fn hasten(&mut self) {
         self.chunks.iter_mut().for_each(|chunk| chunk.due = AT_ONCE);
     }
@@ -121,7 +121,7 @@ mod tests {
         Instant::from_ns(ns)
     }
 
-    /// Takes all that is due, at most `most` bytes at a time.
+    /// Takes all bytes that are due, at most `most` at a time.
     fn take(queue: &mut Queue, now: Instant, most: usize) -> Vec<u8> {
         let mut taken = Vec::new();
         while let Head::Due(bytes) = queue.head(now) {
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_hastened_is_due_at_once_and_in_order() {
+    fn hastened_bytes_are_due_at_once_and_in_order() {
         let mut queue = Queue::default();
         queue.push(b"a", at(10));
         queue.push(b"b", at(20));

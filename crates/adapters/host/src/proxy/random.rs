@@ -7,7 +7,7 @@ use plimsoll_measure::random::{STEP, mix};
 pub(super) struct Random(u64);
 
 impl Random {
-    /// The sequence that has this number among those of a seed.
+    /// The sequence with this number among those of a seed.
     pub(super) fn new(seed: u64, number: u64) -> Self {
         Random(mix(seed).wrapping_add(mix(!number)))
     }
@@ -36,7 +36,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_fill_the_room_below_the_bound_evenly() {
+    fn numbers_below_the_bound_are_evenly_distributed() {
         let mut random = Random::new(7, 7);
         let mut counts = [0_u32; 10];
         (0..100_000).for_each(|_| counts[usize::try_from(random.below(10)).unwrap()] += 1);

@@ -1,4 +1,4 @@
-//! Applies disturbances to one direction of one connection: how much is read, and which bytes pass.
+//! Applies disturbances to one direction of one connection: decides how much is read, and which bytes pass.
 
 use std::time::Duration;
 
@@ -10,48 +10,48 @@ use super::loss::Loss;
 use super::queue::{AT_ONCE, Queue};
 use super::random::Random;
 
-/// The rule in force: what all disturbances that concern this direction mean together. By default everything passes.
+/// The combined effect of all disturbances of this direction. By default everything passes.
 #[derive(Debug, Default)]
 pub(super) struct Rule {
     stalled: bool,
     swallowing: bool,
-    /// One for each disturbance that drops bytes.
+    /// One loss for each disturbance that drops bytes.
     losses: Vec<Loss>,
-    /// That of the narrowest throttle.
+    /// The bucket of the slowest throttle.
     bucket: Option<Bucket>,
-    /// One for each delay.
+    /// One entry for each delay.
     delays: Vec<Delay>,
 }
 
-/// How much later bytes are due.
+/// The delay of bytes.
 #[derive(Clone, Copy, Debug)]
 struct Delay {
     delay_ns: u64,
     jitter_ns: u64,
 }
 
-/// Whether to read now.
+/// The decision whether to read now.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Intake {
-    /// At most so many bytes.
+    /// Read at most this many bytes.
     UpTo(usize),
-    /// Not before this moment.
+    /// Read again at this moment.
     From(Instant),
-    /// Not before something has been delivered.
+    /// Read again after a delivery.
     Blocked,
 }
 
 /// The decision about a chunk.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Fate {
-    /// How many bytes, from its beginning, travel on; the others are dropped.
+pub(super) struct Decision {
+    /// The number of bytes, from the beginning of the chunk, that pass; the others are dropped.
     pub(super) kept: usize,
-    /// When they are due.
+    /// The due time of the bytes that pass.
     pub(super) due: Instant,
 }
 
 impl Rule {
-    /// The rule that disturbances make from `now` on.
+    /// Combines disturbances from `now` on.
     pub(super) fn of(disturbances: &[Disturbance], way: Way, now: Instant, random: &mut Random) -> Self {
         let mut rule = Rule::default();
         let mut narrowest: Option<u64> = None;
@@ -68,7 +68,7 @@ impl Rule {
                 Disturbance::DropBytes { per_mebibyte, bytes, .. } => {
                     rule.losses.push(Loss::new(per_mebibyte, bytes, random));
                 }
-                // A connection that is cut or reset does not come to ask for a rule.
+                // A cut or reset connection never asks for a rule.
                 Disturbance::Stall | Disturbance::Cut | Disturbance::Reset => rule.stalled = true,
             }
         }
@@ -76,23 +76,23 @@ impl Rule {
         rule
     }
 
-    /// Nothing moves, whatever else is asked for.
+    /// Whether nothing moves.
     pub(super) fn is_stalled(&self) -> bool {
         self.stalled
     }
 
-    /// Everything is read and nothing delivered.
+    /// Whether everything is read and nothing delivered.
     pub(super) fn is_swallowing(&self) -> bool {
         self.swallowing && !self.stalled
     }
 
-    /// Something is due later than it comes.
+    /// Whether bytes are delayed.
     pub(super) fn is_delaying(&self) -> bool {
         !self.delays.is_empty()
     }
 
-    /// Whether to read, while `queue` waits to be delivered. Only what is delayed queues up; everything else is read when
-    /// what came before it has gone, so that a slow receiver slows its sender down.
+    /// Decides whether to read while `queue` waits to be delivered. Only delayed bytes queue up. All others
+    /// are read after earlier ones were delivered, so that a slow receiver slows its sender down.
     pub(super) fn intake(&self, queue: &Queue, now: Instant) -> Intake {
         let room = match self {
             _ if self.stalled => 0,
@@ -111,10 +111,10 @@ impl Rule {
         }
     }
 
-    /// Decides about a chunk that was read at `now`, and moves what is kept of it to its beginning.
-    pub(super) fn judge(&mut self, chunk: &mut [u8], now: Instant, random: &mut Random) -> Fate {
+    /// Decides on a chunk that was read at `now`, and moves its passing bytes to its beginning.
+    pub(super) fn decide(&mut self, chunk: &mut [u8], now: Instant, random: &mut Random) -> Decision {
         if self.is_swallowing() {
-            return Fate { kept: 0, due: AT_ONCE };
+            return Decision { kept: 0, due: AT_ONCE };
         }
         if let Some(bucket) = &mut self.bucket {
             bucket.spend(chunk.len() as u64, now);
@@ -123,10 +123,10 @@ impl Rule {
         for loss in &mut self.losses {
             kept = loss.apply(&mut chunk[..kept], random);
         }
-        Fate { kept, due: self.due(now, random) }
+        Decision { kept, due: self.due(now, random) }
     }
 
-    /// When something that came at `now` is due.
+    /// The due time of bytes that arrived at `now`.
     pub(super) fn due(&self, now: Instant, random: &mut Random) -> Instant {
         if !self.is_delaying() {
             return AT_ONCE;
@@ -173,24 +173,24 @@ mod tests {
             let (mut other, mut random) = rule(disturbance, Way::ToClient);
             assert_eq!(other.intake(&Queue::default(), NOW), Intake::UpTo(usize::MAX));
             assert_eq!(
-                other.judge(b"abc".to_vec().as_mut(), NOW, &mut random),
-                Fate { kept: 3, due: AT_ONCE }
+                other.decide(b"abc".to_vec().as_mut(), NOW, &mut random),
+                Decision { kept: 3, due: AT_ONCE }
             );
         }
     }
 
     #[test]
-    fn a_delay_lies_between_its_bounds_and_uses_all_the_room() {
+    fn a_delay_lies_between_its_bounds_and_uses_the_whole_range() {
         let disturbance = Disturbance::Delay { direction: Direction::Both, delay: MS * 10, jitter: MS * 4 };
         let (mut rule, mut random) = rule(disturbance, Way::ToClient);
         let late: Vec<u64> = (0..1000)
-            .map(|_| rule.judge(&mut [0], NOW, &mut random).due.since(NOW) / MILLISECOND_NS)
+            .map(|_| rule.decide(&mut [0], NOW, &mut random).due.since(NOW) / MILLISECOND_NS)
             .collect();
         assert_eq!((late.iter().min(), late.iter().max()), (Some(&10), Some(&13)));
     }
 
     #[test]
-    fn only_what_is_delayed_or_swallowed_is_read_while_something_waits() {
+    fn only_delayed_or_swallowed_bytes_are_read_while_the_queue_waits() {
         let direction = Direction::Both;
         let one = NonZeroU32::MIN;
         let mut queue = Queue::default();
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_disturbances_each_has_its_effect() {
+    fn several_disturbances_combine() {
         let direction = Direction::Both;
         let throttle = |bytes_per_s| Disturbance::Throttle {
             direction,
@@ -222,27 +222,27 @@ mod tests {
         // 50 KB a second are 1 KB in the 20 ms that may pass at once.
         let later = NOW + SECOND_NS;
         assert_eq!(rule.intake(&Queue::default(), later), Intake::UpTo(1000));
-        let fate = rule.judge(&mut [0; 1000], later, &mut random);
-        assert_eq!((fate.kept, fate.due.since(later)), (1000, 15 * MILLISECOND_NS));
+        let decision = rule.decide(&mut [0; 1000], later, &mut random);
+        assert_eq!((decision.kept, decision.due.since(later)), (1000, 15 * MILLISECOND_NS));
         assert!(matches!(rule.intake(&Queue::default(), later), Intake::From(_)));
     }
 
     #[test]
-    fn a_stall_comes_before_a_hole_and_a_hole_before_the_rest() {
+    fn a_stall_precedes_a_half_open_network_which_precedes_the_rest() {
         let direction = Direction::Both;
         let delay = Disturbance::Delay { direction, delay: MS, jitter: MS };
         let hole = Disturbance::HalfOpen { direction };
         let mut random = Random::new(1, 1);
         let mut rule = Rule::of(&[hole, delay], Way::ToServer, NOW, &mut random);
         assert_eq!(rule.intake(&Queue::default(), NOW), Intake::UpTo(usize::MAX));
-        assert_eq!(rule.judge(&mut [0; 9], NOW, &mut random), Fate { kept: 0, due: AT_ONCE });
+        assert_eq!(rule.decide(&mut [0; 9], NOW, &mut random), Decision { kept: 0, due: AT_ONCE });
         let rule = Rule::of(&[Disturbance::Stall, hole, delay], Way::ToServer, NOW, &mut random);
         assert_eq!((rule.is_stalled(), rule.is_swallowing()), (true, false));
         assert_eq!(rule.intake(&Queue::default(), NOW), Intake::Blocked);
     }
 
     #[test]
-    fn bytes_fall_through_one_sieve_after_the_other() {
+    fn losses_apply_one_after_the_other() {
         let drop = |per_mebibyte| Disturbance::DropBytes {
             direction: Direction::Both,
             per_mebibyte: NonZeroU32::new(per_mebibyte).unwrap(),
@@ -252,10 +252,10 @@ mod tests {
         let mut lost = |disturbances: &[Disturbance]| {
             let mut rule = Rule::of(disturbances, Way::ToServer, NOW, &mut random);
             let mut chunk = vec![0; 1 << 22];
-            chunk.len() - rule.judge(&mut chunk, NOW, &mut random).kept
+            chunk.len() - rule.decide(&mut chunk, NOW, &mut random).kept
         };
         let (one, both) = (lost(&[drop(100)]), lost(&[drop(100), drop(1000)]));
-        // 4 MiB lose 100 bytes about 400 times, and 400 + 4000 times: the bounds are far from both.
+        // 4 MiB lose 100 bytes about 400 times, and 400 + 4000 times: both are far from the bounds.
         assert!((20_000..60_000).contains(&one), "{one}");
         assert!((300_000..500_000).contains(&both), "{both}");
     }

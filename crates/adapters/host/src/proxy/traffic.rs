@@ -4,14 +4,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::disturbance::Way;
 
-/// The counters of a proxy. Every byte that it read was delivered, was dropped, or is still queued.
+/// The counters of a proxy. Every byte read is delivered, dropped, or still queued.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Connections that clients opened.
     pub accepted: u64,
     /// Connections that are open now.
     pub open: u64,
-    /// Connections that were turned away: the server could not be reached, or there were too many.
+    /// Connections that were refused: the server was unreachable, or the limit was reached.
     pub refused: u64,
     /// Connections that the proxy ended because of a disturbance.
     pub cut: u64,
@@ -19,11 +19,11 @@ pub struct Traffic {
     pub to_server_bytes: u64,
     /// Bytes delivered to clients.
     pub to_client_bytes: u64,
-    /// Bytes taken from one side and never delivered to the other.
+    /// Bytes read from one side and never delivered to the other.
     pub dropped_bytes: u64,
 }
 
-/// The counters behind it. Only the proxy's thread counts.
+/// The counters behind [`Traffic`]. Only the proxy's thread updates them.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) accepted: AtomicU64,
@@ -61,7 +61,7 @@ impl Tally {
     }
 }
 
-/// One more.
+/// Adds one.
 pub(super) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }

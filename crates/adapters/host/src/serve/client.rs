@@ -1,4 +1,4 @@
-//! Talks to a server in tests: a blocking client of a few lines.
+//! Sends commands to a server in tests: a small blocking client.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use bson::{Document, RawDocument};
 use plimsoll_wire::frame::{self, Message};
 
-/// The number of every request.
+/// The request ID of every request.
 const REQUEST_ID: i32 = 7;
 
 pub(crate) struct Client {

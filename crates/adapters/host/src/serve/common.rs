@@ -9,10 +9,10 @@ use super::{DOCUMENT_LEN_MAX, Request};
 
 /// The wire version of MongoDB 8.0.
 const WIRE_VERSION_MAX: i32 = 25;
-/// The most documents in one write command.
+/// The limit of documents in one write command.
 const WRITE_BATCH_MAX: i32 = 100_000;
 
-/// Answers a command that is no server's own, or says that nobody knows it. `product` names the server.
+/// Answers a command that every server supports, or refuses it as unknown. `product` names the server.
 pub(crate) fn answer(request: &Request<'_>, product: &str, out: &mut Vec<u8>) {
     match request.name {
         "hello" | "isMaster" | "ismaster" => hello(out),
@@ -45,7 +45,7 @@ fn int(value: usize) -> i32 {
     i32::try_from(value).unwrap_or(i32::MAX)
 }
 
-/// It calls itself by its own name and Plimsoll's version, so that nobody takes it for MongoDB.
+/// Reports the server's own name and Plimsoll's version, so that it is not mistaken for MongoDB.
 fn build_info(product: &str, out: &mut Vec<u8>) {
     let answer = rawdoc! {
         "version": env!("CARGO_PKG_VERSION"),

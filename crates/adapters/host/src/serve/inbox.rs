@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use plimsoll_wire::{Malformed, frame};
 
-/// The initial length of the buffer: some batches of small documents fit.
+/// The initial length of the buffer: a few batches of small documents fit.
 const LEN_START: usize = 256 * 1024;
-/// The longest message that is taken.
+/// The longest accepted message.
 const MESSAGE_LEN_MAX: usize = frame::LEN_MAX + frame::SLACK;
 
 /// Bytes received and not yet answered.
@@ -30,7 +30,8 @@ impl Inbox {
         Ok(got > 0)
     }
 
-    /// The buffer grows only with what was received, by doubling: a length in a header is a claim and costs nothing.
+    /// The buffer grows only with received bytes, by doubling: a length in a header is a claim and costs
+    /// nothing.
     fn make_room(&mut self) {
         if self.unread.is_empty() {
             self.unread = 0..0;
@@ -44,7 +45,7 @@ impl Inbox {
         }
     }
 
-    /// The next whole message, if it is there.
+    /// The next whole message, if it has arrived.
     pub(crate) fn next(&mut self) -> Result<Option<&[u8]>, Malformed> {
         let unread = &self.buffer[self.unread.clone()];
         match frame::claimed_len(unread, MESSAGE_LEN_MAX)? {
@@ -90,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_that_no_message_has_is_refused() {
+    fn an_invalid_length_is_refused() {
         for len in [i32::MIN, 0, 15, i32::MAX] {
             let mut inbox = Inbox::new();
             inbox.fill(&mut &len.to_le_bytes()[..]).unwrap();

@@ -10,47 +10,47 @@ use std::time::Duration;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 
-use super::{Error, Gate, Service, session};
+use super::{AnswerDelay, Error, Service, session};
 
-/// The most connections at a time; one more is closed at once.
+/// The limit of open connections; a further connection is closed at once.
 const CONNECTIONS_MAX: usize = 4096;
 /// The stack of a connection's thread, in bytes; answering recurses at most as deep as a document nests.
 const STACK_LEN: usize = 512 * 1024;
-/// The pause after a connection could not be accepted, for example because files have run out.
+/// The pause after a failed accept, for example because file descriptors have run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
-/// A server that listens. Dropping it closes all connections and ends all its threads.
+/// A listening server. Dropping it closes all connections and ends all its threads.
 #[derive(Debug)]
 pub(crate) struct Listener<S> {
     address: SocketAddr,
-    inside: Arc<Inside<S>>,
+    shared: Arc<Shared<S>>,
     accepting: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
-struct Inside<S> {
+struct Shared<S> {
     service: S,
-    gate: Gate,
+    answer_delay: AnswerDelay,
     closing: AtomicBool,
     /// Becomes readable when the server closes.
-    bell: OwnedFd,
+    close_event: OwnedFd,
     open: Mutex<HashMap<u64, TcpStream>>,
 }
 
 impl<S: Service> Listener<S> {
     /// Listens on a free port of 127.0.0.1.
-    pub(crate) fn open(service: S, gate: Gate) -> Result<Self, Error> {
+    pub(crate) fn open(service: S, answer_delay: AnswerDelay) -> Result<Self, Error> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        let bell = eventfd(0, EventfdFlags::CLOEXEC).map_err(std::io::Error::from)?;
+        let close_event = eventfd(0, EventfdFlags::CLOEXEC).map_err(std::io::Error::from)?;
         let closing = AtomicBool::new(false);
-        let inside = Arc::new(Inside { service, gate, closing, bell, open: Mutex::default() });
-        let accepting = Arc::clone(&inside);
+        let shared = Arc::new(Shared { service, answer_delay, closing, close_event, open: Mutex::default() });
+        let accepting = Arc::clone(&shared);
         let accepting = thread::Builder::new()
             .name("plimsoll-listener".to_owned())
             .spawn(move || thread::scope(|scope| accepting.accept(&listener, scope)))?;
-        Ok(Listener { address, inside, accepting: Some(accepting) })
+        Ok(Listener { address, shared, accepting: Some(accepting) })
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -58,30 +58,30 @@ impl<S: Service> Listener<S> {
     }
 
     pub(crate) fn service(&self) -> &S {
-        &self.inside.service
+        &self.shared.service
     }
 
-    pub(crate) fn gate(&self) -> &Gate {
-        &self.inside.gate
+    pub(crate) fn answer_delay(&self) -> &AnswerDelay {
+        &self.shared.answer_delay
     }
 }
 
 impl<S> Drop for Listener<S> {
     fn drop(&mut self) {
-        self.inside.closing.store(true, Ordering::Relaxed);
-        // An event counter takes eight bytes at any time; there is nothing that could fail here.
-        let _ = rustix::io::write(&self.inside.bell, &1_u64.to_ne_bytes());
+        self.shared.closing.store(true, Ordering::Relaxed);
+        // An event counter takes eight bytes at any time, so this cannot fail.
+        let _ = rustix::io::write(&self.shared.close_event, &1_u64.to_ne_bytes());
         if let Some(accepting) = self.accepting.take() {
             let _ = accepting.join();
         }
     }
 }
 
-impl<S: Service> Inside<S> {
-    /// Takes connections until the bell rings, then closes them all; the scope waits for their threads.
+impl<S: Service> Shared<S> {
+    /// Accepts connections until the close event, then closes them all; the scope waits for their threads.
     fn accept<'scope>(&'scope self, listener: &TcpListener, scope: &'scope Scope<'scope, '_>) {
         let mut number = 0;
-        while self.wait_for_guest(listener) {
+        while self.wait_for_connection(listener) {
             match listener.accept() {
                 Ok((stream, _)) => self.admit(stream, number, scope),
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
@@ -90,15 +90,15 @@ impl<S: Service> Inside<S> {
             number += 1;
         }
         self.open_streams().values().for_each(|stream| {
-            // It may be closed already.
+            // The stream may be closed already.
             let _ = stream.shutdown(Shutdown::Both);
         });
     }
 
     /// False when the server closes.
-    fn wait_for_guest(&self, listener: &TcpListener) -> bool {
-        let mut both = [PollFd::new(listener, PollFlags::IN), PollFd::new(&self.bell, PollFlags::IN)];
-        // Interrupted or not: the loop looks again.
+    fn wait_for_connection(&self, listener: &TcpListener) -> bool {
+        let mut both = [PollFd::new(listener, PollFlags::IN), PollFd::new(&self.close_event, PollFlags::IN)];
+        // The loop checks again, interrupted or not.
         let _ = poll(&mut both, None);
         !self.closing.load(Ordering::Relaxed)
     }
@@ -109,8 +109,8 @@ impl<S: Service> Inside<S> {
             return;
         }
         let serve = move || {
-            // A broken connection or a hostile client ends its own session and nothing else.
-            let _ = session::serve(&stream, &self.service, &self.gate, &self.closing);
+            // A broken connection or a hostile client ends only its own session.
+            let _ = session::serve(&stream, &self.service, &self.answer_delay, &self.closing);
             self.open_streams().remove(&number);
         };
         if thread::Builder::new().stack_size(STACK_LEN).spawn_scoped(scope, serve).is_err() {

@@ -1,14 +1,14 @@
-//! What the servers in this process share: a listening socket, a thread a connection, frames in and out, and commands
-//! that every server must know. What a command does is a [`Service`]'s own business.
+//! Implements the shared part of the in-process servers: a listening socket, a thread for each connection,
+//! frames in and out, and the commands that every server supports. A [`Service`] answers the other commands.
 
-pub(crate) use gate::Gate;
+pub(crate) use answer_delay::AnswerDelay;
 pub(crate) use listener::Listener;
 pub(crate) use request::{Namespace, Request};
 
+mod answer_delay;
 #[cfg(test)]
 pub(crate) mod client;
 pub(crate) mod common;
-mod gate;
 mod inbox;
 mod listener;
 pub(crate) mod reply;
@@ -24,9 +24,7 @@ pub(crate) trait Service: Send + Sync + 'static {
 /// The largest BSON document, in bytes: MongoDB's `maxBsonObjectSize`.
 pub(crate) const DOCUMENT_LEN_MAX: usize = 16 * 1024 * 1024;
 
-/// A server in this process could not be started.
+/// A server in this process cannot be started.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "no port of the loopback address can be listened on ({0}): close programs that hold many connections"
-)]
+#[error("cannot listen on a port of the loopback address ({0}): close programs that hold many connections")]
 pub struct Error(#[from] pub std::io::Error);

@@ -8,7 +8,7 @@ use super::request::{Framing, Namespace, Request};
 /// The opcode of OP_REPLY.
 const OP_REPLY: i32 = 1;
 
-/// Frames the answer that `write` appends to `out`; what nobody wants to hear is taken back.
+/// Frames the answer that `write` appends to `out`, and removes an answer that the client does not want.
 pub(crate) fn framed(request: &Request<'_>, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     let at = match request.framing {
         Framing::Legacy => start_legacy(out, request.id),
@@ -57,7 +57,7 @@ pub(crate) fn modified(out: &mut Vec<u8>, count: usize) {
     end(out, at);
 }
 
-/// A refusal of the whole command.
+/// Refuses the whole command.
 pub(crate) fn error(out: &mut Vec<u8>, code: i32, name: &str, message: &str) {
     append(out, &rawdoc! { "ok": 0.0, "errmsg": message, "code": code, "codeName": name });
 }
@@ -67,7 +67,8 @@ pub(crate) fn unknown(out: &mut Vec<u8>, name: &str) {
     error(out, 59, "CommandNotFound", &format!("no such command: '{name}'"));
 }
 
-/// The answer with a batch of documents, `{cursor: {firstBatch: […], id, ns}, ok: 1.0}`, written as the documents come.
+/// A batch of documents, `{cursor: {firstBatch: […], id, ns}, ok: 1.0}`, which is encoded while the documents
+/// arrive.
 pub(crate) struct Batch<'a> {
     out: &'a mut Vec<u8>,
     answer: usize,
@@ -77,7 +78,7 @@ pub(crate) struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// Begins a batch by the name `firstBatch` or `nextBatch`.
+    /// Begins a batch with the name `firstBatch` or `nextBatch`.
     pub(crate) fn begin(out: &'a mut Vec<u8>, name: &str) -> Self {
         let answer = start(out);
         key(out, 0x03, "cursor");
@@ -106,7 +107,7 @@ impl<'a> Batch<'a> {
         self.count
     }
 
-    /// Ends the batch; `id` 0 says that there are no more.
+    /// Ends the batch; `id` 0 means that no documents remain.
     pub(crate) fn finish(self, id: i64, namespace: Namespace<'_>) {
         end(self.out, self.array);
         key(self.out, 0x12, "id");
@@ -130,7 +131,7 @@ fn end(out: &mut Vec<u8>, at: usize) {
     out[at..at + 4].copy_from_slice(&len.to_le_bytes());
 }
 
-/// Lengths and counts of an answer are bounded far below 2^31 by the limits on messages.
+/// The limits on messages keep the lengths and counts of an answer far below 2^31.
 fn int(value: usize) -> i32 {
     i32::try_from(value).unwrap_or(i32::MAX)
 }
@@ -151,7 +152,7 @@ fn double(out: &mut Vec<u8>, name: &str, value: f64) {
     out.extend_from_slice(&value.to_le_bytes());
 }
 
-/// A string in parts.
+/// Appends a string that consists of parts.
 fn string(out: &mut Vec<u8>, name: &str, parts: &[&str]) {
     key(out, 0x02, name);
     let len: usize = parts.iter().map(|part| part.len()).sum();

@@ -7,17 +7,17 @@ use bson::raw::RawBsonRef;
 use plimsoll_wire::Malformed;
 use plimsoll_wire::frame::{self, Message};
 
-/// The opcode of OP_QUERY, obsolete but for the greeting.
+/// The opcode of OP_QUERY, obsolete except for the greeting.
 const OP_QUERY: i32 = 2004;
 
-/// How the answer must be framed.
+/// The framing of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
-    /// As OP_MSG.
+    /// An OP_MSG.
     Message,
-    /// As OP_REPLY.
+    /// An OP_REPLY.
     Legacy,
-    /// Not at all: the sender wants no answer.
+    /// No answer: the sender wants none.
     Silent,
 }
 
@@ -36,7 +36,7 @@ impl<'a> Request<'a> {
     /// Reads one whole message.
     ///
     /// # Errors
-    /// Anything but an OP_MSG or OP_QUERY with a command in it.
+    /// The message is neither an OP_MSG nor an OP_QUERY with a command.
     pub(crate) fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         if int32(bytes, 12) == Some(OP_QUERY) {
             return Request::parse_legacy(bytes);
@@ -48,7 +48,7 @@ impl<'a> Request<'a> {
         Ok(Request { id, framing, name: name(body)?, body, message: Some(message) })
     }
 
-    /// Header, 32 flag bits, the collection's name, two numbers, the command.
+    /// Parses the header, 32 flag bits, the collection's name, two numbers, and the command.
     fn parse_legacy(bytes: &'a [u8]) -> Result<Self, Malformed> {
         const SHORT: Malformed = Malformed("an OP_QUERY is cut short");
         let rest = bytes.get(frame::HEADER_LEN + 4..).ok_or(SHORT)?;
@@ -60,7 +60,7 @@ impl<'a> Request<'a> {
         Ok(Request { id, framing: Framing::Legacy, name: name(body)?, body, message: None })
     }
 
-    /// How many documents the command carries under `field`.
+    /// The number of documents under `field`.
     pub(crate) fn count(&self, field: &'static str) -> usize {
         self.documents(field).count()
     }
@@ -75,7 +75,7 @@ impl<'a> Request<'a> {
         sections.chain(listed)
     }
 
-    /// The namespace, the collection being the command's value. Parts that are missing are empty.
+    /// The namespace; the command's value is the collection. Missing parts are empty.
     pub(crate) fn namespace(&self) -> Namespace<'a> {
         let text = |field: &str| self.body.get_str(field).unwrap_or_default();
         Namespace { database: text("$db"), collection: text(self.name) }
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn more_to_come_wants_no_answer() {
+    fn more_to_come_suppresses_the_answer() {
         let bytes = message(frame::MORE_TO_COME, &rawdoc! {"ping": 1}, "x", &[]);
         assert_eq!(Request::parse(&bytes).unwrap().framing, Framing::Silent);
     }

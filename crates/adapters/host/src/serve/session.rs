@@ -5,9 +5,9 @@ use std::net::TcpStream;
 use std::sync::atomic::AtomicBool;
 
 use super::inbox::Inbox;
-use super::{Gate, Request, Service, reply};
+use super::{AnswerDelay, Request, Service, reply};
 
-/// Answers are sent when there is nothing more to read, or when they are this long.
+/// Answers are sent when no input remains, or at this length.
 const FLUSH_LEN: usize = 1024 * 1024;
 
 /// Serves one connection until it ends.
@@ -17,7 +17,7 @@ const FLUSH_LEN: usize = 1024 * 1024;
 pub(crate) fn serve(
     mut stream: &TcpStream,
     service: &impl Service,
-    gate: &Gate,
+    answer_delay: &AnswerDelay,
     closing: &AtomicBool,
 ) -> io::Result<()> {
     stream.set_nodelay(true)?;
@@ -28,19 +28,24 @@ pub(crate) fn serve(
             let request = Request::parse(message).map_err(io::Error::other)?;
             reply::framed(&request, &mut out, |out| service.answer(&request, out));
             if out.len() >= FLUSH_LEN {
-                send(stream, &mut out, gate, closing)?;
+                send(stream, &mut out, answer_delay, closing)?;
             }
         }
-        send(stream, &mut out, gate, closing)?;
+        send(stream, &mut out, answer_delay, closing)?;
     }
     Ok(())
 }
 
-fn send(mut stream: &TcpStream, out: &mut Vec<u8>, gate: &Gate, closing: &AtomicBool) -> io::Result<()> {
+fn send(
+    mut stream: &TcpStream,
+    out: &mut Vec<u8>,
+    answer_delay: &AnswerDelay,
+    closing: &AtomicBool,
+) -> io::Result<()> {
     if out.is_empty() {
         return Ok(());
     }
-    gate.pass(closing);
+    answer_delay.wait(closing);
     stream.write_all(out)?;
     out.clear();
     Ok(())

@@ -1,4 +1,4 @@
-//! The embedded server, for real: started, hurt, restarted, kept, probed, and gone without a trace.
+//! Tests the embedded server: start, stop, kill, pause, kept storage, probe and registry.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use bson::doc;
 use plimsoll_host::embedded::{self, Options};
-use plimsoll_host::probe::{Maker, Probe};
+use plimsoll_host::probe::{Probe, Product};
 use plimsoll_host::registry::Registry;
 use plimsoll_host::{Cache, Ending, Profile, Storage, process};
 use plimsoll_measure::clock;
 use plimsoll_measure::environment::{ServerFacts, ServerKind};
 
-use crate::bench::{ask, block_on, cache, connect_options, count, insert, options, soon, start};
+use crate::fixture::{ask, block_on, cache, connect_options, count, eventually, insert, options, start};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -53,7 +53,7 @@ struct Owner {
 impl Owner {
     fn start(temporary: &Path) -> Self {
         let mut process = Command::new(std::env::current_exe().unwrap())
-            .args(["--ignored", "--exact", "--nocapture", "embedded::owns_a_server_until_it_is_killed"])
+            .args(["--ignored", "--exact", "--nocapture", "embedded::run_a_server_until_killed"])
             .env("TMPDIR", temporary)
             .stdout(Stdio::piped())
             .spawn()
@@ -64,7 +64,7 @@ impl Owner {
         Owner { process, server_pid: pid.parse().unwrap(), storage: storage.into() }
     }
 
-    /// `Child::kill` is SIGKILL.
+    /// `Child::kill` sends SIGKILL.
     fn kill(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
@@ -73,7 +73,7 @@ impl Owner {
 
 #[test]
 #[ignore = "the process that another test kills"]
-fn owns_a_server_until_it_is_killed() {
+fn run_a_server_until_killed() {
     let server = start(Profile::Relaxed);
     println!("owns {} {}", server.pid().unwrap(), server.storage().display());
     thread::sleep(Duration::from_secs(120));
@@ -84,12 +84,12 @@ fn kill_9_of_the_owner_ends_the_server_and_the_next_start_sweeps_its_storage() {
     let temporary = tempfile::tempdir().unwrap();
     let mut first = Owner::start(temporary.path());
     first.kill();
-    soon("the server dies with its owner", || !process::is_alive(first.server_pid));
+    eventually("the server dies with its owner", || !process::is_alive(first.server_pid));
     assert!(first.storage.exists(), "nobody was left to remove it");
     let mut second = Owner::start(temporary.path());
     assert!(!first.storage.exists() && second.storage.exists());
     second.kill();
-    soon("the server dies with its owner", || !process::is_alive(second.server_pid));
+    eventually("the server dies with its owner", || !process::is_alive(second.server_pid));
 }
 
 #[test]
@@ -136,11 +136,11 @@ fn kept_storage_moves_and_starts_again_with_everything_in_it() {
 }
 
 #[test]
-fn the_probe_tells_what_the_server_is() {
+fn the_probe_names_the_server() {
     let server = start(Profile::Relaxed);
     let mut facts = block_on(async {
         let mut probe = Probe::connect(&connect_options(&server)).await.unwrap();
-        assert_eq!((probe.maker(), probe.pid()), (Maker::SecantusDb, server.pid()));
+        assert_eq!((probe.product(), probe.pid()), (Product::SecantusDb, server.pid()));
         probe.facts().await.unwrap()
     });
     server.describe(&mut facts);
@@ -191,7 +191,7 @@ fn a_detached_server_is_found_in_the_registry_and_stopped_through_it() {
 }
 
 #[test]
-fn a_wrong_argument_is_told_in_the_servers_own_words() {
+fn a_wrong_argument_is_reported_in_the_servers_own_words() {
     let wrong = Options { args: vec!["--no-such-option".into()], ..options(Profile::Relaxed) };
     let text = embedded::start(&cache(), &wrong).unwrap_err().to_string();
     assert!(text.contains("no-such-option"), "{text}");

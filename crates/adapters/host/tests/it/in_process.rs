@@ -1,11 +1,11 @@
-//! The servers in this process, with the lean client.
+//! Tests the in-process servers with the lean client.
 
 use bson::rawdoc;
 use plimsoll_host::probe::Probe;
 use plimsoll_host::{faulty, null};
 use plimsoll_wire::{ConnectOptions, Connection};
 
-use crate::bench::block_on;
+use crate::fixture::block_on;
 
 #[test]
 fn the_lean_client_speaks_to_the_null_and_to_the_faulty_server() {

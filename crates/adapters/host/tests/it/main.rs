@@ -1,4 +1,4 @@
-//! Servers as a whole, from outside the crate.
+//! Tests servers from outside the crate.
 
 #[cfg(test)]
 mod embedded;
@@ -8,4 +8,4 @@ mod in_process;
 mod proxy;
 
 #[cfg(test)]
-mod bench;
+mod fixture;

@@ -1,6 +1,6 @@
-//! The fault proxy between a client and a server that a test holds both ends of.
+//! Tests the fault proxy between a client and a server whose ends the test controls.
 //!
-//! A quiet connection obeys an order before it moves the next byte, so these tests need not wait for one to take effect.
+//! An idle connection obeys an order before its next byte, so these tests need not wait for an order.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -16,32 +16,32 @@ use plimsoll_measure::clock::{self, Instant, MILLISECOND_NS, SECOND_NS};
 use plimsoll_measure::random;
 use plimsoll_wire::{ConnectOptions, Connection};
 
-use crate::bench::{block_on, soon};
+use crate::fixture::{block_on, eventually};
 
 const MEBIBYTE: usize = 1 << 20;
-/// Long enough to tell silence from slowness.
+/// Long enough to distinguish silence from slowness.
 const SILENCE: Duration = Duration::from_millis(100);
-/// Nothing takes so long that should happen at all.
+/// The time limit of every expected event.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-struct Bench {
+struct Fixture {
     proxy: Proxy,
     listener: TcpListener,
 }
 
-impl Bench {
+impl Fixture {
     fn new() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        Bench { proxy: Proxy::start(listener.local_addr().unwrap(), 1).unwrap(), listener }
+        Fixture { proxy: Proxy::start(listener.local_addr().unwrap(), 1).unwrap(), listener }
     }
 
     fn disturbed(disturbance: Disturbance) -> Self {
-        let bench = Bench::new();
-        bench.proxy.disturb(disturbance);
-        bench
+        let fixture = Fixture::new();
+        fixture.proxy.disturb(disturbance);
+        fixture
     }
 
-    /// A connection through the proxy: the client's end and the server's.
+    /// Opens a connection through the proxy; returns the client's end and the server's.
     fn pair(&self) -> (TcpStream, TcpStream) {
         let client = self.client();
         let (server, _) = self.listener.accept().unwrap();
@@ -63,7 +63,7 @@ fn patient(stream: TcpStream) -> TcpStream {
 struct Random(u64);
 
 impl Random {
-    /// A seed of this moment; it is printed, so that a failure can be replayed.
+    /// A fresh seed; it is printed, so that a failure can be replayed.
     fn fresh() -> Self {
         let seed = clock::wall_ms();
         println!("seed {seed}");
@@ -80,7 +80,7 @@ impl Random {
     }
 }
 
-/// Sends in chunks of many sizes, then ends the stream.
+/// Sends chunks of many sizes, then ends the stream.
 fn send(mut to: &TcpStream, mut bytes: &[u8], mut random: Random) {
     while !bytes.is_empty() {
         let most = 1_u64 << (random.next() % 18);
@@ -122,7 +122,7 @@ fn assert_reset(mut from: &TcpStream) {
     assert_eq!(from.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
 }
 
-/// Sends random bytes both ways at once and says what came out, the server's first.
+/// Sends random bytes in both directions at once; returns the received bytes, the server's first.
 fn exchange(client: &TcpStream, server: &TcpStream, there: &[u8], back: &[u8]) -> (Vec<u8>, Vec<u8>) {
     thread::scope(|scope| {
         scope.spawn(|| send(client, there, Random::fresh()));
@@ -132,28 +132,28 @@ fn exchange(client: &TcpStream, server: &TcpStream, there: &[u8], back: &[u8]) -
     })
 }
 
-fn check_unharmed(bench: &Bench, (client, server): (TcpStream, TcpStream), len: usize) {
+fn check_unharmed(fixture: &Fixture, (client, server): (TcpStream, TcpStream), len: usize) {
     let mut random = Random::fresh();
     let (there, back) = (random.bytes(len), random.bytes(len + 1));
     let (at_client, at_server) = exchange(&client, &server, &there, &back);
     assert!(at_server == there && at_client == back);
-    let traffic = bench.proxy.traffic();
+    let traffic = fixture.proxy.traffic();
     let bytes = (traffic.to_server_bytes, traffic.to_client_bytes, traffic.dropped_bytes);
     assert_eq!(bytes, (len as u64, len as u64 + 1, 0));
-    soon("the connection is over", || bench.proxy.traffic().open == 0);
+    eventually("the connection is over", || fixture.proxy.traffic().open == 0);
 }
 
 #[test]
 fn bytes_pass_unharmed_both_ways_at_once() {
-    let bench = Bench::new();
-    check_unharmed(&bench, bench.pair(), 8 * MEBIBYTE);
+    let fixture = Fixture::new();
+    check_unharmed(&fixture, fixture.pair(), 8 * MEBIBYTE);
 }
 
 #[test]
 fn a_delay_with_jitter_harms_nothing() {
     let (delay, jitter) = (Duration::from_millis(2), Duration::from_millis(5));
-    let bench = Bench::disturbed(Disturbance::Delay { direction: Direction::Both, delay, jitter });
-    check_unharmed(&bench, bench.pair(), 8 * MEBIBYTE);
+    let fixture = Fixture::disturbed(Disturbance::Delay { direction: Direction::Both, delay, jitter });
+    check_unharmed(&fixture, fixture.pair(), 8 * MEBIBYTE);
 }
 
 #[test]
@@ -161,12 +161,12 @@ fn bytes_and_the_end_of_a_stream_are_late_by_the_delay_and_travel_side_by_side()
     const DELAY_NS: u64 = 100 * MILLISECOND_NS;
     const CHUNKS: usize = 50;
     let delay = Duration::from_nanos(DELAY_NS);
-    let bench = Bench::disturbed(Disturbance::Delay {
+    let fixture = Fixture::disturbed(Disturbance::Delay {
         direction: Direction::ToServer,
         delay,
         jitter: Duration::ZERO,
     });
-    let (mut client, server) = bench.pair();
+    let (mut client, server) = fixture.pair();
     let start = clock::now();
     let arrivals = thread::spawn(move || {
         let arrivals: Vec<Instant> =
@@ -188,7 +188,7 @@ fn bytes_and_the_end_of_a_stream_are_late_by_the_delay_and_travel_side_by_side()
         assert!(arrived.since(*sent) >= DELAY_NS, "{} ns", arrived.since(*sent));
     }
     assert!(end_arrived.since(ended) >= DELAY_NS);
-    // One after the other, they would take five seconds.
+    // In sequence they would take five seconds.
     assert!(end_arrived.since(start) < 2 * SECOND_NS, "{} ns", end_arrived.since(start));
 }
 
@@ -196,23 +196,23 @@ fn bytes_and_the_end_of_a_stream_are_late_by_the_delay_and_travel_side_by_side()
 fn a_calm_delivers_at_once_what_was_delayed() {
     let hour = Duration::from_secs(3600);
     let delay = Disturbance::Delay { direction: Direction::Both, delay: hour, jitter: hour };
-    let bench = Bench::disturbed(delay);
-    let (mut client, server) = bench.pair();
+    let fixture = Fixture::disturbed(delay);
+    let (mut client, server) = fixture.pair();
     client.write_all(b"abc").unwrap();
     assert_silent(&server);
-    bench.proxy.calm();
+    fixture.proxy.calm();
     assert_eq!(read_exact(&server, 3), b"abc");
     assert_passes(&server, &client, "back");
 }
 
 #[test]
-fn a_throttle_lets_pass_no_more_than_it_says() {
+fn a_throttle_limits_the_rate() {
     const LEN: usize = MEBIBYTE;
     let bytes_per_s = NonZeroU64::new(4 * LEN as u64).unwrap();
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let start = clock::now();
-    bench.proxy.disturb(Disturbance::Throttle { direction: Direction::ToClient, bytes_per_s });
-    let (client, server) = bench.pair();
+    fixture.proxy.disturb(Disturbance::Throttle { direction: Direction::ToClient, bytes_per_s });
+    let (client, server) = fixture.pair();
     let bytes = Random::fresh().bytes(LEN);
     let (at_client, at_server) = exchange(&client, &server, &[], &bytes);
     let took_ns = clock::now().since(start);
@@ -222,107 +222,107 @@ fn a_throttle_lets_pass_no_more_than_it_says() {
 
 #[test]
 fn a_cut_ends_all_connections_in_order_and_turns_new_ones_away() {
-    let bench = Bench::new();
-    let (mut client, server) = bench.pair();
+    let fixture = Fixture::new();
+    let (mut client, server) = fixture.pair();
     let bytes = Random::fresh().bytes(32 * MEBIBYTE);
     let received = thread::scope(|scope| {
         let sending = scope.spawn(|| send(&server, &bytes, Random::fresh()));
-        rest(|| bench.proxy.traffic().to_client_bytes);
-        bench.proxy.disturb(Disturbance::Cut);
+        rest(|| fixture.proxy.traffic().to_client_bytes);
+        fixture.proxy.disturb(Disturbance::Cut);
         assert_ended(&server);
         client.write_all(&[1; 1000]).unwrap();
         sending.join().unwrap();
         receive(&client)
     });
     drop(client);
-    soon("all is read", || bench.proxy.traffic().open == 0);
-    let traffic = bench.proxy.traffic();
+    eventually("all is read", || fixture.proxy.traffic().open == 0);
+    let traffic = fixture.proxy.traffic();
     assert!(received == bytes[..received.len()], "what was sent before the cut arrives");
     assert_eq!(traffic.to_client_bytes, received.len() as u64);
     assert_eq!(traffic.to_client_bytes + traffic.dropped_bytes, bytes.len() as u64 + 1000);
 
-    assert_ended(&bench.client());
-    bench.proxy.calm();
-    let (client, server) = bench.pair();
+    assert_ended(&fixture.client());
+    fixture.proxy.calm();
+    let (client, server) = fixture.pair();
     assert_passes(&client, &server, "again");
-    assert_eq!((bench.proxy.traffic().cut, bench.proxy.traffic().accepted), (2, 3));
+    assert_eq!((fixture.proxy.traffic().cut, fixture.proxy.traffic().accepted), (2, 3));
 }
 
 #[test]
 fn a_reset_reaches_both_sides_also_if_the_network_is_calm_at_once() {
-    let bench = Bench::new();
-    let (client, server) = bench.pair();
+    let fixture = Fixture::new();
+    let (client, server) = fixture.pair();
     assert_passes(&client, &server, "here");
-    bench.proxy.disturb(Disturbance::Reset);
-    bench.proxy.calm();
+    fixture.proxy.disturb(Disturbance::Reset);
+    fixture.proxy.calm();
     assert_reset(&client);
     assert_reset(&server);
-    bench.proxy.disturb(Disturbance::Reset);
-    // The kernel may hear of it before it has told that the connection stands.
-    let read = TcpStream::connect(bench.proxy.address()).and_then(|mut client| client.read(&mut [0]));
+    fixture.proxy.disturb(Disturbance::Reset);
+    // The kernel may learn of the reset before it reports the connection as established.
+    let read = TcpStream::connect(fixture.proxy.address()).and_then(|mut client| client.read(&mut [0]));
     assert_eq!(read.unwrap_err().kind(), ErrorKind::ConnectionReset);
 }
 
 #[test]
 fn a_half_open_connection_is_silent_one_way_and_ends_with_the_calm() {
-    let bench = Bench::new();
-    let (mut client, server) = bench.pair();
-    let (lucky_client, lucky_server) = bench.pair();
+    let fixture = Fixture::new();
+    let (mut client, server) = fixture.pair();
+    let (lucky_client, lucky_server) = fixture.pair();
     assert_passes(&client, &server, "before");
-    bench.proxy.disturb(Disturbance::HalfOpen { direction: Direction::ToServer });
+    fixture.proxy.disturb(Disturbance::HalfOpen { direction: Direction::ToServer });
     client.write_all(&[0; 1000]).unwrap();
     assert_silent(&server);
     assert_passes(&server, &client, "the other way");
-    // Nor does the server hear that the client goes.
+    // The server does not learn that the client closes either.
     client.shutdown(Shutdown::Write).unwrap();
     assert_silent(&server);
-    bench.proxy.calm();
+    fixture.proxy.calm();
     assert_ended(&server);
     assert_ended(&client);
     assert_passes(&lucky_client, &lucky_server, "nothing was lost here");
-    let traffic = bench.proxy.traffic();
+    let traffic = fixture.proxy.traffic();
     assert_eq!((traffic.cut, traffic.dropped_bytes), (1, 1000));
 }
 
 #[test]
 fn the_server_of_a_half_open_connection_does_not_hear_that_its_client_died() {
-    let bench = Bench::disturbed(Disturbance::HalfOpen { direction: Direction::ToServer });
-    let (client, mut server) = bench.pair();
+    let fixture = Fixture::disturbed(Disturbance::HalfOpen { direction: Direction::ToServer });
+    let (client, mut server) = fixture.pair();
     drop(client);
-    // The dead client's machine answers this with a reset, which is lost as well.
+    // The dead client's machine answers with a reset, which is lost as well.
     server.write_all(b"hello?").unwrap();
-    soon("it was sent", || bench.proxy.traffic().to_client_bytes == 6);
+    eventually("it was sent", || fixture.proxy.traffic().to_client_bytes == 6);
     server.write_all(b"hello??").unwrap();
     assert_silent(&server);
-    bench.proxy.calm();
-    soon("the connection is over", || bench.proxy.traffic().open == 0);
+    fixture.proxy.calm();
+    eventually("the connection is over", || fixture.proxy.traffic().open == 0);
     assert!(matches!(server.read(&mut [0]), Ok(0) | Err(_)));
 }
 
 #[test]
 fn nothing_moves_in_a_stall_and_nothing_is_lost_after_it() {
-    let bench = Bench::new();
-    let (client, server) = bench.pair();
+    let fixture = Fixture::new();
+    let (client, server) = fixture.pair();
     let bytes = Random::fresh().bytes(32 * MEBIBYTE);
-    let moved = || bench.proxy.traffic().to_server_bytes;
+    let moved = || fixture.proxy.traffic().to_server_bytes;
     thread::scope(|scope| {
         scope.spawn(|| send(&client, &bytes, Random::fresh()));
-        // The server does not read: all buffers fill up, that of the proxy too.
+        // The server does not read: all buffers fill up, the proxy's too.
         rest(moved);
-        bench.proxy.disturb(Disturbance::Stall);
+        fixture.proxy.disturb(Disturbance::Stall);
         let before = rest(moved);
         let mut at_server = read_exact(&server, usize::try_from(before).unwrap());
         assert_silent(&server);
         assert_eq!(moved(), before);
-        bench.proxy.calm();
+        fixture.proxy.calm();
         at_server.extend(receive(&server));
         assert!(at_server == bytes);
     });
 }
 
-/// Waits until bytes have been moved and then none for a while; says how many.
+/// Waits until bytes have moved and then none for a while; returns their number.
 fn rest(moved: impl Fn() -> u64) -> u64 {
-    soon("bytes rest", || {
+    eventually("bytes rest", || {
         let before = moved();
         thread::sleep(SILENCE);
         before > 0 && moved() == before
@@ -333,17 +333,17 @@ fn rest(moved: impl Fn() -> u64) -> u64 {
 #[test]
 fn dropped_bytes_are_whole_runs_and_all_are_counted() {
     const RUN: usize = 1000;
-    let bench = Bench::disturbed(Disturbance::DropBytes {
+    let fixture = Fixture::disturbed(Disturbance::DropBytes {
         direction: Direction::ToServer,
         per_mebibyte: NonZeroU32::new(10).unwrap(),
         bytes: NonZeroU32::new(RUN as u32).unwrap(),
     });
-    let (client, server) = bench.pair();
+    let (client, server) = fixture.pair();
     let mut random = Random::fresh();
     let (there, back) = (random.bytes(8 * MEBIBYTE), random.bytes(MEBIBYTE));
     let (at_client, at_server) = exchange(&client, &server, &there, &back);
     assert!(at_client == back, "the other way is whole");
-    let dropped = usize::try_from(bench.proxy.traffic().dropped_bytes).unwrap();
+    let dropped = usize::try_from(fixture.proxy.traffic().dropped_bytes).unwrap();
     assert_eq!(at_server.len() + dropped, there.len());
     assert!((20 * RUN..200 * RUN).contains(&dropped), "{dropped} bytes");
     let mut at = 0;
@@ -358,8 +358,8 @@ fn dropped_bytes_are_whole_runs_and_all_are_counted() {
 }
 
 #[test]
-fn a_client_of_a_server_that_is_not_there_is_reset() {
-    let Bench { proxy, listener } = Bench::new();
+fn a_client_of_a_missing_server_is_reset() {
+    let Fixture { proxy, listener } = Fixture::new();
     drop(listener);
     let read = TcpStream::connect(proxy.address()).and_then(|mut client| client.read(&mut [0]));
     assert_eq!(read.unwrap_err().kind(), ErrorKind::ConnectionReset);
@@ -370,22 +370,22 @@ fn a_client_of_a_server_that_is_not_there_is_reset() {
 fn a_dropped_proxy_leaves_no_thread_no_listener_and_no_connection() {
     let hour = Duration::from_secs(3600);
     let delay = Disturbance::Delay { direction: Direction::ToServer, delay: hour, jitter: Duration::ZERO };
-    let bench = Bench::disturbed(delay);
-    let (mut client, server) = bench.pair();
+    let fixture = Fixture::disturbed(delay);
+    let (mut client, server) = fixture.pair();
     client.write_all(b"late").unwrap();
     assert_passes(&server, &client, "prompt");
-    let address = bench.proxy.address();
-    // The kernel shows the name of a thread a moment after it was started, and the thread a moment after it was joined.
-    soon("there are two threads", || threads(address) == 2);
+    let address = fixture.proxy.address();
+    // The kernel shows the name of a thread shortly after its start, and the thread shortly after its join.
+    eventually("there are two threads", || threads(address) == 2);
     assert!(process::listener(address.ip(), address.port()).is_some());
-    drop(bench.proxy);
+    drop(fixture.proxy);
     assert_eq!(process::listener(address.ip(), address.port()), None);
-    soon("the threads are gone", || threads(address) == 0);
+    eventually("the threads are gone", || threads(address) == 0);
     assert_ended(&client);
     assert_ended(&server);
 }
 
-/// How many threads of this process bear the port of a proxy in their name.
+/// Counts the threads of this process whose name contains the proxy's port.
 fn threads(address: SocketAddr) -> usize {
     let ends = format!("-{}\n", address.port());
     let tasks = fs::read_dir("/proc/self/task").unwrap().flatten();

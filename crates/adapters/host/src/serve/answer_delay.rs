@@ -1,4 +1,4 @@
-//! Withholds answers: for a stated time each, or all of them during a freeze.
+//! Withholds answers: each for a set delay, or all during a freeze.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -6,24 +6,24 @@ use std::time::Duration;
 
 use plimsoll_measure::clock::{self, Instant};
 
-/// How often a withheld answer looks whether the server closes.
-const LOOK_EVERY_NS: u64 = 20 * clock::MILLISECOND_NS;
+/// The interval at which a withheld answer checks whether the server closes.
+const CHECK_EVERY_NS: u64 = 20 * clock::MILLISECOND_NS;
 
-/// Every answer passes it before it is sent.
+/// Delays every answer before it is sent.
 #[derive(Debug, Default)]
-pub(crate) struct Gate {
+pub(crate) struct AnswerDelay {
     delay: Duration,
     from_ns: AtomicU64,
-    /// Zero when there is no freeze, which is all that an answer looks at then.
+    /// The end of the freeze; zero without a freeze, so that answers check a single value.
     until_ns: AtomicU64,
 }
 
-impl Gate {
+impl AnswerDelay {
     pub(crate) fn new(delay: Duration) -> Self {
-        Gate { delay, ..Gate::default() }
+        AnswerDelay { delay, ..AnswerDelay::default() }
     }
 
-    /// From `from` on, for `length`, no answer passes. A new freeze takes the place of the one before.
+    /// Withholds all answers from `from` on, for `length`. A new freeze replaces an earlier one.
     pub(crate) fn freeze(&self, from: Instant, length: Duration) {
         let length = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
         self.until_ns.store(0, Ordering::Release);
@@ -32,18 +32,18 @@ impl Gate {
     }
 
     /// Waits until an answer may be sent, or the server closes.
-    pub(crate) fn pass(&self, closing: &AtomicBool) {
+    pub(crate) fn wait(&self, closing: &AtomicBool) {
         if !self.delay.is_zero() {
             thread::sleep(self.delay);
         }
         while let Some(left_ns) = self.left_ns()
             && !closing.load(Ordering::Relaxed)
         {
-            thread::sleep(Duration::from_nanos(left_ns.min(LOOK_EVERY_NS)));
+            thread::sleep(Duration::from_nanos(left_ns.min(CHECK_EVERY_NS)));
         }
     }
 
-    /// How long the freeze still lasts, in a freeze.
+    /// The remaining time of a freeze.
     fn left_ns(&self) -> Option<u64> {
         let until_ns = self.until_ns.load(Ordering::Acquire);
         if until_ns == 0 {
@@ -59,38 +59,38 @@ impl Gate {
 mod tests {
     use super::*;
 
-    fn passed_ns(gate: &Gate) -> u64 {
+    fn passed_ns(answer_delay: &AnswerDelay) -> u64 {
         let start = clock::now();
-        gate.pass(&AtomicBool::new(false));
+        answer_delay.wait(&AtomicBool::new(false));
         clock::now().since(start)
     }
 
     #[test]
     fn nothing_passes_before_the_end_of_a_freeze() {
-        let gate = Gate::default();
+        let answer_delay = AnswerDelay::default();
         let start = clock::now();
-        gate.freeze(start, Duration::from_millis(50));
-        gate.pass(&AtomicBool::new(false));
+        answer_delay.freeze(start, Duration::from_millis(50));
+        answer_delay.wait(&AtomicBool::new(false));
         assert!(clock::now().since(start) >= 50 * clock::MILLISECOND_NS);
-        assert_eq!(gate.left_ns(), None);
+        assert_eq!(answer_delay.left_ns(), None);
     }
 
     #[test]
     fn a_freeze_begins_at_its_moment() {
-        let gate = Gate::default();
-        gate.freeze(clock::now() + clock::SECOND_NS * 3600, Duration::from_secs(3600));
-        assert_eq!(gate.left_ns(), None);
+        let answer_delay = AnswerDelay::default();
+        answer_delay.freeze(clock::now() + clock::SECOND_NS * 3600, Duration::from_secs(3600));
+        assert_eq!(answer_delay.left_ns(), None);
     }
 
     #[test]
-    fn a_delay_holds_every_answer() {
-        assert!(passed_ns(&Gate::new(Duration::from_millis(3))) >= 3 * clock::MILLISECOND_NS);
+    fn a_delay_applies_to_every_answer() {
+        assert!(passed_ns(&AnswerDelay::new(Duration::from_millis(3))) >= 3 * clock::MILLISECOND_NS);
     }
 
     #[test]
-    fn a_server_that_closes_lets_its_answers_go() {
-        let gate = Gate::default();
-        gate.freeze(clock::now(), Duration::from_secs(3600));
-        gate.pass(&AtomicBool::new(true));
+    fn a_closing_server_releases_its_answers() {
+        let answer_delay = AnswerDelay::default();
+        answer_delay.freeze(clock::now(), Duration::from_secs(3600));
+        answer_delay.wait(&AtomicBool::new(true));
     }
 }

@@ -1,4 +1,4 @@
-//! What the tests share: servers that are small, and commands to them.
+//! Provides small servers for the tests, and sends commands to them.
 
 use std::thread;
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub(crate) fn cache() -> Cache {
     cache
 }
 
-/// A small cache, so that several servers fit beside each other.
+/// A small cache, so that several servers fit into memory.
 pub(crate) fn options(profile: Profile) -> Options {
     Options { profile, cache_bytes: Some(64 << 20), ..Options::default() }
 }
@@ -54,7 +54,7 @@ pub(crate) fn count(server: &Server) -> i32 {
     ask(server, doc! {"count": "c"}).get_i32("n").unwrap()
 }
 
-pub(crate) fn soon(what: &str, holds: impl Fn() -> bool) {
+pub(crate) fn eventually(what: &str, holds: impl Fn() -> bool) {
     let start = clock::now();
     while !holds() {
         assert!(clock::now().since(start) < 20 * clock::SECOND_NS, "not within 20 s: {what}");
