@@ -1,4 +1,4 @@
-//! Installs the broker that the tests use into the cache. Quick when it is there.
+//! Installs the tests' broker into the cache, unless it is installed.
 
 use std::process::ExitCode;
 

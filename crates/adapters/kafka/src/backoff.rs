@@ -23,7 +23,7 @@ impl Backoff {
         Self { next: SHORTEST }
     }
 
-    /// Starts again with the shortest sleep: after one report more may follow soon.
+    /// Returns to the shortest sleep: after one report, others may follow soon.
     pub(crate) const fn reset(&mut self) {
         self.next = SHORTEST;
     }
@@ -35,7 +35,7 @@ impl Backoff {
     }
 }
 
-/// Waits until every record was reported. A flush of the library looks only every 100 ms.
+/// Waits until every record is reported. The library's own flush polls only every 100 ms.
 pub(crate) fn drain<C: ProducerContext>(producer: &BaseProducer<C>) {
     let mut backoff = Backoff::new();
     while producer.in_flight_count() > 0 {
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sleeps_grow_until_something_comes_and_never_pass_what_is_left() {
+    fn sleeps_grow_until_a_report_and_never_exceed_the_remaining_time() {
         let mut backoff = Backoff::new();
         let mut lengths = Vec::new();
         for _ in 0..6 {

@@ -14,10 +14,10 @@ use crate::cluster::{Cluster, Watch};
 use crate::error::{Error, words};
 use crate::metadata_client::MetadataClient;
 
-/// How long a loop waits for the next message at once.
+/// The timeout of one poll.
 const POLL: Duration = Duration::from_millis(100);
 
-/// The records that a loop moved, and the time it took.
+/// The records that a loop moved, and the elapsed time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
     /// Records.
@@ -37,22 +37,22 @@ pub fn library() -> String {
 
 /// The use that a loop makes of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
-    /// It asks how long the payload is.
+pub enum Fields {
+    /// Reads only the length of the payload.
     Length,
-    /// It asks for all that a source takes: key, payload, time and headers.
+    /// Reads everything that a source reads: key, payload, time and headers.
     All,
 }
 
-/// Reads a topic from its beginning until `records` were seen, or for `limit`, and keeps nothing of them. The client is set as that of
-/// a source is.
+/// Reads a topic from its beginning until `records` were seen, or for `limit`, and discards them. The client
+/// has the settings of a source's client.
 ///
 /// # Errors
-/// [`Error`] if the topic cannot be read at all.
+/// [`Error`] if the topic cannot be read.
 pub fn consume(
     cluster: &Cluster,
     topic: &str,
-    look: Look,
+    look: Fields,
     records: u64,
     limit: Duration,
 ) -> Result<Count, Error> {
@@ -71,7 +71,7 @@ pub fn consume(
     Ok(drain(&consumer, look, records, limit))
 }
 
-fn drain(consumer: &BaseConsumer<Watch>, look: Look, records: u64, limit: Duration) -> Count {
+fn drain(consumer: &BaseConsumer<Watch>, look: Fields, records: u64, limit: Duration) -> Count {
     let (start, mut count) = (clock::now(), Count::default());
     let mut first: Option<(Instant, u64)> = None;
     while count.records < records && !is_over(start, limit) {
@@ -79,8 +79,8 @@ fn drain(consumer: &BaseConsumer<Watch>, look: Look, records: u64, limit: Durati
             first.get_or_insert_with(|| (clock::now(), clock::process_cpu_ns()));
             count.records += 1;
             count.bytes += match look {
-                Look::Length => message.payload_len() as u64,
-                Look::All => all(&message),
+                Fields::Length => message.payload_len() as u64,
+                Fields::All => all(&message),
             };
         }
     }
@@ -91,17 +91,18 @@ fn drain(consumer: &BaseConsumer<Watch>, look: Look, records: u64, limit: Durati
     count
 }
 
-/// Asks for everything; says how long the payload is.
+/// Reads everything; returns the length of the payload.
 fn all(message: &BorrowedMessage<'_>) -> u64 {
     let (place, payload) = ((message.partition(), message.offset()), message.payload());
     std::hint::black_box((place, message.timestamp(), message.key(), payload, message.headers()));
     payload.map_or(0, |payload| payload.len() as u64)
 }
 
-/// Writes records to a topic, idempotently and acknowledged by all, with keys that spread them; `make` appends the payload of each.
+/// Writes records to a topic, idempotently and acknowledged by all replicas, with keys that spread them;
+/// `make` appends each payload.
 ///
 /// # Errors
-/// [`Error::Refused`] with the first record that was not taken.
+/// [`Error::Refused`] with the first refused record.
 pub fn produce(
     cluster: &Cluster,
     topic: &str,

@@ -18,28 +18,34 @@ const OWNED: &[(&str, &str)] = &[
     ("metadata.broker.list", "say `brokers`"),
     ("group.id", "say `group`"),
     ("auto.offset.reset", "say `start: earliest` if a group without offsets may begin at the beginning"),
-    ("enable.auto.commit", "offsets are committed when the sink has acknowledged what lies before them"),
-    ("auto.commit.interval.ms", "offsets are committed when the sink has acknowledged what lies before them"),
+    ("enable.auto.commit", "offsets are committed when the sink has acknowledged all records before them"),
+    (
+        "auto.commit.interval.ms",
+        "offsets are committed when the sink has acknowledged all records before them",
+    ),
     (
         "enable.auto.offset.store",
-        "offsets are committed when the sink has acknowledged what lies before them",
+        "offsets are committed when the sink has acknowledged all records before them",
     ),
     ("enable.partition.eof", "a source reads until it is stopped"),
     ("isolation.level", "say `isolation`"),
-    ("partition.assignment.strategy", "a source needs cooperative-sticky to give up only what it must"),
-    ("group.protocol", "a source needs cooperative-sticky to give up only what it must"),
-    ("acks", "a sink needs all of them to keep its promise"),
-    ("request.required.acks", "a sink needs all of them to keep its promise"),
-    ("enable.idempotence", "a sink needs it to keep its promise"),
+    (
+        "partition.assignment.strategy",
+        "a source needs cooperative-sticky to give up as few partitions as possible",
+    ),
+    ("group.protocol", "a source needs cooperative-sticky to give up as few partitions as possible"),
+    ("acks", "a sink needs all acknowledgements for its guarantee"),
+    ("request.required.acks", "a sink needs all acknowledgements for its guarantee"),
+    ("enable.idempotence", "a sink needs idempotence for its guarantee"),
     ("transactional.id", "say `transactional_id`"),
     ("delivery.report.only.error", "a sink counts every report"),
     ("message.timeout.ms", "say `delivery_timeout`"),
     ("delivery.timeout.ms", "say `delivery_timeout`"),
-    ("allow.auto.create.topics", "a topic that is misspelt must be seen as such"),
+    ("allow.auto.create.topics", "a misspelt topic must cause an error"),
     ("plugin.library.paths", "foreign code is not loaded"),
-    ("log.queue", "it belongs to the client library"),
-    ("opaque", "it belongs to the client library"),
-    ("test.", "it belongs to the client library's own tests"),
+    ("log.queue", "the client library owns it"),
+    ("opaque", "the client library owns it"),
+    ("test.", "the client library's own tests use it"),
 ];
 
 /// A cluster: its brokers and its client properties.
@@ -50,15 +56,16 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// The cluster at `brokers`, `host:port` with commas between several, without more properties.
+    /// The cluster at `brokers`, `host:port` with commas between several, without further properties.
     pub fn at(brokers: impl Into<String>) -> Self {
         Self { brokers: brokers.into(), properties: BTreeMap::new() }
     }
 
-    /// The cluster as typed.
+    /// Builds the cluster from typed settings.
     ///
     /// # Errors
-    /// [`Error::Owned`] for a property that is not the user's; [`Error::Config`] for one that the client library refuses.
+    /// [`Error::Owned`] for a property that the user may not set; [`Error::Config`] for one that the client
+    /// library refuses.
     pub fn build(brokers: &str, properties: &scenario::Properties) -> Result<Self, Error> {
         for name in properties.0.keys() {
             if let Some((_, why)) = OWNED.iter().find(|(owned, _)| is_owned(name, owned)) {
@@ -71,17 +78,17 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Its brokers' addresses.
+    /// The addresses of the brokers.
     pub fn brokers(&self) -> &str {
         &self.brokers
     }
 
-    /// The settings of any client of it; each client adds its own.
+    /// The settings of any client of this cluster; each client adds its own.
     pub(crate) fn config(&self) -> ClientConfig {
         self.config_with(&[])
     }
 
-    /// The same with defaults that the user's properties win over.
+    /// Adds defaults, which the user's properties override.
     pub(crate) fn config_with(&self, defaults: &[(&str, &str)]) -> ClientConfig {
         let mut config = ClientConfig::new();
         for (name, value) in defaults {
@@ -89,7 +96,7 @@ impl Cluster {
         }
         config.set("client.id", "plimsoll");
         config.set("socket.keepalive.enable", "true");
-        // A broker that was restarted is found again within a second.
+        // A restarted broker is found again within a second.
         config.set("reconnect.backoff.max.ms", "1000");
         for (name, value) in &self.properties {
             config.set(name, value);
@@ -100,7 +107,7 @@ impl Cluster {
     }
 }
 
-/// The passwords in it are not shown.
+/// Hides passwords.
 impl fmt::Debug for Cluster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown =
@@ -128,7 +135,7 @@ impl Watch {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Records an error. "All brokers are down" says less than the error before it.
+    /// Records an error, unless it is "All brokers are down", which is less precise than the error before it.
     pub(crate) fn note(&self, error: &KafkaError, reason: &str) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.is_none() || error.rdkafka_error_code() != Some(RDKafkaErrorCode::AllBrokersDown) {
@@ -168,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_property_of_the_client_library_goes_through_and_a_wrong_one_is_named() {
+    fn a_property_of_the_client_library_is_accepted_and_a_wrong_one_is_named() {
         let cluster = build("linger.ms", "7").unwrap();
         assert_eq!(cluster.config().get("linger.ms"), Some("7"));
         let error = build("linger.seconds", "7").unwrap_err().to_string();

@@ -4,7 +4,7 @@ use plimsoll_pipeline::{Batch, Cause, Event};
 
 use crate::sink::record::Parts;
 
-/// The texts of a dead letter's further headers; they live as long as the record that borrows them.
+/// The values of a dead letter's further headers; they live as long as the record that borrows them.
 pub(crate) struct Reasons([(&'static str, String); 7]);
 
 impl Reasons {
@@ -36,7 +36,7 @@ mod tests {
         let mut batch = Batch::new(Partition::new("orders", 2));
         let record = Record { offset: 41, key: Some(b"k"), payload: Some(b"as read"), appended_ms: 7 };
         batch.push_with(record, [("theirs", Some(&b"1"[..]))]);
-        // As a transform does that takes events out of envelopes.
+        // As a transform that opens envelopes does.
         let mut event = batch.events()[0];
         (event.key, event.payload) = (batch.keep(b"other"), batch.keep(b"changed"));
         (event.headers, event.appended_ms) = (Span::NULL, 99);

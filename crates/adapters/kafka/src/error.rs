@@ -2,7 +2,7 @@
 
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
-/// A cluster cannot be used as it was asked for.
+/// A cluster cannot be used as requested.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// A property that a user may not set.
@@ -13,37 +13,37 @@ pub enum Error {
         /// The alternative.
         why: &'static str,
     },
-    /// The client library does not take the settings.
+    /// The client library refuses the settings.
     #[error(
         "the Kafka client refuses its settings ({0}): correct `properties` (librdkafka's CONFIGURATION.md lists them)"
     )]
     Config(String),
-    /// Nobody answers.
+    /// No broker answers.
     #[error(
         "no broker of {brokers} answered within {seconds} s ({reason}): is it running, and are address, TLS and SASL right?"
     )]
     Unreachable {
-        /// The addresses that were tried.
+        /// The addresses of the brokers.
         brokers: String,
-        /// How long.
+        /// The time limit.
         seconds: u64,
         /// The client's last error.
         reason: String,
     },
-    /// There is no such topic.
+    /// The topic is missing.
     #[error(
-        "there is no topic {topic:?} at {brokers}: create it, or correct its name (topics are never created by writing to them)"
+        "topic {topic:?} is missing at {brokers}: create it, or correct its name (writing never creates a topic)"
     )]
     NoTopic {
         /// The topic.
         topic: String,
-        /// Where it was looked for.
+        /// The addresses of the brokers.
         brokers: String,
     },
-    /// There is such a topic already.
-    #[error("there is a topic {0:?} already: name another one, or reset it")]
+    /// The topic already exists.
+    #[error("topic {0:?} already exists: name another one, or reset it")]
     TopicExists(String),
-    /// Something else was refused.
+    /// Another action was refused.
     #[error("{action} was refused ({reason})")]
     Refused {
         /// The action with its object.
@@ -54,13 +54,13 @@ pub enum Error {
 }
 
 impl Error {
-    /// The refusal of an action, in the words of the client library.
+    /// Describes the refusal of an action in the words of the client library.
     pub(crate) fn refused(action: impl Into<String>, error: &KafkaError) -> Self {
         Self::Refused { action: action.into(), reason: words(error) }
     }
 }
 
-/// The error in words, without the layer that it came through.
+/// Describes an error without the layers of the client library.
 pub(crate) fn words(error: &KafkaError) -> String {
     match error {
         KafkaError::ClientConfig(_, reason, name, value) if !is_secret(name) => {
@@ -68,12 +68,12 @@ pub(crate) fn words(error: &KafkaError) -> String {
         }
         KafkaError::ClientConfig(_, reason, name, _) => format!("{reason} ({name})"),
         KafkaError::ClientCreation(reason) => reason.clone(),
-        other => other.rdkafka_error_code().map_or_else(|| other.to_string(), said),
+        other => other.rdkafka_error_code().map_or_else(|| other.to_string(), describe),
     }
 }
 
-/// A code in words.
-pub(crate) fn said(code: RDKafkaErrorCode) -> String {
+/// Describes an error code.
+pub(crate) fn describe(code: RDKafkaErrorCode) -> String {
     // The library's text begins with the name of the code: `UnknownTopic (Broker: …)`.
     let text = code.to_string();
     match text.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')) {
@@ -92,13 +92,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_code_is_said_without_its_layers() {
-        let text = said(RDKafkaErrorCode::UnknownTopicOrPartition);
+    fn a_code_is_described_without_its_layers() {
+        let text = describe(RDKafkaErrorCode::UnknownTopicOrPartition);
         assert_eq!(text, "Broker: Unknown topic or partition");
     }
 
     #[test]
-    fn a_secret_is_known_by_its_name() {
+    fn a_secret_is_recognised_by_its_name() {
         assert!(is_secret("sasl.password") && is_secret("ssl.key.pem") && is_secret("ssl.key.password"));
         assert!(!is_secret("sasl.username") && !is_secret("ssl.ca.location"));
     }

@@ -12,15 +12,15 @@ use crate::cluster::{Cluster, Watch};
 use crate::error::{Error, words};
 use crate::topic::Extent;
 
-/// The pause between two tries.
+/// The pause between two attempts.
 const TRY_EVERY: Duration = Duration::from_millis(200);
 
-/// Sets a group's offsets on a topic to where its partitions begin; what it has on other topics stays. A broker may keep
-/// offsets beyond the life of a topic, and then a group would skip what a topic of the same name holds. Members of a group that
-/// have not left yet are waited for, at most for `limit`.
+/// Sets a group's offsets on a topic to the beginning of its partitions; its offsets on other topics stay. A
+/// broker may keep offsets after the topic is deleted; a group would then skip records of a new topic with
+/// the same name. Waits for members that have not left yet, at most for `limit`.
 ///
 /// # Errors
-/// [`Error::Config`]; [`Error::Refused`] when the group still has members, or nobody answers.
+/// [`Error::Config`]; [`Error::Refused`] when the group still has members, or no broker answers.
 pub fn rewind(
     cluster: &Cluster,
     group: &str,
@@ -29,7 +29,7 @@ pub fn rewind(
     limit: Duration,
 ) -> Result<(), Error> {
     let refused = |error: &KafkaError| Error::Refused {
-        action: format!("taking back what the group {group:?} has committed on the topic {topic:?}"),
+        action: format!("resetting the offsets of the group {group:?} on the topic {topic:?}"),
         reason: format!("{}; has every process of the group ended?", words(error)),
     };
     let mut config = cluster.config();
@@ -49,7 +49,7 @@ pub fn rewind(
             Err(error) if u128::from(clock::now().since(began)) >= limit.as_nanos() => {
                 return Err(refused(&error));
             }
-            // The group's coordinator is looked for, or a member that was killed is still believed to live.
+            // The coordinator is not known yet, or a killed member still counts as alive.
             Err(_) => thread::sleep(TRY_EVERY),
         }
     }

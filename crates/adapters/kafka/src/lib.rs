@@ -1,7 +1,7 @@
 //! Implements the pipeline's ports for Kafka: a source, sinks, topics, and a broker for tests and trials.
 //!
-//! Read in this order: what a scenario may say ([`scenario`]), how a cluster is reached ([`Cluster`]), then the edges
-//! themselves. Everything blocks. It must never learn what another source or sink is.
+//! Read in this order: the keys of a scenario ([`scenario`]), the connection to a cluster ([`Cluster`]), then
+//! sources and sinks. All functions block. The crate must not know other sources or sinks.
 
 pub mod scenario;
 

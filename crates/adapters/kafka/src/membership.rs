@@ -1,4 +1,4 @@
-//! Tells a transactional sink the group generation and the partitions of its source.
+//! Gives a transactional sink the group generation and the partitions of its source.
 //!
 //! The group fences stale members: offsets in a transaction carry the generation in which they were read. The assigned partitions
 //! and that generation are read together, so a reassigned partition is either noticed here or refused by the broker.
@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use plimsoll_pipeline::{Batch, Claim, Partition, Position, PositionError, PositionStore};
 use rdkafka::consumer::ConsumerGroupMetadata;
 
-/// Shared by a source and the sinks whose transactions store its offsets.
+/// Connects a source with the sinks whose transactions store its offsets.
 ///
-/// It also implements the pipeline's position store, only to give each assignment of a partition a new epoch, which identifies
-/// batches of an earlier one. The group itself stores the offsets.
+/// It also implements the pipeline's position store, only to give each assignment of a partition a new epoch,
+/// which identifies batches of an earlier assignment. The group itself stores the offsets.
 #[derive(Default)]
 pub struct Membership {
     state: Mutex<State>,
@@ -26,14 +26,14 @@ struct State {
 }
 
 impl Membership {
-    /// Notes the generation that the member is in.
+    /// Records the member's generation.
     pub(crate) fn renew(&self, generation: Option<ConsumerGroupMetadata>) {
         if let Some(generation) = generation {
             self.lock().generation = Some(Arc::new(generation));
         }
     }
 
-    /// Notes that partitions are held no longer.
+    /// Removes partitions that the member lost.
     pub(crate) fn release(&self, partitions: &[Partition]) {
         let mut state = self.lock();
         for partition in partitions {
@@ -41,12 +41,13 @@ impl Membership {
         }
     }
 
-    /// Whether the assignment that a batch was read in is still the current one.
+    /// Whether the assignment of a batch is still current.
     pub(crate) fn holds(&self, batch: &Batch) -> bool {
         self.lock().held.get(batch.position_partition()) == Some(&batch.epoch())
     }
 
-    /// The generation in which all these batches may be committed; `None` if some were read in an earlier assignment.
+    /// The generation in which all these batches may be committed; `None` if some belong to an earlier
+    /// assignment.
     pub(crate) fn generation<'a>(
         &self,
         mut batches: impl Iterator<Item = &'a Batch>,
@@ -70,7 +71,7 @@ impl PositionStore for Membership {
         Ok(Claim { position: None, epoch })
     }
 
-    /// The group keeps them, in the transactions of the sink.
+    /// Does nothing: the sink's transactions store the positions in the group.
     fn keep(&self, _: &[(Partition, Position)]) -> Result<(), PositionError> {
         Ok(())
     }
@@ -81,17 +82,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_assignment_of_a_partition_has_an_epoch_of_its_own() {
+    fn every_assignment_of_a_partition_has_its_own_epoch() {
         let membership = Membership::default();
         let partition = Partition::new("t", 0);
         let epoch = || membership.claim(&partition).unwrap().epoch;
         let (first, second) = (epoch(), epoch());
         assert!(second > first);
         let stray = Batch::new(partition.clone());
-        assert!(!membership.holds(&stray), "a batch without an assignment is nobody's");
+        assert!(!membership.holds(&stray), "a batch without an assignment belongs to no member");
         assert!(
             membership.generation(std::iter::empty()).is_none(),
-            "there is no generation before the group gave one"
+            "the group has not assigned a generation yet"
         );
         membership.release(std::slice::from_ref(&partition));
         assert!(membership.lock().held.is_empty());

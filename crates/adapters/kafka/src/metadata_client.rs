@@ -1,4 +1,4 @@
-//! Asks a cluster for metadata: a topic's partitions, and where each begins and ends.
+//! Requests metadata from a cluster: a topic's partitions, and the begin and end of each.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,30 +10,31 @@ use rdkafka::error::{IsError, RDKafkaErrorCode};
 use rdkafka::metadata::Metadata;
 
 use crate::cluster::{Cluster, Watch};
-use crate::error::{Error, said, words};
+use crate::error::{Error, describe, words};
 
-/// The limit of one request before the retry.
-const ASK_LIMIT: Duration = Duration::from_secs(2);
-/// How long the client is polled for its own errors between two requests.
-const LISTEN: Duration = Duration::from_millis(100);
+/// The time limit of one request before the retry.
+const REQUEST_LIMIT: Duration = Duration::from_secs(2);
+/// The time that the client is polled for its own errors between two requests.
+const POLL: Duration = Duration::from_millis(100);
 
-/// A client for metadata. It is a consumer without a group, because such a client never creates a topic by asking for it.
+/// A client for metadata. It is a consumer without a group, because such a client never creates a topic by a
+/// request.
 pub(crate) struct MetadataClient {
     client: BaseConsumer<Watch>,
     cluster: Cluster,
-    /// The lanes of the pipeline that waits for the answer, if one does.
+    /// The lanes of the pipeline that waits for the answer, if any.
     lanes: Option<Arc<Assignments>>,
 }
 
 impl MetadataClient {
-    /// A client of a cluster; it connects with the first request.
+    /// Creates a client of a cluster; it connects with the first request.
     pub(crate) fn of(cluster: &Cluster) -> Result<Self, Error> {
         let made = cluster.config().create_with_context(Watch::default());
         let client = made.map_err(|error| Error::Config(words(&error)))?;
         Ok(Self { client, cluster: cluster.clone(), lanes: None })
     }
 
-    /// The same for a pipeline: once the pipeline is aborted, it stops retrying.
+    /// Stops retrying once this pipeline is aborted.
     #[must_use]
     pub(crate) fn of_pipeline(self, lanes: &Arc<Assignments>) -> Self {
         Self { lanes: Some(Arc::clone(lanes)), ..self }
@@ -42,7 +43,7 @@ impl MetadataClient {
     /// The numbers of a topic's partitions, in order.
     ///
     /// # Errors
-    /// [`Error::NoTopic`]; [`Error::Unreachable`] when nobody could be asked within `limit`; [`Error::Refused`].
+    /// [`Error::NoTopic`]; [`Error::Unreachable`] when no broker answers within `limit`; [`Error::Refused`].
     pub(crate) fn partitions(&self, topic: &str, limit: Duration) -> Result<Vec<i32>, Error> {
         let metadata = self.metadata(topic, limit)?;
         let found = metadata.topics().iter().find(|found| found.name() == topic);
@@ -52,10 +53,10 @@ impl MetadataClient {
         if numbers.is_empty() { Err(self.no_topic(topic)) } else { Ok(numbers) }
     }
 
-    /// How many partitions a topic has, and how many brokers keep the best kept of them.
+    /// The number of a topic's partitions, and its largest number of replicas.
     ///
     /// # Errors
-    /// As [`MetadataClient::partitions`].
+    /// Those of [`MetadataClient::partitions`].
     pub(crate) fn shape(&self, topic: &str, limit: Duration) -> Result<(u16, u16), Error> {
         let metadata = self.metadata(topic, limit)?;
         let found = metadata.topics().iter().find(|found| found.name() == topic);
@@ -66,22 +67,22 @@ impl MetadataClient {
         if partitions == 0 { Err(self.no_topic(topic)) } else { Ok((partitions, replicas)) }
     }
 
-    /// The first offset of a partition and the one behind its last.
+    /// The first offset of a partition, and the offset behind its last record.
     ///
     /// # Errors
-    /// [`Error::Refused`] when it cannot be asked within `limit`.
+    /// [`Error::Refused`] when no broker answers within `limit`.
     pub(crate) fn ends(&self, topic: &str, partition: i32, limit: Duration) -> Result<(i64, i64), Error> {
         let began = clock::now();
         loop {
             let left = limit.saturating_sub(Duration::from_nanos(clock::now().since(began)));
-            match self.client.fetch_watermarks(topic, partition, left.max(LISTEN)) {
+            match self.client.fetch_watermarks(topic, partition, left.max(POLL)) {
                 Ok(ends) => return Ok(ends),
                 // A new partition has a leader before that leader knows it.
-                Err(error) if error.rdkafka_error_code().is_some_and(is_passing) && !left.is_zero() => {
-                    drop(self.client.poll(LISTEN));
+                Err(error) if error.rdkafka_error_code().is_some_and(is_transient) && !left.is_zero() => {
+                    drop(self.client.poll(POLL));
                 }
                 Err(error) => {
-                    return Err(Error::refused(format!("asking where {topic}/{partition} ends"), &error));
+                    return Err(Error::refused(format!("requesting the end of {topic}/{partition}"), &error));
                 }
             }
         }
@@ -91,18 +92,18 @@ impl MetadataClient {
         let began = clock::now();
         loop {
             let left = limit.saturating_sub(Duration::from_nanos(clock::now().since(began)));
-            let asked = self.client.fetch_metadata(Some(topic), left.min(ASK_LIMIT));
+            let asked = self.client.fetch_metadata(Some(topic), left.min(REQUEST_LIMIT));
             let code = match &asked {
-                Ok(metadata) => trouble(metadata),
+                Ok(metadata) => first_error(metadata),
                 Err(error) => Some(error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail)),
             };
             match (code, asked) {
                 (None, Ok(metadata)) => return Ok(metadata),
                 (Some(RDKafkaErrorCode::UnknownTopicOrPartition), _) => return Err(self.no_topic(topic)),
-                (Some(code), _) if !is_passing(code) => return Err(refused(topic, code)),
+                (Some(code), _) if !is_transient(code) => return Err(refused(topic, code)),
                 _ if left.is_zero() || self.is_over() => return Err(self.unreachable(limit)),
                 // No broker listens, or a leader election is running.
-                _ => drop(self.client.poll(LISTEN)),
+                _ => drop(self.client.poll(POLL)),
             }
         }
     }
@@ -122,11 +123,11 @@ impl MetadataClient {
 }
 
 fn refused(topic: &str, code: RDKafkaErrorCode) -> Error {
-    Error::Refused { action: format!("asking for the topic {topic:?}"), reason: said(code) }
+    Error::Refused { action: format!("requesting the topic {topic:?}"), reason: describe(code) }
 }
 
 /// The first error of a topic or of its partitions in the answer.
-fn trouble(metadata: &Metadata) -> Option<RDKafkaErrorCode> {
+fn first_error(metadata: &Metadata) -> Option<RDKafkaErrorCode> {
     let of_topics = metadata.topics().iter().filter_map(|topic| topic.error());
     let partitions = metadata.topics().iter().flat_map(|topic| topic.partitions());
     let of_partitions = partitions.filter_map(|partition| partition.error());
@@ -134,7 +135,7 @@ fn trouble(metadata: &Metadata) -> Option<RDKafkaErrorCode> {
 }
 
 /// Whether a retry may succeed.
-fn is_passing(code: RDKafkaErrorCode) -> bool {
+fn is_transient(code: RDKafkaErrorCode) -> bool {
     use RDKafkaErrorCode as Code;
     matches!(
         code,

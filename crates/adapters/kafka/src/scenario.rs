@@ -8,17 +8,17 @@ use schemars::JsonSchema;
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// Properties that give a client a certificate of its own.
+/// Properties that give a client its own certificate.
 const CERTIFICATES: [&str; 3] = ["ssl.certificate.location", "ssl.certificate.pem", "ssl.keystore.location"];
 
-/// Properties of the client library (librdkafka), by name: TLS, SASL, buffers, compression. Those that keep the pipeline's
-/// promises are refused.
+/// Properties of the client library (librdkafka), by name: TLS, SASL, buffers, compression. Properties that
+/// would break the pipeline's guarantee are refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Properties(pub BTreeMap<String, Property>);
 
 impl Properties {
-    /// Whether a client with them tells the brokers who it is: by SASL, or by a certificate.
+    /// Whether these properties authenticate the client: by SASL, or by a certificate.
     pub fn authenticate(&self) -> bool {
         let property = |name: &str| self.0.get(name).map(|value| value.0.as_str());
         let protocol = property("security.protocol").unwrap_or_default().to_ascii_lowercase();
@@ -33,7 +33,7 @@ impl Properties {
 #[schemars(with = "Typed")]
 pub struct Property(pub String);
 
-/// The forms that a value may have, for the schema.
+/// The accepted forms of a value, for the schema.
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "it only describes what may be typed")]
@@ -43,7 +43,7 @@ enum Typed {
     Flag(bool),
 }
 
-/// Its value may be a password.
+/// Hides the value, which may be a password.
 impl fmt::Debug for Property {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("…")
@@ -80,49 +80,49 @@ impl<'de> Deserialize<'de> for Property {
     }
 }
 
-/// Where a group begins that has committed no offset yet, or whose place goes while it reads. A place that is gone when a
-/// partition comes in is always refused.
+/// The start of a group without committed offsets, or whose offset disappears while it reads. An offset that
+/// is missing when a partition is assigned is always refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Start {
-    /// Nowhere: the pipeline stops and says so. Records were lost, or the group's name is wrong.
+    /// Refuse to start: records were lost, or the group's name is wrong.
     #[default]
     Refuse,
-    /// At the first record that is there.
+    /// Start at the first available record.
     Earliest,
 }
 
-/// Which records of transactions are read.
+/// The records of transactions that are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Isolation {
-    /// Those that were committed.
+    /// Only committed records.
     #[default]
     ReadCommitted,
-    /// All, also those that are given up later.
+    /// All records, including those of transactions that are later aborted.
     ReadUncommitted,
 }
 
-/// A topic that is read by a group.
+/// A topic that a group reads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
-    /// The brokers to ask first: `host:port`, with commas between several.
+    /// The addresses of the first brokers to contact: `host:port`, with commas between several.
     pub brokers: String,
     /// The topic.
     pub topic: String,
     /// The group that shares the topic's partitions and keeps their offsets.
     pub group: String,
-    /// Where a group begins that has committed no offset yet.
+    /// The start of a group without committed offsets.
     #[serde(default)]
     pub start: Start,
-    /// Which records of transactions are read.
+    /// The records of transactions that are read.
     #[serde(default)]
     pub isolation: Isolation,
-    /// How long a partition that goes to another member waits for its records in flight; at most five minutes.
+    /// The time limit for records in flight when a partition moves to another member; at most five minutes.
     #[serde(default = "settle_limit")]
     pub settle_limit: Span,
-    /// How long a start waits for the brokers.
+    /// The time limit for the brokers to answer at the start.
     #[serde(default = "connect_limit")]
     pub connect_limit: Span,
     /// Further properties of the client.
@@ -130,38 +130,38 @@ pub struct Source {
     pub properties: Properties,
 }
 
-/// Which partition a record goes to.
+/// The rule that selects a record's partition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Placing {
-    /// That of its key, as every Kafka client places it; any if it has none.
+    /// The partition of the record's key, as every Kafka client selects it; any partition without a key.
     #[default]
     Key,
-    /// The one with the number of the partition that it comes from.
+    /// The partition with the number of the source partition.
     Same,
 }
 
-/// A topic that is written to.
+/// A topic to write.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Sink {
-    /// The brokers to ask first: `host:port`, with commas between several.
+    /// The addresses of the first brokers to contact: `host:port`, with commas between several.
     pub brokers: String,
     /// The topic.
     pub topic: String,
-    /// Which partition a record goes to.
+    /// The rule that selects a record's partition.
     #[serde(default)]
     pub placing: Placing,
-    /// Batches that a worker has on their way at once.
+    /// The limit of a worker's batches in flight.
     #[serde(default = "batches_max")]
     pub batches_max: u16,
-    /// How long a record may wait for its acknowledgement before its batch comes again.
+    /// The time limit for a record's acknowledgement, after which its batch is written again.
     #[serde(default = "delivery_timeout")]
     pub delivery_timeout: Span,
-    /// How long a start waits for the brokers.
+    /// The time limit for the brokers to answer at the start.
     #[serde(default = "connect_limit")]
     pub connect_limit: Span,
-    /// Transactions, if the records and the offsets of the source are to become visible together.
+    /// Transactions, which make the records and the source's offsets visible together.
     #[serde(default)]
     pub exactly_once: Option<ExactlyOnce>,
     /// Further properties of the client.
@@ -169,21 +169,23 @@ pub struct Sink {
     pub properties: Properties,
 }
 
-/// How records are gathered to transactions.
+/// Settings of the transactions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExactlyOnce {
-    /// The name under which the brokers know the writer; a new one with the same name ends the transactions of the old one.
-    /// Each process of a group needs its own, and keeps it over a restart. Each worker has two under it, `NAME-N` and `NAME-N.next`.
+    /// The name by which the brokers know the writer. A new writer with the same name aborts the old one's
+    /// transactions. Each process of a group needs its own name, and keeps it over a restart. Each worker
+    /// uses two names: `NAME-N` and `NAME-N.next`.
     pub transactional_id: String,
-    /// The topic of the dead letters, which are written in the same transactions; without one the pipeline stops at an
-    /// event that cannot go on.
+    /// The topic of the dead letters, which are part of the same transactions. Without a topic, the pipeline
+    /// stops at an event that cannot be written.
     #[serde(default)]
     pub dead_letters: Option<String>,
-    /// A transaction is committed when it has so many records, and the one before it is committed; until then it grows.
+    /// The number of records at which a transaction is committed. It grows further until the one before it is
+    /// committed.
     #[serde(default = "records_min")]
     pub records_min: u32,
-    /// It is committed when it is so old, whatever it has.
+    /// The age at which a transaction is committed, whatever its size.
     #[serde(default = "age_max")]
     pub age_max: Span,
 }
@@ -217,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_tells_who_it_is_by_sasl_or_by_a_certificate_and_not_by_tls_alone() {
+    fn sasl_or_a_certificate_authenticates_a_client_and_tls_alone_does_not() {
         let check = |properties: &[(&str, &str)], expected: bool| {
             let named = |(name, value): &(&str, &str)| ((*name).to_owned(), Property((*value).to_owned()));
             let properties = Properties(properties.iter().map(named).collect());

@@ -15,12 +15,12 @@ use rdkafka::admin::{
 use rdkafka::error::{KafkaResult, RDKafkaErrorCode};
 
 use crate::cluster::{Cluster, Watch};
-use crate::error::{Error, said, words};
+use crate::error::{Error, describe, words};
 use crate::metadata_client::MetadataClient;
 
-/// How often a topic that is being made or removed is looked at.
+/// The interval at which a topic under creation or removal is polled.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// More partitions are a mistake.
+/// The limit of partitions: a larger number is a mistake.
 pub const PARTITIONS_MAX: u16 = 1024;
 
 /// The shape of a new topic.
@@ -28,21 +28,21 @@ pub const PARTITIONS_MAX: u16 = 1024;
 pub struct Topic {
     /// Its name.
     pub name: String,
-    /// How many partitions; between 1 and [`PARTITIONS_MAX`].
+    /// The number of partitions, between 1 and [`PARTITIONS_MAX`].
     pub partitions: u16,
-    /// How many brokers keep each.
+    /// The number of replicas.
     pub replicas: u16,
     /// Its own properties: `retention.ms`, `message.timestamp.type`, `max.message.bytes` and others.
     pub properties: Vec<(String, String)>,
 }
 
 impl Topic {
-    /// A topic that one broker keeps, without properties of its own.
+    /// A topic with one replica and without properties.
     pub fn new(name: impl Into<String>, partitions: u16) -> Self {
         Self { name: name.into(), partitions, replicas: 1, properties: Vec::new() }
     }
 
-    /// The same with a property.
+    /// Adds a property.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.properties.push((name.into(), value.into()));
@@ -50,18 +50,18 @@ impl Topic {
     }
 }
 
-/// Where a partition begins and ends.
+/// The begin and end of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// Its number.
     pub partition: u32,
-    /// The first offset that is there.
+    /// The first available offset.
     pub begin: u64,
-    /// The offset behind the last one; with holes there are fewer records than `end - begin`.
+    /// The offset behind the last record; with gaps there are fewer records than `end - begin`.
     pub end: u64,
 }
 
-/// A client that changes topics. Everything blocks, at most for the limit it was made with.
+/// A client that administers topics. All functions block, at most for the limit.
 pub struct Admin {
     client: AdminClient<Watch>,
     metadata: MetadataClient,
@@ -69,7 +69,7 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// A client of a cluster. Nothing is sent yet.
+    /// Creates a client of a cluster. Nothing is sent yet.
     ///
     /// # Errors
     /// [`Error::Config`].
@@ -79,10 +79,10 @@ impl Admin {
         Ok(Self { client, metadata: MetadataClient::of(cluster)?, limit })
     }
 
-    /// Makes a topic and waits until every partition has a leader.
+    /// Creates a topic and waits until every partition has a leader.
     ///
     /// # Errors
-    /// [`Error::TopicExists`]; [`Error::Refused`], also when nobody answers.
+    /// [`Error::TopicExists`]; [`Error::Refused`], also when no broker answers.
     pub fn create(&self, topic: &Topic) -> Result<(), Error> {
         let partitions = i32::from(topic.partitions.clamp(1, PARTITIONS_MAX));
         let replicas = TopicReplication::Fixed(i32::from(topic.replicas));
@@ -99,10 +99,10 @@ impl Admin {
         )
     }
 
-    /// Removes a topic and waits until it is gone; one that is not there counts as gone.
+    /// Deletes a topic and waits until it is gone; a missing topic counts as gone.
     ///
     /// # Errors
-    /// [`Error::Refused`], also when nobody answers.
+    /// [`Error::Refused`], also when no broker answers.
     pub fn delete(&self, name: &str) -> Result<(), Error> {
         let removed = wait(self.client.delete_topics(&[name], &self.options()));
         match self.judge("removing", name, removed) {
@@ -112,13 +112,13 @@ impl Admin {
         }
     }
 
-    /// Makes a topic anew: what it held is gone, and its offsets begin at zero.
+    /// Deletes and recreates a topic: its records are gone, and its offsets begin at zero.
     ///
     /// # Errors
-    /// As [`Admin::delete`] and [`Admin::create`].
+    /// Those of [`Admin::delete`] and [`Admin::create`].
     pub fn reset(&self, topic: &Topic) -> Result<(), Error> {
         self.delete(&topic.name)?;
-        // A broker may still be removing what the cluster has forgotten.
+        // A broker may still be removing a topic that the cluster has already removed.
         let began = clock::now();
         loop {
             match self.create(topic) {
@@ -128,7 +128,7 @@ impl Admin {
         }
     }
 
-    /// Where each partition of a topic begins and ends, in order.
+    /// The begin and end of each partition of a topic, in order.
     ///
     /// # Errors
     /// [`Error::NoTopic`], [`Error::Unreachable`], [`Error::Refused`].
@@ -141,31 +141,34 @@ impl Admin {
         self.metadata.partitions(name, self.limit)?.into_iter().map(extent).collect()
     }
 
-    /// A topic as it would have to be made anew: its partitions, how many brokers keep each, and the properties that were set on
-    /// itself. What it has from the brokers it would have again.
+    /// Reads the settings that recreate a topic: its partitions, its replicas, and its own properties. It
+    /// would inherit the brokers' properties again.
     ///
     /// # Errors
-    /// [`Error::NoTopic`], [`Error::Unreachable`]; [`Error::Refused`], also when its properties are not told.
+    /// [`Error::NoTopic`], [`Error::Unreachable`]; [`Error::Refused`], also when the broker does not return
+    /// the properties.
     pub fn as_made(&self, name: &str) -> Result<Topic, Error> {
         let (partitions, replicas) = self.metadata.shape(name, self.limit)?;
-        let refused =
-            |reason| Error::Refused { action: format!("asking how the topic {name:?} was made"), reason };
+        let refused = |reason| Error::Refused {
+            action: format!("requesting the settings of the topic {name:?}"),
+            reason,
+        };
         let own = self.config(name).map_err(refused)?.entries.into_iter();
         let own = own.filter(|entry| entry.source == ConfigSource::DynamicTopic);
         let properties = own.filter_map(|entry| Some((entry.name, entry.value?))).collect();
         Ok(Topic { name: name.to_owned(), partitions, replicas, properties })
     }
 
-    /// The most bytes of a record that a topic takes, as far as the broker tells.
+    /// The topic's largest record in bytes, if the broker reports it.
     pub(crate) fn record_bytes_max(&self, name: &str) -> Option<usize> {
         self.config(name).ok()?.get("max.message.bytes")?.value.as_ref()?.parse().ok()
     }
 
-    /// The properties of a topic, or why they are not told.
+    /// The properties of a topic, or the reason why the broker does not return them.
     fn config(&self, name: &str) -> Result<ConfigResource, String> {
         let asked = wait(self.client.describe_configs([&ResourceSpecifier::Topic(name)], &self.options()));
         let answer = asked.map_err(|error| words(&error))?.pop();
-        answer.ok_or_else(|| "the broker did not say".to_owned())?.map_err(said)
+        answer.ok_or_else(|| "the broker returned nothing".to_owned())?.map_err(describe)
     }
 
     fn options(&self) -> AdminOptions {
@@ -182,13 +185,13 @@ impl Admin {
             Ok(Some(Err((_, RDKafkaErrorCode::UnknownTopicOrPartition)))) => {
                 Err(self.metadata.no_topic(name))
             }
-            Ok(Some(Err((_, code)))) => Err(refused(said(code))),
-            Ok(None) => Err(refused("the broker did not say".to_owned())),
+            Ok(Some(Err((_, code)))) => Err(refused(describe(code))),
+            Ok(None) => Err(refused("the broker returned nothing".to_owned())),
             Err(error) => Err(refused(words(&error))),
         }
     }
 
-    /// Asks for a topic's partitions until the answer will do.
+    /// Requests a topic's partitions until the answer is accepted.
     fn until(
         &self,
         doing: &str,
@@ -198,7 +201,7 @@ impl Admin {
         let began = clock::now();
         while !will_do(self.metadata.partitions(name, self.limit).map(|partitions| partitions.len())) {
             if self.is_over(began) {
-                let reason = format!("it was not done within {} s", self.limit.as_secs());
+                let reason = format!("not done within {} s", self.limit.as_secs());
                 return Err(Error::Refused { action: format!("{doing} the topic {name:?}"), reason });
             }
             thread::sleep(LOOK_EVERY);
@@ -211,7 +214,7 @@ impl Admin {
     }
 }
 
-/// Waits for what another thread completes.
+/// Waits for a future that another thread completes.
 fn wait<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     let waker = Waker::from(Arc::new(Unpark(thread::current())));

@@ -28,11 +28,11 @@ pub struct Record<'a> {
     pub payload: Option<&'a [u8]>,
 }
 
-/// Reads a topic from its beginning to where it ends now, and passes each committed record to `see`; returns where each partition
-/// begins and ends. It joins no group and commits nothing.
+/// Reads a topic from its beginning to its current end, and passes each committed record to `see`; returns
+/// the begin and end of each partition. It joins no group and commits nothing.
 ///
 /// # Errors
-/// [`Error::NoTopic`], [`Error::Unreachable`], [`Error::Refused`]; also when no record comes for `silence`.
+/// [`Error::NoTopic`], [`Error::Unreachable`], [`Error::Refused`]; also when no record arrives for `silence`.
 pub fn scan(
     cluster: &Cluster,
     topic: &str,
@@ -50,7 +50,7 @@ pub fn scan(
                 heard = clock::now();
                 let (partition, offset) = (record.partition().unsigned_abs(), record.offset().unsigned_abs());
                 let extent = extents.iter().find(|extent| extent.partition == partition);
-                // Records written after the start belong to the next scan.
+                // A later scan reads records that were written after the start.
                 if extent.is_some_and(|extent| offset < extent.end) {
                     see(Record { partition, offset, key: record.key(), payload: record.payload() });
                 } else {

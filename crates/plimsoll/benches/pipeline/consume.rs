@@ -1,9 +1,9 @@
-//! From Kafka to nowhere, beside the bare client library.
+//! Measures reading from Kafka without a real sink, and the bare client library.
 
 use std::rc::Rc;
 
 use plimsoll_kafka::Source;
-use plimsoll_kafka::bench::{self, Look};
+use plimsoll_kafka::bench::{self, Fields};
 use plimsoll_pipeline::guarantee::Guarantee;
 use plimsoll_pipeline::sink::Noop;
 
@@ -34,8 +34,8 @@ pub(crate) fn row(place: &Place, plan: &Plan) -> Result<Option<Row>, Failure> {
     let ([bare, looking], mut turns) = (std::array::from_fn(|_| Rc::clone(&log)), 0);
     let row = Row::new("Kafka → nowhere", setup)
         .goal(goal)
-        .subject("librdkafka, polled in a loop", move || bare_turn(&bare, Look::Length, records))
-        .subject("the same, looking at each record", move || bare_turn(&looking, Look::All, records))
+        .subject("librdkafka, polled in a loop", move || bare_turn(&bare, Fields::Length, records))
+        .subject("the same, looking at each record", move || bare_turn(&looking, Fields::All, records))
         .subject("pipeline", move || {
             turns += 1;
             let source = Source::build(&running::topic(&log, TOPIC, &format!("consume-{turns}"))?)?;
@@ -47,8 +47,8 @@ pub(crate) fn row(place: &Place, plan: &Plan) -> Result<Option<Row>, Failure> {
     Ok(Some(row))
 }
 
-fn bare_turn(log: &Log, look: Look, records: u64) -> Result<Turn, Failure> {
-    let count = bench::consume(&log.cluster(), TOPIC, look, records, LIMIT)?;
+fn bare_turn(log: &Log, fields: Fields, records: u64) -> Result<Turn, Failure> {
+    let count = bench::consume(&log.cluster(), TOPIC, fields, records, LIMIT)?;
     if count.records < records {
         return Err(format!("only {} of {records} records came", count.records).into());
     }
@@ -56,7 +56,7 @@ fn bare_turn(log: &Log, look: Look, records: u64) -> Result<Turn, Failure> {
     Ok(Turn { events, wall_ns, cpu_ns, ..Turn::default() })
 }
 
-/// Bytes that differ from record to record and compress as text does: no two are the same, and none is noise.
+/// Bytes that differ from record to record and compress as text does.
 pub(crate) fn payload(number: u64, out: &mut Vec<u8>, bytes: usize) {
     let end = out.len() + bytes;
     let mut state = number;

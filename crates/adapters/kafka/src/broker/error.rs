@@ -1,4 +1,4 @@
-//! Defines why a broker could not be started.
+//! Defines the errors of starting a broker.
 
 use std::io;
 
@@ -7,10 +7,10 @@ use plimsoll_process::home;
 /// A broker could not be started, stopped or signalled.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// It is not in the cache.
+    /// The broker is not in the cache.
     #[error("the broker is not installed: run `cargo xtask setup`, or name an existing broker")]
     NotInstalled,
-    /// There is no Java.
+    /// Java is missing.
     #[error(
         "java cannot be run ({0}): install Java 17 or newer (Debian: `apt-get install default-jre-headless`)"
     )]
@@ -19,7 +19,7 @@ pub enum StartError {
     #[error("the broker needs Java 17 or newer, and this is {0}: install a newer one, or set JAVA_HOME")]
     OldJava(u32),
     /// The file system refused.
-    #[error("the broker's storage cannot be used ({0}): choose a directory that can be written to")]
+    #[error("the broker's storage cannot be used ({0}): choose a writable directory")]
     Storage(#[from] io::Error),
     /// Another broker runs on its storage, or the storage holds foreign files.
     #[error(transparent)]

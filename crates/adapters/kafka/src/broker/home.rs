@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 pub use plimsoll_process::home::Storage;
 use plimsoll_process::home::{self, Error};
 
-/// How the names of temporary homes begin; the owner's process id and six random characters follow.
+/// The prefix of temporary homes; the owner's process ID and six random characters follow.
 const PREFIX: &str = "plimsoll-kafka-";
 
-/// A home of a broker. Dropping it removes a temporary one.
+/// The home of a broker. Dropping a temporary home removes it.
 #[derive(Debug)]
 pub(super) struct Home(home::Home);
 
 impl Home {
-    /// Opens the home that `storage` names; what dead owners left beside a temporary one is swept first.
+    /// Opens the home that `storage` names. For a temporary home, leftovers of dead owners are swept first.
     pub(super) fn open(storage: &Storage) -> Result<Self, Error> {
         Ok(Self(home::Home::open(storage, PREFIX, &std::env::temp_dir())?))
     }
@@ -35,7 +35,7 @@ impl Home {
         self.0.path()
     }
 
-    /// A second handle of the lock, for the broker to inherit.
+    /// A second handle of the lock, which the broker inherits.
     pub(super) fn lock(&self) -> Result<File, Error> {
         self.0.lock()
     }
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_temporary_home_goes_and_a_named_one_stays() {
+    fn a_temporary_home_is_removed_and_a_named_one_stays() {
         let home = Home::open(&Storage::Temporary).unwrap();
         let path = home.path().to_owned();
         assert!(path.is_dir() && home.data().is_dir());

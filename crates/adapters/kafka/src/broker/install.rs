@@ -1,7 +1,8 @@
 //! Installs a broker, or another Java program that a benchmark needs, once into the cache.
 //!
-//! Maven fetches one exact version from Maven Central; then every file must be one of the list in `jars.txt`, with its
-//! SHA-256. The files are fetched into a directory beside the target, which is then renamed, so an installation is always complete.
+//! Maven fetches one exact version from Maven Central. Every file must be listed in `jars.txt` with its
+//! SHA-256. The files are fetched into a directory beside the target, which is then renamed, so an
+//! installation is always complete.
 
 use std::ffi::OsString;
 use std::fs;
@@ -13,7 +14,7 @@ use plimsoll_install::fetch::{self, RunError, Stream};
 use plimsoll_install::{AtomicDir, CheckError, Checklist, Error, Lock, sibling};
 use plimsoll_measure::clock;
 
-/// The version of Apache Kafka that is installed.
+/// The installed version of Apache Kafka.
 pub const VERSION: &str = "4.1.0";
 /// The broker's files.
 const BROKER: Jars<'_> = Jars {
@@ -22,15 +23,15 @@ const BROKER: Jars<'_> = Jars {
     project: include_str!("pom.xml"),
     list: include_str!("jars.txt"),
 };
-/// The lock of all that Maven fetches into the cache.
+/// The lock file of all Maven installations in the cache.
 const LOCK: &str = "kafka.lock";
-/// The plugin that copies files, by version.
+/// The plugin that copies files, with its version.
 const COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
 
-/// Files that Maven fetches once, into the cache.
+/// A set of files that Maven fetches once into the cache.
 #[derive(Clone, Copy, Debug)]
 pub struct Jars<'a> {
-    /// How errors call them: `the broker`.
+    /// The name of the files in errors: `the broker`.
     pub what: &'a str,
     /// Their directory in the cache; the version is part of its name.
     pub directory: &'a str,
@@ -40,23 +41,23 @@ pub struct Jars<'a> {
     pub list: &'a str,
 }
 
-/// How far an installation is.
+/// The progress of an installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// The current step.
     pub step: Step,
-    /// Nanoseconds since it began.
+    /// Nanoseconds since the start.
     pub elapsed_ns: u64,
 }
 
 /// A step of an installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Waits for another process that installs it.
+    /// Waits for another process that installs the files.
     Waiting,
     /// Maven fetches the files: for the broker 54 MB, about a minute.
     Fetching,
-    /// Their checksums are compared.
+    /// Compares the checksums.
     Checking,
     /// Finished.
     Installed,
@@ -66,14 +67,16 @@ pub enum Step {
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
     /// The cache cannot be written.
-    #[error("{path:?} cannot be written ({source}): set PLIMSOLL_CACHE to a directory with 200 MB of room")]
+    #[error(
+        "{path:?} cannot be written ({source}): set PLIMSOLL_CACHE to a directory with 200 MB of free space"
+    )]
     Cache {
         /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// There is no Maven.
+    /// Maven is missing.
     #[error(
         "mvn cannot be run ({0}): install Maven (Debian: `apt-get install maven`), or name an existing broker"
     )]
@@ -83,21 +86,21 @@ pub enum InstallError {
     Fetch {
         /// The files.
         what: String,
-        /// How Maven ended.
+        /// Maven's exit status.
         status: ExitStatus,
-        /// Its log.
+        /// The log file.
         log: PathBuf,
-        /// Its last lines.
+        /// The last lines of the log.
         tail: String,
     },
     /// The fetched files are not the expected ones.
     #[error(
-        "Maven fetched other files than {what} ({how}): try again, and do not trust the mirror that they came from"
+        "Maven fetched other files than {what} ({how}): try again, and do not trust the configured mirror"
     )]
     Altered {
         /// The files.
         what: String,
-        /// Which file differs, and how.
+        /// The file that differs, and the difference.
         how: String,
     },
 }
@@ -122,13 +125,13 @@ pub fn directory(cache: &Path) -> PathBuf {
     BROKER.directory(cache)
 }
 
-/// Whether the broker is installed. A half-finished installation never counts.
+/// Whether the broker is installed. An interrupted installation does not count.
 pub fn is_installed(cache: &Path) -> bool {
     BROKER.is_installed(cache)
 }
 
-/// Installs the broker into the cache at `cache`, unless it is installed; returns the directory of its files. Takes about a minute and
-/// calls `progress` at every step. Two processes that call this at once fetch it once.
+/// Installs the broker into the cache at `cache` unless it is installed, and returns the directory of its
+/// files. Takes about a minute and calls `progress` at every step. Two concurrent calls fetch once.
 ///
 /// # Errors
 /// [`InstallError`].
@@ -137,17 +140,17 @@ pub fn install(cache: &Path, progress: &mut dyn FnMut(Progress)) -> Result<PathB
 }
 
 impl Jars<'_> {
-    /// Their directory in the cache at `cache`, installed or not.
+    /// The directory of the files in the cache at `cache`, installed or not.
     pub fn directory(&self, cache: &Path) -> PathBuf {
         cache.join(self.directory)
     }
 
-    /// Whether they are installed. A half-finished installation never counts.
+    /// Whether the files are installed. An interrupted installation does not count.
     pub fn is_installed(&self, cache: &Path) -> bool {
         self.directory(cache).is_dir()
     }
 
-    /// Installs them into the cache at `cache`, unless they are there; gives their directory.
+    /// Installs the files into the cache at `cache` unless they are installed, and returns their directory.
     ///
     /// # Errors
     /// [`InstallError`].
@@ -201,7 +204,8 @@ fn not_run(error: RunError) -> InstallError {
     }
 }
 
-/// Maven with a temporary repository, so that the user's stays unchanged. The user's settings name the mirror.
+/// Runs Maven with a temporary repository, so that the user's stays unchanged. The user's settings name the
+/// mirror.
 fn command(maven: OsString, partial: &Path) -> Command {
     let mut command = Command::new(maven);
     command.args(["--batch-mode", "--no-transfer-progress", COPY, "-DoutputDirectory=jars"]);
@@ -214,11 +218,12 @@ fn command(maven: OsString, partial: &Path) -> Command {
 mod tests {
     use super::*;
 
-    struct Bench(tempfile::TempDir);
+    struct Fixture(tempfile::TempDir);
 
-    impl Bench {
-        /// A cache, and a script in the place of Maven. A child writes the script: a file that this process had open for
-        /// writing could still be open in a child that another test forks, and would then not be run.
+    impl Fixture {
+        /// Creates a cache, and a script that replaces Maven. A child process writes the script: if this
+        /// process wrote it, a child that another test forks could still hold the file open, and running it
+        /// would fail.
         fn new(script: &str) -> Self {
             let directory = tempfile::tempdir().unwrap();
             let write = "printf '%s' \"$1\" > \"$0\"; chmod 755 \"$0\"";
@@ -229,7 +234,7 @@ mod tests {
                 .arg(directory.path().join("mvn"))
                 .arg(format!("#!/bin/sh\n{script}\n"));
             assert!(shell.status().unwrap().success());
-            Bench(directory)
+            Fixture(directory)
         }
 
         fn cache(&self) -> PathBuf {
@@ -248,27 +253,27 @@ mod tests {
         Jars { list, ..BROKER }
     }
 
-    /// The digest of "jar" with the end of its line.
+    /// The digest of "jar" with its line end.
     const LIST: &str = "fb8ce05502991565de98e3e21d9ab98151c1cd1715b14a3f7c349cba300cb2b9  a.jar\n";
     const GOOD: &str = "echo run >> ../runs; mkdir jars; echo jar > jars/a.jar";
 
-    fn check_refused(script: &str, said: &str) {
-        let bench = Bench::new(script);
-        let error = bench.install().0.unwrap_err().to_string();
-        assert!(error.contains(said), "{error}");
-        assert!(!is_installed(&bench.cache()), "half an installation is none");
+    fn check_refused(script: &str, expected: &str) {
+        let fixture = Fixture::new(script);
+        let error = fixture.install().0.unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+        assert!(!is_installed(&fixture.cache()), "half an installation is none");
     }
 
     #[test]
-    fn what_is_installed_is_not_fetched_again() {
-        let bench = Bench::new(GOOD);
-        let (place, steps) = bench.install();
+    fn an_installed_broker_is_not_fetched_again() {
+        let fixture = Fixture::new(GOOD);
+        let (place, steps) = fixture.install();
         assert!(place.unwrap().join("a.jar").is_file());
         assert_eq!(steps, [Step::Fetching, Step::Checking, Step::Installed]);
         // A process that another test starts may hold the lock for the moment of its start.
-        let again: Vec<_> = bench.install().1.into_iter().filter(|step| *step != Step::Waiting).collect();
+        let again: Vec<_> = fixture.install().1.into_iter().filter(|step| *step != Step::Waiting).collect();
         assert_eq!(again, [Step::Installed]);
-        assert_eq!(fs::read_to_string(bench.cache().join("runs")).unwrap(), "run\n");
+        assert_eq!(fs::read_to_string(fixture.cache().join("runs")).unwrap(), "run\n");
     }
 
     #[test]
@@ -279,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_of_maven_is_told_with_its_last_words() {
+    fn a_failure_of_maven_is_reported_with_its_last_lines() {
         check_refused("echo no route to the repository; exit 1", "no route to the repository");
     }
 

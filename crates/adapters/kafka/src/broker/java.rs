@@ -11,14 +11,14 @@ use plimsoll_process::Program;
 use super::error::StartError;
 use super::home::Home;
 
-/// How errors call a broker.
+/// The name of a broker in errors.
 pub(super) const NAME: &str = "the broker";
-/// The least version of Java that the broker runs on.
+/// The oldest supported version of Java.
 const JAVA_MIN: u32 = 17;
-/// The cluster's name: 16 bytes in URL-safe base64. One node alone needs no name of its own.
+/// The cluster's ID: 16 bytes in URL-safe base64. Every single-node cluster may share it.
 const CLUSTER: &str = "cGxpbXNvbGwta2Fma2EtMQ";
 
-/// Environment variables with options for Java: they would change the measurement, and print a line.
+/// Environment variables with options for Java: they would change the measurement and print a line.
 const HIDDEN: &[&str] = &["JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS"];
 
 /// A Java of a supported version.
@@ -28,7 +28,7 @@ pub(super) struct Java {
 }
 
 impl Java {
-    /// The Java of `JAVA_HOME`, else the one on the PATH.
+    /// Finds the Java of `JAVA_HOME`, else the one on the PATH.
     pub(super) fn find() -> Result<Self, StartError> {
         let home = env::var_os("JAVA_HOME").filter(|home| !home.is_empty());
         let program = home.map_or_else(|| "java".into(), |home| Path::new(&home).join("bin/java"));
@@ -36,11 +36,11 @@ impl Java {
     }
 
     fn at(program: PathBuf) -> Result<Self, StartError> {
-        let said = Command::new(&program).arg("-version").stdin(Stdio::null()).output();
-        match version(&said.map_err(StartError::NoJava)?) {
+        let output = Command::new(&program).arg("-version").stdin(Stdio::null()).output();
+        match version(&output.map_err(StartError::NoJava)?) {
             Some(version) if version >= JAVA_MIN => Ok(Self { program }),
             Some(version) => Err(StartError::OldJava(version)),
-            None => Err(StartError::NoJava(io::Error::other("it does not say its version"))),
+            None => Err(StartError::NoJava(io::Error::other("it does not print its version"))),
         }
     }
 
@@ -56,7 +56,7 @@ impl Java {
         self.program(jars, options, &["kafka.Kafka"], home)
     }
 
-    /// Java with its options, then the class with its arguments, then the properties.
+    /// Combines Java's options, the class with its arguments, and the properties.
     fn program(&self, jars: &Path, options: &[String], words: &[&str], home: &Home) -> Program {
         let mut args: Vec<OsString> = options.iter().map(Into::into).collect();
         args.extend(["-cp".into(), jars.join("*").into_os_string()]);
@@ -69,11 +69,11 @@ impl Java {
 
 /// The major version in the output of `java -version`, which goes to stderr.
 fn version(output: &Output) -> Option<u32> {
-    let said = String::from_utf8_lossy(&output.stderr);
-    let quoted = said.split('"').nth(1)?;
+    let output = String::from_utf8_lossy(&output.stderr);
+    let quoted = output.split('"').nth(1)?;
     let mut numbers = quoted.split(['.', '-', '+', '_']).map_while(|number| number.parse().ok());
     match numbers.next()? {
-        // Until version 8 the first number was always 1.
+        // Until version 8 the first number is always 1.
         1 => numbers.next(),
         major => Some(major),
     }
@@ -83,10 +83,10 @@ fn version(output: &Output) -> Option<u32> {
 mod tests {
     use super::*;
 
-    fn check(said: &str, expected: Option<u32>) {
+    fn check(printed: &str, expected: Option<u32>) {
         let mut output = Command::new("true").output().unwrap();
-        output.stderr = said.into();
-        assert_eq!(version(&output), expected, "{said}");
+        output.stderr = printed.into();
+        assert_eq!(version(&output), expected, "{printed}");
     }
 
     #[test]

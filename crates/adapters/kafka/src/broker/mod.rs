@@ -1,6 +1,6 @@
 //! Installs and runs a real broker for tests and trials: one node on the loopback address, with bounded memory.
 //!
-//! It is a child process that ends with this process, however that ends. Everything here blocks.
+//! The broker is a child process that ends with this process. All functions block.
 
 pub use error::StartError;
 pub use home::Storage;

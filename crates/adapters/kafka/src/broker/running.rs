@@ -16,19 +16,19 @@ use super::install;
 use super::java::{Java, NAME};
 use super::settings::{Ports, Settings, java_of_format};
 
-/// The limit of a start, with the recovery after a kill, and the pause between two probes.
+/// The time limit of a start, including the recovery after a kill, and the interval between two probes.
 const DEADLINE: Deadline =
     Deadline { limit: Duration::from_secs(120), poll_every: Duration::from_millis(50) };
-/// The limit of one probe.
+/// The time limit of one probe.
 const ASK_LIMIT: Duration = Duration::from_millis(500);
-/// Tries of a start whose port was taken in between.
+/// The attempts of a start whose port another program took.
 const PORT_TRIES: u32 = 3;
 
-/// A broker that this process started, running or stopped. Dropping it, also by a panic, ends the process and removes temporary
-/// storage.
+/// A broker that this process started, running or stopped. Dropping it, also by a panic, ends the process and
+/// removes temporary storage.
 #[derive(Debug)]
 pub struct Broker {
-    // The process must go before its storage: fields are dropped in this order.
+    // Fields are dropped in this order: the process must end before its storage is removed.
     child: Child,
     home: Home,
     program: Program,
@@ -36,7 +36,7 @@ pub struct Broker {
 }
 
 impl Broker {
-    /// Starts a broker from the cache at `cache` on free ports and waits until it answers: some seconds.
+    /// Starts a broker from the cache at `cache` on free ports and waits some seconds until it answers.
     ///
     /// # Errors
     /// [`StartError`], with the last lines of its log.
@@ -61,39 +61,39 @@ impl Broker {
         }
     }
 
-    /// Its address, as clients want it: `127.0.0.1:PORT`. A restart keeps it.
+    /// The address for clients: `127.0.0.1:PORT`. A restart keeps it.
     pub fn bootstrap(&self) -> String {
         format!("127.0.0.1:{}", self.ports.clients)
     }
 
-    /// The ID of its current or last process.
+    /// The ID of the current or last process.
     pub const fn pid(&self) -> u32 {
         self.child.pid()
     }
 
-    /// The directory of its data and its log.
+    /// The directory of the broker's data and log.
     pub fn storage(&self) -> &Path {
         self.home.path()
     }
 
-    /// Asks it to end and kills it after `limit`; true if it ended by itself.
+    /// Stops the broker gracefully and kills it after `limit`; true if it ended gracefully.
     ///
     /// # Errors
-    /// [`Error::Signal`] if it can be neither asked nor killed.
+    /// [`Error::Signal`] if the process can be neither stopped nor killed.
     pub fn stop(&self, limit: Duration) -> Result<bool, Error> {
         let ending = self.child.stop(limit)?;
         Ok(ending == Ending::Graceful)
     }
 
-    /// Kills it (`SIGKILL`). The storage stays for [`Broker::restart`].
+    /// Kills the process (`SIGKILL`). The storage stays for [`Broker::restart`].
     ///
     /// # Errors
-    /// [`Error::Signal`] if it does not die.
+    /// [`Error::Signal`] if the process does not die.
     pub fn kill(&self) -> Result<(), Error> {
         self.child.kill()
     }
 
-    /// Pauses its process, connections open, like a machine that hangs.
+    /// Pauses the process, connections open, like a machine that hangs.
     ///
     /// # Errors
     /// [`Error::Signal`].
@@ -101,7 +101,7 @@ impl Broker {
         self.child.pause()
     }
 
-    /// Resumes its process after [`Broker::pause`].
+    /// Resumes the process after [`Broker::pause`].
     ///
     /// # Errors
     /// [`Error::Signal`].
@@ -109,10 +109,10 @@ impl Broker {
         self.child.resume()
     }
 
-    /// Restarts it on the same storage and ports; kills it first if it still runs.
+    /// Restarts the broker on the same storage and ports; kills a running process first.
     ///
     /// # Errors
-    /// [`StartError`], with the last lines of its log; a port may have been taken meanwhile.
+    /// [`StartError`], with the last lines of the log; another program may have taken a port meanwhile.
     pub fn restart(&mut self) -> Result<(), StartError> {
         self.kill()?;
         self.child = launch(&self.program, &self.home, self.ports)?;
@@ -120,7 +120,7 @@ impl Broker {
     }
 }
 
-/// Writes the properties for two free ports, and makes the storage.
+/// Writes the properties for two free ports, and creates the storage.
 fn prepare(java: &Java, jars: &Path, home: &Home, settings: &Settings) -> Result<Ports, StartError> {
     let [clients, controller] = port::free()?;
     let ports = Ports { clients, controller };
@@ -144,8 +144,8 @@ fn launch(program: &Program, home: &Home, ports: Ports) -> Result<Child, Error> 
     Ok(child)
 }
 
-/// Whether it returns its metadata. A client that was refused a connection backs off, so each probe has a new client, and only
-/// once the port is open.
+/// Whether the broker returns its metadata. A client backs off after a refused connection, so each probe uses
+/// a new client, and only once the port is open.
 fn answers(port: u16) -> bool {
     if std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
         return false;

@@ -6,19 +6,19 @@ use std::path::Path;
 
 use super::home::Storage;
 
-/// The least heap that a broker starts with.
+/// The smallest heap that a broker starts with.
 pub const HEAP_BYTES_MIN: u64 = 128 << 20;
 /// The log settings of both commands: warnings, and no stack trace per request.
 const LOGGING: &str = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn";
 
-/// How to start a broker.
+/// Settings of a broker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Where it keeps its data.
+    /// The directory of the data.
     pub storage: Storage,
-    /// The most heap of its Java machine, in bytes; at least [`HEAP_BYTES_MIN`] is given.
+    /// The largest heap of the JVM, in bytes; smaller values count as [`HEAP_BYTES_MIN`].
     pub heap_bytes_max: u64,
-    /// More properties of `server.properties`; those here win over ours.
+    /// Further properties of `server.properties`; they override the defaults.
     pub properties: BTreeMap<String, String>,
 }
 
@@ -28,12 +28,12 @@ impl Default for Settings {
     }
 }
 
-/// The two ports of a broker, on the loopback address.
+/// The two ports of a broker on the loopback address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ports {
-    /// Where clients connect.
+    /// The port for clients.
     pub(super) clients: u16,
-    /// Where the controller listens; only the broker itself connects.
+    /// The port of the controller; only the broker itself connects to it.
     pub(super) controller: u16,
 }
 
@@ -93,14 +93,14 @@ fn fixed() -> BTreeMap<String, String> {
         ("transaction.state.log.num.partitions", "4"),
         ("share.coordinator.state.topic.replication.factor", "1"),
         ("share.coordinator.state.topic.min.isr", "1"),
-        // A transaction whose producer died holds its readers up until it is ended: look often.
+        // An abandoned transaction blocks its readers until the broker aborts it, so the broker checks often.
         ("transaction.abort.timed.out.transaction.cleanup.interval.ms", "1000"),
-        // A topic that is misspelt must be seen as such.
+        // A misspelt topic must cause an error.
         ("auto.create.topics.enable", "false"),
         ("delete.topic.enable", "true"),
-        // A group of one has nobody to wait for.
+        // A group with one member need not wait for others.
         ("group.initial.rebalance.delay.ms", "0"),
-        // After kill -9 the old registration is in the way until its session ends.
+        // After kill -9 the old registration blocks the broker until its session ends.
         ("broker.session.timeout.ms", "6000"),
         ("broker.heartbeat.interval.ms", "1000"),
         ("log.cleaner.dedupe.buffer.size", "8388608"),

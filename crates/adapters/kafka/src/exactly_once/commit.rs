@@ -3,7 +3,7 @@
 use std::mem;
 use std::sync::Arc;
 
-use super::commit_thread::{Ask, CommitThread};
+use super::commit_thread::{CommitThread, Request};
 use super::step::{self, Step};
 use super::transaction::Transaction;
 use super::transaction_buffer::TransactionBuffer;
@@ -13,86 +13,87 @@ use crate::membership::Membership;
 pub(super) struct Commit {
     thread: CommitThread,
     pub(super) transaction: Transaction,
-    at: At,
-    /// Whether one of its records was not acknowledged.
-    is_spoilt: bool,
+    at: State,
+    /// Whether one of the records was not acknowledged.
+    has_failed: bool,
 }
 
 /// The state of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum At {
-    /// There is none.
+enum State {
+    /// No transaction.
     None,
-    /// Its offsets are being sent, and its records are in flight.
+    /// The offsets are being sent, and the records are in flight.
     Sending,
-    /// Its offsets are part of it, and records are in flight.
+    /// The offsets are part of the transaction, and records are in flight.
     Reporting,
-    /// It is being committed.
+    /// The transaction is being committed.
     Committing,
-    /// It cannot be committed.
+    /// The transaction cannot be committed.
     Failed,
 }
 
 /// The outcome of a transaction.
 pub(super) enum Outcome {
-    /// It is committed: every reader sees it.
+    /// The transaction is committed: every reader sees it.
     Committed(TransactionBuffer),
-    /// It must be aborted, and the one behind it too.
+    /// This transaction and the one behind it must be aborted.
     Failed(String),
-    /// The producer cannot be used any more.
+    /// The producer is unusable.
     Over(String),
 }
 
 impl Commit {
     pub(super) const fn of(transaction: Transaction, thread: CommitThread) -> Self {
-        Self { thread, transaction, at: At::None, is_spoilt: false }
+        Self { thread, transaction, at: State::None, has_failed: false }
     }
 
-    /// Whether there is none.
+    /// Whether there is no transaction.
     pub(super) fn is_none(&self) -> bool {
-        self.at == At::None
+        self.at == State::None
     }
 
-    /// Takes a fully queued transaction, and leaves the other producer for the next one.
+    /// Takes over a fully queued transaction, and leaves the other producer for the next one.
     pub(super) fn take_over(&mut self, written: &mut Transaction, group: &Membership) -> Option<Outcome> {
         mem::swap(written, &mut self.transaction);
         let batches = || self.transaction.buffer.batches();
         let Some(generation) = group.generation(batches()) else {
-            return Some(self.failed("a partition went to another member".to_owned()));
+            return Some(self.failed("a partition moved to another member".to_owned()));
         };
         match step::offsets_behind(batches()) {
             Ok(offsets) => {
                 let producer = Arc::clone(&self.transaction.outlets.producer);
-                self.thread.ask(Ask::Offsets { producer, offsets, generation });
-                self.at = At::Sending;
+                self.thread.request(Request::Offsets { producer, offsets, generation });
+                self.at = State::Sending;
                 None
             }
             Err(reason) => Some(Outcome::Over(reason)),
         }
     }
 
-    /// Continues as far as possible without waiting. The caller has taken its reports.
-    pub(super) fn turn(&mut self) -> Option<Outcome> {
+    /// Continues as far as possible without waiting. The caller has already collected the reports.
+    pub(super) fn advance(&mut self) -> Option<Outcome> {
         match self.at {
-            At::Sending | At::Committing => return self.hear(),
-            At::Reporting if self.is_spoilt => self.at = At::Failed,
-            At::Reporting if self.transaction.in_flight() == 0 => {
-                self.thread.ask(Ask::Commit { producer: Arc::clone(&self.transaction.outlets.producer) });
-                self.at = At::Committing;
+            State::Sending | State::Committing => return self.poll_step(),
+            State::Reporting if self.has_failed => self.at = State::Failed,
+            State::Reporting if self.transaction.in_flight() == 0 => {
+                self.thread
+                    .request(Request::Commit { producer: Arc::clone(&self.transaction.outlets.producer) });
+                self.at = State::Committing;
             }
-            At::None | At::Reporting | At::Failed => {}
+            State::None | State::Reporting | State::Failed => {}
         }
         None
     }
 
-    fn hear(&mut self) -> Option<Outcome> {
+    fn poll_step(&mut self) -> Option<Outcome> {
         match self.thread.outcome()? {
-            Step::Done if self.at == At::Sending => {
-                self.at = At::Reporting;
+            Step::Done if self.at == State::Sending => {
+                self.at = State::Reporting;
                 None
             }
             Step::Done => {
-                self.at = At::None;
+                self.at = State::None;
                 Some(Outcome::Committed(self.transaction.committed()))
             }
             Step::Abort(reason) => Some(self.failed(reason)),
@@ -102,29 +103,29 @@ impl Commit {
     }
 
     fn failed(&mut self, reason: String) -> Outcome {
-        self.at = At::Failed;
+        self.at = State::Failed;
         Outcome::Failed(reason)
     }
 
-    /// Notes that a record was not acknowledged; false if that changes nothing, because it is aborted already or there is none.
-    pub(super) fn spoil(&mut self) -> bool {
-        let is_news = matches!(self.at, At::Sending | At::Reporting);
-        self.is_spoilt |= is_news;
+    /// Records that a record was not acknowledged; false if the transaction is already aborted or missing.
+    pub(super) fn mark_failed(&mut self) -> bool {
+        let is_news = matches!(self.at, State::Sending | State::Reporting);
+        self.has_failed |= is_news;
         is_news
     }
 
-    /// Aborts it if it failed; also done if there is none. `None` while its outcome is unknown.
-    pub(super) fn give_up(&mut self) -> Option<Step> {
+    /// Aborts a failed transaction; does nothing without one. `None` while the outcome is unknown.
+    pub(super) fn abort(&mut self) -> Option<Step> {
         match self.at {
-            At::Sending | At::Reporting | At::Committing => None,
-            At::Failed => Some(self.transaction.give_up()),
-            At::None => Some(Step::Done),
+            State::Sending | State::Reporting | State::Committing => None,
+            State::Failed => Some(self.transaction.abort()),
+            State::None => Some(Step::Done),
         }
     }
 
-    /// Drops it and returns its batches.
+    /// Drops the transaction and returns its batches.
     pub(super) fn clear(&mut self) -> TransactionBuffer {
-        (self.at, self.is_spoilt) = (At::None, false);
+        (self.at, self.has_failed) = (State::None, false);
         mem::take(&mut self.transaction.buffer)
     }
 }

@@ -1,7 +1,7 @@
 //! Commits transactions on a thread, so that the next one can be written meanwhile.
 //!
-//! A commit waits 10 to 20 ms for brokers, in two steps: the offsets, which need not wait for the records, and the commit itself.
-//! A producer gets no other request until the outcome of a step is known.
+//! A commit waits 10 to 20 ms for brokers, in two steps: the offsets, which need not wait for the records,
+//! and the commit itself. A producer gets no other request until the outcome of a step is known.
 
 use std::io;
 use std::sync::Arc;
@@ -20,16 +20,16 @@ use crate::sink::Producer;
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// A step of a commit.
-pub(super) enum Ask {
-    /// The group's offsets become part of it.
+pub(super) enum Request {
+    /// Adds the group's offsets to the transaction.
     Offsets { producer: Arc<Producer>, offsets: TopicPartitionList, generation: Arc<ConsumerGroupMetadata> },
-    /// It is committed; every record must have been reported.
+    /// Commits the transaction; every record must have been reported.
     Commit { producer: Arc<Producer> },
 }
 
-/// Makes one step at a time. Dropping it waits for the current step.
+/// Runs one step at a time. Dropping it waits for the current step.
 pub(super) struct CommitThread {
-    asks: Option<Sender<Ask>>,
+    requests: Option<Sender<Request>>,
     outcomes: Receiver<Step>,
     is_dropped: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -37,25 +37,25 @@ pub(super) struct CommitThread {
 
 impl CommitThread {
     pub(super) fn start() -> io::Result<Self> {
-        let (asks, asked) = mpsc::channel::<Ask>();
+        let (requests, asked) = mpsc::channel::<Request>();
         let (told, outcomes) = mpsc::channel();
         let is_dropped = Arc::new(AtomicBool::new(false));
         let over = Arc::clone(&is_dropped);
         let thread = thread::Builder::new().name("commits".to_owned()).spawn(move || {
-            for ask in asked {
-                if told.send(ask.answered(&over)).is_err() {
+            for request in asked {
+                if told.send(request.answered(&over)).is_err() {
                     return;
                 }
             }
         })?;
-        Ok(Self { asks: Some(asks), outcomes, is_dropped, thread: Some(thread) })
+        Ok(Self { requests: Some(requests), outcomes, is_dropped, thread: Some(thread) })
     }
 
     /// Requests a step.
-    pub(super) fn ask(&self, step: Ask) {
+    pub(super) fn request(&self, step: Request) {
         // If the thread is gone, `outcome` reports it.
-        if let Some(asks) = &self.asks {
-            let _ = asks.send(step);
+        if let Some(requests) = &self.requests {
+            let _ = requests.send(step);
         }
     }
 
@@ -64,7 +64,7 @@ impl CommitThread {
         match self.outcomes.try_recv() {
             Ok(step) => Some(step),
             Err(TryRecvError::Empty) => None,
-            Err(TryRecvError::Disconnected) => Some(Step::Over("the thread that commits is gone".to_owned())),
+            Err(TryRecvError::Disconnected) => Some(Step::Over("the commit thread has ended".to_owned())),
         }
     }
 }
@@ -72,7 +72,7 @@ impl CommitThread {
 impl Drop for CommitThread {
     fn drop(&mut self) {
         self.is_dropped.store(true, Ordering::Relaxed);
-        self.asks = None;
+        self.requests = None;
         if let Some(thread) = self.thread.take() {
             // A panic of the thread is reported by `outcome`.
             let _ = thread.join();
@@ -80,7 +80,7 @@ impl Drop for CommitThread {
     }
 }
 
-impl Ask {
+impl Request {
     fn make(&self) -> Step {
         match self {
             Self::Offsets { producer, offsets, generation } => {
@@ -90,7 +90,7 @@ impl Ask {
         }
     }
 
-    /// Retries it until a broker answers or the owner is dropped.
+    /// Retries a step until a broker answers or the owner is dropped.
     fn answered(&self, over: &AtomicBool) -> Step {
         loop {
             match self.make() {

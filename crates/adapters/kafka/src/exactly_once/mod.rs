@@ -1,8 +1,9 @@
 //! Writes a topic exactly once: records, dead letters and the source's offsets become visible together.
 //!
-//! A commit takes 10 to 20 ms, so batches are gathered, and two producers take turns: the next transaction is written while
-//! one is committed. It is given up as a whole, with the one behind it, and their batches come again. What a crash leaves
-//! open is ended by the next writers of the same names; readers must read what is committed only.
+//! A commit takes 10 to 20 ms, so batches are collected, and two producers take turns: the next transaction
+//! is written while one is committed. A transaction is aborted as a whole, with the one behind it, and their
+//! batches are written again. Writers with the same names abort transactions that a crash left open. Readers
+//! must read only committed records.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,12 +31,12 @@ mod step;
 mod transaction;
 mod transaction_buffer;
 
-/// How long one try to begin may take.
+/// The time limit of one attempt to begin.
 const TRY: Duration = Duration::from_secs(5);
-/// Events that a pipeline has in flight if its file does not say. They stay until their transaction is committed: with fewer,
-/// small ones wait for commits instead of the brokers.
+/// The default limit of events in flight. Events stay in flight until their transaction is committed: with
+/// fewer, small events wait for commits instead of the brokers.
 pub const EVENTS_IN_FLIGHT: usize = 100_000;
-/// Batches of one transaction at most.
+/// The limit of batches in one transaction.
 const BATCHES_MAX: usize = 1024;
 
 /// A topic that is written to in transactions.
@@ -51,7 +52,7 @@ pub struct Topic {
 }
 
 impl Topic {
-    /// The sink as typed, for the source that shares its membership; asks the cluster for its topics.
+    /// Builds the sink, which shares the membership of its source; asks the cluster for its topics.
     ///
     /// # Errors
     /// [`Error::NoTopic`], [`Error::Unreachable`], and those of the settings.
@@ -78,11 +79,11 @@ impl Topic {
         })
     }
 
-    /// A producer that has ended what an earlier one of its name left open.
+    /// Creates a producer, which aborts the open transaction of an earlier producer with the same name.
     fn producer(&self, id: &str) -> Result<Producer, Error> {
         let limits =
             [self.to.bytes_max, self.letters.as_ref().map_or(self.to.bytes_max, |letters| letters.bytes_max)];
-        // A transaction may not be younger than its records may be old.
+        // A transaction must live longer than its records may take.
         let lives = (self.delivery_timeout + Duration::from_secs(60))
             .min(Duration::from_secs(900))
             .as_millis()
@@ -98,7 +99,10 @@ impl Topic {
             };
             let passes = matches!(&error, KafkaError::Transaction(error) if error.is_retriable());
             if !passes || u128::from(clock::now().since(began)) >= self.connect_limit.as_nanos() {
-                return Err(Error::Refused { action: format!("beginning as {id:?}"), reason: words(&error) });
+                return Err(Error::Refused {
+                    action: format!("registering the transactional producer {id:?}"),
+                    reason: words(&error),
+                });
             }
         }
     }
@@ -121,7 +125,7 @@ impl SinkFactory for Topic {
             Ok(Outlets { producer, to: self.to.clone(), letters: self.letters.clone() })
         };
         let id = format!("{}-{worker}", self.transactional_id);
-        // No worker's name ends like the second: none is taken for the first of another.
+        // No worker's name ends like the second producer's, so no name is used twice.
         let both = [outlets(&id)?, outlets(&format!("{id}.next"))?];
         let ender = CommitThread::start().map_err(|error| refused(&error))?;
         Ok(Box::new(Writer::new(both, ender, Arc::clone(&self.membership), self.rules)))

@@ -1,4 +1,4 @@
-//! Makes one step of a transaction, and classifies its error.
+//! Runs one step of a transaction, and classifies its error.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,28 +14,28 @@ use crate::error::words;
 use crate::sink::Producer;
 use crate::source::offsets;
 
-/// How long one step waits for a broker before the worker looks around again.
+/// The time that one step waits for a broker.
 const WAIT: Duration = Duration::from_secs(1);
 
 /// The outcome of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// It is done.
+    /// The step is done.
     Done,
-    /// Nobody answered yet: the same step again.
+    /// No broker has answered yet: repeat the step.
     Again,
-    /// The transaction is to be given up.
+    /// The transaction must be aborted.
     Abort(String),
-    /// The producer is of no more use: another one of its name took over, or its rights are gone.
+    /// The producer is unusable: another one of its name replaced it, or it lost its permissions.
     Over(String),
 }
 
 /// Begins a transaction.
 pub(super) fn begin(producer: &Producer) -> Step {
-    judge(producer.begin_transaction())
+    classify(producer.begin_transaction())
 }
 
-/// The offsets behind the batches. Of several batches of a partition the last one counts: they are in order.
+/// The offsets behind the batches. The last batch of a partition counts, because batches are in order.
 pub(super) fn offsets_behind<'a>(
     batches: impl Iterator<Item = &'a Batch>,
 ) -> Result<TopicPartitionList, String> {
@@ -49,26 +49,27 @@ pub(super) fn send_offsets(
     offsets: &TopicPartitionList,
     generation: &ConsumerGroupMetadata,
 ) -> Step {
-    judge(producer.send_offsets_to_transaction(offsets, generation, WAIT))
+    classify(producer.send_offsets_to_transaction(offsets, generation, WAIT))
 }
 
-/// Makes everything visible. Every record must have been reported: the library's own flush looks only every 100 ms.
+/// Makes all records visible. Every record must have been reported: the library's own flush polls only every
+/// 100 ms.
 pub(super) fn commit(producer: &Producer) -> Step {
-    judge(producer.commit_transaction(WAIT))
+    classify(producer.commit_transaction(WAIT))
 }
 
-/// Gives everything up.
+/// Aborts the transaction.
 pub(super) fn abort(producer: &Producer) -> Step {
     producer.purge(PurgeConfig::default().queue().inflight());
     backoff::drain(producer);
-    match judge(producer.abort_transaction(WAIT)) {
-        // What is to be given up needs not be given up for that.
+    match classify(producer.abort_transaction(WAIT)) {
+        // An abort that asks for an abort is repeated.
         Step::Abort(_) => Step::Again,
         step => step,
     }
 }
 
-fn judge(result: KafkaResult<()>) -> Step {
+fn classify(result: KafkaResult<()>) -> Step {
     match result {
         Ok(()) => Step::Done,
         Err(KafkaError::Transaction(error)) => {

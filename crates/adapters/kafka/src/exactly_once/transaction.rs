@@ -8,11 +8,11 @@ use super::transaction_buffer::{Outlets, TransactionBuffer};
 use crate::sink::error_class;
 use crate::sink::partition_throttle::PartitionThrottle;
 
-/// A producer, and the transaction that it has.
+/// A producer and its transaction.
 pub(super) struct Transaction {
     pub(super) outlets: Outlets,
     pub(super) buffer: TransactionBuffer,
-    /// Whether the brokers may know of it.
+    /// Whether the brokers may know of the transaction.
     is_begun: bool,
 }
 
@@ -27,14 +27,14 @@ impl Transaction {
         step
     }
 
-    /// Notes that it was committed; gives what was in it.
+    /// Records the commit; returns the contents of the transaction.
     pub(super) fn committed(&mut self) -> TransactionBuffer {
         self.is_begun = false;
         std::mem::take(&mut self.buffer)
     }
 
-    /// Ends it without a trace; done as well if it was never begun.
-    pub(super) fn give_up(&mut self) -> Step {
+    /// Aborts the transaction; succeeds at once if it was never begun.
+    pub(super) fn abort(&mut self) -> Step {
         if !self.is_begun {
             return Step::Done;
         }
@@ -43,12 +43,12 @@ impl Transaction {
         step
     }
 
-    /// Records that are not reported.
+    /// The number of unreported records.
     pub(super) fn in_flight(&self) -> i32 {
         self.outlets.producer.in_flight_count()
     }
 
-    /// Takes its reports: why the worst of its records was not acknowledged.
+    /// Collects reports: returns the most severe error of a record.
     pub(super) fn reports(&self, throttle: &mut PartitionThrottle) -> Option<RDKafkaErrorCode> {
         let tally = self.outlets.producer.client().context().take();
         for (lane, count) in tally.delivered {

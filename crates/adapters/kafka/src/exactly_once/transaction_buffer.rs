@@ -1,4 +1,4 @@
-//! Holds the batches of one transaction, and how many of their records are in the producer's queue.
+//! Buffers the batches of one transaction, and counts their queued records.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::sink::record::Parts;
 use crate::sink::reports::note;
 use crate::sink::{Producer, Target};
 
-/// The lane of dead letters: no partition has this number, and they are few.
-const LETTERS: u32 = u32::MAX;
+/// The lane of dead letters: no partition has this number, and dead letters are few.
+const DEAD_LETTERS: u32 = u32::MAX;
 
-/// Where the records and the dead letters of a transaction go.
+/// The destinations of a transaction's records and dead letters.
 pub(super) struct Outlets {
     pub(super) producer: Arc<Producer>,
     pub(super) to: Target,
@@ -32,7 +32,7 @@ pub(super) struct TransactionBuffer {
     records: u64,
 }
 
-/// A batch, and how much of it is queued.
+/// A batch, and its queued part.
 struct Member {
     batch: Batch,
     /// The next event; the dead letters follow the events.
@@ -41,15 +41,15 @@ struct Member {
     refused: Vec<Refused>,
 }
 
-/// Why a record could not be queued.
+/// The reason why a record was not queued.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Trouble {
-    /// The queue is full at the moment.
+pub(super) enum QueueError {
+    /// The queue is full.
     Full,
     /// The transaction must be aborted.
-    Ends(String),
+    Abort(String),
     /// An event can be neither written nor kept as a dead letter: the pipeline stops rather than lose it.
-    Nowhere(String),
+    Unwritable(String),
 }
 
 impl TransactionBuffer {
@@ -62,23 +62,23 @@ impl TransactionBuffer {
         self.members.iter().map(|member| &member.batch)
     }
 
-    /// How many batches there are.
+    /// The number of batches.
     pub(super) const fn len(&self) -> usize {
         self.members.len()
     }
 
-    /// Records of all batches, without dead letters.
+    /// The records of all batches, without dead letters.
     pub(super) const fn records(&self) -> u64 {
         self.records
     }
 
-    /// The batches, as they are written.
+    /// The batches as written.
     pub(super) fn written(self) -> impl Iterator<Item = Settled> {
         let verdict = |refused| Verdict::Written { replayed: 0, refused };
         self.members.into_iter().map(move |one| Settled { batch: one.batch, verdict: verdict(one.refused) })
     }
 
-    /// The batches, as they came.
+    /// The batches as submitted.
     pub(super) fn into_batches(self) -> impl Iterator<Item = Batch> {
         self.members.into_iter().map(|member| member.batch)
     }
@@ -88,35 +88,35 @@ impl TransactionBuffer {
         &mut self,
         outlets: &Outlets,
         throttle: &mut PartitionThrottle,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, QueueError> {
         for member in &mut self.members[self.first..] {
             member.enqueue(outlets, throttle)?;
         }
-        let is_there = |member: &&Member| member.is_there();
-        self.first += self.members[self.first..].iter().take_while(is_there).count();
+        let is_complete = |member: &&Member| member.is_complete();
+        self.first += self.members[self.first..].iter().take_while(is_complete).count();
         Ok(self.first == self.members.len())
     }
 }
 
 impl Member {
-    fn is_there(&self) -> bool {
+    fn is_complete(&self) -> bool {
         self.next == self.batch.events().len() + self.batch.rejected().len()
     }
 
-    /// Queues records as long as its partition accepts them.
-    fn enqueue(&mut self, outlets: &Outlets, throttle: &mut PartitionThrottle) -> Result<(), Trouble> {
-        while !self.is_there() && self.send(outlets, throttle)? {
+    /// Queues records as long as their partition accepts them.
+    fn enqueue(&mut self, outlets: &Outlets, throttle: &mut PartitionThrottle) -> Result<(), QueueError> {
+        while !self.is_complete() && self.send(outlets, throttle)? {
             self.next += 1;
         }
         Ok(())
     }
 
-    /// Sends the next event; false if its partition accepts no more now.
-    fn send(&mut self, outlets: &Outlets, throttle: &mut PartitionThrottle) -> Result<bool, Trouble> {
+    /// Sends the next event; false if its partition accepts no more at present.
+    fn send(&mut self, outlets: &Outlets, throttle: &mut PartitionThrottle) -> Result<bool, QueueError> {
         let (batch, index) = (&self.batch, self.next);
         let Some(event) = batch.events().get(index) else {
             let rejected = &batch.rejected()[index - batch.events().len()];
-            outlets.bury(batch, &rejected.event, &rejected.cause, throttle)?;
+            outlets.add_dead_letter(batch, &rejected.event, &rejected.cause, throttle)?;
             return Ok(true);
         };
         let record = Parts::of(batch, event);
@@ -130,7 +130,7 @@ impl Member {
         };
         let attempts = batch.attempts() + 1;
         let cause = Cause { attempts, ..Cause::new("sink", CauseClass::Refused, reason.clone()) };
-        outlets.bury(batch, event, &cause, throttle)?;
+        outlets.add_dead_letter(batch, event, &cause, throttle)?;
         self.refused.push(Refused { index: u32::try_from(index).unwrap_or(u32::MAX), reason });
         Ok(true)
     }
@@ -143,44 +143,44 @@ impl Outlets {
         record: &Parts<'_>,
         lane: u32,
         throttle: &mut PartitionThrottle,
-    ) -> Result<(), Trouble> {
-        to.send(&self.producer, record, note(lane, 0)).map_err(|error| trouble(&error))?;
+    ) -> Result<(), QueueError> {
+        to.send(&self.producer, record, note(lane, 0)).map_err(|error| classify(&error))?;
         throttle.round(lane).sent(record.bytes());
         Ok(())
     }
 
-    fn bury(
+    fn add_dead_letter(
         &self,
         batch: &Batch,
         event: &Event,
         cause: &Cause,
         throttle: &mut PartitionThrottle,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), QueueError> {
         let reasons = Reasons::of(batch, event, cause);
         let letter = reasons.record(batch, event);
         let why = match &self.letters {
             None => "there is no `dead_letters` topic".to_owned(),
             Some(letters) => match letters.refuses(&letter) {
-                None => return self.put(letters, &letter, LETTERS, throttle),
+                None => return self.put(letters, &letter, DEAD_LETTERS, throttle),
                 Some(reason) => reason,
             },
         };
         let (offset, partition) = (event.offset, batch.partition());
-        Err(Trouble::Nowhere(format!(
-            "event {offset} of {partition} cannot go on ({cause}), nor be kept: {why}"
+        Err(QueueError::Unwritable(format!(
+            "event {offset} of {partition} cannot be written ({cause}) nor kept as a dead letter: {why}"
         )))
     }
 }
 
-/// Classifies why a record could not be queued.
-fn trouble(error: &KafkaError) -> Trouble {
+/// Classifies the reason why a record was not queued.
+fn classify(error: &KafkaError) -> QueueError {
     match error {
-        KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull) => Trouble::Full,
+        KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull) => QueueError::Full,
         // An invalid setting stays invalid in another transaction.
         error if error.rdkafka_error_code().is_some_and(|code| error_class::of(code) == Class::Final) => {
-            Trouble::Nowhere(words(error))
+            QueueError::Unwritable(words(error))
         }
-        error => Trouble::Ends(words(error)),
+        error => QueueError::Abort(words(error)),
     }
 }
 
@@ -189,18 +189,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wrong_for_good_stops_the_pipeline_and_the_rest_ends_a_transaction() {
-        let of = |code| trouble(&KafkaError::MessageProduction(code));
-        assert_eq!(of(RDKafkaErrorCode::QueueFull), Trouble::Full);
+    fn permanent_errors_stop_the_pipeline_and_others_abort_the_transaction() {
+        let of = |code| classify(&KafkaError::MessageProduction(code));
+        assert_eq!(of(RDKafkaErrorCode::QueueFull), QueueError::Full);
         for code in [
             RDKafkaErrorCode::UnknownPartition,
             RDKafkaErrorCode::UnknownTopic,
             RDKafkaErrorCode::TopicAuthorizationFailed,
         ] {
-            assert!(matches!(of(code), Trouble::Nowhere(_)), "{code:?}");
+            assert!(matches!(of(code), QueueError::Unwritable(_)), "{code:?}");
         }
         for code in [RDKafkaErrorCode::MessageTimedOut, RDKafkaErrorCode::NotEnoughReplicas] {
-            assert!(matches!(of(code), Trouble::Ends(_)), "{code:?}");
+            assert!(matches!(of(code), QueueError::Abort(_)), "{code:?}");
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Writes for one worker: gathers batches into a transaction, and commits it while the next one is written.
+//! Writes for one worker: collects batches into a transaction, and commits it while the next one is written.
 //!
-//! Two producers take turns. The records of a transaction go on their way when those before them in their partition were
-//! acknowledged; its offsets are sent when the transaction before it is committed. So what is committed is always all up
-//! to some place, and a transaction that fails takes the one behind it with it.
+//! Two producers take turns. A record is sent when the earlier records of its partition are acknowledged. The
+//! offsets of a transaction are sent when the transaction before it is committed. So the committed records
+//! never have gaps, and a failed transaction also aborts the one behind it.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -18,30 +18,30 @@ use super::commit::{Commit, Outcome};
 use super::commit_thread::CommitThread;
 use super::step::Step;
 use super::transaction::Transaction;
-use super::transaction_buffer::{Outlets, Trouble};
+use super::transaction_buffer::{Outlets, QueueError};
 use crate::backoff::Backoff;
-use crate::error::said;
+use crate::error::describe;
 use crate::membership::Membership;
 use crate::sink::error_class::{self, Class};
 use crate::sink::partition_throttle::PartitionThrottle;
 
-/// When a transaction is committed.
+/// The limits at which a transaction is committed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
-    /// With so many records.
+    /// The number of records.
     pub(super) records_min: u64,
-    /// When it is so old, in nanoseconds.
+    /// The age in nanoseconds.
     pub(super) age_max_ns: u64,
 }
 
-/// Where the transaction stands that is written.
+/// The state of the transaction that is written.
 #[derive(Debug)]
-enum Stage {
-    /// There is none.
+enum State {
+    /// No transaction.
     None,
-    /// It gathers since then.
+    /// The transaction collects batches since this moment.
     Open(Instant),
-    /// It is being given up, and the one before it if that failed.
+    /// The transaction is being aborted, after the one before it if that failed.
     Aborting(String),
 }
 
@@ -49,15 +49,15 @@ enum Stage {
 pub(super) struct Writer {
     commit: Commit,
     written: Transaction,
-    stage: Stage,
+    stage: State,
     throttle: PartitionThrottle,
     membership: Arc<Membership>,
     rules: Rules,
-    /// Batches that came while there was no transaction.
+    /// Batches that arrived without an open transaction.
     waiting: VecDeque<Batch>,
     done: VecDeque<Settled>,
     hurry: bool,
-    /// Why the pipeline cannot go on once the transactions are given up.
+    /// The reason why the pipeline stops once the transactions are aborted.
     over: Option<String>,
 }
 
@@ -72,7 +72,7 @@ impl Writer {
         Self {
             commit: Commit::of(other, thread),
             written,
-            stage: Stage::None,
+            stage: State::None,
             throttle: PartitionThrottle::default(),
             membership,
             rules,
@@ -83,31 +83,31 @@ impl Writer {
         }
     }
 
-    /// One turn of both transactions.
-    fn turn(&mut self) {
-        self.listen();
-        if let Some(outcome) = self.commit.turn() {
-            self.note(outcome);
+    /// Advances both transactions by one step.
+    fn advance(&mut self) {
+        self.collect_reports();
+        if let Some(outcome) = self.commit.advance() {
+            self.handle_outcome(outcome);
         }
         match &self.stage {
-            Stage::None => self.begin(),
-            Stage::Open(since) => self.fill(*since),
-            Stage::Aborting(reason) => self.abort(&reason.clone()),
+            State::None => self.begin(),
+            State::Open(since) => self.fill(*since),
+            State::Aborting(reason) => self.abort(&reason.clone()),
         }
         self.throttle.close();
     }
 
-    /// Takes reports; a record that was not acknowledged ends its transaction, and the one behind it.
-    fn listen(&mut self) {
+    /// Collects reports. An unacknowledged record aborts its transaction and the one behind it.
+    fn collect_reports(&mut self) {
         let before = self.commit.transaction.reports(&mut self.throttle);
         let now = self.written.reports(&mut self.throttle);
         if let Some(code) = before
-            && self.commit.spoil()
+            && self.commit.mark_failed()
         {
             self.refuse(code);
         }
-        // What is given up is reported as well, and says nothing new.
-        if let (Some(code), Stage::Open(_)) = (now, &self.stage) {
+        // Records of an aborted transaction are reported as well, without new information.
+        if let (Some(code), State::Open(_)) = (now, &self.stage) {
             self.refuse(code);
         }
     }
@@ -115,43 +115,45 @@ impl Writer {
     fn refuse(&mut self, code: RDKafkaErrorCode) {
         if error_class::of(code) != Class::Passing {
             let topic = &self.written.outlets.to.topic;
-            self.over = Some(format!("a record of {topic:?} was refused ({})", said(code)));
+            self.over = Some(format!("a record of {topic:?} was refused ({})", describe(code)));
         }
-        self.stage = Stage::Aborting(said(code));
+        self.stage = State::Aborting(describe(code));
     }
 
-    /// What became of the transaction before. What is behind one that failed is not committed either.
-    fn note(&mut self, outcome: Outcome) {
+    /// Handles the outcome of the previous transaction. If it failed, the transaction behind it is not
+    /// committed either.
+    fn handle_outcome(&mut self, outcome: Outcome) {
         match outcome {
             Outcome::Committed(buffer) => self.done.extend(buffer.written()),
-            Outcome::Failed(reason) => self.stage = Stage::Aborting(reason),
+            Outcome::Failed(reason) => self.stage = State::Aborting(reason),
             Outcome::Over(reason) => self.fail_all(FailureClass::Final, &reason),
         }
     }
 
     fn begin(&mut self) {
-        self.let_go_of_stale();
+        self.drop_stale();
         if self.waiting.is_empty() {
             return;
         }
         match self.written.begin() {
             Step::Done => {
-                self.stage = Stage::Open(clock::now());
-                self.gather();
+                self.stage = State::Open(clock::now());
+                self.collect_waiting();
             }
             Step::Again => {}
-            Step::Abort(reason) => self.stage = Stage::Aborting(reason),
+            Step::Abort(reason) => self.stage = State::Aborting(reason),
             Step::Over(reason) => self.fail_all(FailureClass::Final, &reason),
         }
     }
 
-    fn gather(&mut self) {
-        self.let_go_of_stale();
+    fn collect_waiting(&mut self) {
+        self.drop_stale();
         self.waiting.drain(..).for_each(|batch| self.written.buffer.add(batch));
     }
 
-    /// A batch of an assignment that has ended is read by another member, or by this one again: it must not be written.
-    fn let_go_of_stale(&mut self) {
+    /// Drops the batches of an ended assignment: another member, or this one again, reads them, so they must
+    /// not be written.
+    fn drop_stale(&mut self) {
         let (held, stale): (VecDeque<_>, VecDeque<_>) =
             self.waiting.drain(..).partition(|batch| self.membership.holds(batch));
         self.waiting = held;
@@ -160,37 +162,37 @@ impl Writer {
 
     fn fill(&mut self, since: Instant) {
         match self.written.buffer.enqueue(&self.written.outlets, &mut self.throttle) {
-            Ok(true) if self.is_ripe(since) => self.pass_on(),
-            Ok(_) | Err(Trouble::Full) => {}
-            Err(Trouble::Ends(reason)) => self.stage = Stage::Aborting(reason),
-            Err(Trouble::Nowhere(reason)) => {
+            Ok(true) if self.is_due(since) => self.commit_written(),
+            Ok(_) | Err(QueueError::Full) => {}
+            Err(QueueError::Abort(reason)) => self.stage = State::Aborting(reason),
+            Err(QueueError::Unwritable(reason)) => {
                 self.over = Some(reason.clone());
-                self.stage = Stage::Aborting(reason);
+                self.stage = State::Aborting(reason);
             }
         }
     }
 
-    /// Whether it is large or old enough. While the one before it is not committed it goes on to grow: a commit takes as
-    /// long for much as for little.
-    fn is_ripe(&self, since: Instant) -> bool {
+    /// Whether the transaction is large or old enough. It grows until the one before it is committed: the
+    /// time of a commit does not depend on its size.
+    fn is_due(&self, since: Instant) -> bool {
         let buffer = &self.written.buffer;
         let old = clock::now().since(since) >= self.rules.age_max_ns;
         let many = buffer.records() >= self.rules.records_min || buffer.len() >= BATCHES_MAX;
         self.commit.is_none() && (old || many || self.hurry)
     }
 
-    /// All of it is in the queue: the other producer takes what comes now.
-    fn pass_on(&mut self) {
-        self.stage = Stage::None;
+    /// Commits a fully queued transaction; the other producer takes the following batches.
+    fn commit_written(&mut self) {
+        self.stage = State::None;
         if let Some(outcome) = self.commit.take_over(&mut self.written, &self.membership) {
-            self.note(outcome);
+            self.handle_outcome(outcome);
         }
     }
 
-    /// Gives up what is written, as soon as it is known what becomes of the transaction before it: that one comes first.
+    /// Aborts the open transaction once the outcome of the previous one is known: that one comes first.
     fn abort(&mut self, reason: &str) {
-        let Some(before) = self.commit.give_up() else { return };
-        let step = if before == Step::Done { self.written.give_up() } else { before };
+        let Some(before) = self.commit.abort() else { return };
+        let step = if before == Step::Done { self.written.abort() } else { before };
         match (step, self.over.take()) {
             (Step::Over(reason), _) | (Step::Done, Some(reason)) => {
                 self.fail_all(FailureClass::Final, &reason)
@@ -200,7 +202,7 @@ impl Writer {
         }
     }
 
-    /// Gives everything back in order, also what waited: an offset behind a gap must never be committed.
+    /// Returns all batches in order, waiting ones included: an offset behind a gap must never be committed.
     fn fail_all(&mut self, class: FailureClass, reason: &str) {
         let (before, now) = (self.commit.clear(), mem::take(&mut self.written.buffer));
         let batches = before.into_batches().chain(now.into_batches());
@@ -208,7 +210,7 @@ impl Writer {
             self.done.push_back(Settled { batch, verdict: Verdict::failed(class, reason) });
         }
         self.throttle.clear();
-        self.stage = Stage::None;
+        self.stage = State::None;
     }
 
     fn in_flight(&self) -> i32 {
@@ -223,10 +225,10 @@ impl Sink for Writer {
 
     fn submit(&mut self, batch: Batch) {
         self.waiting.push_back(batch);
-        if matches!(self.stage, Stage::Open(_)) {
-            self.gather();
+        if matches!(self.stage, State::Open(_)) {
+            self.collect_waiting();
         }
-        self.turn();
+        self.advance();
     }
 
     fn settle(&mut self, wait: Duration) -> Option<Settled> {
@@ -238,7 +240,7 @@ impl Sink for Writer {
                 one.outlets.producer.poll(Duration::ZERO);
             }
             if self.done.is_empty() {
-                self.turn();
+                self.advance();
             }
             let left = wait.saturating_sub(Duration::from_nanos(clock::now().since(began)));
             if !self.done.is_empty() || left.is_zero() {
@@ -263,8 +265,8 @@ mod tests {
     use plimsoll_pipeline::{Partition, Record};
 
     #[test]
-    fn a_batch_of_an_assignment_that_has_ended_is_left_and_not_called_written() {
-        // Nobody listens there, and nobody has to: what is left is never sent.
+    fn a_batch_of_an_ended_assignment_is_dropped_and_not_reported_as_written() {
+        // No broker listens on this port; the dropped batch is never sent.
         let cluster = Cluster::at("127.0.0.1:1");
         let to = Target {
             topic: "orders".to_owned(),

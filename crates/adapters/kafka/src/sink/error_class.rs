@@ -5,7 +5,7 @@ use rdkafka::error::RDKafkaErrorCode;
 /// The class of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Class {
-    /// The broker refuses some record of the set: perhaps this one.
+    /// The broker refuses some record of the set, possibly this one.
     Suspect,
     /// Transient: network, leaders, replicas, timeouts.
     Passing,
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn silence_passes_rights_do_not_and_a_large_record_is_suspect() {
+    fn timeouts_are_transient_permissions_final_and_large_records_suspect() {
         assert_eq!(of(RDKafkaErrorCode::MessageTimedOut), Class::Passing);
         assert_eq!(of(RDKafkaErrorCode::NotEnoughReplicas), Class::Passing);
         for code in [
@@ -58,7 +58,7 @@ mod tests {
         assert_eq!(of(RDKafkaErrorCode::MessageSizeTooLarge), Class::Suspect);
         assert!(
             Class::Final > Class::Passing && Class::Passing > Class::Suspect,
-            "the worst of a batch counts"
+            "the most severe error of a batch counts"
         );
     }
 }

@@ -30,16 +30,17 @@ const RECORD_BYTES_MAX: usize = 1_048_588;
 /// Batches in flight per worker.
 const BATCHES_MAX: u16 = 512;
 
-/// Defaults that the user's properties win over: keys go where Java's clients put them, and memory is bounded.
+/// Defaults, which the user's properties override: keys select the same partitions as Java's clients, and
+/// memory is bounded.
 const DEFAULTS: &[(&str, &str)] = &[
     ("partitioner", "murmur2_random"),
-    // Twice the time in which a round of records is put into the queue (`partition_throttle`).
+    // Twice the time in which a round of records is queued (`partition_throttle`).
     ("linger.ms", "2"),
     ("queue.buffering.max.kbytes", "65536"),
     ("queue.buffering.max.messages", "100000"),
 ];
 
-/// A topic that is written to.
+/// A topic to write.
 pub struct Topic {
     cluster: Cluster,
     to: Target,
@@ -48,7 +49,7 @@ pub struct Topic {
 }
 
 impl Topic {
-    /// The sink as typed; asks the cluster for the topic and how large a record may be.
+    /// Builds the sink; asks the cluster for the topic and its largest record.
     ///
     /// # Errors
     /// [`Error::NoTopic`], [`Error::Unreachable`], and those of the settings.
@@ -92,8 +93,8 @@ pub(crate) fn target(
     Ok(Target { topic: topic.to_owned(), placing, bytes_max, partitions })
 }
 
-/// A producer for topics that take records of so many bytes. Sets of records are no larger than the smallest limit: a
-/// broker refuses a set that is too large as a whole.
+/// Creates a producer for topics with this largest record. A set of records is no larger than the smallest
+/// limit: a broker refuses a larger set as a whole.
 pub(crate) fn producer(
     cluster: &Cluster,
     bytes_max: &[usize],

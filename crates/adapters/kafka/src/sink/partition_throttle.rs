@@ -1,8 +1,10 @@
-//! Limits what the client library holds of each partition to one request; the next follows its acknowledgement.
+//! Limits the records of each partition in the client library to one request; the next request follows its
+//! acknowledgement.
 //!
-//! An idempotent producer of the library has one request per partition in flight, whatever the protocol allows. Records of that
-//! partition that have waited for `linger.ms` make the library's thread poll its sockets without a pause until the answer comes.
-//! That keeps a core busy, and a broker on a small machine waits for it. So the records wait here instead.
+//! An idempotent producer of the library has one request per partition in flight, whatever the protocol
+//! allows. When records of that partition have waited for `linger.ms`, the library's thread polls its sockets
+//! without a pause until the answer arrives. That keeps a core busy and delays a broker on a small machine.
+//! So the records wait in the pipeline instead.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +12,10 @@ use plimsoll_measure::clock::{self, Instant};
 
 /// Records of one request: the library's own `batch.num.messages`.
 const RECORDS_MAX: u32 = 10_000;
-/// The longest time in which a round is queued, in nanoseconds: half of `linger.ms`. A later record would miss the request.
+/// The longest time in which a round is queued, in nanoseconds: half of `linger.ms`. A later record would
+/// miss the request.
 const ROUND_NS: u64 = 1_000_000;
-/// The clock is read once per this many records.
+/// The number of records between two readings of the clock.
 const LOOK: u32 = 16;
 
 /// The records in flight, partition by partition.
@@ -27,7 +30,7 @@ pub(crate) struct Round {
     on_way: u32,
     bytes: usize,
     is_closed: bool,
-    /// When its first record was queued.
+    /// The time of the first queued record.
     began: Option<Instant>,
 }
 
@@ -44,15 +47,15 @@ impl PartitionThrottle {
         }
     }
 
-    /// Forgets the rounds of a dropped producer.
+    /// Removes the rounds of a dropped producer.
     pub(crate) fn clear(&mut self) {
         self.rounds.clear();
     }
 }
 
 impl Round {
-    /// Whether a record of so many bytes fits into a request of at most `bytes_max`. The first always fits. After a record that
-    /// did not fit none does: it would overtake that record.
+    /// Whether a record of this size fits into a request of at most `bytes_max`. The first record always
+    /// fits. After a record that did not fit, no record fits: it would overtake that record.
     pub(crate) fn admits(&mut self, bytes: usize, bytes_max: usize) -> bool {
         let full = self.on_way >= RECORDS_MAX || (self.on_way > 0 && self.bytes + bytes > bytes_max);
         self.is_closed |= full || self.is_late();
@@ -85,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_next_round_of_a_partition_begins_when_the_last_record_of_the_one_before_is_reported() {
+    fn the_next_round_of_a_partition_begins_after_the_last_report() {
         let mut throttle = PartitionThrottle::default();
         for lane in [3, 3, 4] {
             assert!(throttle.round(lane).admits(100, 1000));
@@ -102,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_is_as_large_as_a_request_and_nothing_overtakes_what_did_not_fit() {
+    fn a_round_is_as_large_as_a_request_and_keeps_the_order() {
         let mut round = Round::default();
         assert!(round.admits(5000, 1000), "a record that is larger than all others goes alone");
         round.sent(5000);
@@ -117,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_comes_too_late_for_the_request_waits_for_the_next_one() {
+    fn a_late_record_waits_for_the_next_request() {
         let mut round = Round::default();
         (0..LOOK).for_each(|_| round.sent(1));
         std::thread::sleep(std::time::Duration::from_nanos(2 * ROUND_NS));

@@ -9,7 +9,7 @@ use super::error_class::{self, Class};
 use super::partition_throttle::Round;
 use super::record::{Parts, Target};
 use super::reports::{Producer, note};
-use crate::error::said;
+use crate::error::describe;
 
 /// A batch in flight.
 pub(super) struct Pending {
@@ -29,11 +29,11 @@ pub(super) struct Pending {
 /// The outcome of queueing a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sent {
-    /// Queued, or finally failed.
+    /// Queued, or failed permanently.
     Yes,
-    /// Not yet: records of its partition are in flight.
+    /// Not queued: records of its partition are in flight.
     NotYet,
-    /// The queue is full.
+    /// Not queued: the queue is full.
     Full,
 }
 
@@ -62,7 +62,7 @@ impl Pending {
         })
     }
 
-    /// Sends an event; an unsent one stays the next.
+    /// Sends an event; an unsent event remains the next.
     pub(super) fn send(&mut self, index: u32, producer: &Producer, to: &Target, round: &mut Round) -> Sent {
         let record = Parts::of(&self.batch, &self.batch.events()[index as usize]);
         if let Some(reason) = to.refuses(&record) {
@@ -98,13 +98,13 @@ impl Pending {
 
     pub(super) fn fail(&mut self, index: u32, code: RDKafkaErrorCode) {
         if self.is_alone && error_class::of(code) == Class::Suspect {
-            self.refused.push(Refused { index, reason: said(code) });
+            self.refused.push(Refused { index, reason: describe(code) });
         } else {
             self.failed.push((index, code));
         }
     }
 
-    /// Its records are lost with their producer.
+    /// Gives up the batch's records, which are lost with their producer.
     pub(super) fn give_up(&mut self) {
         self.failed.push((0, RDKafkaErrorCode::PurgeInflight));
         self.next = self.batch.events().len() as u32;
@@ -116,7 +116,7 @@ impl Pending {
         self.next as usize == self.batch.events().len() && self.alone.is_empty() && self.reported == self.sent
     }
 
-    /// Goes over to its suspects, if nothing worse happened to it; says whether there are some.
+    /// Continues with the suspects, unless a more severe error occurred; returns whether there are any.
     pub(super) fn begin_suspects(&mut self) -> bool {
         let suspects = !self.failed.is_empty()
             && self.failed.iter().all(|(_, code)| error_class::of(*code) == Class::Suspect);
@@ -129,7 +129,7 @@ impl Pending {
 
     pub(super) fn settled(mut self, to: &Target) -> Settled {
         let worst = self.failed.iter().max_by_key(|(_, code)| error_class::of(*code));
-        let verdict = match worst.map(|(_, code)| (error_class::of(*code), said(*code))) {
+        let verdict = match worst.map(|(_, code)| (error_class::of(*code), describe(*code))) {
             None => {
                 self.refused.sort_unstable_by_key(|refused| refused.index);
                 Verdict::Written { replayed: 0, refused: self.refused }
@@ -150,7 +150,7 @@ mod tests {
     use crate::scenario::Placing;
     use plimsoll_pipeline::{Failure, Partition, Record};
 
-    /// What becomes of a batch of two events of which the second could not be put into the queue.
+    /// The verdict on a batch of two events whose second event could not be queued.
     fn verdict(code: RDKafkaErrorCode) -> Verdict {
         let mut batch = Batch::new(Partition::new("t", 0));
         (0..2).for_each(|offset| batch.push(Record { offset, ..Record::default() }));
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_can_never_be_put_into_the_queue_stops_the_pipeline_with_the_topic() {
+    fn a_record_that_can_never_be_queued_stops_the_pipeline() {
         for code in [RDKafkaErrorCode::UnknownPartition, RDKafkaErrorCode::UnknownTopic] {
             let Verdict::Failed(Failure { class, reason }) = verdict(code) else { panic!("{code:?}") };
             assert_eq!(class, FailureClass::Final, "{code:?}");

@@ -8,25 +8,25 @@ use rdkafka::producer::BaseRecord;
 use super::reports::Producer;
 use crate::scenario::Placing;
 
-/// Bytes of a record, of its set and of a request besides its key, value and headers: no more than this.
+/// The limit of the bytes that a record, its set and its request add to key, value and headers.
 const FRAME_BYTES: usize = 128;
-/// Bytes of a header besides its name and value: two lengths.
+/// The bytes that a header adds to its name and value: two lengths.
 const HEADER_BYTES: usize = 10;
 
-/// Where records go.
+/// The destination of records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(crate) topic: String,
     pub(crate) placing: Placing,
-    /// The most bytes of a record that it takes.
+    /// The topic's largest record, in bytes.
     pub(crate) bytes_max: usize,
-    /// How many partitions it had when it was asked for.
+    /// The number of partitions at the start.
     pub(crate) partitions: usize,
 }
 
 /// The lane of records that may go to any partition.
 const ANYWHERE: u32 = 0;
-/// More than so many partitions are not filled at once.
+/// The limit of partitions that are filled at once.
 const PARTITIONS_MAX: usize = 16;
 
 /// A record that is ready to be sent.
@@ -35,12 +35,12 @@ pub(crate) struct Parts<'a> {
     pub(crate) payload: Option<&'a [u8]>,
     pub(crate) appended_ms: u64,
     pub(crate) headers: Vec<(&'a str, Option<&'a [u8]>)>,
-    /// The partition that the event comes from.
+    /// The partition of the source event.
     pub(crate) from: u32,
 }
 
 impl<'a> Parts<'a> {
-    /// An event as transforms left it.
+    /// The record of a transformed event.
     pub(crate) fn of(batch: &'a Batch, event: &Event) -> Self {
         Self {
             key: batch.key(event),
@@ -51,7 +51,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// What it takes on its way, at most.
+    /// The largest number of bytes that the record takes in a request.
     pub(crate) fn bytes(&self) -> usize {
         let of = |part: Option<&[u8]>| part.map_or(0, <[u8]>::len);
         let header = |(name, value): &(&str, Option<&[u8]>)| name.len() + of(*value) + HEADER_BYTES;
@@ -60,18 +60,19 @@ impl<'a> Parts<'a> {
 }
 
 impl Target {
-    /// Why a record is not taken, if it is too large.
+    /// The reason why the topic refuses a record, if it is too large.
     pub(crate) fn refuses(&self, record: &Parts<'_>) -> Option<String> {
         let bytes = record.bytes();
         (bytes > self.bytes_max).then(|| {
             format!(
-                "its {bytes} bytes are more than the topic {:?} takes (`max.message.bytes` {})",
+                "its {bytes} bytes exceed the limit of the topic {:?} (`max.message.bytes` {})",
                 self.topic, self.bytes_max
             )
         })
     }
 
-    /// What orders the records of a batch on their way: the partition they go to, or one lane where their keys say that.
+    /// The lane that orders the records of a batch: their partition, or a single lane if their keys select
+    /// the partitions.
     pub(crate) fn lane(&self, batch: &Batch) -> u32 {
         match self.placing {
             Placing::Same => batch.partition().index,
@@ -79,8 +80,9 @@ impl Target {
         }
     }
 
-    /// How much of a lane goes to the brokers at once: what one request of a partition takes. Keys are spread over all
-    /// partitions, so half of their requests are filled; records without a key go to one partition for a while.
+    /// The bytes of a lane that are sent at once: one request of a partition. Keys spread over all
+    /// partitions, so half of their requests are filled. Records without a key go to one partition for a
+    /// while.
     pub(crate) fn round_bytes(&self, record: &Parts<'_>) -> usize {
         let request = request_bytes(self.bytes_max);
         match (self.placing, record.key) {
@@ -89,7 +91,7 @@ impl Target {
         }
     }
 
-    /// Puts a record into the producer's queue; `note` comes back with its report.
+    /// Queues a record in the producer; its report returns `note`.
     pub(crate) fn send(
         &self,
         producer: &Producer,
@@ -110,7 +112,7 @@ impl Target {
     }
 }
 
-/// The most bytes of one request of a partition.
+/// The largest request of a partition, in bytes.
 pub(crate) fn request_bytes(bytes_max: usize) -> usize {
     bytes_max.clamp(1000, 1_000_000)
 }
@@ -139,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_fills_one_request_or_half_of_those_that_keys_are_spread_over() {
+    fn a_round_fills_one_request_or_half_of_the_requests_of_all_keys() {
         let target = |placing| Target { topic: "t".to_owned(), placing, bytes_max: 4_000_000, partitions: 6 };
         let mut batch = Batch::new(Partition::new("t", 3));
         batch.push(Record { key: Some(b"key"), ..Record::default() });

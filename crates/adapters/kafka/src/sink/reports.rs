@@ -13,7 +13,7 @@ use crate::cluster::Watch;
 /// A producer whose records are counted.
 pub(crate) type Producer = BaseProducer<Reports>;
 
-/// The note that travels with a record: the slot of its batch, and its index there.
+/// The note of a record: the slot of its batch, and its index there.
 pub(crate) const fn note(slot: u32, index: u32) -> usize {
     ((slot as usize) << 32) | index as usize
 }
@@ -21,13 +21,13 @@ pub(crate) const fn note(slot: u32, index: u32) -> usize {
 /// The reports since the last call.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    /// The slots of records that were acknowledged, with their number.
+    /// The slots of acknowledged records, with the number of records.
     pub(crate) delivered: Vec<(u32, u32)>,
-    /// Records that were not: their slot, their index, and why.
+    /// Failed records: their slot, index and error.
     pub(crate) failed: Vec<(u32, u32, RDKafkaErrorCode)>,
 }
 
-/// Counts reports. One thread polls the producer nearly always, so its lock is hardly ever waited for.
+/// Counts reports. Usually a single thread polls the producer, so its lock is rarely contended.
 #[derive(Debug, Default)]
 pub(crate) struct Reports {
     pub(crate) watch: Watch,

@@ -1,5 +1,5 @@
-//! The writer of one worker: batches go into the producer's queue, reports come back, and a batch is done when every
-//! record of it was reported.
+//! Writes for one worker: queues batches in the producer, and collects reports until every record of a batch
+//! is reported.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::reports::Producer;
 use crate::backoff::Backoff;
 use crate::error::Error;
 
-/// Makes the producer, at first and after an error that it does not survive.
+/// Creates the producer, at the start and after a fatal error.
 type Make = Box<dyn Fn() -> Result<Producer, Error> + Send>;
 
 /// Writes batches.
@@ -35,8 +35,8 @@ impl Writer {
         Ok(Self { producer: make()?, make, to, capacity, pending, throttle, slots: 0 })
     }
 
-    /// Puts records into the producer's queue, as many as go on their way at once. Suspects go one by one, with nothing
-    /// else on its way: a broker refuses a set of records as a whole.
+    /// Queues as many records as may be sent at once. Suspects are sent one by one, with no other record in
+    /// flight: a broker refuses a set of records as a whole.
     fn enqueue(&mut self) {
         match self.pending.iter().position(|pending| pending.is_alone) {
             Some(at) => self.send_suspect(at),
@@ -66,8 +66,8 @@ impl Writer {
         }
     }
 
-    /// Takes reports; whether there were any.
-    fn absorb(&mut self) -> bool {
+    /// Collects reports; returns whether there were any.
+    fn collect_reports(&mut self) -> bool {
         let tally = self.producer.client().context().take();
         let came = !(tally.delivered.is_empty() && tally.failed.is_empty());
         for (slot, count) in tally.delivered {
@@ -96,8 +96,8 @@ impl Writer {
         Some(done.settled(&self.to))
     }
 
-    /// After an error that the producer does not survive there is a new one; what it had comes again.
-    fn revive(&mut self) -> Option<Settled> {
+    /// Replaces the producer after a fatal error; its records are sent again.
+    fn replace_producer(&mut self) -> Option<Settled> {
         let (_, reason) = self.producer.client().fatal_error()?;
         self.producer.purge(PurgeConfig::default().queue().inflight());
         match (self.make)() {
@@ -134,9 +134,9 @@ impl Sink for Writer {
         let mut backoff = Backoff::new();
         while !self.pending.is_empty() {
             self.producer.poll(Duration::ZERO);
-            let came = self.absorb();
+            let came = self.collect_reports();
             self.enqueue();
-            if let Some(done) = self.take_done().or_else(|| self.revive()) {
+            if let Some(done) = self.take_done().or_else(|| self.replace_producer()) {
                 return Some(done);
             }
             let left = wait.saturating_sub(Duration::from_nanos(clock::now().since(began)));

@@ -1,7 +1,7 @@
 //! Reads a dead-letter topic as a source: from the last replayed letter to its current end.
 //!
-//! Partitions are assigned by number, and the group only stores their offsets. So only one process may replay at a time: a second
-//! one would read the same letters.
+//! Partitions are assigned by number, and the group only stores their offsets. So only one process may replay
+//! at a time: a second one would read the same letters.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,9 +24,9 @@ use crate::error::{Error, words};
 use crate::membership::Membership;
 use crate::topic::{Admin, Extent};
 
-/// How long the last commit is tried.
+/// The time limit of the last commit.
 const LAST_MAX: Duration = Duration::from_secs(45);
-/// The pause between two tries.
+/// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// The dead letters of a topic.
@@ -35,7 +35,7 @@ pub struct Letters {
     cluster: Cluster,
     group: String,
     connect_limit: Duration,
-    /// Letters that may still be read.
+    /// The letters that may still be read.
     left: u64,
     membership: Option<Arc<Membership>>,
     reading: Option<Reading>,
@@ -44,21 +44,21 @@ pub struct Letters {
 /// The state of an open source.
 struct Reading {
     consumer: BaseConsumer<Watch>,
-    /// The partitions that are not read to their end, by number.
+    /// The partitions that still have letters, by number.
     open: BTreeMap<u32, Open>,
-    /// Positions that are settled and not known to be committed.
-    unkept: BTreeMap<Partition, Position>,
+    /// Settled positions whose commit is not confirmed.
+    uncommitted: BTreeMap<Partition, Position>,
 }
 
 /// A partition that is being read.
 struct Open {
     lane: Arc<Assignment>,
-    /// Later records were written after the start: another replay reads them.
+    /// The end at the start of the replay: another replay reads later records.
     end: u64,
 }
 
 impl Letters {
-    /// The letters of a topic, at most `limit`; `group` stores how far they were replayed.
+    /// Reads at most `limit` letters of a topic; `group` stores the replayed offsets.
     pub fn new(cluster: Cluster, topic: &str, group: &str, connect_limit: Duration, limit: u64) -> Self {
         Self {
             name: topic.into(),
@@ -71,7 +71,7 @@ impl Letters {
         }
     }
 
-    /// The same, for a sink whose transactions keep the offsets of this group.
+    /// Adds a membership for a sink whose transactions store the offsets of this group.
     #[must_use]
     pub fn with_membership(mut self, membership: Arc<Membership>) -> Self {
         self.membership = Some(membership);
@@ -90,7 +90,7 @@ impl Letters {
         config.create_with_context(Watch::default()).map_err(|error| Error::Config(words(&error)))
     }
 
-    /// Where each partition is read from, and to: those that hold something new.
+    /// The begin and end of each partition with new letters.
     fn extents(&self, consumer: &BaseConsumer<Watch>) -> Result<Vec<Extent>, Error> {
         let mut extents = Admin::of(&self.cluster, self.connect_limit)?.describe(&self.name)?;
         let mut list = TopicPartitionList::new();
@@ -99,7 +99,7 @@ impl Letters {
         });
         let kept = consumer.committed_offsets(list, self.connect_limit);
         let kept = kept.map_err(|error| {
-            Error::refused(format!("asking how far {:?} was replayed", self.name), &error)
+            Error::refused(format!("requesting the replayed offsets of {:?}", self.name), &error)
         })?;
         for extent in &mut extents {
             let found = kept.find_partition(&self.name, extent.partition.cast_signed());
@@ -129,11 +129,11 @@ impl Source for Letters {
             failed("naming an offset", added)?;
             open.insert(partition, Open { lane, end });
         }
-        failed("taking partitions in", consumer.assign(&list))?;
+        failed("assigning partitions", consumer.assign(&list))?;
         if let Some(membership) = &self.membership {
             membership.renew(consumer.group_metadata());
         }
-        self.reading = Some(Reading { consumer, open, unkept: BTreeMap::new() });
+        self.reading = Some(Reading { consumer, open, uncommitted: BTreeMap::new() });
         Ok(())
     }
 
@@ -146,7 +146,7 @@ impl Source for Letters {
                 Some(Ok(record)) => self.left -= u64::from(take(&record, open, &mut returned)?),
                 Some(Err(KafkaError::PartitionEOF(number))) => drop(open.remove(&number.unsigned_abs())),
                 Some(Err(error)) => {
-                    read_error::judge(&error, &self.name, &self.group)?;
+                    read_error::classify(&error, &self.name, &self.group)?;
                     break;
                 }
                 None => break,
@@ -162,30 +162,30 @@ impl Source for Letters {
     }
 
     fn commit(&mut self, reached: &[(Partition, Position)], last: Last) -> Result<(), SourceError> {
-        let Some(Reading { consumer, unkept, .. }) = &mut self.reading else { return Ok(()) };
-        unkept.extend(reached.iter().cloned());
-        if unkept.is_empty() {
+        let Some(Reading { consumer, uncommitted, .. }) = &mut self.reading else { return Ok(()) };
+        uncommitted.extend(reached.iter().cloned());
+        if uncommitted.is_empty() {
             return Ok(());
         }
-        let list = offsets(&*unkept)?;
+        let list = offsets(&*uncommitted)?;
         if last == Last::No {
-            // Whether it was kept is asked at the end only: until then each commit names everything again.
+            // Only the last commit is confirmed: each commit names all positions again.
             let _ = consumer.commit(&list, CommitMode::Async);
             return Ok(());
         }
         let began = clock::now();
         while let Err(error) = consumer.commit(&list, CommitMode::Sync) {
             if u128::from(clock::now().since(began)) >= LAST_MAX.as_nanos() {
-                return failed("keeping how far the letters were replayed", Err(error));
+                return failed("storing the replayed offsets", Err(error));
             }
             std::thread::sleep(PAUSE);
         }
-        unkept.clear();
+        uncommitted.clear();
         Ok(())
     }
 }
 
-/// Takes a record; says whether it was a letter to take.
+/// Takes a record; returns whether it was a valid letter.
 fn take(
     record: &BorrowedMessage<'_>,
     open: &mut BTreeMap<u32, Open>,
@@ -209,7 +209,7 @@ fn take(
     taken.map(|_| true).map_err(|error| {
         let place = lane.partition();
         SourceError::Failed(format!(
-            "record {offset} of {place} {error}: a topic of dead letters holds nothing else"
+            "record {offset} of {place} {error}: a topic of dead letters may contain only dead letters"
         ))
     })
 }

@@ -23,9 +23,9 @@ pub(super) struct Fetch {
     open: Vec<Open>,
     events: usize,
     bytes: usize,
-    /// How far each partition was read, within the assignment of this number.
+    /// The next offset of each partition, within the assignment of this number.
     reached: BTreeMap<u32, (usize, u64)>,
-    /// A partition whose offsets went back: the expected offset, and the one received.
+    /// A partition whose offsets went back: the expected and the received offset.
     back: Option<(Partition, u64, u64)>,
 }
 
@@ -44,12 +44,12 @@ impl Fetch {
         Self { topic, open: Vec::new(), events: 0, bytes: 0, reached: BTreeMap::new(), back: None }
     }
 
-    /// The topic that is read.
+    /// The topic of the source.
     pub(super) fn topic(&self) -> &str {
         &self.topic
     }
 
-    /// How far the partitions that are still assigned were read.
+    /// The next offsets of the partitions that are still assigned.
     pub(super) fn places(&self, lanes: &Assignments) -> Vec<(Partition, u64)> {
         let place = |(number, (assignment, next)): (&u32, &(usize, u64))| {
             let partition = Partition::new(Arc::clone(&self.topic), *number);
@@ -59,12 +59,14 @@ impl Fetch {
         self.reached.iter().filter_map(place).collect()
     }
 
-    /// The error of the partition whose offsets went back, if one did.
-    pub(super) fn went_back(&mut self) -> Option<SourceError> {
-        self.back.take().map(|(partition, next, offset)| offset_check::went_back(&partition, next, offset))
+    /// The error of a partition whose offsets went back, if any.
+    pub(super) fn offset_went_back(&mut self) -> Option<SourceError> {
+        self.back
+            .take()
+            .map(|(partition, next, offset)| offset_check::offset_went_back(&partition, next, offset))
     }
 
-    /// Takes the available messages that there is room for; waits for the first one only. Returns how many it took.
+    /// Takes as many available messages as fit; waits only for the first one. Returns the number of messages.
     pub(super) fn take(
         &mut self,
         consumer: &BaseConsumer<Member>,
@@ -115,7 +117,7 @@ impl Fetch {
         }
     }
 
-    /// A batch for a partition that we hold; a message of one that we do not is not ours to read.
+    /// Begins a batch for an assigned partition; messages of other partitions are ignored.
     fn begin(&mut self, number: u32, lanes: &Assignments, intake: &mut Intake<'_>) -> Option<usize> {
         let partition = Partition::new(Arc::clone(&self.topic), number);
         let lane = lanes.get(&partition)?;
@@ -127,7 +129,7 @@ impl Fetch {
 }
 
 impl Open {
-    /// Copies a message; says how many bytes it took.
+    /// Copies a message; returns its bytes.
     fn copy(&mut self, message: &BorrowedMessage<'_>, offset: u64) -> usize {
         self.next = offset + 1;
         let before = self.batch.bytes();
@@ -149,15 +151,15 @@ impl Open {
         self.batch.bytes() - before
     }
 
-    /// The next offset lies behind the last event: offsets have holes.
+    /// The next offset follows the last message, not the last event: offsets have gaps.
     fn hand_over(mut self, intake: &mut Intake<'_>) {
         self.batch.set_position(Position::at(self.next));
-        self.condemn();
+        self.add_unreadable();
         intake.hand_over(&self.lane, self.batch);
     }
 
     /// An unreadable record becomes a dead letter.
-    fn condemn(&mut self) {
+    fn add_unreadable(&mut self) {
         if self.unreadable.is_empty() {
             return;
         }
@@ -172,10 +174,10 @@ impl Open {
 }
 
 /// A header: its name, and its value if it has one.
-pub(super) type Named<'a> = (&'a str, Option<&'a [u8]>);
+pub(super) type Header<'a> = (&'a str, Option<&'a [u8]>);
 
-/// The headers of a record; none if some name is no text: the library's wrapper panics at that, and a record must not end
-/// the pipeline.
-pub(super) fn headers(headers: &BorrowedHeaders) -> Option<Vec<Named<'_>>> {
+/// Reads the headers of a record. None if a name is not UTF-8: the library's wrapper panics at such a name,
+/// and a record must not end the pipeline.
+pub(super) fn headers(headers: &BorrowedHeaders) -> Option<Vec<Header<'_>>> {
     catch_unwind(AssertUnwindSafe(|| headers.iter().map(|header| (header.key, header.value)).collect())).ok()
 }

@@ -1,6 +1,7 @@
 //! Receives the client library's callbacks: assigned and revoked partitions, and answered commits.
 //!
-//! A change of partitions is only recorded here. The library waits until it is made, and keeps reading the other partitions.
+//! A change of partitions is only recorded here. The library waits until the change is made, and keeps
+//! reading the other partitions.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,20 +17,20 @@ use rdkafka::types::RDKafkaRespErr;
 
 use crate::cluster::Watch;
 
-/// A change of the partitions that this member holds.
+/// A change of this member's partitions.
 pub(super) enum Change {
-    /// These are assigned.
+    /// These partitions are assigned.
     Assigned(TopicPartitionList),
-    /// These are revoked, and still assigned until we confirm.
+    /// These partitions are revoked, and stay assigned until this member confirms.
     Revoked(TopicPartitionList),
-    /// These are lost: other members may hold them already.
+    /// These partitions are lost: other members may have them already.
     Lost(TopicPartitionList),
 }
 
-/// A commit that was answered, and the offsets it asked for.
+/// An answered commit, and its offsets.
 pub(super) type Answered = (KafkaResult<()>, BTreeMap<Partition, u64>);
 
-/// A member of a group, as the library sees it.
+/// A member of a group, as the library calls it.
 #[derive(Default)]
 pub(super) struct Member {
     watch: Watch,
@@ -41,7 +42,7 @@ pub(super) struct Member {
 }
 
 impl Member {
-    /// The next change that waits to be made.
+    /// The next recorded change.
     pub(super) fn next_change(&self) -> Option<Change> {
         let mut changes = lock(&self.changes);
         let next = changes.pop_front();
@@ -54,12 +55,12 @@ impl Member {
         self.is_changing.load(Ordering::Acquire)
     }
 
-    /// The next commit that was answered.
+    /// The next answered commit.
     pub(super) fn next_commit(&self) -> Option<Answered> {
         lock(&self.commits).pop_front()
     }
 
-    /// From now on changes are made as they come.
+    /// Applies further changes at once.
     pub(super) fn close(&self) {
         self.closing.store(true, Ordering::Relaxed);
     }
@@ -87,7 +88,7 @@ impl ConsumerContext for Member {
         let assigned = change == RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS;
         if self.closing.load(Ordering::Relaxed) {
             let cooperative = matches!(consumer.rebalance_protocol(), RebalanceProtocol::Cooperative);
-            // Nothing follows of a failure: the client is being taken down.
+            // A failure has no consequence: the client is being closed.
             let _ = match (assigned, cooperative) {
                 (true, true) => consumer.incremental_assign(list),
                 (true, false) => consumer.assign(list),

@@ -1,7 +1,7 @@
 //! Reads a topic as a source: one member of a consumer group, on the engine's thread.
 //!
-//! Partitions are assigned and revoked only at the beginning of [`Source::read`]: earlier batches are with the workers by then, so a
-//! revoked partition can wait for them. Only settled offsets are committed.
+//! Partitions are assigned and revoked only at the beginning of [`Source::read`]: earlier batches are then
+//! with the workers, so a revoked partition can wait for them. Only settled offsets are committed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::metadata_client::MetadataClient;
 use crate::scenario::{self, Isolation, Start};
 
 use member::Member;
-use session::{Giving, Reading};
+use session::{Reading, Revocation};
 
 pub use dead_letters::Letters;
 pub(crate) use positions::offsets;
@@ -31,7 +31,8 @@ mod member;
 mod positions;
 mod read_error;
 
-/// The longest wait for batches in flight when a partition is revoked; after that the group would expel this member.
+/// The longest wait for batches in flight when a partition is revoked; after that the group would expel this
+/// member.
 const SETTLE_MAX: Duration = Duration::from_secs(240);
 
 /// A topic that is read as a member of a group.
@@ -42,12 +43,12 @@ pub struct Topic {
     start: Start,
     isolation: Isolation,
     connect_limit: Duration,
-    giving: Giving,
+    giving: Revocation,
     reading: Option<Reading>,
 }
 
 impl Topic {
-    /// The source as typed.
+    /// Builds the source from typed settings.
     ///
     /// # Errors
     /// [`Error::Owned`], [`Error::Config`].
@@ -59,7 +60,7 @@ impl Topic {
             start: typed.start,
             isolation: typed.isolation,
             connect_limit: Duration::from_nanos(typed.connect_limit.as_ns()),
-            giving: Giving {
+            giving: Revocation {
                 settle_limit: Duration::from_nanos(typed.settle_limit.as_ns()).min(SETTLE_MAX),
                 membership: None,
             },
@@ -67,7 +68,7 @@ impl Topic {
         })
     }
 
-    /// The same, for a sink whose transactions keep the offsets of this group.
+    /// Adds a membership for a sink whose transactions store the offsets of this group.
     #[must_use]
     pub fn with_membership(mut self, membership: Arc<Membership>) -> Self {
         self.giving.membership = Some(membership);
@@ -87,8 +88,8 @@ impl Topic {
     }
 }
 
-/// The settings of a fast consumer. By default the library waits a second after its queue was full, and holds 64 MB that the
-/// engine does not count; nor does it verify checksums, as Kafka's own clients do.
+/// The settings of a fast consumer. By default the library waits a second after its queue was full, buffers
+/// 64 MB that the engine does not count, and skips the checksums that Kafka's own clients verify.
 pub(crate) fn tuned(cluster: &Cluster) -> rdkafka::ClientConfig {
     cluster.config_with(&[
         ("check.crcs", "true"),
@@ -98,7 +99,7 @@ pub(crate) fn tuned(cluster: &Cluster) -> rdkafka::ClientConfig {
 }
 
 impl Source for Topic {
-    /// The group stores its offsets. With a membership the sink's transactions store them.
+    /// The group stores the source's offsets. With a membership the sink's transactions store them.
     fn replay(&self) -> Replay {
         Replay::FromItself
     }
@@ -124,7 +125,7 @@ impl Source for Topic {
             Ok(0) => Ok(Read::Idle),
             Ok(_) => Ok(Read::Some),
             Err(error) => {
-                read_error::judge(&error, &self.name, &self.group)?;
+                read_error::classify(&error, &self.name, &self.group)?;
                 intake.note_trouble(format!("{:?} cannot be read: {}", self.name, words(&error)));
                 Ok(Read::Idle)
             }

@@ -1,9 +1,11 @@
-//! Checks that a topic still has the stored position. The position can lie behind the end, because the topic was recreated or its
-//! brokers lost records, or before the beginning, because retention removed unread records.
+//! Checks that a topic still has the stored position. The position may lie behind the end, because the topic
+//! was recreated or its brokers lost records, or before the beginning, because retention removed unread
+//! records.
 //!
-//! The client library would silently start again: records would be missing, and a destination that identifies records by their
-//! offsets would take new records for existing ones. So each partition is checked before it is read and after it was paused, and
-//! an offset that goes back ends the source. A recreated topic that has grown past the old position cannot be detected.
+//! The client library would silently restart at another offset. Records would be missing, and a destination
+//! that identifies records by their offsets would take new records for existing ones. So each partition is
+//! checked before it is read and after a pause, and an offset that goes back ends the source. A recreated
+//! topic that has grown past the old position cannot be detected.
 
 use std::thread;
 use std::time::Duration;
@@ -18,14 +20,15 @@ use super::member::Member;
 use super::positions::number;
 use crate::topic::Extent;
 
-/// The limit of one request. If no broker answers, the check is skipped: records are not refused for that.
-const ASK: Duration = Duration::from_secs(5);
-/// Tries, with a pause between: a broker that has just restarted may not know its own end yet.
-const TRIES: u32 = 6;
+/// The time limit of one request. If no broker answers, the check is skipped: missing brokers do not cause a
+/// refusal.
+const REQUEST_LIMIT: Duration = Duration::from_secs(5);
+/// The number of attempts, with pauses: a broker that has just restarted may not know its own end yet.
+const ATTEMPTS: u32 = 6;
 const PAUSE: Duration = Duration::from_secs(1);
 /// The remedy if the topic was recreated.
-pub(super) const REMEDY: &str = "What is made anew counts from zero again, so give the pipeline another group, another name and \
-    another destination for it: the old ones would take its records for those they have";
+pub(super) const REMEDY: &str = "The offsets of a recreated topic start at zero, so give the pipeline another group, name and \
+    destination: the existing ones would mistake its records for older ones";
 
 /// Checks newly assigned partitions; those in `list` without an offset begin at the group's offset.
 ///
@@ -37,26 +40,26 @@ pub(super) fn check(
     list: &TopicPartitionList,
 ) -> Result<(), SourceError> {
     let Ok(positions) = positions(consumer, list) else { return Ok(()) };
-    look(consumer, group, positions)
+    check_positions(consumer, group, positions)
 }
 
 /// Checks that partitions have their positions.
 ///
 /// # Errors
 /// The first partition without its position, and the remedy.
-pub(super) fn look(
+pub(super) fn check_positions(
     consumer: &BaseConsumer<Member>,
     group: &str,
     positions: Vec<(Partition, u64)>,
 ) -> Result<(), SourceError> {
     for (partition, next) in positions {
         let mut judged = Ok(());
-        for attempt in 0..TRIES {
+        for attempt in 0..ATTEMPTS {
             if attempt > 0 {
                 thread::sleep(PAUSE);
             }
             let Ok(extent) = extent(consumer, &partition) else { return Ok(()) };
-            judged = judge(&partition, group, next, extent);
+            judged = check_position(&partition, group, next, extent);
             // Removed records stay removed; a missing end may still appear.
             if judged.is_ok() || next < extent.begin {
                 break;
@@ -68,27 +71,27 @@ pub(super) fn look(
 }
 
 fn extent(consumer: &BaseConsumer<Member>, partition: &Partition) -> KafkaResult<Extent> {
-    let (begin, end) = consumer.fetch_watermarks(&partition.topic, number(partition), ASK)?;
+    let (begin, end) = consumer.fetch_watermarks(&partition.topic, number(partition), REQUEST_LIMIT)?;
     let [begin, end] = [begin, end].map(|offset| u64::try_from(offset).unwrap_or_default());
     Ok(Extent { partition: partition.index, begin, end })
 }
 
 /// Checks one position.
-fn judge(partition: &Partition, group: &str, next: u64, extent: Extent) -> Result<(), SourceError> {
+fn check_position(partition: &Partition, group: &str, next: u64, extent: Extent) -> Result<(), SourceError> {
     let Extent { begin, end, .. } = extent;
     let Partition { topic, index } = partition;
     let words = if next > end {
         format!(
-            "{partition} was read up to offset {next}, and it ends at {end}: the topic was deleted and made anew, or its brokers \
-             lost records. {REMEDY}"
+            "{partition} was read up to offset {next}, and it ends at {end}: the topic was deleted and recreated, or its \
+             brokers lost records. {REMEDY}"
         )
     } else if next < begin {
         let gone = begin - next;
         format!(
-            "{partition} was read up to offset {next}, and it begins at {begin}: {gone} offsets are gone that nobody has read \
-             (records, or only marks of transactions), removed by the topic's retention or by hand. To go on without them, move the group there (`kafka-consumer-groups \
-             --group {group} --topic {topic}:{index} --reset-offsets --to-offset {begin} --execute`); where the destination keeps \
-             the positions, give the pipeline another one"
+            "{partition} was read up to offset {next}, and it begins at {begin}: {gone} unread offsets are gone \
+             (records, or only transaction markers), removed by the topic's retention or by hand. To continue without them, move \
+             the group there (`kafka-consumer-groups --group {group} --topic {topic}:{index} --reset-offsets --to-offset {begin} \
+             --execute`); if the destination stores the positions, give the pipeline another destination"
         )
     } else {
         return Ok(());
@@ -102,24 +105,24 @@ fn positions(
     list: &TopicPartitionList,
 ) -> KafkaResult<Vec<(Partition, u64)>> {
     let mut unknown = TopicPartitionList::new();
-    for one in list.elements().iter().filter(|one| kept(one.offset()).is_none()) {
+    for one in list.elements().iter().filter(|one| stored_offset(one.offset()).is_none()) {
         unknown.add_partition(one.topic(), one.partition());
     }
     let mut all = known(list);
     if unknown.count() > 0 {
-        all.extend(known(&consumer.committed_offsets(unknown, ASK)?));
+        all.extend(known(&consumer.committed_offsets(unknown, REQUEST_LIMIT)?));
     }
     Ok(all)
 }
 
 fn known(list: &TopicPartitionList) -> Vec<(Partition, u64)> {
     let known = |one: &TopicPartitionListElem<'_>| {
-        Some((Partition::new(one.topic(), one.partition().unsigned_abs()), kept(one.offset())?))
+        Some((Partition::new(one.topic(), one.partition().unsigned_abs()), stored_offset(one.offset())?))
     };
     list.elements().iter().filter_map(known).collect()
 }
 
-fn kept(offset: Offset) -> Option<u64> {
+fn stored_offset(offset: Offset) -> Option<u64> {
     match offset {
         Offset::Offset(next) => u64::try_from(next).ok(),
         _ => None,
@@ -127,10 +130,10 @@ fn kept(offset: Offset) -> Option<u64> {
 }
 
 /// The error of an offset below `next` within one assignment.
-pub(super) fn went_back(partition: &Partition, next: u64, offset: u64) -> SourceError {
+pub(super) fn offset_went_back(partition: &Partition, next: u64, offset: u64) -> SourceError {
     SourceError::Failed(format!(
-        "{partition} began again: offset {offset} came after {next} had been reached. The topic was deleted and made anew while it \
-         was read, or its brokers lost records. {REMEDY}"
+        "{partition} restarted: offset {offset} followed {next}. The topic was deleted and recreated during the read, or its \
+         brokers lost records. {REMEDY}"
     ))
 }
 
@@ -139,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_offsets_that_somebody_kept_are_positions() {
+    fn only_stored_offsets_are_positions() {
         let mut list = TopicPartitionList::new();
         list.add_partition("t", 0);
         list.add_partition_offset("t", 1, Offset::Offset(7)).unwrap();
@@ -148,19 +151,19 @@ mod tests {
     }
 
     #[test]
-    fn a_position_lies_between_the_first_record_and_behind_the_last() {
+    fn a_position_lies_between_the_first_record_and_the_end() {
         let partition = Partition::new("t", 3);
-        let of = |next| judge(&partition, "g", next, Extent { partition: 3, begin: 10, end: 20 });
+        let of = |next| check_position(&partition, "g", next, Extent { partition: 3, begin: 10, end: 20 });
         for inside in [10, 15, 20] {
             assert!(of(inside).is_ok(), "{inside}");
         }
         let words = of(4).unwrap_err().to_string();
         let mend = "--group g --topic t:3 --reset-offsets --to-offset 10 --execute";
         assert!(
-            words.contains("t/3") && words.contains("6 offsets are gone") && words.contains(mend),
+            words.contains("t/3") && words.contains("6 unread offsets are gone") && words.contains(mend),
             "{words}"
         );
-        for error in [of(900).unwrap_err(), went_back(&partition, 900, 0)] {
+        for error in [of(900).unwrap_err(), offset_went_back(&partition, 900, 0)] {
             let words = error.to_string();
             assert!(
                 words.contains("t/3") && words.contains("900") && words.contains("another group"),

@@ -36,7 +36,7 @@ pub(crate) fn offsets<'a>(
     Ok(list)
 }
 
-/// The refusal of an action that cannot pass.
+/// Reports the refusal of an action, which a retry cannot mend.
 pub(super) fn failed<T>(doing: &str, result: KafkaResult<T>) -> Result<T, SourceError> {
     result.map_err(|error| SourceError::Failed(format!("{doing} was refused ({})", words(&error))))
 }
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn positions_become_a_list_and_its_partitions_come_back() {
+    fn positions_convert_to_a_list_and_back() {
         let (first, second) = (Partition::new("t", 0), Partition::new("t", 7));
         let list = offsets([(&first, &Position::at(5)), (&second, &Position::at(9))]).unwrap();
         assert_eq!(partitions(&list), [first, second]);

@@ -4,25 +4,25 @@ use plimsoll_pipeline::SourceError;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
 use super::offset_check::REMEDY;
-use crate::error::{said, words};
+use crate::error::{describe, words};
 
-/// Nothing, if it passes by itself: a broker that is away, a coordinator that moves, a place in the group that was lost.
+/// Ignores a transient error: a broker that is down, a coordinator that moves, a lost membership.
 ///
 /// # Errors
 /// Final errors and their remedies.
-pub(super) fn judge(error: &KafkaError, topic: &str, group: &str) -> Result<(), SourceError> {
+pub(super) fn classify(error: &KafkaError, topic: &str, group: &str) -> Result<(), SourceError> {
     use RDKafkaErrorCode as Code;
     if let KafkaError::MessageConsumptionFatal(code) = error {
         return Err(SourceError::Failed(format!(
-            "the client of the group {group:?} cannot go on ({})",
-            said(*code)
+            "the client of the group {group:?} cannot continue ({})",
+            describe(*code)
         )));
     }
     let words = match error.rdkafka_error_code() {
         Some(Code::AutoOffsetReset) => format!(
             "the group {group:?} has no valid offset for a partition of {topic:?}: it is new, or the records behind its \
-             offset are gone; say `start: earliest` to begin at the first record that is there (if the topic was made anew, \
-             with another destination too)"
+             offset are gone; say `start: earliest` to begin at the first available record (if the topic was recreated, \
+             also name another destination)"
         ),
         Some(Code::UnknownTopicOrPartition | Code::UnknownTopic | Code::UnknownPartition) => {
             format!("the topic {topic:?} is gone. {REMEDY}")
@@ -43,8 +43,8 @@ pub(super) fn judge(error: &KafkaError, topic: &str, group: &str) -> Result<(), 
     Err(SourceError::Failed(words))
 }
 
-/// Whether a record cannot be taken out of what the broker sent. The library either asks for it again for ever, or leaves it out
-/// and goes on behind it, as it does with what fails its checksum.
+/// Whether a record cannot be decoded. The library either requests it again for ever, or skips it, as it does
+/// after a wrong checksum.
 const fn is_unreadable(code: RDKafkaErrorCode) -> bool {
     use RDKafkaErrorCode as Code;
     matches!(code, Code::BadMessage | Code::BadCompression | Code::NotImplemented | Code::InvalidMessage)
@@ -52,10 +52,10 @@ const fn is_unreadable(code: RDKafkaErrorCode) -> bool {
 
 fn unreadable(code: RDKafkaErrorCode, topic: &str, group: &str) -> String {
     format!(
-        "a record of {topic:?} cannot be read ({}): it is damaged, packed in a way that this program does not know, or larger than \
-         the `receive.message.max.bytes` of `properties`. Nothing behind it is read, for it would be left out: raise that, mend the \
-         record where it is kept, or move the offset of the group {group:?} behind it (`kafka-consumer-groups --reset-offsets`)",
-        said(code)
+        "a record of {topic:?} cannot be read ({}): it is damaged, in an unsupported format, or larger than the \
+         `receive.message.max.bytes` of `properties`. No later record is read, because this one would be skipped: raise that \
+         limit, repair the record, or move the offset of the group {group:?} behind it (`kafka-consumer-groups --reset-offsets`)",
+        describe(code)
     )
 }
 
@@ -64,11 +64,11 @@ mod tests {
     use super::*;
 
     fn check(code: RDKafkaErrorCode) -> Option<String> {
-        judge(&KafkaError::MessageConsumption(code), "orders", "g").err().map(|error| error.to_string())
+        classify(&KafkaError::MessageConsumption(code), "orders", "g").err().map(|error| error.to_string())
     }
 
     #[test]
-    fn what_passes_is_waited_for_and_the_rest_says_what_to_do() {
+    fn transient_errors_are_ignored_and_final_ones_name_the_remedy() {
         for passing in [
             RDKafkaErrorCode::AllBrokersDown,
             RDKafkaErrorCode::BrokerTransportFailure,

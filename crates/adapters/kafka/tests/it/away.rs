@@ -1,4 +1,4 @@
-//! A broker that goes away while a pipeline runs: it is said, waited for, and nothing is lost.
+//! Tests a broker that goes down while a pipeline runs: the pipeline reports it, waits, and loses nothing.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::support::{
 };
 
 #[test]
-fn a_broker_that_goes_away_is_told_and_waited_for() {
+fn a_pipeline_reports_a_broker_that_is_down_and_waits() {
     let mut broker = own_broker();
     let brokers = broker.bootstrap();
     let (source, target) = (topic(&brokers, "away-in", 1), topic(&brokers, "away-out", 1));
@@ -27,7 +27,7 @@ fn a_broker_that_goes_away_is_told_and_waited_for() {
     until_committed(&brokers, &source, "away");
     assert_eq!(meter.trouble(), None);
     broker.kill().unwrap();
-    until("a word of it", || meter.trouble().is_some());
+    until("a report of the trouble", || meter.trouble().is_some());
     let words = meter.trouble().unwrap_or_default();
     assert!(words.contains("\"away-in\" cannot be read"), "{words}");
     assert!(!running.is_finished(), "it waits for the broker");

@@ -1,4 +1,4 @@
-//! The broker is killed while records are on their way: nothing is lost, and with transactions nothing is doubled.
+//! Kills the broker while records are in flight: no record is lost, and transactions duplicate none.
 
 use std::thread;
 use std::time::Duration;
@@ -29,7 +29,7 @@ fn kill_and_restart(broker: &mut Broker, target: &str, running: &Running) {
 }
 
 #[test]
-fn a_broker_that_is_killed_twice_costs_no_record() {
+fn killing_the_broker_twice_loses_no_record() {
     let mut broker = own_broker();
     let brokers = broker.bootstrap();
     let (source, target) = (topic(&brokers, "in", PARTITIONS), topic(&brokers, "out", PARTITIONS));
@@ -43,7 +43,7 @@ fn a_broker_that_is_killed_twice_costs_no_record() {
 }
 
 #[test]
-fn with_transactions_a_broker_that_is_killed_twice_costs_and_doubles_no_record() {
+fn killing_the_broker_twice_neither_loses_nor_duplicates_with_transactions() {
     let mut broker = own_broker();
     let brokers = broker.bootstrap();
     let (source, target) = (topic(&brokers, "in", PARTITIONS), topic(&brokers, "out", PARTITIONS));

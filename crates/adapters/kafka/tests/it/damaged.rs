@@ -1,4 +1,4 @@
-//! A record whose bytes are not what was written: the source stops before it, and says so.
+//! Damages a stored record: the source stops before it and reports it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use rdkafka::producer::{BaseRecord, Producer};
 use crate::stubborn::stubborn;
 use crate::support::{LONG, broker, committed, from, parts, producer, put, settings, start, topic, until};
 
-/// The file in which a broker keeps the first records of a topic of one partition.
+/// The broker's file with the first records of a topic of one partition.
 fn segment(storage: &Path, topic: &str) -> PathBuf {
     let entries = |of: &Path| fs::read_dir(of).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut open = vec![storage.to_owned()];
@@ -25,7 +25,7 @@ fn segment(storage: &Path, topic: &str) -> PathBuf {
     panic!("{topic} has no file below {}", storage.display());
 }
 
-/// Alters one byte of a file, of which `text` is a part.
+/// Changes one byte of `text` in a file.
 fn alter(path: &Path, text: &[u8]) {
     use std::os::unix::fs::FileExt as _;
     let bytes = fs::read(path).unwrap();
@@ -35,11 +35,11 @@ fn alter(path: &Path, text: &[u8]) {
 }
 
 #[test]
-fn a_record_that_fails_its_checksum_is_not_left_out() {
+fn a_record_with_a_wrong_checksum_is_not_skipped() {
     let brokers = broker().bootstrap();
     let source = topic(&brokers, "damaged", 1);
     let producer = producer(&brokers);
-    // Each is flushed, and so a batch of its own.
+    // Each record is flushed, and so becomes its own batch.
     for text in ["before", "within", "behind"] {
         put(&producer, BaseRecord::to(&source).partition(0).key("k").payload(text));
         producer.flush(LONG).unwrap();
@@ -53,11 +53,11 @@ fn a_record_that_fails_its_checksum_is_not_left_out() {
         settings(Guarantee::AtLeastOnce),
     );
     until("its end", || {
-        assert!(written.load(Ordering::Relaxed) <= 1, "a record was left out");
+        assert!(written.load(Ordering::Relaxed) <= 1, "a record was skipped");
         running.pipeline.is_finished()
     });
     let error = running.pipeline.join().unwrap().unwrap_err().to_string();
     assert!(error.contains("a record of \"damaged\" cannot be read"), "{error}");
-    assert_eq!(written.load(Ordering::Relaxed), 1, "what came before it is written");
+    assert_eq!(written.load(Ordering::Relaxed), 1, "the record before it is written");
     assert_eq!(committed(&brokers, &source, "damaged")[&0], 1);
 }

@@ -1,4 +1,4 @@
-//! What the broker will not have is a dead letter, and the rest goes on.
+//! Tests dead letters: refused records become dead letters, and the others pass.
 
 use plimsoll_kafka::topic::Topic;
 use plimsoll_kafka::{Source, sink};
@@ -13,7 +13,7 @@ use crate::support::{
     topic, until_committed,
 };
 
-/// A topic of small records, and one record in the middle that is too large for it.
+/// Fills a topic with small records and one record that is too large for the target.
 fn prepare(brokers: &str, name: &str) -> (String, String, String) {
     let source = topic(brokers, &format!("{name}-in"), 1);
     let small = Topic::new(format!("{name}-small"), 1).with("max.message.bytes", "2000");
@@ -58,7 +58,7 @@ fn a_record_that_is_too_large_is_a_dead_letter_and_the_others_arrive() {
 }
 
 #[test]
-fn in_a_transaction_the_dead_letter_is_part_of_it() {
+fn a_transaction_contains_its_dead_letter() {
     let brokers = broker().bootstrap();
     let (source, target, letters) = prepare(&brokers, "large-once");
     let running = copy_once(
@@ -72,7 +72,7 @@ fn in_a_transaction_the_dead_letter_is_part_of_it() {
 }
 
 #[test]
-fn without_a_place_for_dead_letters_the_pipeline_stops_and_commits_nothing_behind_it() {
+fn without_a_dead_letter_topic_the_pipeline_stops_before_the_refused_record() {
     let brokers = broker().bootstrap();
     let (source, target, _) = prepare(&brokers, "nowhere");
     let running =

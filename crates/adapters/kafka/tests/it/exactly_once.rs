@@ -1,4 +1,4 @@
-//! Records and offsets become visible together, and a writer that was replaced writes no more.
+//! Tests transactions: records and offsets become visible together, and a replaced writer writes no more.
 
 use std::collections::BTreeMap;
 
@@ -22,11 +22,11 @@ fn offsets_are_part_of_the_transaction_and_exact() {
     let (missing, doubled) = audit(&counts(&read(&brokers, &target)), 4, 2500);
     assert_eq!((missing, doubled), (vec![], vec![]));
     let markers = ends(&brokers, &target).iter().map(|extent| extent.end).sum::<u64>() - 10_000;
-    assert!(markers > 0, "transactions leave markers: without them nothing was tried here");
+    assert!(markers > 0, "without transaction markers the test proves nothing");
 }
 
 #[test]
-fn records_keep_their_order_though_one_transaction_is_written_while_another_is_committed() {
+fn overlapping_transactions_keep_the_order_of_records() {
     const EACH: u64 = 20_000;
     let brokers = broker().bootstrap();
     let (source, target) = (topic(&brokers, "turns-in", 4), topic(&brokers, "turns-out", 4));
@@ -45,13 +45,13 @@ fn records_keep_their_order_though_one_transaction_is_written_while_another_is_c
 }
 
 #[test]
-fn a_writer_that_was_replaced_is_fenced_and_doubles_nothing() {
+fn a_replaced_writer_is_fenced_and_duplicates_nothing() {
     let brokers = broker().bootstrap();
     let (source, target) = (topic(&brokers, "fence-in", 2), topic(&brokers, "fence-out", 2));
     fill(&brokers, &source, 2, 1000);
     let first = copy_once(&from(&brokers, &source, "fence"), &to(&brokers, &target), &once("fence", None));
     until_committed(&brokers, &source, "fence");
-    // Another process with the same name: the first one's next transaction must fail.
+    // Starts another process with the same name: the first one's next transaction must fail.
     let second = copy_once(&from(&brokers, &source, "fence"), &to(&brokers, &target), &once("fence", None));
     until("a second member", || members(&brokers, "fence") >= 1);
     std::thread::sleep(std::time::Duration::from_secs(2));
@@ -62,7 +62,7 @@ fn a_writer_that_was_replaced_is_fenced_and_doubles_nothing() {
     second.end().unwrap();
     let counts = counts(&read(&brokers, &target));
     let (missing, doubled) = audit(&counts, 2, 2000);
-    // The first thousand were written twice to the source.
+    // The first thousand records were written twice to the source.
     assert_eq!((missing.len(), doubled.len()), (0, 2000));
     assert_eq!(counts.values().sum::<u32>(), 6000);
 }

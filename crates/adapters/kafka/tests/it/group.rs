@@ -1,4 +1,4 @@
-//! Members come and go under load: nothing is lost, and with transactions nothing is doubled.
+//! Tests members that join and leave under load: no record is lost, and transactions duplicate none.
 
 use std::thread;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use crate::support::{
 
 const PARTITIONS: u16 = 6;
 const EACH: u64 = 3000;
-/// How long members run before the next change.
+/// The time between two changes of members.
 const STAY: Duration = Duration::from_secs(4);
 
-/// A first member, then a second one, then the first goes; records come all the while.
+/// Starts a member, then a second one, then stops the first, while records arrive.
 fn change_members(
     brokers: &str,
     name: &str,
@@ -59,18 +59,18 @@ fn fill_slowly(brokers: &str, topic: &str) {
 }
 
 #[test]
-fn at_least_once_loses_nothing_when_members_come_and_go() {
+fn at_least_once_loses_nothing_when_members_change() {
     let brokers = broker().bootstrap();
     let (missing, doubled) = change_members(&brokers, "alo", |source, target, _| {
         copy(&from(&brokers, source, "alo"), &to(&brokers, target))
     });
     assert_eq!(missing, Vec::<String>::new());
-    // Partitions are given up with everything settled, so even here nothing needs to come twice.
+    // Revoked partitions are fully settled, so no record needs to be read twice.
     assert_eq!(doubled, Vec::<String>::new());
 }
 
 #[test]
-fn exactly_once_loses_and_doubles_nothing_when_members_come_and_go() {
+fn exactly_once_neither_loses_nor_duplicates_when_members_change() {
     let brokers = broker().bootstrap();
     let (missing, doubled) = change_members(&brokers, "eos", |source, target, number| {
         copy_once(
@@ -83,12 +83,12 @@ fn exactly_once_loses_and_doubles_nothing_when_members_come_and_go() {
 }
 
 #[test]
-fn what_is_in_flight_when_a_partition_goes_at_once_is_written_by_its_next_member_only() {
+fn only_the_next_member_writes_the_records_in_flight_of_a_lost_partition() {
     let brokers = broker().bootstrap();
     let (missing, doubled) = change_members(&brokers, "hasty", |source, target, number| {
         let settle_limit = Span::default();
         let source = scenario::Source { settle_limit, ..from(&brokers, source, "hasty") };
-        // Transactions that stay open for long: some are open when the partition goes.
+        // Transactions stay open for long, so some are open when the partition moves.
         let age_max = Span::from_secs(1);
         let once = scenario::ExactlyOnce { age_max, ..once(&format!("hasty-{number}"), None) };
         copy_once(&source, &to(&brokers, target), &once)
@@ -97,7 +97,7 @@ fn what_is_in_flight_when_a_partition_goes_at_once_is_written_by_its_next_member
 }
 
 #[test]
-fn a_group_that_is_taken_back_reads_a_topic_from_its_beginning_and_keeps_what_it_has_on_others() {
+fn a_rewound_group_reads_one_topic_again_and_keeps_its_other_offsets() {
     let brokers = broker().bootstrap();
     let targets = ["back-out", "kept-out"].map(|name| topic(&brokers, name, 2));
     for (name, target) in ["back-in", "kept-in"].into_iter().zip(&targets) {

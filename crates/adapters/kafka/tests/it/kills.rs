@@ -1,4 +1,4 @@
-//! The process of a pipeline is killed at random moments: what it left is taken up by the next one.
+//! Kills the process of a pipeline at random moments: the next process continues.
 
 use std::env;
 use std::process::{Child, Command, Stdio};
@@ -12,12 +12,12 @@ use crate::support::{
 const PARTITIONS: u16 = 3;
 const EACH: u64 = 15_000;
 const KILLS: u64 = 4;
-/// How often that is tried until a kill hits something.
+/// The limit of attempts until a kill hits records in flight.
 const ROUNDS: u64 = 4;
-/// Says to a process what it is to run: the guarantee, the brokers, and the name of the test.
+/// The variable that gives a child process its guarantee, brokers and test name.
 const WORDS: &str = "PLIMSOLL_KAFKA_CHILD";
 
-/// A process that is killed with its test.
+/// A process that is killed when its test ends.
 struct Killed(Child);
 
 impl Drop for Killed {
@@ -28,12 +28,12 @@ impl Drop for Killed {
 
 fn typed(brokers: &str, name: &str) -> (scenario::Source, scenario::Sink) {
     let mut source = from(brokers, &format!("{name}-in"), name);
-    // The group waits so long for a member that was killed; a broker allows no less.
+    // The group waits this long for a killed member; a broker allows no shorter session.
     source.properties.0.insert("session.timeout.ms".to_owned(), scenario::Property("6000".to_owned()));
     (source, to(brokers, &format!("{name}-out")))
 }
 
-/// What a process runs that the tests below start; in a process that was not started so it does nothing.
+/// The body of the child process; without the variable it does nothing.
 #[test]
 fn a_process_of_its_own_runs_until_it_is_killed() {
     let Ok(words) = env::var(WORDS) else { return };
@@ -53,7 +53,7 @@ fn process(guarantee: &str, brokers: &str, name: &str) -> Killed {
     Killed(command.spawn().unwrap())
 }
 
-/// What is missing and what is doubled after some kills.
+/// Kills a pipeline several times; returns the missing and the duplicated records.
 fn kill_some(guarantee: &str, name: &str) -> (Vec<String>, Vec<String>) {
     let brokers = broker().bootstrap();
     let (source, target) = (
@@ -67,7 +67,7 @@ fn kill_some(guarantee: &str, name: &str) -> (Vec<String>, Vec<String>) {
     for _ in 0..KILLS {
         // Knuth's MMIX generator; its upper bits are the good ones.
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        // No more come than there are: a process may have written all of them before it was killed.
+        // At most the number of existing records: a process may have written all of them before the kill.
         let some = (written() + 1 + (random >> 33) % 5000).min(u64::from(PARTITIONS) * EACH);
         let _process = process(guarantee, &brokers, name);
         until("some records", || written() >= some);
@@ -79,7 +79,7 @@ fn kill_some(guarantee: &str, name: &str) -> (Vec<String>, Vec<String>) {
 
 #[test]
 fn at_least_once_loses_nothing_when_its_process_is_killed() {
-    // Kills may all fall where nothing is on its way: then nothing was tried.
+    // Kills may all miss records in flight; such a round proves nothing.
     let hit = (1..=ROUNDS).any(|round| {
         let (missing, doubled) = kill_some("alo", &format!("kill-alo-{round}"));
         assert_eq!(missing, Vec::<String>::new());
@@ -89,6 +89,6 @@ fn at_least_once_loses_nothing_when_its_process_is_killed() {
 }
 
 #[test]
-fn exactly_once_loses_and_doubles_nothing_when_its_process_is_killed() {
+fn exactly_once_neither_loses_nor_duplicates_when_its_process_is_killed() {
     assert_eq!(kill_some("once", "kill-once"), (vec![], vec![]));
 }

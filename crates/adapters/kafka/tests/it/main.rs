@@ -1,4 +1,4 @@
-//! The Kafka edge against a real broker, which is started once.
+//! Tests the Kafka source and sinks against a real broker, which is started once.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! What cannot be used is refused with a sentence that says what to do.
+//! Tests refusals: each names the remedy.
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -23,22 +23,22 @@ fn check_source(typed: &scenario::Source, said: &str) {
     assert!(error.contains(said), "{error}");
 }
 
-/// An address of the loopback that nobody listens on.
+/// A loopback address without a listener.
 fn nowhere() -> String {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }
 
 #[test]
-fn a_topic_that_is_not_there_is_refused_and_not_made() {
+fn a_missing_topic_is_refused_and_not_created() {
     let brokers = broker().bootstrap();
-    check_source(&from(&brokers, "misspelt", "g"), "there is no topic \"misspelt\"");
+    check_source(&from(&brokers, "misspelt", "g"), "topic \"misspelt\" is missing");
     let error = sink::Topic::build(&to(&brokers, "misspelt")).err().unwrap();
     assert!(matches!(error, Error::NoTopic { .. }), "{error}");
     assert!(matches!(crate::support::admin(&brokers).describe("misspelt"), Err(Error::NoTopic { .. })));
 }
 
 #[test]
-fn a_broker_that_is_away_at_the_start_is_named_with_the_reason() {
+fn an_unreachable_broker_is_named_with_the_reason() {
     let brokers = nowhere();
     let connect_limit = Span::from_secs(3);
     let source = scenario::Source { connect_limit, ..from(&brokers, "t", "g") };
@@ -49,8 +49,8 @@ fn a_broker_that_is_away_at_the_start_is_named_with_the_reason() {
 }
 
 #[test]
-fn a_pipeline_that_is_ended_at_once_asks_no_more_for_a_broker_that_is_away() {
-    // It would ask for 30 s.
+fn an_aborted_pipeline_stops_retrying_an_unreachable_broker() {
+    // Without the abort it would retry for 30 s.
     let source = Source::build(&from(&nowhere(), "t", "g")).unwrap();
     let parts = parts(Box::new(source), Box::new(stubborn(u64::MAX)));
     let running = start(parts, settings(plimsoll_pipeline::guarantee::Guarantee::AtLeastOnce));
@@ -58,7 +58,7 @@ fn a_pipeline_that_is_ended_at_once_asks_no_more_for_a_broker_that_is_away() {
     let began = clock::now();
     running.control.abort();
     assert_eq!(running.pipeline.join().unwrap().unwrap(), Ended::Aborted);
-    assert!(clock::now().since(began) < 10 * clock::SECOND_NS, "it went on asking");
+    assert!(clock::now().since(began) < 10 * clock::SECOND_NS, "it continued to retry");
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn a_group_without_offsets_is_refused_unless_it_may_begin_at_the_beginning() {
 }
 
 #[test]
-fn records_that_retention_removed_before_they_were_read_are_not_passed_in_silence() {
+fn unread_records_that_retention_removed_are_reported() {
     let brokers = broker().bootstrap();
     let [source, target] = ["kept-short", "kept-short-out"].map(|name| topic(&brokers, name, 1));
     let typed = from(&brokers, &source, "slow");
@@ -84,15 +84,18 @@ fn records_that_retention_removed_before_they_were_read_are_not_passed_in_silenc
     let running = copy(&typed, &to(&brokers, &target));
     until_committed(&brokers, &source, "slow");
     running.end().unwrap();
-    assert_eq!(read(&brokers, &target).len(), 20, "what was read before may go");
+    assert_eq!(read(&brokers, &target).len(), 20, "records that were read may be removed");
     fill(&brokers, &source, 1, 10);
     remove_before(&brokers, &source, 0, 25);
-    check_source(&typed, "kept-short/0 was read up to offset 20, and it begins at 25: 5 offsets are gone");
+    check_source(
+        &typed,
+        "kept-short/0 was read up to offset 20, and it begins at 25: 5 unread offsets are gone",
+    );
     assert_eq!(committed(&brokers, &source, "slow"), [(0, 20)].into());
 }
 
 #[test]
-fn retention_that_overtakes_a_pipeline_while_its_sink_is_away_is_not_passed_in_silence() {
+fn retention_that_overtakes_a_paused_pipeline_is_reported() {
     let brokers = broker().bootstrap();
     let source = topic(&brokers, "overtaken", 1);
     fill(&brokers, &source, 1, 10_000);
@@ -102,19 +105,19 @@ fn retention_that_overtakes_a_pipeline_while_its_sink_is_away_is_not_passed_in_s
     let typed = from(&brokers, &source, "overtaken");
     let parts = parts(Box::new(Source::build(&typed).unwrap()), Box::new(sink));
     let running = start(parts, settings(plimsoll_pipeline::guarantee::Guarantee::AtLeastOnce));
-    until("the end of the room", || submitted.load(Ordering::Relaxed) == SMALL.events_max as u64);
-    // A second without room puts the partition on hold.
+    until("the full budget", || submitted.load(Ordering::Relaxed) == SMALL.events_max as u64);
+    // A second without free space pauses the partition.
     std::thread::sleep(Duration::from_secs(5));
     remove_before(&brokers, &source, 0, 9000);
     away.store(false, Ordering::Relaxed);
     until("the refusal", || running.pipeline.is_finished());
     let error = running.pipeline.join().unwrap().unwrap_err().to_string();
-    let said = "overtaken/0 was read up to offset 4000, and it begins at 9000: 5000 offsets are gone";
+    let said = "overtaken/0 was read up to offset 4000, and it begins at 9000: 5000 unread offsets are gone";
     assert!(error.contains(said), "{error}");
 }
 
 #[test]
-fn a_topic_that_goes_while_it_is_read_ends_the_source() {
+fn a_topic_that_is_deleted_while_read_ends_the_source() {
     let brokers = broker().bootstrap();
     let source = topic(&brokers, "goes", 1);
     fill(&brokers, &source, 1, 10);
@@ -133,7 +136,7 @@ fn a_topic_that_goes_while_it_is_read_ends_the_source() {
     assert!(error.contains("\"goes\" is gone"), "{error}");
 }
 
-/// A store that knows where a partition was, as that of a transactional sink does.
+/// A store with the position of a partition, as a transactional sink has.
 struct Kept(u64);
 
 impl PositionStore for Kept {
@@ -146,9 +149,9 @@ impl PositionStore for Kept {
     }
 }
 
-/// The broker forgets what a group has read of a topic that is deleted; a store does not.
+/// The broker forgets the group's offsets on a deleted topic; a store does not.
 #[test]
-fn a_topic_that_was_made_anew_is_not_gone_on_with() {
+fn a_recreated_topic_is_not_continued() {
     let brokers = broker().bootstrap();
     let source = topic(&brokers, "anew", 1);
     fill(&brokers, &source, 1, 10);
@@ -160,7 +163,10 @@ fn a_topic_that_was_made_anew_is_not_gone_on_with() {
     };
     let error = begin(100, stubborn(u64::MAX)).pipeline.join().unwrap().unwrap_err().to_string();
     assert!(error.contains("anew/0 was read up to offset 100, and it ends at 10"), "{error}");
-    assert!(error.contains("deleted and made anew") && error.contains("another destination"), "{error}");
+    assert!(
+        error.contains("deleted and recreated") && error.contains("another group, name and destination"),
+        "{error}"
+    );
     let sink = stubborn(u64::MAX);
     let written = sink.written();
     let running = begin(4, sink);
@@ -169,7 +175,7 @@ fn a_topic_that_was_made_anew_is_not_gone_on_with() {
 }
 
 #[test]
-fn unknown_keys_and_properties_of_ours_are_refused() {
+fn unknown_keys_and_reserved_properties_are_refused() {
     let typed = r#"{"brokers": "b:1", "topic": "t", "group": "g", "sart": "earliest"}"#;
     assert!(serde_json::from_str::<scenario::Source>(typed).unwrap_err().to_string().contains("sart"));
     let typed = r#"{"brokers": "b:1", "topic": "t", "properties": {"acks": 1, "linger.ms": 5, "socket.nagle.disable": true}}"#;

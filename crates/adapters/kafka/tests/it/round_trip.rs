@@ -1,4 +1,4 @@
-//! From a topic to a topic: what arrives is what was there.
+//! Copies a topic to a topic: the records arrive unchanged.
 
 use std::ffi::CString;
 
@@ -70,7 +70,7 @@ fn keys_headers_timestamps_and_empty_and_null_payloads_arrive_as_they_were() {
 }
 
 #[test]
-fn what_was_drained_is_committed_exactly_and_the_next_run_goes_on_there() {
+fn drained_records_are_committed_exactly_and_the_next_run_continues_there() {
     let brokers = broker().bootstrap();
     let (source, target) = (topic(&brokers, "exact-in", 4), topic(&brokers, "exact-out", 4));
     fill(&brokers, &source, 4, 500);
@@ -88,7 +88,7 @@ fn what_was_drained_is_committed_exactly_and_the_next_run_goes_on_there() {
 }
 
 #[test]
-fn nothing_is_committed_past_a_batch_that_is_not_settled() {
+fn no_offset_is_committed_past_an_unsettled_batch() {
     let brokers = broker().bootstrap();
     let source = topic(&brokers, "gap-in", 1);
     fill(&brokers, &source, 1, 2000);
@@ -107,7 +107,7 @@ fn nothing_is_committed_past_a_batch_that_is_not_settled() {
 }
 
 #[test]
-fn a_header_whose_name_is_no_text_condemns_its_record_and_no_other() {
+fn a_header_name_that_is_not_utf8_affects_only_its_record() {
     let brokers = broker().bootstrap();
     let source = topic(&brokers, "name-in", 1);
     let (target, letters) = (topic(&brokers, "name-out", 1), topic(&brokers, "name-letters", 1));
@@ -128,7 +128,7 @@ fn a_header_whose_name_is_no_text_condemns_its_record_and_no_other() {
     assert_eq!((payloads(&target), payloads(&letters)), (vec![b"good".to_vec()], vec![b"bad".to_vec()]));
 }
 
-/// The library's wrapper takes names that are text only.
+/// Writes a header name that is not UTF-8, which the library's wrapper does not accept.
 fn put_with_a_name_that_is_no_text(producer: &BaseProducer, topic: &str) {
     use rdkafka::bindings::{self as raw, rd_kafka_vtype_t as is};
     let topic = CString::new(topic).unwrap();

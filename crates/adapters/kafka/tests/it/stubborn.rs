@@ -1,4 +1,4 @@
-//! A sink that never takes the batch with one offset.
+//! Provides a sink that never writes the batch with one offset.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use plimsoll_pipeline::{Batch, Identity, Order, Promise, Settled, Sink, SinkError, SinkFactory, Verdict};
 
-/// A sink that never takes the batch with one offset, and takes all others in any order.
+/// A sink that never writes the batch with one offset, and writes all others in any order.
 pub struct Stubborn {
     offset: u64,
     identity: Identity,
@@ -22,22 +22,22 @@ pub fn stubborn(offset: u64) -> Stubborn {
 }
 
 impl Stubborn {
-    /// The same, as a sink whose transactions keep the positions.
+    /// Declares that the sink's transactions store the positions.
     pub fn in_transactions(self) -> Self {
         Self { identity: Identity::Transaction, ..self }
     }
 
-    /// The same, which takes nothing while it is away.
+    /// Makes the sink write nothing while it is unavailable.
     pub fn away_while(self, away: &Arc<AtomicBool>) -> Self {
         Self { away: Arc::clone(away), ..self }
     }
 
-    /// How many events it was given.
+    /// The number of submitted events.
     pub fn submitted(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.submitted)
     }
 
-    /// How many events it took.
+    /// The number of written events.
     pub fn written(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.written)
     }
@@ -66,7 +66,7 @@ struct Taken {
     away: Arc<AtomicBool>,
     submitted: Arc<AtomicU64>,
     held: Vec<Batch>,
-    /// Batches that never come back.
+    /// Batches that are never settled.
     kept: Vec<Batch>,
 }
 

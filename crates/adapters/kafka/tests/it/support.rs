@@ -1,4 +1,4 @@
-//! What the tests have in common: brokers, topics, pipelines on threads, and readers that share no code with ours.
+//! Provides brokers, topics, pipelines on threads, and readers that share no code with the crate.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -20,10 +20,10 @@ use rdkafka::message::OwnedMessage;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 
-/// No test waits longer for anything.
+/// The time limit of every wait.
 pub const LONG: Duration = Duration::from_secs(400);
 
-/// The broker that all tests share which do not hurt it.
+/// The broker that tests share unless they disturb it.
 pub fn broker() -> &'static Broker {
     static BROKER: OnceLock<Broker> = OnceLock::new();
     BROKER.get_or_init(own_broker)
@@ -40,7 +40,7 @@ pub fn admin(brokers: &str) -> Admin {
     Admin::of(&Cluster::at(brokers), LONG).unwrap()
 }
 
-/// A topic of a test's own.
+/// Creates a topic for one test.
 pub fn topic(brokers: &str, name: &str, partitions: u16) -> String {
     admin(brokers).reset(&Topic::new(name, partitions)).unwrap();
     name.to_owned()
@@ -65,20 +65,20 @@ pub fn to(brokers: &str, topic: &str) -> scenario::Sink {
     serde_json::from_value(typed).unwrap()
 }
 
-/// The same in transactions.
+/// Adds transactions.
 pub fn once(id: &str, dead_letters: Option<&str>) -> scenario::ExactlyOnce {
     let typed = serde_json::json!({"transactional_id": id, "dead_letters": dead_letters, "age_max": "100ms"});
     serde_json::from_value(typed).unwrap()
 }
 
-/// A pipeline that runs on a thread of its own.
+/// A pipeline on its own thread.
 pub struct Running {
     pub control: Arc<Control>,
     pub pipeline: JoinHandle<Result<Ended, Error>>,
 }
 
 impl Running {
-    /// Drains it.
+    /// Drains the pipeline.
     pub fn end(self) -> Result<Ended, Error> {
         self.control.drain();
         self.pipeline.join().unwrap()
@@ -109,13 +109,13 @@ pub fn start(parts: Parts, settings: Settings) -> Running {
     Running { control, pipeline: thread::spawn(move || pipeline.run()) }
 }
 
-/// From a topic to a topic, at least once.
+/// Copies a topic to a topic, at least once.
 pub fn copy(source: &scenario::Source, sink: &scenario::Sink) -> Running {
     let parts = parts(Box::new(Source::build(source).unwrap()), Box::new(sink::Topic::build(sink).unwrap()));
     start(parts, settings(Guarantee::AtLeastOnce))
 }
 
-/// From a topic to a topic, exactly once.
+/// Copies a topic to a topic, exactly once.
 pub fn copy_once(source: &scenario::Source, sink: &scenario::Sink, once: &scenario::ExactlyOnce) -> Running {
     let membership = Arc::new(Membership::default());
     let source = Source::build(source).unwrap().with_membership(Arc::clone(&membership));
@@ -124,7 +124,7 @@ pub fn copy_once(source: &scenario::Source, sink: &scenario::Sink, once: &scenar
     start(parts, settings(Guarantee::EffectivelyOnce))
 }
 
-/// Writes numbered records, so many to each partition, with the bare client.
+/// Writes `each` numbered records to each partition, with the bare client.
 pub fn fill(brokers: &str, topic: &str, partitions: u16, each: u64) {
     let producer = producer(brokers);
     for number in 0..each {
@@ -154,7 +154,7 @@ pub fn put(producer: &BaseProducer, record: BaseRecord<'_, str, str>) {
     }
 }
 
-/// Every record that is committed, partition by partition, read with the bare client to the end.
+/// Reads all committed records, partition by partition, with the bare client.
 pub fn read(brokers: &str, topic: &str) -> Vec<OwnedMessage> {
     let mut config = ClientConfig::new();
     config.set("bootstrap.servers", brokers).set("group.id", "reader").set("enable.auto.commit", "false");
@@ -177,7 +177,7 @@ pub fn read(brokers: &str, topic: &str) -> Vec<OwnedMessage> {
     found
 }
 
-/// How often each payload was read by Kafka's own console consumer, a program that shares nothing with ours.
+/// Counts each payload with Kafka's own console consumer, which shares no code with the crate.
 pub fn read_with_kafkas_own(brokers: &str, topic: &str) -> BTreeMap<String, u32> {
     let mut java = kafkas_own("consumer.ConsoleConsumer", brokers);
     java.args([
@@ -207,7 +207,7 @@ pub fn remove_before(brokers: &str, topic: &str, partition: u32, offset: u64) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
-/// A tool of Kafka.
+/// The command of a Kafka tool.
 fn kafkas_own(tool: &str, brokers: &str) -> Command {
     let cache = Cache::locate().unwrap();
     let jars = cache.root().join(format!("kafka-{}/*", plimsoll_kafka::broker::VERSION));
@@ -223,7 +223,7 @@ pub fn expected(partitions: u16, each: u64) -> impl Iterator<Item = String> {
     (0..partitions).flat_map(move |partition| (0..each).map(move |number| format!("{partition}-{number}")))
 }
 
-/// What is missing of what was written, and what is there more than once.
+/// The missing payloads, and those found more than once.
 pub fn audit(counts: &BTreeMap<String, u32>, partitions: u16, each: u64) -> (Vec<String>, Vec<String>) {
     let missing = expected(partitions, each).filter(|text| !counts.contains_key(text)).collect();
     let doubled = counts.iter().filter(|(_, count)| **count > 1).map(|(text, _)| text.clone()).collect();
@@ -241,7 +241,7 @@ pub fn counts(messages: &[OwnedMessage]) -> BTreeMap<String, u32> {
     counts
 }
 
-/// The offsets that a group has committed, by partition.
+/// The committed offsets of a group, by partition.
 pub fn committed(brokers: &str, topic: &str, group: &str) -> BTreeMap<u32, u64> {
     let mut config = ClientConfig::new();
     config.set("bootstrap.servers", brokers).set("group.id", group);
@@ -250,7 +250,7 @@ pub fn committed(brokers: &str, topic: &str, group: &str) -> BTreeMap<u32, u64> 
     ends(brokers, topic).iter().for_each(|extent| {
         list.add_partition(topic, extent.partition as i32);
     });
-    // A coordinator that moves, or is busy, says so: it is asked again.
+    // A busy or moving coordinator refuses the request, which is then repeated.
     let mut found = Err(rdkafka::error::KafkaError::Canceled);
     until("the group's offsets", || {
         found = consumer.committed_offsets(list.clone(), LONG);
@@ -264,7 +264,7 @@ pub fn committed(brokers: &str, topic: &str, group: &str) -> BTreeMap<u32, u64> 
     found.elements().into_iter().filter_map(offset).collect()
 }
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let began = plimsoll_measure::clock::now();
     while !holds() {
@@ -274,14 +274,14 @@ pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Waits until so many records lie in a topic; markers of transactions count as well.
+/// Waits until a topic has this many records, transaction markers included.
 pub fn until_written(brokers: &str, topic: &str, records: u64) {
     until("the records", || {
         ends(brokers, topic).iter().map(|extent| extent.end - extent.begin).sum::<u64>() >= records
     });
 }
 
-/// Waits until a group has committed everything that lies in a topic.
+/// Waits until a group has committed everything in a topic.
 pub fn until_committed(brokers: &str, topic: &str, group: &str) {
     let all: BTreeMap<_, _> =
         ends(brokers, topic).iter().map(|extent| (extent.partition, extent.end)).collect();

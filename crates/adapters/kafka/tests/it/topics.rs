@@ -1,13 +1,13 @@
-//! Topics are made, described, emptied and removed; the bare client moves records.
+//! Tests topics: create, describe, empty, delete; the bare client moves records.
 
-use plimsoll_kafka::bench::{self, Look};
+use plimsoll_kafka::bench::{self, Fields};
 use plimsoll_kafka::topic::Topic;
 use plimsoll_kafka::{Cluster, Error};
 
 use crate::support::{LONG, admin, broker, ends, own_broker};
 
 #[test]
-fn a_topic_is_made_described_emptied_and_removed() {
+fn a_topic_is_created_described_emptied_and_deleted() {
     let brokers = broker().bootstrap();
     let admin = admin(&brokers);
     let topic = Topic::new("life", 3).with("message.timestamp.type", "LogAppendTime");
@@ -21,7 +21,7 @@ fn a_topic_is_made_described_emptied_and_removed() {
     let all = ends(&brokers, "life");
     assert_eq!(all.len(), 3);
     assert_eq!(all.iter().map(|extent| extent.end).sum::<u64>(), 1000);
-    let read = bench::consume(&Cluster::at(&brokers), "life", Look::All, 1000, LONG).unwrap();
+    let read = bench::consume(&Cluster::at(&brokers), "life", Fields::All, 1000, LONG).unwrap();
     assert_eq!((read.records, read.bytes), (1000, 7000));
     admin.reset(&topic).unwrap();
     assert!(ends(&brokers, "life").iter().all(|extent| (extent.begin, extent.end) == (0, 0)));
@@ -31,14 +31,14 @@ fn a_topic_is_made_described_emptied_and_removed() {
 }
 
 #[test]
-fn a_topic_tells_how_it_was_made_so_that_it_can_be_made_again() {
+fn the_settings_of_a_topic_recreate_it() {
     let brokers = broker().bootstrap();
     let admin = admin(&brokers);
     let topic = Topic::new("as-made", 3).with("cleanup.policy", "compact").with("retention.ms", "86400000");
     admin.create(&topic).unwrap();
     let mut told = admin.as_made("as-made").unwrap();
     told.properties.sort();
-    assert_eq!(told, topic, "what it has from the broker is not its own");
+    assert_eq!(told, topic, "inherited properties are not its own");
     admin.reset(&told).unwrap();
     let mut again = admin.as_made("as-made").unwrap();
     again.properties.sort();
@@ -47,7 +47,7 @@ fn a_topic_tells_how_it_was_made_so_that_it_can_be_made_again() {
 }
 
 #[test]
-fn a_broker_that_was_killed_has_its_records_and_its_address_again() {
+fn a_killed_broker_restarts_with_its_records_and_its_address() {
     let mut broker = own_broker();
     let (brokers, pid) = (broker.bootstrap(), broker.pid());
     admin(&brokers).create(&Topic::new("kept", 1)).unwrap();
@@ -57,7 +57,7 @@ fn a_broker_that_was_killed_has_its_records_and_its_address_again() {
     broker.restart().unwrap();
     assert_eq!(broker.bootstrap(), brokers);
     assert_eq!(ends(&brokers, "kept")[0].end, 500);
-    assert!(broker.stop(LONG).unwrap(), "it ends when it is asked");
+    assert!(broker.stop(LONG).unwrap(), "it ends gracefully");
     let storage = broker.storage().to_owned();
     drop(broker);
     assert!(!storage.exists(), "temporary storage goes with the broker");
