@@ -1,4 +1,4 @@
-//! Installs the model and ONNX Runtime into the cache that is named, as the tests and benchmarks need them.
+//! Installs the model and ONNX Runtime for tests and benchmarks into the named cache.
 
 use std::env;
 use std::path::Path;

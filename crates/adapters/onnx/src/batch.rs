@@ -1,22 +1,22 @@
 //! Sorts texts by length into batches that need no padding.
 //!
-//! A batch is a rectangle, [texts, tokens]: what is shorter than the longest would be filled up and computed for nothing,
-//! which costs in proportion. So only texts of the same number of tokens share a batch.
+//! A batch is a rectangle, [texts, tokens]: shorter texts would be padded, and the padding would cost
+//! computing time. So only texts with the same number of tokens share a batch.
 
 use std::ops::Range;
 
 /// Texts of one length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Batch {
-    /// How many tokens each of them has.
+    /// The number of tokens of each text.
     pub(crate) tokens: usize,
-    /// Where they stand in the order.
+    /// The positions of the texts in the order.
     pub(crate) texts: Range<usize>,
 }
 
-/// Puts the numbers of the texts in order of their lengths (texts of one length stay as they came), and cuts that order
-/// into batches of one length and of at most `tokens_max` tokens in all, but always at least one text. Texts without
-/// tokens are in no batch.
+/// Sorts the texts by length (texts of one length keep their order), and cuts that order into batches of one
+/// length and of at most `tokens_max` tokens, but always at least one text. Texts without tokens are in no
+/// batch.
 pub(crate) fn plan(lengths: &[usize], tokens_max: usize) -> (Vec<usize>, Vec<Batch>) {
     let mut order: Vec<usize> = (0..lengths.len()).collect();
     order.sort_by_key(|&text| lengths[text]);

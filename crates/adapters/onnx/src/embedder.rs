@@ -11,7 +11,7 @@ use crate::settings::{Files, Limits, LimitsError, Settings};
 use crate::text::{Cut, Texts, TokenizerError};
 use crate::weights::Weights;
 
-/// A model and its tokenizer, on one thread: every worker has its own.
+/// A model and its tokenizer for one thread: every worker has its own.
 pub struct Embedder {
     texts: Texts,
     network: Network,
@@ -19,49 +19,49 @@ pub struct Embedder {
     counts: Counts,
 }
 
-/// What was embedded so far.
+/// The amount of work so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Texts that got a vector.
     pub texts: u64,
-    /// The tokens that were computed, with the special ones.
+    /// The computed tokens, special ones included.
     pub tokens: u64,
-    /// Texts of which the end was left out.
+    /// Texts whose end was cut off.
     pub truncated: u64,
     /// Runs of the model.
     pub batches: u64,
 }
 
-/// An embedder could not be made.
+/// An embedder cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The installed model is not there, or not as it was.
+    /// The installed model is missing or altered.
     #[error(transparent)]
     Verify(#[from] VerifyError),
-    /// The limits leave nothing.
+    /// The limits exclude every text.
     #[error(transparent)]
     Limits(#[from] LimitsError),
-    /// The tokenizer cannot be used.
+    /// The tokenizer is unusable.
     #[error(transparent)]
     Tokenizer(#[from] TokenizerError),
-    /// ONNX Runtime cannot be used.
+    /// ONNX Runtime is unusable.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
-    /// The model cannot be used.
+    /// The model is unusable.
     #[error(
-        "{path:?} is no model that can be used ({why}): give an ONNX file that makes a vector for each token (or for each text, \
+        "{path:?} is not a usable model ({why}): name an ONNX file that returns a vector for each token (or for each text, \
          with `pooling: own`), or run `plimsoll model install`"
     )]
     Model {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
 }
 
 impl LoadError {
-    /// What is wrong with one of the files.
+    /// Assigns an error to one of the files.
     pub(crate) fn of(error: NetworkError, files: &Files) -> Self {
         match error {
             NetworkError::Runtime(error) => LoadError::Runtime(error),
@@ -70,7 +70,7 @@ impl LoadError {
     }
 }
 
-/// Texts could not be embedded.
+/// Texts cannot be embedded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EmbedError {
     /// Some texts have no vector, in ascending order; all others have theirs.
@@ -81,13 +81,13 @@ pub enum EmbedError {
     Run(String),
 }
 
-/// A text that has no vector.
+/// A text without a vector.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("text {text}: {why}")]
 pub struct Unfit {
-    /// Its number among the texts.
+    /// The text's number.
     pub text: usize,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
@@ -95,7 +95,7 @@ fn first(unfit: &[Unfit]) -> String {
     unfit.first().map(Unfit::to_string).unwrap_or_default()
 }
 
-/// Texts as tokens, one after the other.
+/// The tokens of consecutive texts.
 #[derive(Default)]
 struct Tokens {
     all: Vec<i64>,
@@ -106,7 +106,7 @@ struct Tokens {
 }
 
 impl Embedder {
-    /// Loads a model; an installed one is held to its digests first.
+    /// Loads a model; verifies the digests of an installed one first.
     ///
     /// # Errors
     /// [`LoadError`].
@@ -115,7 +115,7 @@ impl Embedder {
         Embedder::open(&settings.model.files()?, settings.limits)
     }
 
-    /// Loads a model from files, as they are. It runs once, so that what does not fit together is known now.
+    /// Loads a model from unverified files. It runs once, so that mismatches are found now.
     ///
     /// # Errors
     /// [`LoadError`].
@@ -123,7 +123,7 @@ impl Embedder {
         Embedder::with(files, limits, None)
     }
 
-    /// The same with weights of the same model that others use too.
+    /// Loads a model with shared weights of the same file.
     pub(crate) fn with(files: &Files, limits: Limits, weights: Option<&Weights>) -> Result<Self, LoadError> {
         limits.check()?;
         let texts = Texts::load(&files.tokenizer, limits)?;
@@ -133,23 +133,23 @@ impl Embedder {
         Ok(Embedder { texts, network, limits, counts: Counts::default() })
     }
 
-    /// How many numbers a vector has.
+    /// The number of dimensions of a vector.
     pub fn dimensions(&self) -> usize {
         self.network.dimensions()
     }
 
-    /// What was embedded so far.
+    /// The amount of work so far.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Makes a vector of each text, of its tokens' vectors as [`crate::Pooling`] says, scaled to length one. `out` then holds
-    /// `texts.len() × dimensions()` numbers, in the order of the texts. An empty text has the vector of its special
-    /// tokens; of a long one the end is left out, and that is counted.
+    /// Computes a vector for each text, from its tokens' vectors as [`crate::Pooling`] says, scaled to length
+    /// one. `out` then contains `texts.len() × dimensions()` numbers, in the order of the texts. An empty
+    /// text has the vector of its special tokens; the end of a long text is cut off and counted.
     ///
     /// # Errors
-    /// [`EmbedError::Texts`]: some texts have no tokens, or a vector without a direction. `out` holds those of the others, and
-    /// for these texts numbers that mean nothing. [`EmbedError::Run`]: `out` means nothing.
+    /// [`EmbedError::Texts`]: some texts have no tokens, or a vector without a direction. `out` contains the
+    /// vectors of the others, and undefined numbers for these texts. [`EmbedError::Run`]: `out` is undefined.
     pub fn embed(&mut self, texts: &[&str], out: &mut Vec<f32>) -> Result<(), EmbedError> {
         let mut tokens = self.tokens(texts);
         let dimensions = self.dimensions();
@@ -164,7 +164,7 @@ impl Embedder {
             let take = |number: usize, vectors: &[f32]| {
                 let text = order[number];
                 if !pool::mean_of_length_one(vectors, &mut out[text * dimensions..][..dimensions]) {
-                    tokens.unfit.push(Unfit { text, why: "the model gives it no direction".into() });
+                    tokens.unfit.push(Unfit { text, why: "its vector has no direction".into() });
                 }
             };
             self.network.run(&together, order.len(), take).map_err(EmbedError::Run)?;
@@ -180,7 +180,7 @@ impl Embedder {
             let start = tokens.all.len();
             let why = match self.texts.encode(text, &mut tokens.all) {
                 Err(why) => Some(why),
-                Ok(_) if tokens.all.len() == start => Some("the tokenizer gives it no tokens".into()),
+                Ok(_) if tokens.all.len() == start => Some("the tokenizer returns no tokens".into()),
                 Ok(cut) => {
                     tokens.truncated += u64::from(cut == Cut::Truncated);
                     None
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
     use crate::testing;
 
-    /// The vectors of those that have one, and the numbers of the others.
+    /// Checks the vectors of texts that have one, and the numbers of the others.
     fn check(texts: &[&str], expected: &[f32], unfit: &[usize]) {
         let tiny = testing::tiny();
         let mut embedder =

@@ -8,31 +8,31 @@ use crate::runtime::text;
 /// One input of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Input {
-    what: What,
+    meaning: Meaning,
     width: Width,
 }
 
-/// What it is of each token.
+/// The meaning of an input, for each token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
-    /// Its number.
+enum Meaning {
+    /// The token's number.
     Tokens,
-    /// Whether it counts: all do.
+    /// Whether the token counts: all do.
     Mask,
-    /// Whether it is of a second text: none is.
-    Kinds,
-    /// Its place in its text, from zero.
-    Places,
+    /// Whether the token belongs to a second text: none does.
+    Types,
+    /// The token's position in its text, from zero.
+    Positions,
 }
 
-/// How many bits its numbers have.
+/// The width of the input's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Width {
     Bits64,
     Bits32,
 }
 
-/// What models are given besides the tokens, kept from batch to batch.
+/// Inputs besides the tokens, kept from batch to batch.
 #[derive(Debug, Default)]
 pub(crate) struct Numbers {
     ones: Vec<i64>,
@@ -41,20 +41,20 @@ pub(crate) struct Numbers {
 }
 
 impl Input {
-    /// The input that a model declares.
+    /// Recognises an input that a model declares.
     ///
     /// # Errors
-    /// It is none of those that are known.
+    /// The input is unknown.
     pub(crate) fn of(outlet: &Outlet) -> Result<Self, String> {
         let name = outlet.name();
-        let what = match name {
-            "input_ids" => What::Tokens,
-            "attention_mask" => What::Mask,
-            "token_type_ids" => What::Kinds,
-            "position_ids" => What::Places,
+        let meaning = match name {
+            "input_ids" => Meaning::Tokens,
+            "attention_mask" => Meaning::Mask,
+            "token_type_ids" => Meaning::Types,
+            "position_ids" => Meaning::Positions,
             _ => {
                 return Err(format!(
-                    "it wants an input {name}; known are input_ids, attention_mask, token_type_ids and position_ids"
+                    "its input {name} is unsupported; supported are input_ids, attention_mask, token_type_ids and position_ids"
                 ));
             }
         };
@@ -67,19 +67,19 @@ impl Input {
             }
             other => {
                 return Err(format!(
-                    "its input {name} is {other}, not whole numbers of 64 or 32 bits [texts, tokens]"
+                    "its input {name} is {other}, not 64-bit or 32-bit integers [texts, tokens]"
                 ));
             }
         };
-        Ok(Self { what, width })
+        Ok(Self { meaning, width })
     }
 
-    /// Whether it is that of the tokens.
+    /// Whether this is the input of the tokens.
     pub(crate) fn is_of_tokens(self) -> bool {
-        self.what == What::Tokens
+        self.meaning == Meaning::Tokens
     }
 
-    /// Its value: so many texts of one length.
+    /// The input's value for `shape` texts and tokens.
     fn value(self, numbers: &[i64], shape: [usize; 2]) -> Result<SessionInputValue<'_>, String> {
         match self.width {
             Width::Bits64 => Ok(TensorRef::from_array_view((shape, numbers)).map_err(text)?.into()),
@@ -93,10 +93,10 @@ impl Input {
 }
 
 impl Numbers {
-    /// The values of these inputs for texts of one length, one after the other in `tokens`.
+    /// The values of these inputs for texts of one length, consecutive in `tokens`.
     ///
     /// # Errors
-    /// What ONNX Runtime says, or that a number has more bits than its input.
+    /// An error of ONNX Runtime, or a number that does not fit its input.
     pub(crate) fn values<'n>(
         &'n mut self,
         inputs: &[Input],
@@ -109,12 +109,12 @@ impl Numbers {
         self.places.clear();
         self.places.extend((0..texts).flat_map(|_| (0_i64..).take(length)));
         let all = &*self;
-        let numbers = |what| match what {
-            What::Tokens => tokens,
-            What::Mask => &all.ones,
-            What::Kinds => &all.zeros,
-            What::Places => &all.places,
+        let numbers = |meaning| match meaning {
+            Meaning::Tokens => tokens,
+            Meaning::Mask => &all.ones,
+            Meaning::Types => &all.zeros,
+            Meaning::Positions => &all.places,
         };
-        inputs.iter().map(|input| input.value(numbers(input.what), [texts, length])).collect()
+        inputs.iter().map(|input| input.value(numbers(input.meaning), [texts, length])).collect()
     }
 }

@@ -1,7 +1,8 @@
 //! Embeds texts with an ONNX model in this process.
 //!
-//! Read in this order: what is asked for ([`settings`]), who makes vectors ([`Embedder`]), how near those of a smaller model
-//! are ([`Quality`]), and where the model comes from ([`model`]). It must never fetch anything by itself.
+//! Read in this order: the settings ([`settings`]), the embedder ([`Embedder`]), the quality of a smaller
+//! model ([`Quality`]), and the installation of the model ([`model`]). The crate must never fetch anything by
+//! itself.
 
 #[cfg(feature = "runtime")]
 mod batch;

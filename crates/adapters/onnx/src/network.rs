@@ -9,10 +9,10 @@ use crate::runtime::{self, NetworkError, check_size, text};
 use crate::settings::{Files, Pooling};
 use crate::weights::Weights;
 
-/// Steps of ONNX Runtime's optimiser that make a model slower on a CPU: what they put together is not vectorised.
+/// Optimisations of ONNX Runtime that slow a model down on a CPU: their fused operators are not vectorised.
 const UNWANTED: &str = "SkipLayerNormFusion;BiasGeluFusion";
 
-/// A model, ready to run on the thread that calls it.
+/// A model, ready to run on the calling thread.
 pub(crate) struct Network {
     session: Session,
     inputs: Vec<Input>,
@@ -23,8 +23,8 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// Loads an ONNX file, and runs it once with as many tokens as a text may have, each with the highest number that the
-    /// tokenizer gives. With `weights`, which are those of the same file, it keeps none of its own.
+    /// Loads an ONNX file, and runs it once with the largest number of tokens, each with the tokenizer's
+    /// highest number. With `weights` of the same file, it keeps no weights of its own.
     ///
     /// # Errors
     /// [`NetworkError`].
@@ -41,7 +41,7 @@ impl Network {
             let builder = Session::builder(&environment).map_err(text)?;
             let builder = builder.with_intra_threads(1).map_err(text)?.with_inter_threads(1).map_err(text)?;
             let builder = builder.with_optimization_level(GraphOptimizationLevel::All).map_err(text)?;
-            // Every length has its own shapes: a plan of memory for each would be kept for ever.
+            // Every length has its own shapes, and each would keep its memory plan for ever.
             let builder = builder.with_memory_pattern(false).map_err(text)?;
             let builder = builder.with_disabled_optimizers(UNWANTED).map_err(text)?;
             let mut builder = match weights {
@@ -66,25 +66,25 @@ impl Network {
         let mut network = Network { session, inputs, output, pooling, dimensions: 0, numbers };
         let (mut dimensions, vectors_of_text) = (0, if pooling == Pooling::Mean { tokens_max } else { 1 });
         network.run(&vec![token_max; tokens_max], 1, |_, vectors| dimensions = vectors.len() / vectors_of_text).map_err(
-            |why| format!("it does not take {tokens_max} tokens with numbers up to {token_max}: {why}; allow fewer tokens, or give the tokenizer that belongs to it"),
+            |why| format!("it does not accept {tokens_max} tokens with numbers up to {token_max}: {why}; allow fewer tokens, or name the model's own tokenizer"),
         )?;
         if dimensions == 0 {
-            return Err("its vectors have no numbers".into());
+            return Err("its vectors are empty".into());
         }
         network.dimensions = dimensions;
         Ok(network)
     }
 
-    /// How many numbers a vector has.
+    /// The number of dimensions of a vector.
     pub(crate) fn dimensions(&self) -> usize {
         self.dimensions
     }
 
-    /// Runs a batch of texts of one length, one after the other in `tokens`; `take` is given the number of each text and
-    /// the vectors that it is made of: those of its tokens, that of the first, or the model's own.
+    /// Runs a batch of texts of one length, consecutive in `tokens`; `take` gets the number of each text and
+    /// the vectors to pool: those of its tokens, that of the first, or the model's own.
     ///
     /// # Errors
-    /// What ONNX Runtime says, or that the output has another shape.
+    /// An error of ONNX Runtime, or an output of another shape.
     pub(crate) fn run(
         &mut self,
         tokens: &[i64],
@@ -99,7 +99,7 @@ impl Network {
         let known = |found: &usize| self.dimensions == 0 || self.dimensions == *found;
         let dimensions = found.filter(known).ok_or_else(|| {
             format!(
-                "the output is {shape:?} for {texts} texts of {length} tokens, and {} axes are wanted",
+                "the output is {shape:?} for {texts} texts of {length} tokens, and {} axes are needed",
                 axes(self.pooling).len()
             )
         })?;
@@ -114,7 +114,7 @@ impl Network {
     }
 }
 
-/// The axes of the output that is pooled so.
+/// The axes of the output for a pooling.
 const fn axes(pooling: Pooling) -> &'static [&'static str] {
     match pooling {
         Pooling::Mean | Pooling::Cls => &["texts", "tokens", "dimensions"],
@@ -122,12 +122,12 @@ const fn axes(pooling: Pooling) -> &'static [&'static str] {
     }
 }
 
-/// Whether an output is of floats with so many axes.
+/// Whether an output contains floats with this number of axes.
 fn is_floats(outlet: &Outlet, axes: usize) -> bool {
     matches!(outlet.dtype(), ValueType::Tensor { ty: TensorElementType::Float32, shape, .. } if shape.len() == axes)
 }
 
-/// How many numbers a vector has in an output of this shape, if that is one of so many texts and tokens.
+/// The number of dimensions of a vector in an output of this shape, if the texts and tokens match.
 fn dimensions(shape: &[i64], pooling: Pooling, (texts, tokens): (usize, usize)) -> Option<usize> {
     let axes = shape.iter().map(|&axis| usize::try_from(axis).ok()).collect::<Option<Vec<_>>>()?;
     match (pooling, axes.as_slice()) {
@@ -144,7 +144,7 @@ fn dimensions(shape: &[i64], pooling: Pooling, (texts, tokens): (usize, usize)) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::convert::testing::{Asked, Kind, model};
+    use crate::convert::testing::{Kind, ModelSpec, model};
     use crate::testing::LIBRARY;
     use std::fs;
     use std::path::PathBuf;
@@ -160,28 +160,28 @@ mod tests {
         })
     }
 
-    fn check(asked: Asked, token_max: i64, expected: &str) {
-        let error = load(&model(asked), token_max).err().unwrap();
+    fn check(spec: ModelSpec, token_max: i64, expected: &str) {
+        let error = load(&model(spec), token_max).err().unwrap();
         assert!(error.contains(expected), "{error}");
     }
 
     #[test]
-    fn a_model_of_another_form_is_refused() {
-        check(Asked { input: "pixels", ..Asked::GOOD }, 9, "it wants an input pixels");
-        check(Asked { input: "attention_mask", ..Asked::GOOD }, 9, "it has no input input_ids");
-        check(Asked { kind: Kind::F32, ..Asked::GOOD }, 9, "not whole numbers of 64 or 32 bits");
-        check(Asked { flat: true, ..Asked::GOOD }, 9, "it has no output of floats");
-        check(Asked { operator: "Unheard", ..Asked::GOOD }, 9, "Unheard");
+    fn an_unsupported_model_is_refused() {
+        check(ModelSpec { input: "pixels", ..ModelSpec::GOOD }, 9, "its input pixels is unsupported");
+        check(ModelSpec { input: "attention_mask", ..ModelSpec::GOOD }, 9, "it has no input input_ids");
+        check(ModelSpec { kind: Kind::F32, ..ModelSpec::GOOD }, 9, "not 64-bit or 32-bit integers");
+        check(ModelSpec { flat: true, ..ModelSpec::GOOD }, 9, "it has no output of floats");
+        check(ModelSpec { operator: "Unheard", ..ModelSpec::GOOD }, 9, "Unheard");
     }
 
     #[test]
     fn a_tokenizer_with_more_words_than_the_model_is_refused() {
-        check(Asked::GOOD, 10, "it does not take 8 tokens with numbers up to 10");
+        check(ModelSpec::GOOD, 10, "it does not accept 8 tokens with numbers up to 10");
     }
 
     #[test]
     fn a_good_model_gives_a_vector_for_every_token() {
-        let mut network = load(&model(Asked::GOOD), 9).unwrap();
+        let mut network = load(&model(ModelSpec::GOOD), 9).unwrap();
         assert_eq!(network.dimensions(), 2);
         let mut found = Vec::new();
         network.run(&[1, 2, 3, 4], 2, |text, vectors| found.push((text, vectors.to_vec()))).unwrap();
@@ -190,9 +190,9 @@ mod tests {
     }
 
     #[test]
-    fn a_model_may_ask_for_places_and_for_numbers_of_32_bits() {
+    fn a_model_may_need_positions_and_32_bit_numbers() {
         for kind in [Kind::I32, Kind::I64] {
-            let file = model(Asked { kind, places: true, ..Asked::GOOD });
+            let file = model(ModelSpec { kind, positions: true, ..ModelSpec::GOOD });
             let mut network = load(&file, 2).unwrap();
             let mut found = Vec::new();
             network.run(&[1, 2, 3, 4], 2, |_, vectors| found.extend_from_slice(vectors)).unwrap();
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_cut_or_altered_never_ends_the_process() {
-        let good = model(Asked::GOOD);
+        let good = model(ModelSpec::GOOD);
         for at in 0..good.len() {
             let _ = load(&good[..at], 9);
             let mut bad = good.clone();

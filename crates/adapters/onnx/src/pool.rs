@@ -1,8 +1,8 @@
 //! Pools token vectors into the vector of a text: their mean, scaled to length one.
 
-/// Adds up the vectors of a text's tokens (`tokens` × `out.len()` numbers, one token after the other), divides by their
-/// number and scales to length one. False if the result has no direction, because a number is not finite or all are
-/// zero; what `out` holds then means nothing.
+/// Averages the vectors of a text's tokens (`tokens` × `out.len()` numbers, consecutive) and scales the mean
+/// to length one. False if the result has no direction, because a number is not finite or all are zero; `out`
+/// is then undefined.
 pub(crate) fn mean_of_length_one(tokens: &[f32], out: &mut [f32]) -> bool {
     out.fill(0.0);
     for token in tokens.chunks_exact(out.len()) {
@@ -10,7 +10,7 @@ pub(crate) fn mean_of_length_one(tokens: &[f32], out: &mut [f32]) -> bool {
             *sum += value;
         }
     }
-    // The mean differs from the sum by a factor, and the length takes every factor out again.
+    // The mean differs from the sum by a factor, and scaling removes every factor.
     scale_to_one(out)
 }
 
@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_direction_is_told() {
+    fn a_vector_without_a_direction_is_reported() {
         check(&[1.0, 1.0, -1.0, -1.0], None);
         check(&[f32::NAN, 1.0], None);
         check(&[f32::INFINITY, 1.0], None);

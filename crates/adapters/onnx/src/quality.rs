@@ -1,26 +1,26 @@
 //! Measures how close the vectors of one model are to those of another.
 //!
-//! A smaller model is faster and less exact; its speed says nothing without these two numbers.
+//! A smaller model is faster and less exact; its speed means nothing without its quality.
 
 use std::fmt;
 
-/// What became of the vectors.
+/// The closeness of two models' vectors.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quality {
-    /// The mean of the cosines between a text's two vectors, 1 at best.
+    /// The mean cosine between a text's two vectors; 1 at best.
     pub cosine_mean: f64,
-    /// The least of these cosines.
+    /// The smallest cosine.
     pub cosine_min: f64,
-    /// The share of texts whose nearest other text is the same one by both models, 0 to 1.
+    /// The share of texts whose nearest other text is the same in both models, 0 to 1.
     pub top1_agreement: f64,
-    /// How many texts were compared.
+    /// The number of compared texts.
     pub texts: usize,
 }
 
 impl Quality {
-    /// Compares two models' vectors of the same texts, each `texts × dimensions` numbers, each vector of length one. The
-    /// nearest other texts are sought among all pairs, so the time grows with the square of the number of texts. `None`
-    /// unless there are as many numbers in both, of three texts or more.
+    /// Compares two models' vectors of the same texts, each `texts × dimensions` numbers, each vector of
+    /// length one. Searching the nearest texts compares all pairs, so the time grows with the square of the
+    /// number of texts. `None` unless both have the same number of vectors, at least three.
     pub fn between(exact: &[f32], other: &[f32], dimensions: usize) -> Option<Self> {
         let texts = exact.len().checked_div(dimensions)?;
         if exact.len() != other.len() || texts * dimensions != exact.len() || texts < 3 {
@@ -57,7 +57,7 @@ pub fn cosine(a: &[f32], b: &[f32]) -> f64 {
     dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()
 }
 
-/// The number of the text whose vector is nearest to that of `text`, which itself does not count.
+/// The number of the text whose vector is nearest to that of `text`, excluding itself.
 fn nearest(all: &[f32], dimensions: usize, text: usize) -> Option<usize> {
     let vectors = || all.chunks_exact(dimensions).enumerate();
     let own = vectors().nth(text)?.1;
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_turned_vector_lowers_the_cosine_and_changes_the_nearest() {
-        // The second text lies near the first by one model, near the third by the other.
+        // By one model the second text is near the first, by the other near the third.
         let exact = [1.0, 0.0, 0.8, 0.6, -1.0, 0.0];
         let other = [1.0, 0.0, -0.8, 0.6, -1.0, 0.0];
         let quality = Quality::between(&exact, &other, 2).unwrap();
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_compared_is_none() {
+    fn incomparable_vectors_have_no_quality() {
         assert_eq!(Quality::between(&[1.0; 6], &[1.0; 4], 2), None);
         assert_eq!(
             Quality::between(&[1.0; 4], &[1.0; 4], 2),

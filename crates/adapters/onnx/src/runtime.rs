@@ -1,4 +1,4 @@
-//! Loads the library of ONNX Runtime once for the whole process, and holds what its callers share.
+//! Loads the library of ONNX Runtime once for the whole process.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,35 +7,33 @@ use std::sync::{Mutex, PoisonError};
 use ort::environment::Environment;
 use ort::logging::LogLevel;
 
-/// The longest ONNX file: Protocol Buffers allow no more in one piece.
+/// The longest ONNX file: Protocol Buffers allow no longer message.
 const FILE_BYTES_MAX: u64 = 1 << 31;
 
-/// ONNX Runtime could not be loaded.
+/// ONNX Runtime cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum RuntimeError {
-    /// The file is no library of ONNX Runtime, or too old.
-    #[error(
-        "{path:?} is no ONNX Runtime that can be used ({why}): give libonnxruntime of version 1.17 or newer"
-    )]
+    /// The file is not a library of ONNX Runtime, or is too old.
+    #[error("{path:?} is not a usable ONNX Runtime ({why}): name a libonnxruntime of version 1.17 or newer")]
     Library {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// Another one is loaded.
+    /// Another library is already loaded.
     #[error(
-        "{loaded:?} is loaded, and a process has one ONNX Runtime: give the same for every embedder, not {wanted:?}"
+        "{loaded:?} is already loaded, and a process can use only one ONNX Runtime: name the same for every embedder, not {wanted:?}"
     )]
     Another {
-        /// The library that is loaded.
+        /// The loaded library.
         loaded: PathBuf,
-        /// The one that was asked for.
+        /// The requested library.
         wanted: PathBuf,
     },
 }
 
-/// A model file could not be loaded.
+/// A model file cannot be loaded.
 #[derive(Debug)]
 pub(crate) enum NetworkError {
     Runtime(RuntimeError),
@@ -49,7 +47,7 @@ struct Loaded {
 
 static LOADED: Mutex<Option<Loaded>> = Mutex::new(None);
 
-/// The environment of a library, loaded if none is.
+/// Returns the environment of a library, and loads it first if necessary.
 ///
 /// # Errors
 /// [`RuntimeError`].
@@ -64,7 +62,7 @@ pub(crate) fn environment(library: &Path) -> Result<Environment, RuntimeError> {
             let builder = ort::init_from(&wanted).map_err(|why| error(why.to_string()))?;
             let builder = builder.with_name("plimsoll").with_telemetry(false);
             let environment = builder.build().map_err(|why| error(why.to_string()))?;
-            // What goes wrong comes back as an error, and is told once.
+            // Every failure returns an error, which is reported once.
             environment.set_log_level(LogLevel::Fatal);
             *loaded = Some(Loaded { library: wanted, environment: environment.clone() });
             Ok(environment)

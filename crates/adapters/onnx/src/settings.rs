@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which model, and the limits of its texts.
+/// Settings of an embedder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// The model.
@@ -17,67 +17,68 @@ pub struct Settings {
 /// A model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Model {
-    /// MiniLM-L6-v2, as [`crate::model::install()`] put it into the cache.
+    /// MiniLM-L6-v2, as [`crate::model::install()`] installs it.
     Installed {
         /// The directory of the cache.
         cache: PathBuf,
-        /// Exact, or fast.
+        /// The precision.
         precision: Precision,
     },
-    /// Files of the user's.
+    /// The user's files.
     Files(Files),
 }
 
-/// What an embedder is made from.
+/// The files of an embedder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Files {
-    /// An ONNX file with an input `input_ids`, perhaps `attention_mask`, `token_type_ids` and `position_ids`, and an output of
-    /// floats [texts, tokens, dimensions], or [texts, dimensions] if it pools by itself.
+    /// An ONNX file with an input `input_ids`, optionally `attention_mask`, `token_type_ids` and
+    /// `position_ids`, and an output of floats [texts, tokens, dimensions], or [texts, dimensions] if it
+    /// pools by itself.
     pub model: PathBuf,
-    /// The `tokenizer.json` that belongs to it.
+    /// The `tokenizer.json` of the model.
     pub tokenizer: PathBuf,
     /// The library of ONNX Runtime 1.17 or newer; the installed models need 1.31.
     pub library: PathBuf,
-    /// How the vector of a text is made of what the model gives.
+    /// The pooling of the model's output.
     pub pooling: Pooling,
 }
 
-/// How the vector of a text is made of what a model gives. It is what the model was trained with: another one gives vectors too,
-/// and worse ones. Whichever it is, the vector is scaled to length one.
+/// The rule that pools a model's output into the vector of a text. It must be the pooling of the model's
+/// training: another one returns worse vectors. The vector is always scaled to length one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Pooling {
-    /// The mean of its tokens' vectors: MiniLM, E5.
+    /// The mean of the tokens' vectors: MiniLM, E5.
     #[default]
     Mean,
-    /// The vector of its first token, the special one that says where it begins: BGE.
+    /// The vector of the first token, a special one: BGE.
     Cls,
-    /// The model's own: the first output that is [texts, dimensions].
+    /// The model's own pooling: the first output that is [texts, dimensions].
     Own,
 }
 
-/// How exact the numbers of a model are.
+/// The precision of a model's numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Precision {
-    /// 32 bits a number: what the model was trained to give.
+    /// 32 bits a number, as in the training.
     #[default]
     Fp32,
-    /// 8 bits a number where most of the work is: faster, and less exact; `cargo xtask bench embed` shows both on your machine.
-    /// The scale of a product is that of its whole batch, so a vector depends a little on its neighbours, unless
-    /// `batch_tokens_max` is 1.
+    /// 8 bits a number for most of the work: faster, and less exact; `cargo xtask bench embed` measures both
+    /// on your machine. The whole batch shares the scale of a product, so a vector depends slightly on its
+    /// neighbours, unless `batch_tokens_max` is 1.
     Int8,
 }
 
-/// How much of a text is taken, and how much is computed at once.
+/// Limits of a text and of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The most tokens of a text, with the special ones; the rest is left out, and that is counted. From 8; the
-    /// installed models take at most 512.
+    /// The largest number of tokens of a text, special ones included; the rest is cut off and counted. At
+    /// least 8; the installed models accept at most 512.
     pub tokens_max: usize,
-    /// The most bytes of a text that are looked at; the rest is left out, and that is counted.
+    /// The largest number of bytes of a text; the rest is cut off and counted.
     pub text_bytes_max: usize,
-    /// The most tokens of texts that are computed at once; a single text may have more.
+    /// The largest number of tokens in one batch; a single text may have more.
     pub batch_tokens_max: usize,
 }
 
@@ -85,7 +86,8 @@ pub struct Limits {
 const TOKENS_MIN: usize = 8;
 
 impl Default for Limits {
-    /// 256 tokens, as MiniLM-L6-v2 was trained with; 64 KiB; 512 tokens at once, which fit into the second cache.
+    /// 256 tokens, as in MiniLM-L6-v2's training; 64 KiB; 512 tokens in a batch, which fit into the
+    /// second-level cache.
     fn default() -> Self {
         Limits { tokens_max: 256, text_bytes_max: 64 << 10, batch_tokens_max: 512 }
     }
@@ -97,16 +99,16 @@ pub enum LimitsError {
     /// Too few tokens.
     #[error("{0} tokens of a text are too few: say at least 8")]
     Tokens(usize),
-    /// No text.
-    #[error("no byte of a text would be looked at: say how many, such as 65536")]
+    /// The limit excludes every text.
+    #[error("the limit of 0 bytes excludes every text: say a number, such as 65536")]
     Bytes,
 }
 
 impl Limits {
-    /// Checks that they leave something to embed.
+    /// Checks that the limits leave something to embed.
     ///
     /// # Errors
-    /// They leave nothing to embed.
+    /// The limits exclude every text.
     pub fn check(&self) -> Result<(), LimitsError> {
         match self {
             Limits { tokens_max, .. } if *tokens_max < TOKENS_MIN => Err(LimitsError::Tokens(*tokens_max)),
@@ -121,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_that_leave_nothing_are_refused() {
+    fn limits_that_exclude_every_text_are_refused() {
         let with =
             |tokens_max, text_bytes_max| Limits { tokens_max, text_bytes_max, ..Limits::default() }.check();
         assert_eq!(with(7, 1), Err(LimitsError::Tokens(7)));

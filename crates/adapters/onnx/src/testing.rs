@@ -1,5 +1,5 @@
-//! A model of one node with a tokenizer of a few words, for tests; and the library of the installation that
-//! `cargo xtask setup` made.
+//! Provides a model of one node with a tokenizer of a few words, and the files that `cargo xtask setup`
+//! installed, for tests.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use plimsoll_install::Cache;
 use tempfile::TempDir;
 
-use crate::convert::testing::{Asked, model};
+use crate::convert::testing::{ModelSpec, model};
 use crate::settings::{Files, Model, Pooling, Precision};
 
 pub(crate) static LIBRARY: LazyLock<PathBuf> = LazyLock::new(|| installed().library);
@@ -32,7 +32,7 @@ pub(crate) struct Tiny(TempDir);
 
 pub(crate) fn tiny() -> Tiny {
     let directory = TempDir::new().unwrap();
-    fs::write(directory.path().join("model.onnx"), model(Asked::GOOD)).unwrap();
+    fs::write(directory.path().join("model.onnx"), model(ModelSpec::GOOD)).unwrap();
     fs::write(directory.path().join("tokenizer.json"), TOKENIZER).unwrap();
     Tiny(directory)
 }

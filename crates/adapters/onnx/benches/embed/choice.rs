@@ -1,4 +1,4 @@
-//! What the command line asks for.
+//! Reads the benchmark's command line.
 
 use std::env;
 use std::path::PathBuf;
@@ -7,26 +7,26 @@ use plimsoll_install::Cache;
 
 use crate::Failure;
 
-/// How much to measure, and with what.
+/// The options of the benchmark.
 pub(crate) struct Choice {
-    /// How often everything is measured.
+    /// The number of rounds.
     pub(crate) rounds: usize,
-    /// How long each measurement lasts.
+    /// The length of each measurement.
     pub(crate) seconds: f64,
     /// The cache with the installed model.
     pub(crate) cache: PathBuf,
-    /// A Python with the packages of `requirements-onnx.txt`, if one is there.
+    /// A Python with the packages of `requirements-onnx.txt`, if there is one.
     pub(crate) python: Option<PathBuf>,
-    /// candle's side, if it is built; it takes the weights that come with that Python.
+    /// The candle program, if it is built; it uses the weights in that Python's package.
     pub(crate) candle: Option<PathBuf>,
-    /// Whether it is only to be seen that everything runs.
+    /// Whether this is a test run, which only shows that everything works.
     pub(crate) is_test: bool,
 }
 
 const USAGE: &str = "there are --rounds N, --seconds S, --cache DIRECTORY, --python FILE and --candle FILE";
 
 impl Choice {
-    /// `cargo bench` adds `--bench`. Without it this is a test run: small, and deaf to the options of other tests.
+    /// `cargo bench` adds `--bench`. Without it this is a small test run that ignores other tests' options.
     pub(crate) fn read() -> Result<Self, Failure> {
         let cache = Cache::locate()?.root().to_owned();
         let mut choice = Choice { rounds: 1, seconds: 0.0, cache, python: None, candle: None, is_test: true };
@@ -39,7 +39,7 @@ impl Choice {
 
     fn take(&mut self, mut words: impl Iterator<Item = String>) -> Result<(), String> {
         while let Some(word) = words.next() {
-            let value = words.next().ok_or_else(|| format!("{word} takes a value: {USAGE}"))?;
+            let value = words.next().ok_or_else(|| format!("{word} needs a value: {USAGE}"))?;
             match word.as_str() {
                 "--rounds" => self.rounds = at_least_one(&value)?,
                 "--seconds" => self.seconds = value.parse().map_err(|_| USAGE)?,
@@ -54,5 +54,5 @@ impl Choice {
 }
 
 fn at_least_one(value: &str) -> Result<usize, String> {
-    value.parse().ok().filter(|rounds| *rounds > 0).ok_or_else(|| "--rounds takes a number from 1".to_owned())
+    value.parse().ok().filter(|rounds| *rounds > 0).ok_or_else(|| "--rounds needs a number from 1".to_owned())
 }

@@ -1,4 +1,4 @@
-//! What the figures depend on, above them.
+//! Prints the conditions of the figures.
 
 use std::fs;
 use std::thread;
@@ -7,7 +7,7 @@ use crate::Failure;
 use crate::choice::Choice;
 use crate::subject::Subject;
 
-/// Prints the machine, the versions of all, and how much is measured.
+/// Prints the machine, all versions, and the number and length of the rounds.
 pub(crate) fn print(choice: &Choice, subjects: &mut [Subject]) -> Result<(), Failure> {
     let cores = thread::available_parallelism()?;
     println!("machine   {}, {cores} cores", cpu().unwrap_or_else(|| "an unknown CPU".to_owned()));
@@ -23,7 +23,7 @@ pub(crate) fn print(choice: &Choice, subjects: &mut [Subject]) -> Result<(), Fai
     Ok(())
 }
 
-/// The name of the CPU, where the system tells.
+/// The name of the CPU, if the system reports it.
 fn cpu() -> Option<String> {
     let text = fs::read_to_string("/proc/cpuinfo").ok()?;
     let line = text.lines().find(|line| line.starts_with("model name"))?;

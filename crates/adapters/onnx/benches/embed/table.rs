@@ -1,22 +1,22 @@
-//! What was measured, as text: ratios first.
+//! Formats the measurements as text: ratios first.
 
 use std::fmt;
 
 use plimsoll_measure::matrix::Spread;
 
-use crate::subject::{Label, Who};
+use crate::subject::{Embedding, Label};
 use crate::workload::Workload;
 
 /// One measurement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rate {
-    /// By the clock.
+    /// The rate by elapsed time.
     pub(crate) per_s: f64,
-    /// By the CPU time that the process used.
+    /// The rate by the process's CPU time.
     pub(crate) per_cpu_s: f64,
 }
 
-/// The measurements of each subject (row) and workload (column), one a round.
+/// The measurements of each subject (row) and workload (column), one for each round.
 pub(crate) struct Table {
     rows: Vec<Label>,
     columns: Vec<String>,
@@ -47,9 +47,9 @@ impl Table {
         &self.rates[row][column]
     }
 
-    /// The row of Python with the file of a row, if that is another one.
+    /// The row of Python with the same file, unless it is this row.
     pub(crate) fn python_with_file_of(&self, row: usize) -> Option<usize> {
-        let wanted = Label { who: Who::Python, ..self.rows[row] };
+        let wanted = Label { embedding: Embedding::Python, ..self.rows[row] };
         self.rows.iter().position(|label| *label == wanted).filter(|found| *found != row)
     }
 
@@ -81,7 +81,7 @@ impl fmt::Display for Table {
             writeln!(
                 f,
                 "{name:<30}{:>8}{:>11}{:>12}  {:<18}{:>12}",
-                "ratio", "same file", "median/s", "least to most", "per CPU s"
+                "ratio", "same file", "median/s", "min to max", "per CPU s"
             )?;
             (0..self.rows.len()).try_for_each(|row| self.line(f, row, column))?;
             writeln!(f)?;

@@ -1,13 +1,13 @@
-//! The texts.
+//! Makes the texts of the benchmark.
 
-/// Texts that are embedded together, as a pipeline hands them over.
+/// Texts that are embedded together, as a pipeline submits them.
 #[derive(Clone)]
 pub(crate) struct Workload {
     pub(crate) name: String,
     texts: Vec<String>,
 }
 
-/// How many texts a workload of one length has.
+/// The number of texts in a workload of one length.
 const TEXTS: usize = 64;
 /// Words that are one token each.
 const WORDS: &[&str] = &[
@@ -23,18 +23,18 @@ impl Workload {
         self.texts.iter().map(String::as_str).collect()
     }
 
-    /// Leaves all texts out but the first.
+    /// Keeps only the first texts.
     pub(crate) fn keep(&mut self, texts: usize) {
         self.texts.truncate(texts);
     }
 
-    /// How many tokens its texts have in the mean: without that a rate says nothing.
-    pub(crate) fn tell(&mut self, tokens: f64) {
-        self.name = format!("{}, {tokens:.1} tokens in the mean", self.name);
+    /// Adds the mean number of tokens to the name: a rate means nothing without it.
+    pub(crate) fn add_token_count(&mut self, tokens: f64) {
+        self.name = format!("{}, {tokens:.1} tokens on average", self.name);
     }
 }
 
-/// Texts of exactly 16, 32 and 128 tokens, the two special ones among them, and real sentences.
+/// Texts of exactly 16, 32 and 128 tokens, special ones included, and real sentences.
 pub(crate) fn all() -> Vec<Workload> {
     let mut all = [16, 32, 128].map(of_tokens).to_vec();
     let texts = SENTENCES.lines().map(str::to_owned).collect();

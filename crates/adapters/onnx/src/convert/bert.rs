@@ -1,9 +1,9 @@
 //! Builds the graph of MiniLM-L6-v2: a BERT with six layers.
 //!
-//! It is made of the operators of ONNX Runtime that its CPU runs fastest (docs/decisions/0022-embedding.md tells what was
-//! measured): query, key and value come from one product; `MultiHeadAttention` has no mask, since no text is padded;
-//! `LayerNormalization` stands alone, being vectorised, which `SkipLayerNormalization` is not; biases are added within
-//! int8 products, and after the others.
+//! It uses the operators that ONNX Runtime runs fastest on a CPU (measured in
+//! docs/decisions/0022-embedding.md). Query, key and value come from one product. `MultiHeadAttention` has no
+//! mask, since no text is padded. `LayerNormalization` stands alone, because it is vectorised and
+//! `SkipLayerNormalization` is not. Biases are added within int8 products, and after the others.
 
 use super::ConvertError;
 use super::graph::{Attribute, Axis, Graph, Kind, MICROSOFT, Node, STANDARD};
@@ -20,7 +20,7 @@ const LAYERS: usize = 6;
 const HEADS: i64 = 12;
 const EPSILON: f32 = 1e-12;
 
-/// The file.
+/// Builds the file.
 ///
 /// # Errors
 /// The weights have other names or shapes.
@@ -49,8 +49,8 @@ struct Bert<'a> {
 }
 
 impl Bert<'_> {
-    /// Words and positions, added up and normalised. All tokens are of the first kind, so its vector is added to the
-    /// positions here.
+    /// Adds word and position embeddings, and normalises the sum. All tokens have the first type, so its
+    /// vector is added to the positions here.
     fn embeddings(&mut self) -> Result<String, ConvertError> {
         let words = self.weights.matrix("embeddings.word_embeddings.weight", WORDS, WIDTH)?;
         let mut positions = self.weights.matrix("embeddings.position_embeddings.weight", POSITIONS, WIDTH)?;
@@ -61,7 +61,7 @@ impl Bert<'_> {
         self.graph.floats("words", &[WORDS, WIDTH], &words.values);
         self.graph.floats("positions", &[POSITIONS, WIDTH], &positions.values);
         let (gain, shift) = self.normalisation("embeddings.LayerNorm")?;
-        // The operator takes whole numbers of 32 bits.
+        // The operator needs 32-bit integers.
         let to = [("to", Attribute::Whole(Kind::I32 as i64))];
         self.node("Cast", STANDARD, &["input_ids"], &["ids"], &to);
         let inputs = ["ids", "", "words", "positions", "", &gain, &shift];
@@ -70,7 +70,8 @@ impl Bert<'_> {
         Ok("embedded".to_owned())
     }
 
-    /// One layer: attention, then a product to four times the width and back; what came in is added after both.
+    /// One layer: attention, then a product to four times the width and back; both add their input to their
+    /// output.
     fn layer(&mut self, layer: usize, x: &str) -> Result<String, ConvertError> {
         let of = format!("encoder.layer.{layer}");
         let attended = self.attention(&of, x)?;

@@ -9,14 +9,14 @@ pub(crate) const MICROSOFT: &str = "com.microsoft";
 /// The domain of the standard's operators.
 pub(crate) const STANDARD: &str = "";
 
-/// The version of the file's form.
+/// The version of the file format.
 const IR_VERSION: i64 = 8;
 /// The version of the standard's operators.
 const OPSET: i64 = 18;
 /// The version of ONNX Runtime's own operators.
 const OPSET_MICROSOFT: i64 = 1;
 
-/// What the numbers of a tensor are.
+/// The type of a tensor's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     F32 = 1,
@@ -32,7 +32,7 @@ pub(crate) enum Attribute {
     Float(f32),
 }
 
-/// A graph that is being put together.
+/// A graph under construction.
 #[derive(Debug, Default)]
 pub(crate) struct Graph {
     nodes: Vec<Message>,
@@ -41,7 +41,7 @@ pub(crate) struct Graph {
     outputs: Vec<Message>,
 }
 
-/// One node of a graph, by the names of what it takes and gives. An empty name stands for an input that is left out.
+/// One node of a graph, with the names of its inputs and outputs. An empty name marks an omitted input.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Node<'a> {
     pub(crate) operator: &'a str,
@@ -54,7 +54,7 @@ pub(crate) struct Node<'a> {
 /// One axis of an input or output.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Axis<'a> {
-    /// As long as the caller wants; the name says which axes are of one length.
+    /// Any length; axes with the same name have the same length.
     Free(&'a str),
     Fixed(usize),
 }

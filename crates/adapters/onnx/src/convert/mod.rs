@@ -1,5 +1,5 @@
-//! Builds the ONNX file of MiniLM-L6-v2 from its trained weights, because no registry carries one for ONNX Runtime that is
-//! fast and exact.
+//! Builds the ONNX file of MiniLM-L6-v2 from its trained weights, because no registry offers a file that is
+//! fast and exact in ONNX Runtime.
 
 mod bert;
 mod graph;
@@ -13,7 +13,7 @@ use crate::settings::Precision;
 use quantise::Range;
 use weights::Weights;
 
-/// The version of what comes out: another number, another installation.
+/// The version of the generated files: another version needs another installation.
 pub(crate) const VERSION: u32 = 1;
 
 /// A model could not be built.
@@ -24,8 +24,8 @@ pub enum ConvertError {
     Weights(String),
 }
 
-/// The ONNX file with these weights (a safetensors file). Input `input_ids`, whole numbers [texts, tokens], without
-/// padding: there is no mask. Output `last_hidden_state`, floats [texts, tokens, 384].
+/// Builds the ONNX file with these weights (a safetensors file). Input `input_ids`: integers [texts, tokens],
+/// without padding, so there is no mask. Output `last_hidden_state`: floats [texts, tokens, 384].
 ///
 /// # Errors
 /// [`ConvertError::Weights`].

@@ -1,9 +1,9 @@
 //! Encodes the subset of Protocol Buffers that an ONNX file needs.
 //!
-//! A message is a run of fields, each a key (field number × 8 + wire type) and a value: a varint, or a length and that
-//! many bytes. See <https://protobuf.dev/programming-guides/encoding/>.
+//! A message is a sequence of fields, each a key (field number × 8 + wire type) and a value: a varint, or a
+//! length and that many bytes. See <https://protobuf.dev/programming-guides/encoding/>.
 
-/// A message that is being written.
+/// A message under construction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Message(Vec<u8>);
 
@@ -12,26 +12,26 @@ const LENGTH: u64 = 2;
 const FIXED32: u64 = 5;
 
 impl Message {
-    /// A field that holds a whole number; a negative one takes ten bytes, as the encoding wants it.
+    /// Adds an integer field; a negative number takes ten bytes.
     pub(crate) fn number(mut self, field: u32, value: i64) -> Self {
         self.key(field, VARINT);
         self.varint(value.cast_unsigned());
         self
     }
 
-    /// A field that holds one float.
+    /// Adds a float field.
     pub(crate) fn float(mut self, field: u32, value: f32) -> Self {
         self.key(field, FIXED32);
         self.0.extend(value.to_le_bytes());
         self
     }
 
-    /// A field that holds a text.
+    /// Adds a text field.
     pub(crate) fn text(self, field: u32, value: &str) -> Self {
         self.bytes(field, value.as_bytes())
     }
 
-    /// A field that holds bytes.
+    /// Adds a bytes field.
     pub(crate) fn bytes(mut self, field: u32, value: &[u8]) -> Self {
         self.key(field, LENGTH);
         self.varint(value.len() as u64);
@@ -39,17 +39,17 @@ impl Message {
         self
     }
 
-    /// A field that holds a message.
+    /// Adds a message field.
     pub(crate) fn message(self, field: u32, value: &Message) -> Self {
         self.bytes(field, &value.0)
     }
 
-    /// A field that repeats, once for each value.
+    /// Adds a repeated message field, once for each value.
     pub(crate) fn messages<'a>(self, field: u32, values: impl IntoIterator<Item = &'a Message>) -> Self {
         values.into_iter().fold(self, |message, value| message.message(field, value))
     }
 
-    /// What was written.
+    /// The encoded bytes.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.0
     }
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn the_examples_of_the_specification_come_out() {
+    fn the_examples_of_the_specification_are_encoded() {
         check(Message::default().number(1, 150), &[0x08, 0x96, 0x01]);
         check(Message::default().text(2, "testing"), b"\x12\x07testing");
         let inner = Message::default().number(1, 150);

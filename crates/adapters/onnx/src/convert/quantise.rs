@@ -1,27 +1,27 @@
 //! Quantises weights to 8 bits.
 //!
-//! Each column of a matrix has its own scale, so that a column of small numbers keeps its precision; zero stays zero. The
-//! numbers that are multiplied with it are made bytes when it is used (`DynamicQuantizeMatMul`).
+//! Each column of a matrix has its own scale, so that a column of small numbers keeps its precision; zero
+//! stays zero. The other factor is converted to bytes at run time (`DynamicQuantizeMatMul`).
 
 use super::weights::Matrix;
 
-/// The greatest number of a byte with a sign that has a counterpart.
+/// The largest signed byte with a negative counterpart.
 const WHOLE: f32 = 127.0;
-/// Without instructions that add four products at once (VNNI), x86 adds two in 16 bits, which overflow unless the
-/// weights have one bit less.
+/// Without instructions that add four products at once (VNNI), x86 adds two products in 16 bits. These
+/// overflow unless the weights have one bit less.
 const REDUCED: f32 = 63.0;
 
-/// How much of a byte is used.
+/// The used range of a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Range {
-    /// All of it.
+    /// The whole byte.
     Whole,
     /// One bit less.
     Reduced,
 }
 
 impl Range {
-    /// What this machine can add without overflow.
+    /// The range that this machine adds without overflow.
     pub(crate) fn of_this_machine() -> Self {
         #[cfg(target_arch = "x86_64")]
         if !(std::is_x86_feature_detected!("avx512vnni") || std::is_x86_feature_detected!("avxvnni")) {
@@ -38,7 +38,7 @@ pub(crate) struct Quantised {
     pub(crate) scales: Vec<f32>,
 }
 
-/// Makes bytes of a matrix.
+/// Converts a matrix to bytes.
 pub(crate) fn by_column(matrix: &Matrix, range: Range) -> Quantised {
     let limit = match range {
         Range::Whole => WHOLE,

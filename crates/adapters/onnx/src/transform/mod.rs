@@ -2,7 +2,7 @@
 
 mod apply;
 mod section;
-mod take;
+mod text_location;
 
 pub use apply::Factory;
 pub use section::{BuildError, Payload, Section};

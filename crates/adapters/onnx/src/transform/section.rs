@@ -8,45 +8,45 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::apply::Factory;
-use super::take::Take;
+use super::text_location::TextLocation;
 use crate::embedder::LoadError;
 use crate::settings::{Files, Limits, Model, Pooling, Precision};
 
-/// How a pipeline asks for vectors.
+/// The embedding section of a pipeline.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Section {
-    /// What a payload is.
+    /// The format of a payload.
     #[serde(default)]
     pub payload: Payload,
-    /// The field that holds the text, in a payload of fields; `a.b` is the field b of the field a.
+    /// The field with the text, in a JSON or BSON payload; `a.b` is the field b of the field a.
     #[serde(default)]
     pub field: Option<String>,
-    /// How exact the installed model is.
+    /// The precision of the installed model.
     #[serde(default)]
     pub precision: Precision,
-    /// How the vector of a text is made of what the model of `model` gives; that of the installed one is known.
+    /// The pooling of `model`'s output; the installed model has a fixed pooling.
     #[serde(default)]
     pub pooling: Pooling,
-    /// An ONNX file instead of the installed model; then the next two are needed.
+    /// An ONNX file instead of the installed model; it needs `tokenizer` and `library`.
     #[serde(default)]
     pub model: Option<PathBuf>,
-    /// The tokenizer.json that belongs to it.
+    /// The model's tokenizer.json.
     #[serde(default)]
     pub tokenizer: Option<PathBuf>,
     /// The library of ONNX Runtime.
     #[serde(default)]
     pub library: Option<PathBuf>,
-    /// The most tokens of a text, 256 unless said.
+    /// The largest number of tokens of a text; 256 by default.
     #[serde(default)]
     pub tokens_max: Option<usize>,
-    /// The most tokens that are computed at once, 512 unless said. With 1 each text is computed alone: slower, and an int8 vector
-    /// depends on nothing else.
+    /// The largest number of tokens in one batch; 512 by default. With 1 each text is computed alone: slower,
+    /// and an int8 vector then depends only on its text.
     #[serde(default)]
     pub batch_tokens_max: Option<usize>,
 }
 
-/// What the payload of an event is.
+/// The format of an event's payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Payload {
@@ -59,35 +59,33 @@ pub enum Payload {
     Bson,
 }
 
-/// The section cannot be meant, or the model is not there.
+/// The section is invalid, or the model is missing.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    /// A field is needed, or makes no sense.
-    #[error(
-        "a payload that is text has no fields, one of JSON or BSON needs `field`: say which holds the text"
-    )]
+    /// The field is missing or superfluous.
+    #[error("a text payload has no fields, and JSON or BSON needs `field`: name the field with the text")]
     Field,
-    /// Not all three files are given.
+    /// Some of the three files are missing.
     #[error(
         "`model`, `tokenizer` and `library` belong together: give all three, or none for the installed model"
     )]
     Files,
-    /// A precision for a file.
-    #[error("`precision` chooses among the installed models: leave it out beside `model`")]
+    /// `precision` given with a model file.
+    #[error("`precision` chooses among the installed models: omit it with `model`")]
     Precision,
-    /// A pooling without a file.
+    /// `pooling` given without a model file.
     #[error(
-        "`pooling` is for a model of yours, and that of the installed one is known: leave it out, or say `model`"
+        "`pooling` applies to your own model; the installed model has a fixed pooling: omit it, or say `model`"
     )]
     Pooling,
-    /// A file that was given is not there.
+    /// A given file is missing.
     #[error(
-        "{path:?} cannot be read ({source}): `model`, `tokenizer` and `library` are files, from the folder of the pipeline's own"
+        "{path:?} cannot be read ({source}): `model`, `tokenizer` and `library` are paths relative to the pipeline's file"
     )]
     Missing {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// The model cannot be loaded.
@@ -96,21 +94,21 @@ pub enum BuildError {
 }
 
 impl Section {
-    /// A factory of that name, with the installed model in the cache at `cache` unless files are given. The installed
-    /// model is held to its digests, once.
+    /// Builds a factory of that name, with the installed model in the cache at `cache` unless files are
+    /// given. The digests of the installed model are verified once.
     ///
     /// # Errors
     /// [`BuildError`].
     pub fn build(&self, name: &str, cache: &Path) -> Result<Factory, BuildError> {
-        let (take, model, limits) = (self.take()?, self.model(cache)?, self.limits()?);
+        let (location, model, limits) = (self.location()?, self.model(cache)?, self.limits()?);
         let files = model.files().map_err(LoadError::from)?;
         for path in [&files.model, &files.tokenizer, &files.library] {
             File::open(path).map_err(|source| BuildError::Missing { path: path.clone(), source })?;
         }
-        Ok(Factory::new(name, take, files, limits))
+        Ok(Factory::new(name, location, files, limits))
     }
 
-    /// The same with its files found from a folder.
+    /// Resolves the paths of the files from a directory.
     #[must_use]
     pub fn rooted(&self, base: &Path) -> Self {
         let rooted = |path: &Option<PathBuf>| path.as_ref().map(|path| base.join(path));
@@ -118,12 +116,12 @@ impl Section {
         Self { model, tokenizer, library, ..self.clone() }
     }
 
-    fn take(&self) -> Result<Take, BuildError> {
+    fn location(&self) -> Result<TextLocation, BuildError> {
         let path = |field: &String| field.split('.').map(str::to_owned).collect();
         match (self.payload, &self.field) {
-            (Payload::Text, None) => Ok(Take::Whole),
-            (Payload::Json, Some(field)) => Ok(Take::Json(path(field))),
-            (Payload::Bson, Some(field)) => Ok(Take::Bson(path(field))),
+            (Payload::Text, None) => Ok(TextLocation::Whole),
+            (Payload::Json, Some(field)) => Ok(TextLocation::Json(path(field))),
+            (Payload::Bson, Some(field)) => Ok(TextLocation::Bson(path(field))),
             (Payload::Text, Some(_)) | (Payload::Json | Payload::Bson, None) => Err(BuildError::Field),
         }
     }

@@ -6,41 +6,43 @@ use std::str;
 use bson::RawDocument;
 use serde_json::Value;
 
-/// Where the text is.
+/// The position of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Take {
-    /// It is the payload.
+pub(crate) enum TextLocation {
+    /// The payload is the text.
     Whole,
-    /// It is in a field of a JSON object; the names on the way to it.
+    /// The text is a field of a JSON object; these names lead to it.
     Json(Vec<String>),
-    /// The same of a BSON document.
+    /// The text is a field of a BSON document; these names lead to it.
     Bson(Vec<String>),
 }
 
-impl Take {
+impl TextLocation {
     /// # Errors
-    /// The payload is something else, or has no such text.
+    /// The payload has another format, or lacks the text.
     pub(crate) fn text<'p>(&self, payload: &'p [u8]) -> Result<Cow<'p, str>, String> {
         match self {
-            Take::Whole => str::from_utf8(payload).map(Cow::Borrowed).map_err(|error| error.to_string()),
-            Take::Json(path) => json(payload, path).map(Cow::Owned),
-            Take::Bson(path) => binary(payload, path).map(Cow::Borrowed),
+            TextLocation::Whole => {
+                str::from_utf8(payload).map(Cow::Borrowed).map_err(|error| error.to_string())
+            }
+            TextLocation::Json(path) => json(payload, path).map(Cow::Owned),
+            TextLocation::Bson(path) => binary(payload, path).map(Cow::Borrowed),
         }
     }
 }
 
 fn json(payload: &[u8], path: &[String]) -> Result<String, String> {
-    let whole: Value = serde_json::from_slice(payload).map_err(|error| format!("no JSON: {error}"))?;
+    let whole: Value = serde_json::from_slice(payload).map_err(|error| format!("invalid JSON: {error}"))?;
     let found = path.iter().try_fold(whole, |mut value, name| value.get_mut(name).map(Value::take));
     match found {
         Some(Value::String(text)) => Ok(text),
-        _ => Err(format!("the field {} is not there or no text", path.join("."))),
+        _ => Err(format!("the field {} is missing or not a text", path.join("."))),
     }
 }
 
 fn binary<'p>(payload: &'p [u8], path: &[String]) -> Result<&'p str, String> {
-    let broken = |error: bson::error::Error| format!("no BSON: {error}");
-    let missing = || format!("the field {} is not there or no text", path.join("."));
+    let broken = |error: bson::error::Error| format!("invalid BSON: {error}");
+    let missing = || format!("the field {} is missing or not a text", path.join("."));
     let (last, above) = path.split_last().ok_or_else(missing)?;
     let mut document = RawDocument::from_bytes(payload).map_err(broken)?;
     for name in above {

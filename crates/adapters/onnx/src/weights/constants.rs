@@ -1,11 +1,11 @@
 //! Finds the large constants of an ONNX file without copying it.
 //!
-//! Only the few fields of `onnx.proto` are looked at that name them, <https://github.com/onnx/onnx/blob/main/onnx/onnx.proto>.
-//! What has another form than expected is passed over.
+//! It reads only the few fields of `onnx.proto` that name the constants,
+//! <https://github.com/onnx/onnx/blob/main/onnx/onnx.proto>. Unexpected fields are skipped.
 
 use std::collections::BTreeSet;
 
-/// A constant of fewer bytes is not worth sharing.
+/// The smallest constant worth sharing, in bytes.
 const BYTES_MIN: usize = 64 << 10;
 
 const MODEL_GRAPH: u64 = 7;
@@ -15,7 +15,7 @@ const TENSOR_KIND: u64 = 2;
 const TENSOR_NAME: u64 = 8;
 const TENSOR_RAW: u64 = 9;
 
-/// What the numbers of a constant are.
+/// The type of a constant's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Numbers {
     F32,
@@ -32,16 +32,16 @@ pub(super) struct Constant<'a> {
     pub(super) raw: &'a [u8],
 }
 
-/// The value of a field of a message.
+/// The value of a message's field.
 #[derive(Clone, Copy, Debug)]
 enum Value<'a> {
     Number(u64),
     Bytes(&'a [u8]),
-    /// Four or eight bytes, which none of our fields is.
+    /// Four or eight bytes, a type that none of the needed fields has.
     Fixed,
 }
 
-/// The fields of a message; they end where it is no message any more.
+/// The fields of a message; they end where the bytes are invalid.
 struct Fields<'a>(&'a [u8]);
 
 /// The large constants of an ONNX file, each name once.
@@ -52,7 +52,7 @@ pub(super) fn large(file: &[u8]) -> Vec<Constant<'_>> {
     tensors.filter_map(constant).filter(|constant| names.insert(constant.name)).collect()
 }
 
-/// The messages of a field.
+/// The messages in a field.
 fn messages(message: &[u8], wanted: u64) -> impl Iterator<Item = &[u8]> {
     Fields(message).filter_map(move |(field, value)| match value {
         Value::Bytes(bytes) if field == wanted => Some(bytes),
@@ -85,7 +85,7 @@ fn constant(tensor: &[u8]) -> Option<Constant<'_>> {
     (bytes == Some(raw.len()) && raw.len() >= BYTES_MIN).then_some(Constant { name, numbers, shape, raw })
 }
 
-/// Axes that stand in one field.
+/// Reads axes from one packed field.
 fn axes(mut packed: &[u8], shape: &mut Vec<i64>) -> Option<()> {
     while !packed.is_empty() {
         shape.push(i64::try_from(varint(&mut packed)?).ok()?);
@@ -118,7 +118,7 @@ impl Fields<'_> {
     }
 }
 
-/// Takes a whole number of up to ten bytes.
+/// Reads a varint of up to ten bytes.
 fn varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0_u64;
     for shift in (0..64).step_by(7) {
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_of_anything_are_no_constants() {
+    fn random_bytes_contain_no_constants() {
         let mut state = 7_u64;
         for length in 0..2000 {
             let bytes: Vec<u8> = (0..length)

@@ -1,7 +1,7 @@
 //! Loads a model's weights once for all sessions of a process.
 //!
-//! A session that loads a file by itself keeps the weights of that file, and what it makes of them for its products. Given as
-//! values from outside they are kept once, and so is what is made of them.
+//! A session that loads a file keeps its weights, and the packed weights that it derives from them. With
+//! external values, all sessions share both.
 
 mod constants;
 
@@ -18,18 +18,18 @@ use constants::{Constant, Numbers};
 /// The weights of one ONNX file.
 pub(crate) struct Weights {
     values: Vec<(String, Arc<DynValue>)>,
-    /// What the sessions make of them.
+    /// The packed weights that the sessions derive.
     packed: PrepackedWeights,
 }
 
 impl Weights {
-    /// Reads them. What is not understood is left to the sessions, which say what is wrong with a file.
+    /// Reads the weights. Unexpected contents are left to the sessions, which report errors in the file.
     ///
     /// # Errors
     /// The library or the file cannot be read.
     pub(crate) fn read(library: &Path, model: &Path) -> Result<Self, NetworkError> {
         check_size(model)?;
-        // Values can be made once the library is there.
+        // Values need the loaded library.
         runtime::environment(library).map_err(NetworkError::Runtime)?;
         let file = fs::read(model).map_err(|error| NetworkError::Model(error.to_string()))?;
         let values = constants::large(&file).into_iter().map(|constant| {
@@ -39,7 +39,7 @@ impl Weights {
         Ok(Self { values: values.collect::<Result<_, _>>()?, packed: PrepackedWeights::new() })
     }
 
-    /// Gives them to a session that is being built from the same file.
+    /// Adds the weights to a session that is built from the same file.
     pub(crate) fn give(&self, builder: SessionBuilder) -> Result<SessionBuilder, String> {
         let builder = self.values.iter().try_fold(builder, |builder, (name, value)| {
             builder.with_initializer(name, Arc::clone(value)).map_err(text)
@@ -76,19 +76,19 @@ mod tests {
         found
     }
 
-    /// Bytes that this process has in memory.
+    /// The resident memory of this process in bytes.
     fn resident_bytes() -> u64 {
         let status = fs::read_to_string("/proc/self/status").unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
         line.split_whitespace().next().unwrap().parse::<u64>().unwrap() << 10
     }
 
-    /// Set in the process that has memory for itself.
+    /// Set in a child process that measures only its own memory.
     const ALONE: &str = "PLIMSOLL_TEST_ALONE";
 
     #[test]
     fn a_further_session_with_common_weights_costs_less_than_half_of_one_with_its_own() {
-        // Tests of one process share its memory, and this one measures it: so it is made in one of its own.
+        // Tests of one process share its memory, so this test measures in a child process.
         if std::env::var_os(ALONE).is_none() {
             let name = "weights::tests::a_further_session_with_common_weights_costs_less_than_half_of_one_with_its_own";
             let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
@@ -116,11 +116,11 @@ mod tests {
     }
 
     #[test]
-    fn sessions_with_common_weights_give_what_one_with_its_own_gives() {
+    fn sessions_with_common_weights_return_the_same_vectors() {
         let (files, tokens) = (testing::installed(), [101, 2009, 2003, 1037, 3231, 102]);
         let load = |weights: Option<&Weights>| Network::load(&files, 30_521, 16, weights).ok().unwrap();
         let weights = Weights::read(&files.library, &files.model).ok().unwrap();
-        assert!(weights.values.len() > 10, "{} are held in common", weights.values.len());
+        assert!(weights.values.len() > 10, "{} are shared", weights.values.len());
         let expected = vectors(&mut load(None), &tokens);
         let (mut first, mut second) = (load(Some(&weights)), load(Some(&weights)));
         assert_eq!(vectors(&mut first, &tokens), expected);

@@ -1,4 +1,4 @@
-//! Files that are missing, altered or something else, and texts that nobody should send.
+//! Tests missing, altered and invalid files, and invalid texts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::installed::{cache, embed, embedder, model};
 
-/// A cache with the same installation: links to its files, so that one can be put aside.
+/// A cache with links to the same installation, so that a test can remove a file.
 fn copy() -> (TempDir, PathBuf) {
     let name = "minilm-l6-v2-1";
     let beside = TempDir::new_in(cache()).unwrap();
@@ -25,7 +25,7 @@ fn load(model: Model, limits: Limits) -> Result<Embedder, String> {
     Embedder::load(&Settings { model, limits }).map_err(|error| error.to_string())
 }
 
-/// An installation after something was done to its directory.
+/// Harms an installation and checks the error.
 fn check_installed(harm: impl FnOnce(&Path), expected: &str) {
     let (beside, directory) = copy();
     harm(&directory);
@@ -35,7 +35,7 @@ fn check_installed(harm: impl FnOnce(&Path), expected: &str) {
 }
 
 #[test]
-fn a_model_that_is_missing_or_altered_is_refused_with_the_command_that_mends_it() {
+fn a_missing_or_altered_model_is_refused_with_the_remedy() {
     check_installed(|at| fs::remove_dir_all(at).unwrap(), "the model is not installed");
     check_installed(|at| fs::remove_file(at.join("model-int8.onnx")).unwrap(), "cannot be read");
     check_installed(|at| alter(&at.join("tokenizer.json")), "is not the file that was installed");
@@ -43,7 +43,7 @@ fn a_model_that_is_missing_or_altered_is_refused_with_the_command_that_mends_it(
     check_installed(|at| alter(&at.join("libonnxruntime.so")), "is not the file that was installed");
 }
 
-/// Puts a file in its place that differs in one bit.
+/// Replaces a file by one that differs in one bit.
 fn alter(path: &Path) {
     let mut bytes = fs::read(path).unwrap();
     let middle = bytes.len() / 2;
@@ -52,7 +52,7 @@ fn alter(path: &Path) {
     fs::write(path, bytes).unwrap();
 }
 
-/// Files of the user's, of which one holds something else.
+/// Replaces one of the user's files and checks the error.
 fn check_files(swap: impl FnOnce(&mut Files, &Path), expected: &str) {
     let directory = TempDir::new().unwrap();
     let mut files = model(Precision::Int8).files().unwrap();
@@ -62,7 +62,7 @@ fn check_files(swap: impl FnOnce(&mut Files, &Path), expected: &str) {
 }
 
 #[test]
-fn a_tokenizer_that_is_none_is_refused() {
+fn an_invalid_tokenizer_is_refused() {
     let with = |content: &'static [u8]| {
         move |files: &mut Files, at: &Path| {
             files.tokenizer = at.join("tokenizer.json");
@@ -70,44 +70,47 @@ fn a_tokenizer_that_is_none_is_refused() {
         }
     };
     check_files(|files, at| files.tokenizer = at.join("none"), "the tokenizer");
-    check_files(with(b""), "is no tokenizer");
-    check_files(with(b"{}"), "is no tokenizer");
-    check_files(with(b"\xff\xfe"), "is no tokenizer");
-    check_files(with(&[b'['; 100_000]), "is no tokenizer");
-    check_files(|files, _| files.tokenizer = files.model.clone(), "is no tokenizer");
+    check_files(with(b""), "is not a tokenizer");
+    check_files(with(b"{}"), "is not a tokenizer");
+    check_files(with(b"\xff\xfe"), "is not a tokenizer");
+    check_files(with(&[b'['; 100_000]), "is not a tokenizer");
+    check_files(|files, _| files.tokenizer = files.model.clone(), "is not a tokenizer");
 }
 
 #[test]
-fn a_model_that_is_none_is_refused() {
+fn an_invalid_model_is_refused() {
     let with = |content: &'static [u8]| {
         move |files: &mut Files, at: &Path| {
             files.model = at.join("model.onnx");
             fs::write(&files.model, content).unwrap();
         }
     };
-    check_files(|files, at| files.model = at.join("none"), "is no model that can be used");
-    check_files(with(b""), "is no model that can be used");
-    check_files(with(b"no ONNX file at all"), "is no model that can be used");
-    check_files(|files, _| files.model = files.tokenizer.clone(), "is no model that can be used");
+    check_files(|files, at| files.model = at.join("none"), "is not a usable model");
+    check_files(with(b""), "is not a usable model");
+    check_files(with(b"no ONNX file at all"), "is not a usable model");
+    check_files(|files, _| files.model = files.tokenizer.clone(), "is not a usable model");
 }
 
 #[test]
-fn a_library_that_is_none_or_another_is_refused() {
-    check_files(|files, at| files.library = at.join("none"), "is no ONNX Runtime that can be used");
+fn an_invalid_or_second_library_is_refused() {
+    check_files(|files, at| files.library = at.join("none"), "is not a usable ONNX Runtime");
     embedder(Precision::Int8, Limits::default());
-    check_files(|files, _| files.library = files.model.clone(), "a process has one ONNX Runtime");
+    check_files(|files, _| files.library = files.model.clone(), "a process can use only one ONNX Runtime");
 }
 
 #[test]
-fn more_tokens_than_the_model_has_places_for_are_refused_when_it_is_loaded() {
+fn more_tokens_than_the_model_accepts_are_refused_when_it_is_loaded() {
     let limits = Limits { tokens_max: 513, ..Limits::default() };
     let error = load(model(Precision::Fp32), limits).err().unwrap();
-    assert!(error.contains("it does not take 513 tokens") && error.contains("allow fewer tokens"), "{error}");
+    assert!(
+        error.contains("it does not accept 513 tokens") && error.contains("allow fewer tokens"),
+        "{error}"
+    );
     load(model(Precision::Fp32), Limits { tokens_max: 512, ..Limits::default() }).unwrap();
 }
 
 #[test]
-fn limits_that_leave_nothing_are_refused() {
+fn limits_that_exclude_every_text_are_refused() {
     let error = load(model(Precision::Fp32), Limits { tokens_max: 2, ..Limits::default() }).err().unwrap();
     assert!(error.contains("say at least 8"), "{error}");
 }
@@ -127,7 +130,7 @@ fn a_text_of_a_megabyte_is_cut_and_counted() {
     assert!(vectors.iter().all(|value| value.is_finite()));
     assert_eq!(embedder.counts().truncated, 4);
     assert!(embedder.counts().tokens <= 4 * 256);
-    // What lies behind the limit does not count.
+    // Text behind the limit does not count.
     let [behind, nothing] =
         [format!("{spaces}word"), String::new()].map(|text| embed(&mut embedder, &[&text]));
     assert_eq!(behind, nothing);

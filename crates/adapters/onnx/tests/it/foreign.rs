@@ -1,4 +1,5 @@
-//! A model that is not ours, against the vectors of the ONNX project's reference evaluator (`tests/foreign/make.py`).
+//! Compares a model from another exporter with the ONNX project's reference evaluator
+//! (`tests/foreign/make.py`).
 
 use std::path::Path;
 
@@ -10,7 +11,7 @@ use serde_json::Value;
 use crate::installed::{cache, embed, model};
 
 const VECTORS: &str = include_str!("../foreign/vectors.json");
-/// The places that the model has.
+/// The number of positions that the model supports.
 const TOKENS_MAX: usize = 12;
 const LIMITS: Limits = Limits { tokens_max: TOKENS_MAX, text_bytes_max: 1 << 16, batch_tokens_max: 512 };
 
@@ -28,7 +29,7 @@ fn texts(rows: &[Value]) -> Vec<&str> {
     rows.iter().map(|row| row["text"].as_str().unwrap()).collect()
 }
 
-/// Whether these are the vectors of the rows under this name.
+/// Checks the vectors against those of the rows under this name.
 fn check<'v>(rows: &[Value], name: &str, vectors: impl Iterator<Item = &'v [f32]>) {
     let mut seen = 0;
     for (row, vector) in rows.iter().zip(vectors) {
@@ -76,13 +77,13 @@ fn a_pipeline_takes_a_model_of_the_users() {
 }
 
 #[test]
-fn a_model_that_does_not_fit_what_is_asked_of_it_is_refused() {
+fn a_model_that_does_not_fit_its_settings_is_refused() {
     let refused = |files: &Files, limits, expected: &str| {
         let error = Embedder::open(files, limits).err().unwrap().to_string();
         assert!(error.contains(expected), "{error}");
     };
     let longer = Limits { tokens_max: TOKENS_MAX + 1, ..LIMITS };
-    refused(&files(Pooling::Mean), longer, "it does not take 13 tokens");
+    refused(&files(Pooling::Mean), longer, "it does not accept 13 tokens");
     let installed = Files { pooling: Pooling::Own, ..model(Precision::Int8).files().unwrap() };
     refused(&installed, LIMITS, "it has no output of floats [texts, dimensions]");
     let section = Section { pooling: Pooling::Own, ..Section::default() };

@@ -1,4 +1,4 @@
-//! The installation that `cargo xtask setup` made.
+//! Finds the installation that `cargo xtask setup` made.
 
 use std::path::PathBuf;
 

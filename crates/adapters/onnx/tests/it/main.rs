@@ -1,4 +1,4 @@
-//! The model as it is installed, against vectors of another making; and bad files in its place.
+//! Tests the installed model against an independent implementation, and invalid files.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! The vectors, held to those of `tests/reference/make.py`, which shares nothing with the crate.
+//! Compares the vectors with those of `tests/reference/make.py`, which shares no code with the crate.
 
 use std::thread;
 
@@ -8,9 +8,9 @@ use serde_json::Value;
 use crate::installed::{embed, embedder};
 
 const VECTORS: &str = include_str!("../reference/vectors.json");
-/// Sentences of this project's documents: those that the benchmarks embed.
+/// The sentences of this project's documents that the benchmarks embed.
 const SENTENCES: &str = include_str!("../../benches/embed/sentences.txt");
-/// The widest that an exact vector may be off.
+/// The largest accepted distance of an exact vector.
 const DISTANCE_MAX: f64 = 1e-3;
 
 struct Row {
@@ -29,7 +29,7 @@ fn rows() -> Vec<Row> {
     rows.iter().map(row).collect()
 }
 
-/// The rows, and the vectors that the installed model gives for them.
+/// The rows, and the installed model's vectors for them.
 fn embedded(precision: Precision) -> (Vec<Row>, Vec<f32>) {
     let rows = rows();
     let texts: Vec<&str> = rows.iter().map(|row| row.text.as_str()).collect();
@@ -49,7 +49,7 @@ fn fp32_gives_the_vectors_of_an_independent_implementation() {
 }
 
 #[test]
-fn int8_is_near_and_says_how_near() {
+fn int8_is_near_and_its_quality_is_known() {
     let (rows, vectors) = embedded(Precision::Int8);
     let exact: Vec<f32> = rows.iter().flat_map(|row| row.vector.iter().copied()).collect();
     let quality = Quality::between(&exact, &vectors, 384).unwrap();
@@ -90,7 +90,7 @@ fn a_vector_does_not_depend_on_its_neighbours_or_its_place() {
 
 #[test]
 fn an_int8_vector_that_is_computed_alone_depends_on_nothing_else() {
-    // Words of one token each: all of one length, so that they may share a batch.
+    // Words of one token each, so that all texts have one length and may share a batch.
     let texts = ["north south red green", "river mountain light energy", "the load line of"];
     let apart =
         |embedder: &mut _| texts.iter().flat_map(|&text| embed(embedder, &[text])).collect::<Vec<_>>();
@@ -111,7 +111,7 @@ fn every_thread_has_an_embedder_of_its_own() {
 }
 
 #[test]
-fn what_was_done_is_counted() {
+fn work_is_counted() {
     let mut embedder = embedder(Precision::Int8, Limits { tokens_max: 8, ..Limits::default() });
     embed(&mut embedder, &["one two", "three four", "one two three four five six seven", ""]);
     let counts = embedder.counts();

@@ -1,4 +1,4 @@
-//! The transform of a pipeline: from a field of a payload to the event's vector.
+//! Tests the transform of a pipeline: from a field of a payload to the event's vector.
 
 use bson::{doc, serialize_to_vec};
 use plimsoll_onnx::transform::{Payload, Section};
@@ -17,7 +17,7 @@ fn batch(payloads: &[Option<&[u8]>]) -> Batch {
     batch
 }
 
-/// Applies a transform to payloads; only the last has the text as it should be, and all before it are rejected.
+/// Applies a transform to payloads; only the last payload is valid, and all others are rejected.
 fn check(section: Section, payloads: &[&[u8]]) {
     let mut batch = batch(&payloads.iter().map(|payload| Some(*payload)).collect::<Vec<_>>());
     let factory = section.build("embed", &cache()).unwrap();
@@ -62,7 +62,7 @@ fn a_field_of_a_bson_payload_gets_its_vector() {
 }
 
 #[test]
-fn a_tombstone_goes_on_without_a_vector() {
+fn a_tombstone_passes_without_a_vector() {
     let mut batch = batch(&[None, Some(b"text")]);
     let factory = section(Payload::Text, None).build("embed", &cache()).unwrap();
     TransformFactory::build(&factory, 0).unwrap().apply(&mut batch).unwrap();
@@ -71,17 +71,17 @@ fn a_tombstone_goes_on_without_a_vector() {
 }
 
 #[test]
-fn a_section_that_cannot_be_meant_is_refused() {
+fn an_invalid_section_is_refused() {
     let refused = |section: Section, expected: &str| {
         let error = section.build("embed", &cache()).err().unwrap().to_string();
         assert!(error.contains(expected), "{error}");
     };
-    refused(section(Payload::Json, None), "say which holds the text");
-    refused(section(Payload::Text, Some("a")), "say which holds the text");
+    refused(section(Payload::Json, None), "name the field with the text");
+    refused(section(Payload::Text, Some("a")), "name the field with the text");
     let path = || Some("a".into());
     refused(Section { model: path(), ..Section::default() }, "belong together");
     refused(Section { tokenizer: path(), ..Section::default() }, "belong together");
-    refused(Section { model: path(), precision: Precision::Int8, ..Section::default() }, "leave it out");
+    refused(Section { model: path(), precision: Precision::Int8, ..Section::default() }, "omit it");
     refused(Section { tokens_max: Some(1), ..Section::default() }, "at least 8");
     let unknown = serde_json::from_str::<Section>(r#"{"feild": "a"}"#).unwrap_err().to_string();
     assert!(unknown.contains("unknown field"), "{unknown}");

@@ -1,4 +1,4 @@
-//! The texts that a generator makes, and how many tokens they have.
+//! Tests that every word of a generator is one token.
 
 use plimsoll_onnx::{Limits, Precision};
 use plimsoll_pipeline::source::WORDS;
@@ -10,6 +10,6 @@ fn every_word_of_a_generator_is_one_token() {
     let mut embedder = embedder(Precision::Int8, Limits::default());
     embed(&mut embedder, &WORDS);
     let counts = embedder.counts();
-    // Each text has a special token before it and one behind it.
+    // Each text has a special token at its begin and end.
     assert_eq!((counts.texts, counts.tokens), (WORDS.len() as u64, 3 * WORDS.len() as u64));
 }
