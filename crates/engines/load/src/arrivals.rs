@@ -4,22 +4,22 @@ use plimsoll_measure::duration::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Connections of an open load when the scenario does not say.
+/// The default number of connections of an open load.
 pub const CONNECTIONS_DEFAULT: u32 = 16;
-/// More than this many operations a second is taken for a slip of the pen.
+/// The highest accepted rate: a higher one counts as a typing error.
 pub const RATE_MAX: f64 = 100_000_000.0;
-/// More connections than this to one load are refused.
+/// The limit of connections of one load.
 pub const CONNECTIONS_MAX: u32 = 20_000;
-/// More stages than this are refused.
+/// The limit of stages.
 pub const STAGES_MAX: usize = 1000;
 
-/// A stretch of time in which a rate, or a number of writers, moves evenly from the last value to the next, as typed.
+/// A period in which a rate, or a number of writers, changes linearly to the next value, as typed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Stage<T> {
-    /// The value at its end.
+    /// The value at the end of the stage.
     pub to: T,
-    /// How long the way takes; zero jumps there.
+    /// The length of the stage; zero jumps to the value.
     pub over: Span,
 }
 
@@ -27,24 +27,25 @@ pub struct Stage<T> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Arrivals {
-    /// Each writer sends its next operation when the last one is answered. Saturation is hidden.
+    /// Each writer sends its next operation after the last answer. Saturation stays hidden.
     Closed {
         /// Connections, each with one operation in flight.
         writers: u32,
     },
-    /// As closed, with a number of writers that moves by stages: one that is too many finishes its operation and rests.
+    /// As closed, with a number of writers that changes by stages: a surplus writer finishes its operation
+    /// and pauses.
     Writers {
         /// Writers at the start.
         #[serde(default)]
         from: u32,
-        /// Where the number goes; the last one stays after it.
+        /// The stages of the number; the last value stays.
         stages: Vec<Stage<u32>>,
     },
     /// Evenly spaced.
     Constant {
         /// Operations per second.
         rate: f64,
-        /// Connections: as many operations can be in flight.
+        /// Connections, which limit the operations in flight.
         #[serde(default = "connections_default")]
         connections: u32,
     },
@@ -56,13 +57,13 @@ pub enum Arrivals {
         #[serde(default = "connections_default")]
         connections: u32,
     },
-    /// The rate moves evenly from one value to another.
+    /// The rate changes linearly from one value to another.
     Ramp {
         /// Operations per second at the start.
         from: f64,
         /// Operations per second at the end.
         to: f64,
-        /// How long the way takes; the last rate stays after it.
+        /// The length of the change; the last rate stays.
         over: Span,
         /// Connections.
         #[serde(default = "connections_default")]
@@ -70,20 +71,20 @@ pub enum Arrivals {
     },
     /// The rate jumps from one value to the next.
     Steps {
-        /// Operations per second, one value a step.
+        /// Operations per second, one value for each step.
         rates: Vec<f64>,
-        /// Length of a step; the last rate stays after it.
+        /// The length of a step; the last rate stays.
         every: Span,
         /// Connections.
         #[serde(default = "connections_default")]
         connections: u32,
     },
-    /// The rate moves evenly from one value to the next, stage by stage.
+    /// The rate changes linearly from one value to the next, stage by stage.
     Rates {
         /// Operations per second at the start.
         #[serde(default)]
         from: f64,
-        /// Where the rate goes; the last one stays after it.
+        /// The stages of the rate; the last value stays.
         stages: Vec<Stage<f64>>,
         /// Connections.
         #[serde(default = "connections_default")]
@@ -95,22 +96,22 @@ const fn connections_default() -> u32 {
     CONNECTIONS_DEFAULT
 }
 
-/// Why an arrival model is invalid.
+/// An arrival model is invalid.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Error {
-    /// A rate out of bounds.
+    /// A rate is out of bounds.
     #[error("a rate of {0} operations/s: give a number over 0 and up to {RATE_MAX}")]
     Rate(f64),
-    /// No connection, or too many.
+    /// The number of connections is out of bounds.
     #[error("{0} connections: give a number from 1 to {CONNECTIONS_MAX}")]
     Connections(u32),
-    /// A list of steps without a step.
+    /// The list of steps is empty.
     #[error("steps without a rate: list at least one, for example rates: [100, 200, 400]")]
     NoSteps,
-    /// Stages that lead nowhere, or too many.
+    /// The list of stages is empty or too long.
     #[error("{0} stages: list from 1 to {STAGES_MAX}, for example stages: [{{to: 100, over: 30s}}]")]
     Stages(usize),
-    /// A stretch of time without length.
+    /// A length is zero.
     #[error("`{0}` must be longer than zero, for example 10s")]
     NoTime(&'static str),
 }
@@ -129,7 +130,7 @@ impl Arrivals {
         }
     }
 
-    /// The highest rate, in operations per second; nothing for closed arrivals.
+    /// The highest rate, in operations per second; none for closed arrivals.
     pub fn peak(&self) -> Option<f64> {
         match self {
             Self::Closed { .. } | Self::Writers { .. } => None,
@@ -162,14 +163,14 @@ impl Arrivals {
             Self::Rates { from, stages, .. } => {
                 check_stages(stages.len())?;
                 let rates = || std::iter::once(*from).chain(stages.iter().map(|stage| stage.to));
-                // A rate may rest at nothing on the way, but not all the time.
+                // A rate may be zero for a time, but not always.
                 rates().try_for_each(|rate| check_rate(rate, -1.0))?;
                 check_rate(rates().fold(0.0, f64::max), 0.0)
             }
             Self::Constant { rate, .. } | Self::Poisson { rate, .. } => check_rate(*rate, 0.0),
             Self::Ramp { from, to, over, .. } => {
                 check_length(*over, "over")?;
-                // A ramp may start or end at nothing, not both.
+                // A ramp may start or end at zero, not both.
                 check_rate(*from, -1.0).and(check_rate(*to, -1.0)).and(check_rate(from + to, 0.0))
             }
             Self::Steps { rates, every, .. } => {
@@ -182,7 +183,7 @@ impl Arrivals {
         }
     }
 
-    /// A few words for reports: `constant 1000/s over 16 connections`.
+    /// Formats the arrivals for reports: `constant 1000/s over 16 connections`.
     pub fn describe(&self) -> String {
         let connections = self.connections();
         match self {
@@ -226,12 +227,12 @@ fn check_length(span: Span, name: &'static str) -> Result<(), Error> {
     if span.as_ns() > 0 { Ok(()) } else { Err(Error::NoTime(name)) }
 }
 
-/// Which part of a plan's operations one worker sends: every `of`-th, starting at `index`.
+/// The share of a plan's operations that one worker sends: every `of`-th, starting at `index`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// This worker, counted over all shards.
+    /// The worker's index over all shards.
     pub index: u64,
-    /// Workers over all shards.
+    /// The number of workers over all shards.
     pub of: u64,
 }
 
@@ -239,7 +240,7 @@ impl Share {
     /// The whole plan in one worker.
     pub const WHOLE: Self = Self { index: 0, of: 1 };
 
-    /// This worker's part of `total` things.
+    /// This worker's part of `total`.
     pub const fn part(self, total: u64) -> u64 {
         total / self.of + (self.index < total % self.of) as u64
     }
@@ -255,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_may_rest_on_the_way_and_has_its_peak_there() {
+    fn a_rate_may_be_zero_for_a_time_and_peaks_between() {
         assert_eq!(rates(0.0, &[100.0, 0.0]).check(), Ok(()));
         assert_eq!(rates(5.0, &[100.0, 0.0]).peak(), Some(100.0));
         assert_eq!(Arrivals::Closed { writers: 3 }.peak(), None);

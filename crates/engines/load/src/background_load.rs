@@ -1,25 +1,25 @@
 //! Judges background loads, which must keep up during a search.
 //!
-//! They are no part of the load line, but a rate at which they fall behind does not hold.
+//! Background loads do not count for the load line, but a rate at which they fall behind does not hold.
 
 use crate::objective::{Objective, SETTLE_S, Window};
 use crate::rate_floor::ACHIEVED_MIN;
 use crate::second::Second;
 
-/// A load that keeps its rate while the rate of another load is searched.
+/// A load that keeps its rate while the search varies the rate of another load.
 #[derive(Clone, Debug, Default)]
 pub struct BackgroundLoad {
     /// Its name.
     pub name: String,
-    /// Its seconds during the arrivals, the settling ones included. They hold this load only.
+    /// The load's seconds during the arrivals, the settling ones included, without other loads.
     pub seconds: Vec<Second>,
-    /// Its connections: as many of its operations may be in flight when a window ends.
+    /// The load's connections: as many operations may be in flight when a window ends.
     pub connections: u32,
 }
 
 impl BackgroundLoad {
-    /// How it did not keep up, in sentences. Its latency is not judged: the objective belongs to the searched load, and at a
-    /// small rate a window holds too few operations for a percentile.
+    /// The reasons why the load did not keep up, in sentences. Its latency is not judged: the objective
+    /// applies to the searched load, and at a small rate a window has too few operations for a percentile.
     pub(crate) fn judge(&self, objective: &Objective) -> Vec<String> {
         let window = Window::of(self.seconds.get(SETTLE_S as usize..).unwrap_or_default());
         let skipped = window.tally.skipped;
@@ -29,7 +29,8 @@ impl BackgroundLoad {
         reasons.map(|reason| format!("background load {}: {reason}", self.name)).collect()
     }
 
-    /// Operations in flight when a window ends are not missing; at a small rate they are more than the allowed share.
+    /// Operations in flight when a window ends do not count as missing: at a small rate they exceed the
+    /// allowed share.
     fn behind(&self, window: &Window) -> Option<String> {
         let (due, done) = (window.tally.due, window.tally.completed());
         let missing = due.saturating_sub(done);

@@ -21,36 +21,36 @@ pub use crate::second::{Collector, Second, TenthLine};
 
 /// Lead time before a phase starts, so that every thread is ready at its start, in nanoseconds.
 const LEAD_NS: u64 = 20 * MILLISECOND_NS;
-/// While it waits for its start, the engine checks this often whether the run was stopped, in nanoseconds.
-const LOOK_NS: u64 = 100 * MILLISECOND_NS;
+/// The interval at which the engine checks for a stop while it waits for its start, in nanoseconds.
+const CHECK_NS: u64 = 100 * MILLISECOND_NS;
 
 /// A running phase's events.
 #[derive(Clone, Debug)]
 pub enum Progress {
     /// The phase starts at this moment.
     Began(clock::Instant),
-    /// A second is over.
+    /// A second has ended.
     Second(Second),
-    /// A fault has begun, or was undone.
+    /// A fault has begun or ended.
     Fault(Happening),
 }
 
-/// How a phase ended.
+/// The end of a phase.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Finished {
-    /// When it started, on the monotonic clock.
+    /// The start, on the monotonic clock.
     pub start: clock::Instant,
     /// Nanoseconds from its start to the end of its last operation.
     pub to_ns: u64,
-    /// Why it ended; the gravest reason of all workers.
+    /// The most severe reason of all workers for the end.
     pub ended: Ended,
-    /// The faults that happened in it.
+    /// The faults that happened during the phase.
     pub faults: Vec<Happening>,
 }
 
 impl Finished {
-    /// Merges how the same phase ended for another shard: the last end and the gravest reason count, and a fault lasts from
-    /// its first beginning in any shard to its last end.
+    /// Merges the end of the same phase in another shard: the last end and the most severe reason count, and
+    /// a fault lasts from its first beginning in any shard to its last end.
     pub fn merge(&mut self, other: &Self) {
         self.to_ns = self.to_ns.max(other.to_ns);
         self.ended = self.ended.max(other.ended);
@@ -66,10 +66,10 @@ impl Finished {
     }
 }
 
-/// Why a phase could not be run.
+/// A phase cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// Its numbers are out of bounds.
+    /// A number is out of bounds.
     #[error(transparent)]
     Phase(#[from] Error),
     /// A connection could not be opened before the load.
@@ -81,10 +81,10 @@ pub enum RunError {
         *late_ns as f64 / SECOND_NS as f64
     )]
     Late {
-        /// By how much, in nanoseconds.
+        /// The delay in nanoseconds.
         late_ns: u64,
     },
-    /// A worker's thread ended badly; the message was printed by it.
+    /// A worker's thread panicked and printed the message.
     #[error("a worker thread panicked: this is a fault of Plimsoll, please report it with the message above")]
     Panicked,
 }
@@ -95,9 +95,9 @@ pub struct Engine<T: Target> {
     workers: Vec<Worker<T>>,
     operations: usize,
     shard: Share,
-    /// Whether a phase has run: from then on a refusing server is counted, not an error.
+    /// Whether a phase has run: from then on a refusing server is counted and not an error.
     has_begun: bool,
-    /// When the next phase begins; none means as soon as its connections are open.
+    /// The start of the next phase; none starts it as soon as its connections are open.
     begin_at: Option<clock::Instant>,
 }
 
@@ -115,10 +115,11 @@ impl<T: Target> std::fmt::Debug for Worker<T> {
 }
 
 impl<T: Target> Engine<T> {
-    /// One worker for each target, for plans of `operations` operations; `shard` is this process among all.
+    /// Creates one worker for each target, for plans of `operations` operations; `shard` is this process
+    /// among all.
     ///
     /// # Errors
-    /// When the system has no file descriptor left for a worker's epoll and timer.
+    /// The system has no file descriptor left for a worker's epoll and timer.
     pub fn new(targets: Vec<Arc<T>>, operations: usize, shard: Share, spin: Spin) -> io::Result<Self> {
         let workers = targets.into_iter().map(|target| {
             let (runtime, driver) = Real::new(spin)?;
@@ -133,7 +134,7 @@ impl<T: Target> Engine<T> {
         })
     }
 
-    /// Sets when the next phase begins, instead of as soon as its connections are open.
+    /// Sets the start of the next phase. Without it the phase starts as soon as its connections are open.
     pub fn begin_at(&mut self, at: clock::Instant) {
         self.begin_at = Some(at);
     }
@@ -158,11 +159,11 @@ impl<T: Target> Engine<T> {
         self.workers.iter().map(|worker| worker.lanes.len()).sum()
     }
 
-    /// Runs a phase with its faults: `faults` holds one for each that the phase plans. `sink` takes each second of all
-    /// workers together, as it ends.
+    /// Runs a phase with its faults: `faults` contains one for each planned fault. `sink` receives each
+    /// second of all workers together, as it ends.
     ///
     /// # Errors
-    /// When the phase cannot start. Later failures are counted, not errors.
+    /// The phase cannot start. Later failures are counted and not errors.
     pub fn run(
         &mut self,
         phase: &Phase,
@@ -186,13 +187,13 @@ impl<T: Target> Engine<T> {
         };
         sink(Progress::Began(start));
         thread::scope(|scope| {
-            let (sender, told) = channel();
+            let (sender, messages) = channel();
             let threads: Vec<_> = (self.workers.iter_mut().enumerate())
                 .map(|(index, worker)| {
                     let share = share(shard, index, count);
                     let order =
                         Order { phase: phase.clone(), operations, share, start, supply: supply.clone() };
-                    let (control, sender, left) = (control.clone(), sender.clone(), Leaving(&left));
+                    let (control, sender, left) = (control.clone(), sender.clone(), WorkerGuard(&left));
                     scope.spawn(move || worker.run(order, control, index, sender, left))
                 })
                 .collect();
@@ -202,7 +203,7 @@ impl<T: Target> Engine<T> {
             } else {
                 drop(sender);
             }
-            let faults = collect(&told, count, &mut sink);
+            let faults = collect(&messages, count, &mut sink);
             let ends: Result<Vec<_>, _> = threads.into_iter().map(|thread| thread.join()).collect();
             let ends = ends.map_err(|_| RunError::Panicked)?;
             let ended = ends.iter().map(|(ended, _)| *ended).max().unwrap_or_default();
@@ -213,8 +214,8 @@ impl<T: Target> Engine<T> {
 }
 
 impl<T: Target> Engine<T> {
-    /// Returns the start of the prepared phase. Waits for the requested start, if there is one, until there is just time to
-    /// start the threads.
+    /// Returns the start of the prepared phase. Waits for a requested start until the threads have just
+    /// enough time to start.
     fn start(&mut self, control: &Control) -> Result<clock::Instant, RunError> {
         let Some(at) = self.begin_at.take() else { return Ok(clock::now() + LEAD_NS) };
         if clock::now() > at {
@@ -228,21 +229,21 @@ impl<T: Target> Engine<T> {
             if left_ns == 0 {
                 return Ok(at);
             }
-            thread::sleep(Duration::from_nanos(left_ns.min(LOOK_NS)));
+            thread::sleep(Duration::from_nanos(left_ns.min(CHECK_NS)));
         }
     }
 }
 
 /// A message from a thread of a phase.
-enum Told {
+enum Message {
     Slice(usize, Slice),
     Fault(Happening),
 }
 
-/// Counts one worker less when dropped: the faults wait for the last one.
-struct Leaving<'a>(&'a AtomicUsize);
+/// Counts one worker less when dropped: the faults end after the last worker.
+struct WorkerGuard<'a>(&'a AtomicUsize);
 
-impl Drop for Leaving<'_> {
+impl Drop for WorkerGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Release);
     }
@@ -254,9 +255,9 @@ fn play(
     stretches: &[Stretch],
     faults: &mut [Box<dyn Fault>],
     left: &AtomicUsize,
-    sender: &Sender<Told>,
+    sender: &Sender<Message>,
 ) {
-    let tell = |happening| sender.send(Told::Fault(happening)).unwrap_or_default();
+    let report = |happening| sender.send(Message::Fault(happening)).unwrap_or_default();
     let (runtime, driver) = match Real::new(Spin::Off) {
         Ok(timer) => timer,
         Err(error) => {
@@ -264,13 +265,13 @@ fn play(
                 fault: it.fault,
                 from_ns: it.from_ns,
                 to_ns: None,
-                error: Some(format!("there is no timer for it: {error}")),
+                error: Some(format!("no timer is available: {error}")),
             };
-            return stretches.iter().map(missed).for_each(tell);
+            return stretches.iter().map(missed).for_each(report);
         }
     };
     let is_over = || left.load(Ordering::Acquire) == 0;
-    driver.block_on(fault::play(&runtime, start, stretches, faults, is_over, tell));
+    driver.block_on(fault::play(&runtime, start, stretches, faults, is_over, report));
 }
 
 impl<T: Target> Engine<T> {
@@ -281,8 +282,8 @@ impl<T: Target> Engine<T> {
         Arc::new(Supply::shared(phase, shares))
     }
 
-    /// Opens the connections that the phase still needs, all workers at once. In a later phase, failed connections are left
-    /// to the phase, which retries.
+    /// Opens the connections that the phase still needs, all workers at once. In a later phase, the phase
+    /// itself retries failed connections.
     fn connect(&mut self, phase: &Phase) -> Result<(), RunError> {
         let (shard, count, has_begun) = (self.shard, self.workers.len(), self.has_begun);
         thread::scope(|scope| {
@@ -323,13 +324,13 @@ impl<T: Target> Worker<T> {
         order: Order,
         control: Control,
         index: usize,
-        sender: Sender<Told>,
-        left: Leaving<'_>,
+        sender: Sender<Message>,
+        left: WorkerGuard<'_>,
     ) -> (Ended, u64) {
         let lanes = std::mem::take(&mut self.lanes);
         let sink = |slice| {
-            // A closed collector cannot take it; the phase still ends in order.
-            sender.send(Told::Slice(index, slice)).unwrap_or_default();
+            // A closed collector cannot receive it; the phase still ends in order.
+            sender.send(Message::Slice(index, slice)).unwrap_or_default();
         };
         let work = worker::run(self.runtime.clone(), self.target.clone(), lanes, order, control, sink);
         let end = self.driver.block_on(work);
@@ -340,13 +341,13 @@ impl<T: Target> Worker<T> {
 }
 
 /// Adds up the slices of all workers, second by second; returns the faults that happened.
-fn collect(told: &Receiver<Told>, workers: usize, sink: &mut impl FnMut(Progress)) -> Vec<Happening> {
+fn collect(messages: &Receiver<Message>, workers: usize, sink: &mut impl FnMut(Progress)) -> Vec<Happening> {
     let mut collector = Collector::new(workers);
     let mut faults: Vec<Happening> = Vec::new();
-    for told in told {
-        match told {
-            Told::Slice(worker, slice) => collector.add(worker, slice),
-            Told::Fault(happening) => {
+    for message in messages {
+        match message {
+            Message::Slice(worker, slice) => collector.add(worker, slice),
+            Message::Fault(happening) => {
                 note(&mut faults, &happening);
                 sink(Progress::Fault(happening));
             }

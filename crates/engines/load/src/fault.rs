@@ -10,100 +10,100 @@ use serde::{Deserialize, Serialize};
 use crate::mix::scramble;
 use crate::runtime::Runtime;
 
-/// More faults than this in one phase are refused.
+/// The limit of faults in one phase.
 pub const FAULTS_MAX: usize = 1000;
-/// How often a lasting fault checks whether the phase is over, in nanoseconds.
-const LOOK_NS: u64 = 50 * plimsoll_measure::clock::MILLISECOND_NS;
+/// The interval at which a lasting fault checks whether the phase has ended, in nanoseconds.
+const CHECK_NS: u64 = 50 * plimsoll_measure::clock::MILLISECOND_NS;
 
 /// A change to the system under load that can be undone.
 pub trait Fault: Send {
-    /// Causes it.
+    /// Begins the fault.
     ///
     /// # Errors
-    /// Why it failed.
+    /// The reason of the failure.
     fn begin(&mut self) -> Result<(), Box<dyn StdError + Send + Sync>>;
 
-    /// Undoes it: returns when the system under load could work again.
+    /// Undoes the fault; returns when the system under load works again.
     ///
     /// # Errors
-    /// Why it could not be undone.
+    /// The reason why the fault cannot be undone.
     fn end(&mut self) -> Result<(), Box<dyn StdError + Send + Sync>>;
 }
 
-/// How repeated faults are spaced.
+/// The spacing of repeated faults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Spacing {
     /// Evenly.
     #[default]
     Even,
-    /// With exponential gaps of that mean, from the scenario's seed; never less than a fault lasts.
+    /// With exponential gaps of that mean, from the scenario's seed; never shorter than the fault.
     Random,
 }
 
-/// When a fault happens, resolved: counted from the start of its phase.
+/// A planned fault, resolved; its times count from the start of its phase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Planned {
-    /// Its name, for reports.
+    /// The name for reports.
     pub name: String,
     /// Its index in the plan; the engine does not use it.
     pub key: usize,
-    /// When it first begins.
+    /// The first beginning.
     pub at: Span,
-    /// How long it lasts.
+    /// The duration.
     pub lasts: Span,
-    /// The interval of its repetitions.
+    /// The interval between repetitions.
     pub every: Option<Span>,
-    /// How often it happens.
+    /// The number of occurrences.
     pub times: u32,
-    /// The spacing of its repetitions.
+    /// The spacing of repetitions.
     pub spacing: Spacing,
 }
 
-/// Why a timeline is invalid.
+/// A timeline is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// It begins again before it ends.
-    #[error("{0}: it is repeated before it ends; `every` must be longer than it lasts")]
+    /// A fault begins again before it ends.
+    #[error("{0}: it repeats before it ends; `every` must be longer than the fault")]
     Overlap(String),
-    /// It happens never, or too often.
+    /// The number of occurrences is out of bounds.
     #[error("{0}: {1} times; give a number from 1 to {FAULTS_MAX}")]
     Times(String, u32),
-    /// All faults together are too many.
+    /// The phase has too many faults.
     #[error("{0} faults in one phase; {FAULTS_MAX} at most")]
     TooMany(usize),
-    /// It never happens.
+    /// The fault begins after the phase.
     #[error("{0}: it begins at {1} s, after the phase ended at {2} s")]
     TooLate(String, u64, u64),
 }
 
-/// One planned occurrence of a fault: nanoseconds from the phase's start.
+/// One planned occurrence of a fault, in nanoseconds from the phase's start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
     /// The fault's index in the phase.
     pub fault: usize,
-    /// When it begins.
+    /// The beginning.
     pub from_ns: u64,
-    /// When it is undone.
+    /// The end.
     pub to_ns: u64,
 }
 
-/// A fault that happened: nanoseconds from the phase's start.
+/// A fault that happened, in nanoseconds from the phase's start.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Happening {
     /// The fault's index in the phase.
     pub fault: usize,
-    /// When it began.
+    /// The beginning.
     pub from_ns: u64,
-    /// When it was undone and the system under load could work again; absent while it lasts.
+    /// The moment when the system under load worked again; absent while the fault lasts.
     pub to_ns: Option<u64>,
-    /// Its error, if it failed.
+    /// The error, if the fault failed.
     pub error: Option<String>,
 }
 
 impl Happening {
-    /// Merges the same fault as another shard caused it.
+    /// Merges the same fault of another shard.
     pub fn merge(&mut self, other: &Self) {
         self.from_ns = self.from_ns.min(other.from_ns);
         self.to_ns = self.to_ns.zip(other.to_ns).map(|(own, other)| own.max(other));
@@ -152,7 +152,7 @@ impl Planned {
     }
 }
 
-/// Lists every planned occurrence of a phase, in order; leaves out those after `end`.
+/// Lists every planned occurrence of a phase, in order; omits those after `end`.
 ///
 /// # Errors
 /// The first invalid fault.
@@ -167,8 +167,8 @@ pub fn timeline(planned: &[Planned], end: Option<Span>, seed: u64) -> Result<Vec
     Ok(all)
 }
 
-/// Plays a timeline on the clock of `runtime`: causes and undoes each fault at its moment, one at a time, and reports to
-/// `sink`. When `is_over` is true, a lasting fault is undone at once and the rest is left out.
+/// Plays a timeline on the clock of `runtime`: begins and undoes each fault at its moment, one at a time, and
+/// reports to `sink`. When `is_over` is true, a lasting fault is undone at once and the rest is skipped.
 pub async fn play<R: Runtime>(
     runtime: &R,
     start: Instant,
@@ -185,7 +185,7 @@ pub async fn play<R: Runtime>(
         let ends = lasting.iter().map(|(to_ns, _)| *to_ns).min();
         let Some(at_ns) = begins.into_iter().chain(ends).min() else { return };
         if !over && runtime.now() < start + at_ns {
-            runtime.until((start + at_ns).min(runtime.now() + LOOK_NS)).await;
+            runtime.until((start + at_ns).min(runtime.now() + CHECK_NS)).await;
             continue;
         }
         if let Some(at) = lasting.iter().position(|(to_ns, _)| over || *to_ns <= at_ns) {
@@ -266,9 +266,9 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_is_refused() {
+    fn invalid_timelines_are_refused() {
         for (plan, part) in [
-            (planned(1, 5, Some(5), 2), "repeated before it ends"),
+            (planned(1, 5, Some(5), 2), "repeats before it ends"),
             (planned(1, 1, None, 0), "0 times"),
             (planned(40, 1, None, 1), "begins at 40 s, after the phase ended at 30 s"),
         ] {
@@ -277,7 +277,7 @@ mod tests {
         }
     }
 
-    /// Notes what is done; undoing takes a while, as a restart does.
+    /// Records the calls; undoing takes a while, as a restart does.
     struct Noted {
         log: Arc<Mutex<Vec<&'static str>>>,
         refuses: bool,
@@ -326,14 +326,14 @@ mod tests {
     }
 
     #[test]
-    fn a_phase_that_ends_undoes_what_lasts_and_begins_nothing_more() {
+    fn the_end_of_a_phase_undoes_a_lasting_fault_and_begins_no_other() {
         let (seen, log) = play_until(13, false);
         assert_eq!(log, ["begin", "end", "begin", "end"]);
         assert_eq!(seen.last().unwrap().to_ns.map(|to_ns| to_ns / 1_000_000_000), Some(13));
     }
 
     #[test]
-    fn what_could_not_be_done_is_told_and_not_undone() {
+    fn a_failed_fault_is_reported_and_not_undone() {
         let (seen, log) = play_until(13, true);
         assert_eq!(log, ["begin", "begin"]);
         assert!(seen.iter().all(|it| it.error.as_deref() == Some("there is none")), "{seen:?}");

@@ -1,4 +1,4 @@
-//! Translates k6's executors, under their own names, into our arrivals.
+//! Translates k6's executors, under their own names, into arrivals.
 
 use std::borrow::Cow;
 
@@ -14,9 +14,10 @@ mod typed;
 
 pub use typed::Typed;
 
-/// How long an executor of iterations goes on at most.
+/// The default time limit of an executor of iterations.
 const MAX_DURATION: Time = Time(Span::from_secs(600));
-/// One of k6's executors. An iteration is one operation, a VU one connection; latencies count from the due time, and an
+/// One of k6's executors. An iteration is one operation, a VU one connection. Latencies count from the due
+/// time, and an arrival without a free connection is sent late and not dropped.
 /// arrival that finds no free connection is sent late, not dropped.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -26,35 +27,36 @@ pub enum Executor {
         /// Writers.
         #[serde(default = "one")]
         vus: u32,
-        /// How long the load goes on.
+        /// The length of the load.
         duration: Time,
     },
-    /// `writers`: their number moves by stages, and the load ends with the last one.
+    /// `writers`: the number changes by stages, and the load ends with the last stage.
     #[serde(rename_all = "camelCase")]
     RampingVus {
         /// Writers at the start.
         #[serde(default = "one", rename = "startVUs")]
         start_vus: u32,
-        /// Where their number goes.
+        /// The stages of the number.
         stages: Vec<Target<u32>>,
-        /// Accepted. A writer that is too many finishes its one operation, within the operation's own time limit.
+        /// Accepted without effect: a surplus writer finishes its operation within the operation's own time
+        /// limit.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         graceful_ramp_down: Option<Time>,
     },
-    /// `closed`, with a number of operations of each writer.
+    /// `closed`, with a number of operations for each writer.
     #[serde(rename_all = "camelCase")]
     PerVuIterations {
         /// Writers.
         #[serde(default = "one")]
         vus: u32,
-        /// Operations of each.
+        /// Operations of each writer.
         #[serde(default = "one_operation")]
         iterations: u64,
-        /// How long the load goes on at most.
+        /// The time limit of the load.
         #[serde(default = "max_duration")]
         max_duration: Time,
     },
-    /// `closed`, with a number of operations of all writers together, which the workers have equal parts of.
+    /// `closed`, with a number of operations of all writers together; the workers have equal parts.
     #[serde(rename_all = "camelCase")]
     SharedIterations {
         /// Writers.
@@ -63,7 +65,7 @@ pub enum Executor {
         /// Operations in all.
         #[serde(default = "one_operation")]
         iterations: u64,
-        /// How long the load goes on at most.
+        /// The time limit of the load.
         #[serde(default = "max_duration")]
         max_duration: Time,
     },
@@ -72,32 +74,32 @@ pub enum Executor {
     ConstantArrivalRate {
         /// Operations in each `timeUnit`.
         rate: f64,
-        /// What the rate counts in.
+        /// The time unit of the rate.
         #[serde(default = "second", deserialize_with = "time_unit")]
         #[schemars(with = "Time")]
         time_unit: Time,
-        /// How long the load goes on.
+        /// The length of the load.
         duration: Time,
-        /// Connections, unless `maxVUs` says more.
+        /// Connections, unless `maxVUs` is larger.
         #[serde(default, rename = "preAllocatedVUs", skip_serializing_if = "Option::is_none")]
         pre_allocated_vus: Option<u32>,
         /// Connections: all are opened before the load.
         #[serde(default, rename = "maxVUs", skip_serializing_if = "Option::is_none")]
         max_vus: Option<u32>,
     },
-    /// `rates`: the rate moves by stages, and the load ends with the last one.
+    /// `rates`: the rate changes by stages, and the load ends with the last stage.
     #[serde(rename_all = "camelCase")]
     RampingArrivalRate {
         /// Operations in each `timeUnit` at the start.
         #[serde(default)]
         start_rate: f64,
-        /// What the rates count in.
+        /// The time unit of the rates.
         #[serde(default = "second", deserialize_with = "time_unit")]
         #[schemars(with = "Time")]
         time_unit: Time,
-        /// Where the rate goes.
+        /// The stages of the rate.
         stages: Vec<Target<f64>>,
-        /// Connections, unless `maxVUs` says more.
+        /// Connections, unless `maxVUs` is larger.
         #[serde(default, rename = "preAllocatedVUs", skip_serializing_if = "Option::is_none")]
         pre_allocated_vus: Option<u32>,
         /// Connections: all are opened before the load.
@@ -106,13 +108,13 @@ pub enum Executor {
     },
 }
 
-/// A stage as k6 writes it.
+/// A stage in k6's form.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Target<T> {
-    /// How long the way takes; zero jumps there.
+    /// The length of the stage; zero jumps to the target.
     pub duration: Time,
-    /// The value at its end.
+    /// The value at the end of the stage.
     pub target: T,
 }
 
@@ -132,18 +134,16 @@ const fn second() -> Time {
     Time(Span::from_secs(1))
 }
 
-/// A rate needs a time to count in.
+/// Reads the time unit of a rate, which must not be zero.
 fn time_unit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Time, D::Error> {
     let time = Time::deserialize(deserializer)?;
     if time.0.as_ns() == 0 {
-        return Err(D::Error::custom(
-            "timeUnit: 0 is no time to count a rate in: write for example 1s or 1m",
-        ));
+        return Err(D::Error::custom("timeUnit: 0 is invalid: write for example 1s or 1m"));
     }
     Ok(time)
 }
 
-/// A length of time as k6 writes it: `1h2m3.5s`, or a number of milliseconds.
+/// A duration in k6's form: `1h2m3.5s`, or a number of milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Time(pub Span);
@@ -168,17 +168,17 @@ impl JsonSchema for Time {
     }
 }
 
-/// Resolved arrivals, and when they end, if they do.
+/// Resolved arrivals and their end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Meant {
-    /// When operations are due.
+    /// The arrivals.
     pub arrivals: Arrivals,
-    /// When the load ends; no limit where our own words are used.
+    /// The end of the load; no limit for arrivals in Plimsoll's own form.
     pub stop: Stop,
 }
 
 impl Executor {
-    /// What it means.
+    /// Resolves the executor.
     pub fn meant(&self) -> Meant {
         let lasting = |Time(span): &Time| Stop { duration: Some(*span), ..Stop::default() };
         match self {

@@ -9,16 +9,16 @@ use crate::second::Second;
 /// The unit of a ladder's throughputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Documents that were acknowledged.
+    /// Acknowledged documents.
     Documents,
-    /// Operations that were acknowledged.
+    /// Acknowledged operations.
     Operations,
     /// Operations that a service acknowledged.
     Requests,
 }
 
 impl Unit {
-    /// Its name in files and reports.
+    /// The name in files and reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Documents => "documents/s",
@@ -28,7 +28,7 @@ impl Unit {
     }
 }
 
-/// The throughput of a closed load of `writers` writers over `seconds`, without the settling ones.
+/// The throughput of a closed load of `writers` writers over `seconds`, without the settling seconds.
 pub fn rung(writers: u32, seconds: &[Second], unit: Unit) -> Rung {
     let mut whole = Tally::default();
     seconds.iter().flat_map(|second| &second.tallies).for_each(|tally| whole.merge(tally));
@@ -44,7 +44,7 @@ pub fn rung(writers: u32, seconds: &[Second], unit: Unit) -> Rung {
     }
 }
 
-/// Fits the law to the rungs, or says why none fits.
+/// Fits the law to the rungs, or reports why none fits.
 pub fn ladder(mut rungs: Vec<Rung>, unit: Unit) -> Ladder {
     rungs.sort_by_key(|rung| rung.writers);
     let points: Vec<_> = rungs.iter().map(|rung| (f64::from(rung.writers), rung.throughput)).collect();
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_rungs_say_why_there_is_no_law() {
+    fn too_few_rungs_explain_the_missing_law() {
         let ladder = ladder(vec![rung(1, &seconds(5), Unit::Operations)], Unit::Operations);
         assert_eq!((ladder.unit.as_str(), ladder.scalability), ("operations/s", None));
         assert!(ladder.note.unwrap().starts_with("no fit: 1 different concurrencies"));

@@ -1,12 +1,13 @@
 //! Decides when an operation is due, sends it, times it, decides when to stop, and searches for the load line.
 //!
-//! In reading order: the settings ([`arrivals`], [`k6`], [`mix`], [`think`], [`stop`], [`rate_floor`], [`retry`], [`phase`]),
-//! the ports to the system under load ([`target`], [`fault`]), time and tasks as a parameter ([`runtime`]), one thread's work
-//! ([`worker`]), all threads ([`engine`]), several processes as one ([`shards`]), the end of the warm-up ([`warm_up`]), the
-//! sums of a run ([`summary`]) and of a fault ([`outage`]), the search ([`objective`], [`background_load`], [`search`],
-//! [`bottlenecks`], [`mod@line`]), and how throughput grows with concurrency ([`scalability`]).
+//! In reading order: the settings ([`arrivals`], [`k6`], [`mix`], [`think`], [`stop`], [`rate_floor`],
+//! [`retry`], [`phase`]), the ports to the system under load ([`target`], [`fault`]), time and tasks as a
+//! parameter ([`runtime`]), one thread's work ([`worker`]), all threads ([`engine`]), several processes as
+//! one ([`shards`]), the end of the warm-up ([`warm_up`]), the sums of a run ([`summary`]) and of a fault
+//! ([`outage`]), the search ([`objective`], [`background_load`], [`search`], [`bottlenecks`], [`mod@line`]),
+//! and the growth of throughput with concurrency ([`scalability`]).
 //!
-//! It must not know MongoDB, HTTP, files or the command line.
+//! The crate must not know MongoDB, HTTP, files or the command line.
 
 pub mod arrivals;
 pub mod background_load;

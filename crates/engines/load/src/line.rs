@@ -1,4 +1,4 @@
-//! Finds the load line: tries the rates that the search asks for, judges each window, and names the bottlenecks.
+//! Finds the load line: attempts the rates of the search, judges each window, and names the bottlenecks.
 
 use plimsoll_measure::clock::SECOND_NS;
 use plimsoll_measure::interval::Tally;
@@ -8,7 +8,7 @@ use plimsoll_measure::sample::ServerSample;
 use crate::background_load::BackgroundLoad;
 use crate::bottlenecks::{Examination, Machine, Observation, Rule, SecondOfService, examine};
 use crate::objective::{Objective, Window};
-use crate::search::{Found, Search, Settings, Try};
+use crate::search::{Attempt, Found, Search, Settings};
 use crate::second::Second;
 
 pub use crate::objective::SETTLE_S;
@@ -18,7 +18,7 @@ pub use crate::objective::SETTLE_S;
 pub struct Measured {
     /// Nanoseconds from the run's start to the start of the arrivals.
     pub from_ns: u64,
-    /// The seconds from the first arrival to the last, the settling ones included. They hold the searched load only.
+    /// The seconds from the first arrival to the last, the settling ones included, of the searched load only.
     pub seconds: Vec<Second>,
     /// The background loads.
     pub background: Vec<BackgroundLoad>,
@@ -28,7 +28,7 @@ pub struct Measured {
     pub server_cores: Option<f64>,
     /// The server samples during the arrivals, in order; their times count from the run's start.
     pub samples: Vec<ServerSample>,
-    /// Why the search must end, if it must.
+    /// The reason why the search must end early, if any.
     pub over: Option<String>,
 }
 
@@ -37,59 +37,59 @@ pub trait Prober {
     /// Sends `attempt.rate` operations per second for [`SETTLE_S`] plus `attempt.window_s` seconds.
     ///
     /// # Errors
-    /// When the load could not be sent at all.
-    fn probe(&mut self, attempt: &Try) -> Result<Measured, Box<dyn std::error::Error + Send + Sync>>;
+    /// The load cannot be sent at all.
+    fn probe(&mut self, attempt: &Attempt) -> Result<Measured, Box<dyn std::error::Error + Send + Sync>>;
 
-    /// Takes each probe when it is judged.
+    /// Receives each judged probe.
     fn probed(&mut self, probe: &Probe);
 }
 
 /// The settings of the search for a load line.
 #[derive(Clone, Debug)]
-pub struct Quest {
-    /// How to search.
+pub struct LineSearch {
+    /// The settings of the search.
     pub settings: Settings,
-    /// What must hold.
+    /// The objective.
     pub objective: Objective,
-    /// Finds bottlenecks, in the order of the report.
+    /// The rules that find bottlenecks, in the order of the report.
     pub rules: &'static [Rule],
-    /// Documents in one operation; one where the rate counts operations.
+    /// Documents in one operation; one if the rate counts operations.
     pub documents_per_operation: f64,
     /// `documents/s` or `operations/s`.
     pub unit: String,
     /// The machine that the load runs on.
     pub machine: Machine,
-    /// How many searches to make; the interval spans all of them.
+    /// The number of searches; the interval spans all of them.
     pub searches: u32,
 }
 
 /// Finds the load line.
 ///
 /// # Errors
-/// The prober's error when it cannot send load at all.
+/// The prober's error when it cannot send any load.
 pub fn find(
-    quest: &Quest,
+    line_search: &LineSearch,
     prober: &mut impl Prober,
 ) -> Result<Line, Box<dyn std::error::Error + Send + Sync>> {
     let mut observations = Vec::new();
     let mut found = Vec::new();
-    for _ in 0..quest.searches {
-        let mut search = Search::new(quest.settings);
-        let over = search_once(quest, prober, &mut search, &mut observations)?;
-        // A search that ended early knows less than those before it.
+    for _ in 0..line_search.searches {
+        let mut search = Search::new(line_search.settings);
+        let over = search_once(line_search, prober, &mut search, &mut observations)?;
+        // A search that ended early knows less than the earlier ones.
         if over.is_none() || found.is_empty() {
             found.push(search.found());
         }
         if over.is_some() {
-            return Ok(quest.conclude(observations, &found, over));
+            return Ok(line_search.conclude(observations, &found, over));
         }
     }
-    Ok(quest.conclude(observations, &found, None))
+    Ok(line_search.conclude(observations, &found, None))
 }
 
-/// Makes one search; returns why it ended early, if it did.
+/// Runs one search; returns why it ended early, if it did.
 fn search_once(
-    quest: &Quest,
+    line_search: &LineSearch,
     prober: &mut impl Prober,
     search: &mut Search,
     observations: &mut Vec<Observation>,
@@ -99,16 +99,16 @@ fn search_once(
         if measured.over.is_some() {
             return Ok(measured.over);
         }
-        let probe = quest.judge(&attempt, &measured);
+        let probe = line_search.judge(&attempt, &measured);
         prober.probed(&probe);
-        search.tell(probe.held);
+        search.record(probe.held);
         observations.push(observation(probe, measured));
     }
     Ok(None)
 }
 
-impl Quest {
-    fn judge(&self, attempt: &Try, measured: &Measured) -> Probe {
+impl LineSearch {
+    fn judge(&self, attempt: &Attempt, measured: &Measured) -> Probe {
         let judged = measured.seconds.get(SETTLE_S as usize..).unwrap_or_default();
         let window = Window::of(judged);
         let mut reasons = self.objective.judge(&window);
@@ -165,13 +165,13 @@ impl Quest {
             unchecked,
             probes: observations.into_iter().map(|observation| observation.probe).collect(),
             notes,
-            // The prober knows which load it is.
+            // The prober knows the name of the load.
             load: String::new(),
             background: Vec::new(),
         }
     }
 
-    /// Compares the lowest rate that failed with the lowest that held, if there are both.
+    /// Compares the lowest rate that failed with the lowest that held, if both exist.
     fn examine(&self, observations: &[Observation], high: Option<f64>) -> Examination {
         let by_rate = |a: &&Observation, b: &&Observation| a.probe.rate.total_cmp(&b.probe.rate);
         let judged = || observations.iter().filter(|it| it.probe.stage != Stage::WarmUp);
@@ -184,7 +184,7 @@ impl Quest {
     }
 }
 
-/// Keeps what the rules need of a window.
+/// Keeps the values of a window that the rules need.
 fn observation(probe: Probe, measured: Measured) -> Observation {
     let from_ns = measured.from_ns;
     let judged = measured.seconds.get(SETTLE_S as usize..).unwrap_or_default();

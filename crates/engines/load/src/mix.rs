@@ -1,18 +1,18 @@
-//! Chooses the next operation: by weight, a pure function of the operation's number; or by time, so that each operation
-//! keeps its share of the total service time.
+//! Selects the next operation: by weight, a pure function of the operation's number; or by time, so that each
+//! operation keeps its share of the total service time.
 
 use plimsoll_measure::random;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the weights of a mix are shares of.
+/// The unit of the weights' shares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum By {
     /// The number of operations.
     #[default]
     Count,
-    /// The time that the connections spend on them: a slow operation comes less often.
+    /// The time that the connections spend: a slow operation is selected less often.
     Time,
 }
 
@@ -44,22 +44,22 @@ struct Balance {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Account {
     operation: usize,
-    /// Its share of the total time.
+    /// The share of the total time.
     share: f64,
-    /// Nanoseconds spent on its completed runs.
+    /// Nanoseconds of completed runs.
     spent_ns: f64,
     ended: u64,
     under_way: u64,
 }
 
 impl Mix {
-    /// A mix of (operation, weight) by count. Weights must be positive and finite; returns none for an empty or weightless
-    /// list.
+    /// A mix of (operation, weight) by count. Weights must be positive and finite; returns none for an empty
+    /// or weightless list.
     pub fn new(weights: &[(usize, f64)], seed: u64) -> Option<Self> {
         Self::by(By::Count, weights, seed)
     }
 
-    /// A mix of (operation, weight), as [`Mix::new`]. A mix by time must hear of every completed operation: see
+    /// A mix of (operation, weight), as [`Mix::new`]. A mix by time needs every completed operation: see
     /// [`Mix::done`].
     pub fn by(by: By, weights: &[(usize, f64)], seed: u64) -> Option<Self> {
         let total: f64 = weights.iter().map(|(_, weight)| weight).sum();
@@ -81,7 +81,7 @@ impl Mix {
         }
     }
 
-    /// Notes the service time of a completed operation.
+    /// Records the service time of a completed operation.
     pub fn done(&mut self, operation: usize, service_ns: u64) {
         if let Choice::Time(balance) = &mut self.0 {
             balance.done(operation, service_ns);
@@ -127,8 +127,8 @@ impl Balance {
         Self { accounts: weights.iter().map(account).collect() }
     }
 
-    /// The operation that is furthest behind its share of the time. One in flight counts as long as its kind took so far;
-    /// the first of several equals wins. Each is tried once before any repeats.
+    /// The operation that is furthest behind its share of the time. An operation in flight counts as long as
+    /// its kind took so far; the first of several equals wins. Each operation runs once before any repeats.
     fn pick(&mut self) -> usize {
         let untried = self.accounts.iter().position(|account| account.ended + account.under_way == 0);
         let index = untried.unwrap_or_else(|| self.furthest_behind());
@@ -141,7 +141,7 @@ impl Balance {
             .accounts
             .iter()
             .fold((0.0, 0), |(spent, ended), account| (spent + account.spent_ns, ended + account.ended));
-        // An operation that never completed is assumed to be like the others.
+        // An operation that never completed is assumed to be average.
         let usual_ns = if ended == 0 { 1.0 } else { spent / ended as f64 };
         let given =
             |account: &Account| account.spent_ns + account.under_way as f64 * account.mean_ns(usual_ns);
@@ -171,7 +171,7 @@ impl Account {
     }
 }
 
-/// Random bits that a seed and a number determine.
+/// Random bits that follow from a seed and a number.
 pub const fn scramble(seed: u64, number: u64) -> u64 {
     random::mix(seed ^ number.wrapping_mul(random::STEP).wrapping_add(random::STEP))
 }
@@ -191,15 +191,15 @@ mod tests {
     }
 
     #[test]
-    fn weights_that_mean_nothing_are_refused() {
+    fn invalid_weights_are_refused() {
         for weights in [&[][..], &[(0, 0.0)], &[(0, -1.0), (1, 2.0)], &[(0, f64::INFINITY)]] {
             assert_eq!(Mix::new(weights, 0), None);
             assert_eq!(Mix::by(By::Time, weights, 0), None);
         }
     }
 
-    /// Lets `lanes` connections work off a mix by time, whose operations take `costs`; gives each operation's share of the
-    /// time after so much of it.
+    /// Simulates `lanes` connections with a mix by time, whose operations take `costs`; returns each
+    /// operation's share of the time.
     fn shares(weights: &[(usize, f64)], costs: &[u64], lanes: usize, until_ns: u64) -> Vec<f64> {
         let mut mix = Mix::by(By::Time, weights, 0).unwrap();
         let mut busy = vec![0; costs.len()];
@@ -233,10 +233,10 @@ mod tests {
     }
 
     #[test]
-    fn each_operation_by_time_is_tried_before_any_comes_again() {
+    fn each_operation_by_time_runs_once_before_any_repeats() {
         let mut mix = Mix::by(By::Time, &[(7, 1.0), (8, 98.0), (9, 1.0)], 0).unwrap();
         assert_eq!([mix.pick(0), mix.pick(1), mix.pick(2)], [7, 8, 9]);
-        // Nothing has ended: all are taken to be alike, so the heaviest is behind.
+        // No operation has ended: all count as equal, so the heaviest is behind.
         assert_eq!([mix.pick(3), mix.pick(4)], [8, 8]);
     }
 
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_that_becomes_slow_comes_less_often() {
+    fn an_operation_that_becomes_slow_is_selected_less_often() {
         let mut mix = Mix::by(By::Time, &[(0, 1.0), (1, 1.0)], 0).unwrap();
         let mut counts = |cost_ns: [u64; 2], picks: u64| {
             let mut counts = [0, 0];

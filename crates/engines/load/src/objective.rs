@@ -10,11 +10,11 @@ mod judge;
 
 use judge::{errors_hold, judge_bound, judge_errors, latency_holds};
 
-/// The start of a window that is not judged, in seconds: queues must first fill to their steady length.
+/// The start of a window that is not judged, in seconds, while queues fill to their steady length.
 pub const SETTLE_S: u64 = 1;
-/// A mean waiting time under this is no sign of a queue, in nanoseconds.
+/// A mean waiting time below this, in nanoseconds, is no sign of a queue.
 const WAIT_NOISE_NS: f64 = 1e6;
-/// A queue that does not grow waits less than this factor longer in the second half.
+/// The largest factor between the waiting times of both halves without a growing queue.
 const WAIT_GROWTH_MAX: f64 = 2.0;
 
 /// The measurement that a bound limits.
@@ -28,10 +28,10 @@ pub enum Metric {
     Errors,
 }
 
-/// Everything that must hold.
+/// All bounds that must hold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Objective {
-    /// Metric and bound.
+    /// The metrics and their bounds.
     pub bounds: Vec<(Metric, Threshold)>,
 }
 
@@ -44,7 +44,7 @@ pub struct Error {
 }
 
 impl Metric {
-    /// Its name in scenarios.
+    /// The name in scenarios.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Response => "response",
@@ -70,7 +70,7 @@ impl Objective {
     /// Checks that every bound can be judged within a window.
     ///
     /// # Errors
-    /// The first bound that cannot.
+    /// The first bound that cannot be judged.
     pub fn check(&self) -> Result<(), Error> {
         self.bounds.iter().try_for_each(|(metric, threshold)| {
             let fail =
@@ -88,7 +88,7 @@ impl Objective {
         })
     }
 
-    /// The operations that a window needs so that ten values lie beyond each percentile.
+    /// The operations that a window needs so that ten values lie above each percentile.
     pub fn operations_min(&self) -> u64 {
         let needed = |threshold: &Threshold| match threshold.aggregate {
             Aggregate::Percentile(p) => (10.0 / (1.0 - p / 100.0)).ceil() as u64,
@@ -112,7 +112,7 @@ impl Objective {
             .collect()
     }
 
-    /// Lists everything that did not hold in a window, in sentences; the rate holds if the list is empty.
+    /// Lists every broken bound of a window, in sentences; the rate holds if the list is empty.
     pub fn judge(&self, window: &Window) -> Vec<String> {
         let bounds =
             self.bounds.iter().filter_map(|(metric, threshold)| judge_bound(*metric, threshold, window));
@@ -123,13 +123,13 @@ impl Objective {
 }
 
 impl Objective {
-    /// Lists the bounds on errors that did not hold, in sentences.
+    /// Lists the broken bounds on errors, in sentences.
     pub(crate) fn judge_errors(&self, window: &Window) -> Vec<String> {
         let errors = self.bounds.iter().filter(|(metric, _)| *metric == Metric::Errors);
         errors.filter_map(|(_, threshold)| judge_errors(threshold, window)).collect()
     }
 
-    /// Whether every bound holds in a short stretch: percentiles as they are, without a confidence bound and without a
+    /// Whether every bound holds in a short time: percentiles without a confidence bound and without a
     /// minimum of values.
     pub fn holds_in(&self, tally: &Tally) -> bool {
         let holds = |(metric, threshold): &(Metric, Threshold)| match metric {
@@ -141,14 +141,14 @@ impl Objective {
     }
 }
 
-/// A measured stretch of steady arrivals.
+/// A window of steady arrivals.
 #[derive(Clone, Debug, Default)]
 pub struct Window {
     /// All operations together.
     pub tally: Tally,
-    /// Mean waiting time of its first and second half, in nanoseconds.
+    /// The mean waiting time of the first and second half, in nanoseconds.
     pub wait_ns: (f64, f64),
-    /// Its length in seconds.
+    /// The length in seconds.
     pub length_s: f64,
     /// CPU of the busiest worker, 0 to 1.
     pub client_cpu: f64,
@@ -174,7 +174,7 @@ impl Window {
     fn not_reached(&self) -> Option<String> {
         let achieved = self.achieved();
         (achieved < ACHIEVED_MIN)
-            .then(|| format!("rate not reached: {:.1} % of what was due was done", achieved * 100.0))
+            .then(|| format!("rate not reached: {:.1} % of the due operations were done", achieved * 100.0))
     }
 
     fn growing(&self) -> Option<String> {
@@ -203,7 +203,7 @@ mod tests {
     use plimsoll_measure::interval::{Instants, Reply};
     use plimsoll_measure::outcome::{Outcome, Rejection};
 
-    /// A window of `count` operations with the latencies and waits that the functions of their number say.
+    /// A window of `count` operations whose latencies and waits are functions of their number.
     fn window(count: u64, response_ns: impl Fn(u64) -> u64, wait_ns: impl Fn(u64) -> u64) -> Window {
         let second = |range: std::ops::Range<u64>, from_ns| {
             let mut tally = Tally::default();
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_percentile_just_under_its_bound_does_not_hold_with_confidence() {
-        // 0.9 % of the operations are slow: p99 itself is fast, the upper end of its interval is not.
+        // 0.9 % of the operations are slow: p99 itself is fast, the upper end of its interval is slow.
         let slow = |number: u64| if number % 1000 < 9 { 80_000_000 } else { 3_000_000 };
         check(&window(2000, slow, |_| 0), Some("response p(99) is 80"));
         let few = |number: u64| if number % 1000 < 4 { 80_000_000 } else { 3_000_000 };
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_operations_show_nothing() {
+    fn too_few_operations_are_inconclusive() {
         check(&window(900, |_| 3_000_000, |_| 0), Some("n = 900 is too small"));
     }
 

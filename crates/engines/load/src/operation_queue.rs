@@ -1,4 +1,5 @@
-//! Supplies one worker's operations of one load: the scheduled ones, the overdue ones, and none when they are exhausted.
+//! Supplies one worker's operations of one load: overdue ones, scheduled ones, and none when they are
+//! exhausted.
 
 use std::collections::VecDeque;
 
@@ -19,11 +20,11 @@ pub struct OperationQueue {
     source: Source,
     /// The index of each operation's tally.
     tallies: Vec<usize>,
-    /// When its load begins.
+    /// The start of the load.
     start: Instant,
-    /// When its last operation is due.
+    /// The due time of the last operation.
     end: Option<Instant>,
-    /// Until when overdue operations may be sent.
+    /// The end of the time in which overdue operations may be sent.
     until: Option<Instant>,
 }
 
@@ -35,21 +36,21 @@ enum Source {
 /// One operation of the schedule.
 #[derive(Clone, Copy, Debug)]
 pub struct Slot {
-    /// Its number in the plan.
+    /// The number in the plan.
     pub number: u64,
     /// The operation's index in the plan.
     pub operation: usize,
-    /// The index of its tally.
+    /// The index of the operation's tally.
     pub tally: usize,
-    /// When it is due; closed arrivals are due when they are sent.
+    /// The due time; closed arrivals are due when they are sent.
     pub due: Option<Instant>,
-    /// When the pacer noted it, if no lane took it in time.
+    /// The moment when the pacer noted the operation, if no lane took it in time.
     pub awake: Option<Instant>,
 }
 
 impl OperationQueue {
-    /// Creates one worker's queue for the load `index` of a phase that starts at `start`; none if the mix has no weight.
-    /// `tallies` is the index of each operation's tally.
+    /// Creates one worker's queue for the load `index` of a phase that starts at `start`; none if the mix has
+    /// no weight. `tallies` contains the index of each operation's tally.
     pub fn new(
         phase: &Phase,
         index: usize,
@@ -80,12 +81,12 @@ impl OperationQueue {
         })
     }
 
-    /// When its last operation is due, if time ends it.
+    /// The due time of the last operation, if time ends the load.
     pub const fn end(&self) -> Option<Instant> {
         self.end
     }
 
-    /// Until when overdue operations may be sent, if time ends it.
+    /// The end of the time in which overdue operations may be sent, if time ends the load.
     pub const fn until(&self) -> Option<Instant> {
         self.until
     }
@@ -100,9 +101,9 @@ impl OperationQueue {
         self.until.is_some_and(|until| now >= until)
     }
 
-    /// Whether a connection would have nothing to send, now or later.
+    /// Whether a connection has no operation to send, now or later.
     pub fn is_spent(&self, now: Instant) -> bool {
-        self.is_dry() || self.is_drained(now) || (self.has_ended(now) && !self.has_overdue())
+        self.is_empty() || self.is_drained(now) || (self.has_ended(now) && !self.has_overdue())
     }
 
     fn has_overdue(&self) -> bool {
@@ -114,27 +115,27 @@ impl OperationQueue {
         matches!(self.source, Source::Closed { .. })
     }
 
-    /// Whether its operations were all taken.
+    /// Whether all operations were taken.
     pub const fn is_over(&self) -> bool {
         matches!(self.operations_left, Some(0))
     }
 
     /// Whether nothing is left to send.
-    pub fn is_dry(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         (self.exhausted || self.is_over()) && !self.has_overdue()
     }
 
-    /// Whether its operations make documents.
+    /// Whether the operations make documents.
     pub fn makes_documents(&self) -> bool {
         self.documents == Documents::Made
     }
 
-    /// Whether it makes documents and has some left.
+    /// Whether the queue makes documents and has some left.
     pub fn is_supplying(&self) -> bool {
         self.makes_documents() && !self.exhausted
     }
 
-    /// Notes that it has no documents left. Overdue operations stay counted as due, and are not done.
+    /// Records that the documents are used up. Overdue operations still count as due, and as not done.
     pub fn exhaust(&mut self) {
         self.exhausted = true;
         if let Source::Open { overdue, .. } = &mut self.source {
@@ -166,12 +167,12 @@ impl OperationQueue {
         Some(Slot { number, operation, tally: self.tallies[operation], due, awake: None })
     }
 
-    /// Notes the service time of an operation that has ended.
+    /// Records the service time of an operation that has ended.
     pub fn done(&mut self, operation: usize, service_ns: u64) {
         self.mix.done(operation, service_ns);
     }
 
-    /// Takes the overdue operation that waits longest.
+    /// Takes the overdue operation that has waited longest.
     pub fn take_overdue(&mut self) -> Option<Slot> {
         match &mut self.source {
             Source::Open { overdue, .. } => overdue.pop_front(),
@@ -179,7 +180,7 @@ impl OperationQueue {
         }
     }
 
-    /// Takes the next operation that is due by `now` and queues it as overdue, noted `now`; returns a copy.
+    /// Queues the next operation that is due by `now` as overdue, and returns a copy.
     pub fn notice(&mut self, now: Instant) -> Option<Slot> {
         self.next_due().filter(|due| *due <= now)?;
         let slot = Slot { awake: Some(now), ..self.take_scheduled()? };
@@ -189,7 +190,7 @@ impl OperationQueue {
         Some(slot)
     }
 
-    /// When the next operation is due; none for closed arrivals and after the end.
+    /// The due time of the next operation; none for closed arrivals and after the end.
     pub fn next_due(&self) -> Option<Instant> {
         match &self.source {
             Source::Open { schedule, .. } if !self.exhausted && !self.is_over() => schedule

@@ -1,5 +1,5 @@
-//! Measures a fault's effect on the load: the longest silence, the first success after it, and when the objective held
-//! again.
+//! Measures a fault's effect on the load: the longest silence, the first success after it, and the time until
+//! the objective held again.
 
 use plimsoll_measure::clock::{MILLISECOND_NS, SECOND_NS};
 use plimsoll_measure::outcome::Failures;
@@ -7,19 +7,19 @@ use plimsoll_measure::outcome::Failures;
 use crate::engine::TenthLine;
 use crate::fault::Happening;
 
-/// A silence shorter than this is no outage, in nanoseconds.
+/// The shortest silence that counts as an outage, in nanoseconds.
 const SILENCE_NS_MIN: u64 = 100 * MILLISECOND_NS;
-/// The objective holds again when it has held for this many consecutive seconds.
+/// The consecutive seconds for which the objective must hold again.
 const SECONDS_HELD_MIN: usize = 3;
 
-/// One second of a phase, as a fault affects it. Moments are nanoseconds from the phase's start.
+/// One second of a phase, for the measurement of outages. Moments are nanoseconds from the phase's start.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Second {
-    /// Where it starts.
+    /// The start.
     pub from_ns: u64,
-    /// Where it ends.
+    /// The end.
     pub to_ns: u64,
-    /// Operations that failed in it.
+    /// Operations that failed in this second.
     pub errors: Failures,
     /// Whether the objective held in this second alone.
     pub held: bool,
@@ -32,13 +32,13 @@ pub struct Outage {
     pub last_success_ns: Option<u64>,
     /// The first failure after the fault began.
     pub first_error_ns: Option<u64>,
-    /// The first success after the longest silence; absent where there was no silence, or it never ended.
+    /// The first success after the longest silence; absent without a silence, or if it never ended.
     pub first_success_ns: Option<u64>,
     /// Length of the longest silence; zero without an outage.
     pub silence_ns: u64,
-    /// Start of the first consecutive seconds in which the objective held again.
+    /// The start of the first consecutive seconds in which the objective held again.
     pub held_again_ns: Option<u64>,
-    /// Failures from the fault's beginning to the next one's, or to the phase's end.
+    /// Failures from the fault's beginning to the beginning of the next one, or to the phase's end.
     pub errors: Failures,
 }
 
@@ -53,12 +53,12 @@ pub fn outage(
 ) -> Outage {
     let from_ns = happening.from_ns;
     let usual_ns = silences(tenths, calm_until_ns).filter(|it| it.1 <= calm_until_ns).map(length).max();
-    // A silence that outlasts the next fault is counted up to it, and has no first success.
+    // A silence that outlasts the next fault is counted up to that fault, and has no first success.
     let within = silences(tenths, until_ns).filter(|(from, to)| *to > from_ns && *from < until_ns);
     let within = within.map(|(from, to)| (from, to.min(until_ns)));
     let longest = within.max_by_key(|silence| length(*silence));
     let standing_out = longest.filter(|silence| length(*silence) > usual_ns.unwrap_or(0).max(SILENCE_NS_MIN));
-    // The second in which the next fault begins belongs to the next fault.
+    // The second in which the next fault begins belongs to that fault.
     let is_last = seconds.last().is_none_or(|last| last.from_ns < until_ns);
     let mine = |second: &Second| second.to_ns <= until_ns || is_last;
     let inside = |second: &&Second| second.to_ns > from_ns && second.from_ns < until_ns && mine(second);
@@ -108,7 +108,7 @@ mod tests {
 
     const MS: u64 = MILLISECOND_NS;
 
-    /// A load of one operation each 10 ms, with nothing but failures in `down`, in milliseconds, over 20 s.
+    /// A load of one operation each 10 ms over 20 s; all operations in `down`, in milliseconds, fail.
     fn tenths(down: std::ops::Range<u64>) -> Vec<TenthLine> {
         (0..200)
             .map(|index| {
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_that_nobody_noticed_is_no_outage() {
+    fn a_fault_without_effect_is_no_outage() {
         let outage = outage(&kill_at(5_005), 20_000 * MS, 5_005 * MS, &tenths(0..0), &seconds(|_| true));
         assert_eq!(outage, Outage { held_again_ns: Some(6 * SECOND_NS), ..Outage::default() });
     }
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_silence_belongs_to_the_fault_that_began_it() {
-        // Two kills; the silence of the second begins a moment before it.
+        // Two kills; the silence of the second begins shortly before it.
         let mut tenths = tenths(5_010..7_000);
         for tenth in &mut tenths[90..130] {
             *tenth = TenthLine { index: tenth.index, ..TenthLine::default() };

@@ -1,4 +1,4 @@
-//! Describes one phase of a plan, resolved: its parallel loads, and when they stop.
+//! Describes one phase of a plan, resolved: its parallel loads, and its end.
 
 use plimsoll_measure::duration::Span;
 use plimsoll_measure::metric::Subject;
@@ -14,62 +14,62 @@ mod load;
 
 pub use load::{Load, Timing};
 
-/// How long an unreachable server is waited for when the scenario does not say.
+/// The default time limit for an unreachable server.
 pub const UNREACHABLE_FOR: Span = Span::from_secs(10);
-/// How long operations that are overdue at the end of a phase may still be sent.
+/// The time after a phase in which overdue operations may still be sent.
 pub const DRAIN: Span = Span::from_secs(30);
 
-/// What happens to an operation that is overdue, as typed.
+/// The treatment of an overdue operation, as typed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Overdue {
     /// It is sent as soon as a connection is free.
     #[default]
     Send,
-    /// It is given up after this long, counted, and counts against every objective.
+    /// After this time it is given up and counted, and breaks every objective.
     Skip {
-        /// How long it may be overdue.
+        /// The longest time that it may be overdue.
         after: Span,
     },
 }
 
-/// Whether operations make documents, of which a phase may send a limited number.
+/// Whether operations make documents, which a phase may limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Documents {
-    /// They work on documents that are there.
+    /// They use existing documents.
     #[default]
     Used,
-    /// They send new ones.
+    /// They make new documents.
     Made,
 }
 
-/// Parallel loads.
+/// A phase: parallel loads and their end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Phase {
-    /// Its name.
+    /// The name of the phase.
     pub name: String,
-    /// Its index in the plan, if it has one; the engine does not use it.
+    /// The index in the plan, if any; the engine does not use it.
     pub key: Option<usize>,
-    /// At least one.
+    /// The loads, at least one.
     pub loads: Vec<Load>,
-    /// When it ends.
+    /// The end of the phase.
     pub stop: Stop,
-    /// How long overdue operations of a load may be sent after its end, if the load does not set it.
+    /// The time after a load's end in which its overdue operations may be sent, unless the load sets it.
     pub drain: Span,
-    /// After how long without any connection the phase ends.
+    /// The time without any connection after which the phase ends.
     pub unreachable_for: Span,
-    /// Seed of arrivals, mix and faults.
+    /// The seed of arrivals, mix and faults.
     pub seed: u64,
-    /// Its faults.
+    /// The planned faults.
     pub faults: Vec<Planned>,
-    /// Whether a failed operation is sent again.
+    /// The retry of failed operations.
     pub retry: Retry,
 }
 
-/// Why a phase is invalid.
+/// A phase is invalid.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Error {
-    /// It has no load.
+    /// The phase has no load.
     #[error("a phase without a load: name at least one under `load`")]
     NoLoad,
     /// A load's arrivals are out of bounds.
@@ -80,10 +80,10 @@ pub enum Error {
         /// The reason.
         error: arrivals::Error,
     },
-    /// The weights are invalid.
+    /// A weight is invalid.
     #[error("load.{0}: every weight must be a number over 0")]
     Weights(String),
-    /// Shares of time for scheduled arrivals.
+    /// `mix_by: time` is given for scheduled arrivals.
     #[error(
         "load.{0}.mix_by: time is shared where the next operation waits for the last one; give closed arrivals, or mix_by: \
          count"
@@ -94,9 +94,9 @@ pub enum Error {
         "stop.documents: no load of this phase inserts any, so it would not end; stop by duration or operations"
     )]
     NoDocuments,
-    /// Documents are limited by a load instead of the phase.
+    /// A load instead of the phase limits the documents.
     #[error(
-        "load.{0}.stop.documents: documents are counted for all loads together; say it under the phase's `stop`"
+        "load.{0}.stop.documents: documents count for all loads together; set the limit under the phase's `stop`"
     )]
     LoadDocuments(String),
     /// A load begins after the end of the phase.
@@ -104,12 +104,12 @@ pub enum Error {
     TooLate {
         /// The load.
         load: String,
-        /// When it would begin.
+        /// The start of the load.
         start: Span,
-        /// When the phase ends.
+        /// The end of the phase.
         end: Span,
     },
-    /// A load's limits are invalid.
+    /// The limits of a load are invalid.
     #[error("load.{load}.stop: {error}")]
     LoadStop {
         /// The load.
@@ -117,15 +117,13 @@ pub enum Error {
         /// The reason.
         error: stop::Error,
     },
-    /// A key that is invalid for closed arrivals.
-    #[error(
-        "load.{0}.rate_floor: closed arrivals have no rate to reach; give open arrivals, or leave it out"
-    )]
+    /// `rate_floor` is given for closed arrivals.
+    #[error("load.{0}.rate_floor: closed arrivals have no rate to reach; give open arrivals, or omit it")]
     NothingToReach(String),
-    /// A key that is invalid for open arrivals.
+    /// A key for closed arrivals is given for open ones.
     #[error("load.{0}.{1}: it is for closed arrivals, whose writers wait for each answer")]
     ClosedOnly(String, &'static str),
-    /// The pause's bounds are in the wrong order.
+    /// The bounds of the pause are in the wrong order.
     #[error("load.{0}.think: the shortest pause is longer than the longest")]
     Think(String),
     /// The share or the window is invalid.
@@ -142,16 +140,16 @@ pub enum Error {
 }
 
 impl Phase {
-    /// Checks every number before anything is sent; returns the timeline of the faults.
+    /// Checks every number before an operation is sent; returns the timeline of the faults.
     ///
     /// # Errors
-    /// The first that is out of bounds, with its place.
+    /// The first number that is out of bounds, with its place.
     pub fn check(&self) -> Result<Vec<Stretch>, Error> {
         if self.loads.is_empty() {
             return Err(Error::NoLoad);
         }
         if self.stop == Stop::default() && self.loads.iter().all(|load| load.timing.stop != Stop::default()) {
-            // Each load ends on its own, and the phase with the last of them.
+            // Each load ends on its own, and the phase ends with the last load.
         } else {
             self.stop.check()?;
         }
@@ -165,7 +163,7 @@ impl Phase {
 }
 
 impl Phase {
-    /// The subjects of all operations of all loads: what a metric can select.
+    /// The subjects of all operations of all loads, which metrics can select.
     ///
     /// `names` are the plan's operations.
     pub fn subjects<'a>(&'a self, names: &'a [String]) -> impl Iterator<Item = Subject<'a>> {

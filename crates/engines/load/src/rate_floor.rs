@@ -1,4 +1,4 @@
-//! Says which share of its rate an open load must do.
+//! Defines the share of its rate that an open load must reach.
 
 use plimsoll_measure::duration::Span;
 use schemars::JsonSchema;
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// The longest window.
 const WINDOW_MAX: Span = Span::from_secs(3600);
-/// Under this share of completed operations a rate is not reached, whatever the percentiles say.
+/// The share of completed operations below which a rate is not reached, whatever the percentiles are.
 pub const ACHIEVED_MIN: f64 = 0.99;
 
 /// The share of due operations that must be done, as typed.
@@ -30,7 +30,7 @@ const fn window_default() -> Span {
 }
 
 impl RateFloor {
-    /// Whether its numbers are within their limits.
+    /// Whether the numbers are within their limits.
     pub fn is_valid(&self) -> bool {
         let window = Span::from_secs(1)..=WINDOW_MAX;
         self.share > 0.0 && self.share <= 1.0 && window.contains(&self.window)

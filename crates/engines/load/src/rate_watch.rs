@@ -1,4 +1,4 @@
-//! Ends a run whose open loads miss their rate: its numbers would describe another load.
+//! Ends a run whose open loads miss their rate: its results would describe another load.
 
 use std::collections::VecDeque;
 
@@ -19,12 +19,12 @@ pub struct RateWatch {
 
 #[derive(Debug)]
 struct WatchedLoad {
-    /// Its index in the phase.
+    /// The load's index in the phase.
     index: usize,
     name: String,
     operations: Vec<usize>,
     floor: RateFloor,
-    /// Its start and end, in nanoseconds from the phase's start.
+    /// The load's start and end, in nanoseconds from the phase's start.
     from_ns: u64,
     to_ns: u64,
     /// This process's share of the load's schedule.
@@ -38,7 +38,7 @@ struct Progress {
     length_ns: u64,
     /// Operations due by the schedule.
     scheduled: u64,
-    /// Operations counted as due, and those of them that are done.
+    /// Operations counted as due, and the completed ones among them.
     due: u64,
     done: u64,
 }
@@ -61,7 +61,7 @@ impl RateWatch {
         Self { loads: phase.loads.iter().enumerate().filter_map(watched).collect() }
     }
 
-    /// Adds one more second of all workers; names the load that misses its rate, if one does.
+    /// Adds one second of all workers; returns the name of a load that misses its rate, if any.
     pub fn add(&mut self, second: &Second) -> Option<String> {
         self.loads.iter_mut().find_map(|load| load.add(second))
     }
@@ -69,7 +69,7 @@ impl RateWatch {
 
 impl WatchedLoad {
     fn add(&mut self, second: &Second) -> Option<String> {
-        // After its end a load only works off what is overdue.
+        // After its end a load only sends its overdue operations.
         if second.from_ns < self.from_ns || second.to_ns > self.to_ns || second.to_ns == second.from_ns {
             return None;
         }
@@ -100,11 +100,11 @@ impl WatchedLoad {
         progress
     }
 
-    /// How the window missed the floor, if it did.
+    /// The reason why the window missed the floor, if it did.
     fn missed(&self) -> Option<String> {
         let sum = |of: fn(&Progress) -> u64| self.seconds.iter().map(of).sum::<u64>();
         let (scheduled, due, done) = (sum(|it| it.scheduled), sum(|it| it.due), sum(|it| it.done));
-        // An operation in flight is counted as due when it ends. If none ends, only the schedule knows.
+        // An operation in flight counts as due when it ends. If none ends, the schedule counts.
         let due = if done == 0 { due.max(scheduled) } else { due };
         let missed = (done as f64) < self.floor.share * due as f64;
         missed.then(|| {

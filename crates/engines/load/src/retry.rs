@@ -1,27 +1,27 @@
-//! Decides whether a failed operation is sent again. Every retry is counted, and its time belongs to the operation:
-//! response and service end with the last answer.
+//! Decides whether to retry a failed operation. Every retry is counted, and its time belongs to the
+//! operation: response and service end with the last answer.
 
 use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// When an operation is sent again.
+/// The policy of retries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Retry {
-    /// Never: what failed stays failed, and what is unknown stays unknown.
+    /// Never: a failed operation stays failed, and an unknown one unknown.
     #[default]
     None,
-    /// Once, whenever another attempt could succeed: after a lost connection, a timeout, an interruption, a step-down or
-    /// an overload.
+    /// Once, if another attempt could succeed: after a lost connection, a timeout, an interruption, a
+    /// step-down or an overload.
     Once,
-    /// Once, where MongoDB's drivers would by their specification of retryable writes and reads: after a lost
-    /// connection, an interruption or a step-down, but not after a timeout or an overload.
+    /// Once, as MongoDB's specification of retryable writes and reads says: after a lost connection, an
+    /// interruption or a step-down, but not after a timeout or an overload.
     Driver,
 }
 
 impl Retry {
-    /// Whether an operation with this outcome is sent again after `retries` further attempts.
+    /// Whether an operation with this outcome is retried after `retries` retries.
     pub const fn again(self, outcome: Outcome, retries: u64) -> bool {
         let worth = match (self, outcome) {
             (Self::None, _) => false,
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn policies_differ_after_a_timeout_and_agree_on_what_is_final() {
+    fn policies_differ_after_a_timeout_and_agree_on_final_outcomes() {
         let timeout = Outcome::Unknown(Doubt::Timeout);
         let lost = Outcome::Unknown(Doubt::ConnectionLost);
         for (outcome, once, driver) in [

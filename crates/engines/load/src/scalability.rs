@@ -9,34 +9,34 @@
 
 use plimsoll_measure::ladder::{Peak, Point, Scalability};
 
-/// Three parameters need at least one more point to be tested.
+/// Three parameters need at least one more point for a test.
 pub const CONCURRENCIES_MIN: usize = 4;
-/// A fit that explains less of the throughputs' variance is rejected.
+/// The smallest share of explained variance of an accepted fit.
 pub const R_SQUARED_MIN: f64 = 0.90;
-/// Steps of the refinement; it converges in a handful.
+/// The limit of refinement steps; it converges in a few.
 const STEPS_MAX: usize = 200;
-/// A step that improves the sum of squares by less than this share ends the refinement.
+/// The smallest improvement of the sum of squares, as a share, that continues the refinement.
 const GAIN_MIN: f64 = 1e-15;
 /// Contention or coherency below this share of the denominator at the largest concurrency is indistinguishable from zero.
 const NEGLIGIBLE: f64 = 1e-9;
 
-/// Why a law could not be fitted.
+/// A law cannot be fitted.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum NoFit {
-    /// Too few different concurrencies.
+    /// The number of different concurrencies is too small.
     #[error("no fit: {distinct} different concurrencies were measured; measure at least {CONCURRENCIES_MIN}")]
     TooFew {
-        /// How many there are.
+        /// The number of different concurrencies.
         distinct: usize,
     },
     /// An impossible point.
     #[error(
-        "no fit: a throughput of {throughput} at a concurrency of {concurrency} is no measurement; leave it out"
+        "no fit: a throughput of {throughput} at a concurrency of {concurrency} is no measurement; omit it"
     )]
     Impossible {
-        /// Its concurrency; it should be at least 1.
+        /// The concurrency; at least 1 is valid.
         concurrency: f64,
-        /// Its throughput; it should be more than 0.
+        /// The throughput; more than 0 is valid.
         throughput: f64,
     },
     /// The points do not follow the law.
@@ -47,7 +47,7 @@ pub enum NoFit {
         R_SQUARED_MIN * 100.0
     )]
     Unexplained {
-        /// The share that the best fit explains; below zero a constant explains more.
+        /// The share that the best fit explains; if negative, a constant explains more.
         r_squared: f64,
     },
 }
@@ -55,12 +55,12 @@ pub enum NoFit {
 /// Fits the law to (concurrency, throughput) points, in any order; a concurrency may occur several times.
 ///
 /// # Errors
-/// When the points are too few, impossible, or do not follow the law.
+/// The points are too few, impossible, or do not follow the law.
 pub fn fit(points: &[(f64, f64)]) -> Result<Scalability, NoFit> {
     check(points)?;
     let mut points = points.to_vec();
     points.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
-    // Rates of any size are fitted alike.
+    // Normalised rates are fitted alike.
     let scale = points.iter().map(|point| point.1).fold(0.0, f64::max);
     let scaled: Vec<_> = points.iter().map(|(n, x)| (*n, x / scale)).collect();
     let candidates = FACES.iter().filter_map(|face| refine(&scaled, *face));
@@ -77,8 +77,8 @@ pub fn fit(points: &[(f64, f64)]) -> Result<Scalability, NoFit> {
 /// a, b and c of the denominator.
 type Parameters = [f64; 3];
 
-/// Which of the parameters are free; the others are zero. The set with all free comes first: of equally good fits it is
-/// kept.
+/// The free parameters of each choice; the others are zero. The choice with all free comes first: it wins
+/// among equally good fits.
 const FACES: [[bool; 3]; 4] =
     [[true, true, true], [true, true, false], [true, false, true], [true, false, false]];
 
@@ -108,7 +108,7 @@ fn errors(points: &[(f64, f64)], parameters: Parameters) -> f64 {
     points.iter().map(|(n, x)| (x - n / denominator(parameters, *n)).powi(2)).sum()
 }
 
-/// The best parameters with only those of `face` free; none if one of them would be negative.
+/// The best parameters with only those of `face` free; none if one of them is negative.
 fn refine(points: &[(f64, f64)], face: [bool; 3]) -> Option<Parameters> {
     let mut best = start(points, face)?;
     let mut sum = errors(points, best);
@@ -137,7 +137,7 @@ fn is_sound(points: &[(f64, f64)], parameters: Parameters) -> bool {
     points.iter().all(|(n, _)| denominator(parameters, *n) > 0.0)
 }
 
-/// Linear least squares of N ÷ X, each weighted by X² ÷ N: an error of N ÷ X is that much smaller than the one of X.
+/// Linear least squares of N ÷ X, each weighted by X² ÷ N, the ratio between the errors of X and of N ÷ X.
 fn start(points: &[(f64, f64)], face: [bool; 3]) -> Option<Parameters> {
     let rows = points.iter().map(|(n, x)| {
         let weight = x * x / n;
@@ -160,7 +160,7 @@ fn step(points: &[(f64, f64)], at: Parameters, face: [bool; 3], damping: f64) ->
     solve(normal(rows, damping), face)
 }
 
-/// JᵀJ, its diagonal raised by `damping`, with Jᵀr as its last column.
+/// JᵀJ with `damping` on its diagonal, and Jᵀr as its last column.
 fn normal(rows: impl Iterator<Item = ([f64; 3], f64)>, damping: f64) -> [[f64; 4]; 3] {
     let mut sums = [[0.0; 4]; 3];
     for (row, value) in rows {
@@ -186,7 +186,7 @@ fn solve(mut equations: [[f64; 4]; 3], face: [bool; 3]) -> Option<Parameters> {
         }
     }
     for column in 0..3 {
-        // The matrix is symmetric and not negative: its diagonal needs no exchange of rows.
+        // The matrix is symmetric and positive semidefinite: its diagonal needs no exchange of rows.
         let pivot = equations[column];
         if pivot[column] == 0.0 {
             return None;
@@ -200,7 +200,7 @@ fn solve(mut equations: [[f64; 4]; 3], face: [bool; 3]) -> Option<Parameters> {
     solved.iter().all(|value| value.is_finite()).then_some(solved)
 }
 
-/// 1 − the errors' squares ÷ the squares around the mean. Points that are all the same have nothing to explain.
+/// 1 − the errors' squares ÷ the squares around the mean; zero variance needs no explanation.
 fn r_squared(points: &[(f64, f64)], errors: f64) -> f64 {
     let mean = points.iter().map(|point| point.1).sum::<f64>() / points.len() as f64;
     let around: f64 = points.iter().map(|point| (point.1 - mean).powi(2)).sum();
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn exact_points_give_back_the_parameters_they_were_made_of() {
+    fn exact_points_return_their_parameters() {
         for (lambda, sigma, kappa) in
             [(995.0, 0.0267, 0.000_769), (1e6, 0.3, 1e-6), (0.02, 0.001, 0.01), (40.0, 0.0, 0.002)]
         {
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn throughput_that_does_not_change_is_all_contention() {
+    fn constant_throughput_is_all_contention() {
         let found = fit(&LADDER.map(|n| (n, 300.0))).unwrap();
         assert!(near(found.sigma, 1.0, 1e-9) && found.kappa == 0.0, "{found:?}");
         assert!(near(found.bound.unwrap(), 300.0, 1e-9));
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn points_that_say_nothing_are_refused() {
+    fn inconclusive_points_are_refused() {
         check_refused(&[], "0 different");
         check_refused(&[(1.0, 10.0), (2.0, 19.0), (4.0, 33.0), (4.0, 34.0)], "3 different concurrencies");
         check_refused(&[(1.0, 10.0), (2.0, 0.0)], "a throughput of 0");

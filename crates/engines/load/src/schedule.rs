@@ -7,7 +7,7 @@ use plimsoll_measure::clock::SECOND_NS;
 use crate::arrivals::{Arrivals, Share, Stage};
 use crate::mix::scramble;
 
-/// The due times of one worker's operations, in nanoseconds from the phase's start, in rising order.
+/// The due times of one worker's operations, in nanoseconds from the phase's start, in ascending order.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     pattern: Pattern,
@@ -21,14 +21,14 @@ enum Pattern {
     Poisson { mean_gap_ns: f64, at_ns: f64, seed: u64 },
 }
 
-/// A stretch with a linear rate.
+/// A period with a linear rate.
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     from_ns: f64,
     length_ns: f64,
     rate: f64,
     rate_end: f64,
-    /// Operations of the whole plan due before this stretch.
+    /// Operations of the whole plan that are due before this period.
     before: f64,
 }
 
@@ -37,12 +37,12 @@ impl Segment {
         (self.rate + self.rate_end) / 2.0 * self.length_ns / SECOND_NS as f64
     }
 
-    /// When the `count`-th operation of the stretch (a real number) is due, solving
-    /// `count = rate·t + slope·t²/2` for t in its numerically stable form.
+    /// The due time of the `count`-th operation of the period (a real number), which solves `count = rate·t +
+    /// slope·t²/2` for t in its numerically stable form.
     fn due_ns(&self, count: f64) -> f64 {
         let slope = (self.rate_end - self.rate) / (self.length_ns / SECOND_NS as f64);
         let root = (self.rate * self.rate + 2.0 * slope * count).max(0.0).sqrt();
-        // A stretch with a rate of zero gives NaN: nothing is ever due there.
+        // A period with a rate of zero gives NaN: no operation is ever due in it.
         let seconds = if slope == 0.0 { count / self.rate } else { 2.0 * count / (self.rate + root) };
         let at_once = count == 0.0 && self.rate + self.rate_end > 0.0;
         self.from_ns + if at_once { 0.0 } else { seconds * SECOND_NS as f64 }
@@ -56,7 +56,7 @@ impl Schedule {
             Arrivals::Closed { .. } | Arrivals::Writers { .. } => return None,
             Arrivals::Constant { rate, .. } => Pattern::Segments(segments([(*rate, *rate, f64::INFINITY)])),
             Arrivals::Poisson { rate, .. } => Pattern::Poisson {
-                // Independent Poisson streams of a K-th of the rate add up to one of the whole rate.
+                // Independent Poisson streams of a K-th of the rate add up to one stream of the whole rate.
                 mean_gap_ns: SECOND_NS as f64 * share.of as f64 / rate,
                 at_ns: 0.0,
                 seed: scramble(seed, share.index),
@@ -74,8 +74,8 @@ impl Schedule {
         Some(Self { pattern, share, next: 0 })
     }
 
-    /// When the next operation is due, and its number within the whole plan; the first is due at once, or after the first
-    /// random gap. Returns none when no further operation will ever be due.
+    /// The due time of the next operation, and its number within the whole plan. The first is due at once, or
+    /// after the first random gap. None when no further operation will be due.
     pub fn peek(&self) -> Option<(u64, u64)> {
         let number = self.share.index + self.next * self.share.of;
         match &self.pattern {
@@ -92,7 +92,7 @@ impl Schedule {
         }
     }
 
-    /// As [`Self::peek`], and moves on.
+    /// As [`Self::peek`], and advances.
     pub fn take(&mut self) -> Option<(u64, u64)> {
         let next = self.peek()?;
         if let Pattern::Poisson { mean_gap_ns, at_ns, seed } = &mut self.pattern {
@@ -103,8 +103,8 @@ impl Schedule {
     }
 }
 
-/// Each stage as (rate, rate at its end, length in nanoseconds), and the last rate for ever. A stage without length is a
-/// jump and has no stretch.
+/// Each stage as (rate, rate at its end, length in nanoseconds), and the last rate for ever. A stage without
+/// length is a jump and has no period.
 fn piecewise(from: f64, stages: &[Stage<f64>]) -> impl Iterator<Item = (f64, f64, f64)> {
     let mut rate = from;
     let mut moved = Vec::with_capacity(stages.len() + 1);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ramp_sends_half_of_its_end_rate_on_the_way() {
+    fn a_ramp_sends_half_of_its_end_rate_on_average() {
         let arrivals = Arrivals::Ramp { from: 0.0, to: 1000.0, over: Span::from_secs(10), connections: 1 };
         let on_the_way =
             due(&arrivals, Share::WHOLE, 6000).into_iter().filter(|ns| *ns < 10 * SECOND_NS).count();
@@ -213,11 +213,11 @@ mod tests {
 
     #[test]
     fn stages_are_due_where_the_integral_of_the_rate_says() {
-        // Up to 8/s in 2 s (8 operations), 3 s at 8/s (24), down to nothing in 2 s (8).
+        // Up to 8/s in 2 s (8 operations), 3 s at 8/s (24), down to zero in 2 s (8).
         let arrivals = stages(0.0, &[(8.0, 2), (8.0, 3), (0.0, 2)]);
         let mut schedule = Schedule::new(&arrivals, Share::WHOLE, 0).unwrap();
         let times: Vec<u64> = std::iter::from_fn(|| schedule.take()).take(100).map(|(due, _)| due).collect();
-        // The 41st is never due: the rate has come to nothing.
+        // The 41st is never due: the rate has reached zero.
         assert_eq!(times.len(), 40);
         let second = SECOND_NS as f64;
         for (number, due) in times.iter().enumerate() {
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stage_without_length_jumps_and_one_at_nothing_rests() {
+    fn a_stage_without_length_jumps_and_a_stage_at_zero_pauses() {
         let arrivals = stages(2.0, &[(2.0, 1), (0.0, 0), (0.0, 10), (4.0, 0), (4.0, 1)]);
         let times = due(&arrivals, Share::WHOLE, 6);
         let ms = |ms: u64| ms * 1_000_000;

@@ -1,10 +1,11 @@
-//! Searches for the load line as a pure state machine: it decides which rate to try next, and when the answer is known.
+//! Searches for the load line as a pure state machine: it selects the next rate, and decides when the result
+//! is known.
 //!
-//! It climbs in geometric steps (or descends, if the first step fails), bisects on the logarithm of the rate, and then
-//! confirms the bracket: the low end must hold and the high end must fail, several times, in turns. An end that
-//! contradicts itself moves outward, by steps that double, so that noise widens the interval. When the low end moves, the
-//! high one stays: a rate between them has held before, and a lower high end would deny it. The result is the low end,
-//! so it is confirmed first when time is short.
+//! It climbs in geometric steps (or descends, if the first step fails), bisects on the logarithm of the rate,
+//! and then confirms the bracket: the low end must hold and the high end must fail, several times, in turns.
+//! An end that contradicts itself moves outward, by steps that double, so noise widens the interval. When the
+//! low end moves, the high end stays: a rate between them has held before, and a lower high end would
+//! contradict it. The result is the low end, so it is confirmed first when time is short.
 
 use plimsoll_measure::line::Stage;
 
@@ -15,23 +16,23 @@ pub struct Settings {
     pub start: f64,
     /// Factor between two steps of the climb.
     pub factor: f64,
-    /// The bracket is narrow enough when its high end exceeds its low end by at most this share.
+    /// The largest ratio between the ends of a narrow bracket, minus one.
     pub resolution: f64,
-    /// How often the low end must hold and the high end fail.
+    /// The number of times that the low end must hold and the high end fail.
     pub confirmations: u32,
     /// Length of the first windows, in seconds.
     pub window_s: f64,
-    /// Length of the windows that confirm, in seconds.
+    /// Length of the confirming windows, in seconds.
     pub window_confirm_s: f64,
-    /// No window is longer, in seconds.
+    /// Length of the longest window, in seconds.
     pub window_max_s: f64,
-    /// Operations that a window should have, so that the objective's percentiles have support.
+    /// The operations that a window needs for the objective's percentiles.
     pub operations_min: u64,
-    /// The search gives up after this many tries.
+    /// The limit of attempts.
     pub tries_max: u32,
-    /// No try begins when the windows add up to this, in seconds.
+    /// The sum of window lengths after which no attempt begins, in seconds.
     pub budget_s: f64,
-    /// Confirming windows may begin for this much longer, in seconds.
+    /// The additional time for confirming windows, in seconds.
     pub overtime_s: f64,
 }
 
@@ -39,11 +40,12 @@ pub struct Settings {
 const DESCENTS_MAX: u32 = 8;
 /// Steps up before the search concludes that no rate fails.
 const CLIMBS_MAX: u32 = 24;
-/// Spare operations in a window, so that a late one does not cost the support.
+/// The factor of spare operations in a window, so that a late operation does not cost a percentile.
 const SPARE: f64 = 1.2;
 
 impl Settings {
-    /// The default search, in about three minutes, or four until its ends are confirmed; `start` is the first rate.
+    /// The default search, which takes about three minutes, or four until its ends are confirmed; `start` is
+    /// the first rate.
     pub const fn standard(start: f64, operations_min: u64) -> Self {
         Self {
             start,
@@ -60,20 +62,20 @@ impl Settings {
         }
     }
 
-    /// The lowest rate at which the longest window has enough operations to judge, in operations per second.
+    /// The lowest rate at which the longest window has enough operations, in operations per second.
     fn floor(&self) -> f64 {
         self.operations_min as f64 * SPARE / self.window_max_s
     }
 }
 
-/// The next try.
+/// The next attempt.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Try {
+pub struct Attempt {
     /// Its purpose.
     pub stage: Stage,
     /// Operations per second.
     pub rate: f64,
-    /// Its length in seconds.
+    /// The length in seconds.
     pub window_s: f64,
 }
 
@@ -82,7 +84,7 @@ pub struct Try {
 struct Edge {
     rate: f64,
     confirmed: u32,
-    /// How often it contradicted itself: each time it moves outward by a step twice as large.
+    /// The number of contradictions: each moves the end outward by a step twice as large.
     moved: u32,
 }
 
@@ -91,7 +93,7 @@ impl Edge {
         Self { rate, confirmed: 0, moved: 0 }
     }
 
-    /// The end after a contradiction, `outward` of its rate.
+    /// Moves the end after a contradiction, to `outward` of its rate.
     fn contradicted(self, resolution: f64, outward: impl Fn(f64, f64) -> f64) -> Self {
         let step = 1.0 + resolution * f64::from(2u32.saturating_pow(self.moved.min(16)));
         Self { rate: outward(self.rate, step), confirmed: 0, moved: self.moved + 1 }
@@ -106,8 +108,8 @@ pub struct Search {
     low: Option<Edge>,
     high: Option<Edge>,
     trying: f64,
-    /// Every rate that was tried, and whether it held.
-    tried: Vec<(f64, bool)>,
+    /// Every attempted rate, and whether it held.
+    attempted: Vec<(f64, bool)>,
     spent_s: f64,
     bisections: u32,
 }
@@ -124,7 +126,7 @@ pub struct Found {
 }
 
 impl Search {
-    /// A search before its first try.
+    /// A search before its first attempt.
     pub fn new(settings: Settings) -> Self {
         Self {
             settings,
@@ -132,24 +134,24 @@ impl Search {
             low: None,
             high: None,
             trying: settings.start.max(settings.floor()),
-            tried: Vec::new(),
+            attempted: Vec::new(),
             spent_s: 0.0,
             bisections: 0,
         }
     }
 
-    /// The next rate to try; none when the search is over.
-    pub fn next(&self) -> Option<Try> {
+    /// The next rate; none when the search is over.
+    pub fn next(&self) -> Option<Attempt> {
         if self.is_spent() || self.is_hopeless() || self.is_endless() || self.is_confirmed() {
             return None;
         }
-        Some(Try { stage: self.stage, rate: self.trying, window_s: self.window_s() })
+        Some(Attempt { stage: self.stage, rate: self.trying, window_s: self.window_s() })
     }
 
-    /// Takes the verdict on the rate that [`Self::next`] gave.
-    pub fn tell(&mut self, held: bool) {
+    /// Records the verdict on the rate of [`Self::next`].
+    pub fn record(&mut self, held: bool) {
         self.spent_s += self.window_s();
-        self.tried.push((self.trying, held));
+        self.attempted.push((self.trying, held));
         match self.stage {
             Stage::Confirm => self.confirm(held),
             _ => self.narrow(held),
@@ -157,8 +159,8 @@ impl Search {
         self.aim();
     }
 
-    /// The current bracket. An unconfirmed one spans from the highest rate below every failure to the lowest above every
-    /// success, as far as they were tried.
+    /// The current bracket. An unconfirmed bracket spans from the highest rate below every failure to the
+    /// lowest above every success, if such rates were attempted.
     pub fn found(&self) -> Found {
         if self.is_confirmed() {
             return Found {
@@ -170,23 +172,24 @@ impl Search {
         let (low, high) = self.uncontradicted();
         let note = match (self.low, self.high) {
             (None, _) => self.nothing_held(),
-            (_, None) => "no rate failed: the load line lies above everything that was tried".to_owned(),
+            (_, None) => "no rate failed: the load line lies above every attempted rate".to_owned(),
             (Some(low), Some(high)) => self.not_confirmed(low.moved + high.moved),
         };
         Found { low, high, notes: vec![note] }
     }
 
-    /// Only ends that contradicted themselves count against the system.
+    /// Only contradictory ends count against the system.
     fn not_confirmed(&self, contradictions: u32) -> String {
         let times = self.settings.confirmations;
-        let unsteady = "in the time given: the system is not steady enough for a narrower interval";
-        let hurried = "before the time given was over, which says nothing against the system: --thorough takes what it needs";
+        let unsteady = "within the time limit: the system is not steady enough for a narrower interval";
+        let hurried =
+            "within the time limit, which is no sign of an unsteady system: --thorough has no such limit";
         let why = if contradictions > 0 { unsteady } else { hurried };
         format!("the bracket was not confirmed {times} times {why}")
     }
 
     fn nothing_held(&self) -> String {
-        let lowest = self.tried.iter().map(|(rate, _)| *rate).fold(f64::INFINITY, f64::min);
+        let lowest = self.attempted.iter().map(|(rate, _)| *rate).fold(f64::INFINITY, f64::min);
         let floor = self.settings.floor();
         if lowest > floor {
             return format!("no rate held, down to {lowest:.1} operations/s");
@@ -198,11 +201,11 @@ impl Search {
         )
     }
 
-    /// The highest rate that held below every failure, and the lowest that failed above every success. After the low end
-    /// has moved, a rate above it that held only once is not taken if there is another: it may be barely below one that
-    /// failed its confirmation.
+    /// The highest rate that held below every failure, and the lowest that failed above every success. After
+    /// the low end has moved, a rate above it that held only once is avoided if another exists: it may lie
+    /// just below a rate that failed its confirmation.
     fn uncontradicted(&self) -> (Option<f64>, Option<f64>) {
-        let of = |held: bool| self.tried.iter().filter(move |(_, it)| *it == held).map(|(rate, _)| *rate);
+        let of = |held: bool| self.attempted.iter().filter(move |(_, it)| *it == held).map(|(rate, _)| *rate);
         let (failed_min, held_max) = (of(false).fold(f64::INFINITY, f64::min), of(true).fold(0.0, f64::max));
         let end = self.low.map_or(f64::INFINITY, |low| low.rate);
         let below = || of(true).filter(move |rate| *rate < failed_min);
@@ -233,7 +236,7 @@ impl Search {
         }
     }
 
-    /// Sets stage and rate of the next try.
+    /// Sets stage and rate of the next attempt.
     fn aim(&mut self) {
         (self.stage, self.trying) = match (self.low, self.high) {
             (None, _) => (Stage::Climb, (self.trying / self.settings.factor).max(self.settings.floor())),
@@ -248,15 +251,15 @@ impl Search {
         };
     }
 
-    /// Ends take turns, so that a change of the system affects both alike; in overtime the low end comes first, because it
-    /// is the result.
+    /// Ends take turns, so that a change of the system affects both equally; in overtime the low end comes
+    /// first, because it is the result.
     fn end_to_confirm(&self, low: Edge, high: Edge) -> Edge {
         let is_turn_of_low = low.confirmed <= high.confirmed || self.spent_s >= self.settings.budget_s;
         if is_turn_of_low && low.confirmed < self.settings.confirmations { low } else { high }
     }
 
     fn is_narrow(&self, low: Edge, high: Edge) -> bool {
-        // A slack of 0.5 ‰ keeps rounding from costing a whole bisection.
+        // A slack of 0.5 ‰ prevents a further bisection because of rounding.
         high.rate <= low.rate * (1.0 + self.settings.resolution) * 1.0005
     }
 
@@ -272,7 +275,7 @@ impl Search {
     }
 
     fn is_hopeless(&self) -> bool {
-        let at_floor = self.tried.iter().any(|(rate, _)| *rate <= self.settings.floor());
+        let at_floor = self.attempted.iter().any(|(rate, _)| *rate <= self.settings.floor());
         self.low.is_none() && (at_floor || self.tries() > DESCENTS_MAX)
     }
 
@@ -281,7 +284,7 @@ impl Search {
     }
 
     fn tries(&self) -> u32 {
-        u32::try_from(self.tried.len()).unwrap_or(u32::MAX)
+        u32::try_from(self.attempted.len()).unwrap_or(u32::MAX)
     }
 
     /// Windows grow as the bracket shrinks and are long enough for the percentiles, within their limit.

@@ -18,14 +18,14 @@ pub struct Second {
     pub to_ns: u64,
     /// The tally of each operation, by its index.
     pub tallies: Vec<Tally>,
-    /// The parts of a tally, where several loads send the same operation.
+    /// The parts of a tally, for operations that several loads send.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,
     /// The same time in tenths.
     pub tenths: Vec<Tenth>,
     /// CPU of each worker, in nanoseconds.
     pub cpu_ns: Vec<u64>,
-    /// How often the operating system switched the workers' threads away from their cores.
+    /// The number of times that the operating system switched the workers' threads away from their cores.
     pub switches: Option<u64>,
     /// Reconnects.
     pub reconnects: u64,
@@ -42,23 +42,23 @@ pub struct TenthLine {
     pub documents: u64,
     /// 99th percentile of their response time in nanoseconds, to two digits.
     pub p99_ns: u64,
-    /// When the first of them ended, in nanoseconds from the phase's start.
+    /// The end of the first of them, in nanoseconds from the phase's start.
     pub first_ok_ns: Option<u64>,
-    /// When the last of them ended.
+    /// The end of the last of them.
     pub last_ok_ns: Option<u64>,
-    /// When the first operation failed.
+    /// The end of the first failed operation.
     pub first_failed_ns: Option<u64>,
 }
 
-/// Adds up the seconds of several parts of a load: the workers of a process, or the shards of a run with several workers
-/// each. A second is complete when every part has handed it over.
+/// Adds up the seconds of several parts of a load: the workers of a process, or the shards of a run with
+/// several workers each. A second is complete when every part has delivered it.
 ///
-/// Parts are independent: each has its share of the schedule, its connections and its histograms. So it makes no difference
-/// whether workers are added up at once, or first by shard and then together.
+/// Parts are independent: each has its share of the schedule, its connections and its histograms. So the
+/// result does not depend on whether workers are added up at once, or first by shard and then together.
 #[derive(Debug, Default)]
 pub struct Collector {
     seconds: BTreeMap<u64, Second>,
-    parts: Vec<Handed>,
+    parts: Vec<PartProgress>,
     workers: usize,
     next: u64,
     tenths: BTreeMap<u64, Tenth>,
@@ -67,8 +67,8 @@ pub struct Collector {
 
 /// The progress of one part.
 #[derive(Clone, Copy, Debug)]
-struct Handed {
-    /// Its first worker among all.
+struct PartProgress {
+    /// The index of the part's first worker.
     first: usize,
     seconds: u64,
     ended: bool,
@@ -86,14 +86,14 @@ impl Collector {
         let parts = workers.iter().map(|workers| {
             let first = all;
             all += workers;
-            Handed { first, seconds: 0, ended: false }
+            PartProgress { first, seconds: 0, ended: false }
         });
         let parts = parts.collect();
         Self { parts, workers: all, ..Self::default() }
     }
 
-    /// Adds the next second of a part. The rest of a phase must come with its last second, because a complete second is
-    /// handed on.
+    /// Adds the next second of a part. The rest of a phase must arrive with its last second, because a
+    /// complete second is passed on.
     pub fn add(&mut self, part: usize, second: impl Into<Second>) {
         let mut second = second.into();
         for tenth in std::mem::take(&mut second.tenths) {
@@ -105,25 +105,25 @@ impl Collector {
         if second.is_rest() {
             return;
         }
-        let Handed { first, seconds, .. } = &mut self.parts[part];
+        let PartProgress { first, seconds, .. } = &mut self.parts[part];
         let index = *seconds;
         *seconds += 1;
         self.seconds.entry(index).or_default().merge(*first, self.workers, second);
     }
 
-    /// A part hands over no further second.
+    /// Ends a part, which delivers no further second.
     pub fn end(&mut self, part: usize) {
         self.parts[part].ended = true;
     }
 
-    /// The next second, once every part has handed it over.
+    /// The next second that every part has delivered.
     pub fn complete(&mut self) -> Option<Second> {
         let is_whole = self.parts.iter().all(|part| part.ended || part.seconds > self.next);
         if is_whole { self.take_next() } else { None }
     }
 
-    /// The remaining seconds when every part has ended, some a second before others. A tenth that ends with the phase comes
-    /// in a second without length.
+    /// The remaining seconds when every part has ended, some a second before others. A tenth that ends with
+    /// the phase belongs to a second without length.
     pub fn finish(mut self) -> Vec<Second> {
         let mut rest = Vec::new();
         while !self.seconds.is_empty() {
@@ -140,7 +140,7 @@ impl Collector {
         let mut second = self.seconds.remove(&self.next)?;
         self.next += 1;
         self.to_ns = second.to_ns;
-        // An unfinished tenth may get more from the next second.
+        // The next second may still add to an unfinished tenth.
         while let Some(entry) = self.tenths.first_entry().filter(|it| *it.key() < second.to_ns / TENTH_NS) {
             second.tenths.push(entry.remove());
         }
@@ -177,23 +177,23 @@ impl Second {
         if self.parts.is_empty() {
             self.parts = part.parts;
         } else {
-            // Every worker has the same loads, so their parts come in the same order.
+            // Every worker has the same loads, so their parts have the same order.
             self.parts.iter_mut().zip(&part.parts).for_each(|(sum, part)| sum.tally.merge(&part.tally));
         }
     }
 
-    /// Whether it is no second but the rest of a phase: the tenth that it ended in.
+    /// Whether it is the rest of a phase instead of a second: the tenth in which the phase ended.
     pub fn is_rest(&self) -> bool {
         self.tallies.is_empty() && self.from_ns == self.to_ns
     }
 
-    /// An operation's tally for one load of the phase; none if nothing was counted.
+    /// An operation's tally for one load of the phase; none without a count.
     pub fn of(&self, load: usize, operation: usize) -> Option<&Tally> {
         let apart = self.parts.iter().find(|part| (part.load, part.operation) == (load, operation));
         apart.map(|part| &part.tally).or_else(|| self.tallies.get(operation))
     }
 
-    /// The same second with one load of the phase only, all of its operations together.
+    /// Restricts the second to one load of the phase, with all of its operations together.
     #[must_use]
     pub fn only(&self, index: usize, load: &Load) -> Self {
         let mut sum = Tally::default();
@@ -211,12 +211,12 @@ impl Second {
     }
 }
 
-/// The earlier of two moments, as far as they are known.
+/// The earlier of two known moments.
 fn earlier(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     a.into_iter().chain(b).min()
 }
 
-/// The sum of two counts, as far as they are known.
+/// The sum of two known counts.
 fn added(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     a.map_or(b, |a| Some(a + b.unwrap_or(0)))
 }
@@ -231,7 +231,7 @@ impl Tenth {
         self.first_failed_ns = earlier(self.first_failed_ns, other.first_failed_ns);
     }
 
-    /// The part of it that is kept to the end of a phase.
+    /// The values that are kept to the end of a phase.
     pub(crate) fn line(&self) -> TenthLine {
         TenthLine {
             index: self.index,
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_is_complete_when_every_part_that_goes_on_has_handed_it_over() {
+    fn a_second_is_complete_when_every_running_part_has_delivered_it() {
         let mut collector = Collector::of(&[1, 1]);
         collector.add(0, second(0, 10, 1));
         assert_eq!(collector.complete(), None);
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_shard_leaves_over_is_no_second_of_another() {
+    fn the_rest_of_one_shard_is_no_second_of_another() {
         let mut collector = Collector::of(&[1, 1]);
         collector.add(0, second(0, 10, 1));
         collector.add(0, Second { from_ns: 10, to_ns: 10, ..Second::default() });

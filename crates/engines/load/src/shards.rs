@@ -4,42 +4,42 @@ use crate::engine::{Collector, Finished, Second};
 
 /// A shard's record of a phase.
 pub trait Record {
-    /// Why it is unreadable.
+    /// The error of an unreadable record.
     type Error;
 
     /// The next second of the phase; none when it has ended.
     ///
     /// # Errors
-    /// If the record is damaged.
+    /// The record is damaged.
     fn second(&mut self) -> Result<Option<Second>, Self::Error>;
 
-    /// The rest of the phase after its seconds, if that comes next.
+    /// The rest of the phase after its seconds, if it comes next.
     ///
     /// # Errors
-    /// If the record is damaged.
+    /// The record is damaged.
     fn rest(&mut self) -> Result<Option<Second>, Self::Error>;
 
-    /// How the phase ended, after its last second.
+    /// The end of the phase, after its last second.
     ///
     /// # Errors
-    /// If something else comes next.
+    /// Another entry comes next.
     fn leave(&mut self) -> Result<Finished, Self::Error>;
 }
 
 /// A shard in a phase.
 #[derive(Debug)]
 pub struct Entry<R> {
-    /// Its workers, whether it reached the phase or not.
+    /// The number of workers, whether the shard reached the phase or not.
     pub workers: usize,
-    /// Its record; none if it did not reach this phase.
+    /// The record; none if the shard did not reach this phase.
     pub record: Option<R>,
 }
 
-/// Adds up a phase of all shards, and gives its seconds to `sink` in order; returns how it ended. Keeps at most one second
-/// of a shard that the others do not have yet.
+/// Adds up a phase of all shards, and passes its seconds to `sink` in order; returns its end. Buffers at most
+/// one second of a shard that the others have not delivered yet.
 ///
 /// # Errors
-/// If one of the records is damaged.
+/// One of the records is damaged.
 pub fn join<R: Record>(entries: &mut [Entry<R>], mut sink: impl FnMut(Second)) -> Result<Finished, R::Error> {
     let workers: Vec<_> = entries.iter().map(|entry| entry.workers).collect();
     let mut collector = Collector::of(&workers);

@@ -6,11 +6,11 @@ use crate::arrivals::{Arrivals, Stage};
 
 /// The number of writers at each moment, in nanoseconds from the load's start.
 ///
-/// Within a stage the number changes one by one, evenly: of `n` steps the i-th comes after i ÷ n of its length, so that the
-/// stage ends with its number. Writer w works while there are more than w.
+/// Within a stage the number changes by one, evenly: of `n` steps the i-th comes after i ÷ n of its length,
+/// so that the stage ends with its number. Writer w works while the number exceeds w.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shifts {
-    /// (start, number of writers), in order; the last one stays.
+    /// (start, number of writers), in order; the last entry stays.
     steps: Vec<(u64, u32)>,
 }
 
@@ -28,7 +28,7 @@ impl Shifts {
         Some(Self { steps })
     }
 
-    /// The next shift of a writer that ends after `at_ns`; none if it has no more.
+    /// The next shift of a writer that ends after `at_ns`; none after its last.
     pub fn next(&self, writer: u64, at_ns: u64) -> Option<Range<u64>> {
         let works = |step: &&(u64, u32)| u64::from(step.1) > writer;
         let current = self.steps.partition_point(|(from_ns, _)| *from_ns <= at_ns).saturating_sub(1);
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn writers_come_and_go_evenly_within_a_stage() {
+    fn writers_start_and_stop_evenly_within_a_stage() {
         let shifts = shifts(1, &[(3, 10), (3, 5), (0, 6)]);
         assert_eq!(all(&shifts, 0), [0.0..21.0]);
         assert_eq!(all(&shifts, 1), [5.0..19.0]);
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_may_rest_and_come_back_and_the_last_number_stays() {
+    fn a_writer_may_pause_and_return_and_the_last_number_stays() {
         let shifts = shifts(0, &[(2, 0), (0, 2), (1, 0)]);
         assert_eq!(all(&shifts, 1), [0.0..1.0]);
         let first = all(&shifts, 0);

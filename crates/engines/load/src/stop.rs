@@ -4,7 +4,7 @@ use plimsoll_measure::duration::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// When a phase or a load ends, as typed; the first limit that is reached ends it.
+/// The end of a phase or a load, as typed; the first limit that is reached ends it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Stop {
@@ -22,15 +22,15 @@ pub struct Stop {
     pub documents: Option<u64>,
 }
 
-/// A phase that would never end, or never start.
+/// A phase would never end, or never start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// No limit at all.
+    /// No limit is given.
     #[error(
         "a phase without an end: give stop at least one of duration, operations, operations_each, documents"
     )]
     Endless,
-    /// A limit of nothing.
+    /// A limit is zero.
     #[error("stop {0} is zero: give a number over 0")]
     Nothing(&'static str),
 }
@@ -39,7 +39,7 @@ impl Stop {
     /// Checks that the phase starts and ends.
     ///
     /// # Errors
-    /// What is missing or zero.
+    /// The missing or zero limit.
     pub fn check(&self) -> Result<(), Error> {
         match self {
             _ if *self == Self::default() => Err(Error::Endless),
@@ -51,7 +51,7 @@ impl Stop {
         }
     }
 
-    /// Both limits together: the nearer one of each kind.
+    /// Combines both: the smaller limit of each kind.
     pub fn and(self, other: Self) -> Self {
         Self {
             duration: nearer(self.duration, other.duration),
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_phase_needs_an_end_that_is_not_its_start() {
+    fn a_phase_needs_a_limit_over_zero() {
         assert_eq!(Stop::default().check(), Err(Error::Endless));
         let zero = Stop { documents: Some(0), duration: Some(Span::from_secs(1)), ..Stop::default() };
         assert_eq!(zero.check(), Err(Error::Nothing("documents")));
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_limits_the_nearer_one_counts() {
+    fn the_smaller_of_two_limits_counts() {
         let one = Stop { operations: Some(5), documents: Some(9), ..Stop::default() };
         let other = Stop { operations: Some(7), operations_each: Some(2), ..Stop::default() };
         let both = Stop { operations: Some(5), operations_each: Some(2), documents: Some(9), duration: None };

@@ -21,11 +21,11 @@ mod watch;
 use sum::{Cover, Sum, micros_per, named, seconds};
 use watch::Watch;
 
-/// The first operation of each connection is prepared before its phase begins, and that CPU is not counted. With this many
-/// operations for each connection the error is at most a twentieth.
+/// The first operation of each connection is prepared before its phase begins, and that CPU is not counted.
+/// With this many operations for each connection the error is at most a twentieth.
 const OPERATIONS_A_CONNECTION: u64 = 20;
 
-/// A run so far. Memory grows with its seconds by some numbers each, not by histograms.
+/// The sums of a run so far. Each second adds some numbers to its memory, but no histogram.
 #[derive(Debug)]
 pub struct Summary {
     names: Vec<String>,
@@ -54,7 +54,7 @@ struct Current {
 /// One second of a phase.
 #[derive(Debug, Default)]
 struct Single {
-    /// Its success and failure, for faults.
+    /// The successes and failures, for faults.
     seen: outage::Second,
     /// Documents of each operation.
     documents: Vec<u64>,
@@ -79,23 +79,25 @@ impl Summary {
         }
     }
 
-    /// The same, with expectations to judge.
+    /// Adds expectations to judge.
     pub fn expecting(mut self, wanted: &[Wanted]) -> Self {
         self.watch = Watch::new(wanted, &self.names);
         self
     }
 
-    /// Checks from now on whether an expectation ends the run.
+    /// Enables the expectations that end the run.
     pub fn arm(&mut self) {
         self.watch.arm();
     }
 
-    /// Why the run must end, if the measurements break an expectation that ends it. Checks every two seconds of load.
+    /// The reason why the run must end, if an expectation that ends it is broken. Checks every two seconds of
+    /// load.
     pub fn broken(&mut self) -> Option<String> {
         self.watch.broken(&self.operations, self.load_ns)
     }
 
-    /// Judges the expectations: all of them, or only integrity. `answers` are those with counted checks.
+    /// Judges the expectations: all of them, or only integrity. `answers` contains the operations with
+    /// counted checks.
     pub fn expectations(
         &self,
         integrity: Option<&Integrity>,
@@ -150,7 +152,7 @@ impl Summary {
             self.operations[operation].spread(&current, operation, &warm_up, &cover);
         }
         let cpu_is_known = current.whole.count >= OPERATIONS_A_CONNECTION * connections(phase);
-        // The CPU that several operations share cannot be split among them.
+        // CPU that several operations share cannot be split among them.
         if let ([(operation, _)], true) =
             (&Cover::all(phase).into_iter().collect::<Vec<_>>()[..], cpu_is_known)
         {
@@ -182,7 +184,7 @@ impl Summary {
         self.names.iter().cloned().zip(self.operations.iter().map(Sum::operation)).collect()
     }
 
-    /// Each operation for the judgement of expectations, by its index.
+    /// Each operation by its index, for the judgement of expectations.
     pub fn measured(&self) -> Vec<expectation::Operation<'_>> {
         self.operations.iter().map(Sum::measured).collect()
     }
@@ -202,7 +204,8 @@ impl Summary {
         self.names.iter().map(String::as_str).zip(self.operations.iter().map(|sum| &sum.whole))
     }
 
-    /// How often the operating system switched the workers' threads away from their cores, if it reports that.
+    /// The number of times that the operating system switched the workers' threads away from their cores, if
+    /// reported.
     pub const fn switches(&self) -> Option<u64> {
         self.switches
     }
@@ -227,7 +230,7 @@ impl Summary {
         self.reconnects
     }
 
-    /// Operations and documents that were acknowledged.
+    /// Acknowledged operations and documents.
     pub fn acknowledged(&self) -> (u64, u64) {
         let whole = self.operations.iter().map(|sum| &sum.whole);
         whole.fold((0, 0), |(operations, documents), it| (operations + it.count, documents + it.documents))

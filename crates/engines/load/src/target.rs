@@ -1,4 +1,4 @@
-//! Defines the port to the system under load: one target a worker, one lane a connection.
+//! Defines the port to the system under load: one target for each worker, one lane for each connection.
 
 use std::error::Error;
 use std::future::Future;
@@ -9,9 +9,9 @@ use plimsoll_measure::outcome::{Doubt, Outcome};
 /// Whether an operation is ready to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prepared {
-    /// It is ready.
+    /// The operation is ready.
     Ready,
-    /// It has no documents left: the phase's share is used up.
+    /// No documents are left: the phase's share is used up.
     Exhausted,
 }
 
@@ -27,7 +27,7 @@ pub trait Target: Send + Sync + 'static {
     /// Whether [`Target::give_up`] can be called. If not, every answer is awaited, up to the operation's time limit.
     const GIVES_UP: bool = false;
 
-    /// A phase starts; `documents` is this worker's share of the documents to send, if they are limited.
+    /// Starts a phase; `documents` is this worker's share of a limited number of documents.
     fn begin(&self, documents: Option<u64>);
 
     /// Connects.
@@ -42,24 +42,25 @@ pub trait Target: Send + Sync + 'static {
     /// Discards the prepared operation.
     fn discard(&self, lane: &mut Self::Lane);
 
-    /// Called once a second on the worker's thread, and at the end of a phase: hands over what was recorded.
+    /// Records the events since the last call; called once a second on the worker's thread, and at the end of
+    /// a phase.
     fn tick(&self);
 
     /// Whether the lane's connection is lost, so that it must be reopened.
     fn is_broken(&self, lane: &Self::Lane) -> bool;
 
-    /// Moves the prepared operation from a lost connection to a fresh one, for a retry; false if that is impossible.
-    /// [`Target::send`] may be called again for an operation prepared before.
+    /// Moves the prepared operation from a lost connection to a new one, for a retry; false if that is
+    /// impossible. [`Target::send`] may be called again for an operation prepared before.
     fn carry(&self, _lost: &mut Self::Lane, _fresh: &mut Self::Lane) -> bool {
         false
     }
 
-    /// Gives up the answer, after the future of [`Target::send`] was dropped: returns an unknown outcome. After that the
-    /// connection must be lost for [`Target::is_broken`].
+    /// Gives up the answer, after the future of [`Target::send`] was dropped: returns an unknown outcome.
+    /// [`Target::is_broken`] must then report the connection as lost.
     fn give_up(&self, _lane: &mut Self::Lane) -> Reply {
         Reply::failed(Outcome::Unknown(Doubt::Timeout), 0)
     }
 
-    /// Runs after the last operation of a phase: makes sure that everything sent has arrived.
+    /// Runs after the last operation of a phase: ensures that everything sent has arrived.
     fn settle(&self, lane: &mut Self::Lane) -> impl Future<Output = ()> + Send;
 }

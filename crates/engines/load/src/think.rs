@@ -11,28 +11,29 @@ use serde::{Deserialize, Serialize};
 
 use crate::mix::scramble;
 
-/// How long a writer thinks, as typed: `1s`, `{uniform: {min: 1s, max: 3s}}` or `{exponential: {mean: 2s}}`.
+/// The think time of a writer, as typed: `1s`, `{uniform: {min: 1s, max: 3s}}` or `{exponential: {mean:
+/// 2s}}`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Think {
-    /// Always as long.
+    /// A constant time.
     Constant(Span),
     /// A random time.
     Random(Random),
 }
 
-/// A random time: it follows from the seed, the writer and how often it thought before.
+/// A random time, which follows from the seed, the writer and the number of its pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Random {
-    /// Each as likely as any other between two.
+    /// Uniformly distributed.
     Uniform {
         /// The shortest.
         min: Span,
         /// The longest.
         max: Span,
     },
-    /// As independent users do.
+    /// Exponentially distributed, as for independent users.
     Exponential {
         /// The mean.
         mean: Span,
@@ -40,7 +41,7 @@ pub enum Random {
 }
 
 impl Think {
-    /// Whether it is valid: the shortest is not longer than the longest.
+    /// Whether the shortest time does not exceed the longest.
     pub const fn is_sound(&self) -> bool {
         match self {
             Self::Random(Random::Uniform { min, max }) => min.as_ns() <= max.as_ns(),
@@ -110,7 +111,7 @@ impl JsonSchema for Think {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let (span, random) = (generator.subschema_for::<Span>(), generator.subschema_for::<Random>());
         json_schema!({
-            "description": "How long a closed writer pauses between its operations; no part of any latency.",
+            "description": "The pause of a closed writer between its operations; it is part of no latency.",
             "anyOf": [span, random]
         })
     }
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_the_wrong_way_round_are_not_sound() {
+    fn swapped_bounds_are_invalid() {
         let wrong = Random::Uniform { min: Span::from_secs(3), max: Span::from_secs(1) };
         assert!(!Think::Random(wrong).is_sound() && Think::Constant(Span::default()).is_sound());
     }

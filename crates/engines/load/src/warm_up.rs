@@ -9,13 +9,13 @@ use plimsoll_measure::run::WarmUp;
 use crate::engine::TenthLine;
 use crate::worker::TENTH_NS;
 
-/// Fewer intervals are not judged.
+/// The minimum of tenths for an assessment.
 pub const TENTHS_MIN: usize = 30;
-/// The mean throughput of the two halves of a steady state differs by less than this share.
+/// The limit of the difference between the mean throughputs of both halves of a steady state, as a share.
 const THROUGHPUT_DRIFT_MAX: f64 = 0.10;
-/// A difference of means below this many standard errors is chance.
+/// The number of standard errors below which a difference of means is chance.
 const STANDARD_ERRORS_MIN: f64 = 3.0;
-/// The median p99 of the two halves of a steady state differs by less than this factor.
+/// The limit of the factor between the median p99 values of both halves of a steady state.
 const P99_DRIFT_MAX: f64 = 2.0;
 
 /// Finds the start of a phase's steady state; `tenths` is the whole phase in rising order.
@@ -36,8 +36,8 @@ pub fn assess(tenths: &[TenthLine]) -> WarmUp {
     }
 }
 
-/// Throughput and the logarithm of p99, one value a tenth; tenths without an operation count as zero and keep the
-/// last p99.
+/// Throughput and the logarithm of p99, one value for each tenth; tenths without an operation count as zero
+/// and keep the last p99.
 struct Series {
     throughput: Vec<f64>,
     p99_log: Vec<f64>,
@@ -45,7 +45,7 @@ struct Series {
 
 impl Series {
     fn of(tenths: &[TenthLine]) -> Self {
-        // The last tenth is cut off by the end of the phase.
+        // The end of the phase cuts off the last tenth.
         let length = tenths.last().map_or(0, |last| last.index as usize);
         let mut series = Self { throughput: vec![0.0; length], p99_log: vec![f64::NAN; length] };
         for tenth in tenths.iter().filter(|tenth| (tenth.index as usize) < length) {
@@ -63,7 +63,7 @@ impl Series {
     }
 }
 
-/// How many values to cut off the start, at most half of them.
+/// The number of values to cut off the start, at most half of them.
 fn truncation(values: &[f64]) -> usize {
     let count = values.len();
     let (mut sum, mut squares) = (0.0, 0.0);
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
     use crate::mix::scramble;
 
-    /// Tenths with 5 % noise around what `shape` says.
+    /// Tenths with 5 % noise around `shape`.
     fn tenths(count: u64, shape: impl Fn(u64) -> (f64, f64)) -> Vec<TenthLine> {
         let noise = |index, salt| 0.95 + 0.1 * (scramble(salt, index) as f64 / u64::MAX as f64);
         (0..=count)

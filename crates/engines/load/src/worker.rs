@@ -1,9 +1,10 @@
 //! Runs one thread's part of a phase: its lanes take due operations, send them and time them.
 //!
-//! Every idle lane takes the next operation of the schedule before it is due, prepares it and waits for its moment. When
-//! all lanes are busy, a pacer notes each operation at its due time, and the next free lane sends that one first. So the
-//! schedule never waits for a response, no due operation is forgotten, and `awake` separates the tool's delay (no task
-//! was awake) from waiting for a connection (all lanes were busy).
+//! Every idle lane takes the next operation of the schedule before it is due, prepares it and waits for its
+//! moment. When all lanes are busy, a pacer notes each operation at its due time, and the next free lane
+//! sends the oldest first. So the schedule never waits for a response, no due operation is forgotten, and
+//! `awake` separates the tool's delay (no task was awake) from waiting for a connection (all lanes were
+//! busy).
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,25 +35,25 @@ pub use slice::{Part, Slice, TENTH_NS, Tenth};
 
 use due::note_the_last;
 use slice::TallyLayout;
-use state::{Contact, Held, State};
+use state::{Contact, DocumentsLeft, State};
 use writer::{Turn, Writer};
 
-/// A lane that waits for a distant moment checks this often whether the phase was stopped, in nanoseconds.
-const LOOK_NS: u64 = 100 * MILLISECOND_NS;
+/// The interval at which a waiting lane checks whether the phase was stopped, in nanoseconds.
+const CHECK_NS: u64 = 100 * MILLISECOND_NS;
 
-/// How a worker's phase ended.
+/// The end of a worker's phase.
 #[derive(Debug)]
 pub struct End<L> {
     /// The reason.
     pub ended: Ended,
-    /// Its connections, for the next phase.
+    /// The connections, for the next phase.
     pub lanes: Vec<L>,
-    /// When the last operation ended, in nanoseconds from the phase's start.
+    /// The end of the last operation, in nanoseconds from the phase's start.
     pub to_ns: u64,
 }
 
-/// Runs one worker's share of a phase to its end, on the thread of `runtime`. `lanes` are open connections; missing ones
-/// are opened. `sink` takes each second as it ends.
+/// Runs one worker's share of a phase to its end, on the thread of `runtime`. `lanes` are open connections;
+/// missing ones are opened. `sink` receives each second as it ends.
 pub async fn run<R: Runtime, T: Target>(
     runtime: R,
     target: Arc<T>,
@@ -81,11 +82,11 @@ struct WorkerShared<R, T: Target> {
     state: Mutex<State<T::Lane>>,
 }
 
-/// Why a lane stopped sending.
-enum Left {
-    /// Its connection is lost.
+/// The reason why a lane stopped sending.
+enum LaneEnd {
+    /// The connection is lost.
     Broken,
-    /// Nothing is left to send.
+    /// No operation is left to send.
     Over,
 }
 
@@ -104,7 +105,7 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
             ended: Ended::Duration,
             halted: false,
             making: 0,
-            supply: if is_supplier(phase, order.share) { Held::Yes } else { Held::No },
+            supply: if is_supplier(phase, order.share) { DocumentsLeft::Yes } else { DocumentsLeft::No },
             lanes_live: 0,
             lanes_done: Vec::new(),
             waiting: Vec::new(),
@@ -141,13 +142,13 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
         loop {
             let Some(mut lane) = (match open.take() {
                 Some(lane) => Some(lane),
-                None => self.connect(writer.load, connect::For::Next).await,
+                None => self.connect(writer.load, connect::ConnectFor::Next).await,
             }) else {
                 break;
             };
             match self.serve_connected(&mut writer, &mut lane).await {
-                Left::Broken => self.lose(),
-                Left::Over => {
+                LaneEnd::Broken => self.count_lost_connection(),
+                LaneEnd::Over => {
                     self.target.settle(&mut lane).await;
                     self.state().lanes_done.push(lane);
                     break;
@@ -158,8 +159,8 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
     }
 
     /// Sends operations until none is left or the connection is lost.
-    async fn serve_connected(&self, writer: &mut Writer, lane: &mut T::Lane) -> Left {
-        while self.attend(writer).await {
+    async fn serve_connected(&self, writer: &mut Writer, lane: &mut T::Lane) -> LaneEnd {
+        while self.wait_for_turn(writer).await {
             let Some(slot) = self.take(writer.load) else { break };
             let left = self.step(writer, lane, &slot).await;
             self.finish(writer.load);
@@ -167,12 +168,12 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
                 return left;
             }
         }
-        Left::Over
+        LaneEnd::Over
     }
 
     /// Waits until a writer may send; false if it never may again.
-    async fn attend(&self, writer: &mut Writer) -> bool {
-        while !writer.is_always_there() {
+    async fn wait_for_turn(&self, writer: &mut Writer) -> bool {
+        while !writer.never_waits() {
             match writer.turn(self.runtime.now()) {
                 Turn::Now => break,
                 Turn::At(at) if self.pause(writer.load, at).await => {}
@@ -196,42 +197,44 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
             }
             let end = {
                 let mut state = self.state();
-                self.heed(&mut state);
+                self.obey_stop(&mut state);
                 if state.halted || state.queues[load].is_spent(now) {
                     note_the_last(&mut state, load);
                     return false;
                 }
                 state.queues[load].end()
             };
-            self.runtime.until(at.min(now + LOOK_NS).min(end.unwrap_or(at))).await;
+            self.runtime.until(at.min(now + CHECK_NS).min(end.unwrap_or(at))).await;
         }
     }
 
     /// Runs one operation from its preparation to its answer; returns why the lane must stop, if it must.
-    async fn step(&self, writer: &mut Writer, lane: &mut T::Lane, slot: &Slot) -> Option<Left> {
+    async fn step(&self, writer: &mut Writer, lane: &mut T::Lane, slot: &Slot) -> Option<LaneEnd> {
         if self.target.prepare(lane, slot.operation, slot.number) == Prepared::Exhausted {
             self.exhaust(writer.load);
-            return Some(Left::Over);
+            return Some(LaneEnd::Over);
         }
         let Some((due, awake)) = self.wait_for(slot).await else {
             self.target.discard(lane);
-            return Some(Left::Over);
+            return Some(LaneEnd::Over);
         };
-        // A lane that woke in time sends at once; only a late one reads the clock again.
+        // A lane that woke in time sends at once; only a late lane reads the clock again.
         let sent = if slot.awake.is_some() { self.runtime.now() } else { awake };
         let (reply, retries) = self.send(writer.load, lane).await;
         let at = Instants { due, awake, sent, done: self.runtime.now() };
         self.record(writer.load, slot, &at, &reply, retries);
         writer.ended(at.done);
-        self.target.is_broken(lane).then_some(Left::Broken)
+        self.target.is_broken(lane).then_some(LaneEnd::Broken)
     }
 
-    /// Sends the prepared operation with its retries; returns the last answer, with the bytes of all attempts, and the
-    /// number of retries.
+    /// Sends the prepared operation with its retries; returns the last answer, with the bytes of all
+    /// attempts, and the number of retries.
     async fn send(&self, load: usize, lane: &mut T::Lane) -> (Reply, u64) {
         let mut reply = self.answer(load, lane).await;
         let (mut retries, mut earlier) = (0, (0, 0));
-        while self.order.phase.retry.again(reply.outcome, retries) && self.mend(load, lane).await {
+        while self.order.phase.retry.again(reply.outcome, retries)
+            && self.reconnect_for_retry(load, lane).await
+        {
             retries += 1;
             earlier = (earlier.0 + reply.bytes_sent, earlier.1 + reply.bytes_received);
             reply = self.answer(load, lane).await;
@@ -241,8 +244,8 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
         (reply, retries)
     }
 
-    /// Ends the phase for this worker when it must end now, or when the documents of all workers are sent.
-    fn heed(&self, state: &mut State<T::Lane>) {
+    /// Ends the phase for this worker if a stop was requested, or when the documents of all workers are sent.
+    fn obey_stop(&self, state: &mut State<T::Lane>) {
         if let Some(ended) = self.control.asked() {
             state.halt(ended);
         }
@@ -253,7 +256,7 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
 
     fn is_halted(&self) -> bool {
         let mut state = self.state();
-        self.heed(&mut state);
+        self.obey_stop(&mut state);
         state.halted
     }
 
@@ -274,9 +277,9 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
         state.lanes_live -= 1;
         if state.lanes_live == 0 {
             state.skip_the_rest();
-            if state.supply == Held::Yes {
+            if state.supply == DocumentsLeft::Yes {
                 // However it ended, no worker waits for its documents any more.
-                state.supply = Held::No;
+                state.supply = DocumentsLeft::No;
                 self.order.supply.leave();
             }
             state.reporter.take().into_iter().for_each(Waker::wake);

@@ -1,4 +1,4 @@
-//! `plimsoll line`: searches for the load line.
+//! Implements `plimsoll line`: searches for the load line.
 
 use std::error::Error;
 use std::thread;
@@ -10,9 +10,9 @@ use plimsoll_load::arrivals::Arrivals;
 use plimsoll_load::background_load::BackgroundLoad;
 use plimsoll_load::bottlenecks::Machine;
 use plimsoll_load::engine::Second;
-use plimsoll_load::line::{Measured, Prober, Quest, SETTLE_S, find};
+use plimsoll_load::line::{LineSearch, Measured, Prober, SETTLE_S, find};
 use plimsoll_load::phase::{Load, Phase};
-use plimsoll_load::search::{Settings, Try};
+use plimsoll_load::search::{Attempt, Settings};
 use plimsoll_load::stop::Stop;
 use plimsoll_load::worker::Ended;
 use plimsoll_measure::clock::SECOND_NS;
@@ -33,16 +33,16 @@ use plimsoll_scenario::plan::{Searched, closed};
 
 /// The name of the phase before the search.
 const WARM_UP: &str = "warm-up";
-/// Length of the closed load that warms up and gives the first rate, in seconds.
+/// Length of the closed load that warms up and determines the first rate, in seconds.
 const WARM_UP_S: u64 = 8;
-/// The climb starts at this share of what closed arrivals reach.
+/// The share of the closed rate at which the climb starts.
 const START_SHARE: f64 = 0.35;
-/// A pause between two probes lets the server's own queues run empty.
+/// The pause between two probes, in which the server's own queues become empty.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Windows that confirm in a thorough search hold two checkpoints, in seconds.
+/// The length of confirming windows in a thorough search, in seconds: two checkpoints.
 const THOROUGH_WINDOW_S: f64 = 130.0;
 
-/// Searches for the load line and audits everything that was written.
+/// Searches for the load line and audits all writes.
 ///
 /// # Errors
 /// What kept the search from being made.
@@ -61,7 +61,7 @@ pub fn line(args: &LineArgs, registry: &Registry) -> Outcome<Exit> {
     closing::close(session, &args.load, "line", Some(line))
 }
 
-/// Brings the server to a steady state under a closed load; gives the first rate of the climb.
+/// Brings the server to a steady state under a closed load; returns the first rate of the climb.
 fn warm_up(session: &mut Session, searched: &Searched) -> Outcome<f64> {
     let connections = session.plan.search_connections(&session.loaded.scenario);
     let loads = searched.loads(closed(&searched.load, connections));
@@ -98,7 +98,7 @@ fn search(session: &mut Session, searched: &Searched, start: f64, thorough: bool
         settings.window_max_s = THOROUGH_WINDOW_S;
         settings.budget_s = f64::INFINITY;
     }
-    let quest = Quest {
+    let line_search = LineSearch {
         settings,
         objective,
         rules: &plimsoll_mongo::bottlenecks::RULES,
@@ -108,16 +108,16 @@ fn search(session: &mut Session, searched: &Searched, start: f64, thorough: bool
         searches: if thorough { 3 } else { 1 },
     };
     let connections = session.plan.search_connections(&session.loaded.scenario);
-    let unit = quest.unit.clone();
+    let unit = line_search.unit.clone();
     let mut prober = SessionProber { session, searched, connections, documents, unit };
-    let mut line =
-        find(&quest, &mut prober).map_err(|error| Failure { exit: Exit::Server, error: anyhow!(error) })?;
+    let mut line = find(&line_search, &mut prober)
+        .map_err(|error| Failure { exit: Exit::Server, error: anyhow!(error) })?;
     line.notes.extend(warm_up_note(session));
     line.notes.extend(checkpoint_note(session));
     Ok(line)
 }
 
-/// What the line's rates count.
+/// The unit of the line's rates.
 fn unit(session: &Session) -> &'static str {
     match session.sends() {
         _ if session.plan.documents_per_operation() > 1.0 => "documents/s",
@@ -126,7 +126,7 @@ fn unit(session: &Session) -> &'static str {
     }
 }
 
-/// A warm-up that did not end says that the server may still have been changing.
+/// Notes a warm-up without a steady state: the server may still have been changing.
 fn warm_up_note(session: &Session) -> Option<String> {
     let warm_up = session.summary.phases().iter().find(|phase| phase.name == WARM_UP)?;
     match &warm_up.warm_up {
@@ -138,7 +138,7 @@ fn warm_up_note(session: &Session) -> Option<String> {
     }
 }
 
-/// A window without a full checkpoint cycle says nothing about checkpoints.
+/// Notes a window without a full checkpoint cycle, which proves nothing about checkpoints.
 fn checkpoint_note(session: &Session) -> Option<String> {
     let seen = session.samples.iter().filter_map(|sample| sample.checkpoints);
     let (first, last) = (seen.clone().min(), seen.max());
@@ -146,10 +146,12 @@ fn checkpoint_note(session: &Session) -> Option<String> {
     match count {
         Some(count) if count > 1 => None,
         Some(_) => Some(
-            "the search held no full checkpoint cycle; --thorough confirms for longer than two".to_owned(),
+            "the search contained no full checkpoint cycle; --thorough confirms for longer than two"
+                .to_owned(),
         ),
         None => Some(
-            "the server does not report its checkpoints: whether a window held one is not known".to_owned(),
+            "the server does not report its checkpoints: whether a window contained one is unknown"
+                .to_owned(),
         ),
     }
 }
@@ -177,7 +179,7 @@ struct SessionProber<'a> {
 }
 
 impl Prober for SessionProber<'_> {
-    fn probe(&mut self, attempt: &Try) -> Result<Measured, Box<dyn Error + Send + Sync>> {
+    fn probe(&mut self, attempt: &Attempt) -> Result<Measured, Box<dyn Error + Send + Sync>> {
         thread::sleep(PAUSE);
         let seconds = SETTLE_S + attempt.window_s as u64;
         let at_ns = self.session.elapsed_ns();
@@ -219,7 +221,7 @@ impl Prober for SessionProber<'_> {
 }
 
 impl SessionProber<'_> {
-    /// Every look at the server since a moment of the run: they come in order.
+    /// The server samples since a moment of the run, in order.
     fn seen_since(&self, from_ns: u64) -> Vec<ServerSample> {
         let samples = &self.session.samples;
         samples[samples.partition_point(|sample| sample.at_ns < from_ns)..].to_vec()
@@ -247,13 +249,13 @@ fn name(stage: Stage, rate: f64, unit: &str) -> String {
 
 fn over(session: &Session, ended: Ended) -> Option<String> {
     match ended {
-        Ended::Unreachable => Some("the server could not be reached any more".to_owned()),
+        Ended::Unreachable => Some("the server became unreachable".to_owned()),
         Ended::Interrupted => Some("it was interrupted".to_owned()),
         _ => session.control.is_stopped().then(|| "it was interrupted".to_owned()),
     }
 }
 
-/// CPU of the system's processes over the judged part of a window.
+/// The CPU of the system's processes over the judged part of a window.
 struct CpuMeter {
     pids: Vec<u32>,
     first: Option<(u64, u64)>,

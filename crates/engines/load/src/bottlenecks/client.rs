@@ -6,23 +6,24 @@ use plimsoll_measure::line::Probe;
 use super::reading::{partial, reading, share};
 use super::{DEPARTURE, Finding, Machine, NotObserved, Observation};
 
-/// A worker above this share of its core misses arrivals: the kernel and other threads take the rest.
+/// A worker above this share of its core misses arrivals: the kernel and other threads use the rest.
 const CPU_MAX: f64 = 0.85;
-/// A p99 wake error above this is the tool's fault, in milliseconds: under load a sound timer is within 50 µs.
+/// A p99 wake error above this, in milliseconds, is the tool's fault: under load a good timer is within 50
+/// µs.
 const WAKE_MS_MAX: f64 = 1.0;
-/// A wake error under this share of the response time is not what breaks an objective.
+/// A wake error below this share of the response time does not break an objective.
 const WAKE_SHARE_MIN: f64 = 0.10;
-/// Connections above this share of their time in use are the limit: some operation nearly always finds none free.
+/// Connections above this share of their time in use are the limit: an operation rarely finds a free one.
 const BUSY_MAX: f64 = 0.90;
 
-/// Finds a worker without CPU left.
+/// Finds a worker that has no CPU left.
 pub(super) fn cpu(baseline: &Observation, knee: &Observation, _: Machine) -> Result<Finding, NotObserved> {
     let (before, at) = (baseline.probe.client_cpu, knee.probe.client_cpu);
     let readings = vec![share("busiest worker's share of a core", (before, at))];
     Ok(Finding { departed: at >= CPU_MAX && at > before, readings })
 }
 
-/// Finds a tool that notices due operations late, by a relevant part of the response time.
+/// Finds a tool whose delay in noticing due operations is a relevant part of the response time.
 pub(super) fn wake(baseline: &Observation, knee: &Observation, _: Machine) -> Result<Finding, NotObserved> {
     let wake = both_p99_ms((baseline, knee), |probe| &probe.wake_ns);
     let response = both_p99_ms((baseline, knee), |probe| &probe.response_ns);
@@ -41,14 +42,15 @@ fn both_p99_ms(
     (p99_ms(baseline), p99_ms(knee))
 }
 
-/// Finds too few connections: all are in use although each operation takes no longer than at the baseline.
+/// Finds too few connections: all are in use although no operation takes longer than at the baseline.
 pub(super) fn connections(
     baseline: &Observation,
     knee: &Observation,
     _: Machine,
 ) -> Result<Finding, NotObserved> {
-    let mean_ms =
-        |side: &Observation| side.probe.service_ns.mean.map(|ns| ns / 1e6).ok_or("no operation was answered");
+    let mean_ms = |side: &Observation| {
+        side.probe.service_ns.mean.map(|ns| ns / 1e6).ok_or("no operation had an answer")
+    };
     let service = (mean_ms(baseline)?, mean_ms(knee)?);
     let busy = (baseline.probe.connections_busy, knee.probe.connections_busy);
     let slower = service.1 / service.0.max(f64::MIN_POSITIVE);

@@ -1,9 +1,9 @@
-//! Finds what limits the rate: compares the lowest rate that failed with the lowest that held, rule by rule.
+//! Finds the bottleneck: compares the lowest rate that failed with the lowest that held, rule by rule.
 //!
-//! A rule is a pure function of two observations: the baseline, the lowest rate that held, and the knee, the lowest rate
-//! that failed. It finds that its resource departed from the baseline, that it did not, or that the resource was not
-//! observed: an unobserved resource is never cleared. This crate holds the rules about the client and the machine. The
-//! caller adds the rules about a server.
+//! A rule is a pure function of two observations: the baseline, the lowest rate that held, and the knee, the
+//! lowest rate that failed. It finds that its resource departed from the baseline, that it did not, or that
+//! the resource was not observed: an unobserved resource is never cleared. This crate contains the rules
+//! about the client and the machine. The caller adds the rules about a server.
 
 mod client;
 pub mod observation;
@@ -17,22 +17,22 @@ pub use observation::{Observation, SecondOfService};
 pub use observed_load::{ObservedLoad, WINDOW_S_MIN};
 use reading::{evidence, evidence_at_limit};
 
-/// A value that grows by this factor departs from its baseline: a value that merely follows the rate grows less from a rate
-/// that holds to the knee, and a scarce resource grows more.
+/// A value that grows by this factor departs from its baseline. A value that merely follows the rate grows
+/// less between a rate that holds and the knee; a scarce resource grows more.
 pub const DEPARTURE: f64 = 3.0;
 /// A value that reaches its limit must also have grown by this factor: a value that is as high at the baseline, where the
 /// objective holds, does not limit the rate.
 pub const RISE: f64 = 1.1;
 
-/// Why a resource was not observed.
+/// The reason why a resource was not observed.
 pub type NotObserved = &'static str;
 
-/// The server leaves it out of its status.
+/// The server omits the value from its status.
 pub const NOT_REPORTED: NotObserved = "not reported";
-/// The operating system reports it for processes on this machine only, and only to users who may see them.
-pub const NOT_LOCAL: NotObserved = "not reported: it can be seen only where the server runs on this machine";
-/// The server was sampled too seldom, or did not answer.
-pub const TOO_FEW_SAMPLES: NotObserved = "fewer than two looks at the server fell into the window";
+/// The operating system reports the value only for local processes, and only to users who may see them.
+pub const NOT_LOCAL: NotObserved = "not reported: only visible when the server runs on this machine";
+/// The server was sampled too rarely, or did not answer.
+pub const TOO_FEW_SAMPLES: NotObserved = "fewer than two samples of the server lie in the window";
 
 /// The machine that the load runs on.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,16 +50,16 @@ pub struct Rule {
     pub name: &'static str,
     /// Compares the baseline with the knee.
     pub check: fn(&Observation, &Observation, Machine) -> Result<Finding, NotObserved>,
-    /// What the rule says of a load without a baseline.
+    /// The rule's use for a load without a baseline.
     pub without_baseline: WithoutBaseline,
 }
 
 /// Whether a rule holds for a load without a baseline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WithoutBaseline {
-    /// It compares with an idle server.
+    /// The rule compares with an idle server.
     Compared,
-    /// It is left out: a full resource alone means nothing.
+    /// The rule is omitted: a full resource alone means nothing.
     LeftOut,
 }
 
@@ -73,20 +73,20 @@ impl Rule {
     }
 }
 
-/// What a rule found.
+/// The result of a rule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     /// Whether the resource departed from its baseline.
     pub departed: bool,
-    /// The numbers that it follows from.
+    /// The numbers behind the result.
     pub readings: Vec<Reading>,
 }
 
 /// The busiest worker's share of its core.
 pub const CLIENT_CPU: Rule = Rule::new("client CPU", client::cpu);
-/// The delay between the due time and the moment that the tool notices it.
+/// The delay between the due time and the moment when the tool notices it.
 pub const WAKE: Rule = Rule::new("wake", client::wake);
-/// Connections in use. A closed load uses all of them, so that they mean nothing without a lower rate.
+/// Connections in use. A closed load uses all of them, so they mean nothing without a lower rate.
 pub const CONNECTIONS: Rule =
     Rule { name: "connections", check: client::connections, without_baseline: WithoutBaseline::LeftOut };
 /// Cores that the server's process uses.
@@ -94,7 +94,7 @@ pub const SERVER_CPU: Rule = Rule::new("server CPU", resources::server_cpu);
 /// The time that the server's disk is busy.
 pub const DISK: Rule = Rule::new("disk", resources::disk);
 
-/// Every rule's resource, in exactly one of three lists, each in the order of the rules.
+/// Every rule's resource, in exactly one of three lists, in the order of the rules.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Examination {
     /// Resources that departed from their baseline.
@@ -133,8 +133,8 @@ pub fn examine(rules: &[Rule], baseline: &Observation, knee: &Observation, machi
     examination
 }
 
-/// Finds what is at its limit in a load without a lower rate to compare it with: applies the rules against the same server
-/// `idle`. A resource at its limit does not prove that it limits the rate.
+/// Finds resources at their limit in a load without a lower rate for comparison: applies the rules against
+/// the same server `idle`. A resource at its limit does not prove that it limits the rate.
 pub fn at_limit(rules: &[Rule], idle: &Observation, load: &Observation, machine: Machine) -> Examination {
     let mut examination = Examination::default();
     for rule in rules.iter().filter(|rule| rule.without_baseline == WithoutBaseline::Compared) {

@@ -1,4 +1,4 @@
-//! Summarises one rate that was tried, with the server samples of its window.
+//! Summarises one attempted rate, with the server samples of its window.
 
 use plimsoll_measure::clock::SECOND_NS;
 use plimsoll_measure::line::Probe;
@@ -6,7 +6,7 @@ use plimsoll_measure::sample::{ServerSample, growth};
 
 use super::{NOT_REPORTED, NotObserved, TOO_FEW_SAMPLES};
 
-/// A rate that was tried, and its server samples.
+/// An attempted rate, and its server samples.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observation {
     /// The client's measurements.
@@ -17,7 +17,7 @@ pub struct Observation {
     pub seconds: Vec<SecondOfService>,
 }
 
-/// How long operations took in one second, from being sent to being done.
+/// The time of operations in one second, from sending to completion.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SecondOfService {
     /// Nanoseconds from the run's start to its start.
@@ -29,10 +29,10 @@ pub struct SecondOfService {
 }
 
 impl Observation {
-    /// How fast a counter grew, per second.
+    /// The growth of a counter per second.
     ///
     /// # Errors
-    /// Why the counter was not observed.
+    /// The reason why the counter was not observed.
     pub fn per_s(&self, counter: impl Fn(&ServerSample) -> Option<u64>) -> Result<f64, NotObserved> {
         let samples = || self.samples.iter().filter(|sample| counter(sample).is_some());
         let (Some(first), Some(last)) = (samples().next(), samples().next_back()) else {
@@ -46,7 +46,7 @@ impl Observation {
     /// The mean of a gauge over all samples.
     ///
     /// # Errors
-    /// If no sample has it.
+    /// No sample contains the gauge.
     pub fn mean(&self, gauge: impl Fn(&ServerSample) -> Option<f64>) -> Result<f64, NotObserved> {
         let seen: Vec<f64> = self.samples.iter().filter_map(gauge).collect();
         if seen.is_empty() { Err(NOT_REPORTED) } else { Ok(seen.iter().sum::<f64>() / seen.len() as f64) }
@@ -55,22 +55,22 @@ impl Observation {
     /// The largest value of a gauge in all samples.
     ///
     /// # Errors
-    /// If no sample has it.
+    /// No sample contains the gauge.
     pub fn max(&self, gauge: impl Fn(&ServerSample) -> Option<f64>) -> Result<f64, NotObserved> {
         self.samples.iter().filter_map(gauge).reduce(f64::max).ok_or(NOT_REPORTED)
     }
 
-    /// Operations in service at a time, on average: Little's law over the window.
+    /// The average number of operations in service: Little's law over the window.
     pub fn in_service(&self) -> f64 {
         let service = &self.probe.service_ns;
         let total_s = service.mean.unwrap_or(0.0) * service.count as f64 / SECOND_NS as f64;
         total_s / self.probe.window_s.max(f64::MIN_POSITIVE)
     }
 
-    /// The share of all service time that a counter of microseconds, added over threads, makes up.
+    /// The share of a microsecond counter, summed over threads, in the total service time.
     ///
     /// # Errors
-    /// Why the counter was not observed.
+    /// The reason why the counter was not observed.
     pub fn share_of_service(
         &self,
         microseconds: impl Fn(&ServerSample) -> Option<u64>,
@@ -88,7 +88,7 @@ impl Observation {
 /// Reads the same value at the baseline and at the knee.
 ///
 /// # Errors
-/// If it was not observed at one of them: then nothing can be compared.
+/// The value was not observed at one of them, so they cannot be compared.
 pub fn both(
     (baseline, knee): (&Observation, &Observation),
     read: impl Fn(&Observation) -> Result<f64, NotObserved>,

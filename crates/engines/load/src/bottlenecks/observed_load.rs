@@ -7,7 +7,7 @@ use plimsoll_measure::sample::ServerSample;
 use super::{Observation, SecondOfService};
 use crate::second::Second;
 
-/// A load must last this long to be at a steady level, in seconds.
+/// The shortest load that reaches a steady level, in seconds.
 pub const WINDOW_S_MIN: f64 = 3.0;
 
 /// The sums of a load that the rules need.
@@ -32,7 +32,7 @@ impl ObservedLoad {
         self.length_ns += second.to_ns - second.from_ns;
     }
 
-    /// Its length in seconds.
+    /// The length in seconds.
     pub fn length_s(&self) -> f64 {
         self.length_ns as f64 / 1e9
     }
@@ -42,7 +42,7 @@ impl ObservedLoad {
         if self.whole.due == 0 { 1.0 } else { self.whole.completed() as f64 / self.whole.due as f64 }
     }
 
-    /// What was measured, with the server samples of that time and the cores that the server used.
+    /// The measurements, with the server samples of that time and the cores that the server used.
     pub fn observation(&self, samples: &[ServerSample], server_cores: Option<f64>) -> Observation {
         let ends = self.seconds.first().zip(self.seconds.last());
         let (from_ns, to_ns) = ends.map_or((0, 0), |(first, last)| (first.from_ns, last.to_ns));
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_load_knows_which_share_of_its_due_operations_it_did() {
+    fn the_achieved_share_is_completed_over_due_operations() {
         let mut load = ObservedLoad::default();
         assert_eq!(load.achieved(), 1.0);
         for (index, (due, count)) in [(1_000, 1_000), (1_000, 0)].into_iter().enumerate() {

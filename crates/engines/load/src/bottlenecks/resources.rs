@@ -8,13 +8,14 @@ use super::{Finding, Machine, NOT_LOCAL, NOT_REPORTED, NotObserved, Observation,
 
 /// A server above this share of all cores, or of whole cores, has no CPU left.
 const CORES_SHARE_MAX: f64 = 0.90;
-/// A single thread cannot use more of a whole core than this.
+/// The largest use of a single thread, in cores.
 const WHOLE_MAX: f64 = 1.05;
-/// A disk above this share of the time is busy. One that serves many requests at once may still take more, so the evidence
-/// shows the bytes too.
+/// A disk above this share of the time is busy. A disk with parallel requests may still accept more, so the
+/// evidence also shows the bytes.
 const DISK_BUSY_MAX: f64 = 0.90;
 
-/// Finds a server process without CPU left. Compares with the cores that the load leaves and with whole cores: a server with
+/// Finds a server process without CPU left. Compares with the cores that the load leaves, and with whole
+/// cores: a server with one busy thread is at its limit at one core, on any machine.
 /// one busy thread is at its limit at one core, however many there are.
 pub(super) fn server_cpu(
     baseline: &Observation,

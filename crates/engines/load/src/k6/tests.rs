@@ -1,4 +1,4 @@
-//! Every executor as k6's scripts write it, and what it means.
+//! Tests every executor in k6's form, and its meaning.
 
 use super::typed::NAMES;
 use super::*;
@@ -80,7 +80,7 @@ fn arrival_rates_count_in_their_time_unit() {
 }
 
 #[test]
-fn our_own_words_mean_what_they_meant() {
+fn plimsolls_own_form_is_unchanged() {
     check(r#"{"closed": {"writers": 2}}"#, Arrivals::Closed { writers: 2 }, Stop::default());
     check(
         r#"{"constant": {"rate": 5.0}}"#,
@@ -90,7 +90,7 @@ fn our_own_words_mean_what_they_meant() {
 }
 
 #[test]
-fn the_names_are_those_of_the_two_kinds() {
+fn the_names_are_those_of_both_forms() {
     let listed = |error: serde_json::Error| {
         let text = error.to_string();
         let (_, list) = text.split_once("expected one of ").unwrap();
@@ -102,7 +102,7 @@ fn the_names_are_those_of_the_two_kinds() {
 }
 
 #[test]
-fn what_cannot_be_read_names_what_there_is() {
+fn an_unknown_name_lists_the_known_ones() {
     for (json, part) in [
         (r#"{"constant-rate": {}}"#, "unknown variant `constant-rate`, expected one of `closed`"),
         (
@@ -114,7 +114,7 @@ fn what_cannot_be_read_names_what_there_is() {
         (r#"{"closed": {"writer": 1}}"#, "unknown field `writer`"),
         (
             r#"{"constant-arrival-rate": {"rate": 5, "timeUnit": "0s", "duration": "1s"}}"#,
-            "timeUnit: 0 is no time to count a rate in: write for example 1s",
+            "timeUnit: 0 is invalid: write for example 1s",
         ),
         (r#"{"ramping-arrival-rate": {"timeUnit": 0, "stages": []}}"#, "timeUnit: 0"),
     ] {

@@ -1,4 +1,4 @@
-//! Reads arrivals as typed: by our names, or as one of k6's executors.
+//! Reads arrivals as typed: in Plimsoll's form, or as one of k6's executors.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use super::{Executor, Meant};
 use crate::arrivals::Arrivals;
 use crate::stop::Stop;
 
-/// Every name that [`Typed`] knows: ours, then k6's.
+/// Every name of [`Typed`]: Plimsoll's, then k6's.
 pub(super) const NAMES: [&str; 13] = [
     "closed",
     "writers",
@@ -28,19 +28,19 @@ pub(super) const NAMES: [&str; 13] = [
     "ramping-arrival-rate",
 ];
 
-/// How operations arrive, as typed: in our words, or as one of k6's executors.
+/// Arrivals as typed: in Plimsoll's form, or as one of k6's executors.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(rename = "ArrivalsOrExecutor")]
 pub enum Typed {
-    /// In our words.
+    /// Plimsoll's form.
     Ours(Arrivals),
-    /// As k6 writes it, the executor's name before its settings.
+    /// k6's form, with the executor's name before its settings.
     K6(Executor),
 }
 
 impl Typed {
-    /// What it means.
+    /// Resolves the arrivals.
     pub fn meant(&self) -> Meant {
         match self {
             Self::Ours(arrivals) => Meant { arrivals: arrivals.clone(), stop: Stop::default() },
@@ -61,7 +61,7 @@ impl<'de> Deserialize<'de> for Typed {
     }
 }
 
-/// Reads the name, then what stands under it as ours or as k6's.
+/// Reads the name, then its settings in Plimsoll's or in k6's form.
 struct TypedVisitor;
 
 impl<'de> Visitor<'de> for TypedVisitor {
@@ -106,7 +106,7 @@ impl Visitor<'_> for Name {
     }
 }
 
-/// A variant whose name was read already.
+/// A variant whose name has been read.
 struct Chosen<V> {
     name: &'static str,
     variant: V,

@@ -45,7 +45,7 @@ fn judge_latency(
         _ => ("max".to_owned(), (counts.count() > 0).then(|| counts.max() as f64)),
     };
     let Some(value) = value else {
-        return Some(format!("{name} {label} is not known: n = {} is too small", counts.count()));
+        return Some(format!("{name} {label} is unknown: n = {} is too small", counts.count()));
     };
     let holds = threshold.comparison.holds(value, bound);
     (!holds).then(|| {

@@ -15,33 +15,33 @@ use crate::think::Think;
 /// One stream of operations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Load {
-    /// Its name in the scenario.
+    /// The name in the scenario.
     pub name: String,
     /// (operation, weight): indices into the plan's operations.
     pub mix: Vec<(usize, f64)>,
     /// The unit of the weights' shares.
     pub mix_by: By,
-    /// When operations are due.
+    /// The arrivals.
     pub arrivals: Arrivals,
     /// The treatment of overdue operations.
     pub overdue: Overdue,
-    /// Whether its operations make documents.
+    /// Whether the operations make documents.
     pub documents: Documents,
-    /// When it begins and ends within its phase.
+    /// The start and end within the phase.
     pub timing: Timing,
-    /// Tags of its operations, by their index.
+    /// The tags of the operations, by their index.
     pub tags: BTreeMap<usize, Tags>,
 }
 
-/// When a load begins and ends within its phase, and how its writers pause.
+/// The start and end of a load within its phase, and the pauses of its writers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Timing {
-    /// How long after its phase it begins.
+    /// The delay after the start of the phase.
     pub start: Span,
-    /// When it ends, counted from its own start, if not with its phase.
+    /// The end, counted from the load's own start, if it ends before its phase.
     pub stop: Stop,
-    /// How long after its end operations may still be sent and still end. By default the phase's `drain` for sending, and
-    /// each operation's time limit for ending.
+    /// The time after its end in which operations may still be sent and answered. The default for sending is
+    /// the phase's `drain`, and for answers each operation's time limit.
     pub graceful_stop: Option<Span>,
     /// The pause of a closed writer between two operations.
     pub think: Option<Think>,
@@ -53,7 +53,7 @@ pub struct Timing {
 static NO_TAGS: Tags = Tags::new();
 
 impl Load {
-    /// The names by which metrics select one of its operations.
+    /// The names by which metrics select an operation.
     pub fn subject<'a>(&'a self, phase: &'a str, names: &'a [String], operation: usize) -> Subject<'a> {
         Subject {
             phase,
@@ -63,24 +63,24 @@ impl Load {
         }
     }
 
-    /// The same operations with other arrivals: at once, without pauses, for as long as the phase lasts.
+    /// The same operations with other arrivals: from the start, without pauses, until the phase ends.
     pub fn arriving(&self, arrivals: Arrivals) -> Self {
         Self { arrivals, timing: Timing::default(), ..self.clone() }
     }
 
-    /// When it ends, counted from the start of a phase with this `stop`, if time ends it.
+    /// The end, counted from the start of a phase with this `stop`, if time ends the load.
     pub fn end(&self, phase: Stop) -> Option<Span> {
         let own = self.timing.stop.duration;
         let own = own.map(|span| Span::from_ns(self.timing.start.as_ns().saturating_add(span.as_ns())));
         own.into_iter().chain(phase.duration).min()
     }
 
-    /// The limits that count operations: its own, and those of a phase with this `stop`.
+    /// The limits of operations: those of the load and of a phase with this `stop`.
     pub fn limits(&self, phase: Stop) -> Stop {
         self.timing.stop.and(phase)
     }
 
-    /// Prints its arrivals, for reports: `constant 1000/s over 16 connections, from 10s on, for 30s`.
+    /// Formats the arrivals for reports: `constant 1000/s over 16 connections, from 10s on, for 30s`.
     pub fn describe(&self) -> String {
         let Timing { start, stop, think, .. } = &self.timing;
         let think = think.map(|think| format!(", thinking {think}"));
@@ -117,7 +117,7 @@ impl Load {
         }
     }
 
-    /// Checks the keys that are for closed or for open arrivals only.
+    /// Checks the keys that apply only to closed or only to open arrivals.
     fn check_words(&self, phase: &Phase) -> Result<(), Error> {
         let Timing { think, rate_floor, .. } = self.timing;
         let name = || self.name.clone();

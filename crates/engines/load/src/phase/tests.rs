@@ -1,4 +1,4 @@
-//! What a phase and its loads may say together.
+//! Tests the checks of a phase and its loads.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ const CLOSED: Arrivals = Arrivals::Closed { writers: 2 };
 const OPEN: Arrivals = Arrivals::Constant { rate: 10.0, connections: 2 };
 
 #[test]
-fn a_phase_whose_loads_end_by_themselves_needs_no_end_of_its_own() {
+fn a_phase_whose_loads_all_end_needs_no_stop() {
     let own = Timing { stop: lasting(5), ..Timing::default() };
     assert_eq!(checked(load(OPEN, own), Stop::default()), Ok(()));
     let each = Timing { stop: Stop { operations_each: Some(3), ..Stop::default() }, ..Timing::default() };
@@ -54,7 +54,7 @@ fn a_phase_whose_loads_end_by_themselves_needs_no_end_of_its_own() {
 }
 
 #[test]
-fn words_that_mean_nothing_for_a_load_are_refused() {
+fn keys_that_do_not_apply_to_a_load_are_refused() {
     let think = |think| Timing { think: Some(think), ..Timing::default() };
     let rate_floor = |share, length_s| Timing {
         rate_floor: Some(RateFloor { share, window: Span::from_secs(length_s) }),
@@ -100,7 +100,7 @@ fn a_load_ends_with_its_phase_or_before_it() {
 }
 
 #[test]
-fn a_load_says_how_it_arrives_and_what_is_its_own() {
+fn a_load_describes_its_arrivals_and_its_timing() {
     let stages = vec![Stage { to: 10, over: Span::from_secs(30) }, Stage { to: 0, over: Span::default() }];
     let timing = Timing {
         start: Span::from_secs(3),

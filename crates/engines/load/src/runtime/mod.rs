@@ -16,7 +16,7 @@ pub trait Runtime: Clone + Send + Sync + 'static {
     /// Reads the clock.
     fn now(&self) -> Instant;
 
-    /// Waits until `at`; a moment that has passed does not wait.
+    /// Waits until `at`; returns at once if `at` has passed.
     fn until(&self, at: Instant) -> impl Future<Output = ()> + Send;
 
     /// Starts a task on this thread.
@@ -25,6 +25,7 @@ pub trait Runtime: Clone + Send + Sync + 'static {
     /// CPU time that this thread has used, in nanoseconds.
     fn thread_cpu_ns(&self) -> u64;
 
-    /// How often the operating system switched this thread away from its core; none if it does not report that.
+    /// The number of times that the operating system switched this thread away from its core; none if
+    /// unreported.
     fn thread_switches(&self) -> Option<u64>;
 }

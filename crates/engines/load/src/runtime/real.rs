@@ -1,8 +1,8 @@
 //! Runs one thread of the machine: sockets through tokio, pacing through a timerfd and a short spin.
 //!
-//! tokio's own timers count milliseconds, as large as the latencies that are measured here. So every awaited moment goes
-//! into a heap of ours, and one timerfd is set to the earliest of them. With a core to spare, the timer is set a little
-//! early and the thread spins for the rest, polling the sockets on every turn.
+//! tokio's own timers count milliseconds, as large as the measured latencies. So every awaited moment enters
+//! a heap, and one timerfd is set to the earliest. With a spare core, the timer is set slightly early and the
+//! thread spins for the rest, polling the sockets on every turn.
 
 use std::future::Future;
 use std::io;
@@ -22,13 +22,14 @@ use tokio::task::yield_now;
 use super::Runtime;
 use super::timers::Timers;
 
-/// How long before a moment the pacer wakes up to spin, in nanoseconds: more than the usual wake-up delay of a thread.
+/// The time before a moment at which the pacer wakes up to spin, in nanoseconds: more than the usual wake-up
+/// delay of a thread.
 const SPIN_NS: u64 = 60_000;
 
-/// Whether the last microseconds before a moment are spun away.
+/// Whether the thread spins through the last microseconds before a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spin {
-    /// A core is free for it.
+    /// A core is free for spinning.
     On,
     /// Workers and local servers need every core.
     Off,
@@ -52,7 +53,7 @@ impl Real {
     /// A runtime for one thread, and the tokio runtime that drives it.
     ///
     /// # Errors
-    /// When the system has no descriptor for epoll or the timer.
+    /// The system has no descriptor for epoll or the timer.
     pub fn new(spin: Spin) -> io::Result<(Self, tokio::runtime::Runtime)> {
         let driver = Builder::new_current_thread().enable_all().build()?;
         let pacer = {
@@ -78,7 +79,7 @@ impl Runtime for Real {
         drop(self.handle.spawn(task));
     }
 
-    /// The kernel reports it in a small file, which takes some microseconds to read: once a second is enough.
+    /// The kernel reports it in a small file, which takes some microseconds to read; once a second is enough.
     fn thread_switches(&self) -> Option<u64> {
         let status = std::fs::read_to_string("/proc/thread-self/status").ok()?;
         let lines = status.lines().filter_map(|line| line.split_once("_ctxt_switches:"));
@@ -129,7 +130,7 @@ impl Pacer {
         self.timers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets the timer; setting it also forgets an expiry that was not read.
+    /// Sets the timer; this also clears an unread expiry.
     fn arm(&self, at: Instant) {
         let at_ns = (at - self.early_ns).as_ns().max(1);
         let it_value = Timespec { tv_sec: (at_ns / SECOND_NS) as i64, tv_nsec: (at_ns % SECOND_NS) as i64 };
@@ -155,7 +156,7 @@ async fn pace(pacer: std::sync::Weak<Pacer>) {
     loop {
         let Some(pacer) = pacer.upgrade() else { return };
         let Ok(mut fired) = pacer.fd.readable().await else { return };
-        // The next expiry is a new edge; there is no need to read the counter.
+        // The next expiry is a new edge, so the counter need not be read.
         fired.clear_ready();
         let mut next = pacer.wake();
         while let Some(at) = next.filter(|at| at.since(clock::now()) < pacer.early_ns) {
@@ -177,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_is_woken_early_and_the_order_is_kept() {
+    fn no_task_is_woken_early_and_the_order_is_kept() {
         for spin in [Spin::On, Spin::Off] {
             let (runtime, driver) = Real::new(spin).unwrap();
             let start = clock::now();
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_that_has_passed_does_not_wait() {
+    fn a_past_moment_does_not_wait() {
         let (runtime, driver) = Real::new(Spin::Off).unwrap();
         driver.block_on(runtime.until(Instant::from_ns(1)));
     }

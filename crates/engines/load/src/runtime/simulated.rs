@@ -13,14 +13,14 @@ use super::timers::Timers;
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// The virtual clock. It stands still while a task can run, and jumps to the next moment that a task waits for.
+/// The virtual clock. It stands still while a task can run, and jumps to the next awaited moment.
 #[derive(Clone, Default)]
 pub struct Simulated {
-    world: Arc<Mutex<World>>,
+    state: Arc<Mutex<SimulationState>>,
 }
 
 #[derive(Default)]
-struct World {
+struct SimulationState {
     now: Instant,
     timers: Timers,
     tasks: BTreeMap<u64, Task>,
@@ -29,25 +29,25 @@ struct World {
 }
 
 struct TaskWaker {
-    world: Arc<Mutex<World>>,
+    state: Arc<Mutex<SimulationState>>,
     task: u64,
 }
 
 impl Wake for TaskWaker {
     fn wake(self: Arc<Self>) {
-        lock(&self.world).ready.push_back(self.task);
+        lock(&self.state).ready.push_back(self.task);
     }
 }
 
-fn lock(world: &Mutex<World>) -> MutexGuard<'_, World> {
-    world.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(state: &Mutex<SimulationState>) -> MutexGuard<'_, SimulationState> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Simulated {
-    /// Runs `main`, and every task that it starts, until it ends.
+    /// Runs `main` and every task that it starts, until `main` ends.
     ///
     /// # Panics
-    /// When no task can ever run again and `main` has not ended.
+    /// No task can run again and `main` has not ended.
     pub fn run<T: Send + 'static>(&self, main: impl Future<Output = T> + Send + 'static) -> T {
         let result = Arc::new(Mutex::new(None));
         let slot = result.clone();
@@ -59,28 +59,28 @@ impl Simulated {
             if let Some(value) = result.lock().unwrap_or_else(PoisonError::into_inner).take() {
                 return value;
             }
-            assert!(self.step(), "the simulation is stuck: no task can go on and nobody waits for a moment");
+            assert!(self.step(), "the simulation is stuck: no task can run and none waits for a moment");
         }
     }
 
     /// Runs one task, or moves the clock; returns whether either was possible.
     fn step(&self) -> bool {
-        let mut world = lock(&self.world);
-        let Some(number) = world.ready.pop_front() else { return self.advance(world) };
-        let Some(mut task) = world.tasks.remove(&number) else { return true };
-        drop(world);
-        let waker = Waker::from(Arc::new(TaskWaker { world: self.world.clone(), task: number }));
+        let mut state = lock(&self.state);
+        let Some(number) = state.ready.pop_front() else { return self.advance(state) };
+        let Some(mut task) = state.tasks.remove(&number) else { return true };
+        drop(state);
+        let waker = Waker::from(Arc::new(TaskWaker { state: self.state.clone(), task: number }));
         if task.as_mut().poll(&mut Context::from_waker(&waker)).is_pending() {
-            lock(&self.world).tasks.insert(number, task);
+            lock(&self.state).tasks.insert(number, task);
         }
         true
     }
 
-    fn advance(&self, mut world: MutexGuard<'_, World>) -> bool {
-        let Some(first) = world.timers.first() else { return false };
-        world.now = world.now.max(first);
-        let waker = world.timers.take(first);
-        drop(world);
+    fn advance(&self, mut state: MutexGuard<'_, SimulationState>) -> bool {
+        let Some(first) = state.timers.first() else { return false };
+        state.now = state.now.max(first);
+        let waker = state.timers.take(first);
+        drop(state);
         waker.into_iter().for_each(Waker::wake);
         true
     }
@@ -88,26 +88,26 @@ impl Simulated {
 
 impl Runtime for Simulated {
     fn now(&self) -> Instant {
-        lock(&self.world).now
+        lock(&self.state).now
     }
 
     fn until(&self, at: Instant) -> impl Future<Output = ()> + Send {
         poll_fn(move |context| {
-            let mut world = lock(&self.world);
-            if world.now >= at {
+            let mut state = lock(&self.state);
+            if state.now >= at {
                 return Poll::Ready(());
             }
-            world.timers.add(at, context.waker().clone());
+            state.timers.add(at, context.waker().clone());
             Poll::Pending
         })
     }
 
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        let mut world = lock(&self.world);
-        world.started += 1;
-        let number = world.started;
-        world.tasks.insert(number, Box::pin(task));
-        world.ready.push_back(number);
+        let mut state = lock(&self.state);
+        state.started += 1;
+        let number = state.started;
+        state.tasks.insert(number, Box::pin(task));
+        state.ready.push_back(number);
     }
 
     fn thread_switches(&self) -> Option<u64> {
@@ -125,11 +125,11 @@ mod tests {
 
     #[test]
     fn an_hour_passes_at_once() {
-        let world = Simulated::default();
-        let inside = world.clone();
+        let clock = Simulated::default();
+        let inside = clock.clone();
         let hour = Instant::from_ns(3_600_000_000_000);
         assert_eq!(
-            world.run(async move {
+            clock.run(async move {
                 inside.until(hour).await;
                 inside.now()
             }),
@@ -139,14 +139,14 @@ mod tests {
 
     #[test]
     fn tasks_meet_on_the_virtual_clock() {
-        let world = Simulated::default();
+        let clock = Simulated::default();
         let log = Arc::new(Mutex::new(Vec::new()));
-        let (inside, written) = (world.clone(), log.clone());
-        world.run(async move {
+        let (inside, written) = (clock.clone(), log.clone());
+        clock.run(async move {
             for ns in [30, 10, 20] {
-                let (world, log) = (inside.clone(), written.clone());
+                let (clock, log) = (inside.clone(), written.clone());
                 inside.spawn(async move {
-                    world.until(Instant::from_ns(ns)).await;
+                    clock.until(Instant::from_ns(ns)).await;
                     log.lock().unwrap().push(ns);
                 });
             }
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "the simulation is stuck")]
-    fn waiting_for_nothing_is_found_out() {
+    fn a_task_that_can_never_run_panics() {
         Simulated::default().run(std::future::pending::<()>());
     }
 }

@@ -1,4 +1,4 @@
-//! Keeps wakers in a heap by the moment that they wait for; shared by both runtimes.
+//! Keeps wakers in a heap by their moment; both runtimes use it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,7 +6,7 @@ use std::task::Waker;
 
 use plimsoll_measure::clock::Instant;
 
-/// Wakers by the moment they wait for; equal moments in the order of their coming.
+/// Wakers by their moment; equal moments keep the order of arrival.
 #[derive(Debug, Default)]
 pub struct Timers {
     heap: BinaryHeap<Reverse<Entry>>,

@@ -1,19 +1,19 @@
-//! The search against systems whose verdicts are scripted.
+//! Tests the search against systems with scripted verdicts.
 
 use super::*;
 use crate::mix::scramble;
 
-/// Searches a system whose verdict on a rate is `holds`; gives what was found and the tries.
-fn search(start: f64, holds: impl FnMut(f64) -> bool) -> (Found, Vec<Try>) {
+/// Searches a system whose verdict on a rate is `holds`; returns the result and the attempts.
+fn search(start: f64, holds: impl FnMut(f64) -> bool) -> (Found, Vec<Attempt>) {
     search_with(Settings::standard(start, 1000), holds)
 }
 
-fn search_with(settings: Settings, mut holds: impl FnMut(f64) -> bool) -> (Found, Vec<Try>) {
+fn search_with(settings: Settings, mut holds: impl FnMut(f64) -> bool) -> (Found, Vec<Attempt>) {
     let mut search = Search::new(settings);
     let mut tries = Vec::new();
     while let Some(next) = search.next() {
         tries.push(next);
-        search.tell(holds(next.rate));
+        search.record(holds(next.rate));
     }
     (search.found(), tries)
 }
@@ -35,14 +35,14 @@ fn a_sharp_line_is_found_within_the_resolution_from_any_start() {
 
 #[test]
 fn the_default_search_fits_in_three_minutes() {
-    // A closed warm-up gives a start at a third of the ceiling; the line lies a little under the ceiling.
+    // A closed warm-up gives a start at a third of the ceiling; the line lies slightly below the ceiling.
     let (_, tries) = search(100.0, |rate| rate <= 260.0);
     let total_s: f64 = tries.iter().map(|it| it.window_s + 1.5).sum();
     assert!(total_s < 165.0, "{total_s}");
 }
 
 #[test]
-fn a_system_that_is_never_steady_ends_in_time_with_an_interval_that_no_try_contradicts() {
+fn an_unsteady_system_ends_in_time_with_an_uncontradicted_interval() {
     let mut tries = 0;
     let (found, all) = search(100.0, |rate| {
         tries += 1;
@@ -65,7 +65,7 @@ fn windows_have_support_for_the_percentile() {
 }
 
 #[test]
-fn a_line_too_low_to_be_judged_is_not_taken_for_a_failure_of_every_rate() {
+fn a_line_too_low_to_judge_is_not_a_failure_of_every_rate() {
     let (found, tries) = search(5.0, |rate| rate <= 20.0);
     assert_eq!((found.low, tries.len()), (None, 1));
     assert!(found.notes[0].contains("down to 40.0 operations/s: below that, 30 s hold fewer"), "{found:?}");
@@ -75,7 +75,7 @@ fn a_line_too_low_to_be_judged_is_not_taken_for_a_failure_of_every_rate() {
 }
 
 #[test]
-fn nothing_that_holds_is_said_to_be_so() {
+fn a_search_without_a_holding_rate_reports_it() {
     let (found, tries) = search(100.0, |_| false);
     assert_eq!(found.low, None);
     assert!(found.notes[0].starts_with("no rate held, down to"), "{found:?}");
@@ -83,7 +83,7 @@ fn nothing_that_holds_is_said_to_be_so() {
 }
 
 #[test]
-fn nothing_that_fails_is_said_to_be_so() {
+fn a_search_without_a_failing_rate_reports_it() {
     let (found, _) = search(100.0, |_| true);
     assert_eq!(found.high, None);
     assert!(found.low.is_some() && found.notes[0].starts_with("no rate failed"));
@@ -91,21 +91,21 @@ fn nothing_that_fails_is_said_to_be_so() {
 
 #[test]
 fn noise_widens_the_interval_and_never_hides_the_line() {
-    // Between 900 and 1100 the verdict is a coin toss.
+    // Between 900 and 1100 the verdict is random.
     for seed in 0..200 {
         let mut toss = 0;
         let (found, _) = search(100.0, |rate| {
             toss += 1;
             rate < 900.0 || (rate < 1100.0 && scramble(seed, toss).is_multiple_of(2))
         });
-        // An end may stay open when the time is over; what is said is never contradicted.
+        // An end may stay open at the time limit; the result is never contradicted.
         assert!(found.low.is_none_or(|low| low < 1100.0), "seed {seed}: {found:?}");
         assert!(found.high.is_none_or(|high| high >= 900.0), "seed {seed}: {found:?}");
         assert!(found.low.is_some() && found.low.zip(found.high).is_none_or(|(low, high)| low < high));
     }
 }
 
-/// A system that bears 43 operations a second, and 38 from its eleventh window on.
+/// A system that sustains 43 operations a second, and 38 from its eleventh window on.
 fn tiring() -> impl FnMut(f64) -> bool {
     let mut tries = 0;
     move |rate| {
@@ -114,25 +114,25 @@ fn tiring() -> impl FnMut(f64) -> bool {
     }
 }
 
-/// How often the low end that was found was tried to be confirmed.
-fn confirmations_of_the_low_end(found: &Found, tries: &[Try]) -> usize {
+/// The number of confirmations of the low end.
+fn confirmations_of_the_low_end(found: &Found, tries: &[Attempt]) -> usize {
     let low = found.low.unwrap();
     tries.iter().filter(|it| it.stage == Stage::Confirm && it.rate == low).count()
 }
 
 #[test]
-fn after_a_failed_confirmation_a_lower_rate_is_confirmed_and_told() {
-    // 40.5 held on the way up, and 40.6 failed when it was to be confirmed, when the budget was spent.
+fn after_a_failed_confirmation_a_lower_rate_is_confirmed_and_reported() {
+    // 40.5 held during the climb, and 40.6 failed its confirmation when the budget was spent.
     let (found, tries) = search_with(Settings::standard(8.0, 200), tiring());
     let (low, high) = (found.low.unwrap(), found.high.unwrap());
     assert!((36.8..37.0).contains(&low), "{found:?}");
-    // 42.6 held once: an upper end at 40.6 would be denied by that.
+    // 42.6 held once, which would contradict an upper end at 40.6.
     assert!((43.6..43.8).contains(&high), "{found:?}");
     assert_eq!((confirmations_of_the_low_end(&found, &tries), found.notes.len()), (3, 0), "{tries:?}");
 }
 
 #[test]
-fn a_rate_that_held_once_is_not_told_a_hair_below_one_that_failed_later() {
+fn a_rate_that_held_once_is_not_reported_just_below_a_later_failure() {
     let settings = Settings { overtime_s: 0.0, ..Settings::standard(8.0, 200) };
     let (found, _) = search_with(settings, tiring());
     assert_eq!(found.low, Some(27.0), "the end has moved to 36.9, below 40.5");
@@ -149,15 +149,15 @@ fn a_steady_system_is_confirmed_although_its_windows_are_long() {
 }
 
 #[test]
-fn a_lack_of_time_is_not_held_against_the_system() {
+fn a_lack_of_time_does_not_count_against_the_system() {
     let settings = Settings { overtime_s: 0.0, ..Settings::standard(36.4, 515) };
     let (found, _) = search_with(settings, |rate| rate <= 55.0);
-    assert!(found.notes[0].contains("says nothing against the system"), "{found:?}");
+    assert!(found.notes[0].contains("is no sign of an unsteady system"), "{found:?}");
 }
 
 #[test]
 fn in_overtime_the_low_end_is_confirmed_first() {
-    // The climb and the bisection take all of it.
+    // The climb and the bisection use all of it.
     let settings = Settings { budget_s: 81.0, overtime_s: 36.0, ..Settings::standard(36.4, 515) };
     let (found, tries) = search_with(settings, |rate| rate <= 55.0);
     assert_eq!(confirmations_of_the_low_end(&found, &tries), 3, "{tries:?}");

@@ -1,4 +1,4 @@
-//! Adds up what operations did, second by second.
+//! Adds up the measurements of operations, second by second.
 
 use std::collections::BTreeMap;
 
@@ -17,9 +17,9 @@ pub(super) struct Sum {
     pub(super) whole: Tally,
     /// Time under load in the phases that have ended.
     load_ns: u64,
-    /// The same in the phase under way.
+    /// Time under load in the current phase.
     current_ns: u64,
-    /// Completed and due before the end of each open load.
+    /// Operations completed and due before the end of each open load.
     in_time: u64,
     due: u64,
     open: bool,
@@ -27,7 +27,7 @@ pub(super) struct Sum {
     seconds: Vec<u64>,
     steady_documents: u64,
     steady_ns: u64,
-    /// CPU of the workers, and operations, in phases with this operation alone.
+    /// CPU of the workers, and operations, in phases with only this operation.
     alone_cpu_ns: u64,
     alone_count: u64,
 }
@@ -38,14 +38,14 @@ pub(super) struct Cover {
     from_ns: u64,
     /// The end of the last load, if loads end on their own.
     to_ns: u64,
-    /// When the last operation is due.
+    /// The due time of the last operation.
     due_to_ns: u64,
-    /// Whether one of them is open.
+    /// Whether one of the loads is open.
     open: bool,
 }
 
 impl Cover {
-    /// One load's.
+    /// The time range of one load.
     pub(super) fn of(load: &Load, phase: &Phase) -> Self {
         let own = load.timing.stop.duration.and(load.end(phase.stop));
         Self {
@@ -77,7 +77,7 @@ impl Cover {
         all
     }
 
-    /// How long the loads have run when this much of the phase is over.
+    /// The time that the loads have run when this much of the phase is over.
     fn until_ns(&self, at_ns: u64) -> u64 {
         at_ns.min(self.to_ns).saturating_sub(self.from_ns)
     }
@@ -99,7 +99,7 @@ impl Sum {
         }
     }
 
-    /// Notes how much of the current phase is over.
+    /// Records the elapsed part of the current phase.
     pub(super) fn lasts(&mut self, at_ns: u64, cover: &Cover) {
         self.current_ns = cover.until_ns(at_ns);
     }
@@ -148,7 +148,7 @@ impl Sum {
         seconds(self.under_load_ns()).max(f64::MIN_POSITIVE)
     }
 
-    /// For the judgement of expectations.
+    /// The values for the judgement of expectations.
     pub(super) fn measured(&self) -> expectation::Operation<'_> {
         let (tally, seconds, achieved) = (&self.whole, self.under_load_s(), self.achieved());
         expectation::Operation { tally, seconds, achieved, checks: None }
@@ -158,7 +158,7 @@ impl Sum {
         (self.open && self.due > 0).then(|| self.in_time as f64 / self.due as f64)
     }
 
-    /// For the summary of the run.
+    /// The values for the summary of the run.
     pub(super) fn operation(&self) -> Operation {
         let whole = &self.whole;
         let under_load_s = self.under_load_s();
@@ -197,7 +197,7 @@ pub(super) fn seconds(ns: u64) -> f64 {
     ns as f64 / SECOND_NS as f64
 }
 
-/// Microseconds for each of `count`; none if it is zero.
+/// Microseconds for each of `count`; none for zero.
 pub(super) fn micros_per(ns: u64, count: u64) -> Option<f64> {
     (count > 0).then(|| ns as f64 / 1000.0 / count as f64)
 }

@@ -1,4 +1,4 @@
-//! What is added up over phases, and what is looked at on the way.
+//! Tests the sums over phases, and the checks during a run.
 
 use plimsoll_measure::clock::{Instant, SECOND_NS};
 use plimsoll_measure::duration::Span;
@@ -46,7 +46,7 @@ fn open() -> Arrivals {
     Arrivals::Constant { rate: 1.0, connections: 1 }
 }
 
-/// So many operations, each `response_ns` long, the first `failed` of them refused.
+/// A tally of `count` operations, each `response_ns` long, the first `failed` of them refused.
 fn tally(count: u64, failed: u64, response_ns: u64) -> Tally {
     let mut tally = Tally::default();
     let at = Instant::default();
@@ -77,7 +77,7 @@ fn an_operation_of_two_loads_is_under_load_once() {
 }
 
 #[test]
-fn a_load_that_comes_later_and_goes_earlier_is_under_load_for_its_own_time() {
+fn a_load_with_its_own_start_and_end_counts_only_its_own_time() {
     let mut phase = phase("phase", vec![load("a", 0, open()), load("b", 1, open())]);
     phase.loads[1].timing.start = Span::from_secs(2);
     phase.loads[1].timing.stop.duration = Some(Span::from_secs(5));
@@ -94,7 +94,7 @@ fn a_load_that_comes_later_and_goes_earlier_is_under_load_for_its_own_time() {
 }
 
 #[test]
-fn cpu_is_told_for_an_operation_where_it_has_a_phase_to_itself() {
+fn cpu_is_reported_for_an_operation_with_its_own_phase() {
     let one = |name, operation| load(name, operation, Arrivals::Closed { writers: 1 });
     let phases = [
         phase("a alone", vec![one("a", 0)]),
@@ -111,14 +111,14 @@ fn cpu_is_told_for_an_operation_where_it_has_a_phase_to_itself() {
         summary.end(phase, &Finished { to_ns: 2 * SECOND_NS, ..Finished::default() }, 0);
     }
     let of_phases: Vec<_> = summary.phases().iter().map(|phase| phase.cpu_us_per_operation).collect();
-    assert_eq!(of_phases, [Some(30.0), Some(15.0), None], "of the last, too much was made ready before");
+    assert_eq!(of_phases, [Some(30.0), Some(15.0), None], "the last phase has too few operations");
     let operations = summary.operations();
-    assert_eq!(operations["a"].cpu_us_per_operation, Some(30.0), "what it shares with b is left out");
+    assert_eq!(operations["a"].cpu_us_per_operation, Some(30.0), "the CPU shared with b is excluded");
     assert_eq!(operations["b"].cpu_us_per_operation, None);
 }
 
 #[test]
-fn a_metric_by_tag_is_the_sum_over_the_parts_that_match() {
+fn a_metric_by_tag_is_the_sum_of_the_matching_parts() {
     let names = ["ingest".to_owned(), "feed".to_owned()];
     let mut reading = load("readers", 1, open());
     reading.tags.insert(1, Tags::from([("kind".to_owned(), "read".to_owned())]));
@@ -170,7 +170,8 @@ fn checks_of_several_operations_add_up() {
     assert_eq!(values(&all), [(Some(0.625), false), (Some(1.0), true), (Some(0.5), false)]);
 }
 
-/// The second after which a run ends for one rule, of which the first `slow_from` seconds are fast and none fail.
+/// The second after which a run ends because of one rule, when the first `slow_from` seconds are fast and
+/// none fail.
 fn breaks_at(metric: &str, rule: Rule, slow_from: u64) -> Option<(u64, String)> {
     let (names, phases) = (["a".to_owned()], [phase("phase", vec![load("a", 0, open())])]);
     let wanted = [wanted(&phases, &names, metric, rule)];
@@ -190,12 +191,12 @@ fn aborting(threshold: &str, delay_s: u64) -> Rule {
 }
 
 #[test]
-fn a_threshold_is_looked_at_every_two_seconds_and_ends_the_run_after_its_delay() {
+fn a_threshold_is_checked_every_two_seconds_and_ends_the_run_after_its_delay() {
     let at = |rule: Rule, slow_from| breaks_at("a.response", rule, slow_from).map(|(second, _)| second);
     assert_eq!(at(aborting("p(95)<50", 0), 0), Some(2));
-    // The third second is the first slow one; the next look is after the fourth.
+    // The third second is the first slow one; the next check follows the fourth.
     assert_eq!(at(aborting("p(95)<50", 0), 2), Some(4));
-    // k6 asks for more than the delay: at ten seconds it is not over yet.
+    // k6 requires more than the delay: at ten seconds it is not over yet.
     assert_eq!(at(aborting("p(95)<50", 10), 0), Some(12));
     assert_eq!(at(aborting("p(95)<50", 9), 0), Some(10));
     assert_eq!(at(aborting("p(95)<500", 0), 0), None);
@@ -203,7 +204,7 @@ fn a_threshold_is_looked_at_every_two_seconds_and_ends_the_run_after_its_delay()
 }
 
 #[test]
-fn the_reason_names_the_threshold_and_what_was_measured() {
+fn the_reason_names_the_threshold_and_the_measured_value() {
     let (_, reason) = breaks_at("http_req_failed", aborting("rate<0.01", 0), 0).unwrap();
     assert_eq!(reason, "http_req_failed rate<0.01 did not hold: 0.5 after 2 s");
     let (_, reason) = breaks_at("response{load:a}", aborting("max<50", 3), 0).unwrap();
@@ -212,7 +213,7 @@ fn the_reason_names_the_threshold_and_what_was_measured() {
 }
 
 #[test]
-fn what_is_not_armed_or_not_known_yet_ends_nothing() {
+fn a_disabled_or_unknown_expectation_does_not_end_the_run() {
     assert_eq!(breaks_at("a.response", aborting("p(99.999)<1ms", 0), 0), None);
     let (names, phases) = (["a".to_owned()], [phase("phase", vec![load("a", 0, open())])]);
     let wanted = [wanted(&phases, &names, "a.response", aborting("p(50)<1ms", 0))];

@@ -18,21 +18,21 @@ const EVERY_NS: u64 = 2 * SECOND_NS;
 /// Every expectation with its subject.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
-    wanted: Vec<(Wanted, About)>,
-    /// Sums of several operations, or of parts of one: one for each different selection.
+    wanted: Vec<(Wanted, SumIndex)>,
+    /// Sums of several operations, or of parts of one: one for each distinct selection.
     sums: Vec<(Selector, Sum)>,
-    /// The operations that belong to each of them.
+    /// The operations of each selection.
     members: Vec<BTreeSet<usize>>,
     armed: bool,
     /// Time under load at the last check, in nanoseconds.
-    looked_ns: u64,
+    checked_ns: u64,
 }
 
-/// The place of an expectation's sum.
+/// The sum of an expectation.
 #[derive(Clone, Copy, Debug)]
-enum About {
+enum SumIndex {
     Integrity,
-    /// One operation as a whole.
+    /// A whole operation.
     Operation(usize),
     /// One of [`Watch::sums`].
     Several(usize),
@@ -42,19 +42,20 @@ impl Watch {
     pub(super) fn new(wanted: &[Wanted], names: &[String]) -> Self {
         let mut watch = Self::default();
         for it in wanted {
-            let about = it.selector().map_or(About::Integrity, |selector| watch.about(selector, names));
-            watch.wanted.push((it.clone(), about));
+            let sum_index =
+                it.selector().map_or(SumIndex::Integrity, |selector| watch.sum_index(selector, names));
+            watch.wanted.push((it.clone(), sum_index));
         }
         watch
     }
 
-    fn about(&mut self, selector: &Selector, names: &[String]) -> About {
+    fn sum_index(&mut self, selector: &Selector, names: &[String]) -> SumIndex {
         let single = selector.only_operation();
         if let Some(index) = single.and_then(|single| names.iter().position(|name| name == single)) {
-            return About::Operation(index);
+            return SumIndex::Operation(index);
         }
         let known = self.sums.iter().position(|(known, _)| known == selector);
-        About::Several(known.unwrap_or_else(|| {
+        SumIndex::Several(known.unwrap_or_else(|| {
             self.sums.push((selector.clone(), Sum::default()));
             self.members.push(BTreeSet::new());
             self.sums.len() - 1
@@ -65,7 +66,7 @@ impl Watch {
         self.armed = true;
     }
 
-    /// Adds one second of a phase to every sum that it belongs to.
+    /// Adds one second of a phase to every matching sum.
     pub(super) fn add(&mut self, phase: &Phase, second: &Second, names: &[String]) {
         for ((selector, sum), members) in self.sums.iter_mut().zip(&mut self.members) {
             for (index, load) in phase.loads.iter().enumerate() {
@@ -91,33 +92,33 @@ impl Watch {
         }
     }
 
-    fn sum<'a>(&'a self, about: About, operations: &'a [Sum]) -> Option<&'a Sum> {
-        match about {
-            About::Integrity => None,
-            About::Operation(index) => operations.get(index),
-            About::Several(index) => self.sums.get(index).map(|(_, sum)| sum),
+    fn sum<'a>(&'a self, sum_index: SumIndex, operations: &'a [Sum]) -> Option<&'a Sum> {
+        match sum_index {
+            SumIndex::Integrity => None,
+            SumIndex::Operation(index) => operations.get(index),
+            SumIndex::Several(index) => self.sums.get(index).map(|(_, sum)| sum),
         }
     }
 
-    /// The checks of the answers to all operations of a sum. Answers are checked for an operation as a whole, whichever
-    /// load sent it.
-    fn checks(&self, about: About, checked: &[Option<Checks>]) -> Option<Checks> {
+    /// The checks of the answers to all operations of a sum. Answers are checked for a whole operation,
+    /// whichever load sent it.
+    fn checks(&self, sum_index: SumIndex, checked: &[Option<Checks>]) -> Option<Checks> {
         let of = |operation: &usize| checked.get(*operation).copied().flatten();
         let add = |a: Checks, b: Checks| Checks { passed: a.passed + b.passed, failed: a.failed + b.failed };
-        match about {
-            About::Integrity => None,
-            About::Operation(index) => of(&index),
-            About::Several(index) => self.members[index].iter().filter_map(of).reduce(add),
+        match sum_index {
+            SumIndex::Integrity => None,
+            SumIndex::Operation(index) => of(&index),
+            SumIndex::Several(index) => self.members[index].iter().filter_map(of).reduce(add),
         }
     }
 
     pub(super) fn broken(&mut self, operations: &[Sum], load_ns: u64) -> Option<String> {
-        if !self.armed || load_ns < self.looked_ns + EVERY_NS {
+        if !self.armed || load_ns < self.checked_ns + EVERY_NS {
             return None;
         }
-        self.looked_ns = load_ns;
-        self.wanted.iter().find_map(|(wanted, about)| {
-            let (after, sum) = wanted.abort_after.zip(self.sum(*about, operations))?;
+        self.checked_ns = load_ns;
+        self.wanted.iter().find_map(|(wanted, sum_index)| {
+            let (after, sum) = wanted.abort_after.zip(self.sum(*sum_index, operations))?;
             let under_load_ns = sum.under_load_ns();
             let is_due = under_load_ns > after.as_ns();
             let value = wanted.broken(&sum.measured()).filter(|_| is_due)?;
@@ -134,18 +135,20 @@ impl Watch {
         integrity: Option<&Integrity>,
         only_integrity: bool,
     ) -> Vec<Expectation> {
-        let meant =
-            self.wanted.iter().filter(|(_, about)| !only_integrity || matches!(about, About::Integrity));
-        let judged = meant.map(|(wanted, about)| {
-            let checks = self.checks(*about, checked);
-            let measured = self.sum(*about, operations).map(|sum| Operation { checks, ..sum.measured() });
+        let meant = self
+            .wanted
+            .iter()
+            .filter(|(_, sum_index)| !only_integrity || matches!(sum_index, SumIndex::Integrity));
+        let judged = meant.map(|(wanted, sum_index)| {
+            let checks = self.checks(*sum_index, checked);
+            let measured = self.sum(*sum_index, operations).map(|sum| Operation { checks, ..sum.measured() });
             wanted.judge(measured.as_ref(), integrity)
         });
         judged.collect()
     }
 }
 
-/// The time range of the loads that a selection matches; none if a phase has none.
+/// The time range of the loads that a selection matches; none if a phase has no such load.
 fn together(selector: &Selector, phase: &Phase, names: &[String]) -> Option<Cover> {
     let matching = phase.loads.iter().filter(|load| {
         load.mix.iter().any(|(operation, _)| selector.matches(&load.subject(&phase.name, names, *operation)))

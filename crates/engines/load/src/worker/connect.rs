@@ -7,26 +7,26 @@ use super::state::Contact;
 use crate::runtime::Runtime;
 use crate::target::Target;
 
-/// Shortest and longest backoff between reconnects, in nanoseconds.
+/// The shortest and longest backoff between reconnects, in nanoseconds.
 const BACKOFF_NS: (u64, u64) = (10 * MILLISECOND_NS, 100 * MILLISECOND_NS);
 
-/// Why a connection is opened.
+/// The purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum For {
-    /// For the next operation, if there is one.
+pub(super) enum ConnectFor {
+    /// Send the next operation, if any.
     Next,
-    /// To retry the operation in flight.
-    Again,
+    /// Retry the operation in flight.
+    Retry,
 }
 
 impl<R: Runtime, T: Target> WorkerShared<R, T> {
-    /// Connects, with as many retries as it takes; returns none if nothing is left to send.
-    pub(super) async fn connect(&self, load: usize, what: For) -> Option<T::Lane> {
+    /// Connects, with as many retries as necessary; returns none if no operation is left to send.
+    pub(super) async fn connect(&self, load: usize, what: ConnectFor) -> Option<T::Lane> {
         let mut pause_ns = BACKOFF_NS.0;
         loop {
-            let tried = self.runtime.now();
+            let attempted_at = self.runtime.now();
             let opened = self.target.open().await.ok();
-            if self.is_settled(load, what, opened.is_some(), tried) {
+            if self.is_settled(load, what, opened.is_some(), attempted_at) {
                 return opened;
             }
             self.runtime.until(self.runtime.now() + pause_ns).await;
@@ -34,39 +34,39 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
         }
     }
 
-    /// Whether the attempts to connect end after the one that began at `tried`: it succeeded, or nothing may be sent any
-    /// more.
-    fn is_settled(&self, load: usize, what: For, open: bool, tried: Instant) -> bool {
+    /// Whether the attempts to connect end after the attempt at `attempted_at`: it succeeded, or no operation may be
+    /// sent any more.
+    fn is_settled(&self, load: usize, what: ConnectFor, open: bool, attempted_at: Instant) -> bool {
         let now = self.runtime.now();
         let mut state = self.state();
         if open {
             state.silent_since = None;
             return true;
         }
-        state.silent_since.get_or_insert(tried);
+        state.silent_since.get_or_insert(attempted_at);
         state.note_contact(Contact::Nothing, now, self.order.phase.unreachable_for.as_ns());
-        self.heed(&mut state);
+        self.obey_stop(&mut state);
         let queue = &state.queues[load];
-        let over = if what == For::Again { queue.is_drained(now) } else { queue.is_spent(now) };
+        let over = if what == ConnectFor::Retry { queue.is_drained(now) } else { queue.is_spent(now) };
         state.halted || over
     }
 
     /// Prepares a lane to retry the same operation; false if that is impossible or too late.
-    pub(super) async fn mend(&self, load: usize, lane: &mut T::Lane) -> bool {
+    pub(super) async fn reconnect_for_retry(&self, load: usize, lane: &mut T::Lane) -> bool {
         if !self.target.is_broken(lane) {
             return !self.is_halted() && !self.is_cut(load);
         }
-        let Some(mut fresh) = self.connect(load, For::Again).await else { return false };
+        let Some(mut fresh) = self.connect(load, ConnectFor::Retry).await else { return false };
         if !self.target.carry(lane, &mut fresh) {
             return false;
         }
-        self.lose();
+        self.count_lost_connection();
         *lane = fresh;
         true
     }
 
     /// Counts a lost connection.
-    pub(super) fn lose(&self) {
+    pub(super) fn count_lost_connection(&self) {
         self.state().reconnects += 1;
     }
 }

@@ -1,4 +1,4 @@
-//! Ends a phase: on the user's request, after the last document, or for a reason of the scenario.
+//! Ends a phase: at the user's request, after the last document, or for a reason of the scenario.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,23 +31,24 @@ impl Control {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the user asked to stop.
+    /// Whether the user requested a stop.
     pub fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// Ends the phase for a reason of the scenario, as soon as the operations in flight have ended. The first reason stays.
+    /// Ends the phase for a reason of the scenario, as soon as the operations in flight have ended. The first
+    /// reason stays.
     pub fn abort(&self, ended: Ended, reason: impl Into<String>) {
         self.reason().get_or_insert_with(|| (ended, reason.into()));
         self.early.is_set.store(true, Ordering::Release);
     }
 
-    /// The scenario's reason for ending the run, if it did.
+    /// The scenario's reason for ending the run, if any.
     pub fn aborted(&self) -> Option<(Ended, String)> {
         self.reason().clone()
     }
 
-    /// Why the phase must end now, if it must.
+    /// The reason why the phase must end now, if any.
     pub(super) fn asked(&self) -> Option<Ended> {
         if self.is_stopped() {
             return Some(Ended::Interrupted);
@@ -69,12 +70,12 @@ pub struct Supply {
 }
 
 impl Supply {
-    /// For this many workers that make documents.
+    /// The supply for this many workers that make documents.
     pub const fn of(suppliers: usize) -> Self {
         Self { suppliers: AtomicUsize::new(suppliers), over: AtomicBool::new(false) }
     }
 
-    /// For a phase without documents to send.
+    /// The supply of a phase without documents to send.
     pub const fn none() -> Self {
         Self { suppliers: AtomicUsize::new(0), over: AtomicBool::new(true) }
     }
@@ -84,7 +85,7 @@ impl Supply {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// A worker has sent the last of its documents.
+    /// Records that a worker has sent the last of its documents.
     pub(super) fn leave(&self) {
         if self.suppliers.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.over.store(true, Ordering::Relaxed);
@@ -92,39 +93,39 @@ impl Supply {
     }
 }
 
-/// Why a phase ended.
+/// The reason why a phase ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
-    /// Its time was over.
+    /// The duration is over.
     #[default]
     Duration,
-    /// Its operations were sent.
+    /// All operations were sent.
     Operations,
-    /// Its documents were sent.
+    /// All documents were sent.
     Documents,
-    /// The rate was not reached, and the scenario demands it.
+    /// The rate was not reached, and the scenario requires it.
     NotReached,
-    /// A threshold did not hold, and the scenario ends for it.
+    /// A threshold was broken that ends the run.
     Threshold,
-    /// The server could not be reached for too long.
+    /// The server was unreachable for too long.
     Unreachable,
-    /// The user asked to stop.
+    /// The user requested a stop.
     Interrupted,
 }
 
 impl Ended {
-    /// Whether it ended early, so that no further phase is begun.
+    /// Whether the phase ended early, so that no further phase begins.
     pub fn is_early(self) -> bool {
         self >= Self::NotReached
     }
 
-    /// Whether the phase ended deliberately: operations overdue at its end are not counted as skipped.
+    /// Whether the phase ended deliberately: its overdue operations then do not count as skipped.
     pub(super) const fn leaves_the_rest(self) -> bool {
         matches!(self, Self::Documents | Self::NotReached | Self::Threshold | Self::Interrupted)
     }
 
-    /// The reason's name in files.
+    /// The name in files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Duration => "duration",
@@ -143,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_reason_of_the_scenario_stays_and_the_users_wish_is_graver() {
+    fn the_first_reason_of_the_scenario_stays_and_the_users_stop_is_more_severe() {
         let control = Control::default();
         assert_eq!((control.asked(), control.aborted()), (None, None));
         control.abort(Ended::NotReached, "slow");
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_ends_a_run_early_is_early() {
+    fn only_early_ends_are_early() {
         let early = [Ended::NotReached, Ended::Threshold, Ended::Unreachable, Ended::Interrupted];
         assert!(early.into_iter().all(Ended::is_early));
         assert!(![Ended::Duration, Ended::Operations, Ended::Documents].into_iter().any(Ended::is_early));

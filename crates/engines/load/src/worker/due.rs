@@ -1,11 +1,12 @@
-//! Gives due operations to free lanes before their moment, and notes the overdue ones when all lanes are busy.
+//! Assigns due operations to free lanes before their due time, and notes the overdue ones when all lanes are
+//! busy.
 
 use std::sync::Arc;
 
 use plimsoll_measure::clock::Instant;
 
 use super::state::State;
-use super::{Ended, LOOK_NS, WorkerShared};
+use super::{CHECK_NS, Ended, WorkerShared};
 use crate::operation_queue::{OperationQueue, Slot};
 use crate::runtime::Runtime;
 use crate::target::Target;
@@ -16,7 +17,7 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
         let now = self.runtime.now();
         let mut state = self.state();
         let state = &mut *state;
-        self.heed(state);
+        self.obey_stop(state);
         if state.halted {
             return None;
         }
@@ -27,7 +28,7 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
         Some(slot)
     }
 
-    /// Waits until a slot is due; returns its due and awake instants, or none if the phase was stopped meanwhile.
+    /// Waits until a slot is due; returns its due and awake instants, or none if the phase was stopped.
     pub(super) async fn wait_for(&self, slot: &Slot) -> Option<(Instant, Instant)> {
         let Some(due) = slot.due else {
             let now = self.runtime.now();
@@ -41,25 +42,25 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
             if now >= due {
                 return Some((due, now));
             }
-            self.runtime.until(due.min(now + LOOK_NS)).await;
+            self.runtime.until(due.min(now + CHECK_NS)).await;
             if self.is_halted() {
                 return None;
             }
         }
     }
 
-    /// Notes that an operation has ended, with any outcome.
+    /// Records that an operation has ended, with any outcome.
     pub(super) fn finish(&self, load: usize) {
         let mut state = self.state();
         if state.queues[load].makes_documents() {
             state.making -= 1;
-            if state.is_sold_out() {
+            if state.sent_last_document() {
                 self.order.supply.leave();
             }
         }
     }
 
-    /// Notes that a load has no documents left; all loads of a worker that make documents share them.
+    /// Records that a load has no documents left; all loads of a worker that make documents share them.
     pub(super) fn exhaust(&self, load: usize) {
         let mut state = self.state();
         if !state.queues[load].makes_documents() {
@@ -74,7 +75,7 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
         loop {
             let next = self.state().queues[load].next_due();
             let Some(due) = next else { return };
-            self.runtime.until(due.min(self.runtime.now() + LOOK_NS)).await;
+            self.runtime.until(due.min(self.runtime.now() + CHECK_NS)).await;
             let now = self.runtime.now();
             let mut state = self.state();
             let state = &mut *state;
@@ -88,7 +89,7 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
     }
 }
 
-/// Takes the next operation of a load: overdue ones first. Those that are too late are counted as skipped.
+/// Takes the next operation of a load: overdue ones first. Operations that are too late count as skipped.
 fn next<L>(state: &mut State<L>, load: usize, now: Instant) -> Option<Slot> {
     let queue = &mut state.queues[load];
     let drained = queue.is_drained(now);
@@ -108,7 +109,7 @@ fn next<L>(state: &mut State<L>, load: usize, now: Instant) -> Option<Slot> {
     slot
 }
 
-/// Notes that the phase ends by operations, if the last operation of a load was taken.
+/// Records that the phase ends by operations, if the last operation of a load was taken.
 pub(super) fn note_the_last<L>(state: &mut State<L>, load: usize) {
     if state.queues[load].is_over() {
         state.ended = state.ended.max(Ended::Operations);

@@ -1,7 +1,7 @@
-//! Gives up operations in flight when the grace after their load's end is over, if the target can.
+//! Gives up operations in flight when the grace period after their load's end is over, if the target can.
 //!
-//! No operation pays for it with a lock or a timer: each lane leaves its waker once, and one task a load wakes all of them
-//! when the grace is over.
+//! No operation pays for it with a lock or a timer: each lane registers its waker once, and one task for each
+//! load wakes all of them when the grace period is over.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -12,18 +12,18 @@ use std::task::{Poll, Waker};
 use plimsoll_measure::clock::Instant;
 use plimsoll_measure::interval::Reply;
 
-use super::{LOOK_NS, WorkerShared};
+use super::{CHECK_NS, WorkerShared};
 use crate::runtime::Runtime;
 use crate::target::Target;
 
 impl<R: Runtime, T: Target> WorkerShared<R, T> {
-    /// When a load's operations in flight are given up, if they ever are.
+    /// The moment when a load's operations in flight are given up, if ever.
     fn grace_ends(&self, load: usize) -> Option<Instant> {
         let asked = T::GIVES_UP && self.order.phase.loads[load].timing.graceful_stop.is_some();
         self.state().queues[load].until().filter(|_| asked)
     }
 
-    /// Starts the task that ends a load's grace.
+    /// Starts the task that ends a load's grace period.
     pub(super) fn watch_grace(self: &Arc<Self>, load: usize) {
         if let Some(at) = self.grace_ends(load) {
             self.runtime.spawn(self.clone().end_grace(load, at));
@@ -35,7 +35,7 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
             if self.state().lanes_live == 0 {
                 return;
             }
-            self.runtime.until(at.min(self.runtime.now() + LOOK_NS)).await;
+            self.runtime.until(at.min(self.runtime.now() + CHECK_NS)).await;
         }
         self.cut[load].store(true, Ordering::Relaxed);
         let waiting = std::mem::take(&mut self.state().waiting);
@@ -44,7 +44,7 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
         ours.into_iter().map(|(_, waker)| waker).for_each(Waker::wake);
     }
 
-    /// A lane of a load whose grace will end leaves its waker.
+    /// Registers the waker of a lane whose load has a grace period.
     pub(super) async fn register(&self, load: usize) {
         if self.grace_ends(load).is_some() {
             let waker = poll_fn(|context| Poll::Ready(context.waker().clone())).await;
@@ -52,12 +52,12 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
         }
     }
 
-    /// Whether what is in flight is not waited for any longer.
+    /// Whether operations in flight are given up.
     pub(super) fn is_cut(&self, load: usize) -> bool {
         self.cut[load].load(Ordering::Relaxed)
     }
 
-    /// Sends what is ready and waits for its answer, at most until the load's grace is over.
+    /// Sends the prepared operation and waits for its answer, at most until the load's grace period is over.
     pub(super) async fn answer(&self, load: usize, lane: &mut T::Lane) -> Reply {
         if !T::GIVES_UP {
             return self.target.send(lane).await;

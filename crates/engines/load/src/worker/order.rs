@@ -16,9 +16,9 @@ pub struct Order {
     pub phase: Arc<Phase>,
     /// Number of operations in the plan, over all phases.
     pub operations: usize,
-    /// This worker among all workers of all shards.
+    /// The index of this worker among all workers of all shards.
     pub share: Share,
-    /// When the phase starts.
+    /// The start of the phase.
     pub start: Instant,
     /// The remaining documents of the phase, shared by all workers of the process.
     pub supply: Arc<Supply>,
@@ -31,8 +31,8 @@ pub fn is_supplier(phase: &Phase, share: Share) -> bool {
 }
 
 impl Supply {
-    /// Counts the suppliers among the workers of one process. If they have no connection that sends documents, and other
-    /// processes have, the documents count as sent from the start.
+    /// Counts the suppliers among the workers of one process. If only other processes have connections that
+    /// send documents, the documents count as sent from the start.
     pub fn shared(phase: &Phase, shares: impl Iterator<Item = Share>) -> Self {
         let suppliers = shares.filter(|share| is_supplier(phase, *share)).count();
         let elsewhere = suppliers == 0 && phase.stop.documents.is_some();
@@ -40,13 +40,13 @@ impl Supply {
     }
 }
 
-/// How many lanes a worker needs for each load of a phase.
+/// The number of lanes that a worker needs for each load of a phase.
 pub fn lanes_needed(phase: &Phase, share: Share) -> Vec<usize> {
     phase.loads.iter().map(|load| share.part(u64::from(load.arrivals.connections())) as usize).collect()
 }
 
 impl Order {
-    /// The share among the workers that have a connection for documents.
+    /// The share among the workers with a connection for documents.
     pub(super) fn documents_share(&self) -> Share {
         let makers = self.phase.loads.iter().filter(|load| load.documents == Documents::Made);
         let connections = makers.map(|load| load.arrivals.connections()).max();

@@ -1,4 +1,4 @@
-//! Hands over a worker's counts, second by second.
+//! Reports a worker's counts, second by second.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -15,7 +15,7 @@ use crate::runtime::Runtime;
 use crate::target::Target;
 
 impl<R: Runtime, T: Target> WorkerShared<R, T> {
-    /// Hands over each second as it ends, until the last lane has left.
+    /// Reports each second as it ends, until the last lane has left.
     pub(super) async fn report(&self, mut sink: impl FnMut(Slice)) {
         let start = self.order.start;
         self.runtime.until(start).await;
@@ -66,7 +66,7 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
     }
 }
 
-/// CPU and switches that the worker's thread has used.
+/// CPU and context switches of the worker's thread.
 #[derive(Clone, Copy)]
 struct Used {
     cpu_ns: u64,
@@ -80,7 +80,8 @@ impl Used {
     }
 }
 
-/// When the phase and its loads end, in nanoseconds from its start. Seconds are cut there, to separate late operations.
+/// The ends of the phase and its loads, in nanoseconds from its start. Seconds are cut there, to separate
+/// late operations.
 fn ends(phase: &Phase) -> Vec<u64> {
     let loads = phase.loads.iter().filter_map(|load| load.end(phase.stop));
     loads.chain(phase.stop.duration).map(Span::as_ns).collect()

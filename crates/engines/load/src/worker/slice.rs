@@ -1,4 +1,4 @@
-//! Holds one worker's counts of a second, and assigns the tallies of each load's operations.
+//! Collects one worker's counts of a second, and assigns the tallies of each load's operations.
 
 use plimsoll_measure::clock::MILLISECOND_NS;
 use plimsoll_measure::histogram::Histogram;
@@ -19,13 +19,13 @@ pub struct Slice {
     pub to_ns: u64,
     /// The tally of each operation, by its index.
     pub tallies: Vec<Tally>,
-    /// The parts of a tally, where several loads send the same operation.
+    /// The parts of a tally, for operations that several loads send.
     pub parts: Vec<Part>,
     /// The same time in tenths of a second.
     pub tenths: Vec<Tenth>,
     /// CPU that the worker's thread used, in nanoseconds.
     pub cpu_ns: u64,
-    /// How often the operating system switched the thread away from its core.
+    /// The number of times that the operating system switched the thread away from its core.
     pub switches: Option<u64>,
     /// Reconnects.
     pub reconnects: u64,
@@ -43,11 +43,11 @@ pub struct Tenth {
     pub documents: u64,
     /// Their response times, to two digits.
     pub response: Histogram,
-    /// When the first of them ended, in nanoseconds from the phase's start.
+    /// The end of the first of them, in nanoseconds from the phase's start.
     pub first_ok_ns: Option<u64>,
-    /// When the last of them ended.
+    /// The end of the last of them.
     pub last_ok_ns: Option<u64>,
-    /// When the first operation failed.
+    /// The end of the first failed operation.
     pub first_failed_ns: Option<u64>,
 }
 
@@ -73,13 +73,13 @@ pub struct Part {
     pub load: usize,
     /// The operation's index in the plan.
     pub operation: usize,
-    /// The load's tally of it.
+    /// The load's tally of the operation.
     pub tally: Tally,
 }
 
 /// Assigns a tally to each operation of each load: the operation's own, unless an earlier load has it already.
 ///
-/// A tally is large, so an operation gets a second one only where two loads must be told apart.
+/// A tally is large, so an operation gets a second one only to separate two loads.
 #[derive(Debug)]
 pub(super) struct TallyLayout {
     operations: usize,

@@ -1,4 +1,4 @@
-//! Keeps the state that the lanes of one worker share, and watches whether the server answers.
+//! Keeps the state that the lanes of one worker share, and tracks whether the server answers.
 
 use std::task::Waker;
 
@@ -15,23 +15,23 @@ pub(super) struct State<L> {
     pub(super) tallies: Vec<Tally>,
     pub(super) tenths: Vec<Tenth>,
     pub(super) reconnects: u64,
-    /// Since when the server has not answered any request.
+    /// The moment since which the server has not answered any request.
     pub(super) silent_since: Option<Instant>,
     pub(super) ended: Ended,
     pub(super) halted: bool,
     /// Operations in flight that may make documents.
     pub(super) making: usize,
-    pub(super) supply: Held,
+    pub(super) supply: DocumentsLeft,
     pub(super) lanes_live: usize,
     pub(super) lanes_done: Vec<L>,
-    /// The wakers of lanes whose load's grace will end, by load.
+    /// The wakers of lanes whose load has a grace period, by load.
     pub(super) waiting: Vec<(usize, Waker)>,
     pub(super) reporter: Option<Waker>,
 }
 
-/// Whether this worker still holds some of the phase's documents.
+/// Whether this worker still has some of the phase's documents.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Held {
+pub(super) enum DocumentsLeft {
     Yes,
     No,
 }
@@ -65,7 +65,7 @@ impl<L> State<L> {
         self.ended = self.ended.max(ended);
     }
 
-    /// Notes whether the server answered.
+    /// Records whether the server answered.
     pub(super) fn note_contact(&mut self, contact: Contact, now: Instant, unreachable_for_ns: u64) {
         match contact {
             Contact::Answer => self.silent_since = None,
@@ -92,17 +92,17 @@ impl<L> State<L> {
     }
 
     /// Whether the last document of this worker was just sent: true once.
-    pub(super) fn is_sold_out(&mut self) -> bool {
+    pub(super) fn sent_last_document(&mut self) -> bool {
         let empty = self.making == 0 && !self.queues.iter().any(OperationQueue::is_supplying);
-        let sold_out = empty && self.supply == Held::Yes;
+        let sold_out = empty && self.supply == DocumentsLeft::Yes;
         if sold_out {
-            self.supply = Held::No;
+            self.supply = DocumentsLeft::No;
         }
         sold_out
     }
 }
 
-/// Whether the server answered, judged by an outcome.
+/// Whether the server answered, by an outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Contact {
     Answer,
@@ -115,7 +115,7 @@ impl Contact {
         match outcome {
             Outcome::Unknown(Doubt::Unacknowledged) => Self::NotAsked,
             Outcome::Unknown(Doubt::Timeout | Doubt::ConnectionLost) => Self::Nothing,
-            // Nothing was sent: no server was reachable.
+            // No operation was sent: the server was unreachable.
             Outcome::Rejected(Rejection::NotTried) => Self::Nothing,
             _ => Self::Answer,
         }

@@ -9,38 +9,38 @@ use crate::shift::Shifts;
 use crate::think::Think;
 
 /// Separates the pauses from other values that follow from a phase's seed.
-const THINKING: u64 = 0x0074_6869_6E6B;
+const PAUSE_SALT: u64 = 0x0074_6869_6E6B;
 
 /// One lane of a load.
 #[derive(Debug)]
 pub(super) struct Writer {
     /// The load's index in the phase.
     pub(super) load: usize,
-    /// Its number among the load's writers, over all workers.
+    /// The number among the load's writers, over all workers.
     number: u64,
-    /// When its load begins.
+    /// The start of the load.
     start: Instant,
-    /// It waits until this moment: for its load's start, or thinking.
+    /// The end of its waiting: for the load's start, or of a pause.
     resumes: Option<Instant>,
-    /// Operations that it may still send.
+    /// Operations that the writer may still send.
     left: Option<u64>,
     think: Option<Think>,
     seed: u64,
-    /// How many pauses it has made.
-    thoughts: u64,
+    /// The number of pauses so far.
+    pauses: u64,
     shifts: Option<Shifts>,
-    /// When it must check its next shift.
+    /// The moment of the next check of its shift.
     shift_ends: Instant,
 }
 
-/// When a writer may take its next operation.
+/// The moment of a writer's next operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     /// Now.
     Now,
     /// At this moment.
     At(Instant),
-    /// Never again, and why.
+    /// Never again, for this reason.
     Never(Ended),
 }
 
@@ -54,23 +54,23 @@ impl Writer {
             load,
             number: lane * share.of + share.index,
             start,
-            // Open arrivals have a due time to wait for.
+            // Open arrivals wait for a due time anyway.
             resumes: (!it.arrivals.is_open() && start > order.start).then_some(start),
             left: it.limits(phase.stop).operations_each,
             think: it.timing.think,
-            seed: scramble(scramble(phase.seed, load as u64), THINKING),
-            thoughts: 0,
+            seed: scramble(scramble(phase.seed, load as u64), PAUSE_SALT),
+            pauses: 0,
             shifts: Shifts::of(&it.arrivals),
             shift_ends: start,
         }
     }
 
-    /// Whether it never has to wait, which is the usual case.
-    pub(super) const fn is_always_there(&self) -> bool {
+    /// Whether the writer never waits, which is the usual case.
+    pub(super) const fn never_waits(&self) -> bool {
         self.left.is_none() && self.resumes.is_none() && self.shifts.is_none()
     }
 
-    /// When it may take its next operation.
+    /// The moment of the next operation.
     pub(super) fn turn(&mut self, now: Instant) -> Turn {
         if self.left == Some(0) {
             return Turn::Never(Ended::Operations);
@@ -91,14 +91,14 @@ impl Writer {
         Turn::Now
     }
 
-    /// Notes that one of its operations has ended.
+    /// Records that one of its operations has ended.
     pub(super) fn ended(&mut self, done: Instant) {
         if let Some(left) = &mut self.left {
             *left -= 1;
         }
         if let Some(think) = &self.think {
-            self.resumes = Some(done + think.after_ns(self.seed, self.number, self.thoughts));
-            self.thoughts += 1;
+            self.resumes = Some(done + think.after_ns(self.seed, self.number, self.pauses));
+            self.pauses += 1;
         }
     }
 }

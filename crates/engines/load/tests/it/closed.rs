@@ -1,4 +1,4 @@
-//! Tests writers that think, and loads that begin later or end earlier than their phase.
+//! Tests writers with think times, and loads that begin later or end earlier than their phase.
 
 use plimsoll_load::arrivals::{Arrivals, Share};
 use plimsoll_load::phase::{Documents, Phase, Timing};
@@ -21,23 +21,24 @@ fn closed(writers: u32) -> Arrivals {
     Arrivals::Closed { writers }
 }
 
-/// Loads side by side, each with an operation of its own.
-fn beside(loads: &[(Arrivals, Timing)], stop: Stop) -> Phase {
-    let mut beside = phase(closed(1), stop);
-    let usual = beside.loads.remove(0);
+/// Parallel loads, each with its own operation.
+fn parallel_loads(loads: &[(Arrivals, Timing)], stop: Stop) -> Phase {
+    let mut parallel_loads = phase(closed(1), stop);
+    let usual = parallel_loads.loads.remove(0);
     for (operation, (arrivals, timing)) in loads.iter().enumerate() {
         let mut load = usual.arriving(arrivals.clone());
         (load.timing, load.mix, load.documents) = (*timing, vec![(operation, 1.0)], Documents::Used);
         load.name = format!("load {operation}");
-        beside.loads.push(load);
+        parallel_loads.loads.push(load);
     }
-    beside
+    parallel_loads
 }
 
 #[test]
-fn a_writer_thinks_between_its_operations_and_no_latency_has_it() {
+fn think_time_is_part_of_no_latency() {
     let timing = Timing { think: Some(Think::Constant(Span::from_ns(400 * MS))), ..Timing::default() };
-    let seen = live(beside(&[(closed(1), timing)], lasting(3)), &["a"], &[], Script::steady(100 * MS));
+    let seen =
+        live(parallel_loads(&[(closed(1), timing)], lasting(3)), &["a"], &[], Script::steady(100 * MS));
     assert_eq!(seen.sent_ms(0), [0, 500, 1000, 1500, 2000, 2500]);
     let max = seen.operations[0].response_ns.max.unwrap();
     assert!(max.abs_diff(100 * MS) <= MS, "{max}");
@@ -49,27 +50,27 @@ fn a_random_pause_follows_from_the_seed_and_differs_from_writer_to_writer() {
     let think = Think::Random(Random::Exponential { mean: Span::from_ns(200 * MS) });
     let timing = Timing { think: Some(think), ..Timing::default() };
     let moments = |seed| {
-        let mut phase = beside(&[(closed(2), timing)], lasting(20));
+        let mut phase = parallel_loads(&[(closed(2), timing)], lasting(20));
         phase.seed = seed;
         live(phase, &["a"], &[], Script::steady(MS)).sent_ms(0)
     };
     assert_eq!(moments(1), moments(1));
     assert_ne!(moments(1), moments(2));
-    // Two writers, an operation each 201 ms on average.
+    // Two writers, one operation each 201 ms on average.
     assert!((170..=230).contains(&moments(1).len()), "seed 1: {}", moments(1).len());
     assert!(moments(1).windows(2).filter(|pair| pair[0] == pair[1]).count() < 10);
 }
 
 #[test]
-fn nobody_thinks_on_when_the_last_operation_is_taken_or_somebody_asks_to_stop() {
+fn the_last_operation_or_a_stop_ends_all_pauses() {
     let timing = Timing { think: Some(Think::Constant(Span::from_secs(3600))), ..Timing::default() };
-    let mut phase = beside(&[(closed(3), timing)], Stop { operations: Some(3), ..Stop::default() });
+    let mut phase = parallel_loads(&[(closed(3), timing)], Stop { operations: Some(3), ..Stop::default() });
     phase.loads[0].documents = Documents::Used;
     let outcome = simulate(phase, Script::steady(MS), Share::WHOLE);
-    // All operations are taken: nobody waits out the hour.
+    // All operations are taken: no writer waits out the hour.
     assert_eq!((outcome.ended, outcome.whole.count), (Ended::Operations, 3));
     assert!(outcome.to_ns <= 102 * MS, "{}", outcome.to_ns);
-    let phase = beside(&[(closed(3), timing)], lasting(7200));
+    let phase = parallel_loads(&[(closed(3), timing)], lasting(7200));
     let stop_at = Some(Instant::from_ns(1_500 * MS));
     let outcome = simulate_with(phase, Script::steady(MS), Share::WHOLE, Control::default(), stop_at);
     assert_eq!((outcome.ended, outcome.whole.count), (Ended::Interrupted, 3));
@@ -77,7 +78,7 @@ fn nobody_thinks_on_when_the_last_operation_is_taken_or_somebody_asks_to_stop() 
 }
 
 #[test]
-fn loads_begin_and_end_in_their_own_time() {
+fn loads_begin_and_end_at_their_own_times() {
     let own = |start_ms: u64, stop| Timing { start: Span::from_ns(start_ms * MS), stop, ..Timing::default() };
     let loads = [
         (closed(1), own(0, lasting(1))),
@@ -85,44 +86,46 @@ fn loads_begin_and_end_in_their_own_time() {
         (closed(1), own(2250, Stop { operations: Some(3), ..Stop::default() })),
         (Arrivals::Constant { rate: 2.0, connections: 1 }, own(0, Stop::default())),
     ];
-    let seen = live(beside(&loads, lasting(4)), &["a", "b", "c", "d"], &[], Script::steady(50 * MS));
+    let seen = live(parallel_loads(&loads, lasting(4)), &["a", "b", "c", "d"], &[], Script::steady(50 * MS));
     assert_eq!(seen.sent_ms(0), (0..20).map(|it| it * 50).collect::<Vec<_>>());
     assert_eq!(seen.sent_ms(1), (0..20).map(|it| 500 + it * 100).collect::<Vec<_>>());
     assert_eq!(seen.sent_ms(2), [2250, 2300, 2350]);
     assert_eq!(seen.sent_ms(3), (0..8).map(|it| it * 500).collect::<Vec<_>>());
     let achieved: Vec<_> = seen.operations.iter().map(|it| it.achieved).collect();
     assert_eq!(achieved, [None, Some(1.0), None, Some(1.0)]);
-    // Each rate counts in the time of its own load.
+    // Each rate counts over the time of its own load.
     assert_eq!((seen.operations[0].rate_per_s, seen.operations[1].rate_per_s), (20.0, 10.0));
     assert_eq!((seen.ended, seen.to_ns), (Ended::Operations, 3_550 * MS));
 }
 
 #[test]
-fn a_phase_without_an_end_of_its_own_ends_with_its_last_load() {
+fn a_phase_without_a_stop_ends_with_its_last_load() {
     let own = |stop| Timing { stop, ..Timing::default() };
     let loads = [(closed(1), own(lasting(1))), (closed(1), own(lasting(3)))];
-    let seen = live(beside(&loads, Stop::default()), &["a", "b"], &[], Script::steady(100 * MS));
+    let seen = live(parallel_loads(&loads, Stop::default()), &["a", "b"], &[], Script::steady(100 * MS));
     assert_eq!((seen.operations[0].count, seen.operations[1].count, seen.to_ns), (10, 30, 3 * SECOND_NS));
 }
 
 #[test]
-fn the_writers_of_all_workers_are_one_team() {
-    // Seven writers over three workers: each its own number, of 4 operations each, and shifts that follow from it.
+fn writers_are_numbered_over_all_workers() {
+    // Seven writers over three workers: each has its own number, 4 operations, and shifts that follow from
+    // its number.
     let each = Timing { stop: Stop { operations_each: Some(4), ..Stop::default() }, ..Timing::default() };
     let (tallies, ends) =
-        simulate_all(beside(&[(closed(7), each)], Stop::default()), Script::steady(MS), 3, 1);
+        simulate_all(parallel_loads(&[(closed(7), each)], Stop::default()), Script::steady(MS), 3, 1);
     assert_eq!((tallies[0].count, ends.len()), (28, 3));
     let stage = plimsoll_load::arrivals::Stage { to: 7, over: Span::from_secs(7) };
     let writers = Arrivals::Writers { from: 0, stages: vec![stage] };
-    let phase = beside(&[(writers, Timing::default())], lasting(8));
+    let phase = parallel_loads(&[(writers, Timing::default())], lasting(8));
     let (tallies, _) = simulate_all(phase, Script::steady(100 * MS), 3, 1);
-    // Writer w begins after w + 1 seconds and goes on to the eighth: 7 + 6 + … + 1 seconds of ten operations.
+    // Writer w begins after w + 1 seconds and continues to the eighth: 7 + 6 + … + 1 seconds of ten
+    // operations.
     assert_eq!(tallies[0].count, 280);
 }
 
 #[test]
-fn the_same_operation_in_two_loads_is_counted_as_one_and_told_apart_by_tag() {
-    let mut phase = beside(
+fn an_operation_of_two_loads_is_counted_once_and_selected_by_tag() {
+    let mut phase = parallel_loads(
         &[
             (Arrivals::Constant { rate: 10.0, connections: 1 }, Timing::default()),
             (Arrivals::Constant { rate: 30.0, connections: 1 }, Timing::default()),

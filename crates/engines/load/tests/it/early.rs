@@ -41,17 +41,17 @@ fn a_rate_that_is_not_reached_ends_the_run_with_its_reason() {
         reason.starts_with("load load: ") && reason.ends_with("due in 10 s were done, under 99 %"),
         "{reason}"
     );
-    // The wish is heard by the next operation, and what is in flight ends.
+    // The next operation obeys the stop, and operations in flight end.
     assert!((10 * SECOND_NS..10_010 * MS).contains(&seen.to_ns), "{}", seen.to_ns);
     let it = &seen.operations[0];
     assert!(it.due > 9_990 && it.skipped == 0 && it.achieved.unwrap() < 0.51, "{it:?}");
 }
 
 #[test]
-fn a_rate_that_is_reached_ends_nothing_and_a_lower_share_is_enough_for_a_short_stall() {
+fn a_reached_rate_does_not_end_the_run_and_a_lower_share_tolerates_a_stall() {
     let seen = run(reaching(constant(1000.0, 4), 0.99, 10), Script::steady(MS));
     assert_eq!((seen.ended, seen.reason), (Ended::Duration, None));
-    // A stall of 0.3 s is made up for within the stretch; one of a second at its end is missing from it.
+    // A stall of 0.3 s is made up within the window; a stall of one second at its end is not.
     let stall = |length: u64| Script { frozen: (20_500 * MS, (20_500 + length) * MS), ..Script::steady(MS) };
     assert_eq!(run(reaching(constant(1000.0, 4), 0.99, 10), stall(300)).ended, Ended::Duration);
     assert_eq!(run(reaching(constant(1000.0, 4), 0.99, 10), stall(1000)).ended, Ended::NotReached);
@@ -59,7 +59,7 @@ fn a_rate_that_is_reached_ends_nothing_and_a_lower_share_is_enough_for_a_short_s
 }
 
 #[test]
-fn a_server_that_says_nothing_is_noticed_though_a_connection_is_free() {
+fn a_silent_server_is_noticed_although_a_connection_is_free() {
     let script = Script { frozen: (5 * SECOND_NS, 50 * SECOND_NS), ..Script::steady(MS) };
     let seen = run(reaching(constant(1.0, 100), 0.5, 4), script);
     assert_eq!(seen.ended, Ended::NotReached);
@@ -67,7 +67,7 @@ fn a_server_that_says_nothing_is_noticed_though_a_connection_is_free() {
 }
 
 #[test]
-fn a_ramp_and_a_rare_load_are_held_against_what_is_due_of_them() {
+fn a_ramp_and_a_rare_load_are_compared_with_their_due_operations() {
     let stages =
         vec![Stage { to: 100.0, over: Span::from_secs(30) }, Stage { to: 0.0, over: Span::default() }];
     let ramp = Arrivals::Rates { from: 0.0, stages, connections: 4 };
@@ -76,8 +76,8 @@ fn a_ramp_and_a_rare_load_are_held_against_what_is_due_of_them() {
 }
 
 #[test]
-fn a_load_is_looked_at_in_its_own_time_only() {
-    // It begins at 20 s, while the server is down for the second half of its 20 seconds.
+fn a_load_is_checked_only_during_its_own_time() {
+    // It begins at 20 s; the server is down for the second half of its 20 seconds.
     let mut phase = reaching(constant(100.0, 2), 0.99, 5);
     phase.loads[0].timing.start = Span::from_secs(20);
     phase.loads[0].timing.stop.duration = Some(Span::from_secs(20));

@@ -1,4 +1,4 @@
-//! Runs all workers together, on the machine's clock.
+//! Tests all workers together, on the machine's clock.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use plimsoll_measure::interval::Reply;
 
 use crate::scripted::phase;
 
-/// Opens so many connections and refuses the next ones.
+/// A target that opens a limited number of connections and refuses the next ones.
 struct Refusing {
     left: AtomicU32,
 }
@@ -83,7 +83,7 @@ fn a_server_that_refuses_between_two_phases_does_not_end_the_run() {
     assert_eq!((finished.unwrap().ended, count), (Ended::Operations, 10));
 }
 
-/// Shuts the door of [`Refusing`] for a while.
+/// Makes [`Refusing`] refuse all connections for a while.
 struct Shut(Arc<AtomicU32>);
 
 impl Fault for Shut {
@@ -99,7 +99,7 @@ impl Fault for Shut {
 }
 
 #[test]
-fn faults_happen_beside_the_load_and_none_is_left_when_it_ends() {
+fn faults_happen_during_the_load_and_are_undone_at_its_end() {
     let done = Arc::new(AtomicU32::new(0));
     let mut slow = phase(
         Arrivals::Constant { rate: 100.0, connections: 1 },
@@ -129,7 +129,7 @@ fn faults_happen_beside_the_load_and_none_is_left_when_it_ends() {
 }
 
 #[test]
-fn a_phase_begins_at_its_moment_with_everything_open_or_not_at_all() {
+fn a_phase_begins_at_its_moment_with_all_connections_open_or_not_at_all() {
     let mut engine = engine(2);
     let (control, closed) = (Control::default(), phase(Arrivals::Closed { writers: 2 }, operations(10)));
     let at = clock::now() + 300_000_000;
@@ -148,7 +148,7 @@ fn a_phase_begins_at_its_moment_with_everything_open_or_not_at_all() {
 }
 
 #[test]
-fn who_waits_for_a_moment_can_be_stopped() {
+fn a_phase_that_waits_for_its_start_can_be_stopped() {
     let mut engine = engine(2);
     let (control, closed) = (Control::default(), phase(Arrivals::Closed { writers: 2 }, operations(10)));
     engine.begin_at(clock::now() + 3_600_000_000_000);

@@ -1,4 +1,4 @@
-//! Tests how long after its end a load may still send and be answered.
+//! Tests the time after a load's end in which it may still send and be answered.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use crate::scripted::{Lane, Script, Scripted, phase, simulate};
 
 const MS: u64 = MILLISECOND_NS;
 
-/// The scripted server, behind a target that can give up what it sent.
+/// The scripted server, behind a target that can give up its operations.
 struct Impatient(Arc<Scripted>);
 
-/// A lane that may have been given up.
-struct Given(Lane, bool);
+/// A lane whose operation may have been given up.
+struct GivenUpLane(Lane, bool);
 
 impl Target for Impatient {
-    type Lane = Given;
+    type Lane = GivenUpLane;
 
     const GIVES_UP: bool = true;
 
@@ -32,29 +32,29 @@ impl Target for Impatient {
         self.0.begin(documents);
     }
 
-    async fn open(&self) -> Result<Given, Box<dyn Error + Send + Sync>> {
-        self.0.open().await.map(|lane| Given(lane, false))
+    async fn open(&self) -> Result<GivenUpLane, Box<dyn Error + Send + Sync>> {
+        self.0.open().await.map(|lane| GivenUpLane(lane, false))
     }
 
-    fn prepare(&self, lane: &mut Given, operation: usize, number: u64) -> Prepared {
+    fn prepare(&self, lane: &mut GivenUpLane, operation: usize, number: u64) -> Prepared {
         self.0.prepare(&mut lane.0, operation, number)
     }
 
-    async fn send(&self, lane: &mut Given) -> Reply {
+    async fn send(&self, lane: &mut GivenUpLane) -> Reply {
         self.0.send(&mut lane.0).await
     }
 
-    fn discard(&self, lane: &mut Given) {
+    fn discard(&self, lane: &mut GivenUpLane) {
         self.0.discard(&mut lane.0);
     }
 
     fn tick(&self) {}
 
-    fn is_broken(&self, lane: &Given) -> bool {
+    fn is_broken(&self, lane: &GivenUpLane) -> bool {
         lane.1 || self.0.is_broken(&lane.0)
     }
 
-    fn give_up(&self, lane: &mut Given) -> Reply {
+    fn give_up(&self, lane: &mut GivenUpLane) -> Reply {
         lane.1 = true;
         Reply::failed(
             plimsoll_measure::outcome::Outcome::Unknown(plimsoll_measure::outcome::Doubt::Timeout),
@@ -62,14 +62,14 @@ impl Target for Impatient {
         )
     }
 
-    async fn settle(&self, lane: &mut Given) {
+    async fn settle(&self, lane: &mut GivenUpLane) {
         self.0.settle(&mut lane.0).await;
     }
 }
 
 fn impatient(phase: Phase, script: Script) -> (Tally, u64) {
-    let world = Simulated::default();
-    let target = Arc::new(Impatient(Scripted::new(&world, script)));
+    let clock = Simulated::default();
+    let target = Arc::new(Impatient(Scripted::new(&clock, script)));
     let order = Order {
         phase: Arc::new(phase),
         operations: 1,
@@ -78,8 +78,8 @@ fn impatient(phase: Phase, script: Script) -> (Tally, u64) {
         supply: Arc::new(Supply::of(1)),
     };
     let whole = Arc::new(std::sync::Mutex::new(Tally::default()));
-    let (inside, sum) = (world.clone(), whole.clone());
-    let to_ns = world.run(async move {
+    let (inside, sum) = (clock.clone(), whole.clone());
+    let to_ns = clock.run(async move {
         let end: End<_> = worker::run(inside, target, Vec::new(), order, Control::default(), move |slice| {
             slice.tallies.iter().for_each(|tally| sum.lock().unwrap().merge(tally));
         })
@@ -99,11 +99,11 @@ fn graceful(arrivals: Arrivals, grace: Option<u64>) -> Phase {
 }
 
 const CLOSED: Arrivals = Arrivals::Closed { writers: 3 };
-/// From 1.5 s on nothing is answered before the fifth second.
+/// From 1.5 s on no operation is answered before the fifth second.
 const FROZEN: Script = Script { frozen: (1_500 * MS, 5 * SECOND_NS), ..Script::steady(MS) };
 
 #[test]
-fn what_is_in_flight_when_the_grace_is_over_is_unknown_and_not_waited_for() {
+fn operations_in_flight_after_the_grace_period_are_unknown_and_given_up() {
     let (whole, to_ns) = impatient(graceful(CLOSED, Some(500)), FROZEN);
     assert_eq!((whole.errors.unknown(), to_ns), (3, 2_500 * MS));
     assert_eq!(whole.due, whole.completed());
@@ -112,26 +112,26 @@ fn what_is_in_flight_when_the_grace_is_over_is_unknown_and_not_waited_for() {
 }
 
 #[test]
-fn without_a_grace_of_its_own_a_load_waits_for_its_answers() {
+fn without_a_grace_period_a_load_waits_for_its_answers() {
     let (whole, to_ns) = impatient(graceful(CLOSED, None), FROZEN);
     assert_eq!((whole.errors.total(), to_ns), (0, 5 * SECOND_NS));
 }
 
 #[test]
-fn a_target_that_cannot_give_up_is_waited_for() {
+fn a_target_that_cannot_give_up_is_awaited() {
     let outcome = simulate(graceful(CLOSED, Some(500)), FROZEN, Share::WHOLE);
     assert_eq!((outcome.whole.errors.total(), outcome.to_ns), (0, 5 * SECOND_NS));
 }
 
 #[test]
-fn answers_within_the_grace_are_as_good_as_any() {
+fn answers_within_the_grace_period_count() {
     let (whole, to_ns) = impatient(graceful(CLOSED, Some(4_000)), FROZEN);
     assert_eq!((whole.errors.total(), to_ns), (0, 5 * SECOND_NS));
 }
 
 #[test]
-fn what_is_overdue_is_sent_within_the_loads_grace_and_not_the_drain_of_its_phase() {
-    // 500 of 1000 a second are done: 1000 are overdue at the end, which would take two seconds.
+fn the_loads_grace_period_replaces_the_drain_of_its_phase() {
+    // 500 of 1000 a second are done: 1000 are overdue at the end and would need two seconds.
     let script = Script { turn_ns: 2 * MS, ..Script::steady(0) };
     let open = || Arrivals::Constant { rate: 1000.0, connections: 4 };
     let skipped = |grace| {

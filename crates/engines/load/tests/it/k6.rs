@@ -1,4 +1,4 @@
-//! Runs k6's six executors, written as in its scripts, to their end.
+//! Tests k6's six executors, written as in its scripts.
 
 use plimsoll_load::k6::Typed;
 use plimsoll_load::phase::{Documents, Phase};
@@ -30,7 +30,7 @@ fn constant_vus_send_one_after_the_other_for_their_time() {
 }
 
 #[test]
-fn ramping_vus_come_and_go_and_each_finishes_what_it_began() {
+fn ramping_vus_start_and_stop_and_each_finishes_its_operation() {
     let json = r#"{"ramping-vus": {"startVUs": 0, "gracefulRampDown": "0s",
         "stages": [{"target": 2, "duration": "2s"}, {"target": 2, "duration": "1s"}, {"target": 0, "duration": "2s"}]}}"#;
     let seen = run(json, Script::steady(300 * MS));
@@ -48,7 +48,7 @@ fn ramping_vus_come_and_go_and_each_finishes_what_it_began() {
 
 #[test]
 fn per_vu_iterations_give_each_writer_its_own_number() {
-    // The server works on one operation at a time: none of the writers may take over what another leaves.
+    // The server works on one operation at a time: no writer may take over the operations of another.
     let script = Script { turn_ns: 10 * MS, ..Script::steady(0) };
     let seen = run(r#"{"per-vu-iterations": {"vus": 5, "iterations": 20, "maxDuration": "30s"}}"#, script);
     assert_eq!((seen.ended, seen.operations[0].count, seen.to_ns), (Ended::Operations, 100, SECOND_NS));
@@ -58,7 +58,7 @@ fn per_vu_iterations_give_each_writer_its_own_number() {
 }
 
 #[test]
-fn shared_iterations_are_so_many_in_all() {
+fn shared_iterations_count_for_all_writers() {
     let seen = run(r#"{"shared-iterations": {"vus": 7, "iterations": 100}}"#, Script::steady(10 * MS));
     assert_eq!((seen.ended, seen.operations[0].count), (Ended::Operations, 100));
     assert_eq!(seen.to_ns, 150 * MS);

@@ -1,4 +1,4 @@
-//! Searches simulated servers whose load line is known.
+//! Tests the search on simulated servers with a known load line.
 
 use std::error::Error;
 
@@ -9,9 +9,9 @@ use plimsoll_load::bottlenecks::{
     CLIENT_CPU, CONNECTIONS as CONNECTIONS_RULE, DISK, Finding, Machine, NotObserved, Observation, Rule,
     SERVER_CPU, WAKE, departs,
 };
-use plimsoll_load::line::{Measured, Prober, Quest, SETTLE_S, find};
+use plimsoll_load::line::{LineSearch, Measured, Prober, SETTLE_S, find};
 use plimsoll_load::objective::Objective;
-use plimsoll_load::search::{Settings, Try};
+use plimsoll_load::search::{Attempt, Settings};
 use plimsoll_load::stop::Stop;
 use plimsoll_measure::clock::SECOND_NS;
 use plimsoll_measure::duration::Span;
@@ -25,17 +25,17 @@ const CONNECTIONS: u32 = 16;
 struct Simulation {
     script: Script,
     probes: usize,
-    /// After so many probes somebody presses Ctrl-C.
+    /// The number of probes after which the search is interrupted.
     probes_max: usize,
-    /// What the server says of itself once a second, if anything.
+    /// The server's own report once a second, if any.
     says: Option<Says>,
 }
 
-/// What a server says under a rate in operations per second, so many seconds after the start of the arrivals.
+/// A server's report at a rate in operations per second, some seconds after the start of the arrivals.
 type Says = fn(rate: f64, second: u64, &mut ServerSample);
 
 impl Prober for Simulation {
-    fn probe(&mut self, attempt: &Try) -> Result<Measured, Box<dyn Error + Send + Sync>> {
+    fn probe(&mut self, attempt: &Attempt) -> Result<Measured, Box<dyn Error + Send + Sync>> {
         if self.probes >= self.probes_max {
             return Ok(Measured { over: Some("it was interrupted".into()), ..Measured::default() });
         }
@@ -45,7 +45,7 @@ impl Prober for Simulation {
         phase.drain = Span::from_secs(0);
         let outcome = simulate(phase, self.script, Share::WHOLE);
         let in_time = outcome.seconds.into_iter().filter(|second| second.to_ns <= seconds * SECOND_NS);
-        // Each probe begins a minute after the last one did.
+        // Each probe begins a minute after the last one.
         let from_ns = self.probes as u64 * 60 * SECOND_NS;
         let look = |says: Says, second| {
             let mut sample = ServerSample { at_ns: from_ns + second * SECOND_NS, ..ServerSample::default() };
@@ -63,7 +63,7 @@ impl Prober for Simulation {
     }
 }
 
-/// The rules of a search: those of this crate, and one of a server.
+/// The rules of a search: those of this crate, and one about the server.
 const RULES: [Rule; 6] =
     [CLIENT_CPU, WAKE, CONNECTIONS_RULE, SERVER_CPU, Rule::new("dirty cache", dirty_cache), DISK];
 
@@ -84,7 +84,7 @@ fn search_for(script: Script, objective: Objective, start: f64, searches: u32, p
 }
 
 fn search_with(mut simulation: Simulation, objective: Objective, start: f64, searches: u32) -> Line {
-    let quest = Quest {
+    let line_search = LineSearch {
         settings: Settings::standard(start, objective.operations_min()),
         objective,
         rules: &RULES,
@@ -93,14 +93,15 @@ fn search_with(mut simulation: Simulation, objective: Objective, start: f64, sea
         machine: Machine { cores: 2, workers: 1 },
         searches,
     };
-    let line = find(&quest, &mut simulation).unwrap();
+    let line = find(&line_search, &mut simulation).unwrap();
     assert_eq!(line.probes.len(), simulation.probes);
     line
 }
 
 #[test]
 fn the_line_of_a_server_with_a_known_capacity_is_its_capacity() {
-    // One operation at a time, 2 ms each: 500 a second; below that nothing waits, above it the queue grows.
+    // One operation at a time, 2 ms each: 500 a second. Below that no operation waits; above it the queue
+    // grows.
     let script = Script { turn_ns: 2_000_000, ..Script::steady(0) };
     let line = search(script, Objective::standard(), 170.0);
     let (low, high) = (line.low.unwrap(), line.high.unwrap());
@@ -120,14 +121,15 @@ fn an_objective_that_no_rate_meets_ends_without_a_line() {
 
 #[test]
 fn too_few_connections_are_named() {
-    // 16 connections × 5 ms: 3200 operations a second, and service time never moves.
+    // 16 connections × 5 ms: 3200 operations a second, and the service time is constant.
     let line = search(Script::steady(5_000_000), Objective::standard(), 1000.0);
     let rate = line.rate.unwrap() / 10.0;
     assert!((3000.0..3300.0).contains(&rate), "{rate}");
     assert_eq!(line.bottlenecks[0].name, "connections", "{:?}", line.bottlenecks);
 }
 
-/// Its cache grows dirty with the rate, and before the judged window it was dirtier still; of the rest it says nothing.
+/// The cache grows dirty with the rate, and was dirtier before the judged window; the server reports nothing
+/// else.
 fn dirty(rate: f64, second: u64, sample: &mut ServerSample) {
     let share = if second < SETTLE_S { 0.9 } else { rate / 2000.0 };
     sample.cache_bytes_max = Some(1_000_000);
@@ -135,7 +137,7 @@ fn dirty(rate: f64, second: u64, sample: &mut ServerSample) {
 }
 
 #[test]
-fn what_the_server_says_at_the_knee_is_compared_with_the_baseline() {
+fn server_samples_at_the_knee_are_compared_with_the_baseline() {
     let script = Script { turn_ns: 2_000_000, ..Script::steady(0) };
     let simulation = Simulation { script, probes: 0, probes_max: usize::MAX, says: Some(dirty) };
     let line = search_with(simulation, Objective::standard(), 170.0, 1);
@@ -143,7 +145,7 @@ fn what_the_server_says_at_the_knee_is_compared_with_the_baseline() {
     assert_eq!(names, ["dirty cache"], "{:?}", line.bottlenecks);
     let dirty = &line.bottlenecks[0].readings[0];
     let [baseline, knee] = [dirty.baseline, dirty.knee].map(|share| share.unwrap() / 100.0 * 2000.0 * 10.0);
-    // 8.5 % at the lowest rate that held, and the share that belongs to the lowest that failed.
+    // 8.5 % at the lowest rate that held, and the share at the lowest rate that failed.
     assert!((baseline - 1700.0).abs() < 1.0, "{baseline}");
     assert!((knee / line.high.unwrap() - 1.0).abs() < 0.01, "{knee} {:?}", line.high);
     let unchecked: Vec<_> = line.unchecked.iter().map(|it| it.name.as_str()).collect();
@@ -155,14 +157,14 @@ fn what_the_server_says_at_the_knee_is_compared_with_the_baseline() {
 }
 
 #[test]
-fn a_line_that_never_failed_has_no_knee_to_look_at() {
+fn a_line_without_a_failure_has_no_knee() {
     let line = search_for(Script::steady(1000), Objective::standard(), 500.0, 1, 2);
     assert!(line.high.is_none() && line.bottlenecks.is_empty());
     assert!(line.unmoved.is_empty() && line.unchecked.is_empty());
 }
 
 #[test]
-fn an_interruption_keeps_the_searches_that_were_finished() {
+fn an_interruption_keeps_the_finished_searches() {
     let script = Script { turn_ns: 2_000_000, ..Script::steady(0) };
     let whole = search(script, Objective::standard(), 170.0);
     let probes = whole.probes.len();

@@ -1,4 +1,4 @@
-//! Watches a simulated phase as it runs, as a session does.
+//! Watches a simulated phase while it runs, as a session does.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,20 +17,20 @@ use plimsoll_measure::run::{Expectation, Operation};
 
 use crate::scripted::{Script, Scripted};
 
-/// What a phase gave, and what was said of it.
+/// The results of a phase.
 pub struct Seen {
     pub ended: Ended,
     pub reason: Option<String>,
     pub to_ns: u64,
     pub judged: Vec<Expectation>,
-    /// What each operation did, by name.
+    /// The results of each operation, by name.
     pub operations: Vec<Operation>,
-    /// Which operation was sent when.
+    /// The operations with the moments of their sending.
     pub moments: Vec<(usize, u64)>,
 }
 
 impl Seen {
-    /// When operation `operation` was sent, in milliseconds.
+    /// The moments when an operation was sent, in milliseconds.
     pub fn sent_ms(&self, operation: usize) -> Vec<u64> {
         let of = self.moments.iter().filter(|(it, _)| *it == operation);
         of.map(|(_, at_ns)| at_ns / 1_000_000).collect()
@@ -55,7 +55,7 @@ impl Reader {
     }
 }
 
-/// Runs one worker's phase on the virtual clock; every second is looked at as it ends. `names` are the operations.
+/// Runs one worker's phase on the virtual clock; checks every second as it ends. `names` are the operations.
 pub fn live(phase: Phase, names: &[&str], rules: &[(&str, Rule)], script: Script) -> Seen {
     phase.check().unwrap();
     let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
@@ -67,8 +67,8 @@ pub fn live(phase: Phase, names: &[&str], rules: &[(&str, Rule)], script: Script
     let watch = RateWatch::new(&phase, Share::WHOLE);
     let reader = Arc::new(Mutex::new(Reader { collector: Collector::new(1), summary, watch }));
 
-    let world = Simulated::default();
-    let target = Scripted::new(&world, script);
+    let clock = Simulated::default();
+    let target = Scripted::new(&clock, script);
     let (control, phase) = (Control::default(), Arc::new(phase));
     let order = Order {
         phase: phase.clone(),
@@ -78,7 +78,7 @@ pub fn live(phase: Phase, names: &[&str], rules: &[(&str, Rule)], script: Script
         supply: Arc::new(Supply::of(1)),
     };
     let (inside, shared, told, read, of) =
-        (world.clone(), target.clone(), control.clone(), reader.clone(), phase.clone());
+        (clock.clone(), target.clone(), control.clone(), reader.clone(), phase.clone());
     let sink = move |slice| {
         let mut reader = read.lock().unwrap();
         reader.collector.add(0, slice);
@@ -88,7 +88,7 @@ pub fn live(phase: Phase, names: &[&str], rules: &[(&str, Rule)], script: Script
     };
     let (control_of_worker, end) = (control.clone(), Arc::new(Mutex::new(None)));
     let slot = end.clone();
-    world.run(async move {
+    clock.run(async move {
         let ended = worker::run(inside, shared, Vec::new(), order, control_of_worker, sink).await;
         *slot.lock().unwrap() = Some((ended.ended, ended.to_ns));
     });

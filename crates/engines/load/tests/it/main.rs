@@ -1,4 +1,4 @@
-//! The engine in simulation: a virtual clock, a scripted target, exact answers.
+//! Tests the engine in simulation: a virtual clock, a scripted target, exact results.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

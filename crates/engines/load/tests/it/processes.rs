@@ -12,7 +12,7 @@ use plimsoll_measure::clock::Instant;
 
 use crate::scripted::{Script, Scripted};
 
-/// What a process has of a phase: all of it, or a shard's part.
+/// The measurements of one process: the whole phase, or a shard's part.
 #[derive(Debug, PartialEq)]
 pub struct Measured {
     pub seconds: Vec<Second>,
@@ -20,32 +20,34 @@ pub struct Measured {
     pub to_ns: u64,
 }
 
-/// How a plan is shared.
+/// The division of a plan.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan<'a> {
     pub phase: &'a Phase,
     pub script: Script,
     pub shards: u64,
     /// Workers of each shard.
-    pub crew: u64,
+    pub workers_per_shard: u64,
 }
 
-/// The operations of a phase that are counted.
+/// The number of operations of a phase.
 pub fn operations(phase: &Phase) -> usize {
     let used = phase.loads.iter().flat_map(|load| &load.mix).map(|(operation, _)| operation + 1);
     used.max().unwrap()
 }
 
-/// Runs some of a plan's workers on a virtual clock, as one process does, each with a server of its own.
+/// Runs some of a plan's workers on a virtual clock, as one process does, each with its own server.
 fn process(plan: Plan<'_>, workers: std::ops::Range<u64>) -> Measured {
     let Plan { phase, script, .. } = plan;
-    let (world, crew, counted) = (Simulated::default(), workers.clone().count(), operations(phase));
-    let shares: Vec<_> = workers.map(|index| Share { index, of: plan.shards * plan.crew }).collect();
+    let (clock, workers_per_shard, counted) =
+        (Simulated::default(), workers.clone().count(), operations(phase));
+    let shares: Vec<_> =
+        workers.map(|index| Share { index, of: plan.shards * plan.workers_per_shard }).collect();
     let phase = Arc::new(phase.clone());
     let supply = Arc::new(Supply::shared(&phase, shares.iter().copied()));
     let told = Arc::new(Mutex::new(Vec::new()));
-    let (inside, sink) = (world.clone(), told.clone());
-    let ends = world.run(async move {
+    let (inside, sink) = (clock.clone(), told.clone());
+    let ends = clock.run(async move {
         let work = shares.into_iter().enumerate().map(|(index, share)| {
             let target = Scripted::new(&inside, script);
             let (supply, start) = (supply.clone(), Instant::default());
@@ -58,7 +60,7 @@ fn process(plan: Plan<'_>, workers: std::ops::Range<u64>) -> Measured {
         let ends = futures_util::future::join_all(work).await;
         ends.into_iter().map(|end| (end.ended, end.to_ns)).collect::<Vec<_>>()
     });
-    let mut collector = Collector::new(crew);
+    let mut collector = Collector::new(workers_per_shard);
     let mut seconds = Vec::new();
     for (worker, slice) in std::mem::take(&mut *told.lock().unwrap()) {
         collector.add(worker, slice);
@@ -71,16 +73,18 @@ fn process(plan: Plan<'_>, workers: std::ops::Range<u64>) -> Measured {
     Measured { seconds, ended, to_ns: ends.iter().map(|(_, to_ns)| *to_ns).max().unwrap() }
 }
 
-/// The whole plan in one process of as many workers as all shards have together.
+/// Runs the whole plan in one process with as many workers as all shards together.
 pub fn whole(plan: Plan<'_>) -> Measured {
-    process(plan, 0..plan.shards * plan.crew)
+    process(plan, 0..plan.shards * plan.workers_per_shard)
 }
 
 pub fn shards(plan: Plan<'_>) -> Vec<Measured> {
-    (0..plan.shards).map(|index| process(plan, index * plan.crew..(index + 1) * plan.crew)).collect()
+    (0..plan.shards)
+        .map(|index| process(plan, index * plan.workers_per_shard..(index + 1) * plan.workers_per_shard))
+        .collect()
 }
 
-/// A shard's part as its file has it: through its text, and then how the phase ended.
+/// A shard's part, read from its serialised text, with the end of the phase.
 struct File(std::iter::Peekable<std::vec::IntoIter<Second>>, Finished);
 
 impl File {
@@ -110,9 +114,10 @@ impl Record for File {
     }
 }
 
-/// Adds up what came to a phase, as `merge` does.
-pub fn joined(came: Vec<Option<&Measured>>, crew: u64) -> Measured {
-    let entry = |came: Option<&Measured>| Entry { workers: crew as usize, record: came.map(File::of) };
+/// Joins the shards that reached a phase, as `merge` does.
+pub fn joined(came: Vec<Option<&Measured>>, workers_per_shard: u64) -> Measured {
+    let entry =
+        |came: Option<&Measured>| Entry { workers: workers_per_shard as usize, record: came.map(File::of) };
     let mut entries: Vec<_> = came.into_iter().map(entry).collect();
     let mut seconds = Vec::new();
     let Ok(finished) = join(&mut entries, |second| seconds.push(second));
@@ -120,5 +125,5 @@ pub fn joined(came: Vec<Option<&Measured>>, crew: u64) -> Measured {
 }
 
 pub fn merged(plan: Plan<'_>) -> Measured {
-    joined(shards(plan).iter().map(Some).collect(), plan.crew)
+    joined(shards(plan).iter().map(Some).collect(), plan.workers_per_shard)
 }

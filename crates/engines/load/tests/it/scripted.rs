@@ -20,16 +20,16 @@ use plimsoll_measure::outcome::{Doubt, Outcome};
 pub const SENT: u64 = 100;
 pub const RECEIVED: u64 = 7;
 
-/// What the scripted server does.
+/// The behaviour of the scripted server.
 #[derive(Clone, Copy, Debug)]
 pub struct Script {
-    /// Each operation takes this long.
+    /// The time of each operation.
     pub service_ns: u64,
-    /// The server works on one operation at a time, for this long; zero for any number at a time.
+    /// The time of an exclusive operation, one at a time; zero for parallel operations.
     pub turn_ns: u64,
-    /// From and until when nothing is answered, in nanoseconds from the start.
+    /// The time range without answers, in nanoseconds from the start.
     pub frozen: (u64, u64),
-    /// From and until when connections are cut and refused.
+    /// The time range in which connections are cut and refused.
     pub down: (u64, u64),
 }
 
@@ -42,15 +42,15 @@ impl Script {
 
 /// A server of one virtual clock, shared by its lanes.
 pub struct Scripted {
-    world: Simulated,
+    clock: Simulated,
     script: Script,
     free_at: Mutex<Instant>,
     documents_left: Mutex<Option<u64>>,
     /// Plan-wide numbers of the operations in the order they were sent.
     pub sent: Mutex<Vec<u64>>,
-    /// Which operation was sent when, in nanoseconds from the start.
+    /// The operations with the moments of their sending, in nanoseconds from the start.
     pub moments: Mutex<Vec<(usize, u64)>>,
-    /// Operations that were made ready and given back.
+    /// Operations that were prepared and discarded.
     pub discarded: Mutex<u64>,
 }
 
@@ -64,9 +64,9 @@ pub struct Lane {
 }
 
 impl Scripted {
-    pub fn new(world: &Simulated, script: Script) -> Arc<Self> {
+    pub fn new(clock: &Simulated, script: Script) -> Arc<Self> {
         Arc::new(Self {
-            world: world.clone(),
+            clock: clock.clone(),
             script,
             free_at: Mutex::default(),
             documents_left: Mutex::default(),
@@ -78,11 +78,11 @@ impl Scripted {
 
     fn is_down(&self) -> bool {
         let (from, until) = self.script.down;
-        (from..until).contains(&self.world.now().as_ns())
+        (from..until).contains(&self.clock.now().as_ns())
     }
 
     fn answer_at(&self) -> Instant {
-        let now = self.world.now();
+        let now = self.clock.now();
         let mut free_at = self.free_at.lock().unwrap();
         let done = now.max(*free_at) + self.script.turn_ns;
         *free_at = done;
@@ -103,7 +103,7 @@ impl Target for Scripted {
         if self.is_down() { Err("refused".into()) } else { Ok(Lane::default()) }
     }
 
-    /// Operation 0 makes a document, every other one uses some.
+    /// Operation 0 makes a document, every other operation uses some.
     fn prepare(&self, lane: &mut Lane, operation: usize, number: u64) -> Prepared {
         lane.number = number;
         lane.operation = operation;
@@ -120,8 +120,8 @@ impl Target for Scripted {
 
     async fn send(&self, lane: &mut Lane) -> Reply {
         self.sent.lock().unwrap().push(lane.number);
-        self.moments.lock().unwrap().push((lane.operation, self.world.now().as_ns()));
-        self.world.until(self.answer_at()).await;
+        self.moments.lock().unwrap().push((lane.operation, self.clock.now().as_ns()));
+        self.clock.until(self.answer_at()).await;
         if self.is_down() {
             lane.broken = true;
             return Reply { bytes_sent: SENT, ..Reply::failed(Outcome::Unknown(Doubt::ConnectionLost), 1) };
@@ -176,7 +176,7 @@ pub fn phase(arrivals: Arrivals, stop: Stop) -> Phase {
     }
 }
 
-/// What a simulated phase gave.
+/// The results of a simulated phase.
 pub struct Outcomes {
     pub whole: Tally,
     pub seconds: Vec<Second>,
@@ -190,7 +190,7 @@ pub fn simulate(phase: Phase, script: Script, share: Share) -> Outcomes {
     simulate_with(phase, script, share, Control::default(), None)
 }
 
-/// As [`simulate`]; somebody asks to stop at `stop_at`.
+/// As [`simulate`], with a stop at `stop_at`.
 pub fn simulate_with(
     phase: Phase,
     script: Script,
@@ -198,17 +198,17 @@ pub fn simulate_with(
     control: Control,
     stop_at: Option<Instant>,
 ) -> Outcomes {
-    let world = Simulated::default();
-    let target = Scripted::new(&world, script);
+    let clock = Simulated::default();
+    let target = Scripted::new(&clock, script);
     let supply = Arc::new(Supply::of(1));
     let order = Order { phase: Arc::new(phase), operations: 1, share, start: Instant::default(), supply };
     let slices = Arc::new(Mutex::new(Vec::new()));
-    let (sink, inside, shared) = (slices.clone(), world.clone(), target.clone());
-    let end = world.run(async move {
+    let (sink, inside, shared) = (slices.clone(), clock.clone(), target.clone());
+    let end = clock.run(async move {
         if let Some(at) = stop_at {
-            let (world, control) = (inside.clone(), control.clone());
+            let (clock, control) = (inside.clone(), control.clone());
             inside.spawn(async move {
-                world.until(at).await;
+                clock.until(at).await;
                 control.stop();
             });
         }
@@ -227,23 +227,23 @@ pub fn simulate_with(
     Outcomes { whole, seconds, ended: end.ended, to_ns: end.to_ns, target }
 }
 
-/// Runs the shares of `workers` workers side by side on one virtual clock; gives what each operation did, and why each
-/// worker ended and when.
+/// Runs the shares of `workers` workers in parallel on one virtual clock; returns the results of each
+/// operation, and the reason and time of each worker's end.
 pub fn simulate_all(
     phase: Phase,
     script: Script,
     workers: u64,
     operations: usize,
 ) -> (Vec<Tally>, Vec<(Ended, u64)>) {
-    let world = Simulated::default();
+    let clock = Simulated::default();
     let phase = Arc::new(phase);
     let shares: Vec<_> = (0..workers).map(|index| Share { index, of: workers }).collect();
     let suppliers = shares.iter().filter(|share| worker::is_supplier(&phase, **share)).count();
     let supply = Arc::new(Supply::of(suppliers));
     let whole = Arc::new(Mutex::new(vec![Tally::default(); operations]));
     let ends = Arc::new(Mutex::new(Vec::new()));
-    let (inside, sum, ended) = (world.clone(), whole.clone(), ends.clone());
-    world.run(async move {
+    let (inside, sum, ended) = (clock.clone(), whole.clone(), ends.clone());
+    clock.run(async move {
         let work = shares.into_iter().map(|share| {
             let target = Scripted::new(&inside, script);
             let order = Order {

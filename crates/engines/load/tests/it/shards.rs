@@ -1,4 +1,4 @@
-//! Compares the sum of a plan's shards with one run: equal in every counter and every histogram.
+//! Compares the sum of a plan's shards with one run: every counter and every histogram is equal.
 
 use plimsoll_load::arrivals::{Arrivals, Stage};
 use plimsoll_load::engine::Finished;
@@ -21,11 +21,11 @@ use crate::processes::{Measured, Plan, joined, merged, operations, shards, whole
 use crate::scripted::{Script, phase};
 
 const MS: u64 = MILLISECOND_NS;
-/// Shards that a plan is tried with.
+/// The numbers of shards to test.
 const SHARDS: [u64; 4] = [1, 2, 3, 5];
 const NAMES: [&str; 2] = ["insert", "find"];
 
-/// What a run says of it.
+/// The summary of a run.
 fn summary(phase: &Phase, measured: &Measured) -> String {
     let names: Vec<_> = NAMES.iter().take(operations(phase)).map(|name| (*name).to_owned()).collect();
     let wanted = wanted(phase, &names);
@@ -51,24 +51,26 @@ fn wanted(phase: &Phase, names: &[String]) -> Vec<Wanted> {
         .collect()
 }
 
-/// Every number of shards adds up to one run, second by second and in what is said of it.
+/// Checks that every number of shards adds up to one run, second by second and in its summary.
 #[track_caller]
-fn check(what: &str, phase: &Phase, script: Script) {
-    SHARDS.into_iter().for_each(|shards| check_one(what, Plan { phase, script, shards, crew: 1 }));
+fn check(name: &str, phase: &Phase, script: Script) {
+    SHARDS
+        .into_iter()
+        .for_each(|shards| check_one(name, Plan { phase, script, shards, workers_per_shard: 1 }));
 }
 
 #[track_caller]
-fn check_one(what: &str, plan: Plan<'_>) {
+fn check_one(name: &str, plan: Plan<'_>) {
     let (whole, merged) = (whole(plan), merged(plan));
-    let what = format!("{what}, {} shards", plan.shards);
+    let name = format!("{name}, {} shards", plan.shards);
     let completed: u64 = whole.seconds.iter().flat_map(|it| &it.tallies).map(|it| it.completed()).sum();
-    assert!(completed > 20, "{what}: {completed} operations show nothing");
-    assert_eq!(merged.seconds.len(), whole.seconds.len(), "{what}");
+    assert!(completed > 20, "{name}: {completed} operations are inconclusive");
+    assert_eq!(merged.seconds.len(), whole.seconds.len(), "{name}");
     for (at, (merged, whole)) in merged.seconds.iter().zip(&whole.seconds).enumerate() {
-        assert!(merged == whole, "{what}: second {at}\n{merged:?}\n{whole:?}");
+        assert!(merged == whole, "{name}: second {at}\n{merged:?}\n{whole:?}");
     }
-    assert_eq!((merged.ended, merged.to_ns), (whole.ended, whole.to_ns), "{what}");
-    assert_eq!(summary(plan.phase, &merged), summary(plan.phase, &whole), "{what}");
+    assert_eq!((merged.ended, merged.to_ns), (whole.ended, whole.to_ns), "{name}");
+    assert_eq!(summary(plan.phase, &merged), summary(plan.phase, &whole), "{name}");
 }
 
 fn lasting(ms: u64) -> Stop {
@@ -98,29 +100,29 @@ fn shards_of_every_arrival_model_add_up_to_one_run() {
 }
 
 #[test]
-fn it_makes_no_difference_how_many_workers_a_shard_has() {
+fn the_number_of_workers_per_shard_does_not_matter() {
     for arrivals in models() {
         let phase = phase(arrivals.clone(), lasting(1_350));
-        let plan = Plan { phase: &phase, script: Script::steady(30 * MS), shards: 2, crew: 3 };
+        let plan = Plan { phase: &phase, script: Script::steady(30 * MS), shards: 2, workers_per_shard: 3 };
         check_one(&arrivals.describe(), plan);
     }
 }
 
 #[test]
-fn shards_add_up_where_the_server_cannot_keep_up_or_is_away() {
+fn shards_add_up_with_a_slow_or_missing_server() {
     let slow = Script { turn_ns: 60 * MS, ..Script::steady(20 * MS) };
     let frozen = Script { frozen: (300 * MS, 900 * MS), ..Script::steady(30 * MS) };
     let away = Script { down: (500 * MS, 900 * MS), ..Script::steady(30 * MS) };
     for (arrivals, script) in
         models().into_iter().flat_map(|it| [slow, frozen, away].map(|script| (it.clone(), script)))
     {
-        let what = format!("{}, {script:?}", arrivals.describe());
+        let name = format!("{}, {script:?}", arrivals.describe());
         let mut phase = phase(arrivals, lasting(1_100));
         phase.drain = Span::from_ns(500 * MS);
-        check_one(&what, Plan { phase: &phase, script, shards: 3, crew: 1 });
+        check_one(&name, Plan { phase: &phase, script, shards: 3, workers_per_shard: 1 });
         phase.retry = Retry::Once;
         phase.loads[0].overdue = Overdue::Skip { after: Span::from_ns(200 * MS) };
-        check_one(&what, Plan { phase: &phase, script, shards: 5, crew: 1 });
+        check_one(&name, Plan { phase: &phase, script, shards: 5, workers_per_shard: 1 });
     }
 }
 
@@ -132,7 +134,8 @@ fn shards_add_up_to_the_operation_and_to_the_document() {
             Stop { documents: Some(59), ..lasting(60_000) },
         ] {
             let phase = phase(arrivals.clone(), stop);
-            let plan = Plan { phase: &phase, script: Script::steady(10 * MS), shards: 3, crew: 1 };
+            let plan =
+                Plan { phase: &phase, script: Script::steady(10 * MS), shards: 3, workers_per_shard: 1 };
             check_one(&format!("{}, {stop:?}", arrivals.describe()), plan);
         }
     }
@@ -141,23 +144,23 @@ fn shards_add_up_to_the_operation_and_to_the_document() {
 }
 
 #[test]
-fn shards_of_loads_side_by_side_add_up_with_each_of_their_parts() {
-    let mut beside = phase(Arrivals::Poisson { rate: 100.0, connections: 10 }, lasting(1_350));
+fn shards_of_parallel_loads_add_up_with_each_of_their_parts() {
+    let mut parallel_loads = phase(Arrivals::Poisson { rate: 100.0, connections: 10 }, lasting(1_350));
     let think = Think::Random(Random::Exponential { mean: Span::from_ns(40 * MS) });
     for (name, mix, mix_by, arrivals) in [
         ("mixed", vec![(0, 3.0), (1, 1.0)], By::Count, Arrivals::Constant { rate: 90.0, connections: 10 }),
         ("timed", vec![(0, 1.0), (1, 1.0)], By::Time, Arrivals::Closed { writers: 10 }),
     ] {
-        let mut load = beside.loads[0].arriving(arrivals);
+        let mut load = parallel_loads.loads[0].arriving(arrivals);
         (load.name, load.mix, load.mix_by) = (name.into(), mix, mix_by);
         let think = (!load.arrivals.is_open()).then_some(think);
         load.timing = Timing { start: Span::from_ns(250 * MS), think, ..Timing::default() };
-        beside.loads.push(load);
+        parallel_loads.loads.push(load);
     }
-    check("three loads", &beside, Script::steady(20 * MS));
+    check("three loads", &parallel_loads, Script::steady(20 * MS));
 }
 
-/// Fewer connections than workers leave some of them without a share; shards of them are empty, and count.
+/// With fewer connections than workers, some workers have no share; their shards are empty, and count.
 #[test]
 fn a_shard_without_a_connection_adds_nothing() {
     check("2 writers", &phase(Arrivals::Closed { writers: 2 }, lasting(1_100)), Script::steady(20 * MS));
@@ -165,11 +168,12 @@ fn a_shard_without_a_connection_adds_nothing() {
     check("one connection", &phase(constant, lasting(1_100)), Script::steady(MS));
 }
 
-/// A shard that was stopped before a later phase is not waited for, and its workers keep their places.
+/// A shard that was stopped before a later phase is not awaited, and its workers keep their indices.
 #[test]
-fn a_shard_that_did_not_come_to_a_phase_adds_nothing_to_it() {
+fn a_shard_that_misses_a_phase_adds_nothing_to_it() {
     let phase = phase(Arrivals::Closed { writers: 10 }, lasting(1_350));
-    let parts = shards(Plan { phase: &phase, script: Script::steady(30 * MS), shards: 3, crew: 2 });
+    let parts =
+        shards(Plan { phase: &phase, script: Script::steady(30 * MS), shards: 3, workers_per_shard: 2 });
     let counted = |measured: &Measured| -> u64 {
         measured.seconds.iter().filter_map(|it| it.tallies.first()).map(|it| it.count).sum()
     };
@@ -179,25 +183,27 @@ fn a_shard_that_did_not_come_to_a_phase_adds_nothing_to_it() {
     assert_eq!(counted(&joined(vec![None, Some(&parts[1])], 2)), counted(&parts[1]));
 }
 
-/// The one thing that no shard can know: that the others have sent their documents. What goes on beside them until then
-/// ends with the documents of its own process. The documents themselves are exact.
+/// A shard cannot know that the others have sent their documents. A parallel load without a stop ends with
+/// the documents of its own process. The documents themselves are exact.
 #[test]
 fn what_lasts_until_the_documents_are_sent_lasts_until_those_of_its_own_shard_are() {
-    let mut beside = phase(Arrivals::Closed { writers: 2 }, Stop { documents: Some(100), ..Stop::default() });
-    let mut readers = beside.loads[0].arriving(Arrivals::Closed { writers: 12 });
+    let mut parallel_loads =
+        phase(Arrivals::Closed { writers: 2 }, Stop { documents: Some(100), ..Stop::default() });
+    let mut readers = parallel_loads.loads[0].arriving(Arrivals::Closed { writers: 12 });
     (readers.name, readers.mix, readers.documents) = ("readers".into(), vec![(1, 1.0)], Documents::Used);
-    beside.loads.push(readers);
+    parallel_loads.loads.push(readers);
     let count = |measured: &Measured, operation: usize| -> u64 {
         measured.seconds.iter().filter_map(|it| it.tallies.get(operation)).map(|it| it.count).sum()
     };
-    let plan = Plan { phase: &beside, script: Script::steady(5 * MS), shards: 3, crew: 1 };
+    let plan =
+        Plan { phase: &parallel_loads, script: Script::steady(5 * MS), shards: 3, workers_per_shard: 1 };
     let (whole, merged) = (whole(plan), merged(plan));
     assert_eq!((count(&whole, 0), count(&merged, 0)), (100, 100));
     assert!(count(&whole, 1) > 0 && count(&whole, 1) != count(&merged, 1), "or the comment is out of date");
 }
 
 #[test]
-fn a_fault_of_all_shards_lasts_from_the_first_beginning_to_the_last_end() {
+fn a_fault_of_all_shards_lasts_from_the_first_begin_to_the_last_end() {
     let happening = |fault, from_ns, to_ns| Happening { fault, from_ns, to_ns, error: None };
     let mut all = Finished {
         to_ns: 100,

@@ -1,4 +1,4 @@
-//! Tests one worker's phase, exactly.
+//! Tests one worker's phase with exact results.
 
 use plimsoll_load::arrivals::{Arrivals, Share};
 use plimsoll_load::phase::{Documents, Overdue};
@@ -21,7 +21,7 @@ fn constant(rate: f64, connections: u32) -> Arrivals {
     Arrivals::Constant { rate, connections }
 }
 
-/// Three significant digits of a histogram.
+/// Whether two values agree to three significant digits.
 fn close(value: u64, expected: u64) -> bool {
     value.abs_diff(expected) <= expected / 1000 + 1
 }
@@ -37,7 +37,7 @@ fn closed_writers_send_one_after_the_other() {
 }
 
 #[test]
-fn an_open_load_under_capacity_waits_for_nothing() {
+fn an_open_load_under_capacity_never_waits() {
     let outcome = simulate(phase(constant(1000.0, 10), for_secs(2)), Script::steady(MS), Share::WHOLE);
     assert_eq!((outcome.whole.count, outcome.whole.due), (2000, 2000));
     assert!(close(outcome.whole.response.max(), MS));
@@ -68,7 +68,7 @@ fn a_frozen_server_shows_in_the_response_time_and_not_in_the_service_time() {
 }
 
 #[test]
-fn overload_makes_the_queue_grow_and_nothing_is_dropped() {
+fn overload_grows_the_queue_and_drops_no_operation() {
     let script = Script { turn_ns: 2 * MS, ..Script::steady(0) };
     let outcome = simulate(phase(constant(1000.0, 4), for_secs(4)), script, Share::WHOLE);
     assert_eq!((outcome.whole.count, outcome.whole.due, outcome.whole.skipped), (4000, 4000, 0));
@@ -80,7 +80,7 @@ fn overload_makes_the_queue_grow_and_nothing_is_dropped() {
 }
 
 #[test]
-fn what_is_overdue_when_the_drain_ends_is_counted_as_skipped() {
+fn operations_overdue_after_the_drain_are_skipped() {
     let mut phase = phase(constant(1000.0, 4), for_secs(4));
     phase.drain = Span::from_secs(1);
     let outcome = simulate(phase, Script { turn_ns: 2 * MS, ..Script::steady(0) }, Share::WHOLE);
@@ -89,7 +89,7 @@ fn what_is_overdue_when_the_drain_ends_is_counted_as_skipped() {
 }
 
 #[test]
-fn a_scenario_may_skip_what_is_too_late_and_it_is_counted() {
+fn a_scenario_may_skip_late_operations_which_are_counted() {
     let mut phase = phase(constant(1000.0, 1), for_secs(2));
     phase.loads[0].overdue = Overdue::Skip { after: Span::from_ns(100 * MS) };
     let outcome = simulate(phase, Script { turn_ns: 2 * MS, ..Script::steady(0) }, Share::WHOLE);
@@ -115,7 +115,7 @@ fn workers_send_every_operation_once() {
 }
 
 #[test]
-fn more_workers_than_connections_leave_no_arrival_behind() {
+fn more_workers_than_connections_still_send_every_arrival() {
     let sent: usize = (0..5)
         .map(|index| {
             let outcome =
@@ -141,8 +141,8 @@ fn a_phase_ends_when_its_documents_are_sent() {
 }
 
 #[test]
-fn readers_beside_inserts_go_on_until_the_last_worker_has_sent_its_last_document() {
-    // Two of four workers insert; the first has a document more. Every worker reads.
+fn readers_continue_until_the_last_document_is_sent() {
+    // Two of four workers insert; the first has one document more. Every worker reads.
     let stop = Stop { documents: Some(2001), ..Stop::default() };
     for inserts in [Arrivals::Closed { writers: 2 }, constant(2000.0, 2)] {
         let mut phase = phase(inserts.clone(), stop);
@@ -162,14 +162,14 @@ fn readers_beside_inserts_go_on_until_the_last_worker_has_sent_its_last_document
 }
 
 #[test]
-fn documents_that_nobody_makes_cannot_end_a_phase() {
+fn a_limit_of_documents_needs_a_load_that_makes_some() {
     let mut phase = phase(constant(1.0, 1), Stop { documents: Some(1), ..Stop::default() });
     phase.loads[0].documents = Documents::Used;
     assert!(phase.check().unwrap_err().to_string().contains("no load of this phase inserts any"));
 }
 
 #[test]
-fn what_nobody_could_send_before_the_end_is_counted_as_skipped() {
+fn unsent_operations_at_the_end_are_skipped() {
     let script = Script { down: (SECOND_NS, 10 * SECOND_NS), ..Script::steady(MS) };
     let mut phase = phase(constant(100.0, 2), for_secs(5));
     phase.drain = Span::from_secs(2);
@@ -178,12 +178,12 @@ fn what_nobody_could_send_before_the_end_is_counted_as_skipped() {
     assert_eq!(outcome.whole.due, 500);
     assert_eq!(outcome.whole.completed() + outcome.whole.skipped, 500);
     assert!(outcome.whole.skipped > 390, "{}", outcome.whole.skipped);
-    // A last attempt to connect begins at most a tenth of a second before the drain is over.
+    // The last attempt to connect begins at most a tenth of a second before the drain is over.
     assert!((7 * SECOND_NS..7_200 * MS).contains(&outcome.to_ns), "{}", outcome.to_ns);
 }
 
 #[test]
-fn a_server_that_comes_back_within_the_drain_gets_everything_that_is_overdue() {
+fn a_server_that_returns_within_the_drain_gets_all_overdue_operations() {
     let script = Script { down: (4 * SECOND_NS, 8 * SECOND_NS), ..Script::steady(MS) };
     let outcome = simulate(phase(constant(100.0, 2), for_secs(5)), script, Share::WHOLE);
     assert_eq!((outcome.whole.due, outcome.whole.skipped), (500, 0));
@@ -200,7 +200,7 @@ fn a_closed_writer_without_a_connection_ends_with_its_phase() {
 }
 
 #[test]
-fn a_lost_server_is_reached_again_and_what_was_in_flight_is_unknown() {
+fn after_a_reconnect_the_operations_in_flight_are_unknown() {
     let script = Script { down: (SECOND_NS, 3 * SECOND_NS), ..Script::steady(MS) };
     let outcome = simulate(phase(constant(100.0, 2), for_secs(5)), script, Share::WHOLE);
     assert_eq!(outcome.ended, Ended::Duration);
@@ -212,22 +212,22 @@ fn a_lost_server_is_reached_again_and_what_was_in_flight_is_unknown() {
 }
 
 #[test]
-fn a_retry_turns_what_was_unknown_into_what_is_done_and_its_time_is_the_operations() {
+fn a_retry_completes_an_unknown_operation_and_its_time_counts() {
     let script = Script { down: (SECOND_NS, 3 * SECOND_NS), ..Script::steady(MS) };
     let mut phase = phase(constant(100.0, 2), for_secs(5));
     phase.retry = Retry::Once;
     let outcome = simulate(phase, script, Share::WHOLE);
     assert_eq!((outcome.whole.count, outcome.whole.errors.total()), (500, 0));
     assert!((1..=2).contains(&outcome.whole.retries), "{}", outcome.whole.retries);
-    // The bytes of an attempt that failed went over the wire as well.
+    // The bytes of failed attempts count as well.
     assert_eq!(outcome.whole.bytes_sent, (500 + outcome.whole.retries) * SENT);
     assert_eq!(outcome.whole.bytes_received, 500 * RECEIVED);
     assert!(outcome.whole.service.max() > 19 * SECOND_NS / 10);
 }
 
 #[test]
-fn a_retry_at_the_end_of_a_phase_is_tried_until_the_drain_is_over() {
-    // Both operations in flight are lost at 4.99 s; the server is back two seconds after the end.
+fn an_operation_is_retried_until_the_drain_is_over() {
+    // Both operations in flight are lost at 4.99 s; the server returns two seconds after the end.
     let script = Script { down: (4_995 * MS, 7 * SECOND_NS), ..Script::steady(10 * MS) };
     let mut phase = phase(Arrivals::Closed { writers: 2 }, for_secs(5));
     phase.retry = Retry::Once;
@@ -239,17 +239,17 @@ fn a_retry_at_the_end_of_a_phase_is_tried_until_the_drain_is_over() {
 }
 
 #[test]
-fn a_server_that_stays_away_ends_the_phase() {
+fn a_server_that_stays_unreachable_ends_the_phase() {
     let script = Script { down: (SECOND_NS, u64::MAX), ..Script::steady(MS) };
     let outcome = simulate(phase(constant(100.0, 2), for_secs(60)), script, Share::WHOLE);
     assert_eq!(outcome.ended, Ended::Unreachable);
-    // The first failed attempt to connect comes at one second; the pauses between attempts are a second at most.
+    // The first failed attempt to connect is at one second; the pauses between attempts are at most a second.
     assert!((11 * SECOND_NS..=12_100 * MS).contains(&outcome.to_ns), "{}", outcome.to_ns);
 }
 
 #[test]
 fn a_rare_operation_that_meets_a_short_outage_does_not_end_the_phase() {
-    // One operation a minute, the server away for two seconds around the second one.
+    // One operation a minute; the server is down for two seconds around the second operation.
     let script = Script { down: (60 * SECOND_NS, 62 * SECOND_NS), ..Script::steady(MS) };
     let outcome = simulate(phase(constant(1.0 / 60.0, 1), for_secs(150)), script, Share::WHOLE);
     assert_eq!(outcome.ended, Ended::Duration);
@@ -257,7 +257,7 @@ fn a_rare_operation_that_meets_a_short_outage_does_not_end_the_phase() {
 }
 
 #[test]
-fn a_wish_to_stop_is_heard_within_a_tenth_of_a_second_and_gives_back_what_was_ready() {
+fn a_stop_takes_effect_within_a_tenth_of_a_second_and_discards_prepared_operations() {
     for arrivals in [Arrivals::Closed { writers: 2 }, constant(0.5, 2), constant(1000.0, 2)] {
         let control = Control::default();
         let stop_at = Instant::from_ns(2_500 * MS);
@@ -276,7 +276,7 @@ fn a_wish_to_stop_is_heard_within_a_tenth_of_a_second_and_gives_back_what_was_re
 }
 
 #[test]
-fn loads_side_by_side_do_not_disturb_each_other() {
+fn parallel_loads_do_not_disturb_each_other() {
     let mut phase = phase(constant(100.0, 2), for_secs(2));
     phase.loads.push(phase.loads[0].clone());
     phase.loads[1].arrivals = constant(50.0, 1);
