@@ -32,7 +32,8 @@ pub enum Media {
     Lines,
 }
 
-/// The service discards so many bytes of a body that is too large: many clients read the answer only after sending.
+/// The number of bytes that the service discards of a body that is too large: many clients read the answer
+/// only after sending.
 const DISCARDED_BYTES_MAX: u64 = 32 << 20;
 
 /// Reads the body of a request, and its format. The permit reserves its memory.
@@ -116,8 +117,9 @@ fn length(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-/// The format by `Content-Type`. A body without one counts as JSON, as simple clients send it. A browser could send one
-/// without a preflight, but the middleware has refused it by its `Origin` or its missing key.
+/// Reads the format from `Content-Type`. A body without one counts as JSON, as simple clients send it. A
+/// browser could send such a body without a preflight, but the middleware has already refused it by its
+/// `Origin` or its missing key.
 fn media(takes: Takes, headers: &HeaderMap) -> Result<Media, Problem> {
     let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(Media::Json) };
     if value == HeaderValue::from_static("application/json") {
@@ -147,7 +149,7 @@ pub fn json(bytes: &[u8]) -> Result<Value, Problem> {
     strict_json::parse(bytes).map_err(|error| Problem::new(Kind::Malformed, invalid_json(&error)))
 }
 
-/// Says why a text is no JSON.
+/// Explains why a text is not JSON.
 pub fn invalid_json(error: &serde_json::Error) -> String {
     match error.classify() {
         Category::Data => error.to_string(),

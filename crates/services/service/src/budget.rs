@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The unit of the count: a semaphore could not reservation that many single bytes.
+/// The unit of the count: a semaphore cannot count that many single bytes.
 const PAGE_BYTES: u64 = 1 << 10;
 
 /// A limit on bytes in memory. Clones share it.

@@ -1,4 +1,4 @@
-//! Holds everything that the requests of a service share.
+//! Shares state, limits, clock and counters among all requests of a service.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use crate::rate_limit::RateLimiter;
 use crate::readiness::Readiness;
 use crate::security::Authenticator;
 
-/// The part of a service that its own endpoints work on: a database, queues, settings.
+/// The part of a service that its own endpoints use: a database, queues, settings.
 pub trait State: Send + Sync + 'static {
     /// The outside thing that requests need, for messages: `the database`.
     const DEPENDENCY: &'static str;
@@ -32,7 +32,7 @@ pub trait State: Send + Sync + 'static {
     fn close(&self) -> impl Future<Output = ()> + Send;
 }
 
-/// Everything that the requests of a service share.
+/// The shared state of all requests of a service.
 pub struct Context<S> {
     /// The service's own part.
     pub state: S,
@@ -96,7 +96,7 @@ impl<S: State> Context<S> {
         self.stopping.store(true, Ordering::Release);
     }
 
-    /// Why the dependency does not answer, or `None`.
+    /// The reason why the dependency does not answer, or `None`.
     pub(crate) async fn unready(&self) -> Option<String> {
         self.readiness.fault(S::DEPENDENCY, self.clock.now_ns(), self.state.ping()).await
     }

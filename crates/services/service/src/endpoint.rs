@@ -56,7 +56,7 @@ impl Call {
     /// A name in the path.
     ///
     /// # Errors
-    /// The value is no valid name.
+    /// The value is not a valid name.
     pub fn name(&self, param: &str) -> Result<&str, Problem> {
         let value = self.params.iter().find(|(name, _)| name == param).map_or("", |(_, value)| value);
         match name::fault(value, name::BYTES_MAX) {
@@ -76,7 +76,7 @@ impl Call {
     /// The body as JSON.
     ///
     /// # Errors
-    /// The body is no JSON, or has a duplicate key.
+    /// The body is not JSON, or has a duplicate key.
     pub fn json(&self) -> Result<Value, Problem> {
         body::json(&self.body)
     }

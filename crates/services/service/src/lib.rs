@@ -1,13 +1,14 @@
-//! An HTTP service without its endpoints: listener, TLS, token security, limits, problem bodies, metrics, health, OpenAPI
-//! and graceful stop.
+//! Serves HTTP without knowing endpoints: listener, TLS, token security, limits, problem bodies, metrics,
+//! health, OpenAPI and graceful stop.
 //!
-//! A [`Service`] is a value: what it is ([`About`]), its [`Routes`] and its [`State`]. [`Listener::serve`] runs it:
+//! A [`Service`] is a value: its description ([`About`]), its [`Routes`] and its [`State`].
+//! [`Listener::serve`] runs it:
 //!
 //! * [`Product`]: the program around a service, for `plimsoll serve`.
 //! * [`Endpoint`]: one method of one path; [`Routes`] lists them; every service also has `/healthz`, `/readyz`, `/metrics`
 //!   and `/openapi.json`.
 //! * [`settings`]: the sections `limits`, `security` and `tls` of a settings file, and the listener's rules.
-//! * [`Context`]: what all requests share: state, limits, clock, memory budget.
+//! * [`Context`]: the shared state of all requests: state, limits, clock, memory budget.
 //! * [`Problem`]: a refusal; [`reply`] makes the other answers.
 //! * [`query`], [`body`], [`strict_json`], [`name`], [`timestamp`]: parse requests strictly.
 //! * [`budget`]: limits memory; [`blocking`]: runs CPU-bound work on other threads.

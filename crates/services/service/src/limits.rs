@@ -1,17 +1,17 @@
-//! The limits of an HTTP service: connections, requests, memory, sizes, times and rates.
+//! Defines the limits of an HTTP service: connections, requests, memory, sizes, times and rates.
 
 use serde::{Deserialize, Serialize};
 
 use crate::span::Span;
 
-/// The limits. A request beyond them is answered with 4xx before memory grows. A service with limits of its own flattens
-/// this struct into a struct that denies unknown fields.
+/// The limits. A request above them is answered with 4xx before memory grows. A service with further limits
+/// flattens this struct into a struct that denies unknown fields.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limits {
-    /// Connections at once; further ones wait in the kernel's queue.
+    /// Open connections; further connections wait in the kernel's queue.
     pub connections_max: u32,
-    /// Requests in flight; a further one is answered 429.
+    /// Requests in flight; a further request is answered 429.
     pub requests_max: u32,
     /// Bytes of all request bodies in memory; a further body is answered 429.
     pub bodies_bytes_max: u32,
@@ -23,13 +23,13 @@ pub struct Limits {
     pub batch_bytes_max: u32,
     /// Bytes of a request's head.
     pub head_bytes_max: u32,
-    /// The longest time for a request's head; a connection that is idle for so long is closed.
+    /// The time limit for a request's head; an idle connection is closed after it.
     pub idle: Span,
-    /// The longest time for a request's body.
+    /// The time limit for a request's body.
     pub body: Span,
-    /// The longest time that a client may not read its answer, and that a TLS handshake may take.
+    /// The time limit for a client to read its answer, and for a TLS handshake.
     pub stall: Span,
-    /// The longest time for the answer to a request.
+    /// The time limit for the answer to a request.
     pub request: Span,
     /// The time that accepted requests get on shutdown.
     pub drain: Span,
@@ -68,7 +68,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Why the limits are invalid, or `None`.
+    /// The reason why the limits are invalid, or `None`.
     pub fn fault(&self) -> Option<String> {
         let counts = [
             ("connections_max", self.connections_max),
@@ -89,12 +89,13 @@ impl Limits {
         }
         if self.idle < self.request {
             return Some(
-                "idle is shorter than request: slow answers would be cut off; give it request or more".into(),
+                "idle is shorter than request: slow answers would be cut off; set it to request or more"
+                    .into(),
             );
         }
         let bad = |rate: &Rate| !rate.per_s.is_finite() || rate.per_s < RATE_MIN || rate.burst == 0;
         self.rate.as_ref().filter(|rate| bad(rate)).map(|_| {
-            format!("rate needs per_s of {RATE_MIN} or more and a burst of 1 or more; leave it out for none")
+            format!("rate needs per_s of {RATE_MIN} or more and a burst of 1 or more; omit it for no limit")
         })
     }
 }

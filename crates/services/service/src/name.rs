@@ -3,7 +3,7 @@
 /// The longest name in a path, in bytes.
 pub const BYTES_MAX: usize = 128;
 
-/// Why `name` is invalid, or `None`.
+/// The reason why `name` is invalid, or `None`.
 pub fn fault(name: &str, bytes_max: usize) -> Option<String> {
     if name.is_empty() {
         return Some("must not be empty".into());

@@ -1,4 +1,4 @@
-//! Describes a service in OpenAPI 3.1, from what each endpoint says of itself.
+//! Describes a service in OpenAPI 3.1, from the descriptions of its endpoints.
 
 use serde_json::{Map, Value, json};
 
@@ -21,7 +21,7 @@ pub struct About {
     pub metrics_prefix: &'static str,
     /// The permissions that keys and tokens may hold.
     pub scopes: &'static [Scope],
-    /// The schemas that endpoints refer to, an object. `Problem` is added if missing.
+    /// An object with the schemas that endpoints refer to. `Problem` is added if missing.
     pub schemas: Value,
 }
 
@@ -113,7 +113,7 @@ fn refused(about: &str) -> Value {
 fn later() -> Value {
     let mut response = refused("The request is refused for now.");
     response["headers"] = json!({"Retry-After": {
-        "description": "Retry after so many seconds.",
+        "description": "The number of seconds after which to retry.",
         "schema": {"type": "integer", "minimum": 0},
     }});
     response

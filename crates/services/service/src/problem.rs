@@ -10,7 +10,7 @@ use crate::budget::BudgetError;
 /// The kinds of refusal, one for each problem type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The body is no JSON, or the query is malformed.
+    /// The body is not JSON, or the query is malformed.
     Malformed,
     /// The key or token is missing or invalid.
     Unauthenticated,
@@ -59,7 +59,7 @@ struct Inner {
 pub struct InvalidField {
     /// The field, truncated if long; empty for the request as a whole.
     pub field: String,
-    /// What is wrong, and how to correct it.
+    /// The fault and its remedy.
     pub reason: String,
 }
 
@@ -113,7 +113,7 @@ impl Kind {
 }
 
 impl Problem {
-    /// A problem; `detail` says what is wrong and how to correct it.
+    /// A problem; `detail` names the fault and its remedy.
     pub fn new(kind: Kind, detail: impl Into<String>) -> Self {
         let detail = detail.into();
         Self(Box::new(Inner { kind, detail, fields: Vec::new(), retry_after_s: None, more: Map::new() }))
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_say_when_to_retry_and_how_to_authenticate() {
+    fn headers_name_the_time_of_a_retry_and_the_authentication() {
         let busy = Problem::new(Kind::Busy, "later").retry_after(3).response();
         assert_eq!((busy.status().as_u16(), &busy.headers()[RETRY_AFTER]), (429, &HeaderValue::from(3)));
         let unknown = Problem::new(Kind::Unauthenticated, "who?").response();

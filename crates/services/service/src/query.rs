@@ -42,7 +42,7 @@ impl Query {
     /// A number from 1 to `most`; `otherwise` if absent.
     ///
     /// # Errors
-    /// The value is no such number.
+    /// The value is not such a number.
     pub fn count(&self, key: &str, otherwise: u32, most: u32) -> Result<u32, Problem> {
         let Some(text) = self.get(key) else { return Ok(otherwise.min(most)) };
         let count = text.parse().ok().filter(|count| (1..=most).contains(count));
@@ -52,7 +52,7 @@ impl Query {
     /// A timestamp, in milliseconds since 1970.
     ///
     /// # Errors
-    /// The value is no timestamp.
+    /// The value is not a timestamp.
     pub fn timestamp(&self, key: &str) -> Result<Option<i64>, Problem> {
         let read = |text| timestamp::parse_either(text).map_err(|reason| Problem::field(key, reason));
         self.get(key).map(read).transpose()
@@ -61,7 +61,7 @@ impl Query {
     /// A duration.
     ///
     /// # Errors
-    /// The value is no duration.
+    /// The value is not a duration.
     pub fn span(&self, key: &str) -> Result<Option<Span>, Problem> {
         self.parsed(key)
     }

@@ -1,4 +1,4 @@
-//! Checks whether a dependency answers, at most twice a second however often the service is asked.
+//! Checks whether a dependency answers, at most twice a second.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use tokio::sync::Mutex;
 
 /// The lifetime of a result.
 const FRESH_NS: u64 = 500_000_000;
-/// The longest time for an answer of the dependency.
+/// The time limit for an answer of the dependency.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
 
 /// The last check.
@@ -22,7 +22,7 @@ struct Check {
 }
 
 impl Readiness {
-    /// Why `dependency` does not answer `ping`, or `None`.
+    /// The reason why `dependency` does not answer `ping`, or `None`.
     pub(crate) async fn fault(
         &self,
         dependency: &str,

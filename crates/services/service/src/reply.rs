@@ -34,12 +34,12 @@ pub async fn large_json<T: Serialize>(
     let held = memory.clone();
     let write = move || {
         let written = serde_json::to_vec(&make());
-        // Not earlier, even if the caller has gone.
+        // Released only now, even if the caller has gone.
         drop(held);
         written
     };
     let written = if parts > INLINE_PARTS_MAX { blocking::run(write).await } else { Some(write()) };
-    let failed = || Problem::new(Kind::Internal, "the answer was not serialized: the log says why");
+    let failed = || Problem::new(Kind::Internal, "the answer was not serialized: the log contains the cause");
     let bytes = written.and_then(Result::ok).ok_or_else(failed)?;
     memory.shrink_to(bytes.len());
     Ok(text(StatusCode::OK, "application/json", Bytes::from_owner(Held { bytes, _memory: memory })))

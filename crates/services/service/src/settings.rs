@@ -19,7 +19,7 @@ pub struct Http {
     pub listen: SocketAddr,
     /// The limits.
     pub limits: Limits,
-    /// Checks callers; everyone may do everything if absent.
+    /// Checks callers; without it everyone may do everything.
     pub authenticator: Option<Authenticator>,
     /// TLS; plain HTTP if absent.
     pub tls: Option<Arc<ServerConfig>>,
@@ -36,7 +36,7 @@ pub enum Error {
     Section {
         /// The section.
         section: &'static str,
-        /// What is wrong, and how to correct it.
+        /// The fault and its remedy.
         why: String,
     },
     /// The service would be open to the network.
@@ -85,7 +85,7 @@ pub fn read<T: DeserializeOwned + Default>(text: &str) -> Result<T, Error> {
     if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
         return Ok(T::default());
     }
-    // A snippet of the file would help, but may hold a password.
+    // A quoted line of the file would help, but may contain a password.
     let error =
         |error: serde_saphyr::Error| Error::Text(redact::message(&error.without_snippet().to_string()));
     serde_saphyr::from_str(text).map_err(error)

@@ -14,9 +14,9 @@ const UNITS: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_0
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span(Duration);
 
-/// A text is no duration.
+/// A text is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("is no duration: write a whole number and a unit, as in 250ms, 30s, 15m, 1h or 7d")]
+#[error("is not a duration: write a whole number and a unit, as in 250ms, 30s, 15m, 1h or 7d")]
 pub struct InvalidSpan;
 
 impl Span {

@@ -1,4 +1,4 @@
-//! The endpoints that every service has: `/healthz`, `/readyz`, `/metrics`, `/openapi.json`.
+//! Serves the endpoints of every service: `/healthz`, `/readyz`, `/metrics`, `/openapi.json`.
 
 use std::sync::Arc;
 

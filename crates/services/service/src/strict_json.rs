@@ -8,7 +8,7 @@ use serde_json::{Map, Number, Value};
 /// Parses `json` as one value.
 ///
 /// # Errors
-/// The bytes are no JSON; of category `Data` for a duplicate key.
+/// The bytes are not JSON; the category is `Data` for a duplicate key.
 pub fn parse(json: &[u8]) -> Result<Value, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_slice(json);
     let value = Strict.deserialize(&mut deserializer)?;
@@ -72,7 +72,7 @@ impl<'de> Visitor<'de> for Strict {
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<Value, E> {
-        // JSON has finite numbers only.
+        // JSON has only finite numbers.
         Ok(Number::from_f64(number).map_or(Value::Null, Value::Number))
     }
 

@@ -19,11 +19,11 @@ pub struct Tls {
     pub key: PathBuf,
 }
 
-/// They cannot be used.
+/// The files are unusable.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file cannot be read, or has other contents.
-    #[error("{path:?} holds no {expected} as PEM ({why}): name the right file under `tls`")]
+    #[error("{path:?} contains no {expected} as PEM ({why}): name the right file under `tls`")]
     File {
         /// The file.
         path: PathBuf,
@@ -98,8 +98,8 @@ mod tests {
             let message = tls.load(one.path()).unwrap_err().to_string();
             assert!(message.contains(part), "{message}");
         };
-        check(Tls { key: "none.pem".into(), ..tls.clone() }, "none.pem\" holds no private key");
-        check(Tls { certificate: "key.pem".into(), ..tls.clone() }, "holds no certificate");
+        check(Tls { key: "none.pem".into(), ..tls.clone() }, "none.pem\" contains no private key");
+        check(Tls { certificate: "key.pem".into(), ..tls.clone() }, "contains no certificate");
         check(Tls { key: other.path().join("key.pem"), ..tls }, "do not match");
     }
 }

@@ -39,7 +39,7 @@ struct Cached {
 pub enum Error {
     /// It has neither keys nor tokens.
     #[error(
-        "`security` has neither keys nor jwt: every request would be refused; add one, or leave the section out"
+        "`security` has neither keys nor jwt: every request would be refused; add one, or omit the section"
     )]
     Empty,
     /// A key is invalid.
@@ -47,7 +47,7 @@ pub enum Error {
     Key {
         /// The key's name.
         name: String,
-        /// What is wrong, and how to correct it.
+        /// The fault and its remedy.
         why: String,
     },
     /// Tokens cannot be checked.

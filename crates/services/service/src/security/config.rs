@@ -1,10 +1,10 @@
-//! The section `security` of the settings: API keys and tokens.
+//! Defines the section `security` of the settings: API keys and tokens.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// Keys and tokens. One of them is required; leave out the section for a service without security.
+/// Keys and tokens. At least one is required; omit the section for a service without security.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Security {
@@ -14,7 +14,7 @@ pub struct Security {
     pub jwt: Option<Jwt>,
 }
 
-/// An API key. The settings hold only its hash.
+/// An API key. The settings contain only its hash.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Key {
@@ -26,8 +26,8 @@ pub struct Key {
     pub scopes: Vec<String>,
 }
 
-/// The check of JSON Web Tokens. They must have `exp`, and hold their permissions in `scope` (a string with spaces) or
-/// `scopes` (a list).
+/// The check of JSON Web Tokens. They must have `exp`, and contain their permissions in `scope` (a string
+/// with spaces) or `scopes` (a list).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Jwt {

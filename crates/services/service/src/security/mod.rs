@@ -1,4 +1,4 @@
-//! Authenticates callers and holds their permissions.
+//! Authenticates callers and checks their permissions.
 
 pub mod config;
 pub mod scope;

@@ -1,4 +1,4 @@
-//! Names the permissions of a service, and holds those of a caller.
+//! Names the permissions of a service, and stores those of a caller.
 
 use std::sync::Arc;
 

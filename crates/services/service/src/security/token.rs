@@ -47,7 +47,7 @@ pub enum Error {
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and how to correct it.
+        /// The fault and its remedy.
         why: String,
     },
 }
@@ -144,17 +144,17 @@ fn secret(bytes: &[u8]) -> Result<DecodingKey, String> {
     // Editors append a line break.
     let secret = bytes.trim_ascii_end();
     if secret.len() < SECRET_BYTES_MIN {
-        return Err(format!("holds {} bytes: a secret needs {SECRET_BYTES_MIN} or more", secret.len()));
+        return Err(format!("has {} bytes: a secret needs {SECRET_BYTES_MIN} or more", secret.len()));
     }
     Ok(DecodingKey::from_secret(secret))
 }
 
 fn public(bytes: &[u8]) -> Result<DecodingKey, String> {
     let info = SubjectPublicKeyInfoDer::from_pem_slice(bytes)
-        .map_err(|error| format!("holds no public key as PEM ({error})"))?;
+        .map_err(|error| format!("contains no public key as PEM ({error})"))?;
     let key = info.strip_prefix(&ED25519_PREFIX[..]).filter(|key| key.len() == 32);
     key.map(DecodingKey::from_ed_der)
-        .ok_or_else(|| "holds no public key of Ed25519: make one with `openssl pkey -pubout`".into())
+        .ok_or_else(|| "contains no Ed25519 public key: make one with `openssl pkey -pubout`".into())
 }
 
 #[cfg(test)]
@@ -283,13 +283,13 @@ mod tests {
             let message = tokens(algorithm, file, None).err().unwrap().to_string();
             assert!(message.contains(part), "{message}");
         };
-        check(Algorithm::Hs256, b"short\n", "holds 5 bytes");
+        check(Algorithm::Hs256, b"short\n", "has 5 bytes");
         check(Algorithm::Hs256, &[b'x'; FILE_BYTES_MAX + 1], "is larger");
         check(Algorithm::EdDsa, b"no key", "no public key as PEM");
         let rsa = format!(
             "-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n",
             BASE64_STANDARD.encode([1; 44])
         );
-        check(Algorithm::EdDsa, rsa.as_bytes(), "no public key of Ed25519");
+        check(Algorithm::EdDsa, rsa.as_bytes(), "no Ed25519 public key");
     }
 }

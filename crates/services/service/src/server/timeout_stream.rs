@@ -1,4 +1,4 @@
-//! Limits the time without progress on a stream: of clients that send nothing, or do not read their answers.
+//! Limits the time without progress on a stream, for clients that neither send nor read.
 
 use std::io;
 use std::pin::Pin;

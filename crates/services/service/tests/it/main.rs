@@ -1,4 +1,4 @@
-//! A small service with one endpoint shows everything that a service gets from this crate.
+//! Tests a small service with one endpoint.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -48,7 +48,7 @@ impl State for Notes {
     }
 }
 
-/// `PUT /notes/{id}` waits as many milliseconds as the note says.
+/// `PUT /notes/{id}` waits for the number of milliseconds in the note.
 struct Put;
 
 impl Endpoint<Notes> for Put {
