@@ -18,38 +18,36 @@ use topic::Topic;
 
 use super::typed::{PipelineFile, SinkSection, SourceSection, TransformSection};
 
-/// How long a topic may be silent before the audit gives up.
+/// The time without a record after which the audit gives up.
 const SILENCE: Duration = Duration::from_secs(60);
-/// Runs of offsets that are shown, of each partition.
-const SHOWN: usize = 5;
+/// The number of missing ranges in the report of each partition.
+const GAPS_MAX: usize = 5;
 
-/// What is asked: a topic, and where each of its records should be once.
+/// An audit: a topic, and the destination that should contain each of its records once.
 pub struct Question {
     source: kafka::Source,
     destination: Destination,
 }
 
 enum Destination {
-    /// Collections, whose documents say which records they are.
+    /// Collections, whose documents identify their records.
     Collections(Collections),
-    /// Topics, whose records are known by what they say.
+    /// Topics, whose records are identified by their content.
     Topics(Topic),
 }
 
 impl Question {
-    /// What a pipeline's file asks.
+    /// Builds the audit of a pipeline's file.
     ///
     /// # Errors
-    /// When its destination cannot say which records it holds, or leaves some out on purpose.
+    /// The destination cannot identify its records, or omits some on purpose.
     pub fn of(file: &PipelineFile) -> anyhow::Result<Self> {
         let SourceSection::Kafka(source) = &file.source else {
-            bail!("only a pipeline from Kafka can be audited: its topic can be read again")
+            bail!("only a pipeline from Kafka can be audited, because its topic can be read again")
         };
         for transform in &file.transforms {
-            if leaves_out(transform) {
-                bail!(
-                    "a transform of this pipeline leaves events out, so nobody can say which ones should be there"
-                );
+            if removes_events(transform) {
+                bail!("a transform of this pipeline removes events, so the expected events are unknown");
             }
         }
         let destination = match &file.sink {
@@ -59,21 +57,21 @@ impl Question {
         Ok(Self { source: source.clone(), destination })
     }
 
-    /// What must be known before the answer is read.
+    /// Warns of dead letters outside of the audit.
     pub fn caution(&self) -> Option<String> {
-        let Destination::Collections(Collections { letters_elsewhere: Some(kind), .. }) = &self.destination
+        let Destination::Collections(Collections { letters_outside: Some(kind), .. }) = &self.destination
         else {
             return None;
         };
         Some(format!(
-            "the dead letters go to `{kind}`, where audit does not look: each counts as missing until it is replayed"
+            "the dead letters go to `{kind}`, which audit does not read: each counts as missing until it is replayed"
         ))
     }
 
     /// Reads the topic and the destination.
     ///
     /// # Errors
-    /// When one of them cannot be read to its end.
+    /// One of them cannot be read to its end.
     pub fn answer(&self) -> anyhow::Result<Report> {
         match &self.destination {
             Destination::Collections(collections) => collections.answer(&self.source),
@@ -82,14 +80,14 @@ impl Question {
     }
 }
 
-/// Reads a source's topic: what is expected of it, and each record for `see`.
-fn learn(
+/// Reads a source's topic: returns the expected records of each partition, and passes each record to `see`.
+fn read_topic(
     source: &kafka::Source,
     number: u32,
     see: &mut dyn FnMut(&Record<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<Vec<Expected>> {
     let cluster = Cluster::build(&source.brokers, &source.properties)?;
-    let mut partitions: BTreeMap<u32, Seen> = BTreeMap::new();
+    let mut partitions: BTreeMap<u32, PartitionRecords> = BTreeMap::new();
     let mut told = Ok(());
     let extents = topic_scan::scan(&cluster, &source.topic, SILENCE, &mut |record| {
         partitions.entry(record.partition).or_default().see(record.offset, record.payload);
@@ -99,35 +97,35 @@ fn learn(
     })?;
     told?;
     let expected = extents.into_iter().map(|extent| {
-        let seen = partitions.remove(&extent.partition).unwrap_or_default();
+        let records = partitions.remove(&extent.partition).unwrap_or_default();
         Expected {
             topic: source.topic.clone(),
             number,
             partition: extent.partition,
             offsets: extent.begin..extent.end,
-            holes: seen.holes(extent.begin, extent.end),
-            checksum: Some(seen.sum),
+            holes: records.holes(extent.begin, extent.end),
+            checksum: Some(records.sum),
         }
     });
     Ok(expected.collect())
 }
 
-fn elsewhere(letters: &SinkSection) -> String {
+fn outside_audit(letters: &SinkSection) -> String {
     format!(
-        "the dead letters go to `{}`, where audit cannot look for them: each would count as missing",
+        "the dead letters go to `{}`, which audit cannot read: each would count as missing",
         letters.kind()
     )
 }
 
-/// The records of a partition that are there.
+/// The records of a partition.
 #[derive(Default)]
-struct Seen {
-    /// The runs of offsets, each as its first and the one behind its last.
+struct PartitionRecords {
+    /// The ranges of offsets, each as its first offset and the offset behind its last.
     runs: Vec<(u64, u64)>,
     sum: u64,
 }
 
-impl Seen {
+impl PartitionRecords {
     fn see(&mut self, offset: u64, payload: Option<&[u8]>) {
         match self.runs.last_mut() {
             Some((_, end)) if *end == offset => *end += 1,
@@ -136,7 +134,7 @@ impl Seen {
         self.sum = self.sum.wrapping_add(checksum(offset, payload.map(|payload| [payload])));
     }
 
-    /// The offsets between `begin` and `end` that no record has: marks of transactions, and what compaction took.
+    /// The offsets between `begin` and `end` without a record: transaction markers and compacted records.
     fn holes(&self, begin: u64, end: u64) -> Vec<std::ops::Range<u64>> {
         let mut holes = Vec::new();
         let mut next = begin;
@@ -153,7 +151,7 @@ impl Seen {
     }
 }
 
-fn leaves_out(transform: &TransformSection) -> bool {
+fn removes_events(transform: &TransformSection) -> bool {
     match transform {
         TransformSection::Filter(_) | TransformSection::Sample(_) | TransformSection::Count(_) => true,
         TransformSection::Map(map) => map.expression.is_some() || !map.set.is_empty(),
@@ -163,11 +161,11 @@ fn leaves_out(transform: &TransformSection) -> bool {
     }
 }
 
-/// An audit as text.
+/// Formats the report of an audit.
 pub fn words(report: &Report) -> String {
     let mut out = String::new();
     let foreign: BTreeSet<_> =
-        [(report.foreign, "not named by any pipeline"), (report.unexpected, "of no event of this topic")]
+        [(report.foreign, "without a pipeline's id"), (report.unexpected, "without an event in this topic")]
             .into_iter()
             .filter(|(count, _)| *count > 0)
             .collect();
@@ -179,7 +177,7 @@ pub fn words(report: &Report) -> String {
     for one in &report.partitions {
         let _ = writeln!(
             out,
-            "  {}/{}: {} of {} events; {} missing, {} doubled, {} strange{}",
+            "  {}/{}: {} of {} events; {} missing, {} duplicated, {} unexpected{}",
             one.topic,
             one.partition,
             one.found,
@@ -188,19 +186,19 @@ pub fn words(report: &Report) -> String {
             one.duplicates,
             one.strangers,
             match one.checksum {
-                Some(sums) if sums.expected == sums.found => ", payloads as they were",
+                Some(sums) if sums.expected == sums.found => ", payloads unchanged",
                 Some(_) => ", payloads altered or missing",
                 None => "",
             }
         );
-        for gap in one.gaps.iter().take(SHOWN) {
+        for gap in one.gaps.iter().take(GAPS_MAX) {
             let _ = writeln!(out, "    missing {} to {}", gap.first, gap.last);
         }
     }
     out.push_str(if report.holds() {
-        "everything is there, once\n"
+        "every event is stored once\n"
     } else {
-        "the destination does not hold what the topic has\n"
+        "the destination does not match the topic\n"
     });
     out
 }
@@ -215,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn vectors_by_source_and_envelopes_in_a_topic_can_be_asked_for() {
+    fn vectors_by_source_and_envelopes_in_a_topic_can_be_audited() {
         let vector = |by: &str| {
             question(&format!(
                 "sink: {{vector: {{uri: 'mongodb://a', collection: d.c, by: {by}, form: full}}}}\n"
@@ -223,7 +221,7 @@ mod tests {
         };
         let asked = vector("source").unwrap();
         let Destination::Collections(collections) = asked.destination else { panic!("it is a collection") };
-        assert!(collections.summed, "a document of the full form has the payload as it was");
+        assert!(collections.summed, "a document of the full form contains the unchanged payload");
         let refused = vector("key").err().unwrap().to_string();
         assert!(refused.contains("`by: source`"), "{refused}");
         let topic = |transforms: &str| {
@@ -235,10 +233,10 @@ mod tests {
     }
 
     #[test]
-    fn offsets_that_no_record_has_are_holes() {
-        let mut seen = Seen::default();
-        [3, 4, 7, 8, 9].into_iter().for_each(|offset| seen.see(offset, None));
-        assert_eq!(seen.holes(2, 11), [2..3, 5..7, 10..11]);
-        assert_eq!(Seen::default().holes(0, 0), []);
+    fn offsets_without_a_record_are_holes() {
+        let mut records = PartitionRecords::default();
+        [3, 4, 7, 8, 9].into_iter().for_each(|offset| records.see(offset, None));
+        assert_eq!(records.holes(2, 11), [2..3, 5..7, 10..11]);
+        assert_eq!(PartitionRecords::default().holes(0, 0), []);
     }
 }

@@ -18,29 +18,30 @@ use plimsoll_report::stream::Labels;
 
 use super::typed::{PipelineFile, PositionsSection, SinkSection, SourceSection, TransformSection};
 
-/// A pipeline that can run, and what is told of it.
+/// A runnable pipeline and its description.
 pub struct Built {
     /// The pipeline.
     pub pipeline: Pipeline,
-    /// What ends it.
+    /// The control that ends it.
     pub control: Arc<Control>,
     /// The labels of its metrics.
     pub labels: Labels,
-    /// What it promises.
+    /// The guarantee.
     pub guarantee: Guarantee,
-    /// Its source, transforms and sink, in words.
+    /// The source, transforms and sink, as text.
     pub path: Vec<String>,
-    /// How many events may be in flight.
+    /// The limit of events in flight.
     pub in_flight_events_max: usize,
 }
 
-/// Builds the pipeline of a file whose relative paths start from `base`. A sink that is a topic is asked for.
+/// Builds the pipeline of a file whose relative paths start from `base`. Contacts the cluster of a Kafka
+/// sink.
 ///
 /// # Errors
-/// What cannot be meant, and what to change.
+/// An invalid value, and its remedy.
 pub fn build(file: &PipelineFile, base: &Path) -> anyhow::Result<Built> {
     let group = Group::of(file);
-    // Transactions keep the place of a generator as they keep that of any other source.
+    // Transactions store the position of a generator as they store that of any other source.
     let resumes = file.positions.is_some() || matches!(file.sink, SinkSection::Transactional(_));
     let parts = Parts {
         sources: sources(&file.source, resumes, base, &group).context("build `source`")?,
@@ -52,7 +53,7 @@ pub fn build(file: &PipelineFile, base: &Path) -> anyhow::Result<Built> {
     assemble(file, file.source.kind(), parts, settings(file))
 }
 
-/// Makes a pipeline of its parts, if they can give what it promises; `source` is its source in a word.
+/// Assembles a pipeline from its parts, if they can give its guarantee; `source` is the kind of its source.
 pub(super) fn assemble(
     file: &PipelineFile,
     source: &str,
@@ -69,7 +70,8 @@ pub(super) fn assemble(
     Ok(Built { pipeline, control, labels, guarantee, path, in_flight_events_max })
 }
 
-/// What a source from Kafka and a sink into it share, if the sink's transactions keep the source's offsets.
+/// The state that a Kafka source and a Kafka sink share, if the sink's transactions store the source's
+/// offsets.
 #[derive(Default)]
 pub(super) struct Group {
     #[cfg(feature = "kafka")]
@@ -201,16 +203,16 @@ fn dead_letters(
     group: &Group,
 ) -> anyhow::Result<Option<Box<dyn SinkFactory>>> {
     let Some(section) = &file.dead_letters else { return Ok(None) };
-    // A pipeline to nowhere is a measurement, and may bury there too.
+    // A pipeline without a real sink is a measurement, and may also discard dead letters.
     if matches!(section, SinkSection::Noop(_)) && !matches!(file.sink, SinkSection::Noop(_)) {
         bail!(
-            "build `dead_letters`: `noop` keeps nothing, so what cannot be written would be lost: name a file, a collection or a topic"
+            "build `dead_letters`: `noop` keeps nothing, so rejected events would be lost: name a file, a collection or a topic"
         );
     }
     sink(section, file, base, group).context("build `dead_letters`").map(Some)
 }
 
-/// The store that the file names, or the one that belongs to a transactional sink.
+/// The position store of the file, or that of a transactional sink.
 fn positions(
     file: &PipelineFile,
     base: &Path,
@@ -218,7 +220,7 @@ fn positions(
 ) -> anyhow::Result<Option<Arc<dyn PositionStore>>> {
     let own = own_positions(file, group)?;
     match (&file.positions, own) {
-        (Some(_), Some(_)) => bail!("`positions` belong to the transactions of this sink: leave the key out"),
+        (Some(_), Some(_)) => bail!("the transactions of this sink store the positions: omit `positions`"),
         (None, own) => Ok(own),
         (Some(PositionsSection::File(path)), None) => {
             Ok(Some(Arc::new(FilePositions::open(rooted(path, base))?)))
@@ -235,17 +237,17 @@ fn own_positions(file: &PipelineFile, group: &Group) -> anyhow::Result<Option<Ar
         SinkSection::Kafka(typed) if typed.exactly_once.is_some() => {
             let SourceSection::Kafka(source) = &file.source else {
                 bail!(
-                    "`exactly_once` keeps the offsets of a group of Kafka: the source must be a topic of the same cluster"
+                    "`exactly_once` stores the offsets of a Kafka group: the source must be a topic of the same cluster"
                 )
             };
             if source.brokers != typed.brokers {
                 bail!(
-                    "`exactly_once` keeps the offsets in the cluster that it writes to: `brokers` must be the same on both sides"
+                    "`exactly_once` stores the offsets in the cluster of its sink: `brokers` must be the same on both sides"
                 );
             }
             if source.isolation != plimsoll_kafka::scenario::Isolation::ReadCommitted {
                 bail!(
-                    "`exactly_once` needs `isolation: read_committed`: otherwise it copies what others give up, and reads ahead of a commit"
+                    "`exactly_once` needs `isolation: read_committed`: otherwise it copies aborted records, and reads ahead of a commit"
                 );
             }
             Some(Arc::clone(&group.membership) as Arc<dyn PositionStore>)

@@ -1,39 +1,39 @@
-//! Determines when events moved, and whether the pipeline reached its end condition.
+//! Records when events moved, and decides whether the pipeline has reached its end condition.
 
 use plimsoll_measure::duration::Span;
 use plimsoll_measure::stream::{Count, Counts, Moved};
 
-/// When a pipeline ends though its source goes on: whichever comes first.
+/// The limits that end a pipeline before its source does; the first one counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct End {
-    /// After so long.
+    /// The time limit.
     pub after: Option<Span>,
-    /// When so many events are settled.
+    /// The number of settled events.
     pub events: Option<u64>,
 }
 
 impl End {
-    /// Whether it is time.
+    /// Whether a limit is reached.
     pub fn is_reached(&self, elapsed_ns: u64, counts: &Counts) -> bool {
         self.after.is_some_and(|after| elapsed_ns >= after.as_ns())
             || self.events.is_some_and(|events| counts.settled() >= events)
     }
 }
 
-/// What was seen of the events so far.
+/// The time range in which events moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Motion {
-    /// The last look before one was read.
+pub struct Activity {
+    /// The last sample before the first event.
     from_ns: u64,
-    /// The first look with the last ones settled.
+    /// The first sample with the last events settled.
     to_ns: u64,
     settled: u64,
     moves: bool,
 }
 
-impl Motion {
-    /// Takes in a look.
-    pub fn see(&mut self, elapsed_ns: u64, counts: &Counts) {
+impl Activity {
+    /// Adds a sample.
+    pub fn record(&mut self, elapsed_ns: u64, counts: &Counts) {
         if !self.moves && counts.get(Count::Read) == 0 {
             self.from_ns = elapsed_ns;
             return;
@@ -44,7 +44,7 @@ impl Motion {
         }
     }
 
-    /// From when to when they moved, if any was settled.
+    /// The time range in which events moved, if any was settled.
     pub fn moved(&self) -> Option<Moved> {
         (self.settled > 0).then_some(Moved { from_ns: self.from_ns, to_ns: self.to_ns })
     }
@@ -65,19 +65,19 @@ mod tests {
 
     #[test]
     fn the_time_before_the_first_event_and_after_the_last_does_not_count() {
-        let mut motion = Motion::default();
+        let mut activity = Activity::default();
         for (at, read, written) in [(10, 0, 0), (20, 0, 0), (30, 5, 0), (40, 9, 5), (50, 9, 9), (60, 9, 9)] {
-            motion.see(at, &counts(read, written));
+            activity.record(at, &counts(read, written));
         }
-        let moved = motion.moved().unwrap();
+        let moved = activity.moved().unwrap();
         assert_eq!((moved.from_ns, moved.to_ns, moved.span_ns()), (20, 50, 30));
-        let mut idle = Motion::default();
-        idle.see(10, &counts(0, 0));
+        let mut idle = Activity::default();
+        idle.record(10, &counts(0, 0));
         assert_eq!(idle.moved(), None);
     }
 
     #[test]
-    fn it_ends_when_its_time_is_over_or_everything_is_settled() {
+    fn it_ends_at_the_time_limit_or_when_all_events_are_settled() {
         let end = End { after: Some(Span::from_ns(100)), events: Some(7) };
         for (elapsed_ns, written, reached) in [(99, 6, false), (100, 0, true), (1, 7, true), (1, 8, true)] {
             assert_eq!(end.is_reached(elapsed_ns, &counts(9, written)), reached, "{elapsed_ns} {written}");

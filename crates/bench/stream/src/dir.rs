@@ -21,10 +21,10 @@ pub struct Dir {
 }
 
 impl Dir {
-    /// Makes the directory, and keeps the file in it as it was meant.
+    /// Creates the directory, and writes the resolved file into it.
     ///
     /// # Errors
-    /// When it holds something already, or cannot be written.
+    /// The directory is not empty, or cannot be written.
     pub fn create(out: Option<&Path>, file: &PipelineFile, started_ms: u64) -> anyhow::Result<Self> {
         let path = out.map_or_else(|| fresh(&file.name, started_ms), Path::to_owned);
         if fs::read_dir(&path).is_ok_and(|mut entries| entries.next().is_some()) {
@@ -39,25 +39,25 @@ impl Dir {
         Ok(Self { path, seconds })
     }
 
-    /// Where it is.
+    /// The path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Keeps a second; it is on its way to the disk when this returns.
+    /// Appends a second; when this returns, the line is handed to the system.
     ///
     /// # Errors
-    /// When the disk takes no more.
+    /// The disk is full or fails.
     pub fn keep(&mut self, second: &Second) -> anyhow::Result<()> {
         serde_json::to_writer(&mut self.seconds, second)?;
         self.seconds.write_all(b"\n")?;
         Ok(self.seconds.flush()?)
     }
 
-    /// Keeps the summary.
+    /// Writes the summary.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// The summary cannot be written.
     pub fn conclude(&self, stream: &Stream) -> anyhow::Result<()> {
         let text = serde_json::to_string_pretty(stream)? + "\n";
         fs::write(self.path.join(SUMMARY), text).with_context(|| format!("write to {}", self.path.display()))

@@ -1,4 +1,4 @@
-//! Runs a pipeline and reads its counters once a second, for terminal, directory and Prometheus alike.
+//! Runs a pipeline and samples its counters once a second, for terminal, directory and Prometheus alike.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use plimsoll_measure::clock::{self, Instant};
-use plimsoll_measure::stream::{FORMAT, Moved, Second, Stage, Stream};
+use plimsoll_measure::stream::{FORMAT, Moved, Process, Second, Stage, Stream};
 use plimsoll_pipeline::flow::Budget;
 use plimsoll_pipeline::guarantee::Guarantee;
 use plimsoll_pipeline::meter::{Count, Meter, Stages};
@@ -16,56 +16,60 @@ use tokio::sync::oneshot;
 use tokio::time::{Interval, MissedTickBehavior};
 
 use super::build::Built;
-use super::completion::{End, Motion};
+use super::completion::{Activity, End};
 use super::dir::Dir;
-use super::metrics::{self, Board};
-use super::process_usage;
-use super::recent::Recent;
+use super::metrics::{self, MetricsPage};
+use super::recent::RecentTimes;
 use plimsoll_run::console::Console;
 use plimsoll_run::signals::{Asked, Signals};
 
-/// How often it is looked at whether events move, and whether it has done what it was to do.
-const MOTION_EVERY: Duration = Duration::from_millis(20);
-/// How long its threads may take to end at once, in nanoseconds: they look whenever a call comes back, and some take their time.
-const LEAVING_NS: u64 = 3 * clock::SECOND_NS;
+/// The interval at which movement and the end condition are checked.
+const ACTIVITY_EVERY: Duration = Duration::from_millis(20);
+/// The time limit of an abort, in nanoseconds: threads notice it when their current call returns, which may
+/// take some time.
+const ABORT_LIMIT_NS: u64 = 3 * clock::SECOND_NS;
 
-/// Where a running pipeline is seen, and when it ends.
-pub struct Seen<'a> {
-    /// Its directory.
+/// The outputs and the end of a running pipeline.
+pub struct Outputs<'a> {
+    /// The directory.
     pub dir: &'a mut Dir,
-    /// Where Prometheus may ask.
+    /// The address for Prometheus.
     pub listen: Option<SocketAddr>,
-    /// Where messages go.
+    /// The console for messages.
     pub console: &'static dyn Console,
-    /// Whether each second is a line on the console.
+    /// Whether to print a line each second.
     pub lines: bool,
-    /// When it ends by itself.
+    /// The limits that end it.
     pub end: End,
 }
 
-/// Runs a pipeline to its end; gives how it was, and the error that ended it, if one did. A signal lets it finish what it
-/// has read; a second one ends it at once.
+/// Runs a pipeline to its end; returns its summary, and the error that ended it, if any. The first signal
+/// lets it finish its events in flight; the second aborts it.
 ///
 /// # Errors
-/// When it cannot be seen: an address that is taken, a directory that cannot be written.
-pub fn drive(built: Built, started_ms: u64, mut seen: Seen<'_>) -> anyhow::Result<(Stream, Option<Error>)> {
+/// An output fails: the address is taken, or the directory cannot be written.
+pub fn drive(
+    built: Built,
+    started_ms: u64,
+    mut outputs: Outputs<'_>,
+) -> anyhow::Result<(Stream, Option<Error>)> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().context("start the runtime")?;
-    let board = Board::default();
-    let mut watch = Watch::new(&built, board.clone(), started_ms, seen.console);
+    let page = MetricsPage::default();
+    let mut watch = Watch::new(&built, page.clone(), started_ms, outputs.console);
     let (ended, over) = oneshot::channel();
     let Built { pipeline, control, guarantee, path, labels, .. } = built;
     let ended = runtime.block_on(async {
-        if let Some(address) = seen.listen {
-            let bound = metrics::serve(address, board).await?;
-            seen.console.say(&format!("metrics at http://{bound}/metrics"));
+        if let Some(address) = outputs.listen {
+            let bound = metrics::serve(address, page).await?;
+            outputs.console.say(&format!("metrics at http://{bound}/metrics"));
         }
         let thread = std::thread::Builder::new().name("pipeline".into());
         thread.spawn(move || drop(ended.send(pipeline.run()))).context("start the pipeline")?;
-        attend(&mut watch, &control, over, &mut seen).await
+        watch_until_end(&mut watch, &control, over, &mut outputs).await
     })?;
     let undone = ended.is_none().then(|| watch.abandon(guarantee));
-    watch.look(seen.dir, false)?;
+    watch.sample(outputs.dir, false)?;
     let moved = watch.moved();
     let (word, failure) = match ended {
         None | Some(Ok(Ended::Aborted)) => ("aborted", None),
@@ -89,31 +93,31 @@ pub fn drive(built: Built, started_ms: u64, mut seen: Seen<'_>) -> anyhow::Resul
     Ok((stream, failure))
 }
 
-/// Looks at a pipeline until it has ended. Gives nothing if it was to end at once and its threads did not in time: whatever they
-/// do, they end with the process.
-async fn attend(
+/// Samples a pipeline until it has ended. Returns none if an aborted pipeline's threads did not end in time:
+/// they end with the process.
+async fn watch_until_end(
     watch: &mut Watch,
     control: &Control,
     mut over: oneshot::Receiver<Result<Ended, Error>>,
-    seen: &mut Seen<'_>,
+    outputs: &mut Outputs<'_>,
 ) -> anyhow::Result<Option<Result<Ended, Error>>> {
     let mut signals = Signals::listen().context("listen to signals")?;
-    let (mut tick, mut motion_tick) = (every(Duration::from_secs(1)), every(MOTION_EVERY));
+    let (mut tick, mut activity_tick) = (interval(Duration::from_secs(1)), interval(ACTIVITY_EVERY));
     tick.tick().await;
-    let (mut unseen, mut leave_at, mut asks) = (None, None, 0_u32);
+    let (mut output_error, mut leave_at, mut asks) = (None, None, 0_u32);
     let ended = loop {
         tokio::select! {
-            result = &mut over => break Some(result.map_err(|_| anyhow!("the pipeline's thread ended without a word"))?),
-            _ = tick.tick(), if unseen.is_none() => if let Err(error) = watch.look(seen.dir, seen.lines) {
-                // Nobody sees it any more, but what it has read is still written.
+            result = &mut over => break Some(result.map_err(|_| anyhow!("the pipeline's thread ended without a result"))?),
+            _ = tick.tick(), if output_error.is_none() => if let Err(error) = watch.sample(outputs.dir, outputs.lines) {
+                // The output has failed, but events in flight are still written.
                 control.drain();
-                unseen = Some(error);
+                output_error = Some(error);
             },
-            _ = motion_tick.tick() => watch.follow(control, seen.end),
+            _ = activity_tick.tick() => watch.follow(control, outputs.end),
             asked = signals.next() => {
                 asks = asks.saturating_add(1);
-                if interrupt(control, asked, asks, seen.console) == Ends::AtOnce {
-                    leave_at.get_or_insert_with(|| clock::now() + LEAVING_NS);
+                if interrupt(control, asked, asks, outputs.console) == Ending::Aborting {
+                    leave_at.get_or_insert_with(|| clock::now() + ABORT_LIMIT_NS);
                 }
             }
         }
@@ -121,93 +125,93 @@ async fn attend(
             break None;
         }
     };
-    unseen.map_or(Ok(ended), Err)
+    output_error.map_or(Ok(ended), Err)
 }
 
-/// Ticks that are not made up for after a stall: several looks at once would tell rates of no time at all.
-fn every(period: Duration) -> Interval {
+/// Ticks that are not repeated after a stall: several samples at once would show rates over zero time.
+fn interval(period: Duration) -> Interval {
     let mut interval = tokio::time::interval(period);
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
     interval
 }
 
-/// How a pipeline that was asked to end does so.
+/// The way in which a stopped pipeline ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Ends {
-    Gently,
-    AtOnce,
+enum Ending {
+    Draining,
+    Aborting,
 }
 
-/// Ends it as the signals ask so far. The first is never the one that ends it at once, not even of a pipeline that was ending by
-/// itself: a supervisor sends it to everybody.
-fn interrupt(control: &Control, asked: Asked, asks: u32, console: &dyn Console) -> Ends {
+/// Handles a signal. The first signal never aborts, even if the pipeline is already ending: a supervisor
+/// sends one to every process.
+fn interrupt(control: &Control, asked: Asked, asks: u32, console: &dyn Console) -> Ending {
     if asks > 1 {
         control.abort();
-        return Ends::AtOnce;
+        return Ending::Aborting;
     }
-    console.say(drains(asked));
+    console.say(stop_message(asked));
     control.drain();
-    Ends::Gently
+    Ending::Draining
 }
 
-/// What is said of the end to who asks for it.
-const fn drains(asked: Asked) -> &'static str {
+/// The message for a stop request.
+const fn stop_message(asked: Asked) -> &'static str {
     match asked {
-        Asked::AtTerminal => "what is read is written and committed; press Ctrl-C again to end at once",
-        Asked::ByProgram => "what is read is written and committed",
+        Asked::AtTerminal => "finishing the events in flight; press Ctrl-C again to abort",
+        Asked::ByProgram => "finishing the events in flight",
     }
 }
 
-/// Looks at a pipeline once a second.
+/// Samples a pipeline once a second.
 struct Watch {
     console: &'static dyn Console,
     meter: Arc<Meter>,
     budget: Arc<Budget>,
     labels: Labels,
-    board: Board,
+    page: MetricsPage,
     begun: Instant,
     started_ms: u64,
     in_flight_events_max: u64,
     whole: Stages,
-    recent: Recent,
+    recent: RecentTimes,
     before: Second,
-    motion: Motion,
-    /// Whether it was ended because it had done what it was to do.
+    activity: Activity,
+    /// Whether it reached its end condition.
     finished: bool,
 }
 
 impl Watch {
-    fn new(built: &Built, board: Board, started_ms: u64, console: &'static dyn Console) -> Self {
+    fn new(built: &Built, page: MetricsPage, started_ms: u64, console: &'static dyn Console) -> Self {
         let meter = built.pipeline.meter();
         Self {
             console,
             whole: Stages::new(meter.stages().len()),
-            recent: Recent::new(meter.stages().len()),
+            recent: RecentTimes::new(meter.stages().len()),
             meter,
             budget: built.pipeline.budget(),
             labels: built.labels.clone(),
-            board,
+            page,
             begun: clock::now(),
             started_ms,
             in_flight_events_max: built.in_flight_events_max as u64,
             before: Second::default(),
-            motion: Motion::default(),
+            activity: Activity::default(),
             finished: false,
         }
     }
 
-    /// Looks whether events move, and ends the pipeline when it has done what it was to do.
+    /// Samples the movement of events, and drains the pipeline at its end condition.
     fn follow(&mut self, control: &Control, end: End) {
         let (elapsed_ns, counts) = (clock::now().since(self.begun), self.meter.counts());
-        self.motion.see(elapsed_ns, &counts);
+        self.activity.record(elapsed_ns, &counts);
         if !control.is_draining() && end.is_reached(elapsed_ns, &counts) {
             self.finished = true;
             control.drain();
         }
     }
 
-    /// Notes that nobody waits for the pipeline's threads any more; gives the words for it, and says them. What is read and not
-    /// settled is lost where its positions are committed.
+    /// Reports that the pipeline's threads are not awaited any more; returns the message. With at-most-once,
+    /// unsettled events are lost: their positions are committed.
     fn abandon(&self, guarantee: Guarantee) -> String {
         let counts = self.meter.counts();
         let open = counts.get(Count::Read).saturating_sub(counts.settled());
@@ -215,39 +219,39 @@ impl Watch {
             self.meter.add(Count::Lost, open);
         }
         let words = format!(
-            "ended at once: a call that did not come back within {} s was not waited for, and {open} events that were read are not \
+            "aborted: a call that did not return within {} s was not awaited, and {open} events that were read are not \
              settled",
-            LEAVING_NS / clock::SECOND_NS
+            ABORT_LIMIT_NS / clock::SECOND_NS
         );
         self.console.say(&format!("plimsoll: {words}"));
         words
     }
 
-    /// From when to when events moved, now that none does any more.
+    /// The time range in which events moved, after the last one.
     fn moved(&mut self) -> Option<Moved> {
-        self.motion.see(clock::now().since(self.begun), &self.meter.counts());
-        self.motion.moved()
+        self.activity.record(clock::now().since(self.begun), &self.meter.counts());
+        self.activity.moved()
     }
 
-    fn look(&mut self, dir: &mut Dir, lines: bool) -> anyhow::Result<()> {
+    fn sample(&mut self, dir: &mut Dir, lines: bool) -> anyhow::Result<()> {
         let times = self.meter.take_times();
         let second = self.second(&times);
         self.whole.merge(&times);
         if lines {
             self.console.say(&line(&self.before, &second, second.stages.last()));
             if let Some(trouble) = second.trouble.as_ref().filter(|_| self.before.trouble != second.trouble) {
-                self.console.say(&format!("         {trouble}; tried again"));
+                self.console.say(&format!("         {trouble}; retrying"));
             }
         }
         self.recent.add(&times);
-        self.tell(&second);
+        self.update_page(&second);
         dir.keep(&second).with_context(|| format!("write to {}", dir.path().display()))?;
         self.before = second;
         Ok(())
     }
 
-    /// Puts up what Prometheus is told.
-    fn tell(&self, second: &Second) {
+    /// Updates the metrics page.
+    fn update_page(&self, second: &Second) {
         let names = self.meter.stages().iter().enumerate();
         let whole: Vec<_> = names.map(|(at, name)| (name.as_str(), self.whole.of(at))).collect();
         let recent = self.stages(&self.recent.all());
@@ -271,7 +275,7 @@ impl Watch {
             in_flight_bytes: in_flight.bytes as u64,
             in_flight_events_max: self.in_flight_events_max,
             stages: self.stages(times),
-            process: process_usage::now(),
+            process: process_usage(),
             trouble: self.meter.trouble(),
             ..Second::default()
         };
@@ -283,9 +287,19 @@ impl Watch {
         self.meter.stages().iter().enumerate().map(|(at, name)| Stage::of(name, times.of(at))).collect()
     }
 
-    /// The last look, with the times of the whole run.
+    /// The last sample, with the times of the whole run.
     fn whole(&self) -> Second {
         Second { stages: self.stages(&self.whole), ..self.before.clone() }
+    }
+}
+
+/// CPU time, resident memory and threads of this process; zero if the system does not report them.
+fn process_usage() -> Process {
+    let usage = plimsoll_host::process::own();
+    Process {
+        cpu_ns: clock::process_cpu_ns(),
+        resident_bytes: usage.rss_bytes.unwrap_or_default(),
+        threads: usage.threads.unwrap_or_default(),
     }
 }
 
@@ -296,16 +310,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_who_pressed_ctrl_c_is_told_to_press_it_again() {
-        assert!(drains(Asked::AtTerminal).contains("press Ctrl-C again"));
-        assert!(!drains(Asked::ByProgram).contains("Ctrl-C"));
+    fn only_a_terminal_user_is_told_to_press_ctrl_c_again() {
+        assert!(stop_message(Asked::AtTerminal).contains("press Ctrl-C again"));
+        assert!(!stop_message(Asked::ByProgram).contains("Ctrl-C"));
     }
 
     #[test]
-    fn the_first_signal_lets_a_pipeline_finish_that_is_ending_by_itself() {
+    fn the_first_signal_never_aborts_a_pipeline() {
         let control = Control::default();
         control.drain();
-        assert!(interrupt(&control, Asked::ByProgram, 1, &Silent) == Ends::Gently && !control.is_aborted());
-        assert!(interrupt(&control, Asked::ByProgram, 2, &Silent) == Ends::AtOnce && control.is_aborted());
+        assert!(
+            interrupt(&control, Asked::ByProgram, 1, &Silent) == Ending::Draining && !control.is_aborted()
+        );
+        assert!(
+            interrupt(&control, Asked::ByProgram, 2, &Silent) == Ending::Aborting && control.is_aborted()
+        );
     }
 }

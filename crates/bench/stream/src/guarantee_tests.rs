@@ -1,4 +1,4 @@
-//! Tests every combination of source, sink, dead letters and transforms: guarantees given and refused.
+//! Tests every combination of source, sink, dead letters and transforms: accepted and refused guarantees.
 
 use std::path::Path;
 
@@ -17,9 +17,9 @@ const KEPT: &str = "positions: {file: nowhere/positions}\n";
 const FILE: &str = "source: {file: {path: in, format: bson}}\n";
 const SCAN: &str = "source: {scan: {uri: 'mongodb://localhost', collection: d.in}}\n";
 
-/// The guarantees that are given, by their initials.
+/// The accepted guarantees, by their initials.
 fn given(rest: &str, sink: &str) -> String {
-    // Transactions keep positions themselves.
+    // Transactions store positions themselves.
     let rest = if sink.starts_with("transactional") { rest.replace(KEPT, "") } else { rest.to_owned() };
     let is_given = |guarantee: &&str| {
         let text = format!("name: t\nguarantee: {guarantee}\nsink: {{{sink}}}\n{rest}");
@@ -30,7 +30,7 @@ fn given(rest: &str, sink: &str) -> String {
 }
 
 #[test]
-fn every_source_and_sink_together_are_given_what_they_can_promise() {
+fn every_combination_accepts_exactly_its_possible_guarantees() {
     let stream = "source: {change_stream: {uri: 'mongodb://localhost', watch: d.in}}\n";
     let count = "transforms: [{count: {window: 1s}}]\n";
     let letters = "dead_letters: {file: {path: dead}}\n";
@@ -42,9 +42,9 @@ fn every_source_and_sink_together_are_given_what_they_can_promise() {
         (vec![FILE, KEPT], ["ml", "mle", "mle", "ml", "m", "le"]),
         (vec![stream, KEPT], ["ml", "mle", "mle", "ml", "m", "le"]),
         (vec![SCAN, KEPT], ["ml", "m", "mle", "ml", "m", "le"]),
-        // What it gives depends on how events are cut into batches.
+        // Its results depend on the division into batches.
         (vec![FILE, KEPT, count], ["ml", "m", "ml", "ml", "m", "le"]),
-        // A file holds a letter twice that comes twice; transactions keep their own.
+        // A file contains a repeated letter twice; transactions store their own letters.
         (vec![FILE, KEPT, letters], ["ml", "ml", "ml", "ml", "m", ""]),
         (vec![FILE, KEPT, named], ["ml", "mle", "mle", "ml", "m", ""]),
         (vec![SCAN, KEPT, named], ["m", "m", "m", "m", "m", ""]),

@@ -10,12 +10,12 @@ use axum::http::header::CONTENT_TYPE;
 use axum::routing::get;
 use tokio::net::TcpListener;
 
-/// What is told when Prometheus asks: the driver writes it once a second.
+/// The metrics page: the driver updates it once a second.
 #[derive(Clone, Default)]
-pub struct Board(Arc<Mutex<String>>);
+pub struct MetricsPage(Arc<Mutex<String>>);
 
-impl Board {
-    /// Puts up what is told from now on.
+impl MetricsPage {
+    /// Replaces the page.
     pub fn put(&self, text: String) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = text;
     }
@@ -25,11 +25,11 @@ impl Board {
     }
 }
 
-/// Answers on an address as long as the runtime lives; gives the address, whose port may have been left to the system.
+/// Serves the page as long as the runtime lives; returns the address with the port that the system chose.
 ///
 /// # Errors
-/// When nobody may listen there.
-pub async fn serve(address: SocketAddr, board: Board) -> anyhow::Result<SocketAddr> {
+/// The address is not available.
+pub async fn serve(address: SocketAddr, page: MetricsPage) -> anyhow::Result<SocketAddr> {
     let listener = TcpListener::bind(address).await;
     let listener = listener
         .with_context(|| format!("listen on {address}; is the port taken? Name another with --listen"))?;
@@ -37,11 +37,11 @@ pub async fn serve(address: SocketAddr, board: Board) -> anyhow::Result<SocketAd
     let app = Router::new()
         .route("/metrics", get(metrics))
         .route("/healthz", get(|| async { "ok\n" }))
-        .with_state(board);
+        .with_state(page);
     tokio::spawn(async move { axum::serve(listener, app).await });
     Ok(bound)
 }
 
-async fn metrics(State(board): State<Board>) -> ([(axum::http::HeaderName, &'static str); 1], String) {
-    ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], board.text())
+async fn metrics(State(page): State<MetricsPage>) -> ([(axum::http::HeaderName, &'static str); 1], String) {
+    ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], page.text())
 }

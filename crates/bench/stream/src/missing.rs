@@ -1,4 +1,4 @@
-//! Explains that this build lacks Kafka or vectors, and how to build a program that has them.
+//! Explains that this build lacks Kafka or vectors, and how to build a program with them.
 
 /// The refusal of a build without the feature `kafka`.
 pub const NO_KAFKA: &str = "this program was built without Kafka: build it with `cargo build --release --features full`, or install it with \
@@ -7,7 +7,7 @@ pub const NO_KAFKA: &str = "this program was built without Kafka: build it with 
 pub const NO_EMBEDDING: &str = "this program was built without vectors of texts: build it with `cargo build --release --features full`, or \
                                 install it with `cargo install --locked --path crates/plimsoll --features full`";
 
-/// Stands in for a section of Kafka. It has no value: reading one is an error.
+/// Replaces a Kafka section. It has no value: reading one is an error.
 #[cfg(not(feature = "kafka"))]
 #[derive(Clone, Copy, Debug)]
 pub enum NoKafka {}
@@ -19,7 +19,7 @@ impl<'de> serde::Deserialize<'de> for NoKafka {
     }
 }
 
-/// Stands in for the section of a transform into vectors. It has no value: reading one is an error.
+/// Replaces the section of a transform into vectors. It has no value: reading one is an error.
 #[cfg(not(feature = "embedding"))]
 #[derive(Clone, Copy, Debug)]
 pub enum NoEmbedding {}

@@ -7,10 +7,10 @@ use anyhow::bail;
 use super::typed::PipelineFile;
 use plimsoll_scenario::{Text, nearest, parse_with, pipelines};
 
-/// A pipeline's file that was read, and the folder that its relative paths start from.
+/// Reads a pipeline's file, and returns it with the directory of its relative paths.
 ///
 /// # Errors
-/// What cannot be found, read or understood, and where.
+/// The file is missing, unreadable or invalid, and where.
 pub fn read(file: &Path, overrides: &[String]) -> anyhow::Result<(PipelineFile, PathBuf)> {
     let Text { name, base, text, origin } = found(file)?;
     let mut pipeline: PipelineFile = parse_with(&text, &origin, overrides)?;
@@ -22,14 +22,14 @@ pub fn read(file: &Path, overrides: &[String]) -> anyhow::Result<(PipelineFile, 
     Ok((pipeline, base))
 }
 
-/// A file, or a shipped pipeline.
+/// Finds a file, or a shipped pipeline.
 fn found(file: &Path) -> anyhow::Result<Text> {
     if file.is_file() {
         return Text::of_file(file);
     }
     let Some(builtin) = pipelines().iter().find(|builtin| file == Path::new(builtin.name)) else {
         bail!(
-            "there is no pipeline `{}`: name a YAML file that says `source` and `sink`, or {}",
+            "no pipeline `{}` exists: name a YAML file with `source` and `sink`, or {}",
             file.display(),
             suggestion(&file.to_string_lossy())
         );
@@ -52,7 +52,7 @@ mod tests {
 
     #[cfg(feature = "kafka")]
     #[test]
-    fn a_file_that_does_not_say_how_much_is_in_flight_has_what_suits_its_sink() {
+    fn the_default_limit_of_events_in_flight_fits_the_sink() {
         let events = |name: &str| read(Path::new(name), &[]).unwrap().0.in_flight.events;
         assert_eq!(events("kafka-to-kafka"), Some(20_000));
         assert_eq!(events("kafka-to-kafka-once"), Some(100_000));
@@ -63,13 +63,13 @@ mod tests {
         let (file, _) = read(Path::new("generator-to-noop"), &["in_flight.events=7".into()]).unwrap();
         assert_eq!((file.name.as_str(), file.in_flight.events), ("generator-to-noop", Some(7)));
         let message = read(Path::new("generator-to-nop"), &[]).unwrap_err().to_string();
-        assert!(message.contains("there is no pipeline `generator-to-nop`"), "{message}");
+        assert!(message.contains("no pipeline `generator-to-nop` exists"), "{message}");
         assert!(message.contains("`generator-to-noop`"), "{message}");
     }
 
     #[cfg(all(feature = "kafka", feature = "embedding"))]
     #[test]
-    fn every_shipped_pipeline_is_read_under_its_name_and_says_its_question() {
+    fn every_shipped_pipeline_is_read_under_its_name_and_has_a_question() {
         for builtin in pipelines() {
             let (file, _) = read(Path::new(builtin.name), &[]).unwrap();
             assert_eq!(file.name, builtin.name);

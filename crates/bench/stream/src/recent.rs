@@ -1,35 +1,35 @@
-//! Keeps the times of the last 10 to 20 looks, so that a scrape every 10 seconds misses none.
+//! Keeps the times of the last 10 to 20 samples, so that a scrape every 10 seconds misses none.
 
 use plimsoll_pipeline::meter::Stages;
 
-/// Looks, one a second, that are gathered before the oldest are let go.
-const LOOKS: u32 = 10;
+/// The number of samples, one a second, after which the older half is dropped.
+const SAMPLES: u32 = 10;
 
-/// The times of the last 10 to 20 looks.
-pub struct Recent {
+/// The times of the last 10 to 20 samples.
+pub struct RecentTimes {
     count: usize,
     before: Stages,
     now: Stages,
-    looks: u32,
+    samples: u32,
 }
 
-impl Recent {
-    /// No times of `count` stages.
+impl RecentTimes {
+    /// An empty buffer for `count` stages.
     pub fn new(count: usize) -> Self {
-        Self { count, before: Stages::new(count), now: Stages::new(count), looks: 0 }
+        Self { count, before: Stages::new(count), now: Stages::new(count), samples: 0 }
     }
 
-    /// Adds what one look took.
+    /// Adds the times of one sample.
     pub fn add(&mut self, times: &Stages) {
-        if self.looks == LOOKS {
+        if self.samples == SAMPLES {
             self.before = std::mem::replace(&mut self.now, Stages::new(self.count));
-            self.looks = 0;
+            self.samples = 0;
         }
         self.now.merge(times);
-        self.looks += 1;
+        self.samples += 1;
     }
 
-    /// All of them.
+    /// The times of all samples.
     pub fn all(&self) -> Stages {
         let mut all = self.before.clone();
         all.merge(&self.now);
@@ -44,8 +44,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_is_told_for_ten_looks_at_least_and_twenty_at_most() {
-        let (meter, mut recent) = (Meter::new(&[]), Recent::new(3));
+    fn a_time_is_reported_in_10_to_20_samples() {
+        let (meter, mut recent) = (Meter::new(&[]), RecentTimes::new(3));
         let slot = meter.slot();
         slot.record(1, 7_000_000, 1);
         let mut told = 0;
@@ -53,6 +53,6 @@ mod tests {
             recent.add(&meter.take_times());
             told += recent.all().of(1).count();
         }
-        assert!((10..=20).contains(&told), "{told} looks");
+        assert!((10..=20).contains(&told), "{told} samples");
     }
 }

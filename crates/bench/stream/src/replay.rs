@@ -1,5 +1,5 @@
-//! From a pipeline's file to one whose source is its own dead letters: the same transforms, the same sink, and for what fails
-//! again the same dead letters.
+//! Builds a pipeline that replays the dead letters of another: with the same transforms and sink, and the
+//! same dead letters for events that fail again.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use plimsoll_stores::scenario::Insert;
 use super::build::{Built, Group, assemble, rooted, settings, sink, transforms};
 use super::typed::{PipelineFile, SinkSection};
 
-/// The kind of the source, in metrics and words.
+/// The kind of the source in metrics and messages.
 const KIND: &str = "dead_letters";
 
-/// Builds the pipeline that replays the dead letters of a file's pipeline, so many at most.
+/// Builds the pipeline that replays at most `limit` dead letters of a file's pipeline.
 ///
 /// # Errors
-/// What cannot be meant, and what to change.
+/// An invalid value, and its remedy.
 pub fn build(file: &PipelineFile, base: &Path, limit: Option<u64>) -> anyhow::Result<Built> {
     let limit = limit.unwrap_or(u64::MAX);
     let parts = match (&file.sink, &file.dead_letters) {
@@ -37,7 +37,7 @@ pub fn build(file: &PipelineFile, base: &Path, limit: Option<u64>) -> anyhow::Re
         (_, Some(SinkSection::File(letters))) => {
             ensure!(
                 letters.form == FileForm::Whole,
-                "dead letters as {} do not say which events they are: say `form: whole` for the next ones",
+                "dead letters as {} do not identify their events: say `form: whole` for future letters",
                 match letters.form {
                     FileForm::Raw => "`form: raw`",
                     _ => "`form: lines`",
@@ -48,16 +48,16 @@ pub fn build(file: &PipelineFile, base: &Path, limit: Option<u64>) -> anyhow::Re
         #[cfg(feature = "kafka")]
         (_, Some(SinkSection::Kafka(letters))) => kafka::from_topic(file, base, letters, limit),
         (_, Some(other)) => bail!("dead letters in `{}` cannot be read again", other.kind()),
-        (_, None) => bail!("this pipeline keeps no dead letters: it stops at an event that cannot go on"),
+        (_, None) => bail!("this pipeline keeps no dead letters: it stops at a rejected event"),
     };
     let parts = parts.context("replay the dead letters")?;
     let mut settings = settings(file);
-    // A letter is let go when its event is where it belongs, also where the pipeline itself promises less.
+    // A letter is removed only when its event is written, even if the pipeline itself guarantees less.
     settings.guarantee = settings.guarantee.max(Guarantee::AtLeastOnce);
     assemble(file, KIND, parts, settings)
 }
 
-/// The sink and the dead letters as the file says.
+/// The sink and the dead letters of the file.
 fn same(file: &PipelineFile, base: &Path) -> anyhow::Result<Parts> {
     let group = Group::default();
     let letters = file.dead_letters.as_ref();
@@ -71,7 +71,7 @@ fn same(file: &PipelineFile, base: &Path) -> anyhow::Result<Parts> {
 }
 
 fn from_file(file: &PipelineFile, base: &Path, path: &Path, limit: u64) -> anyhow::Result<Parts> {
-    ensure!(path.is_file(), "there are no dead letters in {}", path.display());
+    ensure!(path.is_file(), "no dead letters exist in {}", path.display());
     let mut beside = path.as_os_str().to_owned();
     beside.push(".replayed");
     let positions = FilePositions::open(beside)?;
@@ -88,7 +88,7 @@ fn from_collection(
 ) -> anyhow::Result<Parts> {
     if let SinkSection::Insert(target) = target {
         let apart = (&target.uri, &target.collection) != (&letters.uri, &letters.collection);
-        ensure!(apart, "events and dead letters share {}: nobody could tell them apart", target.collection);
+        ensure!(apart, "events and dead letters share {}: they cannot be distinguished", target.collection);
     }
     let repeated = Arc::new(RepeatedLetters::default());
     let source = letters.written(limit, &repeated)?;
@@ -104,7 +104,7 @@ fn from_collection(
     })
 }
 
-/// Letters in topics.
+/// Replays letters from topics.
 #[cfg(feature = "kafka")]
 mod kafka {
     use std::path::Path;
@@ -117,7 +117,8 @@ mod kafka {
 
     use super::{Group, PipelineFile, same, transforms};
 
-    /// The letters of a topic of the cluster that a sink writes to. A group of the pipeline's name keeps how far they came.
+    /// The letters of a topic in the sink's cluster. A group with the pipeline's name stores the replayed
+    /// offsets.
     fn letters(
         file: &PipelineFile,
         typed: &scenario::Sink,
@@ -140,17 +141,17 @@ mod kafka {
         Ok(Parts { sources: vec![Box::new(letters)], ..same(file, base)? })
     }
 
-    /// The transactions keep how far the letters came. Their writer has a name of its own: the pipeline may go on beside it.
+    /// The transactions store the replayed offsets. Their writer has its own name, because the pipeline may
+    /// run at the same time.
     pub(super) fn in_transactions(
         file: &PipelineFile,
         base: &Path,
         typed: &scenario::Sink,
         limit: u64,
     ) -> anyhow::Result<Parts> {
-        let once = typed.exactly_once.clone().context("`exactly_once` is gone")?;
+        let once = typed.exactly_once.clone().context("`exactly_once` is missing")?;
         let topic = once.dead_letters.clone();
-        let topic =
-            topic.context("this pipeline keeps no dead letters: it stops at an event that cannot go on")?;
+        let topic = topic.context("this pipeline keeps no dead letters: it stops at a rejected event")?;
         let membership = Arc::clone(&Group::default().membership);
         let letters = letters(file, typed, &topic, limit)?.with_membership(Arc::clone(&membership));
         let once =

@@ -1,9 +1,9 @@
-//! Points a pipeline's sections to other servers and brokers.
+//! Redirects a pipeline's sections to other servers and brokers.
 
 use super::typed::{PipelineFile, PositionsSection, SinkSection, SourceSection};
 
 impl PipelineFile {
-    /// Points every section to another MongoDB server, and to other brokers.
+    /// Redirects every section to another MongoDB server and to other brokers.
     pub fn point(&mut self, server: Option<&str>, brokers: Option<&str>) {
         if let Some(server) = server {
             self.uris().into_iter().for_each(|uri| server.clone_into(uri));
@@ -13,7 +13,7 @@ impl PipelineFile {
         }
     }
 
-    /// The MongoDB servers that it names, the sink's first.
+    /// The URIs of all MongoDB servers, the sink's first.
     pub fn uris(&mut self) -> Vec<&mut String> {
         let source = match &mut self.source {
             SourceSection::ChangeStream(stream) => Some(&mut stream.uri),
@@ -28,7 +28,7 @@ impl PipelineFile {
         sinks.filter_map(SinkSection::uri).chain(source).chain(positions).collect()
     }
 
-    /// The brokers that it names.
+    /// The addresses of all brokers.
     #[cfg(feature = "kafka")]
     pub fn brokers(&mut self) -> Vec<&mut String> {
         let source = match &mut self.source {
@@ -43,13 +43,13 @@ impl PipelineFile {
         source.into_iter().chain(sinks).collect()
     }
 
-    /// The brokers that it names: none, for it cannot.
+    /// The addresses of all brokers: none in this build.
     #[cfg(not(feature = "kafka"))]
     pub fn brokers(&mut self) -> Vec<&mut String> {
         Vec::new()
     }
 
-    /// The topic that it reads.
+    /// The topic of the source.
     #[cfg(feature = "kafka")]
     pub fn topic_read(&self) -> Option<&str> {
         match &self.source {
@@ -58,13 +58,13 @@ impl PipelineFile {
         }
     }
 
-    /// The topic that it reads: none, for it cannot.
+    /// The topic of the source: none in this build.
     #[cfg(not(feature = "kafka"))]
     pub fn topic_read(&self) -> Option<&str> {
         None
     }
 
-    /// The group that reads it.
+    /// The group of the source.
     #[cfg(feature = "kafka")]
     pub fn group(&self) -> Option<&str> {
         match &self.source {
@@ -73,13 +73,13 @@ impl PipelineFile {
         }
     }
 
-    /// The group that reads it: none, for it cannot.
+    /// The group of the source: none in this build.
     #[cfg(not(feature = "kafka"))]
     pub fn group(&self) -> Option<&str> {
         None
     }
 
-    /// The topics that it writes, dead letters too.
+    /// The topics of the sinks, including dead letters.
     #[cfg(feature = "kafka")]
     pub fn topics_written(&self) -> Vec<&str> {
         let sinks = std::iter::once(&self.sink).chain(&self.dead_letters);
@@ -94,13 +94,13 @@ impl PipelineFile {
         topics.collect()
     }
 
-    /// The topics that it writes: none, for it cannot.
+    /// The topics of the sinks: none in this build.
     #[cfg(not(feature = "kafka"))]
     pub fn topics_written(&self) -> Vec<&str> {
         Vec::new()
     }
 
-    /// The collection that it writes.
+    /// The collection of the sink.
     pub fn collection_written(&self) -> Option<&str> {
         match &self.sink {
             SinkSection::Insert(insert) => Some(&insert.collection),
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_section_is_pointed_to_where_the_words_say() {
+    fn every_section_is_redirected() {
         let text = "source: {kafka: {brokers: 'a:1', topic: in, group: g}}\n\
                     sink: {insert: {uri: 'mongodb://a', collection: d.c}}\n\
                     dead_letters: {kafka: {brokers: 'a:1', topic: dead}}\n\

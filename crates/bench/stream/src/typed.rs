@@ -14,48 +14,48 @@ use plimsoll_pipeline::transform::{CountSettings, FilterSettings, MapSettings, S
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A pipeline: where events come from, what happens to them, where they go, and what is promised.
+/// A pipeline: a source, transforms, a sink and a guarantee.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PipelineFile {
-    /// Its name: in metrics, and that under which its positions are kept. The file's name if left out.
+    /// The name, in metrics and in the position store; by default the file's name.
     #[serde(default)]
     pub name: String,
-    /// The question that running it answers.
+    /// The question that a run answers.
     #[serde(default)]
     pub question: String,
-    /// How often an event that was read arrives, whatever crashes.
+    /// The delivery guarantee.
     #[serde(default)]
     pub guarantee: GuaranteeConfig,
-    /// Where events come from.
+    /// The source of the events.
     pub source: SourceSection,
-    /// Who may send what; everything is admitted if left out.
+    /// The rules that admit events; by default all events are admitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub security: Option<SecuritySettings>,
-    /// What happens to events, in this order.
+    /// The transforms, in order.
     #[serde(default)]
     pub transforms: Vec<TransformSection>,
-    /// Where they go.
+    /// The sink of the events.
     pub sink: SinkSection,
-    /// Where those go that cannot.
+    /// The sink of rejected events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dead_letters: Option<SinkSection>,
-    /// When there are too many dead letters.
+    /// The limit of dead letters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dead_letter_limit: Option<DeadLetterLimitConfig>,
-    /// Where positions are kept for sources that keep none themselves.
+    /// The position store for sources that keep no positions themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub positions: Option<PositionsSection>,
-    /// How often positions are committed.
+    /// The interval at which positions are committed.
     #[serde(default = "default_commit_every")]
     pub commit_every: Span,
-    /// How much may be in flight.
+    /// The limits of events in flight.
     #[serde(default)]
     pub in_flight: LimitsConfig,
-    /// Which threads transform and write.
+    /// The threads that transform and write.
     #[serde(default)]
     pub threads: ExecutorConfig,
-    /// How failures are tried again.
+    /// The retries of failures.
     #[serde(default)]
     pub retry: RetryConfig,
 }
@@ -64,18 +64,18 @@ const fn default_commit_every() -> Span {
     Span::from_secs(1)
 }
 
-/// Where events come from, as typed.
+/// The source of the events, as typed.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SourceSection {
-    /// Made-up events.
+    /// Generated events.
     Generator(GeneratorConfig),
     /// A file of JSON lines or BSON documents.
     File(FileSettings),
-    /// A topic of Kafka, as a member of a group.
+    /// A Kafka topic, read as a member of a group.
     #[cfg(feature = "kafka")]
     Kafka(plimsoll_kafka::scenario::Source),
-    /// A topic of Kafka, which this build lacks.
+    /// A Kafka topic, which this build lacks.
     #[cfg(not(feature = "kafka"))]
     #[serde(skip_serializing)]
     #[schemars(skip)]
@@ -86,26 +86,26 @@ pub enum SourceSection {
     Scan(plimsoll_stores::scenario::Scan),
 }
 
-/// What happens to events, as typed.
+/// A transform, as typed.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TransformSection {
-    /// Lets through what a program says yes to.
+    /// Keeps the events that a program selects.
     Filter(FilterSettings),
-    /// Makes another payload of a payload.
+    /// Replaces the payload.
     Map(MapSettings),
-    /// Lets a share of the events through.
+    /// Keeps a share of the events.
     Sample(SampleSettings),
-    /// Counts events in windows of time.
+    /// Counts events in time windows.
     Count(CountSettings),
     /// Puts each event into a binary envelope.
     Encode(Nothing),
-    /// Takes each event out of its envelope.
+    /// Opens the envelope of each event.
     Decode(Nothing),
-    /// Gives each event the vector of its text.
+    /// Adds the vector of each event's text.
     #[cfg(feature = "embedding")]
     Embed(plimsoll_onnx::transform::Section),
-    /// The vector of each event's text, which this build lacks.
+    /// Adds the vector of each event's text, which this build lacks.
     #[cfg(not(feature = "embedding"))]
     #[serde(skip_serializing)]
     #[schemars(skip)]
@@ -117,31 +117,31 @@ pub enum TransformSection {
 #[serde(deny_unknown_fields)]
 pub struct Nothing {}
 
-/// Where events go, as typed.
+/// A sink, as typed.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SinkSection {
-    /// Nowhere: the ceiling of what comes before.
+    /// No sink: measures the ceiling of the source and the transforms.
     Noop(Nothing),
-    /// The end of a file.
+    /// A file, appended to.
     File(FileSinkSettings),
-    /// A topic of Kafka.
+    /// A Kafka topic.
     #[cfg(feature = "kafka")]
     Kafka(plimsoll_kafka::scenario::Sink),
-    /// A topic of Kafka, which this build lacks.
+    /// A Kafka topic, which this build lacks.
     #[cfg(not(feature = "kafka"))]
     #[serde(skip_serializing)]
     #[schemars(skip)]
     Kafka(crate::missing::NoKafka),
-    /// A collection that gets a document for each event.
+    /// A collection with a document for each event.
     Insert(plimsoll_stores::scenario::Insert),
-    /// A collection that holds the newest event of each key, with its vector.
+    /// A collection with the newest event of each key and its vector.
     Vector(plimsoll_stores::scenario::Vector),
-    /// A collection whose transactions keep the positions and the dead letters.
+    /// A collection whose transactions store the positions and the dead letters.
     Transactional(plimsoll_stores::scenario::Transactional),
 }
 
-/// Where positions are kept, as typed.
+/// A position store, as typed.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PositionsSection {
@@ -152,7 +152,7 @@ pub enum PositionsSection {
 }
 
 impl SourceSection {
-    /// Its kind, for metrics and words.
+    /// The kind, for metrics and messages.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Generator(_) => "generator",
@@ -165,7 +165,7 @@ impl SourceSection {
 }
 
 impl SinkSection {
-    /// How many events may be in flight if the file does not say.
+    /// The default limit of events in flight.
     pub fn events_in_flight(&self) -> usize {
         match self {
             #[cfg(feature = "kafka")]
@@ -176,7 +176,7 @@ impl SinkSection {
         }
     }
 
-    /// Its kind, for metrics and words.
+    /// The kind, for metrics and messages.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Noop(_) => "noop",

@@ -5,15 +5,15 @@ use plimsoll_pipeline::security::Principal;
 use super::typed::{PipelineFile, SourceSection};
 
 impl PipelineFile {
-    /// What should be known before events are admitted: that nobody checked the name which they are admitted under.
+    /// Warns that the name under which events are admitted is not verified.
     pub fn caution(&self) -> Option<String> {
         let Principal::Fixed(name) = &self.security.as_ref()?.principal else { return None };
         if self.source.authenticates() {
             return None;
         }
         Some(format!(
-            "caution: `security.principal` says that every event comes from `{name}`, but the source (`{}`) connects as nobody, so \
-             whoever may write there is admitted under that name; {}",
+            "warning: `security.principal` attributes every event to `{name}`, but the source (`{}`) connects without authentication, so \
+             anyone with write access to it is admitted under that name; {}",
             self.source.kind(),
             self.source.remedy()
         ))
@@ -21,7 +21,7 @@ impl PipelineFile {
 }
 
 impl SourceSection {
-    /// Whether it tells who reads, or needs to tell nobody: what is made up here, or lies in a file.
+    /// Whether the source authenticates, or needs no authentication: a generator or a file.
     fn authenticates(&self) -> bool {
         match self {
             Self::Generator(_) | Self::File(_) => true,
@@ -34,7 +34,7 @@ impl SourceSection {
         }
     }
 
-    /// How it would tell.
+    /// The remedy for a missing authentication.
     const fn remedy(&self) -> &'static str {
         match self {
             Self::ChangeStream(_) | Self::Scan(_) => "give `uri` a user and a password",

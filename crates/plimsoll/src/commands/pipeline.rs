@@ -1,4 +1,4 @@
-//! `plimsoll pipeline`: runs, replays, shows, audits and checks pipelines.
+//! Implements `plimsoll pipeline`: runs, replays, shows, audits and checks pipelines.
 
 use std::path::PathBuf;
 #[cfg(feature = "kafka")]
@@ -18,12 +18,12 @@ use crate::terminal::{console, print, say};
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 #[cfg(feature = "kafka")]
 use plimsoll_stream::demo::{Kill, Settings, demo};
-use plimsoll_stream::{Built, Dir, End, PipelineFile, Seen, build, drive, read, replay};
+use plimsoll_stream::{Built, Dir, End, Outputs, PipelineFile, build, drive, read, replay};
 
-/// Does what the words say.
+/// Executes the subcommand.
 ///
 /// # Errors
-/// What went wrong, with the exit code that it deserves.
+/// The failure and its exit code.
 pub fn pipeline(command: &PipelineCommand) -> Outcome {
     match command {
         PipelineCommand::Run(args) => {
@@ -72,7 +72,7 @@ fn demonstrate(args: &PipelineDemoArgs, flag: &AtomicBool) -> Outcome {
     Ok(exit)
 }
 
-/// The pipeline that the words name, pointed to where they say.
+/// Reads the pipeline, redirected to the servers of the arguments.
 fn read_as(args: &PipelineArgs) -> Outcome<(PipelineFile, PathBuf)> {
     let (mut file, base) = read(&args.file, &args.overrides).deserves(Exit::Usage)?;
     file.point(args.server.as_deref(), args.brokers.as_deref());
@@ -91,14 +91,14 @@ fn run(args: &PipelineRunArgs, file: &PipelineFile, built: Built) -> Outcome {
     if !args.quiet {
         say(&format!("{}: {}, {}", file.name, built.path.join(" → "), built.guarantee));
     }
-    let seen = Seen {
+    let outputs = Outputs {
         dir: &mut dir,
         listen: args.listen,
         console: console(false),
         lines: !args.quiet,
         end: End { after: args.time, events: args.events },
     };
-    let (stream, failure) = drive(built, started_ms, seen)?;
+    let (stream, failure) = drive(built, started_ms, outputs)?;
     dir.conclude(&stream)?;
     if args.json {
         print(&format!("{}\n", serde_json::to_string_pretty(&stream).map_err(anyhow::Error::from)?));
@@ -111,7 +111,7 @@ fn run(args: &PipelineRunArgs, file: &PipelineFile, built: Built) -> Outcome {
             exit_of(&error)
         }
         None if stream.last.count(Count::Lost) > 0 => Exit::Integrity,
-        // To be asked to finish is how a service ends: only what was cut short is an interruption.
+        // A service ends by finishing its work: only aborted work counts as an interruption.
         None if stream.ended == "aborted" => Exit::Interrupted,
         None => Exit::Held,
     })

@@ -11,17 +11,17 @@ use plimsoll_stores::scenario::{IdKind, Insert, Transactional, Vector};
 use plimsoll_stores::sink::vector::By;
 use plimsoll_stores::topics::Topics;
 
-use super::learn;
+use super::read_topic;
 use crate::typed::{PipelineFile, SinkSection, TransformSection};
 
 pub(super) struct Collections {
     uri: String,
     parts: Vec<Part>,
     topics: Topics,
-    /// Whether they hold payloads as they were in the topic.
+    /// Whether they contain unchanged payloads.
     pub(super) summed: bool,
-    /// The kind of sink of dead letters, if they are in no collection.
-    pub(super) letters_elsewhere: Option<&'static str>,
+    /// The kind of the dead-letter sink, unless it is a collection.
+    pub(super) letters_outside: Option<&'static str>,
 }
 
 impl Collections {
@@ -31,7 +31,7 @@ impl Collections {
             SinkSection::Transactional(transactional) => of_transactional(transactional)?,
             SinkSection::Vector(vector) => of_vector(vector)?,
             other => bail!(
-                "a destination `{}` does not say which events it holds: audit inserts, transactions, vectors and topics",
+                "a destination `{}` does not identify its events: audit inserts, transactions, vectors and topics",
                 other.kind()
             ),
         };
@@ -42,19 +42,19 @@ impl Collections {
             }
             parts.extend(more);
         }
-        let elsewhere =
+        let outside_audit =
             file.dead_letters.as_ref().filter(|letters| !matches!(letters, SinkSection::Insert(_)));
-        let letters_elsewhere = elsewhere.map(SinkSection::kind);
+        let letters_outside = outside_audit.map(SinkSection::kind);
         let summed = file.transforms.iter().all(keeps_payload)
             && parts.iter().all(|part| matches!(part.form, Form::Bson | Form::Full))
-            // A vector stands among the fields of a payload that is the document.
+            // A vector is a field of a payload that is the document itself.
             && !matches!(&file.sink, SinkSection::Vector(vector) if vector.form != Form::Full);
-        Ok(Self { uri, parts, topics: Topics::of(&namespace, topics), summed, letters_elsewhere })
+        Ok(Self { uri, parts, topics: Topics::of(&namespace, topics), summed, letters_outside })
     }
 
     pub(super) fn answer(&self, source: &kafka::Source) -> anyhow::Result<Report> {
         let number = self.topics.default_number(&source.topic);
-        let mut expected = learn(source, number, &mut |_| Ok(()))?;
+        let mut expected = read_topic(source, number, &mut |_| Ok(()))?;
         if !self.summed {
             expected.iter_mut().for_each(|partition| partition.checksum = None);
         }
@@ -62,7 +62,7 @@ impl Collections {
     }
 }
 
-/// Whether the payload of an event is what it was when this is done.
+/// Whether a transform keeps an event's payload.
 fn keeps_payload(transform: &TransformSection) -> bool {
     match transform {
         TransformSection::Filter(_) | TransformSection::Sample(_) => true,
@@ -73,25 +73,25 @@ fn keeps_payload(transform: &TransformSection) -> bool {
     }
 }
 
-type Found = (String, Namespace, Vec<Part>, BTreeMap<String, u32>);
+type DestinationParts = (String, Namespace, Vec<Part>, BTreeMap<String, u32>);
 
-fn of_insert(insert: &Insert) -> anyhow::Result<Found> {
+fn of_insert(insert: &Insert) -> anyhow::Result<DestinationParts> {
     let namespace: Namespace = insert.collection.parse().context("read `collection`")?;
     let identified = match (&insert.identity, &insert.source_field) {
         (IdKind::Source, _) => Identified::ById,
         (_, Some(field)) => Identified::ByField(field.clone()),
-        (_, None) => bail!(
-            "documents with ids of their own do not say which events they are: give the sink a `source_field`"
-        ),
+        (_, None) => {
+            bail!("documents with other ids do not identify their events: give the sink a `source_field`")
+        }
     };
     let part = Part { namespace: namespace.clone(), identified, form: insert.form };
     Ok((insert.uri.clone(), namespace, vec![part], insert.topics.clone()))
 }
 
-fn of_vector(vector: &Vector) -> anyhow::Result<Found> {
+fn of_vector(vector: &Vector) -> anyhow::Result<DestinationParts> {
     if vector.by != By::Source {
         bail!(
-            "documents of `by: key` hold the newest event of a key, so nobody can say which ones should be there: audit vectors \
+            "documents of `by: key` contain only the newest event of a key, so the expected events are unknown: audit vectors \
              that are kept `by: source`"
         );
     }
@@ -100,7 +100,7 @@ fn of_vector(vector: &Vector) -> anyhow::Result<Found> {
     Ok((vector.uri.clone(), namespace, vec![part], vector.topics.clone()))
 }
 
-fn of_transactional(sink: &Transactional) -> anyhow::Result<Found> {
+fn of_transactional(sink: &Transactional) -> anyhow::Result<DestinationParts> {
     let namespace: Namespace = sink.collection.parse().context("read `collection`")?;
     let letters = match &sink.dead_letters {
         Some(name) => name.parse().context("read `dead_letters`")?,

@@ -1,4 +1,4 @@
-//! Opens envelopes before records of two topics are compared.
+//! Opens envelopes before comparing the records of two topics.
 
 use anyhow::bail;
 use plimsoll_pipeline::transform::Decode;
@@ -7,20 +7,20 @@ use plimsoll_pipeline::{Batch, Partition, Record as Pushed, Transform};
 use super::Record;
 use crate::typed::TransformSection;
 
-/// How many envelopes the records of either topic are in.
+/// The number of envelopes around the records of each topic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Envelopes {
-    /// Those that the pipeline takes off.
+    /// Envelopes that the pipeline removes.
     pub(super) source: usize,
-    /// Those that it puts on.
+    /// Envelopes that the pipeline adds.
     pub(super) found: usize,
 }
 
 impl Envelopes {
-    /// What transforms do to events that go into a topic.
+    /// Counts the envelopes of a pipeline's transforms.
     ///
     /// # Errors
-    /// When one does anything else: what it makes of an event cannot be known again.
+    /// A transform does anything else: its results cannot be identified.
     pub(super) fn of(transforms: &[TransformSection]) -> anyhow::Result<Self> {
         let mut all = Self::default();
         for transform in transforms {
@@ -29,7 +29,7 @@ impl Envelopes {
                 TransformSection::Decode(_) if all.found > 0 => all.found -= 1,
                 TransformSection::Decode(_) => all.source += 1,
                 _ => bail!(
-                    "records in a topic are known by what they say, and a transform changes that: audit a pipeline whose \
+                    "records in a topic are identified by their content, which a transform changes: audit a pipeline whose \
                      transforms are `encode` and `decode` at most"
                 ),
             }
@@ -38,9 +38,9 @@ impl Envelopes {
     }
 }
 
-/// Tells what a record says inside of its envelopes: its key and its payload. `None` if it is in none, or in one that was changed on
-/// its way.
-pub(super) fn opened<T>(
+/// Passes on the key and the payload inside a record's envelopes. `None` without the envelopes, or if one was
+/// altered.
+pub(super) fn open<T>(
     record: &Record<'_>,
     envelopes: usize,
     tell: impl FnOnce(Option<&[u8]>, Option<&[u8]>) -> T,
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn only_envelopes_can_be_known_again() {
+    fn only_envelopes_can_be_identified() {
         let count = |source, found| Envelopes { source, found };
         assert_eq!(of("[encode: {}]").unwrap(), count(0, 1));
         assert_eq!(of("[decode: {}, encode: {}, encode: {}]").unwrap(), count(1, 2));
@@ -81,14 +81,14 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_read_inside_of_its_envelopes_and_a_broken_one_is_none() {
+    fn a_record_is_read_inside_its_envelopes_and_a_broken_one_is_none() {
         let mut batch = Batch::new(Partition::new("t", 0));
         batch.push(Pushed { offset: 3, appended_ms: 1, key: Some(b"k"), payload: Some(b"said") });
         Encode.apply(&mut batch).unwrap();
         let mut envelope = batch.payload(&batch.events()[0]).unwrap().to_vec();
         let read = |envelope: &[u8]| {
             let record = Record { partition: 0, offset: 9, key: None, payload: Some(envelope) };
-            opened(&record, 1, |key, payload| (key.map(<[u8]>::to_vec), payload.map(<[u8]>::to_vec)))
+            open(&record, 1, |key, payload| (key.map(<[u8]>::to_vec), payload.map(<[u8]>::to_vec)))
         };
         assert_eq!(read(&envelope), Some((Some(b"k".to_vec()), Some(b"said".to_vec()))));
         *envelope.last_mut().unwrap() ^= 1;

@@ -8,21 +8,21 @@ use plimsoll_stores::audit::{
 };
 use plimsoll_stores::document::identity::Identity;
 
-use super::envelopes::{Envelopes, opened};
-use super::{Record, SILENCE, elsewhere, learn};
+use super::envelopes::{Envelopes, open};
+use super::{Record, SILENCE, outside_audit, read_topic};
 use crate::typed::{PipelineFile, SinkSection};
 
-/// The number of the topic in the fold, which knows one topic only.
+/// The number of the topic in the fold, which has a single topic.
 const NUMBER: u32 = 0;
 
-/// A topic that should hold the records of another.
+/// A topic that should contain the records of another.
 pub(super) struct Topic {
     cluster: Cluster,
     topic: String,
     letters: Option<String>,
-    /// Whether each record is in the partition with the number of its own.
+    /// Whether each record keeps its partition number.
     placed: bool,
-    /// What the records of both topics are in.
+    /// The envelopes of both topics.
     envelopes: Envelopes,
 }
 
@@ -39,17 +39,17 @@ impl Topic {
 
     pub(super) fn answer(&self, source: &kafka::Source) -> anyhow::Result<Report> {
         let mut learner = ContentIndexBuilder::default();
-        let mut expected = learn(source, NUMBER, &mut |record| {
+        let mut expected = read_topic(source, NUMBER, &mut |record| {
             Ok(learner.add(self.as_read(record, ContentHash::of), record.partition, record.offset)?)
         })?;
         if self.envelopes.source > 0 {
-            // The sums are of the envelopes, and what is found is what was in them.
+            // The sums cover the envelopes, and the found records are without them.
             expected.iter_mut().for_each(|partition| partition.checksum = None);
         }
         let (mut known, mut fold) = (learner.build(), Reconcile::new(expected)?);
         topic_scan::scan(&self.cluster, &self.topic, SILENCE, &mut |record| {
             let within = self.placed.then_some(record.partition);
-            let found = opened(&record, self.envelopes.found, |key, payload| {
+            let found = open(&record, self.envelopes.found, |key, payload| {
                 find((key, payload), within, &mut known, &mut fold);
             });
             if found.is_none() {
@@ -64,14 +64,14 @@ impl Topic {
         Ok(fold.finish())
     }
 
-    /// Tells what a record of the source says, or a dead letter, which has the original bytes. What should be in an envelope and is
-    /// not becomes a dead letter as it is.
+    /// Passes on the content of a source record or of a dead letter, which has the original bytes. A record
+    /// that lacks its envelope becomes a dead letter unchanged.
     fn as_read<T>(&self, record: &Record<'_>, mut tell: impl FnMut(Option<&[u8]>, Option<&[u8]>) -> T) -> T {
-        opened(record, self.envelopes.source, &mut tell).unwrap_or_else(|| tell(record.key, record.payload))
+        open(record, self.envelopes.source, &mut tell).unwrap_or_else(|| tell(record.key, record.payload))
     }
 }
 
-/// The topic of the dead letters, which hold the original bytes.
+/// The topic of the dead letters, which contain the original bytes.
 fn letters(file: &PipelineFile, sink: &kafka::Sink) -> anyhow::Result<Option<String>> {
     let own = sink.exactly_once.as_ref().and_then(|once| once.dead_letters.clone());
     match &file.dead_letters {
@@ -82,14 +82,14 @@ fn letters(file: &PipelineFile, sink: &kafka::Sink) -> anyhow::Result<Option<Str
         Some(SinkSection::Kafka(_)) => {
             bail!("the dead letters are in another cluster than the records: audit needs both in one")
         }
-        Some(other) => bail!(elsewhere(other)),
+        Some(other) => bail!(outside_audit(other)),
     }
 }
 
-/// A key and a payload, as a record says them.
-type Said<'a> = (Option<&'a [u8]>, Option<&'a [u8]>);
+/// The key and the payload of a record.
+type Content<'a> = (Option<&'a [u8]>, Option<&'a [u8]>);
 
-fn find((key, payload): Said<'_>, within: Option<u32>, known: &mut ContentIndex, fold: &mut Reconcile) {
+fn find((key, payload): Content<'_>, within: Option<u32>, known: &mut ContentIndex, fold: &mut Reconcile) {
     let Some((partition, offset)) = known.find(ContentHash::of(key, payload), within) else {
         return fold.see(Found::Unexpected);
     };

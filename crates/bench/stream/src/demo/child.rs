@@ -12,23 +12,23 @@ use plimsoll_process::{Child as Process, Lifetime};
 use plimsoll_run::exit::Exit;
 use plimsoll_run::reexec::{self, last_words};
 
-/// How long a pipeline may take to write what it has read.
+/// The time limit for a pipeline to write its events in flight.
 const DRAIN_LIMIT: Duration = Duration::from_secs(120);
-/// How often a process is looked at.
-pub const LOOK: Duration = Duration::from_millis(50);
-/// The file that a pipeline appends a line to each second.
+/// The interval at which a process is polled.
+pub const POLL_EVERY: Duration = Duration::from_millis(50);
+/// The file to which a pipeline appends a line each second.
 const SECONDS: &str = "seconds.ndjson";
 
-/// Where a pipeline says how it is.
+/// The output of a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Said {
-    /// On the terminal, with its metrics at an address.
-    Aloud(std::net::SocketAddr),
-    /// In a log beside its directory.
-    InLog,
+pub enum Output {
+    /// The terminal, with metrics at an address.
+    Terminal(std::net::SocketAddr),
+    /// A log beside the pipeline's directory.
+    Log,
 }
 
-/// A pipeline that runs, or has ended. Dropping it kills it.
+/// A running or ended pipeline. Dropping it kills it.
 pub struct Child {
     process: Process,
     name: String,
@@ -37,21 +37,21 @@ pub struct Child {
 }
 
 impl Child {
-    /// Starts `plimsoll pipeline run` out of the terminal's reach: Ctrl-C comes to it through us. It dies with this process, as
-    /// its servers do: without them it could not finish anything.
+    /// Starts `plimsoll pipeline run` in its own process group, so that Ctrl-C reaches only this process. It
+    /// ends with this process, as its servers do: without them it could not finish.
     ///
     /// # Errors
-    /// When the program cannot be started.
-    pub fn start(name: &str, file: &Path, out: PathBuf, said: Said) -> anyhow::Result<Self> {
+    /// The program cannot be started.
+    pub fn start(name: &str, file: &Path, out: PathBuf, output: Output) -> anyhow::Result<Self> {
         let mut command = reexec::command();
         command.args(["pipeline", "run"]).arg(file).arg("--out").arg(&out);
         command.stdin(Stdio::null()).stdout(Stdio::null());
-        let log = match said {
-            Said::Aloud(address) => {
+        let log = match output {
+            Output::Terminal(address) => {
                 command.arg("--listen").arg(address.to_string());
                 None
             }
-            Said::InLog => {
+            Output::Log => {
                 let log = out.with_extension("log");
                 let file = File::create(&log).with_context(|| format!("write {}", log.display()))?;
                 command.arg("--quiet").stderr(file);
@@ -62,10 +62,10 @@ impl Child {
         Ok(Self { process, name: name.to_owned(), out, log })
     }
 
-    /// Refuses to go on if it has ended by itself.
+    /// Returns an error if the process has ended by itself.
     ///
     /// # Errors
-    /// That it has, and what it said last.
+    /// The exit status and the last line of output.
     pub fn check(&self) -> anyhow::Result<()> {
         match self.process.ended() {
             None => Ok(()),
@@ -74,31 +74,34 @@ impl Child {
     }
 
     fn ended(&self, status: ExitStatus) -> String {
-        let words =
-            self.log.as_deref().and_then(last_words).unwrap_or_else(|| "its last line says why".into());
-        format!("{} ended before its time ({status}): {words}", self.name)
+        let words = self
+            .log
+            .as_deref()
+            .and_then(last_words)
+            .unwrap_or_else(|| "its last line names the cause".into());
+        format!("{} ended early ({status}): {words}", self.name)
     }
 
-    /// What it counted last, if it has counted.
+    /// The last reported second, if any.
     pub fn second(&self) -> Option<Second> {
         let text = std::fs::read_to_string(self.out.join(SECONDS)).ok()?;
         text.lines().rev().find_map(|line| serde_json::from_str(line).ok())
     }
 
-    /// Kills it.
+    /// Kills the process.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// The system refuses the signal.
     pub fn kill(&self) -> anyhow::Result<()> {
         self.process.kill().with_context(|| format!("kill {}", self.name))
     }
 
-    /// Asks it to write what it has read, and to end.
+    /// Lets the pipeline write its events in flight, and waits for its end.
     ///
     /// # Errors
-    /// When it does not end in time, or ends with a failure.
+    /// It does not end in time, or ends with a failure.
     pub fn drain(&self) -> anyhow::Result<()> {
-        self.process.terminate(DRAIN_LIMIT).with_context(|| format!("ask {} to end", self.name))?;
+        self.process.terminate(DRAIN_LIMIT).with_context(|| format!("stop {}", self.name))?;
         match self.process.ended() {
             Some(status) if status.code() == Some(i32::from(Exit::Held.code())) => Ok(()),
             Some(status) => bail!("{}", self.ended(status)),

@@ -11,94 +11,95 @@ use plimsoll_measure::stream::Count;
 use plimsoll_process::port;
 use plimsoll_stores::audit::Report;
 
-use super::child::{Child, LOOK, Said};
+use super::child::{Child, Output, POLL_EVERY};
+use super::environment::Environment;
 use super::is_over;
 use super::script::{Kill, Script};
-use super::stage::Stage;
 use crate::audit::Question;
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 
-/// How long the first event may take to arrive.
+/// The time limit for the first event to arrive.
 const START_LIMIT: Duration = Duration::from_secs(120);
-/// How long a server that was killed is away.
-const AWAY: Duration = Duration::from_secs(2);
-/// How long what is left may take to arrive when no more comes.
+/// The downtime of a killed server.
+const DOWNTIME: Duration = Duration::from_secs(2);
+/// The time limit for the remaining events to arrive after the load.
 const ARRIVE_LIMIT: Duration = Duration::from_secs(300);
-/// How often it is asked whether everything has arrived.
-const ASK_EVERY: Duration = Duration::from_secs(1);
+/// The interval at which the arrival is checked.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 
-/// A demonstration under way. The processes end before the servers: fields are dropped in this order.
-pub struct Play<'a> {
+/// A running demonstration. Fields are dropped in this order: the processes end before the servers.
+pub struct DemoRun<'a> {
     shown: Child,
     filling: Child,
-    /// Whether no more events come.
+    /// Whether the load has ended.
     is_filled: bool,
-    stage: Stage,
+    environment: Environment,
     metrics: SocketAddr,
     runs: u32,
     replayed: u64,
     flag: &'a AtomicBool,
 }
 
-/// What was done.
+/// The results of a demonstration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Played {
-    /// How long events came, in nanoseconds.
+pub struct DemoResult {
+    /// The duration of the load, in nanoseconds.
     pub length_ns: u64,
-    /// What was killed, and when.
+    /// The killed processes, with their times.
     pub kills: Vec<(Duration, Kill)>,
-    /// Events that came again and were known.
+    /// Events that were read again and recognised.
     pub replayed: u64,
 }
 
-impl<'a> Play<'a> {
+impl<'a> DemoRun<'a> {
     /// Starts the load and the pipeline.
     ///
     /// # Errors
-    /// When one of them cannot be started.
-    pub fn begin(stage: Stage, flag: &'a AtomicBool) -> Outcome<Self> {
+    /// One of them cannot be started.
+    pub fn begin(environment: Environment, flag: &'a AtomicBool) -> Outcome<Self> {
         let metrics = free_address()?;
-        let filling = Child::start("the load", &stage.filling, stage.dir.join("fill"), Said::InLog)?;
-        let shown = start(&stage, 1, metrics)?;
-        Ok(Self { shown, filling, is_filled: false, stage, metrics, runs: 1, replayed: 0, flag })
+        let filling =
+            Child::start("the load", &environment.filling, environment.dir.join("fill"), Output::Log)?;
+        let shown = start(&environment, 1, metrics)?;
+        Ok(Self { shown, filling, is_filled: false, environment, metrics, runs: 1, replayed: 0, flag })
     }
 
-    /// Plays the script until every event has arrived; nothing if the user wanted it to end.
+    /// Runs the script until every event has arrived; none if the user stops it.
     ///
     /// # Errors
-    /// When something ended before its time, or events do not arrive.
-    pub fn perform(&mut self, script: &Script) -> Outcome<Option<Played>> {
-        if !self.is_at_work()? {
+    /// A process ended early, or events do not arrive.
+    pub fn run(&mut self, script: &Script) -> Outcome<Option<DemoResult>> {
+        if !self.is_running()? {
             return Ok(None);
         }
         let began = clock::now();
         let mut kills = Vec::new();
         for (at, kill) in &script.kills {
-            // What was killed before must be at work again: a kill of what stands still proves nothing.
-            if !self.rest(began, *at)? || !self.is_at_work()? {
+            // A process must work again before the next kill: killing an idle one proves nothing.
+            if !self.run_until(began, *at)? || !self.is_running()? {
                 return Ok(None);
             }
             kills.push((Duration::from_nanos(clock::now().since(began)), *kill));
             self.kill(*kill).deserves(Exit::Server)?;
         }
-        if !self.rest(began, script.length)? {
+        if !self.run_until(began, script.length)? {
             return Ok(None);
         }
         self.filling.drain()?;
         self.is_filled = true;
         let length_ns = clock::now().since(began);
-        self.stage.console.say("no more events come; what is left arrives now");
-        if !self.arrive()? {
+        self.environment.console.say("the load has ended; the remaining events arrive now");
+        if !self.await_arrival()? {
             return Ok(None);
         }
         self.end()?;
-        Ok(Some(Played { length_ns, kills, replayed: self.replayed }))
+        Ok(Some(DemoResult { length_ns, kills, replayed: self.replayed }))
     }
 
-    /// Ends the pipeline and the load gently.
+    /// Stops the pipeline and the load gracefully.
     ///
     /// # Errors
-    /// When one of them does not end well.
+    /// One of them does not end properly.
     pub fn end(&mut self) -> Outcome<()> {
         let shown = self.shown.drain();
         self.note_replayed();
@@ -108,17 +109,17 @@ impl<'a> Play<'a> {
         Ok(shown?)
     }
 
-    /// Holds the destination against the topic.
+    /// Compares the destination with the topic.
     ///
     /// # Errors
-    /// When one of them cannot be read.
-    pub fn audited(&self) -> Outcome<Report> {
-        let question = Question::of(&self.stage.file()?)?;
+    /// One of them cannot be read.
+    pub fn audit(&self) -> Outcome<Report> {
+        let question = Question::of(&self.environment.file()?)?;
         question.answer().deserves(Exit::Server)
     }
 
-    /// Waits until the pipeline has written something since it was started; false if the user wanted it to end meanwhile.
-    fn is_at_work(&self) -> Outcome<bool> {
+    /// Waits until the restarted pipeline has written an event; false if the user stops it.
+    fn is_running(&self) -> Outcome<bool> {
         let began = clock::now();
         while self.shown.second().is_none_or(|second| second.count(Count::Written) == 0) {
             if u128::from(clock::now().since(began)) >= START_LIMIT.as_nanos() {
@@ -128,15 +129,15 @@ impl<'a> Play<'a> {
                 );
                 return Err(anyhow!(words)).deserves(Exit::Server);
             }
-            if !self.rest(clock::now(), LOOK)? {
+            if !self.run_until(clock::now(), POLL_EVERY)? {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    /// Lets the pipeline work until so long after `began`; false if the user wanted it to end meanwhile.
-    fn rest(&self, began: Instant, at: Duration) -> anyhow::Result<bool> {
+    /// Lets the pipeline run until `at` after `began`; false if the user stops it.
+    fn run_until(&self, began: Instant, at: Duration) -> anyhow::Result<bool> {
         while u128::from(clock::now().since(began)) < at.as_nanos() {
             if is_over(self.flag) {
                 return Ok(false);
@@ -145,13 +146,13 @@ impl<'a> Play<'a> {
             if !self.is_filled {
                 self.filling.check()?;
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_EVERY);
         }
         Ok(true)
     }
 
     fn kill(&mut self, kill: Kill) -> anyhow::Result<()> {
-        self.stage
+        self.environment
             .console
             .say(&format!("         the {} is killed (SIGKILL), and started again", kill.word()));
         match kill {
@@ -159,17 +160,17 @@ impl<'a> Play<'a> {
                 self.note_replayed();
                 self.shown.kill()?;
                 self.runs += 1;
-                self.shown = start(&self.stage, self.runs, self.metrics)?;
+                self.shown = start(&self.environment, self.runs, self.metrics)?;
             }
             Kill::Server => {
-                self.stage.server.kill().context("kill the server")?;
-                std::thread::sleep(AWAY);
-                self.stage.server.restart().context("start the server again")?;
+                self.environment.server.kill().context("kill the server")?;
+                std::thread::sleep(DOWNTIME);
+                self.environment.server.restart().context("start the server again")?;
             }
             Kill::Broker => {
-                self.stage.broker.kill().context("kill the broker")?;
-                std::thread::sleep(AWAY);
-                self.stage.broker.restart().context("start the broker again")?;
+                self.environment.broker.kill().context("kill the broker")?;
+                std::thread::sleep(DOWNTIME);
+                self.environment.broker.restart().context("start the broker again")?;
             }
         }
         Ok(())
@@ -179,15 +180,15 @@ impl<'a> Play<'a> {
         self.replayed += self.shown.second().map_or(0, |second| second.count(Count::Replayed));
     }
 
-    /// Waits until the audit misses nothing; false if the user wanted it to end meanwhile.
-    fn arrive(&self) -> Outcome<bool> {
+    /// Waits until the audit finds no missing event; false if the user stops it.
+    fn await_arrival(&self) -> Outcome<bool> {
         let began = clock::now();
-        while self.audited()?.lost() > 0 {
-            if !self.rest(clock::now(), ASK_EVERY)? {
+        while self.audit()?.lost() > 0 {
+            if !self.run_until(clock::now(), CHECK_EVERY)? {
                 return Ok(false);
             }
             if u128::from(clock::now().since(began)) >= ARRIVE_LIMIT.as_nanos() {
-                self.stage.console.say("events are still missing, and the time is over");
+                self.environment.console.say("events are still missing at the time limit");
                 return Ok(true);
             }
         }
@@ -195,13 +196,13 @@ impl<'a> Play<'a> {
     }
 }
 
-/// The pipeline for the `run`-th time.
-fn start(stage: &Stage, run: u32, metrics: SocketAddr) -> anyhow::Result<Child> {
-    let out: PathBuf = stage.dir.join(format!("run-{run}"));
-    Child::start("the pipeline", &stage.shown, out, Said::Aloud(metrics))
+/// Starts the pipeline for the `run`-th time.
+fn start(environment: &Environment, run: u32, metrics: SocketAddr) -> anyhow::Result<Child> {
+    let out: PathBuf = environment.dir.join(format!("run-{run}"));
+    Child::start("the pipeline", &environment.shown, out, Output::Terminal(metrics))
 }
 
-/// An address for the metrics that stays the same over a restart.
+/// An address for the metrics that a restart keeps.
 fn free_address() -> anyhow::Result<SocketAddr> {
     let [port] = port::free::<1>().context("find a free port")?;
     Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))

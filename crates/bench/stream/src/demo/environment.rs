@@ -13,37 +13,37 @@ use crate::{PipelineFile, read};
 use plimsoll_run::console::Console;
 use plimsoll_run::run_dir::write_private;
 
-/// The topic, which the file names too.
+/// The topic, as in the pipeline files.
 pub const TOPIC: &str = "demo";
-/// Its partitions.
+/// The partitions of the topic.
 pub const PARTITIONS: u16 = 3;
-/// The collection, which the file names too.
+/// The collection, as in the pipeline files.
 pub const COLLECTION: &str = "plimsoll_demo.events";
-/// How long the broker may take to make a topic.
+/// The time limit of the broker for creating a topic.
 const ADMIN_LIMIT: Duration = Duration::from_secs(60);
-/// The heap of the broker: it shares this machine with all else.
+/// The broker's heap: it shares this machine with all other processes.
 const HEAP_BYTES: u64 = 256 << 20;
 
-/// The servers, and the files of the two pipelines. All of it ends with this value.
-pub struct Stage {
+/// The servers, and the files of the two pipelines. Dropping it ends the servers.
+pub struct Environment {
     /// The broker.
     pub broker: Broker,
     /// The MongoDB server.
     pub server: Server,
-    /// The directory of it all.
+    /// The directory of the demonstration.
     pub dir: PathBuf,
     /// The pipeline that fills the topic.
     pub filling: PathBuf,
-    /// The pipeline that is shown.
+    /// The demonstrated pipeline.
     pub shown: PathBuf,
-    /// Where messages go.
+    /// The console for messages.
     pub console: &'static dyn Console,
 }
 
-/// Refuses to begin without what `cargo xtask setup` installs.
+/// Fails unless `cargo xtask setup` has installed everything.
 ///
 /// # Errors
-/// What is missing, and what to do, in one sentence.
+/// The missing programs, and the remedy.
 pub fn check_installed(cache: &Cache) -> anyhow::Result<()> {
     let missing = match (broker::is_installed(cache.root()), embedded::is_installed(cache)) {
         (true, true) => return Ok(()),
@@ -54,12 +54,17 @@ pub fn check_installed(cache: &Cache) -> anyhow::Result<()> {
     bail!("{missing} not installed: run `cargo xtask setup` in the folder of the sources, once")
 }
 
-impl Stage {
-    /// Starts the servers, makes the topic and writes the files.
+impl Environment {
+    /// Starts the servers, creates the topic and writes the files.
     ///
     /// # Errors
-    /// What could not be started or written.
-    pub fn set(cache: &Cache, dir: &Path, rate: u32, console: &'static dyn Console) -> anyhow::Result<Self> {
+    /// A server cannot be started, or a file cannot be written.
+    pub fn start(
+        cache: &Cache,
+        dir: &Path,
+        rate: u32,
+        console: &'static dyn Console,
+    ) -> anyhow::Result<Self> {
         let settings = broker::Settings { heap_bytes_max: HEAP_BYTES, ..broker::Settings::default() };
         let broker = Broker::start(cache.root(), settings).context("start the broker")?;
         let options = embedded::Options { profile: Profile::Journaled, ..embedded::Options::default() };
@@ -74,10 +79,10 @@ impl Stage {
         Ok(Self { broker, server, dir: dir.to_owned(), filling, shown, console })
     }
 
-    /// The pipeline that is shown, as an audit reads it.
+    /// The demonstrated pipeline, for the audit.
     ///
     /// # Errors
-    /// When the file is gone.
+    /// The file is missing.
     pub fn file(&self) -> anyhow::Result<PipelineFile> {
         Ok(read(&self.shown, &[])?.0)
     }
@@ -85,7 +90,7 @@ impl Stage {
 
 fn fill(brokers: &str, rate: u32) -> String {
     format!(
-        "# Events for the demonstration: so many a second, until it is asked to end.\n\
+        "# Events for the demonstration, at a constant rate until it is stopped.\n\
          name: fill\n\
          guarantee: at-most-once\n\
          source: {{generator: {{partitions: {PARTITIONS}, rate: {rate}, payload: 200B, key: demo}}}}\n\
@@ -95,7 +100,7 @@ fn fill(brokers: &str, rate: u32) -> String {
 
 fn pipeline(brokers: &str, uri: &str) -> String {
     format!(
-        "# The pipeline that is shown: whatever is killed, each event counts once.\n\
+        "# The demonstrated pipeline: whatever is killed, each event counts once.\n\
          name: demo\n\
          guarantee: effectively-once\n\
          source:\n\
@@ -116,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_files_are_pipelines_that_can_be_meant() {
+    fn the_files_are_valid_pipelines() {
         let (brokers, uri) = ("127.0.0.1:1", "mongodb://127.0.0.1:1/?directConnection=true");
         for text in [fill(brokers, 5), pipeline(brokers, uri)] {
             let file: PipelineFile = serde_saphyr::from_str(&text).unwrap();

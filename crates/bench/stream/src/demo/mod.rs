@@ -1,5 +1,5 @@
-//! A pipeline at work, for who has never seen one: everything is started here, something is killed on the way, and what
-//! arrived is held against what was sent.
+//! Demonstrates a pipeline: starts everything it needs, kills processes during the load, and compares the
+//! destination with the source.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,36 +13,36 @@ use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::run_dir::fresh;
 use plimsoll_run::server_provisioning::cache;
 
-use play::Play;
+use demo_run::DemoRun;
+use environment::{Environment, check_installed};
 pub use script::Kill;
 use script::Script;
-use stage::{Stage, check_installed};
 
 mod script;
 
-mod play;
+mod demo_run;
 
 mod child;
-mod stage;
-mod words;
+mod environment;
+mod messages;
 
-/// A demonstration.
+/// Settings of the demonstration.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How long events come.
+    /// The duration of the load.
     pub length: Span,
     /// Events a second.
     pub rate: u32,
-    /// Killed besides the pipeline.
+    /// A further process to kill, besides the pipeline.
     pub kill: Option<Kill>,
-    /// Its directory; a new one below plimsoll-runs if absent.
+    /// The directory; a new one below plimsoll-runs if absent.
     pub out: Option<PathBuf>,
 }
 
-/// Shows a pipeline at work until the script is over or `flag` is set; gives the result in words.
+/// Runs the demonstration to its end, or until `flag` is set; returns the result as text.
 ///
 /// # Errors
-/// What is not installed, could not be started, or ended before its time.
+/// A program is not installed, did not start, or ended early.
 pub fn demo(
     settings: &Settings,
     flag: &AtomicBool,
@@ -53,20 +53,20 @@ pub fn demo(
     check_installed(&cache).deserves(Exit::Server)?;
     let dir = directory(settings).deserves(Exit::Usage)?;
     console.say("starting a broker and a MongoDB server on this machine; they end with the demonstration");
-    let stage = Stage::set(&cache, &dir, settings.rate, console).deserves(Exit::Server)?;
-    console.say(&words::begins(&script, &stage));
-    let mut play = Play::begin(stage, flag)?;
-    let Some(played) = play.perform(&script)? else {
-        play.end()?;
+    let environment = Environment::start(&cache, &dir, settings.rate, console).deserves(Exit::Server)?;
+    console.say(&messages::plan(&script, &environment));
+    let mut run = DemoRun::begin(environment, flag)?;
+    let Some(result) = run.run(&script)? else {
+        run.end()?;
         console.say("interrupted: everything is stopped, and nothing was proven");
         return Ok((Exit::Interrupted, String::new()));
     };
-    let report = play.audited()?;
-    let text = format!("{}The files are in {}\n", words::proven(&played, &report), dir.display());
+    let report = run.audit()?;
+    let text = format!("{}The files are in {}\n", messages::result(&result, &report), dir.display());
     Ok((if report.holds() { Exit::Held } else { Exit::Integrity }, text))
 }
 
-/// The directory of the demonstration, as a whole path: the programs that are started read their files there.
+/// The directory of the demonstration, as an absolute path: the started programs read their files there.
 fn directory(settings: &Settings) -> anyhow::Result<PathBuf> {
     let path = settings.out.clone().unwrap_or_else(|| fresh("demo", clock::wall_ms()));
     if std::fs::read_dir(&path).is_ok_and(|mut entries| entries.next().is_some()) {
@@ -77,7 +77,7 @@ fn directory(settings: &Settings) -> anyhow::Result<PathBuf> {
     path.canonicalize().with_context(here)
 }
 
-/// Whether the user wants it to end.
+/// Whether the user wants to stop.
 fn is_over(flag: &AtomicBool) -> bool {
     flag.load(Ordering::Relaxed)
 }

@@ -5,36 +5,36 @@ use std::time::Duration;
 use anyhow::ensure;
 use plimsoll_measure::duration::Span;
 
-/// A shorter demonstration would be over before the pipeline is at work again after a kill.
+/// The shortest demonstration: the pipeline must work again after a kill.
 const LENGTH_MIN: Duration = Duration::from_secs(5);
-/// More events are no demonstration: they lie twice on the disk for files that are temporary.
+/// The limit of events: the temporary files take twice their size on the disk.
 const EVENTS_MAX: u64 = 10_000_000;
 
-/// What happens when, counted from the moment that the first event has arrived.
+/// The schedule of a demonstration, counted from the arrival of the first event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
-    /// How long events come.
+    /// The duration of the load.
     pub length: Duration,
     /// The kills, in the order of their times.
     pub kills: Vec<(Duration, Kill)>,
 }
 
-/// What is killed.
+/// A process to kill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kill {
-    /// The process of the pipeline, which is started again.
+    /// The pipeline, which is restarted.
     Pipeline,
-    /// The MongoDB server, which is started again on its storage.
+    /// The MongoDB server, which is restarted on its storage.
     Server,
-    /// The broker, likewise.
+    /// The broker, which is restarted on its storage.
     Broker,
 }
 
 impl Script {
-    /// The pipeline is killed after a third of the time, and what was asked for after two.
+    /// Kills the pipeline after a third of the time, and the second process after two thirds.
     ///
     /// # Errors
-    /// When there is too little time, or too much to do.
+    /// The time is too short, or the events are too many.
     pub fn of(length: Span, rate: u32, second: Option<Kill>) -> anyhow::Result<Self> {
         let time = Duration::from_nanos(length.as_ns());
         ensure!(time >= LENGTH_MIN, "--for {length}: give it {} s at least", LENGTH_MIN.as_secs());
@@ -50,7 +50,7 @@ impl Script {
 }
 
 impl Kill {
-    /// In a word.
+    /// The name in messages.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Pipeline => "pipeline",
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pipeline_is_killed_first_and_what_was_asked_for_after_it() {
+    fn the_pipeline_is_killed_first_and_the_second_process_after_it() {
         let script = Script::of(Span::from_secs(60), 1000, Some(Kill::Broker)).unwrap();
         let at = Duration::from_secs;
         assert_eq!(script.kills, [(at(20), Kill::Pipeline), (at(40), Kill::Broker)]);
