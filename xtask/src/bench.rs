@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: sets up, then measures.
+//! Runs `cargo xtask bench`: sets up, then measures.
 
 mod compare;
 mod embed;
@@ -14,23 +14,23 @@ use plimsoll_install::Cache;
 use crate::command::{self, cargo};
 use crate::setup;
 
-/// Versions of the tools that ours is measured beside.
+/// The version of oha, a peer in the benchmark.
 const OHA: &str = "1.16.0";
 const K6: &str = "1.8.1";
-/// The benchmark that knows every room.
+/// The pipeline benchmark, which uses every adapter.
 const PIPELINE: [&str; 8] =
     ["bench", "--package", "plimsoll", "--features", "full", "--bench", "pipeline", "--"];
 
-/// What to measure.
+/// A benchmark.
 #[derive(Subcommand)]
 pub(crate) enum Bench {
-    /// The CPU that each client costs: a bare socket, ours, the official driver, PyMongo.
+    /// The CPU cost of each client: a bare socket, Plimsoll's client, the official driver, PyMongo.
     Client {
         /// Options of the benchmark: --rounds N, --json
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         options: Vec<String>,
     },
-    /// The CPU that each HTTP load tool costs: ours, wrk, oha, k6; those that are there.
+    /// The CPU cost of each HTTP load tool: Plimsoll, and the installed ones of wrk, oha and k6.
     Http {
         /// Install oha and k6 into the cache first; that takes some minutes, and needs Go.
         #[arg(long)]
@@ -39,25 +39,26 @@ pub(crate) enum Bench {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         options: Vec<String>,
     },
-    /// Sentences a second: ours, Python's and candle's, for each model.
+    /// Embedded sentences a second: Plimsoll, Python and candle, for each model.
     Embed(embed::Embed),
-    /// Pipelines while their engine, broker and server are killed: nothing lost, nothing doubled, and every missing guard noticed.
+    /// Kills of the engine, the broker and the server during pipelines: no event is lost or duplicated, and
+    /// every missing guard is noticed.
     Kills {
         /// Options of the campaign: --kills N, --seed N, --out DIR, --only NAME
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         options: Vec<String>,
     },
-    /// Pipelines beside the bare tools: librdkafka, the raw insert loop, Kafka Connect. One table.
+    /// Pipelines compared with the bare tools: librdkafka, the raw insert loop, Kafka Connect. One table.
     Pipeline {
         /// Options of the benchmark: --rounds N, --only A,B, --steady SPAN, --install, --out DIR
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         options: Vec<String>,
     },
-    /// Comparisons of real runs: a server against itself, and against one with a handicap of about 10 %.
+    /// Comparisons of real runs: a server with itself, and with a handicap of about 10 %.
     Compare(compare::Compare),
 }
 
-/// Measures.
+/// Runs a benchmark.
 pub(crate) fn run(bench: &Bench) -> Result<()> {
     match bench {
         Bench::Client { options } => {
@@ -88,18 +89,18 @@ fn http(install: bool, options: &[String]) -> Result<()> {
     command::run(command.args(options))
 }
 
-/// Quick when it is there.
+/// Installs oha, unless it is installed.
 fn install_oha(root: &Path) -> Result<()> {
     command::run(cargo().args(["install", "oha", "--locked", "--version", OHA, "--root"]).arg(root))
 }
 
-/// The same.
+/// Installs k6, unless it is installed.
 fn install_k6(place: &Path) -> Result<()> {
     std::fs::create_dir_all(place).with_context(|| format!("make {}", place.display()))?;
     command::run(Command::new("go").arg("install").arg(format!("go.k6.io/k6@v{K6}")).env("GOBIN", place))
 }
 
-/// The benchmark `client` of a package.
+/// Builds the command for the benchmark `client` of a package.
 fn measure(package: &str) -> Command {
     let mut command = cargo();
     command.args(["bench", "--package", package, "--bench", "client", "--"]);

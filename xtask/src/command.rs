@@ -6,15 +6,15 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-/// One set of features for everything that is built here: another set would compile most dependencies again.
+/// One set of features for all builds: another set would compile most dependencies again.
 pub(crate) const FULL: [&str; 3] = ["--workspace", "--features", "plimsoll/full"];
 
-/// The cargo that runs this.
+/// The cargo that runs this program.
 pub(crate) fn cargo() -> Command {
     Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// Runs a command to its end, without input; what it prints is seen. An error unless it succeeds.
+/// Runs a command to its end, without input and with visible output. Returns an error unless it succeeds.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let words = words(command);
     let status = command
@@ -22,7 +22,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
         .stdin(Stdio::null())
         .status()
         .with_context(|| format!("run `{words}`"))?;
-    ensure!(status.success(), "`{words}` failed ({status}): see its words above");
+    ensure!(status.success(), "`{words}` failed ({status}): see its output above");
     Ok(())
 }
 
@@ -33,7 +33,7 @@ fn words(command: &Command) -> String {
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
-/// The directory that cargo builds into.
+/// The directory of cargo's builds.
 pub(crate) fn target() -> Result<PathBuf> {
     let metadata =
         cargo().args(["metadata", "--no-deps", "--format-version", "1"]).current_dir(root()).output()?;

@@ -1,4 +1,4 @@
-//! `cargo xtask deny`: checks licences, duplicates and sources of all dependencies against `deny.toml`.
+//! Runs `cargo xtask deny`: checks licences, duplicates and sources of all dependencies against `deny.toml`.
 
 use std::env;
 use std::process::Command;
@@ -8,15 +8,16 @@ use plimsoll_install::Cache;
 
 use crate::{command, python};
 
-/// Set to `1`, this adds advisories, as `--advisories` does.
+/// The value `1` adds advisories, as `--advisories` does.
 const ADVISORIES: &str = "PLIMSOLL_ADVISORIES";
 
-/// Whether to check advisories as well. Their database lies outside the package registries, so a machine may not reach it.
+/// Whether to check advisories. Their database lies outside the package registries, so a machine may not
+/// reach it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Advisories {
     /// Check them.
     On,
-    /// Check them if the environment says so.
+    /// Check them if the environment requests it.
     Ask,
 }
 

@@ -1,4 +1,5 @@
-//! `cargo xtask dist`: packs the release binary, its pages, completions, units and licences as an archive and as a Debian package.
+//! Runs `cargo xtask dist`: packs the release binary, its pages, completions, units and licences as an
+//! archive and as a Debian package.
 
 use std::env::consts::ARCH;
 use std::fs;
@@ -21,10 +22,10 @@ const COMPLETIONS: [(&str, &str); 3] = [
 const UNITS: [&str; 2] = ["plimsoll-telemetry.service", "plimsoll-pipeline@.service"];
 const DOCS: &str = "share/doc/plimsoll";
 
-/// Which binary to pack, and where to.
+/// Options of the package.
 #[derive(Args)]
 pub(crate) struct Dist {
-    /// Pack this binary; if left out, a release build with the features kafka and embedding.
+    /// Pack this binary; by default a release build with the features kafka and embedding.
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
     /// The directory that receives the archive and the package.
@@ -32,7 +33,7 @@ pub(crate) struct Dist {
     out: PathBuf,
 }
 
-/// What was packed.
+/// The packed files.
 pub(crate) struct Packed {
     /// `plimsoll-VERSION-ARCH-linux.tar.gz`
     pub(crate) archive: PathBuf,
@@ -40,7 +41,7 @@ pub(crate) struct Packed {
     pub(crate) package: PathBuf,
 }
 
-/// Packs, checks what was packed, and prints the paths.
+/// Packs, checks the result, and prints the paths.
 pub(crate) fn run(dist: &Dist) -> Result<()> {
     let out = root().join(&dist.out);
     let binary = match &dist.binary {
@@ -66,7 +67,7 @@ fn build() -> Result<PathBuf> {
     Ok(command::target()?.join("release/plimsoll"))
 }
 
-/// Packs a binary into `out`, which is made anew.
+/// Packs a binary into `out`, which is emptied first.
 pub(crate) fn pack(binary: &Path, out: &Path) -> Result<Packed> {
     let _ = fs::remove_dir_all(out);
     let name = format!("plimsoll-{VERSION}-{ARCH}-linux");
@@ -80,11 +81,12 @@ pub(crate) fn pack(binary: &Path, out: &Path) -> Result<Packed> {
     Ok(Packed { archive, package })
 }
 
-/// Lays out everything as below `/usr`.
+/// Lays out all files as below `/usr`.
 fn stage(binary: &Path, tree: &Path) -> Result<()> {
     let program = tree.join("bin/plimsoll");
     copy(binary, &program)?;
-    // A release build has lost its debug information already; a development build loses it here. Function names stay.
+    // A release build has no debug information; this removes that of a development build. Function names
+    // stay.
     command::run(Command::new("strip").arg("--strip-debug").arg(&program))?;
     for (shell, path) in COMPLETIONS {
         write(&tree.join(path), &output(&program, &["completions", shell])?)?;
@@ -101,7 +103,7 @@ fn stage(binary: &Path, tree: &Path) -> Result<()> {
     notices::copy_licences(&tree.join(DOCS).join("licences"))
 }
 
-/// Makes a Debian package of a staged tree.
+/// Creates a Debian package of the tree.
 fn debian(tree: &Path, out: &Path) -> Result<PathBuf> {
     let (root, architecture) = (out.join("debian"), architecture()?);
     fs::create_dir_all(&root)?;
@@ -139,7 +141,7 @@ fn architecture() -> Result<&'static str> {
     match ARCH {
         "x86_64" => Ok("amd64"),
         "aarch64" => Ok("arm64"),
-        other => bail!("no Debian package for {other}: this knows x86_64 and aarch64"),
+        other => bail!("no Debian package for {other}: supported are x86_64 and aarch64"),
     }
 }
 
@@ -152,7 +154,7 @@ fn kibibytes(directory: &Path) -> Result<u64> {
         .context("read the size that `du` prints")
 }
 
-/// Unpacks both into `out` and runs the program in each; every page and unit must be there.
+/// Unpacks both into `out` and runs the program in each; checks that every page and unit exists.
 pub(crate) fn check(packed: &Packed, out: &Path) -> Result<()> {
     let (archive, package) = (out.join("from-archive"), out.join("from-package"));
     fs::create_dir_all(&archive)?;
@@ -193,7 +195,7 @@ fn write(to: &Path, text: &[u8]) -> Result<()> {
     fs::write(to, text).with_context(|| format!("write {}", to.display()))
 }
 
-/// What a program prints. An error unless it succeeds.
+/// The output of a program. An error unless it succeeds.
 fn output(program: &Path, words: &[&str]) -> Result<Vec<u8>> {
     let output =
         Command::new(program).args(words).output().with_context(|| format!("run {}", program.display()))?;

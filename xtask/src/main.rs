@@ -1,4 +1,4 @@
-//! Runs our automation, in Rust: the same commands on a laptop and in CI.
+//! Runs the project's automation: the same commands on a laptop and in CI.
 
 mod bench;
 mod deny;
@@ -18,7 +18,7 @@ use clap::{Parser, Subcommand};
 
 use crate::deny::Advisories;
 
-/// Our automation: the same commands on a laptop and in CI.
+/// The project's automation: the same commands on a laptop and in CI.
 #[derive(Parser)]
 #[command(name = "cargo xtask")]
 struct Cli {
@@ -40,9 +40,10 @@ enum Command {
     },
     /// Write THIRD-PARTY.md: every crate in the program, with its licence.
     Notices,
-    /// Pack the program with its pages, completions, systemd units and licences: an archive and a Debian package.
+    /// Pack the program with its pages, completions, systemd units and licences: an archive and a Debian
+    /// package.
     Dist(dist::Dist),
-    /// Measure, and show what was measured.
+    /// Run a benchmark, and show its results.
     #[command(subcommand)]
     Bench(bench::Bench),
 }

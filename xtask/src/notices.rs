@@ -1,4 +1,4 @@
-//! `cargo xtask notices`: writes `THIRD-PARTY.md`, the list of everything that a build of `plimsoll` contains.
+//! Runs `cargo xtask notices`: writes `THIRD-PARTY.md`, the list of all crates in a build of `plimsoll`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env::consts::ARCH;
@@ -56,7 +56,7 @@ pub(crate) fn run() -> Result<()> {
     fs::write(command::root().join(PAGE), page()?).with_context(|| format!("write {PAGE}"))
 }
 
-/// Copies the licence texts of every crate in the program into a directory, one directory a crate.
+/// Copies the licence texts of every crate in the program, with one directory for each crate.
 pub(crate) fn copy_licences(directory: &Path) -> Result<()> {
     let sources = sources()?;
     for package in packages()? {
@@ -73,7 +73,7 @@ pub(crate) fn copy_licences(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The files of a crate that hold its licence, by their usual names.
+/// The licence files of a crate, by their usual names.
 fn licence_texts(source: &Path) -> Result<Vec<PathBuf>> {
     let is_licence = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
@@ -84,7 +84,7 @@ fn licence_texts(source: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths.filter(is_licence).collect())
 }
 
-/// Where cargo keeps the source of each package, by `name-version`.
+/// The source directories of all packages, by `name-version`.
 fn sources() -> Result<BTreeMap<String, PathBuf>> {
     let platform = format!("{ARCH}-unknown-linux-gnu");
     let words = "metadata --locked --format-version 1 --features plimsoll/full --filter-platform";
@@ -123,7 +123,7 @@ impl Package {
     }
 }
 
-/// Every crate in the program that is not ours.
+/// Every third-party crate in the program.
 fn packages() -> Result<BTreeSet<Package>> {
     let words = "tree --locked --package plimsoll --features full --edges normal --prefix none --no-dedupe --format {p}|{l}";
     let output = cargo().args(words.split(' ')).current_dir(command::root()).output()?;
@@ -131,13 +131,14 @@ fn packages() -> Result<BTreeSet<Package>> {
     Ok(String::from_utf8(output.stdout)?.lines().filter_map(foreign).collect())
 }
 
-/// The package in a line such as `serde v1.0.0|MIT OR Apache-2.0`, unless it is ours.
+/// Parses a package from a line such as `serde v1.0.0|MIT OR Apache-2.0`, unless it belongs to this
+/// workspace.
 fn foreign(line: &str) -> Option<Package> {
     let (package, licence) = line.split_once('|')?;
     let mut words = package.split(' ');
     let name = words.next().filter(|name| !name.starts_with("plimsoll"))?.to_owned();
     let version = words.next()?.strip_prefix('v')?.to_owned();
-    // An old way to write "or".
+    // An old form of "or".
     let licence = licence.replace(" / ", " OR ").replace('/', " OR ");
     Some(Package { name, version, licence })
 }
@@ -147,13 +148,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_lists_what_the_lock_file_says() {
+    fn the_page_matches_the_lock_file() {
         let written = fs::read_to_string(command::root().join(PAGE)).unwrap_or_default();
         assert!(written == page().unwrap(), "{PAGE} is out of date: run `cargo xtask notices`");
     }
 
     #[test]
-    fn a_crate_of_ours_is_not_foreign() {
+    fn a_workspace_crate_is_not_foreign() {
         assert_eq!(foreign("plimsoll-wire v0.1.0 (/x)|Apache-2.0"), None);
         let other = foreign("a v1.0.0|MIT/Apache-2.0").unwrap();
         assert_eq!((other.full_name().as_str(), other.licence.as_str()), ("a-1.0.0", "MIT OR Apache-2.0"));

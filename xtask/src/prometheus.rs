@@ -1,4 +1,4 @@
-//! A Prometheus in the cache, for the test of the dashboards.
+//! Installs Prometheus into the cache, for the test of the dashboards.
 
 use std::fs;
 use std::path::Path;
@@ -9,10 +9,10 @@ use plimsoll_install::{AtomicDir, Lock};
 
 use crate::command;
 
-/// Its directory in the cache, with `usr/bin/prometheus` in it.
+/// The directory in the cache, with `usr/bin/prometheus` in it.
 const DIRECTORY: &str = "prometheus";
 
-/// Puts Debian's package of Prometheus into the cache, unless it is there: unpacked, not installed. apt checks it against the
+/// Unpacks Debian's package of Prometheus into the cache, unless it is there. apt verifies it with the
 /// signatures of the distribution.
 pub(crate) fn install(cache: &Path) -> Result<()> {
     let directory = cache.join(DIRECTORY);
@@ -23,10 +23,10 @@ pub(crate) fn install(cache: &Path) -> Result<()> {
     eprintln!("installing Prometheus into {}", directory.display());
     let partial = AtomicDir::new(&directory)?;
     unpack(partial.path()).context(
-        "install Prometheus: it takes apt-get, dpkg-deb and a network (other systems: unpack a release of Prometheus 2.42 or newer \
+        "install Prometheus: it needs apt-get, dpkg-deb and a network (other systems: unpack a release of Prometheus 2.42 or newer \
          so that prometheus/usr/bin/prometheus is in the cache)",
     )?;
-    partial.commit().context("put Prometheus in its place")
+    partial.commit().context("rename the directory of Prometheus")
 }
 
 fn unpack(directory: &Path) -> Result<()> {
@@ -39,11 +39,11 @@ fn unpack(directory: &Path) -> Result<()> {
     let package = package.context("find the package that apt-get fetched")?;
     command::run(Command::new("dpkg-deb").arg("-x").arg(&package).arg(directory))?;
     fs::remove_file(&package)?;
-    ensure!(directory.join("usr/bin/prometheus").exists(), "the package holds no usr/bin/prometheus");
+    ensure!(directory.join("usr/bin/prometheus").exists(), "the package contains no usr/bin/prometheus");
     Ok(())
 }
 
-/// apt-get writes to the directory it stands in.
+/// Downloads into `directory`: apt-get writes to its working directory.
 fn download(directory: &Path) -> Result<()> {
     let mut apt = Command::new("sh");
     apt.args(["-c", "cd \"$0\" && apt-get -qq download prometheus 2>/dev/null"]).arg(directory);

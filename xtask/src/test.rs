@@ -1,4 +1,4 @@
-//! `cargo xtask test`: checks everything, the quick before the slow.
+//! Runs `cargo xtask test`: checks everything, quick checks first.
 
 use std::thread;
 
@@ -10,15 +10,16 @@ use crate::deny::{self, Advisories};
 use crate::steps::Steps;
 use crate::{dist, setup};
 
-/// How much to check.
+/// Options of the checks.
 #[derive(Args)]
 pub(crate) struct Test {
-    /// Also run what takes long: kill campaigns, comparisons of real runs, the packed release build, advisories of dependencies.
+    /// Also run the long checks: kill campaigns, comparisons of real runs, the packed release build,
+    /// advisories of dependencies.
     #[arg(long)]
     all: bool,
 }
 
-/// Runs all steps and prints how long each took, also when one fails.
+/// Runs all steps and prints the duration of each, also after a failure.
 pub(crate) fn run(test: &Test) -> Result<()> {
     let mut steps = Steps::default();
     let mut result = usual(&mut steps);
@@ -60,7 +61,7 @@ fn build() -> Result<()> {
     command::run(cargo().arg("test").args(FULL).arg("--no-run"))
 }
 
-/// Of the full program, and of the default one, which has no Kafka and no vectors.
+/// Lints the full program and the default one, which has no Kafka and no vectors.
 fn lint() -> Result<()> {
     command::run(cargo().arg("clippy").args(FULL).args(["--all-targets", "--", "-D", "warnings"]))?;
     command::run(cargo().args(["clippy", "--package", "plimsoll", "--", "-D", "warnings"]))
@@ -70,18 +71,18 @@ fn test() -> Result<()> {
     command::run(cargo().arg("test").args(FULL))
 }
 
-/// The tests in modules named `long`, which are ignored otherwise.
+/// Runs the tests in modules named `long`, which are otherwise ignored.
 fn long_tests() -> Result<()> {
     command::run(cargo().arg("test").args(FULL).args(["--test", "it", "--", "--ignored", "::long::"]))
 }
 
-/// Examples are documented too because that gives the dependencies the features that the lints gave them.
+/// Documents examples too, because the dependencies then have the same features as for the lints.
 fn docs() -> Result<()> {
     let words = ["--no-deps", "--lib", "--bins", "--examples"];
     command::run(cargo().arg("doc").args(FULL).args(words).env("RUSTDOCFLAGS", "-Dwarnings"))
 }
 
-/// Packs the binary of the tests: that shows that the package is complete.
+/// Packs the binary of the tests, which shows that the package is complete.
 fn pack() -> Result<()> {
     let target = command::target()?;
     let out = target.join("pack");

@@ -1,6 +1,7 @@
-//! Holds the house: who may know whom, which outside crate lives where, and how every file must look.
+//! Checks the layout of the workspace: allowed dependencies, the form of every file, and the language of
+//! comments.
 //!
-//! Each test is one rule and lists every breach at once, with what to do about it.
+//! Each test is one rule and lists every breach at once, with its remedy.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -14,7 +15,8 @@ use serde_json::Value;
 #[path = "tidy/circles.rs"]
 mod circles;
 
-/// Our crates and which of ours each may know. A new line or name is a decision: ARCHITECTURE.md tells it too.
+/// The crates of the workspace and their allowed dependencies. A new line or name is a decision, which
+/// ARCHITECTURE.md names too.
 const EDGES: &[(&str, &[&str])] = &[
     ("measure", &[]),
     ("element", &[]),
@@ -145,14 +147,14 @@ const EDGES: &[(&str, &[&str])] = &[
     ("xtask", &["install"]),
 ];
 
-/// What every crate's tests may know besides; those of `plimsoll` may know all.
-const SIDEWAYS: &str = "host";
+/// The crate that every crate's tests may use; the tests of `plimsoll` may use all.
+const TEST_CRATE: &str = "host";
 
-/// An outside crate that is held to its rooms.
-struct Held {
+/// An outside crate that only some crates may use.
+struct Restricted {
     name: &'static str,
-    rooms: &'static [&'static str],
-    /// Rooms whose tests may use it as well.
+    crates: &'static [&'static str],
+    /// Crates whose tests may use it as well.
     tests: &'static [&'static str],
 }
 
@@ -175,28 +177,25 @@ const HELD: &[Held] = &[
     Held { name: "rdkafka", rooms: &["kafka"], tests: &[] },
 ];
 
-/// Words that mark something unfinished, in two parts so that this file is not found itself.
+/// Words that mark unfinished code, in two parts so that this file contains none.
 const UNFINISHED: &[&str] = &[concat!("TO", "DO"), concat!("FIX", "ME"), concat!("db", "g!")];
 const ALLOW: &str = concat!("#[al", "low(");
 const UNSAFE: &str = concat!("un", "safe");
 const SAFETY: &str = "// SAFETY:";
-/// How far above the word its reason may begin.
+/// The number of lines above the keyword in which its reason may begin.
 const SAFETY_LINES: usize = 6;
 
 #[test]
 fn a_crate_knows_only_what_the_table_of_edges_allows() {
     let breaches = dependencies().into_iter().filter_map(|edge| {
-        let to = room(&edge.to).filter(|_| edge.ours)?;
+        let to = short_name(&edge.to).filter(|_| edge.ours)?;
         let allowed = EDGES.iter().find(|(from, _)| *from == edge.from).map_or(&[][..], |(_, to)| to);
-        let sideways = edge.test && (to == SIDEWAYS || edge.from == "plimsoll");
-        (!allowed.contains(&to) && !sideways).then(|| {
-            format!(
-                "{} → {to}: move the code to the room it belongs to; a new edge needs a decision",
-                edge.from
-            )
+        let in_tests = edge.test && (to == TEST_CRATE || edge.from == "plimsoll");
+        (!allowed.contains(&to) && !in_tests).then(|| {
+            format!("{} → {to}: move the code to the right crate; a new edge needs a decision", edge.from)
         })
     });
-    hold(breaches);
+    report(breaches);
 }
 
 #[test]
@@ -204,22 +203,24 @@ fn the_table_of_edges_names_every_crate_and_no_other() {
     let (crates, table) = (crates(), EDGES.iter().map(|(name, _)| *name).collect::<Vec<_>>());
     let missing = crates.iter().filter(|name| !table.contains(&name.as_str()));
     let stale = table.iter().filter(|name| !crates.iter().any(|known| known == *name));
-    hold(
+    report(
         missing
-            .map(|name| format!("{name}: add what it may know to EDGES in xtask/tests/tidy.rs"))
-            .chain(stale.map(|name| format!("{name}: there is no such crate, remove it from EDGES"))),
+            .map(|name| format!("{name}: add its allowed dependencies to EDGES in xtask/tests/tidy.rs"))
+            .chain(stale.map(|name| format!("{name}: no such crate exists, remove it from EDGES"))),
     );
 }
 
 #[test]
-fn an_outside_crate_stays_in_its_rooms() {
+fn an_outside_crate_is_used_only_where_allowed() {
     let breaches = dependencies().into_iter().filter_map(|edge| {
-        let held = HELD.iter().find(|held| held.name == edge.to)?;
+        let restricted = RESTRICTED.iter().find(|restricted| restricted.name == edge.to)?;
         let from = edge.from.as_str();
-        let allowed = held.rooms.contains(&from) || (edge.test && held.tests.contains(&from));
-        (!allowed).then(|| format!("{from} → {}: only {:?} may use it; go through them", edge.to, held.rooms))
+        let allowed = restricted.crates.contains(&from) || (edge.test && restricted.tests.contains(&from));
+        (!allowed).then(|| {
+            format!("{from} → {}: only {:?} may use it; go through them", edge.to, restricted.crates)
+        })
     });
-    hold(breaches);
+    report(breaches);
 }
 
 #[test]
@@ -245,48 +246,47 @@ fn modules_of_a_crate_form_no_circle() {
             })
             .collect::<Vec<_>>()
     });
-    hold(breaches);
+    report(breaches);
 }
 
 #[test]
 fn every_crate_has_a_row_of_one_sentence_in_architecture_md() {
     let text = read(&root().join("ARCHITECTURE.md"));
     let breaches = crates().into_iter().filter_map(|name| match sentence(&text, &name) {
-        None => Some(format!("{name}: add the row | `{name}` | what it is, in one sentence. | … |")),
-        Some(said) if is_one_sentence(said) => None,
-        Some(said) => Some(format!("{name}: say it in one sentence with a full stop, not {said:?}")),
+        None => Some(format!("{name}: add the row | `{name}` | its purpose, in one sentence. | … |")),
+        Some(sentence) if is_one_sentence(sentence) => None,
+        Some(sentence) => Some(format!("{name}: write one sentence with a full stop, not {sentence:?}")),
     });
-    hold(breaches);
+    report(breaches);
 }
 
 #[test]
-fn every_rust_file_opens_with_what_it_is() {
-    hold(
-        sources()
-            .into_iter()
-            .filter(|source| !source.text.starts_with("//! "))
-            .map(|source| format!("{}: open it with `//!` and a sentence that says what it is", source.name)),
+fn every_rust_file_opens_with_its_purpose() {
+    report(
+        sources().into_iter().filter(|source| !source.text.starts_with("//! ")).map(|source| {
+            format!("{}: open it with `//!` and a sentence that names its purpose", source.name)
+        }),
     );
 }
 
 #[test]
-fn what_is_unsafe_says_why_it_is_sound() {
-    hold(sources().iter().flat_map(unsound));
+fn unsafe_code_has_a_safety_comment() {
+    report(sources().iter().flat_map(unsound));
 }
 
 #[test]
 fn lints_are_expected_with_a_reason_and_never_allowed() {
     let what = "mend the code, or use #[expect(…, reason = \"…\")]";
-    hold(sources().iter().flat_map(|source| source.lines_with(ALLOW, what)));
+    report(sources().iter().flat_map(|source| source.lines_with(ALLOW, what)));
 }
 
 #[test]
-fn nothing_is_left_unfinished() {
+fn no_code_is_unfinished() {
     let breaches = sources().into_iter().flat_map(|source| {
-        let lines = |word: &&str| source.lines_with(word, "finish it, or write down in docs what is missing");
+        let lines = |word: &&str| source.lines_with(word, "finish it, or name the gap in docs");
         UNFINISHED.iter().flat_map(lines).collect::<Vec<_>>()
     });
-    hold(breaches);
+    report(breaches);
 }
 
 #[test]
@@ -295,14 +295,14 @@ fn every_relative_link_in_the_docs_leads_to_a_file() {
     pages.extend(files(&root().join("docs"), "md", Depth::Tree));
     let breaches = pages.iter().flat_map(|page| {
         let text = read(page);
-        let dead = links(&text).filter(|link| !leads_somewhere(page, link)).map(str::to_owned);
-        dead.map(|link| format!("{}: {link} is not there: mend the link", name(page))).collect::<Vec<_>>()
+        let dead = links(&text).filter(|link| !target_exists(page, link)).map(str::to_owned);
+        dead.map(|link| format!("{}: {link} does not exist: mend the link", name(page))).collect::<Vec<_>>()
     });
-    hold(breaches);
+    report(breaches);
 }
 
 #[test]
-fn these_rules_catch_what_they_forbid() {
+fn these_rules_find_breaches() {
     let source = |text: &str| Source { name: "x.rs".into(), text: text.into() };
     let bare = format!("{UNSAFE} {{ f() }}");
     assert_eq!(unsound(&source(&bare)).len(), 1);
@@ -314,31 +314,31 @@ fn these_rules_catch_what_they_forbid() {
         "[a](b.md#c) `[no](x)` ![d](e.svg \"title\")\n```\n[no](y)\n```\n[web](https://z) [here](#top)";
     assert_eq!(links(page).collect::<Vec<_>>(), ["b.md", "e.svg"]);
 
-    let table = "| room | what |\n| [`wire`](crates/base/wire) | The lean client. | — |";
+    let table = "| crate | purpose |\n| [`wire`](crates/base/wire) | The lean client. | — |";
     assert_eq!(sentence(table, "wire"), Some("The lean client."));
     assert_eq!(sentence(table, "load"), None);
     assert!(is_one_sentence("The lean client.") && !is_one_sentence("The lean client. It is fast."));
 }
 
 /// Fails with all breaches of a rule, one a line.
-fn hold(breaches: impl Iterator<Item = impl Display>) {
+fn report(breaches: impl Iterator<Item = impl Display>) {
     let breaches: Vec<String> = breaches.map(|breach| format!("\n  {breach}")).collect();
     assert!(breaches.is_empty(), "{}", breaches.concat());
 }
 
-/// One dependency of one of our crates, as its Cargo.toml declares it.
+/// One dependency of a workspace crate, as its Cargo.toml declares it.
 struct Edge {
     from: String,
     to: String,
-    /// It lies in this workspace.
+    /// Whether it belongs to this workspace.
     ours: bool,
-    /// Only its tests, benchmarks and examples use it.
+    /// Whether only tests, benchmarks and examples use it.
     test: bool,
 }
 
 fn dependencies() -> Vec<Edge> {
     let edge = |from: &str, to: &Value| Edge {
-        from: room(from).unwrap_or(from).to_owned(),
+        from: short_name(from).unwrap_or(from).to_owned(),
         to: to["name"].as_str().unwrap_or_default().to_owned(),
         ours: to["path"].is_string(),
         test: to["kind"] == "dev",
@@ -352,7 +352,7 @@ fn dependencies() -> Vec<Edge> {
 }
 
 fn crates() -> Vec<String> {
-    let name = |package: &Value| room(package["name"].as_str()?).map(str::to_owned);
+    let name = |package: &Value| short_name(package["name"].as_str()?).map(str::to_owned);
     packages().iter().filter_map(name).collect()
 }
 
@@ -367,8 +367,8 @@ fn packages() -> Vec<Value> {
     metadata["packages"].as_array().unwrap().clone()
 }
 
-/// A package's room: `plimsoll-wire` is `wire`.
-fn room(package: &str) -> Option<&str> {
+/// The short name of a package: `plimsoll-wire` is `wire`.
+fn short_name(package: &str) -> Option<&str> {
     match package {
         "plimsoll" | "xtask" => Some(package),
         _ => package.strip_prefix("plimsoll-"),
@@ -382,14 +382,18 @@ fn sentence<'a>(architecture: &'a str, name: &str) -> Option<&'a str> {
         let mut cells = line.trim().strip_prefix('|')?.split('|');
         Some((cells.next()?, cells.next()?.trim()))
     };
-    architecture.lines().filter_map(cells).find(|(first, _)| first.contains(&quoted)).map(|(_, said)| said)
+    architecture
+        .lines()
+        .filter_map(cells)
+        .find(|(first, _)| first.contains(&quoted))
+        .map(|(_, sentence)| sentence)
 }
 
-fn is_one_sentence(said: &str) -> bool {
-    said.ends_with('.') && !said.contains(". ")
+fn is_one_sentence(sentence: &str) -> bool {
+    sentence.ends_with('.') && !sentence.contains(". ")
 }
 
-/// A Rust file of ours.
+/// A Rust file of the workspace.
 struct Source {
     name: String,
     text: String,
@@ -405,8 +409,8 @@ impl Source {
 
 fn sources() -> Vec<Source> {
     let source = |path: PathBuf| Source { name: name(&path), text: read(&path) };
-    let rooms = ["crates", "xtask"].map(|room| files(&root().join(room), "rs", Depth::Tree));
-    rooms.into_iter().flatten().map(source).collect()
+    let directories = ["crates", "xtask"].map(|directory| files(&root().join(directory), "rs", Depth::Tree));
+    directories.into_iter().flatten().map(source).collect()
 }
 
 /// Uses of the keyword without a reason in the lines above.
@@ -415,17 +419,17 @@ fn unsound(source: &Source) -> Vec<String> {
     let excused = |index: usize| {
         lines[index.saturating_sub(SAFETY_LINES)..=index].iter().any(|line| line.contains(SAFETY))
     };
-    let found = lines.iter().enumerate().filter(|(index, line)| says_unsafe(line) && !excused(*index));
+    let found = lines.iter().enumerate().filter(|(index, line)| contains_unsafe(line) && !excused(*index));
     found.map(|(index, _)| format!("{}:{}: say why under {SAFETY}", source.name, index + 1)).collect()
 }
 
-/// Whether the keyword stands in a line outside of a comment.
-fn says_unsafe(line: &str) -> bool {
+/// Whether a line contains the keyword outside of a comment.
+fn contains_unsafe(line: &str) -> bool {
     let code = line.split("//").next().unwrap_or_default();
     code.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == UNSAFE)
 }
 
-/// The targets of a page's links to files, without their anchors. Code is passed over.
+/// The targets of a page's links to files, without their anchors. Code is skipped.
 fn links(page: &str) -> impl Iterator<Item = &str> {
     let prose = page.split("```").step_by(2).flat_map(|prose| prose.split('`').step_by(2));
     let targets = prose.flat_map(|prose| prose.split("](").skip(1)).filter_map(|rest| rest.split(')').next());
@@ -434,7 +438,7 @@ fn links(page: &str) -> impl Iterator<Item = &str> {
         .filter(|path| !path.is_empty() && !path.contains("://") && !path.starts_with("mailto:"))
 }
 
-fn leads_somewhere(page: &Path, link: &str) -> bool {
+fn target_exists(page: &Path, link: &str) -> bool {
     page.parent().is_some_and(|directory| directory.join(link).exists())
 }
 
@@ -444,7 +448,7 @@ enum Depth {
     Tree,
 }
 
-/// The files with an extension, in order. What cargo builds is left out.
+/// The files with an extension, in order, without cargo's build directories.
 fn files(directory: &Path, extension: &str, depth: Depth) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -464,7 +468,7 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// A path as seen from the root.
+/// A path relative to the root.
 fn name(path: &Path) -> String {
     path.strip_prefix(root()).unwrap_or(path).display().to_string()
 }

@@ -1,4 +1,4 @@
-//! Makes vectors of texts with candle.
+//! Embeds texts with candle.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,14 +11,14 @@ use tokenizers::{Tokenizer, TruncationParams};
 
 use crate::Failure;
 
-/// What all-MiniLM-L6-v2 is made of, as its makers' `config.json` says it.
+/// The configuration of all-MiniLM-L6-v2, as its authors' `config.json` gives it.
 const CONFIG: &str = r#"{
     "vocab_size": 30522, "hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12, "intermediate_size": 1536,
     "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "max_position_embeddings": 512, "type_vocab_size": 2,
     "initializer_range": 0.02, "layer_norm_eps": 1e-12, "pad_token_id": 0, "position_embedding_type": "absolute",
     "use_cache": true, "classifier_dropout": null, "model_type": "bert"
 }"#;
-/// Tokens of a text at most, as everywhere in the benchmark.
+/// The limit of a text's tokens, as everywhere in the benchmark.
 const TOKENS_MAX: usize = 256;
 
 /// A model and its tokenizer.
@@ -28,7 +28,7 @@ pub(crate) struct Embedder {
 }
 
 impl Embedder {
-    /// Reads both.
+    /// Loads the model and the tokenizer.
     pub(crate) fn load(weights: &Path, tokenizer: &Path) -> Result<Self, Failure> {
         let config: Config = serde_json::from_str(CONFIG)?;
         let weights = VarBuilder::from_buffered_safetensors(fs::read(weights)?, DType::F32, &Device::Cpu)?;
@@ -39,7 +39,8 @@ impl Embedder {
         Ok(Self { model: BertModel::load(weights, &config)?, tokenizer })
     }
 
-    /// The vectors of texts, in batches of so many of one length: nothing is padded, so there is no mask.
+    /// The vectors of texts, in batches of `size` texts of one length, so that no padding and no mask is
+    /// needed.
     pub(crate) fn embed(&self, texts: &[String], size: usize) -> Result<Vec<Vec<f32>>, Failure> {
         let words: Vec<&str> = texts.iter().map(String::as_str).collect();
         let encodings = self.tokenizer.encode_batch(words, true)?;
@@ -59,7 +60,7 @@ impl Embedder {
         Ok(vectors)
     }
 
-    /// The mean over a text's tokens, of length one.
+    /// The mean over a text's tokens, scaled to length one.
     fn run(&self, ids: Tensor) -> Result<Vec<Vec<f32>>, Failure> {
         let hidden = self.model.forward(&ids, &ids.zeros_like()?, None)?;
         let mean = hidden.mean(1)?;

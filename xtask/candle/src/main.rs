@@ -1,7 +1,8 @@
-//! Embeds texts with candle on one thread, as told on the standard input, a line of JSON each time: the same questions and answers as
-//! those of Python's side of the benchmark of embedding.
+//! Embeds texts with candle on one thread. Each line of standard input is a request in JSON, as for the
+//! Python side of the embedding benchmark.
 //!
-//! The model is the one of candle's makers, in fp32. Texts of one length share a batch, of the size that is fastest for them.
+//! The model is candle's own, in fp32. Texts of one length share a batch of the size that is fastest for
+//! them.
 
 mod embed;
 
@@ -15,26 +16,26 @@ use serde_json::{Value, json};
 
 use embed::Embedder;
 
-/// Any failure ends the program with its words.
+/// Any failure ends the program with its message.
 type Failure = Box<dyn Error + Send + Sync>;
 
-/// Texts of a batch; the fastest is taken.
+/// The batch sizes to compare; the fastest is used.
 const SIZES: [usize; 3] = [4, 8, 32];
 
-/// The sizes that were found to be the fastest.
+/// The fastest size of each list of texts.
 type Sizes = BTreeMap<Vec<String>, usize>;
 
-/// A question.
+/// A request.
 #[derive(Deserialize)]
 struct Asked {
     #[serde(default)]
     texts: Vec<String>,
     #[serde(default)]
     seconds: f64,
-    /// Whether the vectors are wanted, and no measurement.
+    /// Whether to return vectors instead of measuring.
     #[serde(default)]
     vectors: bool,
-    /// Whether the versions are wanted, and nothing else.
+    /// Whether to return only the versions.
     #[serde(default)]
     versions: bool,
 }
@@ -42,7 +43,7 @@ struct Asked {
 fn main() -> Result<(), Failure> {
     let mut words = std::env::args().skip(1);
     let (Some(weights), Some(tokenizer)) = (words.next(), words.next()) else {
-        return Err("say the weights (model.safetensors) and the tokenizer (tokenizer.json)".into());
+        return Err("name the weights (model.safetensors) and the tokenizer (tokenizer.json)".into());
     };
     let embedder = Embedder::load(weights.as_ref(), tokenizer.as_ref())?;
     let mut sizes = Sizes::new();
@@ -79,7 +80,7 @@ fn answer(embedder: &Embedder, sizes: &mut Sizes, asked: &Asked) -> Result<Value
     }
 }
 
-/// The size of a batch that takes the least CPU time for these texts; the first try warms up and does not count.
+/// The batch size with the least CPU time for these texts; the first attempt warms up and does not count.
 fn fastest(embedder: &Embedder, texts: &[String]) -> Result<usize, Failure> {
     embedder.embed(texts, SIZES[0])?;
     let mut best = (f64::INFINITY, SIZES[0]);
@@ -94,7 +95,7 @@ fn fastest(embedder: &Embedder, texts: &[String]) -> Result<usize, Failure> {
     Ok(best.1)
 }
 
-/// A clock, in seconds.
+/// Reads a clock, in seconds.
 fn now(clock: ClockId) -> f64 {
     let time = clock_gettime(clock);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9

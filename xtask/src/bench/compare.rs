@@ -1,8 +1,8 @@
-//! Real comparisons by the dozen: a server against itself, and against the same one under a handicap of about 10 %. What
-//! the statistics promise of recorded data is tried on this machine, as it comes out.
+//! Runs many real comparisons: a server with itself, and with the same server under a handicap of about 10 %.
+//! This checks the promises of the statistics on this machine.
 //!
-//! Each comparison is a `plimsoll ab` of its own. All of them take an hour and more, so what is made is kept: the same
-//! words go on where they were.
+//! Each comparison is one `plimsoll ab`. All comparisons take an hour or more, so finished ones are kept: the
+//! same options continue.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,40 +17,41 @@ use serde_json::{Value, json};
 
 use crate::command::{self, cargo};
 
-/// What is measured: single inserts, closed, on one worker thread.
+/// The scenario: single inserts, closed, on one worker thread.
 const SCENARIO: &str = "scenarios/write/single-insert.yaml";
 const SERVER: &str = "embedded:relaxed";
-/// Exit codes of a comparison that was made: no regression, and one.
+/// Exit codes of a finished comparison: without and with a regression.
 const MADE: [i32; 2] = [0, 99];
 
-/// How often, where and with what.
+/// Options of the comparisons.
 #[derive(Args)]
 pub(crate) struct Compare {
-    /// How many comparisons of each kind.
+    /// The number of comparisons of each kind.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
-    /// Pairs of each comparison.
+    /// The pairs of each comparison.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(8..=50))]
     pairs: u32,
-    /// How long the load of each run lasts, in milliseconds. The ruler is measured against its null server before and after
-    /// it, which takes four seconds more.
+    /// The length of each run's load, in milliseconds. The calibration before and after it takes four more
+    /// seconds.
     #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(100..=60_000))]
     length_ms: u32,
-    /// What B has to carry. A document of 1,300 bytes more costs client and server together about a tenth more CPU.
+    /// The handicap of B. A document of 1,300 more bytes costs client and server together about a tenth more
+    /// CPU.
     #[arg(long, value_name = "PATH=VALUE", default_value = "document.note.$text.bytes=1300")]
     handicap: String,
     /// Skip the calibration of each run: four seconds less, but comparisons know less about the noise.
     #[arg(long, alias = "no-canary", env = "PLIMSOLL_NO_CALIBRATION", hide_env_values = true, value_parser = FalseyValueParser::new())]
     no_calibration: bool,
-    /// Where everything is kept; what is there already is not made again.
+    /// The directory of the results; existing results are kept.
     #[arg(long, value_name = "DIR", default_value = "target/bench-compare")]
     out: PathBuf,
-    /// The program; built from these sources, optimised, if left out.
+    /// The program; by default an optimised build of these sources.
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
 }
 
-/// What B is.
+/// The kind of B.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Same,
@@ -68,7 +69,7 @@ impl Kind {
     }
 }
 
-/// Makes the comparisons that are missing, and prints each as it comes out.
+/// Runs the missing comparisons, and prints each result.
 pub(crate) fn run(compare: &Compare) -> Result<()> {
     let out = command::root().join(&compare.out);
     fs::create_dir_all(&out).with_context(|| format!("make {}", out.display()))?;
@@ -103,7 +104,8 @@ fn program(compare: &Compare) -> Result<PathBuf> {
     Ok(command::root().join("target/release/plimsoll"))
 }
 
-/// What all comparisons have in common. The program is named by its content: one that was built anew is another.
+/// The options that all comparisons share. The program is identified by its content, so a new build is
+/// another program.
 fn asked(compare: &Compare, binary: &Path) -> Result<Value> {
     let (sha256, _) = digest::of_file(binary).with_context(|| format!("read {}", binary.display()))?;
     Ok(json!({
@@ -112,7 +114,7 @@ fn asked(compare: &Compare, binary: &Path) -> Result<Value> {
     }))
 }
 
-/// What is gone on with was begun with the same words and the same program.
+/// Checks that existing results have the same options and the same program.
 fn check_asked(out: &Path, asked: &Value) -> Result<()> {
     let file = out.join("asked.json");
     let Ok(text) = fs::read_to_string(&file) else {
@@ -124,19 +126,19 @@ fn check_asked(out: &Path, asked: &Value) -> Result<()> {
     let (different, out) = (different(&before, asked).join(", "), out.display());
     ensure!(
         different.is_empty(),
-        "{out} was begun otherwise ({different}): give the same words and the same program, or another --out"
+        "{out} has other options ({different}): use the same options and the same program, or another --out"
     );
     Ok(())
 }
 
-/// What was asked otherwise before, in words.
+/// Lists the options that differ from the earlier ones.
 fn different(before: &Value, asked: &Value) -> Vec<String> {
     let keys = asked.as_object().into_iter().flat_map(|asked| asked.keys());
     let other = keys.filter(|key| before[*key] != asked[*key]);
-    other.map(|key| format!("{key}: {}, and now {}", before[key], asked[key])).collect()
+    other.map(|key| format!("{key}: {}, now {}", before[key], asked[key])).collect()
 }
 
-/// One comparison, unless it is there.
+/// Runs one comparison, unless its result exists.
 fn one(compare: &Compare, binary: &Path, out: &Path, round: u32, kind: Kind) -> Result<Value> {
     let dir = out.join(format!("{round:03}-{}", kind.name()));
     let kept = out.join(format!("{round:03}-{}.json", kind.name()));
@@ -147,7 +149,7 @@ fn one(compare: &Compare, binary: &Path, out: &Path, round: u32, kind: Kind) -> 
     let status = words(compare, binary, &dir, kind).status().context("run `plimsoll ab`")?;
     ensure!(
         status.code().is_some_and(|code| MADE.contains(&code)),
-        "`plimsoll ab` ended with {status}: see its words above; the same command goes on from here"
+        "`plimsoll ab` ended with {status}: see its output above; the same command continues from here"
     );
     let text = fs::read_to_string(dir.join("comparison.json")).context("read comparison.json")?;
     let found: Value = serde_json::from_str(&text).context("understand comparison.json")?;
@@ -172,7 +174,7 @@ fn words(compare: &Compare, binary: &Path, dir: &Path, kind: Kind) -> Command {
     command
 }
 
-/// What counts of a comparison.
+/// The row of a comparison.
 fn row(found: &Value, round: u32, kind: Kind, took: Duration) -> Result<Value> {
     let primary = found["metrics"].as_array().and_then(|metrics| metrics.first());
     let primary = primary.context("comparison.json has no metric")?;
@@ -208,7 +210,7 @@ fn line(row: &Value) -> String {
     )
 }
 
-/// How often each verdict came out.
+/// Counts each verdict.
 fn counts(made: &[Value]) -> Value {
     let mut counts = json!({});
     for row in made {
@@ -220,7 +222,7 @@ fn counts(made: &[Value]) -> Value {
     counts
 }
 
-/// Removes the run directories of a comparison that is made: what was measured of each run is in comparison.json.
+/// Removes the run directories of a finished comparison: comparison.json contains their measurements.
 fn forget_runs(dir: &Path) -> Result<()> {
     for entry in fs::read_dir(dir).with_context(|| format!("read {}", dir.display()))? {
         let path = entry?.path();
@@ -274,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_begun_with_other_words_or_another_program_is_not_gone_on_with() {
+    fn other_options_or_another_program_do_not_continue() {
         let dir = std::env::temp_dir().join(format!("plimsoll-asked-{}", std::process::id()));
         fs::create_dir_all(&dir).unwrap();
         let program = dir.join("plimsoll");
@@ -286,15 +288,15 @@ mod tests {
         };
         let same = [begun("10", false, "one"), begun("10", false, "one")];
         let others = [
-            (begun("8", false, "one"), "pairs: 10, and now 8"),
-            (begun("10", true, "one"), "calibration: true, and now false"),
+            (begun("8", false, "one"), "pairs: 10, now 8"),
+            (begun("10", true, "one"), "calibration: true, now false"),
             (begun("10", false, "another"), "program_sha256: "),
         ];
         fs::remove_dir_all(&dir).unwrap();
         assert_eq!(same, [Ok(()), Ok(())]);
         for (refused, part) in others {
             let message = refused.unwrap_err();
-            assert!(message.contains("was begun otherwise") && message.contains(part), "{part}: {message}");
+            assert!(message.contains("has other options") && message.contains(part), "{part}: {message}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask bench embed`: the embedder beside those of others.
+//! Runs `cargo xtask bench embed`: Plimsoll's embedder compared with its peers.
 
 use std::path::{Path, PathBuf};
 
@@ -9,16 +9,17 @@ use plimsoll_install::Cache;
 use crate::command::{self, cargo};
 use crate::{python, setup};
 
-/// Where candle's side is built in the cache: a new version is built anew.
+/// The directory of the candle build in the cache: a new version is rebuilt.
 const CANDLE: &str = "candle-0.11.1";
 
-/// What to measure beside.
+/// The peers to compare with.
 #[derive(Args)]
 pub(crate) struct Embed {
-    /// Install Python's ONNX Runtime into the cache first; without it only ours is measured.
+    /// Install Python's ONNX Runtime into the cache first; without it only Plimsoll is measured.
     #[arg(long)]
     install: bool,
-    /// Build candle's side into the cache first, which takes some minutes; it needs what `--install` brings.
+    /// Build the candle program into the cache first, which takes some minutes; it needs the files of
+    /// `--install`.
     #[arg(long)]
     candle: bool,
     /// Options of the benchmark: --rounds N, --seconds S
@@ -26,7 +27,7 @@ pub(crate) struct Embed {
     options: Vec<String>,
 }
 
-/// Measures; what was installed or built once takes part again.
+/// Runs the benchmark; installed or built peers take part again.
 pub(crate) fn run(embed: &Embed) -> Result<()> {
     let cache = Cache::locate()?;
     let cache = cache.root();
@@ -48,7 +49,8 @@ pub(crate) fn run(embed: &Embed) -> Result<()> {
     command::run(command.args(&embed.options))
 }
 
-/// For this machine's processor, as candle's makers build it. Without their bindings of MKL, which come from nowhere here.
+/// Builds for this machine's processor, as candle's authors do, but without their MKL bindings, which no
+/// registry provides.
 fn build_candle(cache: &Path) -> Result<()> {
     let mut command = cargo();
     command.args(["build", "--release", "--manifest-path", "xtask/candle/Cargo.toml", "--target-dir"]);
@@ -64,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_directory_of_the_cache_names_the_version_that_is_built() {
+    fn the_cache_directory_names_the_candle_version() {
         let manifest = include_str!("../../candle/Cargo.toml");
         let version = CANDLE.strip_prefix("candle-").unwrap();
         for part in ["core", "nn", "transformers"] {

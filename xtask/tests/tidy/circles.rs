@@ -1,17 +1,19 @@
 //! Finds import circles among the modules of a crate.
 //!
-//! Modules with one parent must not import each other in a circle, themselves or through their children. A parent and its own
-//! children may: a child uses the types of its parent, and the parent shows the items of its children. Tests are left out.
+//! Modules with one parent must not import each other in a circle, themselves or through their children. A
+//! parent and its own children may: a child uses the types of its parent, and the parent re-exports the items
+//! of its children. Tests are skipped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path};
 
-/// A module by its names from the crate's root, which is empty.
+/// A module by its names from the crate's root, whose list is empty.
 type Module = Vec<String>;
-/// The modules of one parent that each of them imports.
+/// The imports between the modules of one parent.
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
-/// The circles in a crate whose sources are `files`, as (path below `src`, text): the parent, and the modules in the circle.
+/// Finds the circles in a crate with the sources `files`, as (path below `src`, text): the parent, and the
+/// modules in the circle.
 pub(crate) fn circles(files: &[(&Path, &str)]) -> Vec<(String, Vec<String>)> {
     let sources: BTreeMap<Module, Vec<Token>> =
         files.iter().map(|(path, text)| (module(path), tokens(without_tests(text)))).collect();
@@ -50,7 +52,7 @@ fn module(path: &Path) -> Module {
     names
 }
 
-/// Unit tests stand at the foot of a file.
+/// Removes the unit tests, which are at the end of a file.
 fn without_tests(text: &str) -> &str {
     let inline = text.match_indices("#[cfg(test)]").find(|(at, attribute)| {
         let line = text[at + attribute.len()..].trim_start().lines().next().unwrap_or_default();
@@ -59,7 +61,7 @@ fn without_tests(text: &str) -> &str {
     inline.map_or(text, |(at, _)| &text[..at])
 }
 
-/// Modules that a parent declares for tests alone, with all below them.
+/// Removes the modules that a parent declares only for tests, with all their children.
 fn without_test_modules(
     sources: BTreeMap<Module, Vec<Token>>,
     files: &[(&Path, &str)],
@@ -83,7 +85,7 @@ enum Token {
     Mark(char),
 }
 
-/// The words and marks of a text; comments are left out.
+/// The words and marks of a text, without comments.
 fn tokens(text: &str) -> Vec<Token> {
     let mut found = Vec::new();
     for line in text.lines() {
@@ -106,8 +108,8 @@ fn tokens(text: &str) -> Vec<Token> {
     found
 }
 
-/// Every path of a file that names a module or something in one: those of `use`, with their braces expanded, and those that
-/// begin with `crate`, `self` or `super`.
+/// Every path of a file that names a module or an item: those of `use`, with their braces expanded, and those
+/// that begin with `crate`, `self` or `super`.
 fn paths(tokens: &[Token]) -> Vec<Module> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -125,7 +127,7 @@ fn paths(tokens: &[Token]) -> Vec<Module> {
     found
 }
 
-/// Words with `::` between them, and where they end.
+/// Reads words with `::` between them; returns the path and its end.
 fn straight(tokens: &[Token], mut at: usize) -> (Module, usize) {
     let mut path = Vec::new();
     while let Some(Token::Word(word)) = tokens.get(at) {
@@ -139,7 +141,7 @@ fn straight(tokens: &[Token], mut at: usize) -> (Module, usize) {
     (path, at)
 }
 
-/// Expands a tree of `use` behind `before`; gives where it ends.
+/// Expands a tree of `use` behind `before`; returns its end.
 fn tree(tokens: &[Token], at: usize, before: &[String], found: &mut Vec<Module>) -> usize {
     let (path, mut at) = straight(tokens, at);
     let path = [before, &path].concat();
@@ -154,13 +156,13 @@ fn tree(tokens: &[Token], at: usize, before: &[String], found: &mut Vec<Module>)
         return at + 1;
     }
     let end = |token: &Token| matches!(token, Token::Mark(',' | ';' | '}'));
-    // What is left are `*` and `as NAME`.
+    // Only `*` and `as NAME` remain.
     let next = tokens[at..].iter().position(end).map_or(tokens.len(), |more| at + more);
     found.push(path);
     next
 }
 
-/// The modules of a crate, and the names under which a parent shows the items of its children.
+/// The modules of a crate, and the names under which a parent re-exports the items of its children.
 struct Known {
     modules: BTreeSet<Module>,
     shown: BTreeMap<(Module, String), Module>,
@@ -185,7 +187,7 @@ impl Known {
         Self { modules, shown }
     }
 
-    /// The module that a path in `from` leads to, if it is one of this crate.
+    /// The module of this crate that a path in `from` leads to, if any.
     fn resolve(&self, from: &Module, path: &[String]) -> Option<Module> {
         let (mut at, mut rest): (Module, &[String]) = match path.first()?.as_str() {
             "crate" => (Vec::new(), &path[1..]),
@@ -207,7 +209,7 @@ impl Known {
             if self.modules.contains(&child) {
                 (at, rest) = (child, more);
             } else if let Some(child) = self.shown.get(&(at.clone(), next.clone())) {
-                // The child may itself show an item of its children.
+                // The child may itself re-export an item of its children.
                 at = child.clone();
             } else {
                 break;
@@ -217,7 +219,7 @@ impl Known {
     }
 }
 
-/// Groups of more than one module that reach each other.
+/// Groups of modules that reach each other.
 fn knots(imports: &Imports) -> Vec<Vec<String>> {
     let reached = |from: &String| {
         let mut seen = BTreeSet::new();
@@ -279,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_through_children_and_shown_names_is_found() {
+    fn a_circle_through_children_and_re_exports_is_found() {
         check(
             &[
                 ("lib.rs", "mod a; mod b; pub use a::deep::Thing;"),
