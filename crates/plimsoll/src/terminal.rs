@@ -12,7 +12,7 @@ use plimsoll_run::console::{Console, LiveView};
 
 mod installation;
 
-/// Columns when the terminal does not tell.
+/// The number of columns if the terminal does not report it.
 const COLUMNS: usize = 100;
 
 /// The live view on stderr.
@@ -23,7 +23,7 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// A live view for whatever stderr is.
+    /// A live view for the current stderr.
     pub fn new() -> Self {
         let kind = if stderr().is_terminal() { Kind::Terminal } else { Kind::Plain };
         let columns = rustix::termios::tcgetwinsize(stderr()).map_or(0, |size| usize::from(size.ws_col));
@@ -47,7 +47,7 @@ impl Terminal {
 }
 
 impl LiveView for Terminal {
-    /// Shows an event. A terminal that is gone is no reason to stop a run.
+    /// Shows an event. A closed terminal does not stop a run.
     fn on(&mut self, event: &Event) {
         let update = self.live.on(event);
         let mut text = self.erase();
@@ -66,22 +66,22 @@ pub fn style() -> Style {
     if stdout().is_terminal() && wanted { Style::Colour } else { Style::Plain }
 }
 
-/// Whether data was lost that had been printed: what comes of it is the end of the program, not of what is under way.
+/// Whether printed data was lost: the program then ends with an error, but the current work continues.
 static LOST: AtomicBool = AtomicBool::new(false);
 
-/// Prints data. A reader that has gone away (a closed pipe) wants no more of it; any other error is said, once, and kept
-/// for the end of the program.
+/// Prints data. A closed pipe is accepted silently; any other error is reported once, and fails the program
+/// at its end.
 pub fn print(text: &str) {
     let printed = stdout().write_all(text.as_bytes()).and_then(|()| stdout().flush());
     let Some(error) = printed.err().filter(is_loss) else { return };
     if !LOST.swap(true, Ordering::Relaxed) {
         say(&format!(
-            "plimsoll: standard output cannot be written ({error}): what was printed is not whole; is the disk full?"
+            "plimsoll: standard output cannot be written ({error}): the output is incomplete; is the disk full?"
         ));
     }
 }
 
-/// Whether data was printed that nobody has.
+/// Whether printed data was lost.
 pub fn has_lost() -> bool {
     LOST.load(Ordering::Relaxed)
 }
@@ -90,12 +90,12 @@ fn is_loss(error: &io::Error) -> bool {
     error.kind() != io::ErrorKind::BrokenPipe
 }
 
-/// Says something to the person.
+/// Prints a message.
 pub fn say(text: &str) {
     writeln!(stderr(), "{text}").unwrap_or_default();
 }
 
-/// The console on stderr, or one that shows warnings alone.
+/// The console on stderr, or one that shows only warnings.
 pub fn console(is_quiet: bool) -> &'static dyn Console {
     if is_quiet { &Quiet } else { &STDERR }
 }
@@ -105,11 +105,11 @@ static STDERR: Stderr = Stderr { installation_due: AtomicU64::new(0) };
 /// Messages, progress and the live view on stderr.
 #[derive(Debug)]
 struct Stderr {
-    /// When a log gets the next line about an installation, in seconds since its start.
+    /// The second since the start at which a log gets its next line about an installation.
     installation_due: AtomicU64,
 }
 
-/// Warnings on stderr, and nothing else.
+/// Only warnings on stderr.
 #[derive(Debug)]
 struct Quiet;
 

@@ -1,19 +1,22 @@
-//! Nothing lost, nothing doubled: pipelines while their engine, their broker and their MongoDB server are killed.
+//! Runs the kill campaign: kills the engine, the broker and the MongoDB server of pipelines, and checks that
+//! nothing is lost or duplicated.
 //!
 //! ```sh
 //! cargo xtask bench kills                     # or: cargo bench -p plimsoll --bench kills -- [OPTIONS]
-//!     --kills N     how many kills, over all profiles (100)
-//!     --seed N      when they happen (a new one each time)
-//!     --out DIR     where results and logs are kept (target/bench-kills)
-//!     --only NAME   only these rows, again and again
+//!     --kills N     the number of kills, over all profiles (100)
+//!     --seed N      the seed of their times (a new one each time)
+//!     --out DIR     the directory of results and logs (target/bench-kills)
+//!     --only NAME   only these rows, repeated
 //! ```
 //!
-//! Each profile is a pipeline of the program as a user runs it, from a source that is filled all the while. Its engine, a real
-//! broker and a real server are killed with -9 at random moments, three of four while it is at work, the others anywhere on the
-//! way back. In the end the destination is held against the source, offset by offset. Then each guard is taken away by a setting,
-//! and the same kills must be seen to lose or to double something: an audit that finds nothing then would prove nothing here.
+//! Each profile is a pipeline of the program as a user runs it, from a source that is filled continuously.
+//! Its engine, a real broker and a real server are killed with -9 at random moments: three of four while it
+//! works, the others during its recovery. At the end the destination is compared with the source, offset by
+//! offset. Then a setting removes each guard, and the same kills must lose or duplicate something: otherwise
+//! the audit would prove nothing.
 //!
-//! Ends with 0 if nothing was lost, nothing was doubled that may not be, and every missing guard was noticed; with 4 otherwise.
+//! Ends with 0 if nothing was lost, nothing was duplicated against a guarantee, and every missing guard was
+//! noticed; with 4 otherwise.
 
 mod campaign;
 
@@ -25,22 +28,22 @@ use plimsoll_measure::clock;
 
 use campaign::Plan;
 
-/// Kills pipelines, and audits what they wrote.
+/// Kills pipelines, and audits their destinations.
 #[derive(Parser)]
 struct Words {
-    /// How many kills, over all profiles.
+    /// The number of kills, over all profiles.
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     kills: u32,
-    /// When they happen.
+    /// The seed of their times.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Where results and logs are kept.
+    /// The directory of results and logs.
     #[arg(long, value_name = "DIR", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/bench-kills"))]
     out: PathBuf,
-    /// Only these rows.
+    /// Run only these rows.
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
-    /// Said by cargo.
+    /// Set by cargo.
     #[arg(long, hide = true)]
     bench: bool,
 }

@@ -1,4 +1,4 @@
-//! What the benchmark is asked to do.
+//! Reads the benchmark's arguments.
 
 use std::path::{Path, PathBuf};
 
@@ -10,22 +10,22 @@ use crate::{Failure, ROWS, STEADY};
 
 const USAGE: &str = "there are --rounds N, --only A,B, --steady SPAN, --install and --out DIR";
 
-/// The arguments, as meant.
+/// The resolved arguments.
 pub(crate) struct Arguments {
-    /// How much is measured.
+    /// The amount of measurement.
     pub(crate) plan: Plan,
-    /// The rows that are wanted; all, if there are none.
+    /// The requested rows; empty for all.
     only: Vec<String>,
-    /// Whether the peer is fetched first.
+    /// Whether to fetch the peer first.
     pub(crate) install: bool,
-    /// Where results are kept.
+    /// The directory of the results.
     pub(crate) out: Option<PathBuf>,
-    /// Whether it is only to be seen that everything runs.
+    /// Whether this is a test run, which only shows that everything works.
     pub(crate) is_test: bool,
 }
 
 impl Arguments {
-    /// `cargo bench` adds `--bench`. Without it this is a test run: small, and deaf to the options of other tests.
+    /// `cargo bench` adds `--bench`. Without it this is a small test run that ignores other tests' options.
     pub(crate) fn read(words: impl Iterator<Item = String>) -> Result<Self, Failure> {
         let words: Vec<String> = words.collect();
         if words.iter().any(|word| word == "--bench") {
@@ -34,7 +34,7 @@ impl Arguments {
         Ok(Self { plan: Plan::SMALL, only: Vec::new(), install: false, out: None, is_test: true })
     }
 
-    /// Whether a row is wanted.
+    /// Whether a row is requested.
     pub(crate) fn wants(&self, name: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|only| only == name)
     }

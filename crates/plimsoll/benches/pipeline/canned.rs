@@ -1,4 +1,4 @@
-//! A source of events that are there already: each is copied into its batch, as a real source does.
+//! Provides a source of prepared events: each is copied into its batch, as a real source does.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use plimsoll_pipeline::{
     Assignment, Assignments, Intake, Last, Partition, Position, Read, Record, Replay, Source, SourceError,
 };
 
-/// An event as it is copied.
+/// An event to copy.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Can {
     /// Its payload.
@@ -16,7 +16,7 @@ pub(crate) struct Can {
     pub(crate) signature: Option<String>,
 }
 
-/// Gives the cans again and again, until so many events were given.
+/// Returns the prepared events repeatedly, up to a number.
 pub(crate) struct Canned {
     cans: Arc<[Can]>,
     events: u64,

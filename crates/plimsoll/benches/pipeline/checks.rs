@@ -1,4 +1,4 @@
-//! What follows from numbers that are known: a test runs these before it measures anything.
+//! Checks the arithmetic with known numbers; a test runs these before it measures.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::row::{Bound, Goal, Measured, Of, Turn, taking};
 use crate::steady::Memory;
 use crate::watch::{Seen, turn};
 
-/// Runs all of them.
+/// Runs all checks.
 pub(crate) fn run() -> Result<(), Failure> {
     every_order_of_three_subjects_comes_in_six_rounds()?;
     a_goal_is_held_beside_its_own_subject_round_by_round()?;
@@ -34,7 +34,7 @@ fn a_goal_is_held_beside_its_own_subject_round_by_round() -> Result<(), Failure>
         let turn = |events| Turn { events, wall_ns: SECOND_NS, cpu_ns: SECOND_NS, ..Turn::default() };
         rates.map(turn).to_vec()
     };
-    // The third round was slow for all. Of medians the second ratio would be 2.5, and round by round it is 3.25.
+    // The third round was slow for all. The ratio of the medians would be 2.5; round by round it is 3.25.
     let subjects = [("slow", [10, 10, 2]), ("fast", [20, 20, 4]), ("ours", [50, 70, 13])];
     let goal = |beside| Goal { subject: 2, beside, words: "", of: Of::Rate, bound: Bound::Least(3.0) };
     let measured = Measured {

@@ -1,4 +1,4 @@
-//! From Kafka to MongoDB, effectively once, beside Kafka Connect with MongoDB's sink connector.
+//! Measures Kafka to MongoDB, effectively once, and Kafka Connect with MongoDB's sink connector.
 
 use std::cell::{Cell, RefCell};
 use std::io::Write;
@@ -31,12 +31,12 @@ const TOPIC: &str = "connect";
 const COLLECTION: &str = "connect";
 const DOCUMENT_BYTES: usize = 470;
 const BATCH: usize = 1000;
-/// The number of the topic in our documents' names.
+/// The number of the topic in the documents' ids.
 const TOPIC_NUMBER: u32 = 7;
-/// How often the collection is looked at: the server's work for it is the same for all.
+/// The interval at which the collection is counted: its cost for the server is the same for all.
 const EVERY: Duration = Duration::from_millis(20);
 
-/// What the subjects share.
+/// The shared state of the subjects.
 struct Shared {
     cache: PathBuf,
     log: Rc<Log>,
@@ -118,7 +118,7 @@ impl Shared {
         Ok(Turn { p999: p999(&meter), ..turn? }.of_what_was_there())
     }
 
-    /// Looks at the collection until every record is there, and counts it then.
+    /// Polls the collection until every record has arrived, and counts it then.
     fn watch(&self, name: Name, mut cpu_ns: impl FnMut() -> Result<u64, Failure>) -> Result<Turn, Failure> {
         let mut store = self.store.borrow_mut();
         let mut marks = Marks::of(&self.log.extents(TOPIC)?, COLLECTION, name);
@@ -127,14 +127,14 @@ impl Shared {
             let (cpu_ns, events) = (cpu_ns()?, marks.look(&mut store)?);
             Ok(Seen { has_begun: events > skipped, events, cpu_ns })
         })?;
-        // A batch beside the last one may come a moment later.
+        // A batch before the last one may arrive slightly later.
         store.wait_for_count(COLLECTION, self.records)?;
         let stored_bytes = Some(store.document_bytes(COLLECTION)?);
         Ok(Turn { stored_bytes, ..turn })
     }
 }
 
-/// What we call the documents of a topic with this number.
+/// The range of Plimsoll's document ids for a topic with this number.
 pub(crate) fn our_name(topic: u32) -> Name {
     Box::new(move |partition, offset| {
         let bytes = Identity { topic, partition, offset }.to_bytes().to_vec();
@@ -142,7 +142,7 @@ pub(crate) fn our_name(topic: u32) -> Name {
     })
 }
 
-/// An order, as shops send them: nested, with an array, of the same length as every other.
+/// An order, as shops send them: nested, with an array, always of the same length.
 pub(crate) fn json(number: u64, out: &mut Vec<u8>) {
     let start = out.len();
     let (user, cents) = (number.wrapping_mul(7919) % 1_000_000, number.wrapping_mul(104_729) % 1_000_000);

@@ -1,4 +1,4 @@
-//! The peer: Kafka Connect, standalone, with MongoDB's sink connector. It is a Java machine of its own.
+//! Runs the peer: Kafka Connect, standalone, with MongoDB's sink connector, in its own JVM.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,34 +12,36 @@ use tempfile::TempDir;
 use crate::Failure;
 use crate::place::{DB, Log, Place, Store};
 
-/// The connector, its driver, and what both need besides the broker's files.
+/// The connector, its driver, and further files besides the broker's.
 const JARS: Jars<'_> = Jars {
     what: "the MongoDB connector",
     directory: "mongo-kafka-connect-2.0.1",
     project: include_str!("connector/pom.xml"),
     list: include_str!("connector/jars.txt"),
 };
-/// What runs, in words.
+/// The description of the peer.
 pub(crate) const VERSIONS: &str =
     "Kafka Connect 4.1.0 standalone, mongo-kafka-connect 2.0.1, mongodb-driver-sync 4.7.2";
-/// The Java machine: a heap that it never fills, and the collector that it takes by itself on a server.
+/// The JVM: a heap that never fills, and its default collector on a server.
 const JAVA: [&str; 4] =
     ["-Xms512m", "-Xmx1g", "-XX:+UseG1GC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"];
-/// The program in it.
+/// The main class.
 const STANDALONE: &str = "org.apache.kafka.connect.cli.ConnectStandalone";
-/// What it prints, in its home.
+/// The log file in its home.
 const LOG: &str = "connect.log";
-/// Tasks: as many as there are partitions, more have nothing to do.
+/// The number of tasks: the number of partitions, because further tasks would be idle.
 const TASKS: u16 = crate::place::PARTITIONS;
-/// Records that a task takes at once; the default of 500 is slower. A task writes what it took with one bulk (`max.batch.size=0`).
+/// Records that a task takes at once; the default of 500 is slower. A task writes them with one bulk
+/// (`max.batch.size=0`).
 const RECORDS_MAX: u32 = 2000;
-/// Bytes that a task fetches of a partition at once: more than so many records, so that it never takes half a bulk.
+/// Bytes that a task fetches from a partition at once: more than these records, so that it never takes half a
+/// bulk.
 const FETCH_BYTES: u32 = 4 << 20;
-/// What is set for its speed, in words.
+/// The description of its tuning.
 pub(crate) const SETTINGS: &str = "the connector with a task a partition, unordered bulks of 2000, fetches of 4 MiB, no retries of \
                                    the driver (ours has none either), offsets once a minute (ours once a second)";
 
-/// Fetches it into the cache. Quick when it is there.
+/// Fetches the connector into the cache, unless it is there.
 pub(crate) fn install(place: &Place) -> Result<(), Failure> {
     JARS.install(place.cache.root(), &mut |progress| eprintln!("connector: {:?}", progress.step))?;
     Ok(())
@@ -49,12 +51,12 @@ pub(crate) fn is_installed(place: &Place) -> bool {
     JARS.is_installed(place.cache.root())
 }
 
-/// How it writes.
+/// The write mode.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Writes {
-    /// Replaces the document of a record, or inserts it: effectively once, as its guide has it.
+    /// Replaces the document of a record, or inserts it: effectively once, as its guide recommends.
     Replace,
-    /// Inserts, which costs less; a record that comes again is an error.
+    /// Inserts, which costs less; a repeated record is an error.
     Insert,
 }
 
@@ -67,15 +69,15 @@ impl Writes {
     }
 }
 
-/// A connector at work. Dropping it ends its process.
+/// A running connector. Dropping it ends its process.
 pub(crate) struct Connector {
-    // The process must go before its home: fields are dropped in this order.
+    // Fields are dropped in this order: the process must end before its home is removed.
     child: Child,
     home: TempDir,
 }
 
 impl Connector {
-    /// Starts it; its `name` is that of its group as well.
+    /// Starts the connector; its `name` is also that of its group.
     pub(crate) fn start(
         cache: &Path,
         (log, topic): (&Log, &str),
@@ -102,7 +104,7 @@ impl Connector {
         Ok(Self { child: Child::spawn(&java, None, Lifetime::Bound)?, home })
     }
 
-    /// CPU time of its process so far, in nanoseconds.
+    /// The CPU time of its process so far, in nanoseconds.
     ///
     /// # Errors
     /// The end of its log, if it has ended.
@@ -117,7 +119,7 @@ impl Connector {
 }
 
 fn worker_properties(log: &Log, home: &Path) -> Result<String, Failure> {
-    // Its REST interface cannot be turned off; nobody asks there.
+    // Its REST interface cannot be disabled; it is not used.
     let [port] = port::free::<1>()?;
     Ok(format!(
         "bootstrap.servers={}\n\
@@ -131,8 +133,9 @@ fn worker_properties(log: &Log, home: &Path) -> Result<String, Failure> {
     ))
 }
 
-/// Strings go to the connector as they are: it makes one tree of the JSON, where a JSON converter would make three. Replacing is
-/// idempotent, so the driver's own retries, which cost a server a record of each bulk, are not needed for what it promises.
+/// The connector gets unparsed strings: it makes one tree of the JSON, where a JSON converter would make
+/// three. Replacing is idempotent, so the driver's own retries, which cost the server a record of each bulk,
+/// are not needed for its guarantee.
 fn sink_properties(topic: &str, store: &Store, collection: &str, name: &str, writes: Writes) -> String {
     const PACKAGE: &str = "com.mongodb.kafka.connect";
     format!(

@@ -1,4 +1,4 @@
-//! From Kafka to Kafka in the envelope: exactly once beside at least once.
+//! Measures Kafka to Kafka in the envelope: exactly once and at least once.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -22,7 +22,7 @@ const FROM: &str = "copy-from";
 const TO: &str = "copy-to";
 const PAYLOAD_BYTES: usize = 512;
 const BATCH: usize = 1000;
-/// Events in flight: room for a transaction that is written and one that is gathered.
+/// Events in flight: enough for a transaction that is written and one that is collected.
 const EVENTS_MAX: usize = 50_000;
 /// The goal of both rows, whose first subject is at least once.
 const WITHIN_TENTH: Goal = Goal {
@@ -32,10 +32,10 @@ const WITHIN_TENTH: Goal = Goal {
     of: Of::Rate,
     bound: Bound::Least(0.9),
 };
-/// Records of a transaction by default, and as many as keep its cost small.
+/// Records of a transaction: the default, and a number that keeps its cost small.
 const TRANSACTIONS: [u32; 2] = [2000, 20_000];
 
-/// What somebody else published of the two guarantees.
+/// A published figure for the two guarantees.
 const PUBLISHED: [(f64, &str); 2] = [
     (
         525_000.0,
@@ -44,7 +44,7 @@ const PUBLISHED: [(f64, &str); 2] = [
     (507_000.0, "StreamKernel, exactly once, published 2026-03-22 of an i9-8950HK (6 cores, 32 GB)"),
 ];
 
-/// What the subjects share.
+/// The shared state of the subjects.
 struct Shared {
     log: Rc<Log>,
     records: u64,
@@ -52,27 +52,27 @@ struct Shared {
     room: Room,
 }
 
-/// The transactions that a copy writes in.
+/// The transactions of a copy.
 #[derive(Clone, Copy)]
 enum Transactions {
-    /// None: at least once.
+    /// No transactions: at least once.
     None,
-    /// As they are by default.
+    /// Default transactions.
     Default,
-    /// Of so many records.
+    /// Transactions of this many records.
     Of(u32),
 }
 
-/// How much is in flight, and how many work.
+/// The limits of events in flight, and the number of workers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Room {
-    /// As a file that says nothing of it has it.
+    /// The default limits.
     Default,
-    /// For large transactions.
+    /// Limits for large transactions.
     Large,
 }
 
-/// Both guarantees as a file has them that says nothing else.
+/// Both guarantees with default settings.
 pub(crate) fn default_row(place: &Place, plan: &Plan) -> Result<Option<Row>, Failure> {
     let shared = Rc::new(Shared::fill(place, plan, Room::Default)?);
     let Limits { batch_events_max, events_max, .. } = Limits::default();
@@ -123,17 +123,17 @@ impl Shared {
         Ok(shared)
     }
 
-    /// Copies the topic to an empty one, as a group of its own.
+    /// Copies the topic to an empty one, in its own group.
     fn turn(&self, transactions: Transactions) -> Result<Turn, Failure> {
         Ok(self.copy(transactions)?.of_what_was_there())
     }
 
     fn copy(&self, transactions: Transactions) -> Result<Turn, Failure> {
         self.turns.set(self.turns.get() + 1);
-        // A group has an offset in a topic of this name already where another row has read it.
+        // A group may have an offset in a topic of this name from another row.
         let number =
             format!("{}-{}", if self.room == Room::Large { "large" } else { "default" }, self.turns.get());
-        // What the turn before has written makes room at once.
+        // Frees the space of the previous turn's records at once.
         self.log.reset(&Topic::new(TO, PARTITIONS).with("file.delete.delay.ms", "1000"))?;
         let source = Source::build(&running::topic(&self.log, FROM, &format!("copy-{number}"))?)?;
         let typed: scenario::Sink =
@@ -164,7 +164,7 @@ impl Shared {
     }
 }
 
-/// As a file has it that says nothing else.
+/// The default settings.
 fn default(guarantee: Guarantee) -> Settings {
     let once = guarantee == Guarantee::EffectivelyOnce;
     let plain = Limits::default();

@@ -1,4 +1,4 @@
-//! From texts to documents with vectors that are made in this process: what a vector costs, from end to end.
+//! Measures texts to documents with vectors from this process: the cost of a vector, from end to end.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -17,12 +17,12 @@ use crate::plan::Plan;
 use crate::row::{Published, Row, Turn};
 use crate::vector::{FORMS, write};
 
-/// Sentences of this project's documents, one a line: those that the benchmark of embedding has.
+/// The sentences of the embedding benchmark, one a line.
 const SENTENCES: &str = include_str!("../../../adapters/onnx/benches/embed/sentences.txt");
 
 const PUBLISHED: &str = "StreamKernel, MiniLM-L6-v2 → MongoDB vector, published 2026-05-04 of an i9-8950HK (6 cores, 32 GB), token length unstated";
 
-/// What the subjects share.
+/// The shared state of the subjects.
 struct Shared {
     store: Rc<RefCell<Store>>,
     cans: Arc<[Can]>,
@@ -49,7 +49,7 @@ pub(crate) fn row(place: &Place, plan: &Plan) -> Result<Option<Row>, Failure> {
     let all = all.into_iter().flat_map(|precision| FORMS.map(|form| (precision, form)));
     let add = |row: Row, ((word, precision), (name, stored)): ((&str, Precision), (&str, Stored))| {
         let shared = Rc::clone(&shared);
-        // How fast int8 is says nothing without how exact it is.
+        // The speed of int8 means nothing without its quality.
         let remark = (precision == Precision::Int8).then(|| format!("beside fp32: {quality}"));
         row.subject(format!("{word}, {name}"), move || shared.turn(precision, stored)).remark(remark)
     };
@@ -65,7 +65,8 @@ impl Shared {
     }
 }
 
-/// Tokens of a sentence in the mean, the two special ones among them, and how near int8 is to fp32 on these sentences.
+/// The mean number of tokens of a sentence, special ones included, and the quality of int8 on these
+/// sentences.
 fn looked_at(cache: &Path) -> Result<(f64, Quality), Failure> {
     let load = |precision| {
         let model = Model::Installed { cache: cache.to_owned(), precision };

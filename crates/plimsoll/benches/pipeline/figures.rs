@@ -1,51 +1,51 @@
-//! Medians and ratios of what was measured, and the goals that they are held against.
+//! Computes medians and ratios of the measurements, and compares them with the goals.
 
 use plimsoll_measure::matrix::Spread;
 use serde_json::{Value, json};
 
 use crate::row::{Goal, Measured, Turn};
 
-/// What is said of a subject.
+/// The figures of a subject.
 pub(crate) struct Line {
-    /// Its rate in those of the first subject, round by round.
+    /// The ratio of its rate to the first subject's, round by round.
     pub(crate) ratio: Spread,
     /// Events a second.
     pub(crate) per_s: Spread,
-    /// Events a second of CPU time: what one core would do.
+    /// Events a second of CPU time: the rate of one core.
     pub(crate) per_cpu_s: Spread,
     /// CPU time of an event, in nanoseconds.
     pub(crate) cpu_ns: Spread,
-    /// Its CPU time in those of the first subject, round by round.
+    /// The ratio of its CPU time to the first subject's, round by round.
     pub(crate) cpu_ratio: Spread,
-    /// By how many nanoseconds an event costs more than with the first subject.
+    /// The additional cost of an event compared with the first subject, in nanoseconds.
     pub(crate) cpu_more_ns: Spread,
-    /// Bytes of an event where it is stored.
+    /// Bytes of a stored event.
     pub(crate) stored_bytes: Option<f64>,
-    /// The rate of the later half of what was counted, in that of the earlier one.
+    /// The ratio of the rates of the later and the earlier half.
     pub(crate) later_half: Option<Spread>,
     /// p99.9 of the sink and of delivery, in nanoseconds.
     pub(crate) p999_ns: [Option<Spread>; 2],
 }
 
-/// A goal, and what was measured.
+/// A goal and its measurements.
 pub(crate) struct Held {
-    /// In words.
+    /// The description.
     pub(crate) words: &'static str,
-    /// What was measured, over the rounds.
+    /// The values over the rounds.
     pub(crate) measured: Spread,
-    /// Whether the median holds.
+    /// Whether the median reaches it.
     pub(crate) met: bool,
-    /// Rounds in which it held by itself.
+    /// The rounds that reached it.
     pub(crate) rounds_held: usize,
     /// Rounds.
     pub(crate) rounds: usize,
 }
 
-/// What is said of a row.
+/// The figures of a row.
 pub(crate) struct Figures {
-    /// One a subject.
+    /// One entry for each subject.
     pub(crate) lines: Vec<Line>,
-    /// What they were to reach.
+    /// The goals.
     pub(crate) goals: Vec<Held>,
 }
 
@@ -80,12 +80,12 @@ fn line(turns: &[Turn], first: &[Turn]) -> Line {
     }
 }
 
-/// A figure over all rounds, where it is known.
+/// A known figure over all rounds.
 fn known(turns: &[Turn], of: fn(&Turn) -> Option<f64>) -> Option<Spread> {
     Spread::of(turns.iter().filter_map(of))
 }
 
-/// Round by round, so that what the machine did besides is on both sides.
+/// Round by round, so that disturbances of the machine affect both sides.
 fn held(goal: &Goal, subjects: &[(String, Vec<Turn>)]) -> Held {
     let (turns, others) = (&subjects[goal.subject].1, &subjects[goal.beside].1);
     let values: Vec<f64> = turns.iter().zip(others).map(|(turn, other)| goal.of.value(turn, other)).collect();

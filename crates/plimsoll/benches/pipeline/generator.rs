@@ -1,4 +1,4 @@
-//! From a generator to nowhere: what the engine itself costs.
+//! Measures a generator without a real sink: the cost of the engine itself.
 
 use std::time::Duration;
 

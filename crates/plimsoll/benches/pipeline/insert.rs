@@ -1,6 +1,8 @@
-//! From a generator to MongoDB, beside the raw insert loop: the same documents, batches and connections.
+//! Measures a generator into MongoDB, and the raw insert loop with the same documents, batches and
+//! connections.
 //!
-//! The raw loop has its documents ready, and the pipeline makes its own: what the generator costs counts as the engine's.
+//! The raw loop has prepared documents, and the pipeline makes its own: the cost of the generator counts as
+//! the engine's.
 
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,8 +34,8 @@ const CONNECTIONS: usize = 4;
 const MADE_UP_TO_MONGODB: &str = "StreamKernel, synthetic → MongoDB insert of documents without their payload, published 2026-03-22 of an \
                                   i9-8950HK (6 cores, 32 GB)";
 const BATCH: usize = 500;
-/// Different documents of the raw loop, those that the pipeline makes first: as many as it has in flight, so that both read from the
-/// same caches.
+/// Distinct documents of the raw loop, the first ones of the pipeline: as many as it has in flight, so that
+/// both read from the same caches.
 const DOCUMENTS: u64 = 20 * BATCH as u64;
 
 pub(crate) fn row(place: &Place, plan: &Plan) -> Result<Option<Row>, Failure> {
@@ -91,7 +93,7 @@ fn typed(store: &Store) -> scenario::Insert {
     }
 }
 
-/// The payloads that the pipeline's generator makes first: what a server's storage makes of documents depends on what is in them.
+/// The payloads that the pipeline's generator makes first: a server's storage depends on the contents.
 fn made() -> Result<Vec<Vec<u8>>, Failure> {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let source = generator(PAYLOAD_BYTES, Stop::Events(DOCUMENTS));
@@ -127,14 +129,14 @@ impl Transform for Copies {
     }
 }
 
-/// A document as the sink makes it of an event, without its `_id`.
+/// A document that the sink makes of an event, without its `_id`.
 fn document(bytes: Vec<u8>) -> Result<Vec<u8>, Failure> {
     let payload = Binary { subtype: BinarySubtype::Generic, bytes };
     let ts = DateTime::from_millis(i64::try_from(clock::wall_ms())?);
     Ok(doc! {"key": Bson::Null, "headers": [], "ts": ts, "payload": payload}.to_vec()?)
 }
 
-/// The sink without the engine, in a loop on one thread.
+/// Runs the sink without the engine, in a loop on one thread.
 struct Alone {
     sink: Box<dyn Sink>,
     spare: Vec<Batch>,
@@ -155,13 +157,13 @@ impl Alone {
         Ok(Self { sink, spare: payloads.chunks_exact(BATCH).map(batch).collect(), next: 0 })
     }
 
-    /// Whole batches, at least so many documents.
+    /// Whole batches with at least this many documents.
     fn insert(&mut self, events: u64) -> Result<Turn, Failure> {
         let (begun, cpu_ns, start) = (clock::now(), clock::process_cpu_ns(), self.next);
         let (end, mut in_hand) = (start + events, 0);
         while self.next < end || in_hand > 0 {
             while in_hand < CONNECTIONS && self.next < end {
-                // The one that waited longest: like those of a pipeline, it is not in the nearest cache.
+                // The oldest one: like those of a pipeline, it is not in the nearest cache.
                 let mut batch = self.spare.remove(0);
                 for event in batch.events_mut() {
                     event.offset = self.next;

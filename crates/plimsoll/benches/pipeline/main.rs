@@ -1,25 +1,26 @@
-//! What a pipeline costs beside the bare tools, in one table: the same machine, the same run, by turns.
+//! Measures pipelines and the bare tools, in one table: on the same machine, in the same run, by turns.
 //!
 //! ```sh
 //! cargo xtask bench pipeline                 # or: cargo bench -p plimsoll --bench pipeline -- [OPTIONS]
-//!     --rounds N       how often each subject is measured (9)
+//!     --rounds N       the number of measurements of each subject (9)
 //!     --only A,B       some of the rows: generator, consume, copy, copy-default, insert, connect, security, vector, embed, steady
-//!     --steady SPAN    how long the steady run lasts (10m); 0s leaves it out
+//!     --steady SPAN    the length of the steady run (10m); 0s omits it
 //!     --install        fetch the peer, Kafka Connect's MongoDB connector, into the cache first
-//!     --out DIR        where table.txt, results.json and steady.csv are written
+//!     --out DIR        the directory of table.txt, results.json and steady.csv
 //! ```
 //!
-//! Each row has some subjects, the first of which the others are measured beside. Every round measures each of them once, in another
-//! order each time, so that what the machine does besides hits all alike. Ratios are taken within a round; shown are the median
-//! round, the least and the most. CPU is that of the client's process, threads and kernel included; the broker and the server, which
-//! share the machine, are not in it. What is counted lies between the first events that arrived and the last, so that joining a group,
-//! or the start of a Java machine, is not in it.
+//! Each row has some subjects; the first is the baseline. Every round measures each subject once, in a
+//! different order, so that disturbances of the machine affect all alike. Ratios are taken within a round;
+//! the table shows the median, the minimum and the maximum. CPU is that of the client's process, including
+//! threads and kernel, without the broker and the server on the same machine. The measured time lies between
+//! the first events that arrived and the last, so it excludes joining a group or starting a JVM.
 //!
-//! p99.9 stands where a pipeline of this process moved the events: of the sink, and from the source's append to the acknowledgement
-//! where the events were not in a topic long before. What others published stands below a row, with their machine; ours is at the top.
+//! p99.9 is given where a pipeline of this process moved the events: of the sink, and from the source's
+//! append to the acknowledgement where the events were not in a topic long before. Published figures are
+//! below a row, with their machine; this machine is named at the top.
 //!
-//! Goals stand beside what was measured: a goal is met if its median round is, and in how many rounds it held is said. Not a goal: the
-//! highest rate of the broker or the server.
+//! Goals are shown with their measurements: a goal is met if its median round reaches it, and the number of
+//! rounds that reached it is given. Not a goal: the highest rate of the broker or the server.
 
 mod arguments;
 mod checks;
@@ -60,14 +61,14 @@ use plan::Plan;
 use results::Results;
 use row::Row;
 
-/// That of the program, for everything that is measured here.
+/// The program's allocator, for all measurements.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// Any failure ends the program with its words.
+/// Any failure ends the program with its message.
 type Failure = Box<dyn Error + Send + Sync>;
 
-/// Makes a row ready: starts what it needs first and fills its topics.
+/// Prepares a row: starts its servers and fills its topics.
 type Make = fn(&Place, &Plan) -> Result<Option<Row>, Failure>;
 
 /// The rows, in the order of the table.
@@ -82,7 +83,7 @@ const ROWS: [(&str, Make); 9] = [
     ("vector", vector::row),
     ("embed", embed::row),
 ];
-/// The name of the run that is no row.
+/// The name of the run that is not a row.
 const STEADY: &str = "steady";
 
 fn main() -> ExitCode {

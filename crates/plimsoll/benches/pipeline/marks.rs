@@ -1,7 +1,8 @@
-//! How far a topic has come into a collection, seen from outside: some documents of each partition are looked for by their `_id`.
+//! Observes how far a topic has arrived in a collection: searches some documents of each partition by their
+//! `_id`.
 //!
-//! To count a collection costs a server time that grows with it. A look at a few names does not, and it is the same for every
-//! writer that takes a partition in order.
+//! Counting a collection costs the server time that grows with it. Searching a few ids does not, and its cost
+//! is the same for every writer that keeps the order of a partition.
 
 use bson::{Bson, RawDocumentBuf, doc};
 use plimsoll_kafka::topic::Extent;
@@ -9,10 +10,10 @@ use plimsoll_kafka::topic::Extent;
 use crate::Failure;
 use crate::place::Store;
 
-/// Marks of a partition: what is between two of them is not seen.
+/// The number of marks of a partition: progress between two of them is invisible.
 const MARKS: u64 = 64;
 
-/// What a record's document is called, by its partition and offset.
+/// The id of a record's document, by its partition and offset.
 pub(crate) type Name = Box<dyn Fn(u32, u64) -> Bson>;
 
 /// The marks of a topic in a collection.
@@ -22,22 +23,22 @@ pub(crate) struct Marks {
     partitions: Vec<Passed>,
 }
 
-/// How far a partition has come.
+/// The progress of a partition.
 struct Passed {
     number: u32,
-    /// Records of it.
+    /// The number of its records.
     records: u64,
-    /// Marks that were seen.
+    /// The number of found marks.
     marks: u64,
 }
 
 impl Passed {
-    /// Records up to a mark, that one included.
+    /// Records up to and including a mark.
     const fn until(&self, mark: u64) -> u64 {
         self.records * mark / MARKS
     }
 
-    /// The record at the next mark that holds any.
+    /// The record at the next mark that has one.
     fn next(&mut self) -> Option<u64> {
         while self.marks < MARKS && self.until(self.marks + 1) == 0 {
             self.marks += 1;
@@ -47,19 +48,19 @@ impl Passed {
 }
 
 impl Marks {
-    /// Those of a topic that begins at zero and has no holes.
+    /// The marks of a topic that begins at zero and has no gaps.
     pub(crate) fn of(extents: &[Extent], collection: &'static str, name: Name) -> Self {
         let passed = |extent: &Extent| Passed { number: extent.partition, records: extent.end, marks: 0 };
         Self { collection, name, partitions: extents.iter().map(passed).collect() }
     }
 
-    /// How many records have come, as far as the marks tell.
+    /// The number of arrived records, as the marks show.
     pub(crate) fn look(&mut self, store: &mut Store) -> Result<u64, Failure> {
         while self.pass(store)? {}
         Ok(self.partitions.iter().map(|passed| passed.until(passed.marks)).sum())
     }
 
-    /// Asks for the next mark of each partition; says whether one was there.
+    /// Searches the next mark of each partition; returns whether one was found.
     fn pass(&mut self, store: &mut Store) -> Result<bool, Failure> {
         let next: Vec<Option<Bson>> = self
             .partitions

@@ -1,4 +1,4 @@
-//! The machine, and the server and the broker that the rows share.
+//! Provides the machine, the server and the broker that the rows share.
 
 use std::cell::{OnceCell, RefCell};
 use std::env;
@@ -19,22 +19,22 @@ use tokio::runtime::Runtime;
 
 use crate::{Failure, connector};
 
-/// The database that everything is written to.
+/// The database of all rows.
 pub(crate) const DB: &str = "plimsoll_bench";
 /// Partitions of every topic.
 pub(crate) const PARTITIONS: u16 = 4;
-/// No part of a row takes longer.
+/// The time limit of every part of a row.
 pub(crate) const LIMIT: Duration = Duration::from_secs(600);
-/// How long what is almost there may take.
+/// The time limit for the last documents.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// More than all documents of a turn, so that the server never has to make room.
+/// More than all documents of a turn, so that the server never evicts.
 const CACHE_BYTES: u64 = 1 << 30;
-/// Of the broker: more than it needs.
+/// The broker's heap: more than it needs.
 const HEAP_BYTES: u64 = 768 << 20;
 
-/// Where it is measured.
+/// The environment of the measurements.
 pub(crate) struct Place {
-    /// What was installed.
+    /// The cache with the installed programs.
     pub(crate) cache: Cache,
     /// The machine of the clients.
     pub(crate) machine: Environment,
@@ -48,7 +48,7 @@ impl Place {
         Ok(Self { cache: Cache::locate()?, machine, log: OnceCell::new(), store: OnceCell::new() })
     }
 
-    /// What the figures depend on, each with its name.
+    /// The conditions of the figures, each with its name.
     pub(crate) fn facts(&self) -> Vec<(&'static str, String)> {
         let or = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".to_owned());
         let Environment { cpu, cores, memory_bytes, kernel, os, disk, plimsoll, optimised, .. } =
@@ -69,7 +69,7 @@ impl Place {
         ]
     }
 
-    /// The server, started when a row needs it first.
+    /// The server, started when a row first needs it.
     pub(crate) fn server(&self) -> Result<Rc<RefCell<Store>>, Failure> {
         if let Some(store) = self.store.get() {
             return Ok(Rc::clone(store));
@@ -80,12 +80,12 @@ impl Place {
         Ok(Rc::clone(self.store.get_or_init(|| store)))
     }
 
-    /// The broker, started when a row needs it first.
+    /// The broker, started when a row first needs it.
     pub(crate) fn broker(&self) -> Result<Rc<Log>, Failure> {
         if let Some(log) = self.log.get() {
             return Ok(Rc::clone(log));
         }
-        // Old segments are looked for often: a steady run deletes them as it goes.
+        // Old segments are deleted often, for the steady run.
         let properties = [("log.retention.check.interval.ms".to_owned(), "5000".to_owned())].into();
         let settings = Settings { heap_bytes_max: HEAP_BYTES, properties, ..Settings::default() };
         let log = Rc::new(Log { broker: Broker::start(self.cache.root(), settings)? });
@@ -93,7 +93,7 @@ impl Place {
     }
 }
 
-/// The first line that a program says.
+/// The first line that a program prints.
 fn said(program: &str, words: &[&str]) -> String {
     let output = Command::new(program).args(words).output();
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
@@ -114,17 +114,17 @@ impl Log {
         Cluster::at(self.brokers())
     }
 
-    /// Makes a topic anew.
+    /// Recreates a topic.
     pub(crate) fn reset(&self, topic: &Topic) -> Result<(), Failure> {
         Ok(Admin::of(&self.cluster(), LIMIT)?.reset(topic)?)
     }
 
-    /// Where each partition of a topic begins and ends.
+    /// The begin and end of each partition of a topic.
     pub(crate) fn extents(&self, topic: &str) -> Result<Vec<Extent>, Failure> {
         Ok(Admin::of(&self.cluster(), LIMIT)?.describe(topic)?)
     }
 
-    /// Makes a topic and fills it; `make` appends the payload of each record.
+    /// Creates a topic and fills it; `make` appends the payload of each record.
     pub(crate) fn fill(
         &self,
         name: &str,
@@ -137,7 +137,7 @@ impl Log {
     }
 }
 
-/// A server, and a connection for rare questions.
+/// A server, and a connection for rare commands.
 pub(crate) struct Store {
     server: Server,
     runtime: Runtime,
@@ -160,19 +160,19 @@ impl Store {
         format!("mongodb://{}/?directConnection=true", self.address())
     }
 
-    /// Drops a collection, so that every turn finds what the first found.
+    /// Drops a collection, so that every turn starts alike.
     pub(crate) fn drop_collection(&mut self, name: &str) -> Result<(), Failure> {
         self.ask(&rawdoc! {"drop": name})?;
         Ok(())
     }
 
-    /// How many documents are in a collection.
+    /// The number of documents in a collection.
     fn count(&mut self, name: &str) -> Result<u64, Failure> {
         let reply = self.ask(&rawdoc! {"count": name})?;
         number(&reply, "n")
     }
 
-    /// Waits until a collection has so many documents, and no more.
+    /// Waits until a collection has exactly this many documents.
     pub(crate) fn wait_for_count(&mut self, name: &str, expected: u64) -> Result<(), Failure> {
         let began = clock::now();
         loop {
@@ -187,19 +187,19 @@ impl Store {
         }
     }
 
-    /// Bytes of BSON of a document of a collection, in the mean.
+    /// The mean BSON size of a collection's documents.
     pub(crate) fn document_bytes(&mut self, name: &str) -> Result<f64, Failure> {
         let reply = self.ask(&rawdoc! {"collStats": name})?;
         Ok(number(&reply, "size")? as f64 / number(&reply, "count")?.max(1) as f64)
     }
 
-    /// Asks the server something about the database.
+    /// Runs a command on the database.
     pub(crate) fn ask(&mut self, command: &RawDocument) -> Result<RawDocumentBuf, Failure> {
         Ok(self.runtime.block_on(self.connection.command(DB, command))?)
     }
 }
 
-/// A whole number of any of BSON's types.
+/// An integer of any BSON type.
 fn number(reply: &RawDocument, name: &str) -> Result<u64, Failure> {
     let value = reply.get(name)?.ok_or_else(|| format!("the server's answer has no {name}"))?;
     let whole = value.as_i64().or_else(|| value.as_i32().map(i64::from));

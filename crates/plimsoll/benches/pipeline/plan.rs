@@ -1,36 +1,37 @@
-//! How much is measured.
+//! Defines the amount of measurement.
 
-/// How much is measured.
+/// The amount of measurement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
-    /// How often each subject is measured.
+    /// The number of rounds.
     pub(crate) rounds: usize,
-    /// How long a generator runs to nowhere, in milliseconds.
+    /// The length of a generator run without a sink, in milliseconds.
     pub(crate) generator_ms: u64,
-    /// Records that are read from a topic.
+    /// Records to read from a topic.
     pub(crate) consumed: u64,
-    /// Records that are copied from topic to topic.
+    /// Records to copy from topic to topic.
     pub(crate) copied: u64,
-    /// Documents that are inserted from a generator.
+    /// Documents to insert from a generator.
     pub(crate) inserted: u64,
-    /// Records that go from a topic to a collection, ours and the peer's.
+    /// Records to move from a topic to a collection, for Plimsoll and the peer.
     pub(crate) connected: u64,
-    /// Events that are judged without a signature, or with a keyed hash.
+    /// Events to check without a signature, or with a keyed hash.
     pub(crate) judged: u64,
-    /// Events with signatures of public keys, which cost more than a hundred times as much.
+    /// Events with public-key signatures, which cost more than a hundred times as much.
     pub(crate) signed: u64,
-    /// Events with vectors that are given.
+    /// Events with given vectors.
     pub(crate) vectors: u64,
-    /// Events whose vectors are made.
+    /// Events with computed vectors.
     pub(crate) embedded: u64,
-    /// How long the steady run lasts, in seconds.
+    /// The length of the steady run, in seconds.
     pub(crate) steady_s: u64,
     /// Records a second of the steady run.
     pub(crate) steady_per_s: u64,
 }
 
 impl Plan {
-    /// Three quarters of an hour, and the steady run. Rounds are an odd number, so that there is one in the middle.
+    /// Three quarters of an hour, and the steady run. The number of rounds is odd, so that a middle one
+    /// exists.
     pub(crate) const FULL: Self = Self {
         rounds: 9,
         generator_ms: 2000,
@@ -45,7 +46,7 @@ impl Plan {
         steady_s: 600,
         steady_per_s: 10_000,
     };
-    /// Shows that everything still runs, nothing else.
+    /// Only shows that everything still works.
     pub(crate) const SMALL: Self = Self {
         rounds: 1,
         generator_ms: 20,

@@ -1,4 +1,5 @@
-//! The raw insert loop, as the ruler has it: some connections on one thread, each with a command in flight.
+//! Runs the raw insert loop, as the ruler has it: some connections on one thread, each with a command in
+//! flight.
 
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use crate::Failure;
 use crate::place::DB;
 use crate::row::Turn;
 
-/// Connections, and documents that are known in advance but for their names.
+/// Connections, and prepared documents without their ids.
 pub(crate) struct Raw {
     runtime: Runtime,
     lanes: Vec<Lane>,
@@ -31,7 +32,7 @@ struct Lane {
 }
 
 impl Raw {
-    /// `documents` are taken by turns; each has everything but its `_id`.
+    /// `documents` are used in turn; each lacks only its `_id`.
     pub(crate) fn connect(
         address: &str,
         collection: &str,
@@ -56,7 +57,7 @@ impl Raw {
         Ok(Self { runtime, lanes, documents, batch, next: 0 })
     }
 
-    /// Inserts so many documents.
+    /// Inserts this many documents.
     pub(crate) fn insert(&mut self, events: u64) -> Result<Turn, Failure> {
         let Self { runtime, lanes, documents, batch, next } = self;
         let (begun, cpu_ns, end) = (clock::now(), clock::process_cpu_ns(), *next + events);

@@ -1,4 +1,4 @@
-//! What was measured, printed and kept as it comes.
+//! Prints and writes the results as they arrive.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,8 +12,8 @@ use crate::row::Measured;
 use crate::show;
 use crate::steady::Steady;
 
-/// What the table of all rows tells: in how many rounds a goal held, memory at first and at last, how exact int8 is beside its speed, the slowest events, what others published, and exactly
-/// once as it is by default.
+/// The parts of the table of all rows: the rounds that reached a goal, memory at begin and end, the quality
+/// of int8, the slowest events, published figures, and default exactly-once.
 const TOLD: [&str; 7] = [
     "of 1 rounds",
     "in the first tenth",
@@ -24,9 +24,9 @@ const TOLD: [&str; 7] = [
     "Kafka → Kafka, settings by default",
 ];
 
-/// What was measured so far.
+/// The results so far.
 pub(crate) struct Results {
-    /// Where it is kept, if it is.
+    /// The directory, if any.
     out: Option<PathBuf>,
     is_test: bool,
     text: String,
@@ -34,7 +34,7 @@ pub(crate) struct Results {
 }
 
 impl Results {
-    /// Nothing yet; a directory that holds results is left as it is.
+    /// Starts without results; a directory with results is not changed.
     pub(crate) fn open(place: &Place, arguments: &Arguments) -> Result<Self, Failure> {
         if let Some(out) = &arguments.out {
             fs::create_dir_all(out)?;
@@ -54,7 +54,7 @@ impl Results {
         Ok(results)
     }
 
-    /// Where files may be kept.
+    /// Checks that files may be written.
     pub(crate) fn directory(&self) -> Option<&Path> {
         self.out.as_deref()
     }
@@ -64,7 +64,7 @@ impl Results {
         self.say(&show::row(&measured))
     }
 
-    /// A row whose peer is not there.
+    /// A row whose peer is missing.
     pub(crate) fn leave_out(&mut self, name: &str) -> Result<(), Failure> {
         self.push("left_out", json!(name));
         self.say(&format!("\n{name}: left out, its peer is not installed (--install)\n"))
@@ -75,7 +75,7 @@ impl Results {
         self.say(&show::steady(&steady))
     }
 
-    /// The last word of a test: it measures nothing, and looks that the table tells what it must.
+    /// Checks at the end of a test that the table has all its parts.
     pub(crate) fn close(&self) -> Result<(), Failure> {
         if self.is_test {
             if let Some(missing) = TOLD.into_iter().find(|words| !self.text.contains(words)) {

@@ -1,85 +1,85 @@
-//! A row of the table: subjects that are measured by turns.
+//! Defines a row of the table: subjects that are measured by turns.
 
 use serde_json::{Value, json};
 
 use crate::Failure;
 use crate::figures::Figures;
 
-/// What a turn of a subject measured.
+/// The measurements of one turn of a subject.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Turn {
-    /// Events that were counted.
+    /// The counted events.
     pub(crate) events: u64,
-    /// How long they took, in nanoseconds.
+    /// Their time, in nanoseconds.
     pub(crate) wall_ns: u64,
-    /// CPU time of the client meanwhile, in nanoseconds.
+    /// The client's CPU time in that time, in nanoseconds.
     pub(crate) cpu_ns: u64,
-    /// Bytes of BSON that are stored of each event, where that is asked.
+    /// Stored BSON bytes of each event, where measured.
     pub(crate) stored_bytes: Option<f64>,
-    /// The rate of the later half of what was counted, in that of the earlier one: near 1 if everything was warm.
+    /// The ratio of the rates of the later and the earlier half: near 1 after the warm-up.
     pub(crate) later_half: Option<f64>,
-    /// The time that all but one of a thousand events took at most, where a pipeline of this process moved them.
+    /// p99.9 of the events' times, where a pipeline of this process moved them.
     pub(crate) p999: Option<P999>,
 }
 
-/// The time that all but one of a thousand events took at most, in nanoseconds.
+/// p99.9 of the events' times, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct P999 {
-    /// From the sink's taking them to its acknowledgement.
+    /// From the sink's receipt to its acknowledgement.
     pub(crate) sink_ns: u64,
-    /// From the source's append to that; absent where the events were there long before.
+    /// From the source's append to the acknowledgement; absent if the events existed long before.
     pub(crate) delivery_ns: Option<u64>,
 }
 
-/// What somebody else published of a subject's like.
+/// A published figure for a similar subject.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Published {
-    /// Which subject stands beside it, by its place.
+    /// The index of the compared subject.
     pub(crate) subject: usize,
     /// Events a second.
     pub(crate) per_s: f64,
-    /// Of what, and of which machine.
+    /// The source of the figure, and its machine.
     pub(crate) of: &'static str,
 }
 
 /// Measures a subject once.
 pub(crate) type Measure = Box<dyn FnMut() -> Result<Turn, Failure>>;
 
-/// Something that is measured.
+/// A subject of the measurement.
 pub(crate) struct Subject {
     name: String,
-    /// What must be known beside its speed.
+    /// A note on its speed.
     remark: Option<String>,
     measure: Measure,
 }
 
-/// What a subject is to reach.
+/// A goal of a subject.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Goal {
-    /// Which subject, by its place.
+    /// The index of the subject.
     pub(crate) subject: usize,
-    /// The subject that it is held beside, by its place.
+    /// The index of the compared subject.
     pub(crate) beside: usize,
-    /// In words.
+    /// The description.
     pub(crate) words: &'static str,
-    /// What counts.
+    /// The compared value.
     pub(crate) of: Of,
     /// The bound.
     pub(crate) bound: Bound,
 }
 
-/// What counts for a goal: the median of this over the rounds.
+/// The compared value of a goal: the median over the rounds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Of {
-    /// The rate, in that of the other subject.
+    /// The ratio of the rates.
     Rate,
     /// Events a second of CPU time.
     PerCpuS,
-    /// CPU time an event, in that of the other subject.
+    /// The ratio of the CPU times of an event.
     Cpu,
 }
 
-/// On which side of a number something is to be.
+/// The side of a number on which a value must lie.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Bound {
     /// At least.
@@ -90,28 +90,28 @@ pub(crate) enum Bound {
 
 /// A row.
 pub(crate) struct Row {
-    /// What is measured.
+    /// The title.
     title: String,
-    /// With what: sizes, settings.
+    /// The setup: sizes, settings.
     setup: String,
     subjects: Vec<Subject>,
     goals: Vec<Goal>,
     published: Vec<Published>,
 }
 
-/// A row that was measured.
+/// A measured row.
 pub(crate) struct Measured {
-    /// What was measured.
+    /// The title.
     pub(crate) title: String,
-    /// With what.
+    /// The setup.
     pub(crate) setup: String,
-    /// The subjects, each with its turns, one a round.
+    /// The subjects, each with its turns, one for each round.
     pub(crate) subjects: Vec<(String, Vec<Turn>)>,
-    /// What must be known beside the speed of each.
+    /// The note on each subject's speed.
     pub(crate) remarks: Vec<Option<String>>,
-    /// What they were to reach.
+    /// The goals.
     pub(crate) goals: Vec<Goal>,
-    /// What others published.
+    /// Published figures.
     pub(crate) published: Vec<Published>,
 }
 
@@ -121,7 +121,7 @@ impl Row {
         Self { title: title.into(), setup: setup.into(), subjects, goals, published }
     }
 
-    /// Adds a subject; the first is the one that the others are measured beside.
+    /// Adds a subject; the first is the baseline of the others.
     pub(crate) fn subject(
         mut self,
         name: impl Into<String>,
@@ -131,7 +131,7 @@ impl Row {
         self
     }
 
-    /// What must be known beside the speed of the subject that was added last.
+    /// Adds a note on the speed of the newest subject.
     pub(crate) fn remark(mut self, remark: Option<String>) -> Self {
         if let Some(subject) = self.subjects.last_mut() {
             subject.remark = remark;
@@ -139,7 +139,7 @@ impl Row {
         self
     }
 
-    /// What somebody else published.
+    /// Adds a published figure.
     pub(crate) fn published(mut self, published: Published) -> Self {
         self.published.push(published);
         self
@@ -150,8 +150,8 @@ impl Row {
         self
     }
 
-    /// Measures every subject once a round, in another order each time. A round before the first does not count: files are opened in
-    /// it, and buffers grow.
+    /// Measures every subject once a round, in a different order. A warm-up round does not count: it opens
+    /// files and grows buffers.
     pub(crate) fn measure(&mut self, rounds: usize) -> Result<Measured, Failure> {
         let mut turns = vec![Vec::new(); self.subjects.len()];
         let warm_up = usize::from(rounds > 1);
@@ -178,15 +178,16 @@ impl Row {
     }
 }
 
-/// Which of some subjects takes this place of a round. Another one begins each time, and every other round goes backwards: none is
-/// measured behind the same one always, whose writes a server may still be busy with.
+/// Selects the subject for a position of a round. Each round begins with another subject, and every other
+/// round runs backwards, so that no subject always follows the same one, whose writes may still occupy a
+/// server.
 pub(crate) fn taking(round: usize, place: usize, subjects: usize) -> usize {
     let first = round % subjects;
     if round.is_multiple_of(2) { (first + place) % subjects } else { (first + subjects - place) % subjects }
 }
 
 impl Of {
-    /// What counts of a turn beside the other one of its round.
+    /// The compared value of a turn and the other turn of its round.
     pub(crate) fn value(self, turn: &Turn, other: &Turn) -> f64 {
         match self {
             Self::Rate => turn.per_s() / other.per_s(),
@@ -221,7 +222,7 @@ impl Turn {
         self.cpu_ns.max(1) as f64 / self.events.max(1) as f64
     }
 
-    /// The same where the events were there long before: from append to acknowledgement is how long they lay there.
+    /// A row whose events existed long before, so that the time from append to acknowledgement means nothing.
     pub(crate) fn of_what_was_there(mut self) -> Self {
         self.p999 = self.p999.map(|p999| P999 { delivery_ns: None, ..p999 });
         self
@@ -237,7 +238,7 @@ impl Turn {
 }
 
 impl Measured {
-    /// All of it, with what follows.
+    /// The whole row with its figures.
     pub(crate) fn json(&self, name: &str) -> Value {
         let figures = Figures::of(self);
         let subjects = self.subjects.iter().zip(&figures.lines).zip(&self.remarks);

@@ -1,4 +1,4 @@
-//! A pipeline in this process, from its first event to its last.
+//! Runs a pipeline in this process, from its first event to its last.
 
 use std::sync::Arc;
 use std::thread;
@@ -17,7 +17,7 @@ use crate::place::Log;
 use crate::row::{P999, Turn};
 use crate::watch::{Seen, watch};
 
-/// How often a pipeline's counters are looked at: seldom enough to cost nothing.
+/// The interval at which a pipeline's counters are read: long enough to cost nothing.
 const EVERY: Duration = Duration::from_millis(2);
 
 /// One source, some transforms and a sink.
@@ -35,7 +35,7 @@ pub(crate) fn parts(
     }
 }
 
-/// One worker, and room for 20 batches.
+/// One worker, and 20 batches in flight.
 pub(crate) fn settings(guarantee: Guarantee, batch: usize) -> Settings {
     let limits = Limits { batch_events_max: batch, events_max: 20 * batch, ..Limits::default() };
     Settings { guarantee, limits, executor: Executor::Pool(1), ..Settings::default() }
@@ -51,25 +51,25 @@ pub(crate) fn topic(
     Ok(serde_json::from_value(typed)?)
 }
 
-/// Runs a pipeline until so many events are written, and ends it: it drains from when it has read all. The turn begins when it has read
-/// the first of them.
+/// Runs a pipeline until this many events are written, and drains it once it has read all. The turn begins
+/// when it has read the first of them.
 ///
 /// # Errors
-/// What ended it before, or that not every event was written.
+/// The error that ended it early, or the number of missing events.
 pub(crate) fn run(parts: Parts, settings: Settings, events: u64) -> Result<Turn, Failure> {
     let control = Arc::new(Control::default());
     let pipeline = Pipeline::build(parts, settings, Arc::clone(&control))?;
     let meter = pipeline.meter();
     let thread = thread::spawn(move || pipeline.run());
     let turn = watch(events, EVERY, || {
-        // In this order: what is written last is written before the end.
+        // In this order: the last event is written before the end.
         let (is_over, counts) = (thread.is_finished(), meter.counts());
         let written = counts.get(Count::Written);
         if is_over && written < events {
             return Err(format!("the pipeline ended with {written} of {events} events").into());
         }
         let read = counts.get(Count::Read);
-        // The last transaction is not kept open for events that never come.
+        // The last transaction does not wait for further events.
         if read >= events {
             control.drain();
         }
@@ -77,7 +77,7 @@ pub(crate) fn run(parts: Parts, settings: Settings, events: u64) -> Result<Turn,
     });
     control.drain();
     let ended = thread.join().map_err(|_| "the pipeline panicked")?;
-    // Why it ended says more than that it ended.
+    // The error that ended it is more precise than its end.
     ended?;
     let counts = meter.counts();
     let astray = [Count::Lost, Count::DeadLettered, Count::Replayed].map(|count| counts.get(count));
@@ -87,7 +87,7 @@ pub(crate) fn run(parts: Parts, settings: Settings, events: u64) -> Result<Turn,
     Ok(Turn { p999: p999(&meter), later_half: None, ..turn? })
 }
 
-/// What a pipeline that has ended says of its slowest events, of which the first ones are a part.
+/// The slowest events of an ended pipeline, including its first ones.
 pub(crate) fn p999(meter: &Meter) -> Option<P999> {
     let times = meter.take_times();
     let delivery = meter.stages().len().checked_sub(1)?;

@@ -1,4 +1,4 @@
-//! What the security stage costs: rules, a keyed hash, a signature of a public key, beside no stage at all.
+//! Measures the cost of the security stage: rules, a keyed hash, a public-key signature, and no stage.
 
 use std::fs;
 use std::rc::Rc;
@@ -23,11 +23,11 @@ use crate::row::{Row, Turn};
 use crate::running::{parts, run, settings};
 
 const PAYLOAD_BYTES: usize = 512;
-/// Different events: a pipeline has more in flight.
+/// The number of distinct events: more than a pipeline has in flight.
 const CANS: u64 = 1000;
 const SECRET: [u8; 32] = [7; 32];
 const SEED: [u8; 32] = [9; 32];
-/// The key that every canned event has, and its length as it is signed.
+/// The key of every prepared event, with its length as it is signed.
 const KEY: &[u8] = b"\x06\0\0\0canned";
 
 pub(crate) fn row(_: &Place, plan: &Plan) -> Result<Option<Row>, Failure> {
@@ -55,7 +55,7 @@ pub(crate) fn row(_: &Place, plan: &Plan) -> Result<Option<Row>, Failure> {
     Ok(Some(row))
 }
 
-/// The keys, in files as the stage wants them.
+/// The keys, in the files that the stage reads.
 struct Keys {
     directory: TempDir,
     pair: Ed25519KeyPair,
@@ -79,7 +79,7 @@ impl Keys {
     }
 }
 
-/// Events with the signature that `sign` makes of what the stage checks: the key's length, the key, the payload.
+/// Events that `sign` signs as the stage verifies them: the key's length, the key, the payload.
 fn cans(sign: impl Fn(&[u8]) -> Option<String>) -> Arc<[Can]> {
     let can = |number| {
         let mut bytes = KEY.to_vec();
@@ -103,7 +103,8 @@ fn settings_of(algorithm: Option<Algorithm>) -> SecuritySettings {
     }
 }
 
-/// Every event must be admitted: the run fails otherwise, for there are no dead letters. The keys live as long as this.
+/// Every event must be admitted: without dead letters the run fails otherwise. The keys live as long as this
+/// value.
 fn turn(
     cans: Arc<[Can]>,
     events: u64,

@@ -1,4 +1,4 @@
-//! The table as text: ratios first.
+//! Formats the table as text: ratios first.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use crate::place::Place;
 use crate::row::Measured;
 use crate::steady::Steady;
 
-/// What stands above the table.
+/// The header of the table.
 pub(crate) fn head(place: &Place, rounds: usize) -> String {
     let mut out = String::new();
     for (what, value) in place.facts() {
@@ -62,7 +62,7 @@ fn cells(figures: &Line) -> String {
     )
 }
 
-/// What is known of some subjects only.
+/// Figures that only some subjects have.
 fn besides(figures: &Line) -> String {
     let Line { stored_bytes, later_half, p999_ns, .. } = figures;
     let stored = stored_bytes.map_or(String::new(), |bytes| format!("  {bytes:.0} bytes stored"));

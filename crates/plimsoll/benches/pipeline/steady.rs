@@ -1,6 +1,8 @@
-//! The program itself at a steady rate from Kafka to MongoDB, effectively once: whether its memory stays as it is.
+//! Runs the program at a steady rate from Kafka to MongoDB, effectively once, and checks whether its memory
+//! is stable.
 //!
-//! It is a process of its own, `plimsoll pipeline run`, which notes its resident memory once a second; the records come from this one.
+//! It is a separate process, `plimsoll pipeline run`, which records its resident memory once a second; the
+//! records come from this process.
 
 mod memory;
 
@@ -27,28 +29,28 @@ use crate::plan::Plan;
 pub(crate) use memory::Memory;
 
 const NAME: &str = "steady";
-/// The number of the topic in the documents' names: no other topic of this program has it.
+/// The number of the topic in the documents' ids: no other topic of this program has it.
 const TOPIC_NUMBER: u32 = 8;
-/// What a topic keeps of what was read: the disk stays small in a long run.
+/// The retention of the topic: the disk usage stays small in a long run.
 const KEPT: [(&str, &str); 2] = [("retention.bytes", "134217728"), ("segment.bytes", "33554432")];
-/// Records that are made in one go.
+/// Records that are made at once.
 const SLICE_MS: u64 = 10;
 
-/// How the steady run was.
+/// The result of the steady run.
 pub(crate) struct Steady {
-    /// In words.
+    /// The description.
     pub(crate) setup: String,
-    /// How long it was.
+    /// The length.
     pub(crate) seconds: u64,
-    /// Records that the topic got, and documents that there were in the end.
+    /// Records in the topic, and documents at the end.
     pub(crate) sent: u64,
     /// Resident memory.
     pub(crate) memory: Memory,
-    /// How long events took, of the whole run.
+    /// The times of the events, over the whole run.
     pub(crate) stages: Vec<Stage>,
 }
 
-/// Runs it; the seconds are kept in `out`, if there is one.
+/// Runs it; the seconds are written to `out`, if given.
 pub(crate) fn run(place: &Place, plan: &Plan, out: Option<&Path>) -> Result<Steady, Failure> {
     let (log, store, home) = (place.broker()?, place.server()?, tempfile::tempdir()?);
     let topic =
@@ -89,7 +91,7 @@ fn paced(per_s: u64) -> impl FnMut(u64, &mut Vec<u8>) {
     }
 }
 
-/// Waits until all that was sent is there, once each.
+/// Waits until every sent record has arrived, once.
 fn arrival(log: &Log, store: &mut Store, program: &Program, sent: u64) -> Result<(), Failure> {
     let began = clock::now();
     let mut marks = Marks::of(&log.extents(NAME)?, NAME, connect::our_name(TOPIC_NUMBER));
@@ -108,7 +110,7 @@ fn arrival(log: &Log, store: &mut Store, program: &Program, sent: u64) -> Result
     }
 }
 
-/// The program at work. Dropping it ends it.
+/// The running program. Dropping it ends it.
 struct Program {
     child: Child,
     out: PathBuf,
@@ -131,7 +133,7 @@ impl Program {
         Ok(Self { child: Child::run(command, Lifetime::Bound)?, out })
     }
 
-    /// Lets it finish; gives what it noted.
+    /// Drains it; returns its records.
     fn end(self) -> Result<(Vec<Second>, Stream), Failure> {
         self.child.terminate(LIMIT)?;
         let status = self.child.ended().ok_or("the program did not end in time")?;

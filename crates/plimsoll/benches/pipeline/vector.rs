@@ -1,4 +1,4 @@
-//! How a vector is stored: as an array of doubles, or as a BSON vector of 32-bit floats. The vectors are given.
+//! Measures the storage of given vectors: as an array of doubles, or as a BSON vector of 32-bit floats.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::running::{parts, run, settings};
 
 const COLLECTION: &str = "vectors";
 const PAYLOAD_BYTES: usize = 120;
-/// Of MiniLM-L6-v2.
+/// The number of dimensions of MiniLM-L6-v2.
 const DIMENSIONS: usize = 384;
 const BATCH: usize = 200;
 const CANS: u64 = 1000;
@@ -40,7 +40,7 @@ pub(crate) fn row(place: &Place, plan: &Plan) -> Result<Option<Row>, Failure> {
     Ok(Some(FORMS.into_iter().fold(Row::new("Vector sink, vectors given", setup), add)))
 }
 
-/// How vectors are stored.
+/// The storage form of vectors.
 pub(crate) const FORMS: [(&str, Stored); 2] =
     [("array of doubles", Stored::Array), ("BSON float32 vector", Stored::Float32)];
 
@@ -50,7 +50,7 @@ fn can(number: u64) -> Can {
     Can { payload: bytes, signature: None }
 }
 
-/// Writes events with the vectors that a transform gives them.
+/// Writes events with the vectors of a transform.
 pub(crate) fn write(
     store: &mut Store,
     source: Canned,
@@ -70,7 +70,7 @@ pub(crate) fn write(
     Ok(Turn { stored_bytes: Some(store.document_bytes(COLLECTION)?), ..turn })
 }
 
-/// Gives every event a vector that follows from its offset.
+/// Adds a vector to every event, which follows from its offset.
 struct Given;
 
 impl TransformFactory for Given {

@@ -1,4 +1,4 @@
-//! Looks at a count as it grows, and tells how fast it grew.
+//! Samples a growing count, and computes its rate.
 
 use std::thread;
 use std::time::Duration;
@@ -9,22 +9,22 @@ use crate::Failure;
 use crate::place::LIMIT;
 use crate::row::Turn;
 
-/// What was seen at a moment.
+/// A sample.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
-    /// Whether what counts has begun.
+    /// Whether the count has begun.
     pub(crate) has_begun: bool,
-    /// How many events have arrived.
+    /// The number of arrived events.
     pub(crate) events: u64,
     /// CPU time of the client so far, in nanoseconds.
     pub(crate) cpu_ns: u64,
 }
 
-/// What was seen, and when.
+/// A sample with its time.
 pub(crate) type At = (Instant, Seen);
 
-/// Looks so often until so many events have arrived. The turn lies between the first look at which it had begun, and the first that
-/// sees all; where these are one, it lies between the first look of all and that one.
+/// Samples until this many events have arrived. The turn lies between the first sample after the begin and
+/// the first with all events; if these are one, between the sample before and that one.
 pub(crate) fn watch(
     events: u64,
     every: Duration,
@@ -50,7 +50,7 @@ pub(crate) fn watch(
     }
 }
 
-/// What was counted between the first look and the last.
+/// The measurements between the first and the last sample.
 pub(crate) fn turn(first: At, middle: Option<At>, last: At) -> Turn {
     let (began, at_first) = first;
     let (ended, at_last) = last;
@@ -63,7 +63,7 @@ pub(crate) fn turn(first: At, middle: Option<At>, last: At) -> Turn {
     }
 }
 
-/// Events a second between two looks; none where nothing came, or no time passed.
+/// Events a second between two samples; none without events or elapsed time.
 fn rate((from, before): At, (to, after): At) -> Option<f64> {
     let (events, ns) = (after.events - before.events, to.since(from));
     (events > 0 && ns > 0).then(|| events as f64 * 1e9 / ns as f64)

@@ -6,29 +6,30 @@ use clap::Args;
 
 use super::{JudgeArgs, LoadArgs};
 
-/// Hold B against A.
+/// Compare runs of B with runs of A.
 #[derive(Debug, Args)]
 pub struct CompareArgs {
-    /// A: run directories, run.json files, or directories that hold several runs. Without --with: A and B, one each; or a
-    /// comparison that was made, to print it again.
+    /// A: run directories, run.json files, or directories of several runs. Without --with: A and B, one each;
+    /// or an existing comparison, to print it again.
     #[arg(required = true, value_name = "RUN")]
     pub runs: Vec<PathBuf>,
-    /// B, likewise.
+    /// B, in the same forms as A.
     #[arg(long, value_name = "RUN", num_args = 1..)]
     pub with: Vec<PathBuf>,
-    /// How to judge.
+    /// The options of the verdict.
     #[command(flatten)]
     pub judge: JudgeArgs,
-    /// What is compared and may differ: a key of the scenario as in --set, or server, environment or one below these.
+    /// The keys that may differ between A and B: a key of the scenario as in --set, or server, environment or
+    /// a key below these.
     #[arg(long, value_name = "KEY")]
     pub varies: Vec<String>,
-    /// Compare runs that are not comparable all the same.
+    /// Compare incomparable runs nevertheless.
     #[arg(long)]
     pub force: bool,
-    /// Where comparison.json and the page go; a new directory below plimsoll-runs if left out.
+    /// The directory of comparison.json and the page; by default a new one below plimsoll-runs.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Print comparison.json on standard output and nothing else.
+    /// Print only comparison.json on standard output.
     #[arg(long)]
     pub json: bool,
 }
@@ -38,46 +39,47 @@ pub struct CompareArgs {
 pub struct AbArgs {
     /// A file, or the name of a shipped scenario.
     pub scenario: String,
-    /// What A is: server=URI, set PATH=VALUE or binary=FILE; several times for several of them. As the scenario says if left
-    /// out.
+    /// The definition of A: server=URI, set PATH=VALUE or binary=FILE; may be repeated. By default the
+    /// scenario unchanged.
     #[arg(long, value_name = "WORDS")]
     pub a: Vec<String>,
-    /// What B is, likewise.
+    /// The definition of B, in the same forms as A.
     #[arg(long, value_name = "WORDS")]
     pub b: Vec<String>,
-    /// How many runs of each; fewer than 8 can show nothing.
+    /// The number of runs of each; fewer than 8 give no verdict.
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub pairs: u32,
-    /// Measure A against itself, to see what noise alone does.
+    /// Measure A against itself, to show the effect of noise alone.
     #[arg(long)]
     pub same: bool,
-    /// Make the runs that are missing in this directory of an earlier comparison.
+    /// Run the missing pairs in this directory of an earlier comparison.
     #[arg(long, value_name = "DIR", conflicts_with = "out")]
     pub resume: Option<PathBuf>,
-    /// How to judge.
+    /// The options of the verdict.
     #[command(flatten)]
     pub judge: JudgeArgs,
-    /// How and where both are measured.
+    /// The options of the load, for both sides.
     #[command(flatten)]
     pub load: LoadArgs,
 }
 
-/// Follow a scenario through its runs.
+/// Find changes in the runs of a scenario.
 #[derive(Debug, Args)]
 pub struct HistoryArgs {
-    /// Run directories, run.json files, or directories that hold several runs; their order does not matter.
+    /// Run directories, run.json files, or directories of several runs, in any order.
     #[arg(required = true, value_name = "RUN")]
     pub runs: Vec<PathBuf>,
-    /// Look at this metric alone, for example insert.response_ns.p99; it is then the primary one.
+    /// Examine only this metric, for example insert.response_ns.p99; it is then the primary metric.
     #[arg(long, value_name = "METRIC")]
     pub metric: Option<String>,
-    /// End with 99 if the newest change of the primary metric is for the worse, or there are too few runs to tell.
+    /// End with 99 if the newest change of the primary metric is a regression, or the runs are too few for a
+    /// verdict.
     #[arg(long)]
     pub gate: bool,
-    /// Follow runs that are not alike all the same.
+    /// Accept runs that are not comparable.
     #[arg(long)]
     pub force: bool,
-    /// Print the history as JSON on standard output and nothing else.
+    /// Print only the history, as JSON, on standard output.
     #[arg(long)]
     pub json: bool,
 }

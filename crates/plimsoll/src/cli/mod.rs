@@ -28,48 +28,48 @@ pub use shared::{JudgeArgs, LoadArgs};
 pub use suite::SuiteArgs;
 pub use tool::{CompletionsArgs, ManArgs, ModelCommand, ScenariosArgs, SchemaArgs, SchemaOf, SelftestArgs};
 
-/// The load line of a MongoDB deployment: how much load it takes, at what latency, held back by what, with proof that
-/// nothing it acknowledged was lost.
+/// Find the load line of a MongoDB deployment: the highest load it takes, at which latency, with which
+/// bottleneck, and proof that every acknowledged write is kept.
 #[derive(Debug, Parser)]
 #[command(name = "plimsoll", version, max_term_width = 100)]
 pub struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What to do.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run a scenario and audit what it wrote.
+    /// Run a scenario and audit its writes.
     Run(RunArgs),
     /// Search for the highest load at which the objective holds.
     Line(LineArgs),
-    /// Send the same load with more and more writers, and fit the law that its throughput follows.
+    /// Measure throughput with more and more writers, and fit its scalability law.
     Ladder(LadderArgs),
-    /// Join the shards that several processes or machines ran of one plan, as one run.
+    /// Join the shards of one run that several processes or machines sent.
     Merge(MergeArgs),
-    /// Hold runs of B against runs of A: better, worse, or noise.
+    /// Compare runs of B with runs of A: better, worse, or noise.
     Compare(CompareArgs),
     /// Measure two servers, settings, clients or binaries in turns, and compare them.
     Ab(AbArgs),
-    /// Follow a scenario through its runs: when its figures changed, by how much, and for better or worse.
+    /// Find changes in the runs of a scenario: when its figures changed, by how much, and in which direction.
     History(HistoryArgs),
-    /// Make the tests of a table one after the other, all night if need be.
+    /// Run a table of tests, one after the other.
     Suite(SuiteArgs),
     /// Move events from a source through transforms to a sink, with a stated delivery guarantee.
     #[command(subcommand)]
     Pipeline(PipelineCommand),
-    /// Install the model that pipelines make vectors of texts with.
+    /// Install the embedding model of pipelines.
     #[command(subcommand)]
     Model(ModelCommand),
     /// Print the summary of a run again, or a result of k6, wrk, wrk2, YCSB or oha.
     Show(ShowArgs),
     /// Write the page of a run again.
     Report(ReportArgs),
-    /// Read back what a run wrote, again.
+    /// Audit the writes of a run again.
     Audit(AuditArgs),
-    /// Show what is in a deployment, without changing anything.
+    /// List the contents of a deployment, without changing anything.
     Inspect(InspectArgs),
     /// Install, start and stop servers on this machine.
     #[command(subcommand)]
@@ -77,9 +77,9 @@ pub enum Command {
     Serve(ServeArgs),
     /// List the shipped scenarios, or print one.
     Scenarios(ScenariosArgs),
-    /// Check the ruler on this machine before believing it.
+    /// Verify Plimsoll's accuracy on this machine.
     Selftest(SelftestArgs),
-    /// Print the JSON Schema of a scenario, a pipeline, or a file of results.
+    /// Print the JSON Schema of a scenario, a pipeline, or a results file.
     Schema(SchemaArgs),
     /// Print the completions for a shell.
     Completions(CompletionsArgs),

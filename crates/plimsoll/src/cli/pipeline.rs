@@ -5,30 +5,32 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-/// What to do with a pipeline.
+/// The subcommands of `pipeline`.
 #[derive(Debug, Subcommand)]
 pub enum PipelineCommand {
     /// Run a pipeline until its source ends, or until it is interrupted.
     Run(PipelineRunArgs),
-    /// Hold the collections that a pipeline writes from Kafka against its topic: what is missing, doubled, strange or altered.
+    /// Compare a pipeline's destination with its Kafka topic: find missing, duplicated, unexpected and
+    /// altered events.
     Audit(PipelineAuditArgs),
-    /// Send the dead letters of a pipeline through it again, as the events that they were.
+    /// Replay the dead letters of a pipeline as the original events.
     Replay(PipelineReplayArgs),
-    /// Show a pipeline at work: a broker, a server and load on this machine, kills on the way, and an audit of what arrived.
+    /// Demonstrate a pipeline: a broker, a server and load on this machine, kills during the load, and an
+    /// audit.
     Demo(PipelineDemoArgs),
-    /// Say what a pipeline is and whether it can give its guarantee, without reading an event.
+    /// Describe a pipeline and check its guarantee, without reading an event.
     Check(PipelineArgs),
 }
 
-/// Which pipeline.
+/// A pipeline.
 #[derive(Clone, Debug, Args)]
 pub struct PipelineArgs {
     /// The file, or the name of a shipped pipeline.
     pub file: PathBuf,
-    /// The MongoDB server of all its sections, instead of those that the file names.
+    /// The MongoDB server of all sections, instead of those in the file.
     #[arg(long, value_name = "URI")]
     pub server: Option<String>,
-    /// The Kafka brokers of all its sections, likewise.
+    /// The Kafka brokers of all sections, instead of those in the file.
     #[arg(long, value_name = "HOST:PORT")]
     pub brokers: Option<String>,
     /// Replace a value of the file, for example --set in_flight.events=18000
@@ -36,69 +38,69 @@ pub struct PipelineArgs {
     pub overrides: Vec<String>,
 }
 
-/// How to run a pipeline.
+/// Options of `pipeline run`.
 #[derive(Clone, Debug, Args)]
 pub struct PipelineRunArgs {
     #[command(flatten)]
     pub what: PipelineArgs,
-    /// End after so long: read no more, write and commit what is in flight.
+    /// End after this time: stop reading, then write and commit the events in flight.
     #[arg(long = "for", value_name = "DURATION")]
     pub time: Option<plimsoll_measure::duration::Span>,
-    /// End likewise when so many events are written, left out, buried or given up.
+    /// End when this many events are settled: written, filtered out, dead letters or abandoned.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub events: Option<u64>,
-    /// Tell Prometheus at this address: /metrics and /healthz.
+    /// Serve /metrics and /healthz for Prometheus at this address.
     #[arg(long, value_name = "HOST:PORT")]
     pub listen: Option<SocketAddr>,
     /// The directory of the run.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Print pipeline.json on standard output and nothing else there.
+    /// Print only pipeline.json on standard output.
     #[arg(long)]
     pub json: bool,
-    /// Print nothing but errors.
+    /// Print only errors.
     #[arg(long, short)]
     pub quiet: bool,
 }
 
-/// Which pipeline's destination to audit.
+/// Options of `pipeline audit`.
 #[derive(Clone, Debug, Args)]
 pub struct PipelineAuditArgs {
     #[command(flatten)]
     pub what: PipelineArgs,
-    /// Print the audit as JSON on standard output and nothing else there.
+    /// Print only the audit, as JSON, on standard output.
     #[arg(long)]
     pub json: bool,
 }
 
-/// Which dead letters go through again.
+/// Options of `pipeline replay`.
 #[derive(Clone, Debug, Args)]
 pub struct PipelineReplayArgs {
     #[command(flatten)]
     pub run: PipelineRunArgs,
-    /// So many dead letters at most; all that are there now if left out.
+    /// The limit of dead letters; by default all present ones.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub limit: Option<u64>,
 }
 
-/// What is shown, and for how long.
+/// Options of `pipeline demo`.
 #[derive(Clone, Debug, Args)]
 pub struct PipelineDemoArgs {
-    /// How long events come.
+    /// The duration of the load.
     #[arg(long = "for", value_name = "DURATION", default_value = "60s")]
     pub length: plimsoll_measure::duration::Span,
     /// Events a second.
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub rate: u32,
-    /// Kill this as well, besides the pipeline.
+    /// A further process to kill, besides the pipeline.
     #[arg(long, value_enum, value_name = "WHAT")]
     pub kill: Option<Victim>,
-    /// The directory of the demonstration; a new one below plimsoll-runs if left out.
+    /// The directory of the demonstration; by default a new one below plimsoll-runs.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }
 
-/// What else a demonstration kills.
+/// A further process that a demonstration kills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Victim {
     /// The MongoDB server.

@@ -7,13 +7,13 @@ use clap::Args;
 /// Print a run again.
 #[derive(Debug, Args)]
 pub struct ShowArgs {
-    /// The run directory, or a file that k6, wrk, wrk2, YCSB or oha wrote, packed by gzip or not; the latest run below
-    /// plimsoll-runs if left out.
+    /// The run directory, or a results file of k6, wrk, wrk2, YCSB or oha, optionally compressed with gzip;
+    /// by default the latest run below plimsoll-runs.
     pub run: Option<PathBuf>,
-    /// Print run.json instead; of a file of another tool everything that was read, as JSON.
+    /// Print run.json instead; for a file of another tool, all its values as JSON.
     #[arg(long)]
     pub json: bool,
-    /// Replay its events as they were shown.
+    /// Replay the recorded live view.
     #[arg(long)]
     pub replay: bool,
 }
@@ -21,9 +21,9 @@ pub struct ShowArgs {
 /// Write the page again.
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// The run directory; the latest one below plimsoll-runs if left out.
+    /// The run directory; by default the latest one below plimsoll-runs.
     pub run: Option<PathBuf>,
-    /// Where to write it; report.html in the run directory if left out.
+    /// The file to write; by default report.html in the run directory.
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 }
@@ -31,15 +31,16 @@ pub struct ReportArgs {
 /// Audit again.
 #[derive(Debug, Args)]
 pub struct AuditArgs {
-    /// The run directory; the latest one below plimsoll-runs if left out.
+    /// The run directory; by default the latest one below plimsoll-runs.
     pub run: Option<PathBuf>,
-    /// Where the documents are now, if not where they were written.
+    /// The current server of the documents, if it differs from the original one.
     #[arg(long, value_name = "URI")]
     pub server: Option<String>,
-    /// The same for documents that were spread over several servers, separated by commas.
+    /// The current servers of documents that were spread over several, separated by commas.
     #[arg(long, value_name = "HOST,HOST…", value_delimiter = ',')]
     pub hosts: Vec<String>,
-    /// Write the receipts of all acknowledged and of all lost documents into this directory, one a line.
+    /// Write the receipts of all acknowledged and of all lost documents into this directory, one in each
+    /// line.
     #[arg(long, value_name = "DIR")]
     pub receipts: Option<PathBuf>,
     /// Print the findings as JSON.
@@ -47,24 +48,24 @@ pub struct AuditArgs {
     pub json: bool,
 }
 
-/// Show what is in a deployment.
+/// List the contents of a deployment.
 #[derive(Debug, Args)]
 pub struct InspectArgs {
-    /// Where it is: a mongodb:// URI, or a server of its own to start: `mongod` (from the PATH), `embedded` or
+    /// The server: a mongodb:// URI, or one to start: `mongod` (from the PATH), `embedded` or
     /// `embedded:relaxed`.
     #[arg(long, value_name = "URI|embedded[:profile]", default_value = "mongodb://localhost:27017")]
     pub server: String,
-    /// Look at all collections of this database; without it and --collection at those of plimsoll where it exists, else
-    /// at those of all databases but admin, config and local.
+    /// Inspect all collections of this database. Without it and --collection: those of the database plimsoll
+    /// if it exists, else those of all databases except admin, config and local.
     #[arg(long = "database", value_name = "DB")]
     pub databases: Vec<String>,
-    /// Look at this collection.
+    /// Inspect this collection.
     #[arg(long = "collection", value_name = "DB.COLL")]
     pub collections: Vec<String>,
     /// End with code 99 if a document has this field, for example note, customer.password or "*.password".
     #[arg(long, value_name = "FIELD")]
     pub forbidden: Vec<String>,
-    /// Show so many documents of each collection, at most 20.
+    /// Show this many documents of each collection, at most 20.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(0..=20))]
     pub samples: u32,
     /// Print the inspection as JSON.

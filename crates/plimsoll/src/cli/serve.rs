@@ -16,26 +16,26 @@ pub struct ServeArgs {
     /// The address to listen on; port 0 takes any free one. One that others reach needs `security` in the settings.
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<SocketAddr>,
-    /// Where everything is kept: a mongodb:// URI, or a server of its own to start: `mongod` (from the PATH), `embedded`
-    /// or `embedded:relaxed`; `database.uri` of the settings if left out.
+    /// The database: a mongodb:// URI, or a server to start: `mongod` (from the PATH), `embedded` or
+    /// `embedded:relaxed`; by default `database.uri` of the settings.
     #[arg(long, value_name = "URI|embedded[:profile]")]
     pub server: Option<String>,
-    /// Where a server that is started keeps its data; if left out, a temporary directory that is gone when it ends.
+    /// The data directory of a started server; by default a temporary directory, which is removed at the end.
     #[arg(long, value_name = "DIR")]
     pub storage: Option<PathBuf>,
-    /// The storage engine's cache of a server that is started, such as 512MB; the server's own default if left out.
+    /// The storage engine's cache of a started server, such as 512MB; by default the server's own.
     #[arg(long, value_name = "SIZE")]
     pub cache: Option<Bytes>,
-    /// The settings, as YAML; the guide of the service lists them.
+    /// The settings file, as YAML; the guide of the service lists its keys.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Replace a value of the settings, for example --set readings.design=bucket
     #[arg(long = "set", value_name = "path=value")]
     pub overrides: Vec<String>,
-    /// How much is logged on standard error.
+    /// The level of the log on standard error.
     #[arg(long, value_enum, value_name = "LEVEL", default_value_t = LogLevel::Info)]
     pub log: LogLevel,
-    /// Print the settings with all defaults as YAML, and do nothing.
+    /// Print the settings with all defaults as YAML, without starting the service.
     #[arg(long)]
     pub print_settings: bool,
     /// For a run: check the settings, print them with all defaults as YAML, and do nothing.
@@ -46,7 +46,7 @@ pub struct ServeArgs {
     pub fill: Option<String>,
 }
 
-/// How much is logged.
+/// The level of the log.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub enum LogLevel {
     /// Errors.

@@ -14,13 +14,13 @@ use crate::terminal::console;
 /// Options of every command that sends load.
 #[derive(Clone, Debug, Args)]
 pub struct LoadArgs {
-    /// Where to send it: a mongodb:// URI, `mongod` (from the PATH), `embedded` or `embedded:relaxed`.
+    /// The server: a mongodb:// URI, `mongod` (from the PATH), `embedded` or `embedded:relaxed`.
     #[arg(long, value_name = "URI|embedded[:profile]")]
     pub server: Option<String>,
-    /// Spread the load over these servers, which know nothing of each other: URIs or host:port, separated by commas.
+    /// Spread the load over these independent servers: URIs or host:port, separated by commas.
     #[arg(long, value_name = "HOST,HOST…", value_delimiter = ',')]
     pub hosts: Vec<String>,
-    /// Start so many embedded servers and spread the load over them.
+    /// Start this many embedded servers and spread the load over them.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub count: usize,
     /// Replace a value of the scenario, for example --set phases.0.stop.duration=5s
@@ -32,23 +32,24 @@ pub struct LoadArgs {
     /// Send only this part of the load, for example 0/4.
     #[arg(long, value_name = "i/n", default_value = "0/1")]
     pub shard: String,
-    /// The run directory itself.
+    /// The run directory.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Keep the embedded server's storage in the run directory, for a later audit; of a matrix the collections too.
+    /// Keep the embedded server's storage in the run directory for a later audit; for a matrix also the
+    /// collections.
     #[arg(long)]
     pub keep: bool,
-    /// Skip the calibration before and after the load. It saves two seconds each, but gives no headroom, and comparisons
-    /// know less about the drift of the machine.
+    /// Skip the calibration before and after the load. It saves two seconds each, but omits the headroom, and
+    /// comparisons know less about the drift of the machine.
     #[arg(long, alias = "no-canary", env = "PLIMSOLL_NO_CALIBRATION", hide_env_values = true, value_parser = FalseyValueParser::new())]
     pub no_calibration: bool,
-    /// Print run.json (of a matrix: matrix.json) on standard output and nothing else.
+    /// Print only run.json (for a matrix: matrix.json) on standard output.
     #[arg(long)]
     pub json: bool,
-    /// Print nothing but errors.
+    /// Print only errors.
     #[arg(long, short)]
     pub quiet: bool,
-    /// For a suite: what the server at the address was started as.
+    /// For a suite: the provenance of the server at the address.
     #[arg(long, value_name = "JSON", hide = true)]
     pub hosted_as: Option<HostedAs>,
 }
@@ -72,26 +73,26 @@ impl LoadArgs {
         }
     }
 
-    /// Whether nothing but errors and the result itself is printed.
+    /// Whether only errors and the result are printed.
     pub const fn is_quiet(&self) -> bool {
         self.quiet || self.json
     }
 }
 
-/// How two things are judged.
+/// Options of a verdict.
 #[derive(Clone, Debug, Args)]
 pub struct JudgeArgs {
-    /// The metric that decides, for example insert.response_ns.p99; throughput, or p99 where the schedule gives the rate, if
-    /// left out.
+    /// The metric that decides, for example insert.response_ns.p99; by default throughput, or p99 where the
+    /// schedule sets the rate.
     #[arg(long, value_name = "METRIC")]
     pub primary: Option<String>,
-    /// No smaller difference is called better or worse.
+    /// The smallest difference that counts as better or worse.
     #[arg(long, value_name = "PERCENT", default_value = "3%", value_parser = effect)]
     pub min_effect: f64,
 }
 
 impl JudgeArgs {
-    /// The same for the comparison itself.
+    /// The options for the comparison itself.
     pub fn judging(&self) -> Judging {
         Judging { primary: self.primary.clone(), min_effect: self.min_effect }
     }

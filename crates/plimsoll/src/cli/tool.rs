@@ -9,29 +9,29 @@ use clap_complete::Shell;
 /// The shipped scenarios.
 #[derive(Debug, Args)]
 pub struct ScenariosArgs {
-    /// Print this one.
+    /// Print this scenario.
     pub name: Option<String>,
 }
 
-/// Check the ruler.
+/// Verify Plimsoll's accuracy.
 #[derive(Debug, Args)]
 pub struct SelftestArgs {
-    /// Only the faulty servers, so many times, each with a new seed and in every second one with connections that break; ends
-    /// with the first round that does not find exactly what was lied about.
+    /// Run only the faulty servers this many times, each with a new seed, and in every second round with
+    /// broken connections; end with the first round that does not find exactly the introduced defects.
     #[arg(long, value_name = "N", conflicts_with = "full", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: Option<u32>,
-    /// Documents of a round.
+    /// The documents of a round.
     #[arg(long, value_name = "N", requires = "rounds", default_value_t = 2_000_000,
         value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub documents: u64,
-    /// Of so many documents of a round the server forgets one, flips a bit of one and stores one twice.
+    /// Of this many documents in a round the server forgets one, flips a bit of one and stores one twice.
     #[arg(long, value_name = "N", requires = "rounds", default_value_t = 1_000_000,
         value_parser = clap::value_parser!(u64).range(1..))]
     pub one_in: u64,
-    /// What the first round follows from; the time of day if left out.
+    /// The seed of the first round; by default the time of day.
     #[arg(long, requires = "rounds")]
     pub seed: Option<u64>,
-    /// Compare runs as well: a server against itself, and against one that takes 10 % longer.
+    /// Also compare runs: a server with itself, and with one that takes 10 % longer.
     #[arg(long)]
     pub full: bool,
     /// Print the results as JSON.
@@ -42,12 +42,12 @@ pub struct SelftestArgs {
 /// Print a schema.
 #[derive(Debug, Args)]
 pub struct SchemaArgs {
-    /// Which one.
+    /// The kind of file.
     #[arg(value_enum, default_value_t = SchemaOf::Scenario)]
     pub of: SchemaOf,
 }
 
-/// What has a schema.
+/// The files that have a schema.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub enum SchemaOf {
     /// Scenario files.
@@ -58,7 +58,7 @@ pub enum SchemaOf {
     Matrix,
     /// comparison.json
     Comparison,
-    /// What `history --json` prints.
+    /// The output of `history --json`.
     History,
     /// suite.json
     Suite,
@@ -71,21 +71,21 @@ pub enum SchemaOf {
 /// Print completions.
 #[derive(Debug, Args)]
 pub struct CompletionsArgs {
-    /// For which shell.
+    /// The shell.
     pub shell: Shell,
 }
 
 /// Write the manual pages.
 #[derive(Debug, Args)]
 pub struct ManArgs {
-    /// An existing directory: it receives a page for each command.
+    /// An existing directory for the pages, one for each command.
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
 }
 
-/// What to do with the model.
+/// The subcommands of `model`.
 #[derive(Debug, clap::Subcommand)]
 pub enum ModelCommand {
-    /// Fetch all-MiniLM-L6-v2 and ONNX Runtime into the cache, about 110 MB, and hold them to their digests.
+    /// Fetch all-MiniLM-L6-v2 and ONNX Runtime into the cache (about 110 MB), and verify their digests.
     Install,
 }

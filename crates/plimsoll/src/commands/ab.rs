@@ -1,4 +1,4 @@
-//! `plimsoll ab`: measures two things in turns and compares them.
+//! Implements `plimsoll ab`: measures two things in turns and compares them.
 
 use anyhow::{Context, anyhow};
 use plimsoll_run::exit::{Exit, Failure, Outcome, worst};
@@ -35,11 +35,11 @@ pub fn ab(args: &AbArgs, registry: &Registry) -> Outcome<Exit> {
     }
     if ended.ended != Exit::Held {
         say(&format!(
-            "{} of {} pairs are measured and kept. Go on with --resume {shown}",
+            "{} of {} pairs are measured and kept. Continue with --resume {shown}",
             ended.pairs, args.pairs
         ));
         return Ok(worst([ended.ended, ended.comparison.map_or(Exit::Held, |it| exit(&it))]));
     }
-    let none = || Failure { exit: Exit::Failed, error: anyhow!("{shown} holds no pair") };
+    let none = || Failure { exit: Exit::Failed, error: anyhow!("{shown} contains no pair") };
     Ok(exit(&ended.comparison.ok_or_else(none)?))
 }

@@ -1,4 +1,4 @@
-//! `plimsoll audit`: reads the documents of a run back again, later.
+//! Implements `plimsoll audit`: reads the documents of a run back again, later.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -25,10 +25,10 @@ use plimsoll_scenario as scenario;
 use plimsoll_scenario::Plan;
 use plimsoll_systems::audit::{Subject, audit as read_back};
 
-/// Reads everything back and says what is there.
+/// Reads all documents back and prints the findings.
 ///
 /// # Errors
-/// When the run, its ledger or its server is not there.
+/// The run, its ledger or its server is missing.
 pub fn audit(args: &AuditArgs) -> Outcome<Exit> {
     let path = run_dir::locate(args.run.as_deref()).deserves(Exit::Usage)?;
     let recovered = recover(&run_dir::ledger(&path)).context("read the ledger").deserves(Exit::Usage)?;
@@ -68,20 +68,20 @@ pub fn audit(args: &AuditArgs) -> Outcome<Exit> {
     })
 }
 
-/// Documents that were in the collection before the run, where its summary tells.
+/// The number of documents in the collection before the run, if its summary contains it.
 fn documents_before(path: &Path) -> u64 {
     let integrity = run_dir::read_run(path).ok().and_then(|run| run.integrity);
     let counted = integrity.filter(|integrity| integrity.proof == Proof::Counted);
     counted.map_or(0, |integrity| integrity.foreign.saturating_sub(integrity.found))
 }
 
-/// Why documents may vanish by design, as the collection is now.
+/// The reason why documents may vanish by design, from the collection's current settings.
 async fn vanishing(place: &Place, setup: &Setup) -> Outcome<Option<String>> {
     let mut connection = Connection::connect(&place.site.options()).await.deserves(Exit::Server)?;
     collection::vanishing(&mut connection, &setup.namespace).await.deserves(Exit::Server)
 }
 
-/// Remembers every document that is lost.
+/// Collects every lost document.
 #[derive(Debug, Default)]
 struct Lost(Vec<u64>);
 
@@ -106,7 +106,7 @@ fn write_list(path: &Path, ledger: &Ledger, numbers: impl Iterator<Item = u64>) 
     file.flush().with_context(here)
 }
 
-/// Where the documents are: where the user says, in the storage that was kept, or where they were written.
+/// Finds the documents: on the user's server, in the kept storage, or on the original server.
 fn place(args: &AuditArgs, path: &Path, runtime: &tokio::runtime::Runtime) -> Outcome<Place> {
     let timeout = Duration::from_secs(60);
     if args.server.is_some() || !args.hosts.is_empty() {
@@ -132,16 +132,16 @@ fn place(args: &AuditArgs, path: &Path, runtime: &tokio::runtime::Runtime) -> Ou
 
 fn written_to(run: Option<Run>) -> anyhow::Result<Choice> {
     let run =
-        run.ok_or_else(|| anyhow!("the run did not end, so its server is not known: name it with --server"))?;
+        run.ok_or_else(|| anyhow!("the run did not end, so its server is unknown: name it with --server"))?;
     if run.server.kind != ServerKind::Address {
         bail!(
             "the server ended with the run and its storage was not kept: run the scenario again with --keep"
         );
     }
     if !run.server.open {
-        bail!("the server was reached with a user or TLS, which a run does not keep: name it with --server");
+        bail!("the server needed a user or TLS, which a run does not record: name it with --server");
     }
-    // Several mongos show the same documents; servers that know nothing of each other have a part each.
+    // Several mongos show the same documents; independent servers have a part each.
     let own = if run.spread.is_empty() { 1 } else { run.server.addresses.len() };
     let hosts: Vec<_> = run.server.addresses.into_iter().take(own).collect();
     if hosts.is_empty() {

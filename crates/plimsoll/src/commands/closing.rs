@@ -10,18 +10,18 @@ use plimsoll_run::session::Session;
 use crate::cli::LoadArgs;
 use crate::terminal::{print, say, style};
 
-/// Audits the run, sums it up, writes everything down and prints the result.
+/// Audits the run, sums it up, writes all files and prints the result.
 ///
 /// # Errors
-/// When the disk refuses.
+/// A file cannot be written.
 pub fn close(session: Session, args: &LoadArgs, command: &str, line: Option<Line>) -> Outcome<Exit> {
     settle(finish(session, command, line)?, args)
 }
 
-/// Prints the result of a run, and keeps the server's storage if the user asked for it.
+/// Prints the result of a run, and keeps the server's storage on request.
 ///
 /// # Errors
-/// When the disk refuses.
+/// A file cannot be written.
 pub fn settle(closed: Closed, args: &LoadArgs) -> Outcome<Exit> {
     let Closed { run, exit, path, system } = closed;
     let shown = path.display().to_string();

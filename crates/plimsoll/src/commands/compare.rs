@@ -1,4 +1,4 @@
-//! `plimsoll compare`: compares two sets of measured runs.
+//! Implements `plimsoll compare`: compares two sets of measured runs.
 
 use std::path::Path;
 
@@ -15,15 +15,15 @@ use plimsoll_series::ab::comparing::{Asked, exit, weigh};
 use plimsoll_series::ab::gather::{Measured, gather};
 use plimsoll_series::directory::{create, read, save};
 
-/// What a comparison is called among other runs.
+/// The name of a comparison's directory.
 const NAME: &str = "comparison";
-/// Runs that are named one by one.
+/// The limit of runs whose names are listed.
 const NAMED_MAX: usize = 3;
 
-/// Compares what was measured.
+/// Compares measured runs.
 ///
 /// # Errors
-/// When something is missing, or cannot be compared.
+/// A run is missing, or the runs cannot be compared.
 pub fn compare(args: &CompareArgs) -> Outcome<Exit> {
     if let [only] = &args.runs[..]
         && args.with.is_empty()
@@ -40,11 +40,11 @@ pub fn compare(args: &CompareArgs) -> Outcome<Exit> {
     Ok(exit(&comparison))
 }
 
-/// A comparison that was made, once more.
+/// Prints an existing comparison.
 fn again(path: &Path, json: bool) -> Outcome<Exit> {
     if !path.join(COMPARISON).is_file() {
         let error = anyhow!(
-            "name what {} is compared with: --with RUN…, or a second run directory; alone a directory with a {COMPARISON} is \
+            "name the runs to compare {} with: --with RUN…, or a second run directory; only a directory with a {COMPARISON} is \
              printed again",
             path.display()
         );
@@ -59,14 +59,13 @@ fn sides(args: &CompareArgs) -> anyhow::Result<[Vec<Measured>; 2]> {
     match &args.runs[..] {
         runs if !args.with.is_empty() => Ok([gather(runs)?, gather(&args.with)?]),
         [a, b] => Ok([gather(std::slice::from_ref(a))?, gather(std::slice::from_ref(b))?]),
-        runs => Err(anyhow!(
-            "{} runs, and nothing says which are A and which are B: give those of B after --with",
-            runs.len()
-        )),
+        runs => {
+            Err(anyhow!("{} runs without a division into A and B: list those of B after --with", runs.len()))
+        }
     }
 }
 
-/// What a side is called.
+/// The name of a side.
 fn name(side: &[Measured]) -> String {
     let names: Vec<&str> = side.iter().take(NAMED_MAX).map(|it| it.name.as_str()).collect();
     match side.len().saturating_sub(NAMED_MAX) {

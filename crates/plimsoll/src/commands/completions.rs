@@ -1,4 +1,4 @@
-//! `plimsoll completions` and `plimsoll man`: prints completions for a shell, and writes manual pages.
+//! Implements `plimsoll completions` and `plimsoll man`: prints completions for a shell, and writes manual pages.
 
 use anyhow::Context;
 
@@ -29,7 +29,7 @@ pub fn man(args: &ManArgs, registry: &Registry) -> Outcome<Exit> {
     Ok(Exit::Held)
 }
 
-/// `docs/reference/command-line.md`, made from the words themselves.
+/// Generates `docs/reference/command-line.md` from the definition of the command line.
 #[cfg(test)]
 pub fn reference() -> String {
     let mut text = String::from("# The command line\n\nMade from the words themselves.\n");

@@ -1,4 +1,4 @@
-//! `plimsoll history`: follows one scenario through its runs and finds changes.
+//! Implements `plimsoll history`: follows one scenario through its runs and finds changes.
 
 use anyhow::Context;
 use plimsoll_measure::history::{self, History, Request, Settings};
@@ -9,10 +9,10 @@ use crate::terminal::{print, style};
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_series::ab::gather::{Measured, gather};
 
-/// Follows what was measured.
+/// Finds changes in measured runs.
 ///
 /// # Errors
-/// When something is missing, or the runs have no history.
+/// A run is missing, or the runs have no history.
 pub fn history(args: &HistoryArgs) -> Outcome<Exit> {
     let runs = gather(&args.runs).deserves(Exit::Usage)?;
     let request = Request {
@@ -37,8 +37,8 @@ fn tell(history: &History, json: bool) -> Outcome<()> {
     Ok(())
 }
 
-/// A change for the worse that no later one made good ends like an expectation that failed. So do runs that are too few: a gate
-/// must not open for what could not be judged.
+/// An uncompensated regression ends with the code of a failed expectation. So do too few runs: a gate must
+/// not open without a verdict.
 fn gate(history: &History) -> Exit {
     if history.is_regression() || history.is_failed() { Exit::Expectation } else { Exit::Held }
 }

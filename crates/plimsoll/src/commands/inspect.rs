@@ -1,4 +1,4 @@
-//! `plimsoll inspect`: lists what a deployment holds.
+//! Implements `plimsoll inspect`: lists the contents of a deployment.
 
 use std::time::Duration;
 
@@ -14,15 +14,15 @@ use plimsoll_run::exit::{Deserves, Exit, Failure, Outcome};
 use plimsoll_run::lifecycle::runtime;
 use plimsoll_run::server_provisioning::{Choice, Manner, Place};
 
-/// How long the server may take for one answer; it is asked to give up earlier.
+/// The time limit of one answer; the server itself is given a shorter one.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// How alike a name must be to be suggested.
+/// The smallest similarity of a suggested name.
 const SIMILAR_MIN: f64 = 0.75;
 
-/// Looks at the deployment and says what is there.
+/// Inspects the deployment and prints its contents.
 ///
 /// # Errors
-/// When the words cannot be meant, something that they name is not there, or the server cannot be reached.
+/// The arguments are invalid, a named item is missing, or the server is unreachable.
 pub fn inspect(args: &InspectArgs) -> Outcome<Exit> {
     let wanted = wanted(args).deserves(Exit::Usage)?;
     let choice: Choice = args.server.parse().deserves(Exit::Usage)?;
@@ -37,7 +37,7 @@ pub fn inspect(args: &InspectArgs) -> Outcome<Exit> {
     Ok(if inspection.holds() { Exit::Held } else { Exit::Expectation })
 }
 
-/// The words as meant.
+/// Resolves the arguments.
 fn wanted(args: &InspectArgs) -> anyhow::Result<Wanted> {
     let forbidden = args.forbidden.iter().map(|text| text.parse().context("--forbidden"));
     let collections = args.collections.iter().map(|text| namespace(text));
@@ -65,7 +65,7 @@ async fn look(place: &Place, wanted: &Wanted) -> Outcome<Inspection> {
     Ok(Inspection { server, ..looked.map_err(failure)? })
 }
 
-/// The exit code that an error deserves, with the nearest name where one was not found.
+/// The exit code of an error, with the nearest name for a missing one.
 fn failure(error: mongo::Error) -> Failure {
     let near = match &error {
         mongo::Error::UnknownDatabase { name, known } => nearest(name, known),
@@ -89,7 +89,7 @@ fn tell(inspection: &Inspection, args: &InspectArgs) -> anyhow::Result<()> {
         print(&plimsoll_report::inspection::summary(inspection, style()));
     }
     if !inspection.holds() {
-        say("plimsoll: a field that must not be there was found, or could not be looked for");
+        say("plimsoll: a forbidden field was found, or could not be searched");
     }
     Ok(())
 }
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_name_that_is_alike_is_suggested() {
+    fn only_a_similar_name_is_suggested() {
         let known = ["plimsoll.vip".to_owned(), "plimsoll.orders".to_owned()];
         assert_eq!(nearest("plimsoll.vpi", &known), Some(&known[0]));
         assert_eq!(nearest("shop.x", &known), None);

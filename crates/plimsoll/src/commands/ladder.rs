@@ -1,4 +1,4 @@
-//! `plimsoll ladder`: measures throughput with more and more writers and fits its scalability law.
+//! Implements `plimsoll ladder`: measures throughput with more and more writers and fits its scalability law.
 
 use anyhow::ensure;
 use plimsoll_load::arrivals::CONNECTIONS_MAX;
@@ -20,10 +20,10 @@ use plimsoll_run::lifecycle;
 use plimsoll_run::session::Session;
 use plimsoll_scenario::plan::{Searched, closed};
 
-/// More rungs than this are refused.
+/// The limit of rungs.
 const RUNGS_MAX: usize = 64;
 
-/// Climbs the ladder and audits everything that was written.
+/// Measures all rungs and audits all writes.
 ///
 /// # Errors
 /// What kept it from being climbed.
@@ -51,13 +51,13 @@ fn check(writers: &[u32], step_s: u64) -> anyhow::Result<()> {
     );
     ensure!(
         writers.iter().all(|count| (1..=CONNECTIONS_MAX).contains(count)),
-        "--writers: each number lies between 1 and {CONNECTIONS_MAX}"
+        "--writers: give numbers between 1 and {CONNECTIONS_MAX}"
     );
     ensure!((2..=3600).contains(&step_s), "--step: give from 2 to 3600 seconds");
     Ok(())
 }
 
-/// What the rungs count.
+/// The unit of the rungs.
 fn unit(session: &Session) -> Unit {
     match session.sends() {
         _ if session.plan.documents_per_operation() > 1.0 => Unit::Documents,
@@ -66,7 +66,7 @@ fn unit(session: &Session) -> Unit {
     }
 }
 
-/// One closed load; its first second only settles.
+/// Runs one closed load; its first second lets it settle.
 fn step(session: &mut Session, searched: &Searched, writers: u32, step_s: u64) -> Outcome<Rung> {
     let name = if writers == 1 { "1 writer".to_owned() } else { format!("{writers} writers") };
     let phase = Phase {

@@ -1,4 +1,4 @@
-//! `plimsoll run` of a scenario with a matrix: makes and prints its runs.
+//! Implements `plimsoll run` for a scenario with a matrix: makes and prints its runs.
 
 use anyhow::{Context, anyhow};
 
@@ -48,7 +48,7 @@ fn tell_list(prepared: &Prepared<'_>, args: &RunArgs) -> Outcome<Exit> {
     print(&format!("{}\n", announce(&prepared.announcement())));
     print(&list(&prepared.expanded.cells, &prepared.estimates));
     if let Some(reason) = &prepared.refusal {
-        print(&format!("It would be refused: {reason}\n"));
+        print(&format!("The run would be refused: {reason}\n"));
     }
     Ok(Exit::Held)
 }

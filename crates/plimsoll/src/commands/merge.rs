@@ -1,4 +1,4 @@
-//! `plimsoll merge`: joins the shards of one run.
+//! Implements `plimsoll merge`: joins the shards of one run.
 
 use anyhow::Context;
 
@@ -7,10 +7,10 @@ use crate::terminal::{print, style};
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::merge::{Shard, check, join};
 
-/// Joins shards and says what they came to.
+/// Joins shards and prints the result.
 ///
 /// # Errors
-/// When they are not all shards of one run, or one of them is damaged.
+/// The shards are incomplete, belong to different runs, or are damaged.
 pub fn merge(args: &MergeArgs) -> Outcome<Exit> {
     let shards = args.shards.iter().map(|path| Shard::open(path));
     let mut shards = shards.collect::<anyhow::Result<Vec<_>>>().deserves(Exit::Usage)?;

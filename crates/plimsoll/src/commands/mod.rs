@@ -1,4 +1,4 @@
-//! Dispatches commands, one file each.
+//! Dispatches commands: each has its own file.
 
 mod ab;
 mod audit;
@@ -31,7 +31,7 @@ use crate::registry::Registry;
 use plimsoll_run::exit::Deserves;
 use plimsoll_run::exit::{Exit, Outcome};
 
-/// Does what the words say.
+/// Executes the command.
 ///
 /// # Errors
 /// What went wrong, with the exit code that it deserves.

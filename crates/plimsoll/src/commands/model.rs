@@ -1,4 +1,4 @@
-//! `plimsoll model`: installs the embedding model of pipelines.
+//! Implements `plimsoll model`: installs the embedding model of pipelines.
 
 use std::path::Path;
 
@@ -9,10 +9,10 @@ use crate::terminal::{print, say};
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::server_provisioning::cache;
 
-/// Does what the words say.
+/// Executes the subcommand.
 ///
 /// # Errors
-/// What could not be fetched or written, and what to do.
+/// A file cannot be fetched or written, with the remedy.
 pub fn model(command: &ModelCommand) -> Outcome {
     match command {
         ModelCommand::Install => installed(cache()?.root()),

@@ -1,4 +1,4 @@
-//! `plimsoll report`: writes the page of a run again.
+//! Implements `plimsoll report`: writes the page of a run again.
 
 use plimsoll_measure::matrix::Matrix;
 
@@ -8,10 +8,10 @@ use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::run_dir;
 use plimsoll_series::directory::write_page;
 
-/// Writes the page of a run and prints where it is.
+/// Writes the page of a run and prints its path.
 ///
 /// # Errors
-/// When there is no such run, or the disk refuses.
+/// The run is missing, or the page cannot be written.
 pub fn report(args: &ReportArgs) -> Outcome<Exit> {
     let written = match run_dir::locate_matrix(args.run.as_deref()) {
         Some(path) => write_page::<Matrix>(&path, args.out.as_deref())?,

@@ -1,4 +1,4 @@
-//! `plimsoll run`: runs the phases of a scenario.
+//! Implements `plimsoll run`: runs the phases of a scenario.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use plimsoll_run::lifecycle;
 use plimsoll_run::start_at;
 use plimsoll_scenario::{self as scenario, Loaded};
 
-/// Runs a scenario and audits what it wrote; of a matrix every cell that was asked for.
+/// Runs a scenario and audits its writes; for a matrix runs every requested cell.
 ///
 /// # Errors
 /// What kept the run from being made.
@@ -54,20 +54,20 @@ pub fn run(args: &RunArgs, registry: &Registry) -> Outcome<Exit> {
     Ok(exit)
 }
 
-/// The files that k6's forms of the result go to.
+/// The files for k6's forms of the result.
 fn exports(args: &RunArgs) -> impl Iterator<Item = (&Path, Shape)> {
     let files = [(&args.summary_export, Shape::Summary), (&args.summary_export_legacy, Shape::Legacy)];
     files.into_iter().filter_map(|(file, shape)| Some((file.as_deref()?, shape)))
 }
 
-/// A file that cannot be written is said before the load, not after it.
+/// Refuses an unwritable file before the load, not after it.
 fn check_exports(args: &RunArgs) -> anyhow::Result<()> {
     for (file, _) in exports(args) {
         let directory =
             file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         ensure!(
             directory.is_dir() && !file.is_dir(),
-            "{}: name a file in a directory that is there for --summary-export",
+            "{}: name a file in an existing directory for --summary-export",
             file.display()
         );
     }
@@ -75,14 +75,14 @@ fn check_exports(args: &RunArgs) -> anyhow::Result<()> {
     if let [one, other] = places.as_slice() {
         ensure!(
             one != other,
-            "--summary-export and --summary-export-legacy both name {}, and each would write over the other: name two files",
+            "--summary-export and --summary-export-legacy both name {}, which the second would overwrite: name two files",
             one.display()
         );
     }
     Ok(())
 }
 
-/// Where a file is or will be, whatever way it is named by.
+/// The canonical path of an existing or future file.
 fn place(file: &Path) -> PathBuf {
     let whole = file.canonicalize().or_else(|_| {
         let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -94,7 +94,7 @@ fn place(file: &Path) -> PathBuf {
 fn check_start_of_matrix(args: &RunArgs) -> anyhow::Result<()> {
     ensure!(
         args.start_at.is_none(),
-        "--start-at is for one load, and {} is a matrix of runs: leave it out",
+        "--start-at applies to one load, and {} is a matrix of runs: omit it",
         args.scenario
     );
     Ok(())
@@ -103,8 +103,8 @@ fn check_start_of_matrix(args: &RunArgs) -> anyhow::Result<()> {
 fn check_exports_of_matrix(args: &RunArgs) -> anyhow::Result<()> {
     ensure!(
         exports(args).next().is_none(),
-        "--summary-export has room for one run, and {} is a matrix of runs: run the scenario.yaml in the run directory of \
-         the cell that matters",
+        "--summary-export writes one run, and {} is a matrix of runs: run the scenario.yaml in the run directory of \
+         the cell to export",
         args.scenario
     );
     Ok(())
@@ -118,7 +118,7 @@ fn export(args: &RunArgs, run: &Run, tallies: &BTreeMap<String, Tally>) -> anyho
     Ok(())
 }
 
-/// Words that only a matrix has a use for.
+/// Refuses arguments that only a matrix uses.
 fn check_words(loaded: &Loaded, args: &RunArgs) -> anyhow::Result<()> {
     ensure!(
         args.only.is_empty() && !args.list && args.resume.is_none(),

@@ -1,4 +1,4 @@
-//! `plimsoll scenarios`: lists the shipped scenarios, pipelines and suites with their questions.
+//! Implements `plimsoll scenarios`: lists the shipped scenarios, pipelines and suites with their questions.
 
 use anyhow::anyhow;
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_scenario::{Builtin, builtins, load, pipelines, suites};
 use plimsoll_series::suite::read;
 
-/// How a pipeline says its question; what else it says may be of parts that this program was built without.
+/// The question of a pipeline; its other sections may need features that this program lacks.
 #[derive(Debug, Deserialize)]
 struct Asks {
     question: String,
@@ -18,7 +18,7 @@ struct Asks {
 /// Lists the shipped scenarios, pipelines and suites, or prints one.
 ///
 /// # Errors
-/// When there is none of that name.
+/// No item has that name.
 pub fn scenarios(args: &ScenariosArgs) -> Outcome<Exit> {
     if let Some(name) = &args.name {
         if let Some(other) = suites().iter().chain(pipelines()).find(|builtin| builtin.name == name) {
@@ -48,7 +48,7 @@ fn listed() -> anyhow::Result<Vec<Listed>> {
     builtins().iter().map(|builtin| Ok((builtin.name, builtin.path, question(builtin.name)?))).collect()
 }
 
-/// The same of each shipped pipeline.
+/// Name, path and question of each shipped pipeline.
 fn listed_pipelines() -> anyhow::Result<Vec<Listed>> {
     let question = |builtin: &Builtin| {
         let asks: Asks =
@@ -58,19 +58,19 @@ fn listed_pipelines() -> anyhow::Result<Vec<Listed>> {
     pipelines().iter().map(question).collect()
 }
 
-/// The same of each shipped suite.
+/// Name, path and question of each shipped suite.
 fn listed_suites() -> anyhow::Result<Vec<Listed>> {
     let question = |name| anyhow::Ok(read::load(name)?.suite.question.unwrap_or_default());
     suites().iter().map(|builtin| Ok((builtin.name, builtin.path, question(builtin.name)?))).collect()
 }
 
-/// `scenarios/README.md`, made from the files.
+/// Generates `scenarios/README.md` from the files.
 #[cfg(test)]
 fn readme() -> anyhow::Result<String> {
     use std::fmt::Write;
     let mut text = String::from(
         "# Shipped scenarios\n\nEach is embedded in the binary under its name: `plimsoll run NAME`, `plimsoll line NAME`. This page is \
-         made from the files.\n\n| name | the question it answers |\n| --- | --- |\n",
+         generated from the files.\n\n| name | the question it answers |\n| --- | --- |\n",
     );
     for (name, path, question) in listed()? {
         let path = path.trim_start_matches("scenarios/");
@@ -81,7 +81,7 @@ fn readme() -> anyhow::Result<String> {
         let path = path.trim_start_matches("scenarios/");
         writeln!(text, "| [`{name}`]({path}) | {question} |")?;
     }
-    text += "\n## Suites\n\nTests one below the other: `plimsoll suite NAME`.\n\n| name | the question it answers |\n| --- | --- |\n";
+    text += "\n## Suites\n\nTables of tests: `plimsoll suite NAME`.\n\n| name | the question it answers |\n| --- | --- |\n";
     for (name, path, question) in listed_suites()? {
         let path = path.trim_start_matches("scenarios/");
         writeln!(text, "| [`{name}`]({path}) | {question} |")?;
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_of_scenarios_is_that_of_the_files() {
+    fn the_list_of_scenarios_matches_the_files() {
         crate::commands::schema::tests::hold("scenarios/README.md", &readme().unwrap());
     }
 }

@@ -1,4 +1,4 @@
-//! `plimsoll schema`: prints JSON Schemas of the files, made from the types that read them.
+//! Implements `plimsoll schema`: prints JSON Schemas of the files, generated from the types that read them.
 
 use anyhow::Context;
 use plimsoll_measure::comparison::Comparison;
@@ -81,10 +81,10 @@ pub mod tests {
     use super::*;
     use crate::registry::SHIPPED;
 
-    /// Set to write generated files anew instead of comparing them.
+    /// Set to write generated files instead of comparing them.
     const UPDATE: &str = "PLIMSOLL_UPDATE_DOCS";
 
-    /// Holds a generated file, named from the root, against what is made now.
+    /// Compares a generated file, named from the root, with its current contents.
     pub fn hold(file: &str, made: &str) {
         let path = format!("{}/../../{file}", env!("CARGO_MANIFEST_DIR"));
         if std::env::var_os(UPDATE).is_some() {
@@ -108,8 +108,8 @@ pub mod tests {
     }
 
     #[test]
-    fn the_metrics_in_the_docs_are_those_that_are_told() {
-        let head = "# Metrics of a pipeline\n\nWhat `plimsoll pipeline run --listen` tells Prometheus. Every metric has the labels \
+    fn the_metrics_in_the_docs_match_the_exposition() {
+        let head = "# Metrics of a pipeline\n\n`plimsoll pipeline run --listen` serves these metrics. Every metric has the labels \
                     `pipeline`, `source` and `sink`. Names do not change.\n\n";
         hold(
             "docs/reference/pipeline-metrics.md",
@@ -118,7 +118,7 @@ pub mod tests {
     }
 
     #[test]
-    fn the_words_in_the_docs_are_those_of_the_command_line() {
+    fn the_command_line_in_the_docs_matches_the_program() {
         hold("docs/reference/command-line.md", &crate::commands::completions::reference());
     }
 }

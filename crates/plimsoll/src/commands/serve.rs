@@ -1,4 +1,4 @@
-//! `plimsoll serve`: runs a service.
+//! Implements `plimsoll serve`: runs a service.
 
 use std::fs;
 use std::io::stderr;
@@ -21,10 +21,10 @@ use plimsoll_run::server_provisioning::{Choice, cache, install};
 use plimsoll_run::signals::Signals;
 use plimsoll_scenario::{assigned, of_tree, put, rendered};
 
-/// No settings file is larger, in bytes.
+/// The size limit of a settings file, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Runs a service until it is asked to end.
+/// Runs a service until it is stopped.
 ///
 /// # Errors
 /// The reason why it did not start.
@@ -156,12 +156,12 @@ async fn end<S: State>(service: Running<S>, signals: &mut Signals) -> Outcome {
         ending = service.stop() => Ok(match ending {
             Ending::Drained => Exit::Held,
             Ending::Cut { connections } => {
-                say(&format!("plimsoll: {connections} connections were cut off: they were not done in time"));
+                say(&format!("plimsoll: {connections} connections were cut off: they did not finish in time"));
                 Exit::Failed
             }
         }),
         _ = signals.next() => {
-            say("plimsoll: ended at once; what was not acknowledged may not be stored");
+            say("plimsoll: aborted; unacknowledged writes may not be stored");
             Ok(Exit::Interrupted)
         }
     }
@@ -171,7 +171,7 @@ async fn end<S: State>(service: Running<S>, signals: &mut Signals) -> Outcome {
 fn typed<P: Product>(args: &ServeArgs) -> anyhow::Result<P::Typed> {
     let file = args.config.as_deref();
     let text = file.map(read).transpose()?.unwrap_or_default();
-    // A file that cannot be read is told with its line; with `--set` that is lost.
+    // An unreadable file is reported with its line; with `--set` the line is lost.
     let of = || format!("--config {}", file.map_or_else(String::new, |file| file.display().to_string()));
     let mut typed: P::Typed = if args.check {
         // A run wrote the text: the place of an error is its line, and not a file.
@@ -195,7 +195,10 @@ fn typed<P: Product>(args: &ServeArgs) -> anyhow::Result<P::Typed> {
 fn read(path: &Path) -> anyhow::Result<String> {
     let size = fs::metadata(path).with_context(|| format!("read --config {}", path.display()))?.len();
     if size > FILE_BYTES_MAX {
-        bail!("--config {}: larger than {FILE_BYTES_MAX} bytes, which no settings are", path.display());
+        bail!(
+            "--config {}: larger than {FILE_BYTES_MAX} bytes, the limit of a settings file",
+            path.display()
+        );
     }
     fs::read_to_string(path).with_context(|| format!("read --config {}", path.display()))
 }
@@ -227,7 +230,7 @@ fn start_server(choice: &Choice, args: &ServeArgs) -> Outcome<Option<Server>> {
     };
     if args.storage.is_none() {
         tracing::warn!(
-            "everything lies in a temporary directory and is gone when this service ends: say --storage DIR to keep it"
+            "all data lies in a temporary directory and is removed when this service ends: say --storage DIR to keep it"
         );
     }
     Ok(Some(server))
@@ -236,7 +239,7 @@ fn start_server(choice: &Choice, args: &ServeArgs) -> Outcome<Option<Server>> {
 /// A server that runs has its storage and its cache already.
 fn leave_as_it_is(args: &ServeArgs) -> anyhow::Result<()> {
     for (word, is_said) in [("--storage", args.storage.is_some()), ("--cache", args.cache.is_some())] {
-        ensure!(!is_said, "{word}: a server with a URI has its own; say --server embedded");
+        ensure!(!is_said, "{word}: a running server has its own; say --server embedded");
     }
     Ok(())
 }
@@ -249,7 +252,7 @@ fn log_to_stderr(level: LogLevel) {
         LogLevel::Debug => LevelFilter::DEBUG,
     };
     let lines = tracing_subscriber::fmt().with_writer(stderr).with_max_level(level).with_target(false);
-    // A second subscriber is no reason to stop: the first one has the lines.
+    // A second subscriber is no failure: the first one has the lines.
     lines.try_init().unwrap_or_default();
 }
 

@@ -1,4 +1,4 @@
-//! `plimsoll server`: manages servers on this machine that run until they are stopped.
+//! Implements `plimsoll server`: manages servers on this machine that run until they are stopped.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use crate::terminal::{console, print};
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::server_provisioning::{cache, install, profile};
 
-/// A server that is asked to end gets this long before it is killed.
+/// The time limit of a graceful stop, after which the server is killed.
 const STOP_LIMIT: Duration = Duration::from_secs(30);
 
 /// Installs, starts, stops or lists servers.
 ///
 /// # Errors
-/// What went wrong.
+/// The failure and its exit code.
 pub fn server(command: &ServerCommand) -> Outcome<Exit> {
     match command {
         ServerCommand::Install => installed()?,
@@ -58,7 +58,7 @@ fn stop() -> anyhow::Result<()> {
     let registry = Registry::of(&cache()?)?;
     for entry in registry.running()? {
         let ending = registry.stop(&entry, STOP_LIMIT)?;
-        let how = if ending == Ending::Graceful { "stopped" } else { "killed: it did not end by itself" };
+        let how = if ending == Ending::Graceful { "stopped" } else { "killed: it did not stop in time" };
         print(&format!("{} {how}\n", entry.address));
     }
     Ok(())

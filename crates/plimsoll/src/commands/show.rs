@@ -1,4 +1,4 @@
-//! `plimsoll show`: prints a run again from its events, or a result of another tool.
+//! Implements `plimsoll show`: prints a run again from its events, or a result of another tool.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -17,13 +17,13 @@ use plimsoll_run::console::LiveView;
 use plimsoll_run::exit::{Deserves, Exit, Failure, Outcome};
 use plimsoll_run::run_dir::{self, Whole};
 
-/// How much of a file of another tool is read at once, in bytes.
+/// The bytes of one read from a file of another tool.
 const READ_BYTES: usize = 1 << 20;
 
 /// Prints the summary of a run, of a matrix, a suite or a comparison, or of another tool's result.
 ///
 /// # Errors
-/// When there is none, or it cannot be understood.
+/// The result is missing or invalid.
 pub fn show(args: &ShowArgs) -> Outcome<Exit> {
     if let Some(file) = args.run.as_deref().filter(|path| path.is_file()) {
         return show_foreign(file, args);
@@ -48,7 +48,8 @@ pub fn show(args: &ShowArgs) -> Outcome<Exit> {
 
 fn show_foreign(path: &Path, args: &ShowArgs) -> Outcome<Exit> {
     if args.replay {
-        let error = anyhow!("--replay: {} is a file, and events lie in a run directory", path.display());
+        let error =
+            anyhow!("--replay: {} is a file, and only run directories contain events", path.display());
         return Err(Failure { exit: Exit::Usage, error });
     }
     let file = File::open(path).with_context(|| format!("open {}", path.display()))?;
@@ -63,7 +64,7 @@ fn show_foreign(path: &Path, args: &ShowArgs) -> Outcome<Exit> {
     Ok(Exit::Held)
 }
 
-/// What several runs say together.
+/// Prints the result of several runs together.
 fn show_whole(whole: Whole, path: &Path, args: &ShowArgs) -> Outcome<Exit> {
     if args.replay {
         let error = anyhow!(

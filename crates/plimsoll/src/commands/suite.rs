@@ -1,4 +1,4 @@
-//! `plimsoll suite`: runs a table of tests, each as a child process.
+//! Implements `plimsoll suite`: runs a table of tests, each as a child process.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Shows how far the installation of the embedded server is.
+//! Shows the progress of the embedded server's installation.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,9 +7,9 @@ use plimsoll_host::embedded::{Progress, Step};
 
 use super::say;
 
-/// Seconds between two lines in a log. A terminal has one line, which is rewritten.
+/// Seconds between two lines in a log. On a terminal, one line is rewritten.
 const LOG_EVERY: u64 = 15;
-/// The most characters of a crate's name that are shown.
+/// The longest displayed name of a crate, in characters.
 const NAME_LEN_MAX: usize = 28;
 
 /// Shows the progress on stderr; `due` is the second of the next line in a log.
@@ -33,7 +33,7 @@ const fn clear(terminal: bool) -> &'static str {
 fn line(progress: &Progress) -> String {
     let elapsed = span(progress.elapsed_ns / 1_000_000_000);
     let step = match &progress.step {
-        Step::Waiting => "waiting for another process that installs it".to_owned(),
+        Step::Waiting => "waiting for another process that installs the server".to_owned(),
         Step::Fetching => "fetching the sources".to_owned(),
         Step::Compiling { done, total, name } => {
             let name: String = name.chars().take(NAME_LEN_MAX).collect();
@@ -51,7 +51,7 @@ fn span(seconds: u64) -> String {
     if seconds < 60 { format!("{seconds} s") } else { format!("{} min {:02} s", seconds / 60, seconds % 60) }
 }
 
-/// An estimate, as coarse as it is.
+/// Rounds an estimate according to its precision.
 fn about(seconds: u64) -> String {
     match seconds {
         0..60 => "less than 1 min".to_owned(),
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_says_the_elapsed_time_the_remaining_time_and_the_step() {
+    fn a_line_shows_the_elapsed_time_the_remaining_time_and_the_step() {
         let check = |elapsed_s: u64, remaining_s: Option<u64>, step: Step, expected: &str| {
             let remaining_ns = remaining_s.map(|seconds| seconds * 1_000_000_000);
             assert_eq!(

@@ -1,4 +1,4 @@
-//! Comparisons whose runs are made in turns: what they refuse, when, and how they are gone on with.
+//! Tests comparisons whose runs are made in turns: refusals, interruptions and continuation.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -14,11 +14,11 @@ use serde_json::json;
 use crate::compare::compare;
 use crate::program::{inserts, json, plimsoll, plimsoll_with, scenario, shared, stderr, stdout};
 
-/// How long a comparison may take to reach a moment.
+/// The time limit for a comparison to reach a moment.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 #[test]
-fn two_things_that_cannot_be_measured_in_turns_are_refused_before_a_server_is_looked_for() {
+fn incomparable_sides_are_refused_before_a_server_is_contacted() {
     let dir = tempfile::tempdir().unwrap();
     let file = scenario(dir.path(), &inserts("ab_refused", 10, "{documents: 100}"));
     let nowhere = "mongodb://no-such-host.invalid:27017/?directConnection=true";
@@ -50,7 +50,7 @@ fn two_things_that_cannot_be_measured_in_turns_are_refused_before_a_server_is_lo
     }
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 fn until(what: &str, is_so: impl Fn() -> bool) {
     for _ in 0..PATIENCE.as_millis() / 50 {
         if is_so() {
@@ -74,7 +74,7 @@ fn kill_in_the_third_pair(words: &[&str], out: &Path) {
 }
 
 #[test]
-fn a_comparison_that_was_interrupted_goes_on_and_finds_that_large_batches_cost_more_each() {
+fn an_interrupted_comparison_continues_and_finds_that_large_batches_cost_more() {
     let dir = tempfile::tempdir().unwrap();
     let file = scenario(dir.path(), &inserts("ab", 500, "{documents: 2_000}"));
     let (out, server) = (dir.path().join("ab"), shared());
@@ -98,7 +98,7 @@ fn a_comparison_that_was_interrupted_goes_on_and_finds_that_large_batches_cost_m
     let begun = begun.wait_with_output().unwrap();
     assert_eq!(begun.status.code(), Some(130), "{}", stderr(&begun));
     assert!(
-        stderr(&begun).contains("1 of 8 pairs are measured and kept. Go on with --resume"),
+        stderr(&begun).contains("1 of 8 pairs are measured and kept. Continue with --resume"),
         "{}",
         stderr(&begun)
     );
@@ -110,13 +110,13 @@ fn a_comparison_that_was_interrupted_goes_on_and_finds_that_large_batches_cost_m
     );
     assert!(stderr(&other).contains("give the same"), "{}", stderr(&other));
     kill_in_the_third_pair(&[&words[..], &resume].concat(), &out);
-    // What the killed one could not drop is not in the way.
+    // Leftovers of the killed comparison do not block the next one.
     let ended = plimsoll_with(&[&words[..], &resume, &["--json"]].concat());
     assert_eq!((ended.status.code(), stderr(&ended).as_str()), (Some(99), ""));
     assert_eq!(
         first,
         fs::read_to_string(out.join("001-a/run.json")).unwrap(),
-        "what was made is not made again"
+        "finished runs are not repeated"
     );
     let found = json(&ended);
     assert_eq!(
@@ -128,7 +128,7 @@ fn a_comparison_that_was_interrupted_goes_on_and_finds_that_large_batches_cost_m
     assert!(found["metrics"][0]["p"].as_f64().unwrap() <= 0.01);
     assert!(fs::read_to_string(out.join("comparison.html")).unwrap().contains("008-b/report.html"));
 
-    // Two of its runs, by themselves.
+    // Compares two of its runs separately.
     let [a, b] = ["001-a", "001-b"].map(|name| out.join(name).to_str().unwrap().to_owned());
     let single = compare(dir.path(), &[&a, &b, "--varies", "phases"]);
     assert_eq!(single.status.code(), Some(0), "{}", stderr(&single));
@@ -139,10 +139,10 @@ fn a_comparison_that_was_interrupted_goes_on_and_finds_that_large_batches_cost_m
 }
 
 #[test]
-fn sides_that_differ_in_more_than_was_said_are_refused_after_the_first_pair_with_the_way_out() {
+fn undeclared_differences_are_refused_after_the_first_pair_with_the_remedy() {
     let dir = tempfile::tempdir().unwrap();
     let file = scenario(dir.path(), &inserts("ab_unlike", 10, "{documents: 100}"));
-    // Another program, which measures something else without saying so.
+    // Another program, which measures something else without declaring it.
     let other = dir.path().join("other");
     let script = format!("#!/bin/sh\nexec {} \"$@\" --set seed=5\n", env!("CARGO_BIN_EXE_plimsoll"));
     fs::write(&other, script).unwrap();
@@ -169,7 +169,7 @@ fn sides_that_differ_in_more_than_was_said_are_refused_after_the_first_pair_with
     }
     let said = stderr(&output);
     let (_, refusal) = said.rsplit_once("plimsoll: ").unwrap();
-    assert!(!refusal.contains("document.extra"), "that was said: {refusal}");
+    assert!(!refusal.contains("document.extra"), "it is declared: {refusal}");
     assert!(out.join("001-b/run.json").exists() && !out.join("002-b").exists());
 }
 

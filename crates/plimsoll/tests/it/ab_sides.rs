@@ -1,4 +1,4 @@
-//! Comparisons made to their end, of each thing that A and B may be: two servers, two clients, two programs.
+//! Tests complete comparisons of two servers, two clients and two programs.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -12,7 +12,7 @@ use crate::program::{inserts, json, plimsoll_with, scenario, server, shared, std
 
 const PAIRS: usize = 8;
 
-/// Compares to the end, holds the exit code against what is said, and gives that and where it is.
+/// Runs a complete comparison, checks the exit code against its verdict, and returns it with its directory.
 fn compared(dir: &Path, text: &str, args: &[&str]) -> (Value, PathBuf) {
     let (file, out) = (scenario(dir, text), dir.join("ab"));
     let fixed = ["ab", file.to_str().unwrap(), "--pairs", "8", "--json", "--out", out.to_str().unwrap()];
@@ -20,7 +20,7 @@ fn compared(dir: &Path, text: &str, args: &[&str]) -> (Value, PathBuf) {
     assert!([Some(0), Some(99)].contains(&output.status.code()), "{}", stderr(&output));
     let found = json(&output);
     let is_worse = found["metrics"].as_array().unwrap().iter().any(|metric| metric["verdict"] == "worse");
-    // How two things that hardly differ come out is for the machine to say, and never that they could not be judged.
+    // The machine decides how two similar sides compare, but a verdict is always possible.
     assert_ne!(found["verdict"], "no_verdict", "{found}");
     assert_eq!(output.status.code(), Some(if is_worse { 99 } else { 0 }), "{found}");
     assert_eq!(found["method"], json!({"kind": "exact", "pairs": PAIRS}));
@@ -49,7 +49,7 @@ fn differences(found: &Value) -> Vec<&str> {
     found["differences"].as_array().unwrap().iter().map(|it| it["path"].as_str().unwrap()).collect()
 }
 
-/// Names of the collections on a server, in the database of these tests.
+/// The names of the collections on a server, in these tests' database.
 fn collections(server: &Server) -> Vec<String> {
     let options = ConnectOptions::new(server.address().to_string().parse().unwrap());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -63,7 +63,7 @@ fn collections(server: &Server) -> Vec<String> {
 }
 
 #[test]
-fn two_servers_are_measured_in_turns_each_with_its_own_runs_and_nothing_stays_on_them() {
+fn two_servers_are_measured_in_turns_and_their_collections_are_dropped() {
     let dir = tempfile::tempdir().unwrap();
     let text = inserts("ab_servers", 50, "{documents: 1_000}");
     let (one, other) = (server(Profile::Relaxed, &[]), server(Profile::Relaxed, &[]));
@@ -101,7 +101,7 @@ fn two_clients_are_measured_in_turns_on_one_server() {
 }
 
 #[test]
-fn two_programs_are_measured_in_turns_and_a_copy_is_the_same_one_until_a_byte_differs() {
+fn two_programs_are_measured_in_turns_and_a_copy_is_the_same_program() {
     let dir = tempfile::tempdir().unwrap();
     let text = inserts("ab_programs", 50, "{documents: 1_000}");
     let other = dir.path().join("plimsoll-other");
@@ -113,10 +113,10 @@ fn two_programs_are_measured_in_turns_and_a_copy_is_the_same_one_until_a_byte_di
     assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
     assert!(stderr(&refused).contains("A and B are the same thing"), "{}", stderr(&refused));
 
-    // A program does not mind what follows it in its file.
+    // A program ignores bytes behind its end.
     OpenOptions::new().append(true).open(&other).unwrap().write_all(b"\n").unwrap();
     let (found, out) = compared(dir.path(), &text, &words);
-    assert_eq!(differences(&found), [""; 0], "both say that they are one version: {found}");
+    assert_eq!(differences(&found), [""; 0], "both report the same version: {found}");
     assert_eq!(found["b"]["name"], json!(binary));
     assert_eq!(values(&out, "b", "/integrity/found"), vec![json!(1_000); PAIRS]);
 }

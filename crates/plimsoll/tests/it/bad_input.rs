@@ -1,11 +1,11 @@
-//! Bad input gets one clear error that names the place and the mend, before any load is sent.
+//! Tests bad input: one clear error names the place and the remedy, before any load is sent.
 
 use std::net::TcpListener;
 use std::process::Output;
 
 use crate::program::{guarded, inserts, json, plimsoll, plimsoll_with, scenario, shared, stderr};
 
-/// Runs a scenario text and checks the exit code and a part of the one message.
+/// Runs a scenario text and checks the exit code and a part of the only message.
 fn check(text: &str, args: &[&str], code: i32, parts: &[&str]) -> Output {
     let dir = tempfile::tempdir().unwrap();
     let file = scenario(dir.path(), text);
@@ -71,11 +71,11 @@ fn a_refused_connection() {
     let file = scenario(dir.path(), &good());
     let out = dir.path().join("run");
     plimsoll_with(&["run", file.to_str().unwrap(), "--server", &uri, "--out", out.to_str().unwrap()]);
-    assert!(!out.exists(), "a run that did not begin leaves nothing that `show` would take for a run");
+    assert!(!out.exists(), "a run that did not begin leaves no run directory");
 }
 
 #[test]
-fn nothing_is_promised_by_the_scenario_alone() {
+fn an_unacknowledged_write_concern_is_refused() {
     let uri = shared().replace("/?", "/?w=0&");
     check(&good(), &["--server", &uri], 3, &["the server's address says w=0", "`write_concern: {w: 0}`"]);
     let text = good().replace("{w: 1, j: true}", "{w: 0, j: true}");
@@ -85,14 +85,14 @@ fn nothing_is_promised_by_the_scenario_alone() {
 }
 
 #[test]
-fn more_documents_than_the_disk_has_room_for() {
+fn more_documents_than_fit_on_the_disk() {
     let dir = tempfile::tempdir().unwrap();
     let text = inserts("no_room", 10, "{documents: 1_000_000}")
         + "matrix: {axes: [{name: batch, values: {small: {phases.0.load.insert.operation.insert.batch: 10}}}]}\n";
     let file = scenario(dir.path(), &text);
     let small = dir.path().join("small");
     std::fs::create_dir(&small).unwrap();
-    // Where a server of ours would keep its data there is a file system of 8 MB.
+    // The data directory of a started server lies on a file system of 8 MB.
     let script = r#"mount -t tmpfs -o size=8m tmpfs "$1" && TMPDIR="$1" exec "$2" run "$3" --out "$4" --server embedded"#;
     let out = dir.path().join("matrix");
     let output = std::process::Command::new("unshare")
@@ -105,11 +105,11 @@ fn more_documents_than_the_disk_has_room_for() {
     for part in ["the disk: up to", "are needed at once", "8.00 MiB are free", "TMPDIR"] {
         assert!(message.contains(part), "{part}: {message}");
     }
-    assert!(!out.exists(), "nothing was begun");
+    assert!(!out.exists(), "no run began");
 }
 
 #[test]
-fn documents_that_nobody_inserts() {
+fn a_limit_of_documents_without_inserts() {
     let text = good().replace(
         "    stop: {documents: 100}\n",
         "    stop: {documents: 100}\n  - load:\n      find: {operation: {find: {}}, arrivals: {closed: {writers: 1}}}\n    \
@@ -124,7 +124,7 @@ fn documents_that_nobody_inserts() {
 }
 
 #[test]
-fn a_fault_that_needs_a_server_of_ours_on_one_that_is_not() {
+fn a_process_fault_on_a_foreign_server() {
     let text = good().replace(
         "    stop: {documents: 100}\n",
         "    stop: {duration: 5s}\n    faults: [{at: 1s, inject: {kill: {down: 1s}}}]\n",
@@ -138,10 +138,10 @@ fn a_fault_that_needs_a_server_of_ours_on_one_that_is_not() {
 }
 
 #[test]
-fn faults_that_cannot_be_meant() {
+fn invalid_faults() {
     for (fault, part) in [
         ("{at: 9s, inject: {kill: {down: 1s}}}", "kill: it begins at 9 s, after the phase ended at 5 s"),
-        ("{at: 1s, every: 1s, inject: {freeze: {lasts: 2s}}}", "freeze: it is repeated before it ends"),
+        ("{at: 1s, every: 1s, inject: {freeze: {lasts: 2s}}}", "freeze: it repeats before it ends"),
         ("{at: 1s, inject: {network: {lasts: 1s, how: cutt}}}", "unknown variant `cutt`"),
     ] {
         let text = good().replace(
@@ -153,7 +153,7 @@ fn faults_that_cannot_be_meant() {
 }
 
 #[test]
-fn sharding_on_a_server_that_is_no_mongos() {
+fn sharding_on_a_server_that_is_not_a_mongos() {
     let text = inserts("unsharded", 10, "{documents: 100}");
     check(
         &format!("{text}shard: {{key: {{_id: hashed}}}}\n"),
@@ -204,12 +204,12 @@ fn a_document_over_16_mib() {
 }
 
 #[test]
-fn no_room_for_the_run_directory() {
+fn no_space_for_the_run_directory() {
     let dir = tempfile::tempdir().unwrap();
     let file = scenario(dir.path(), &good());
     let small = dir.path().join("small");
     std::fs::create_dir(&small).unwrap();
-    // A file system of 1 MB in a mount namespace of its own.
+    // A file system of 1 MB in its own mount namespace.
     let script =
         r#"mount -t tmpfs -o size=1m tmpfs "$1" && exec "$2" run "$3" --out "$1/run" --server "$4" --quiet"#;
     let program = env!("CARGO_BIN_EXE_plimsoll");
@@ -248,7 +248,7 @@ fn an_objective_that_cannot_hold_at_the_first_step() {
 }
 
 #[test]
-fn words_that_mean_nothing() {
+fn invalid_arguments() {
     let unknown = plimsoll_with(&["run", "bulk-basline"]);
     assert_eq!(unknown.status.code(), Some(2));
     assert!(stderr(&unknown).contains("`bulk-baseline`"), "{}", stderr(&unknown));

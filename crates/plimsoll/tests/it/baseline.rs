@@ -1,4 +1,4 @@
-//! The shipped baseline as a pipeline of CI runs it, made small: on a service of its own, and against one that runs.
+//! Tests a small form of the shipped baseline, as CI runs it: on its own service, and against a running one.
 
 use std::path::Path;
 
@@ -7,12 +7,13 @@ use serde_json::Value;
 use crate::program::{json, plimsoll_with, shared};
 use crate::service::Service;
 
-/// Where both tests keep their readings: the service that runs answers what the first run filled in.
+/// The database of both tests: the running service serves the data that the first run filled in.
 const DATABASE: &str = "baseline_short";
 /// Sensors and users of the small baseline.
 const FEW: u64 = 20;
 
-/// Runs the baseline for four seconds, on few sensors and users; thresholds of a machine that does much else say nothing.
+/// Runs the baseline for four seconds, on few sensors and users, without the thresholds, which a busy machine
+/// would break.
 fn run(dir: &Path, args: &[&str]) -> Value {
     let family = |load: &str, place: &str, prefix: &str| {
         format!(
@@ -33,7 +34,7 @@ fn run(dir: &Path, args: &[&str]) -> Value {
     json(&plimsoll_with(&words))
 }
 
-/// Everything that was due in four seconds was sent, and answered with what it was asked for.
+/// Checks that every due operation was sent and answered as expected.
 #[track_caller]
 fn check(run: &Value) {
     for (operation, status, count) in
@@ -51,7 +52,7 @@ fn check(run: &Value) {
         }
         assert!(
             answers["checks"].as_array().unwrap().len() > 1,
-            "more than the status is looked at: {answers}"
+            "more than the status is checked: {answers}"
         );
     }
     for expectation in run["expectations"].as_array().unwrap() {
@@ -60,7 +61,7 @@ fn check(run: &Value) {
 }
 
 #[test]
-fn the_baseline_for_ci_finds_in_every_answer_what_it_asks_for() {
+fn the_ci_baseline_passes_all_checks() {
     let dir = tempfile::tempdir().unwrap();
     let fill = format!(
         "service.telemetry.fill={{sensors: {FEW}, over: 1h, every: 30s, users: {FEW}, follows: 3, activities: 4}}"
@@ -68,14 +69,14 @@ fn the_baseline_for_ci_finds_in_every_answer_what_it_asks_for() {
     let database = format!("service.telemetry.settings.database.name={DATABASE}");
     let set = ["--set", &fill, "--set", &database];
     check(&run(dir.path(), &[&set[..], &["--server", &shared()]].concat()));
-    // The same against a service that runs already, which has what was filled in.
+    // The same against a running service with the same data.
     let (service, dir) = (Service::on_shared(DATABASE), tempfile::tempdir().unwrap());
     let url = format!("http://{}", service.address);
     check(&run(dir.path(), &["--set", "service=null", "--server", &url]));
 }
 
 #[test]
-fn the_baseline_sees_that_nothing_is_in_the_answers() {
+fn the_baseline_fails_on_empty_answers() {
     let dir = tempfile::tempdir().unwrap();
     let fill = "service.telemetry.fill={sensors: 20, over: 5m, every: 30s, users: 20}";
     let database = "service.telemetry.settings.database.name=baseline_empty";
@@ -84,7 +85,7 @@ fn the_baseline_sees_that_nothing_is_in_the_answers() {
     for operation in ["feed", "statistics"] {
         assert_eq!(
             run["operations"][operation]["count"], 0,
-            "every answer was 200, and none held enough: {run}"
+            "every answer was 200, and none contained enough: {run}"
         );
     }
 }

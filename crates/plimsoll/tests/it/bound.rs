@@ -1,4 +1,4 @@
-//! What a comparison has started ends with it, even when nobody could ask it to.
+//! Tests that the processes of a comparison end with it, even when it is killed.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use plimsoll_measure::clock::{self, SECOND_NS};
 
 use crate::program::{inserts, plimsoll, scenario};
 
-/// How long a moment may take to come, in nanoseconds.
+/// The time limit of a wait, in nanoseconds.
 const PATIENCE_NS: u64 = 120 * SECOND_NS;
 
 fn wait_for(what: &str, is_there: impl Fn() -> bool) {
@@ -21,7 +21,7 @@ fn wait_for(what: &str, is_there: impl Fn() -> bool) {
     }
 }
 
-/// The command lines that name something in `dir`: of runs, and of servers, which keep their data there.
+/// The command lines with a path in `dir`: those of runs, and of servers with their data there.
 fn running(dir: &Path) -> Vec<String> {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let lines = processes.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
@@ -53,7 +53,7 @@ fn killed(a: &[&str]) {
 }
 
 #[test]
-fn a_comparison_that_is_killed_takes_its_run_and_its_server_with_it() {
+fn a_killed_comparison_ends_its_run_and_its_server() {
     killed(&[]);
 }
 

@@ -1,4 +1,4 @@
-//! Runs that were measured already, compared: what is said, how it ends, and what is refused.
+//! Tests comparisons of existing runs: messages, exit codes and refusals.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::program::{json, plimsoll_with, stderr, stdout};
 
-/// A run directory with a summary that says what `change` makes of it.
+/// Writes a run directory whose summary `change` has modified.
 fn keep(dir: &Path, name: &str, at: u64, rate: f64, change: impl Fn(&mut Run)) -> PathBuf {
     let operation =
         Operation { count: 1_000, documents: 1_000, documents_per_s: rate, ..Operation::default() };
@@ -30,7 +30,7 @@ fn keep(dir: &Path, name: &str, at: u64, rate: f64, change: impl Fn(&mut Run)) -
     path
 }
 
-/// A group of runs that were made at `first`, two moments later, and so on.
+/// A group of runs that started at `first`, two moments later, and so on.
 fn group(dir: &Path, name: &str, first: u64, rates: &[f64], change: impl Fn(&mut Run)) -> PathBuf {
     let group = dir.join(name);
     for (index, rate) in rates.iter().enumerate() {
@@ -44,7 +44,7 @@ fn around(centre: f64, pairs: usize) -> Vec<f64> {
     (0..pairs).map(|index| centre * (1.0 + 0.01 * ((index * 7 % 5) as f64 - 2.0))).collect()
 }
 
-/// Compares, with everything kept in a directory of its own.
+/// Compares, and keeps all files in one directory.
 pub fn compare(dir: &Path, args: &[&str]) -> Output {
     let out = dir.join("comparison");
     if out.exists() {
@@ -55,7 +55,7 @@ pub fn compare(dir: &Path, args: &[&str]) -> Output {
 }
 
 #[test]
-fn a_regression_ends_with_99_and_everything_is_written_down() {
+fn a_regression_ends_with_99_and_all_files_are_written() {
     let dir = tempfile::tempdir().unwrap();
     let a = group(dir.path(), "a", 1, &around(5_000.0, 10), |_| ());
     let b = group(dir.path(), "b", 2, &around(4_500.0, 10), |_| ());
@@ -84,7 +84,7 @@ fn a_regression_ends_with_99_and_everything_is_written_down() {
 }
 
 #[test]
-fn a_side_that_rejected_everything_is_no_comparison_that_held() {
+fn a_side_that_rejected_every_operation_fails() {
     let dir = tempfile::tempdir().unwrap();
     let costs = |run: &mut Run| run.client.cpu_us_per_operation = Some(5.0);
     let a = group(dir.path(), "a", 1, &around(5_000.0, 10), costs);
@@ -103,7 +103,7 @@ fn a_side_that_rejected_everything_is_no_comparison_that_held() {
 }
 
 #[test]
-fn a_against_a_shows_no_difference_and_says_how_many_pairs_of_a_new_comparison_would() {
+fn a_against_a_shows_no_difference_and_recommends_a_number_of_pairs() {
     let dir = tempfile::tempdir().unwrap();
     let rates = |shift: usize| {
         (0..10).map(|index| 5_000.0 * (1.0 + 0.02 * ((index * 3 + shift) % 7) as f64)).collect::<Vec<_>>()
@@ -120,7 +120,7 @@ fn a_against_a_shows_no_difference_and_says_how_many_pairs_of_a_new_comparison_w
 }
 
 #[test]
-fn what_differs_is_named_and_refused_unless_it_is_said_or_forced() {
+fn differences_are_refused_unless_declared_or_forced() {
     let dir = tempfile::tempdir().unwrap();
     let a = group(dir.path(), "a", 1, &around(5_000.0, 8), |_| ());
     let b = group(dir.path(), "b", 2, &around(4_000.0, 8), |run| run.server.version = Some("8.0".into()));
@@ -157,7 +157,7 @@ fn lost_documents_weigh_more_than_speed() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_refused_with_the_mend() {
+fn incomparable_runs_are_refused_with_the_remedy() {
     let dir = tempfile::tempdir().unwrap();
     let all = |name: &str, first: u64, pairs: usize| {
         group(dir.path(), name, first, &around(5_000.0, pairs), |_| ())
@@ -193,7 +193,7 @@ fn what_cannot_be_compared_is_refused_with_the_mend() {
 }
 
 #[test]
-fn a_faster_b_that_breaks_what_a_holds_ends_with_99_and_that_is_said_first() {
+fn a_faster_b_that_breaks_an_expectation_of_a_ends_with_99() {
     let dir = tempfile::tempdir().unwrap();
     let expecting = |held: bool| {
         move |run: &mut Run| {
@@ -217,10 +217,10 @@ fn a_faster_b_that_breaks_what_a_holds_ends_with_99_and_that_is_said_first() {
 }
 
 #[test]
-fn a_faster_b_whose_operations_fail_ends_with_99_and_one_that_a_busy_machine_made_invalid_does_not() {
+fn a_faster_b_with_failures_ends_with_99_and_a_rarely_invalid_one_does_not() {
     let dir = tempfile::tempdir().unwrap();
     let failing = |run: &mut Run| {
-        // In the third run alone.
+        // Only in the third run.
         if run.started_ms == 6 {
             run.operations.get_mut("insert").unwrap().errors.insert("timeout".into(), 1);
         }

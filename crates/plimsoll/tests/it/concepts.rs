@@ -1,4 +1,4 @@
-//! The figures of the concept pages, made again and held against the pages; the tests that the pages name are there.
+//! Recomputes the figures of the concept pages, and checks that the tests named there exist.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Every row must stand on the page exactly as it is computed.
+/// Checks that every computed row stands on the page.
 #[track_caller]
 fn check(page: &str, rows: &[String]) {
     let text = read(&format!("docs/concepts/{page}.md"));
@@ -30,7 +30,7 @@ fn row(cells: &[&str]) -> String {
     format!("| {} |", cells.join(" | "))
 }
 
-/// Latencies in milliseconds with how many there are of each.
+/// A histogram of latencies in milliseconds with their counts.
 fn histogram(counts: &[(u64, u64)]) -> Histogram {
     let mut histogram = Histogram::default();
     counts.iter().for_each(|(ms, count)| histogram.record_many(ms * MS, *count));
@@ -46,7 +46,7 @@ fn at(histogram: &Histogram, percentile: f64) -> String {
 }
 
 #[test]
-fn the_ten_thousand_requests_have_the_figures_of_the_page() {
+fn the_figures_of_ten_thousand_requests_match_the_page() {
     let all = histogram(&[(12, 9_500), (450, 400), (3_800, 100)]);
     assert_eq!(all.count(), 10_000);
     // By hand: (9,500 × 12 + 400 × 450 + 100 × 3,800) ÷ 10,000. A histogram keeps three digits.
@@ -70,7 +70,7 @@ fn the_ten_thousand_requests_have_the_figures_of_the_page() {
 }
 
 #[test]
-fn a_mean_of_percentiles_is_as_far_off_as_the_page_says() {
+fn the_error_of_averaged_percentiles_matches_the_page() {
     let mut seconds = vec![histogram(&[(12, 960), (450, 40)]); 9];
     seconds.push(histogram(&[(12, 860), (450, 40), (3_800, 100)]));
     let p99s: Vec<u64> = seconds.iter().map(|second| second.supported_at(99.0).unwrap()).collect();
@@ -91,14 +91,14 @@ fn a_mean_of_percentiles_is_as_far_off_as_the_page_says() {
 }
 
 #[test]
-fn a_standstill_looks_from_two_moments_as_the_page_says() {
+fn both_latencies_of_a_standstill_match_the_page() {
     let (rate_per_ms, length_ms, begins_ms, freeze_ms, connections) = (1, 20_000, 8_000, 1_400, 20);
     let (mut response, mut service) = (Histogram::default(), Histogram::default());
     let mut sent_into_it = 0;
     for due_ms in 0..length_ms * rate_per_ms {
         let is_frozen = (begins_ms..begins_ms + freeze_ms).contains(&due_ms);
         let done_ms = if is_frozen { begins_ms + freeze_ms } else { due_ms } + 1;
-        // The connections take the first ones into the standstill; the others are sent when it is over.
+        // The connections take the first operations into the standstill; the others are sent after it.
         let sent_ms = if is_frozen && sent_into_it >= connections { done_ms - 1 } else { due_ms };
         sent_into_it += u64::from(is_frozen);
         response.record((done_ms - due_ms) * MS);
@@ -119,7 +119,7 @@ fn a_standstill_looks_from_two_moments_as_the_page_says() {
             row(&["over 100 ms", &slow(&response), &slow(&service)]),
         ],
     );
-    // What the selftest asks of a real load.
+    // The selftest requires the same of a real load.
     let expected_s = freeze_ms as f64 / 1e3 - length_ms as f64 / 1e3 * 0.01;
     assert!((response.at(99.0) as f64 / 1e9 / expected_s - 1.0).abs() < 0.01);
 }
@@ -135,7 +135,7 @@ fn lasting(count: u64, per_s: u64) -> String {
 }
 
 #[test]
-fn a_percentile_needs_as_many_values_as_the_page_says() {
+fn the_values_that_a_percentile_needs_match_the_page() {
     let least = |percentile: f64| (1..).find(|count| supported(*count, percentile)).unwrap();
     let percentiles = [50.0, 90.0, 95.0, 99.0, 99.9, 99.99];
     let rows = percentiles.map(|percentile| {
@@ -147,7 +147,7 @@ fn a_percentile_needs_as_many_values_as_the_page_says() {
 }
 
 #[test]
-fn a_search_judges_a_p99_at_the_percentile_that_the_page_says() {
+fn the_judged_percentile_of_a_p99_matches_the_page() {
     // The 95 % quantile of the normal distribution, and the binomial spread of a rank.
     let judged = |count: u64| {
         let (n, p) = (count as f64, 0.99_f64);
@@ -158,7 +158,7 @@ fn a_search_judges_a_p99_at_the_percentile_that_the_page_says() {
 }
 
 #[test]
-fn what_was_measured_stands_on_the_pages_as_in_its_run() {
+fn measured_figures_on_the_pages_match_their_runs() {
     let kills = read("runs/2026-11-21-fifty-kills/README.md");
     for (profile, acknowledged, lost) in [("journaled", "3,811,000", "0"), ("relaxed", "5,328,800", "4,600")]
     {
@@ -190,7 +190,7 @@ fn what_was_measured_stands_on_the_pages_as_in_its_run() {
     check("steady-state", &[format!("was steady from {steady_s} s of its five minutes")]);
 }
 
-/// Every Rust file below `directory`, as one text.
+/// All Rust files below `directory` as one text.
 fn sources(directory: &Path, text: &mut String) {
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
@@ -203,14 +203,14 @@ fn sources(directory: &Path, text: &mut String) {
 }
 
 #[test]
-fn every_test_that_a_concept_page_names_is_there() {
+fn every_test_that_a_concept_page_names_exists() {
     let mut code = String::new();
     sources(&root().join("crates"), &mut code);
     let mut named = 0;
     for entry in fs::read_dir(root().join("docs/concepts")).unwrap() {
         let path = entry.unwrap().path();
         let page = fs::read_to_string(&path).unwrap();
-        // Words in backquotes with four underscores or more are names of tests here.
+        // Quoted words with four underscores or more are names of tests.
         let names = page.split('`').skip(1).step_by(2).filter(|name| name.matches('_').count() >= 4);
         for name in names {
             assert!(code.contains(&format!("fn {name}(")), "{}: there is no test {name}", path.display());

@@ -1,4 +1,4 @@
-//! Plimsoll itself is killed while it changes documents: what a later audit can still say.
+//! Kills Plimsoll while it changes documents, and audits them later.
 
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -9,14 +9,14 @@ use serde_json::Value;
 
 use crate::program::{inserts, json, plimsoll, plimsoll_with, scenario, shared};
 
-/// Documents that are there before the changes.
+/// Documents before the changes.
 const DOCUMENTS: u64 = 20_000;
 /// Seconds of changes before the kill.
 const SECONDS: usize = 3;
-/// How long that may take to come about, in nanoseconds.
+/// The time limit until then, in nanoseconds.
 const PATIENCE_NS: u64 = 120 * SECOND_NS;
 
-/// Starts a run that inserts and then changes 300 documents a second.
+/// Starts a run that inserts documents and then changes 300 a second.
 fn start(collection: &str, operation: &str, out: &Path) -> Child {
     let mut text = inserts(collection, 100, &format!("{{documents: {DOCUMENTS}}}"));
     text.push_str(&format!(
@@ -29,18 +29,18 @@ fn start(collection: &str, operation: &str, out: &Path) -> Child {
     plimsoll().args(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// Seconds in which documents were changed.
+/// The seconds in which documents were changed.
 fn seconds_of_changes(out: &Path) -> usize {
     let events = std::fs::read_to_string(out.join("events.ndjson")).unwrap_or_default();
     let changed = |line: &str| {
-        // The last line may be half written.
+        // The last line may be incomplete.
         let event: Value = serde_json::from_str(line).unwrap_or_default();
         event["operations"]["change"]["count"].as_u64().unwrap_or(0) > 0
     };
     events.lines().filter(|line| changed(line)).count()
 }
 
-/// What an audit says after the run was killed in the middle of its changes.
+/// The audit's findings after the run was killed during its changes.
 fn audited_after_a_kill(collection: &str, operation: &str) -> Value {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("run");
@@ -69,16 +69,16 @@ fn check(collection: &str, operation: &str, not_audited: std::ops::Range<u64>) {
 }
 
 #[test]
-fn replacements_are_audited_but_those_of_the_last_moment() {
+fn replacements_are_audited_except_the_last_ones() {
     check("crash_replace", "{replace: {}}", 0..2_000);
 }
 
 #[test]
-fn documents_that_no_operator_changed_are_audited() {
+fn documents_without_operator_changes_are_audited() {
     check("crash_update", "{update: {update: {$inc: {n: 1}}}}", 300..5_000);
 }
 
 #[test]
-fn deletions_are_audited_but_those_of_the_last_moment() {
+fn deletions_are_audited_except_the_last_ones() {
     check("crash_delete", "{delete: {}}", 0..2_000);
 }

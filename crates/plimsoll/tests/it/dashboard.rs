@@ -1,4 +1,4 @@
-//! Every query of the dashboard, put to a real Prometheus that scrapes a real pipeline.
+//! Runs every query of the dashboard on a real Prometheus that scrapes a real pipeline.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,20 +15,20 @@ use serde_json::Value;
 use crate::pipeline::listening;
 use crate::program::shared;
 
-/// How long Prometheus may take until it has seen something, in nanoseconds.
+/// The time limit of Prometheus to see a value, in nanoseconds.
 const PATIENCE_NS: u64 = 120 * SECOND_NS;
 
 /// A process that ends with the test.
-struct Ends(Child);
+struct KilledOnDrop(Child);
 
-impl Drop for Ends {
+impl Drop for KilledOnDrop {
     fn drop(&mut self) {
         self.0.kill().unwrap_or_default();
         self.0.wait().map(drop).unwrap_or_default();
     }
 }
 
-fn prometheus(dir: &Path, target: &str) -> (Ends, String) {
+fn prometheus(dir: &Path, target: &str) -> (KilledOnDrop, String) {
     let program = Cache::locate().unwrap().root().join("prometheus/usr/bin/prometheus");
     assert!(program.exists(), "Prometheus is missing: run `cargo xtask setup` first");
     let config = dir.join("prometheus.yml");
@@ -36,7 +36,7 @@ fn prometheus(dir: &Path, target: &str) -> (Ends, String) {
         "scrape_configs:\n  - job_name: plimsoll\n    scrape_interval: 1s\n    static_configs: [{{targets: ['{target}']}}]\n"
     );
     fs::write(&config, text).unwrap();
-    // Prometheus cannot choose a port itself; nobody else takes this one in the moment between.
+    // Prometheus cannot choose a port itself; this one is free for the moment.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let address = format!("127.0.0.1:{port}");
     let child = Command::new(program)
@@ -48,10 +48,10 @@ fn prometheus(dir: &Path, target: &str) -> (Ends, String) {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    (Ends(child), address)
+    (KilledOnDrop(child), address)
 }
 
-/// Puts a query; `None` while Prometheus does not answer.
+/// Runs a query; `None` while Prometheus does not answer.
 fn query(address: &str, expression: &str) -> Option<Value> {
     let body: String = expression.bytes().map(|byte| format!("%{byte:02x}")).collect();
     let mut stream = TcpStream::connect(address).ok()?;
@@ -62,13 +62,13 @@ fn query(address: &str, expression: &str) -> Option<Value> {
     serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()
 }
 
-/// The values that a query finds now.
+/// The values that a query returns.
 fn values(answer: &Value) -> Vec<f64> {
     let found = answer["data"]["result"].as_array().cloned().unwrap_or_default();
     found.iter().map(|one| one["value"][1].as_str().unwrap().parse().unwrap()).collect()
 }
 
-/// Waits until what a query finds first is so much.
+/// Waits until the first value of a query reaches `at_least`.
 fn until(address: &str, expression: &str, at_least: f64) {
     let began = clock::now();
     let first = || values(&query(address, expression)?).first().copied();
@@ -78,8 +78,8 @@ fn until(address: &str, expression: &str, at_least: f64) {
     }
 }
 
-/// A pipeline into MongoDB, and the address of its metrics.
-fn pipeline(dir: &Path, out: &str, listen: &str) -> (Ends, String) {
+/// Starts a pipeline into MongoDB; returns the address of its metrics.
+fn pipeline(dir: &Path, out: &str, listen: &str) -> (KilledOnDrop, String) {
     let text = format!(
         "guarantee: at-most-once\nsource: {{generator: {{rate: 2000, payload: 100B}}}}\nsecurity: {{otherwise: allow}}\n\
          sink: {{insert: {{uri: '{}', collection: plimsoll_test.dashboard, identity: object_id, form: metadata}}}}\n",
@@ -89,7 +89,7 @@ fn pipeline(dir: &Path, out: &str, listen: &str) -> (Ends, String) {
     fs::write(&path, text).unwrap();
     let (child, address, mut said) = listening(&path, &dir.join(out), listen);
     std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
-    (Ends(child), address)
+    (KilledOnDrop(child), address)
 }
 
 fn panels() -> Vec<Value> {
@@ -98,7 +98,7 @@ fn panels() -> Vec<Value> {
     dashboard["panels"].as_array().unwrap().clone()
 }
 
-/// Every query of every panel, with Grafana's own variables filled in.
+/// Every query of every panel, with Grafana's variables replaced.
 fn queries() -> Vec<(String, String)> {
     let panels = panels();
     let all = panels.iter().flat_map(|panel| {
@@ -114,7 +114,7 @@ fn queries() -> Vec<(String, String)> {
     filled.collect()
 }
 
-/// Panels in which something moves while events do, and those in which nothing may.
+/// Panels with changing values during a load, and panels without.
 const ALIVE: [&str; 20] = [
     "In",
     "Processed",
@@ -141,7 +141,7 @@ const STILL: [&str; 6] =
     ["Lost", "Denials", "Security errors", "Dead letters", "Restarts", "Taken over by other processes"];
 
 #[test]
-fn every_query_of_the_dashboard_finds_what_a_pipeline_tells_and_a_restart_is_counted() {
+fn every_query_of_the_dashboard_returns_values_and_counts_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let (first, target) = pipeline(dir.path(), "first", "127.0.0.1:0");
     let (_prometheus, address) = prometheus(dir.path(), &target);
@@ -169,7 +169,7 @@ fn every_query_of_the_dashboard_finds_what_a_pipeline_tells_and_a_restart_is_cou
 }
 
 #[test]
-fn the_dashboard_has_four_acts_whose_panels_stand_apart() {
+fn the_dashboard_has_four_sections_whose_panels_do_not_overlap() {
     let panels = panels();
     let acts: Vec<_> =
         panels.iter().filter(|panel| panel["type"] == "row").map(|row| &row["title"]).collect();

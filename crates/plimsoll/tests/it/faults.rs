@@ -1,4 +1,4 @@
-//! Servers that are killed, and people who change their minds.
+//! Tests killed servers and interrupted runs.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,7 +16,7 @@ use crate::program::{
     impatient, inserts, json, plimsoll, plimsoll_with, python, scenario, server, stderr, uri,
 };
 
-/// How long a run may take to put its first seconds on record.
+/// The time limit for a run to record its first seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn start(dir: &Path, server: &str, out: &Path) -> Child {
@@ -42,7 +42,8 @@ fn interrupt(child: &Child) {
     kill_process(pid, Signal::INT).unwrap();
 }
 
-/// Kills a server with -9 in the middle of a run at full load, starts it again, audits, and lets pymongo look too.
+/// Kills a server with -9 in the middle of a run at full load, restarts it, audits, and compares with
+/// pymongo.
 fn kill_in_the_middle(profile: Profile) -> Value {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("run");
@@ -74,7 +75,7 @@ fn kill_in_the_middle(profile: Profile) -> Value {
     findings
 }
 
-/// An independent client looks for each acknowledged id and must miss the same ones.
+/// Searches each acknowledged ID with an independent client, which must miss the same ones.
 fn compare_with_pymongo(server: &Server, collection: &str, receipts: &Path, lost: u64) {
     const SCRIPT: &str = "\
 import sys, pymongo
@@ -105,12 +106,12 @@ fn the_journaled_profile_loses_nothing_to_kill_9() {
 
 #[test]
 fn the_relaxed_profile_loses_exactly_what_an_independent_client_misses() {
-    // How many are lost depends on the moment; that both say the same is what counts.
+    // The number of lost documents depends on the moment; both audits must agree.
     kill_in_the_middle(Profile::Relaxed);
 }
 
 #[test]
-fn a_server_that_comes_back_is_reached_again() {
+fn a_restarted_server_is_reached_again() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("run");
     let mut server = server(Profile::Journaled, &[]);
@@ -129,7 +130,7 @@ fn a_server_that_comes_back_is_reached_again() {
 }
 
 #[test]
-fn ctrl_c_keeps_what_was_measured_and_leaves_nothing_behind() {
+fn ctrl_c_keeps_the_measurements_and_leaves_no_server() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("run");
     let run = start(dir.path(), "embedded", &out);
@@ -145,7 +146,7 @@ fn ctrl_c_keeps_what_was_measured_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_second_ctrl_c_ends_the_program_at_once_and_its_server_too() {
+fn a_second_ctrl_c_aborts_the_program_and_its_server() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("run");
     let mut run = start(dir.path(), "embedded", &out);
@@ -170,7 +171,7 @@ fn started_at(out: &Path) -> String {
     started["server"].as_str().unwrap().rsplit(' ').next().unwrap().to_owned()
 }
 
-/// Runs a shipped scenario with changes on an embedded server, with its storage kept.
+/// Runs a modified shipped scenario on an embedded server, and keeps its storage.
 fn shipped(name: &str, profile: &str, changes: &[&str], out: &Path) -> Value {
     let mut args = vec!["run", name, "--server", profile, "--out", out.to_str().unwrap(), "--json", "--keep"];
     changes.iter().for_each(|change| args.extend(["--set", change]));
@@ -182,7 +183,7 @@ fn seconds(fault: &Value, key: &str) -> f64 {
     fault[key].as_f64().unwrap_or_else(|| panic!("{key} is missing: {fault}"))
 }
 
-/// Two kills in a row at full load; the audit and an independent client agree on what is gone.
+/// Kills the server twice at full load; the audit and an independent client agree on the losses.
 fn kill_twice(server: &str, profile: Profile) -> Value {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("run");
@@ -194,7 +195,7 @@ fn kill_twice(server: &str, profile: Profile) -> Value {
         assert_eq!(fault["name"], "kill");
         assert!(seconds(fault, "outage_s") >= 0.5, "{fault}");
         assert!(seconds(fault, "first_error_s") >= seconds(fault, "from_s"), "{fault}");
-        // On a machine that has much else to do, recovery may take until the next kill.
+        // On a busy machine recovery may last until the next kill.
         let again = fault["first_success_s"].as_f64();
         assert!(again.is_none_or(|again| again >= seconds(fault, "from_s") + 0.5), "{fault}");
         assert!(fault["errors"]["connection_lost"].as_u64().is_some_and(|count| count > 0), "{fault}");
@@ -223,7 +224,7 @@ fn kills_on_the_timeline_lose_nothing_in_the_journaled_profile() {
 }
 
 #[test]
-fn kills_on_the_timeline_lose_in_the_relaxed_profile_exactly_what_an_independent_client_misses() {
+fn kills_on_the_timeline_lose_exactly_what_an_independent_client_misses() {
     kill_twice("embedded:relaxed", Profile::Relaxed);
 }
 
@@ -233,13 +234,13 @@ fn a_server_that_hangs_shows_in_the_response_time_and_loses_nothing() {
     let changes = ["phases.0.stop.duration=10s", "phases.0.faults.0.at=3s"];
     let run = shipped("hang", "embedded", &changes, &dir.path().join("run"));
     let fault = &run["faults"][0];
-    // It hangs for two seconds; on a machine that has much else to do, the signal and the last answers come late.
+    // It hangs for two seconds; on a busy machine the signal and the last answers arrive late.
     assert!(seconds(fault, "outage_s") >= 0.8, "{fault}");
     let held_again = fault["held_again_s"].as_f64();
     assert!(held_again.is_none_or(|held| held >= seconds(fault, "first_success_s")), "{fault}");
     let insert = &run["operations"]["insert"];
     assert!(insert["response_ns"]["max"].as_f64().unwrap() >= 0.8e9, "{insert}");
-    // The embedded server drops some connections when it goes on; nothing else may fail.
+    // The embedded server drops some connections when it resumes; no other error may occur.
     assert!(insert["errors"].as_object().unwrap().keys().all(|class| class == "connection_lost"), "{insert}");
     assert_eq!((&run["integrity"]["lost"], &run["integrity"]["proof"]), (&0.into(), &"proven".into()));
 }

@@ -1,4 +1,4 @@
-//! Results of other tools shown, and ours written in k6's form.
+//! Tests results of other tools, and exports in k6's form.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::program::{inserts, json, plimsoll_with, scenario, shared, stderr, stdout};
 
-/// A file that k6, wrk or another tool wrote.
+/// A results file of k6, wrk or another tool.
 fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../bench/report/tests/data/foreign").join(name)
 }
@@ -20,7 +20,7 @@ fn show(file: &Path, words: &[&str]) -> std::process::Output {
 }
 
 #[test]
-fn results_of_other_tools_are_shown_with_what_they_cannot_be_compared_with() {
+fn results_of_other_tools_are_shown_with_the_limits_of_a_comparison() {
     for (name, words) in [
         ("k6-summary.json", "THRESHOLDS FAILED: 6 of 8 thresholds held"),
         ("k6-summary-export.json", "THRESHOLDS FAILED: 6 of 8 thresholds held"),
@@ -40,7 +40,7 @@ fn results_of_other_tools_are_shown_with_what_they_cannot_be_compared_with() {
 }
 
 #[test]
-fn a_file_that_was_cut_off_is_refused_with_its_line() {
+fn a_truncated_file_is_refused_with_its_line() {
     let dir = tempfile::tempdir().unwrap();
     let whole = std::fs::read_to_string(data("k6-summary.json")).unwrap();
     let file = dir.path().join("cut.json");
@@ -54,7 +54,7 @@ fn a_file_that_was_cut_off_is_refused_with_its_line() {
 }
 
 #[test]
-fn a_run_is_written_in_both_forms_of_k6_and_shown_again() {
+fn a_run_is_exported_in_both_forms_of_k6_and_read_back() {
     let dir = tempfile::tempdir().unwrap();
     let text = inserts("summary_export", 5, "{operations: 40}")
         + "expect:\n  insert.response: [\"max<60m\", \"max<1ns\"]\n  integrity.lost: [count==0]\n";
@@ -105,7 +105,7 @@ fn a_run_is_written_in_both_forms_of_k6_and_shown_again() {
 }
 
 #[test]
-fn the_checks_of_a_service_are_exported_as_they_were_judged() {
+fn the_checks_of_a_service_are_exported_with_their_verdicts() {
     let dir = tempfile::tempdir().unwrap();
     let server = NullServer::start(&Options::default()).unwrap();
     let url = format!("http://{}", server.address());
@@ -141,7 +141,7 @@ fn the_checks_of_a_service_are_exported_as_they_were_judged() {
 }
 
 #[test]
-fn an_export_that_cannot_be_written_is_refused_before_the_load() {
+fn an_unwritable_export_is_refused_before_the_load() {
     let dir = tempfile::tempdir().unwrap();
     let file = scenario(dir.path(), &inserts("summary_export_nowhere", 5, "{operations: 40}"));
     let nowhere = dir.path().join("nowhere/k6.json");
@@ -151,9 +151,9 @@ fn an_export_that_cannot_be_written_is_refused_before_the_load() {
     let refused =
         plimsoll_with(&["run", file, "--server", &shared(), "--summary-export", nowhere, "--out", out]);
     assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
-    assert!(stderr(&refused).contains("name a file in a directory that is there"), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("name a file in an existing directory"), "{}", stderr(&refused));
     assert!(!Path::new(out).exists());
     let matrix = plimsoll_with(&["run", "strategies", "--summary-export", "k6.json", "--list"]);
     assert_eq!(matrix.status.code(), Some(2));
-    assert!(stderr(&matrix).contains("has room for one run"), "{}", stderr(&matrix));
+    assert!(stderr(&matrix).contains("writes one run"), "{}", stderr(&matrix));
 }

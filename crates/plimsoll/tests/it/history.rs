@@ -1,4 +1,4 @@
-//! One scenario through its runs: what is said of its changes, how it ends, and what is refused.
+//! Tests the history of a scenario: changes, exit codes and refusals.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,12 +9,12 @@ use serde_json::json;
 
 use crate::program::{json, plimsoll_with, stderr, stdout};
 
-/// When the first run was made, in milliseconds since 1970: 2026-03-22.
+/// The start of the first run, in milliseconds since 1970: 2026-03-22.
 const FIRST_MS: u64 = 1_774_137_600_000;
 /// A day, in milliseconds.
 const DAY_MS: u64 = 86_400_000;
 
-/// A directory with a run a day at these rates, give or take a percent, with what `change` makes of each.
+/// Writes a directory with a run a day at these rates, within a percent, modified by `change`.
 fn keep(dir: &Path, name: &str, rates: &[f64], change: impl Fn(usize, &mut Run)) -> PathBuf {
     let group = dir.join(name);
     for (day, rate) in rates.iter().enumerate() {
@@ -38,7 +38,7 @@ fn keep(dir: &Path, name: &str, rates: &[f64], change: impl Fn(usize, &mut Run))
             ..Run::default()
         };
         change(day, &mut run);
-        // The newest run has the first name: directories are no order of time.
+        // The newest run has the first name: directory order is not time order.
         let path = group.join(format!("{:03}", rates.len() - day));
         fs::create_dir_all(&path).unwrap();
         fs::write(path.join("run.json"), serde_json::to_string(&run).unwrap()).unwrap();
@@ -46,7 +46,7 @@ fn keep(dir: &Path, name: &str, rates: &[f64], change: impl Fn(usize, &mut Run))
     group
 }
 
-/// So many runs at each rate.
+/// The number of runs at each rate.
 fn rates(levels: &[(f64, usize)]) -> Vec<f64> {
     levels.iter().flat_map(|(rate, runs)| std::iter::repeat_n(*rate, *runs)).collect()
 }
@@ -59,20 +59,20 @@ fn slower(dir: &Path) -> PathBuf {
     })
 }
 
-/// What was printed, in one line.
+/// The printed text in one line.
 fn said(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[test]
-fn a_change_is_told_with_its_day_its_size_and_the_version_that_came_with_it() {
+fn a_change_is_reported_with_its_day_its_size_and_the_new_version() {
     let dir = tempfile::tempdir().unwrap();
     let runs = slower(dir.path());
     let output = plimsoll_with(&["history", runs.to_str().unwrap()]);
     assert_eq!(
         (output.status.code(), stderr(&output).as_str()),
         (Some(0), ""),
-        "without --gate it only tells"
+        "without --gate it only reports"
     );
     let found = said(&stdout(&output));
     for part in [
@@ -88,7 +88,7 @@ fn a_change_is_told_with_its_day_its_size_and_the_version_that_came_with_it() {
 }
 
 #[test]
-fn the_gate_closes_for_the_worse_and_for_too_few_runs_and_opens_again() {
+fn the_gate_fails_for_regressions_and_too_few_runs() {
     let dir = tempfile::tempdir().unwrap();
     let worse = slower(dir.path());
     let again = keep(dir.path(), "again", &rates(&[(5_000.0, 12), (4_500.0, 10), (5_000.0, 10)]), |_, _| ());
@@ -107,7 +107,7 @@ fn the_gate_closes_for_the_worse_and_for_too_few_runs_and_opens_again() {
 }
 
 #[test]
-fn everything_is_there_as_json_and_one_metric_can_be_asked_for() {
+fn the_history_is_printed_as_json_and_for_one_metric() {
     let dir = tempfile::tempdir().unwrap();
     let runs = slower(dir.path());
     let output =
@@ -133,7 +133,7 @@ fn everything_is_there_as_json_and_one_metric_can_be_asked_for() {
 }
 
 #[test]
-fn what_has_no_history_is_refused_with_the_mend() {
+fn runs_without_a_history_are_refused_with_the_remedy() {
     let dir = tempfile::tempdir().unwrap();
     let even = rates(&[(5_000.0, 12)]);
     let mixed = keep(dir.path(), "mixed", &even, |day, run| run.environment.cores = 4 + (day / 6) as u32);

@@ -1,4 +1,4 @@
-//! One load over several servers that know nothing of each other.
+//! Tests one load over several independent servers.
 
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ fn numbers(run: &Value, key: &str) -> Vec<u64> {
 }
 
 #[test]
-fn four_servers_have_even_shares_and_every_document_is_found_on_one_of_them() {
+fn four_servers_have_even_shares_and_every_document_is_found_once() {
     let text = inserts("hosts", 10, "{operations: 4_000}");
     let run = run(&text, &["--server", "embedded:relaxed", "--count", "4"]);
     let operations = numbers(&run, "operations");
@@ -34,7 +34,7 @@ fn four_servers_have_even_shares_and_every_document_is_found_on_one_of_them() {
 }
 
 #[test]
-fn a_server_that_is_killed_is_named_passed_over_and_audited_when_it_is_back() {
+fn a_killed_server_is_named_skipped_and_audited_after_its_restart() {
     let text = impatient(&inserts("killed", 10, "{duration: 5s}")).replace(
         "    stop: {duration: 5s}\n",
         "    stop: {duration: 5s}\n    faults: [{at: 1s, server: 2, inject: {kill: {down: 60s}}}]\n",
@@ -47,13 +47,13 @@ fn a_server_that_is_killed_is_named_passed_over_and_audited_when_it_is_back() {
     assert!(operations[2] < operations[0] && operations[2] < operations[1], "{operations:?}");
     assert!(passed_over[2] > 0 && passed_over[0] == 0, "{passed_over:?}");
     assert_eq!(run["faults"][0]["name"], "kill");
-    assert!(run["faults"][0]["outage_s"].as_f64().unwrap() < 1.0, "the others go on: {}", run["faults"]);
+    assert!(run["faults"][0]["outage_s"].as_f64().unwrap() < 1.0, "the others continue: {}", run["faults"]);
     assert_eq!((&run["integrity"]["proof"], &run["integrity"]["lost"]), (&"proven".into(), &0.into()));
     assert_eq!(run["interrupted"], false);
 }
 
 #[test]
-fn servers_of_which_one_asks_for_a_password_are_not_called_open() {
+fn servers_count_as_protected_if_one_needs_a_password() {
     let dir = tempfile::tempdir().unwrap();
     let file = scenario(dir.path(), &inserts("half_open", 10, "{documents: 1_000}"));
     let out = dir.path().join("run");
@@ -64,7 +64,7 @@ fn servers_of_which_one_asks_for_a_password_are_not_called_open() {
     let run = json(&output);
     assert_eq!((&run["integrity"]["found"], &run["server"]["open"]), (&1_000.into(), &false.into()));
     let refused = plimsoll_with(&["audit", out]);
-    assert!(stderr(&refused).contains("reached with a user or TLS"), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("needed a user or TLS"), "{}", stderr(&refused));
     let audited = plimsoll_with(&["audit", out, "--hosts", &hosts, "--json"]);
     assert_eq!(json(&audited)["found"], 1_000, "{}", stderr(&audited));
 }
@@ -91,7 +91,7 @@ fn a_dead_host_is_named_before_any_load() {
 }
 
 #[test]
-fn what_several_servers_cannot_do_is_refused() {
+fn unsupported_options_of_several_servers_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let good = inserts("several", 10, "{documents: 10}");
     let find = "  - load:\n      find: {operation: {find: {}}, arrivals: {closed: {writers: 1}}}\n    stop: {operations: 5}\n";

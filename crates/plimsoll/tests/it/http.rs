@@ -1,4 +1,4 @@
-//! Load over HTTP: against a service that is there, and against one that the run starts.
+//! Tests loads over HTTP: against a running service, and against one that the run starts.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::program::{json, plimsoll, plimsoll_with, scenario, shared, stderr};
 
-/// A closed load of writes, one document a request.
+/// A closed load of writes, with one document in each request.
 pub fn text(more: &str) -> String {
     format!(
         "title: test\nhttp: {{url: \"http://127.0.0.1:1\"}}\nphases:\n  - load:\n      write:\n        \
@@ -41,7 +41,7 @@ fn every_document_is_one_request_and_every_answer_is_checked() {
     assert_eq!(run["answers"][0]["statuses"]["200"], 500);
     assert_eq!(run["answers"][0]["checks"][0]["passed"], 500);
     assert_eq!(run["integrity"], Value::Null, "a service proves nothing");
-    assert!(server.answered() - before >= 500, "the null server saw them");
+    assert!(server.answered() - before >= 500, "the null server answered them");
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn a_check_that_fails_is_an_error_of_its_operation() {
     assert_eq!(run["answers"][0]["checks"][0]["failed"], 50);
 }
 
-/// Writes without end, and a few reads beside them.
+/// A constant load of writes, with a few parallel reads.
 fn two_loads(line: &str) -> String {
     let read = "      read:\n        request: {get: /things, check: {status: 200}}\n        \
                 arrivals: {constant: {rate: 50, connections: 4}}\n";
@@ -66,17 +66,18 @@ fn two_loads(line: &str) -> String {
 }
 
 #[test]
-fn the_line_of_one_load_is_searched_while_the_other_goes_on() {
+fn the_line_of_one_load_is_searched_during_another_load() {
     let dir = tempfile::tempdir().unwrap();
     let server = NullServer::start(&Options::default()).unwrap();
     let (file, out) = (scenario(dir.path(), &two_loads(", load: write")), dir.path().join("run"));
     let url = format!("http://{}", server.address());
     let args = ["line", file.to_str().unwrap(), "--server", &url, "--json", "--out", out.to_str().unwrap()];
     let mut child = plimsoll().args(args).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    // A search that goes to its end takes minutes. One try shows what is searched; the rest is shown by the engine's own tests.
+    // A complete search takes minutes. One attempt shows the searched load; the engine's own tests cover the
+    // rest.
     let events = || std::fs::read_to_string(out.join("events.ndjson")).unwrap_or_default();
     while !events().contains("\"event\":\"probed\"") {
-        assert!(child.try_wait().unwrap().is_none(), "it ended before its first try");
+        assert!(child.try_wait().unwrap().is_none(), "it ended before its first attempt");
         std::thread::sleep(Duration::from_millis(50));
     }
     let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
@@ -89,15 +90,15 @@ fn the_line_of_one_load_is_searched_while_the_other_goes_on() {
     assert_eq!(line["background"], serde_json::json!(["read (constant 50/s over 4 connections)"]));
     let first = &line["probes"][0];
     assert_eq!(first["rate"], 200.0, "{line}");
-    // The reads are in no rate: with them it would be 250.
+    // The rate excludes the reads: with them it would be 250.
     let achieved = first["achieved"].as_f64().unwrap();
     assert!((50.0..225.0).contains(&achieved), "{line}");
-    assert!(run["operations"]["read"]["count"].as_u64() > Some(500), "they went on all the time: {run}");
+    assert!(run["operations"]["read"]["count"].as_u64() > Some(500), "they continued all the time: {run}");
     assert!(run["conclusions"].to_string().contains("Background load: read"), "{run}");
 }
 
 #[test]
-fn of_several_loads_the_one_that_is_searched_must_be_named() {
+fn a_search_over_several_loads_needs_the_name_of_one() {
     let dir = tempfile::tempdir().unwrap();
     let file = scenario(dir.path(), &two_loads(""));
     for command in ["line", "ladder"] {
@@ -109,7 +110,7 @@ fn of_several_loads_the_one_that_is_searched_must_be_named() {
 }
 
 #[test]
-fn a_ladder_of_a_service_is_climbed_as_that_of_a_database() {
+fn a_ladder_works_for_a_service_as_for_a_database() {
     let dir = tempfile::tempdir().unwrap();
     let server = NullServer::start(&Options::default()).unwrap();
     let file = scenario(dir.path(), &text("    stop: {duration: 2s}\nline: {start: 200}\n"));
@@ -134,9 +135,9 @@ fn a_ladder_of_a_service_is_climbed_as_that_of_a_database() {
 }
 
 #[test]
-fn a_ladder_of_one_load_counts_nothing_of_the_other() {
+fn a_ladder_of_one_load_excludes_the_other() {
     let dir = tempfile::tempdir().unwrap();
-    // An answer after 100 ms: one writer gets through ten a second, and the reads would be fifty more.
+    // An answer takes 100 ms: one writer sends ten a second, and the reads would add fifty.
     let options = Options { delay: Duration::from_millis(100), ..Options::default() };
     let server = NullServer::start(&options).unwrap();
     let (file, out) = (scenario(dir.path(), &two_loads(", load: write")), dir.path().join("run"));
@@ -150,7 +151,7 @@ fn a_ladder_of_one_load_counts_nothing_of_the_other() {
 }
 
 #[test]
-fn a_run_in_which_nothing_succeeded_proves_nothing() {
+fn a_run_without_a_success_fails() {
     let dir = tempfile::tempdir().unwrap();
     let server = NullServer::start(&Options { status: 503, ..Options::default() }).unwrap();
     let url = format!("http://{}", server.address());
@@ -190,7 +191,7 @@ fn a_service_is_started_filled_and_measured() {
 }
 
 #[test]
-fn a_service_that_is_killed_comes_back_where_it_was() {
+fn a_killed_service_restarts_at_the_same_address() {
     let dir = tempfile::tempdir().unwrap();
     let fault = "    stop: {duration: 8s}\n    faults:\n      - {at: 2s, victim: service, inject: {kill: {down: 1s}}}\n";
     let text = STAGED.replace("DATABASE", "staged_killed") + fault;
@@ -198,12 +199,12 @@ fn a_service_that_is_killed_comes_back_where_it_was() {
     assert_eq!(run["faults"].as_array().unwrap().len(), 1, "{run}");
     assert!(run["faults"][0]["error"].is_null(), "{run}");
     let ingest = &run["operations"]["ingest"];
-    assert!(ingest["count"].as_u64().unwrap() > 40, "it went on after the fault: {run}");
+    assert!(ingest["count"].as_u64().unwrap() > 40, "it continued after the fault: {run}");
     assert_eq!(ingest["skipped"], 0);
 }
 
 #[test]
-fn ctrl_c_ends_a_run_that_is_still_filling() {
+fn ctrl_c_ends_a_run_during_its_fill() {
     let dir = tempfile::tempdir().unwrap();
     let text = STAGED.replace("DATABASE", "staged_stopped") + "    stop: {duration: 1s}\n";
     let file = scenario(dir.path(), &text.replace("sensors: 20, over: 10m", "sensors: 100_000, over: 10h"));
@@ -235,7 +236,7 @@ fn refused(text: &str, args: &[&str], code: i32, part: &str) {
 }
 
 #[test]
-fn what_cannot_be_meant_of_a_service_is_refused() {
+fn invalid_service_scenarios_are_refused() {
     let plain = text("    stop: {documents: 5}\n");
     refused(&plain, &[], 3, "127.0.0.1:1");
     refused(&plain, &["--server", "mongodb://127.0.0.1:1"], 2, "say where the service is");
@@ -249,7 +250,7 @@ fn what_cannot_be_meant_of_a_service_is_refused() {
 }
 
 #[test]
-fn what_is_of_a_database_is_refused_beside_a_service() {
+fn database_keys_are_refused_for_a_service() {
     let plain = text("    stop: {documents: 5}\n");
     for (more, part) in [
         ("client: driver\n", "http.protocol"),

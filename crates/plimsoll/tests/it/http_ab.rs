@@ -1,4 +1,4 @@
-//! Two services, or two settings of one, measured in turns.
+//! Tests comparisons of two services, or of two settings of one.
 
 use std::fs;
 
@@ -44,7 +44,7 @@ fn two_services_are_measured_in_turns_and_compared() {
 }
 
 #[test]
-fn two_settings_of_a_service_are_measured_each_in_databases_of_their_own() {
+fn two_settings_of_a_service_are_measured_in_separate_databases() {
     let dir = tempfile::tempdir().unwrap();
     let text = staged("http_ab", "").replace("stop: {documents: 40}", "stop: {documents: 30}");
     let file = scenario(dir.path(), &text);
@@ -65,7 +65,7 @@ fn two_settings_of_a_service_are_measured_each_in_databases_of_their_own() {
     assert!([Some(0), Some(99)].contains(&output.status.code()), "{}", stderr(&output));
     let found = json(&output);
     let differences = found["differences"].as_array().unwrap();
-    assert_eq!(differences.len(), 1, "a database of its own is no difference: {found}");
+    assert_eq!(differences.len(), 1, "separate databases are no difference: {found}");
     assert_eq!(differences[0]["path"], "service.telemetry.settings.readings.design");
     let settings = fs::read_to_string(out.join("002-b/service.yaml")).unwrap();
     assert!(settings.contains("http_ab_3") && settings.contains("design: bucket"), "{settings}");
@@ -73,7 +73,7 @@ fn two_settings_of_a_service_are_measured_each_in_databases_of_their_own() {
 }
 
 #[test]
-fn what_cannot_be_measured_in_turns_is_refused_before_anything_starts() {
+fn incomparable_services_are_refused_before_anything_starts() {
     let dir = tempfile::tempdir().unwrap();
     let file = scenario(dir.path(), &plain(""));
     let url = "http://127.0.0.1:1";

@@ -1,4 +1,4 @@
-//! Runs that end before their time because of what is seen on the way: the report says why, and the exit code is 99.
+//! Tests runs that end early: the report names the reason, and the exit code is 99.
 
 use std::time::Duration;
 
@@ -8,7 +8,8 @@ use plimsoll_http::null::Options;
 use crate::http::text;
 use crate::program::{json, plimsoll_with, scenario, stderr};
 
-/// Runs it for up to a minute against a server that withholds each answer, and checks that it ends early for this.
+/// Runs a scenario for up to a minute against a server with delayed answers, and checks that it ends early
+/// for this reason.
 #[track_caller]
 fn ends_early(text: &str, delay_ms: u64, why: &str) {
     let dir = tempfile::tempdir().unwrap();
@@ -20,7 +21,7 @@ fn ends_early(text: &str, delay_ms: u64, why: &str) {
     let output = plimsoll_with(&fixed);
     assert_eq!(output.status.code(), Some(99), "{}", stderr(&output));
     let run = json(&output);
-    let said = run["aborted"].as_str().unwrap_or_else(|| panic!("it went on to its end: {run}"));
+    let said = run["aborted"].as_str().unwrap_or_else(|| panic!("it did not end early: {run}"));
     assert!(said.contains(why), "{said}");
     assert!(run["duration_s"].as_f64().unwrap() < 30.0, "{run}");
     assert!(run["reasons"].to_string().contains(why), "{run}");

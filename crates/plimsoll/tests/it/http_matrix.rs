@@ -1,4 +1,4 @@
-//! Matrices of runs over HTTP: each cell with a service of its own, or against one that is there.
+//! Tests matrices of runs over HTTP: each cell with its own service, or against a running one.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 
 use crate::program::{json, plimsoll, plimsoll_with, scenario, shared, stderr, stdout};
 
-/// How long something may take to reach a moment, on a machine that does much else.
+/// The time limit of every wait, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// A service with little in it, and a load of little; `more` goes to the end.
+/// A small service with a small load; `more` is appended.
 pub fn staged(database: &str, more: &str) -> String {
     format!(
         "title: test\nhttp: {{timeout: 30s}}\nservice:\n  telemetry:\n    \
@@ -37,7 +37,7 @@ pub fn staged(database: &str, more: &str) -> String {
 const DESIGNS: &str = "matrix:\n  axes:\n    - name: design\n      values:\n        document: {service.telemetry.settings.readings.design: \
                        document}\n        bucket: {service.telemetry.settings.readings.design: bucket}\n";
 
-/// Requests to a service that is there; `more` goes to the end.
+/// Requests to a running service; `more` is appended.
 pub fn plain(more: &str) -> String {
     format!(
         "title: test\nhttp: {{url: \"http://127.0.0.1:1\"}}\nphases:\n  - load:\n      write:\n        \
@@ -56,7 +56,7 @@ fn url(address: SocketAddr) -> String {
     format!("http://{address}")
 }
 
-/// Runs a scenario text in `dir` and tells what came of it, and where.
+/// Runs a scenario text in `dir`; returns the output and its directory.
 fn run(dir: &Path, text: &str, args: &[&str]) -> (Output, PathBuf) {
     let (file, out) = (scenario(dir, text), dir.join("matrix"));
     let fixed = ["run", file.to_str().unwrap(), "--out", out.to_str().unwrap()];
@@ -92,7 +92,7 @@ fn interrupt(process: u32) {
 }
 
 #[test]
-fn each_design_of_a_service_is_measured_on_a_server_of_its_own() {
+fn each_design_of_a_service_is_measured_on_its_own_server() {
     let dir = tempfile::tempdir().unwrap();
     let (output, out) = run(dir.path(), &staged("designs", DESIGNS), &["--server", "embedded:relaxed"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -108,7 +108,7 @@ fn each_design_of_a_service_is_measured_on_a_server_of_its_own() {
         assert_eq!(kept["cells"][cell]["values"]["design"], design);
         let count = |operation: &str| figures["operations"][operation]["documents"].clone();
         assert_eq!(count("ingest"), 40, "{figures}");
-        // The phase ends with its documents, however many questions were asked until then.
+        // The phase ends with its documents, whatever the number of other requests.
         assert!((1..=20).contains(&count("statistics").as_u64().unwrap()), "{figures}");
         assert_eq!(figures["integrity"], Value::Null, "a service proves nothing");
         assert!(figures["disk_bytes"]["median"].as_f64() > Some(0.0), "{figures}");
@@ -126,7 +126,7 @@ fn each_design_of_a_service_is_measured_on_a_server_of_its_own() {
 }
 
 #[test]
-fn on_a_server_that_stays_each_run_has_a_database_that_goes_with_it() {
+fn on_an_existing_server_each_run_has_a_database_that_is_dropped() {
     let dir = tempfile::tempdir().unwrap();
     let (server, text) = (shared(), staged("http_matrix_own", DESIGNS));
     let (output, _) = run(dir.path(), &text, &["--server", &server, "--json", "--only", "design=bucket"]);
@@ -149,11 +149,11 @@ fn on_a_server_that_stays_each_run_has_a_database_that_goes_with_it() {
         "{}",
         stderr(&refused)
     );
-    assert!(!out.exists(), "nothing is begun");
+    assert!(!out.exists(), "no run begins");
 }
 
 #[test]
-fn a_service_that_is_there_is_loaded_by_every_cell_and_says_that_it_keeps_what_they_leave() {
+fn every_cell_loads_a_running_service_with_a_warning_about_leftovers() {
     let dir = tempfile::tempdir().unwrap();
     let axes = "matrix:\n  axes:\n    - name: writers\n      values:\n        1: {}\n        2: {phases.0.load.write.arrivals: \
                 {closed: {writers: 2}}}\n";
@@ -171,7 +171,7 @@ fn a_service_that_is_there_is_loaded_by_every_cell_and_says_that_it_keeps_what_t
 }
 
 #[test]
-fn what_cells_of_a_service_cannot_differ_in_is_refused() {
+fn invalid_differences_between_service_cells_are_refused() {
     let axes =
         |value: &str| format!("matrix: {{axes: [{{name: a, values: {{x: {{}}, y: {{{value}}}}}}}]}}\n");
     for (text, args, part) in [
@@ -203,9 +203,9 @@ fn what_cells_of_a_service_cannot_differ_in_is_refused() {
 }
 
 #[test]
-fn a_matrix_of_services_that_was_interrupted_goes_on_where_it_was() {
+fn an_interrupted_matrix_of_services_continues() {
     let dir = tempfile::tempdir().unwrap();
-    // The second cell never ends by itself before somebody interrupts.
+    // The second cell never ends by itself before the interruption.
     let axes = "matrix:\n  axes:\n    - name: size\n      values:\n        small: {}\n        large: {phases.0.stop: {documents: 1000000, \
                 duration: 20s}}\n";
     let file = scenario(dir.path(), &staged("http_matrix_cut", axes));
@@ -227,7 +227,7 @@ fn a_matrix_of_services_that_was_interrupted_goes_on_where_it_was() {
     assert_eq!((ended.status.code(), stderr(&ended).as_str()), (Some(0), ""));
     let whole = json(&ended);
     assert_eq!((&whole["complete"], &whole["runs"][1]["state"]), (&json!(true), &json!("done")));
-    assert_eq!(first, fs::read_to_string(out.join("001-small/run.json")).unwrap(), "it is not made again");
+    assert_eq!(first, fs::read_to_string(out.join("001-small/run.json")).unwrap(), "it is not repeated");
     assert!(out.join("002-large.cut-1").is_dir());
     assert_eq!(databases("http_matrix_cut"), [] as [String; 0]);
 }

@@ -1,4 +1,4 @@
-//! `plimsoll inspect` against the embedded server.
+//! Tests `plimsoll inspect` against the embedded server.
 
 use std::net::TcpListener;
 use std::process::Output;
@@ -12,7 +12,7 @@ use plimsoll_wire::{ConnectOptions, Connection};
 
 use crate::program::{plimsoll_with, shared, stderr, stdout};
 
-/// Asks the shared server a few things in their order.
+/// Runs commands on the shared server, in order.
 fn ask(db: &str, commands: &[Document]) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -41,7 +41,7 @@ fn inspect(args: &[&str]) -> Output {
     plimsoll_with(&all)
 }
 
-/// The inspection as JSON, read by the type that wrote it.
+/// The inspection as JSON, parsed by the type that wrote it.
 #[track_caller]
 fn inspected(args: &[&str], code: i32) -> Inspection {
     let output = inspect(&[args, &["--json"]].concat());
@@ -60,7 +60,7 @@ fn at(second: i64) -> Bson {
     Bson::DateTime(bson::DateTime::from_millis(second * 1000))
 }
 
-/// A document with a value of every type that a server takes.
+/// A document with a value of every type that a server accepts.
 fn every_type() -> Document {
     let scope = bson::JavaScriptCodeWithScope { code: "f()".into(), scope: doc! {"a": 1} };
     let regex = bson::Regex { pattern: "^a".try_into().unwrap(), options: "i".try_into().unwrap() };
@@ -78,7 +78,7 @@ fn every_type() -> Document {
 }
 
 #[test]
-fn a_document_of_every_type_is_told_field_by_field() {
+fn a_document_of_every_type_is_described_field_by_field() {
     ask("inspect_types", &[insert("all", vec![every_type()])]);
     let collection = one(&["--database", "inspect_types"], 0);
     let inventory = collection.inventory.unwrap();
@@ -97,7 +97,7 @@ fn a_document_of_every_type_is_told_field_by_field() {
 }
 
 #[test]
-fn the_text_is_plain_and_at_most_a_hundred_columns_wide() {
+fn the_text_has_at_most_a_hundred_columns() {
     ask("inspect_text", &[insert("one", vec![every_type()]), insert("two", vec![doc! {"k".repeat(200): 1}])]);
     let output = inspect(&["--database", "inspect_text", "--forbidden", "note"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -116,7 +116,7 @@ fn the_text_is_plain_and_at_most_a_hundred_columns_wide() {
 }
 
 #[test]
-fn collections_are_told_with_their_options_and_indexes() {
+fn collections_are_listed_with_their_options_and_indexes() {
     let series = doc! {"timeField": "t", "metaField": "m"};
     let commands = [
         doc! {"create": "capped", "capped": true, "size": 8192, "max": 5},
@@ -143,7 +143,7 @@ fn collections_are_told_with_their_options_and_indexes() {
     let indexes: Vec<_> = collections[1].indexes.iter().flatten().map(|index| index.in_words()).collect();
     assert!(indexes.contains(&r#"at_1 {"at":1}, expires after 1000000000 s"#.to_owned()), "{indexes:?}");
     assert!(indexes.contains(&r#"a_-1 {"a":-1}, unique, only {"a":{"$gt":2}}"#.to_owned()), "{indexes:?}");
-    // This server makes its sizes on disk up.
+    // This server derives its sizes on disk.
     assert!(
         collections.iter().all(|each| each.size.storage_bytes.is_none() && each.size.compression.is_none())
     );
@@ -201,7 +201,7 @@ fn a_large_collection_is_sampled_and_counted_whole() {
 }
 
 #[test]
-fn limits_are_kept_and_told() {
+fn limits_are_kept_and_reported() {
     let wide: Document = (0..600).map(|number| (format!("f{number}"), Bson::Int32(number))).collect();
     let heavy = doc! {"_id": 1, "vector": vec![1.5; 20_000], "small": 1};
     ask("inspect_limits", &[insert("wide", vec![wide]), insert("heavy", vec![heavy])]);
@@ -225,14 +225,14 @@ fn a_forbidden_field_ends_with_99_and_a_clean_collection_with_0() {
     let text = stdout(&output);
     assert!(text.contains("*.password in 2 documents of inspect_forbidden.users"), "{text}");
     assert!(text.contains("login.password in _id "), "{text}");
-    assert!(stderr(&output).contains("must not be there"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("a forbidden field"), "{}", stderr(&output));
     one(&[&users[..], &["--forbidden", "password"]].concat(), 0);
     one(&["--collection", "inspect_forbidden.clean", "--forbidden", "*.password"], 0);
     one(&[&users[..], &["--forbidden", "nothing", "--forbidden", "login.password"]].concat(), 99);
 }
 
 #[test]
-fn what_is_not_there_is_named_with_the_nearest_that_is() {
+fn a_missing_name_is_reported_with_the_nearest_existing_one() {
     ask("inspect_names", &[insert("orders", vec![doc! {"a": 1}])]);
     for (args, parts) in [
         (
@@ -264,7 +264,7 @@ fn what_is_not_there_is_named_with_the_nearest_that_is() {
 }
 
 #[test]
-fn a_server_that_cannot_be_reached_ends_with_3() {
+fn an_unreachable_server_ends_with_3() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     for (uri, part) in [
         (format!("mongodb://127.0.0.1:{port}"), "refused the connection: start the server there"),
@@ -279,14 +279,14 @@ fn a_server_that_cannot_be_reached_ends_with_3() {
 }
 
 #[test]
-fn an_empty_server_is_said_to_be_empty() {
+fn an_empty_server_is_reported_as_empty() {
     let output = plimsoll_with(&["inspect", "--server", "embedded:relaxed"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(stdout(&output).contains("No collection to inspect."), "{}", stdout(&output));
 }
 
 #[test]
-fn two_brief_looks_tell_what_came_in_between() {
+fn two_inspections_show_the_changes_in_between() {
     let namespace = Namespace { db: "inspect_brief".into(), collection: "orders".into() };
     let brief = || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -1,4 +1,5 @@
-//! The trucks as a run sends them: what a service gets is late, out of order, incomplete and repeated, and the same each time.
+//! Tests the readings of trucks that a run sends: late, out of order, incomplete and repeated, and the same
+//! each time.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,32 +13,32 @@ use serde_json::Value;
 
 use crate::program::{json, plimsoll_with, scenario};
 
-/// Batches that are sent, of ten points each if all of them came.
+/// The number of batches, of up to ten points each.
 const BATCHES: usize = 400;
-/// With readings and diagnostics of five trucks a batch is a moment of all of them.
+/// With readings and diagnostics of five trucks, a batch covers one moment of all trucks.
 const SCENARIO: &str = "title: test\nhttp: {url: \"http://127.0.0.1:1\"}\nseed: 5\nworkers: 1\nphases:\n  - load:\n      \
     fleet:\n        request: {post: /batch, body: {workload: {iot: {trucks: 5}}}, check: {status: 201}}\n        \
     arrivals: {closed: {writers: 1}}\n    stop: {documents: 400}\n";
 
-/// The arrays that a service was sent.
-type Kept = Mutex<Vec<Vec<Value>>>;
+/// The arrays that a service received.
+type Received = Mutex<Vec<Vec<Value>>>;
 
-/// A service that answers 201 to everything and keeps the arrays that it is sent. It ends with the test program.
-fn keeper() -> (SocketAddr, Arc<Kept>) {
+/// A service that answers 201 to every request and keeps the received arrays. It ends with the test program.
+fn receiving_service() -> (SocketAddr, Arc<Received>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let (address, kept) = (listener.local_addr().unwrap(), Arc::<Kept>::default());
-    let shared = Arc::clone(&kept);
+    let (address, received) = (listener.local_addr().unwrap(), Arc::<Received>::default());
+    let shared = Arc::clone(&received);
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let shared = Arc::clone(&shared);
-            // A connection that ends is no news.
+            // A connection that ends is no error.
             thread::spawn(move || serve(stream, &shared).unwrap_or_default());
         }
     });
-    (address, kept)
+    (address, received)
 }
 
-fn serve(stream: TcpStream, kept: &Kept) -> std::io::Result<()> {
+fn serve(stream: TcpStream, received: &Received) -> std::io::Result<()> {
     let mut stream = BufReader::new(stream);
     loop {
         let mut length = 0;
@@ -56,22 +57,22 @@ fn serve(stream: TcpStream, kept: &Kept) -> std::io::Result<()> {
         let mut body = vec![0; length];
         stream.read_exact(&mut body)?;
         if let Ok(points) = serde_json::from_slice(&body) {
-            kept.lock().unwrap().push(points);
+            received.lock().unwrap().push(points);
         }
         stream.get_mut().write_all(b"HTTP/1.1 201 Created\r\ncontent-length: 2\r\n\r\n{}")?;
     }
 }
 
-/// What a run of the trucks sends, batch by batch, with times that count from the first.
+/// The batches that a run of the trucks sends, with times that count from the first.
 fn sent() -> Vec<Vec<Value>> {
-    let (address, kept) = keeper();
+    let (address, received) = receiving_service();
     let dir = tempfile::tempdir().unwrap();
     let (file, out) = (scenario(dir.path(), SCENARIO), dir.path().join("run"));
     let server = format!("http://{address}");
     let args = ["run", file.to_str().unwrap(), "--server", &server, "--json", "--out", out.to_str().unwrap()];
     let run = json(&plimsoll_with(&args));
     assert_eq!(run["operations"]["fleet"]["count"], BATCHES, "{run}");
-    let mut sent = std::mem::take(&mut *kept.lock().unwrap());
+    let mut sent = std::mem::take(&mut *received.lock().unwrap());
     let first = sent.iter().flatten().map(at).min().unwrap();
     sent.iter_mut().flatten().for_each(|point| point["timestamp"] = (at(point) - first).into());
     sent
@@ -81,20 +82,20 @@ fn at(point: &Value) -> i64 {
     point["timestamp"].as_i64().unwrap()
 }
 
-/// Its place among the points of its moment: truck by truck, readings before diagnostics.
+/// The position of a point among those of its moment: truck by truck, readings before diagnostics.
 fn place(point: &Value) -> (u64, bool) {
     let (truck, kind) = point["sensorId"].as_str().unwrap().split_once('.').unwrap();
     (truck.trim_start_matches("truck-").parse().unwrap(), kind == "diagnostics")
 }
 
-/// Each as a share of all points: repeated, late by a batch or more, out of order within a moment.
+/// The shares of points that are repeated, late by a batch or more, and out of order within a moment.
 fn disorder(sent: &[Vec<Value>]) -> [f64; 3] {
     let (mut known, mut newest) = (BTreeMap::new(), i64::MIN);
     let (mut repeated, mut late, mut disordered) = (0, 0, 0);
     for batch in sent {
         for point in batch {
             if let Some(before) = known.insert((place(point), at(point)), point) {
-                assert_eq!(before, point, "what is sent again is the same to the bit");
+                assert_eq!(before, point, "a repeated point is identical");
                 repeated += 1;
             }
             late += usize::from(at(point) < newest);
@@ -112,14 +113,14 @@ fn a_run_sends_the_trucks_late_out_of_order_incomplete_and_twice() {
     let sent = sent();
     assert_eq!(sent.len(), BATCHES);
     let [repeated, late, disordered] = disorder(&sent);
-    // Half of a tenth of the points are the one before; one batch in twenty comes later; three points in ten are moved.
+    // Half of a tenth of the points are repeated; one batch in twenty is late; three points in ten are moved.
     assert!((0.02..0.10).contains(&repeated), "{repeated}");
     assert!((0.02..0.12).contains(&late), "{late}");
     assert!((0.05..0.40).contains(&disordered), "{disordered}");
     let distinct: std::collections::BTreeSet<_> =
         sent.iter().flatten().map(|it| (place(it), at(it))).collect();
     let missing = 1.0 - distinct.len() as f64 / (BATCHES * 10) as f64;
-    assert!((0.05..0.20).contains(&missing), "a tenth of the points do not come: {missing}");
+    assert!((0.05..0.20).contains(&missing), "a tenth of the points are missing: {missing}");
     let readings = || sent.iter().flatten().filter(|it| !place(it).1);
     // Sensor, time and seven metrics.
     let thin = readings().filter(|it| it.as_object().unwrap().len() == 8).count() as f64;

@@ -1,4 +1,4 @@
-//! The program as a user has it, against real servers.
+//! Tests the program as a user has it, against real servers.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -42,5 +42,5 @@ mod stream;
 #[cfg(feature = "full")]
 mod stream_kills;
 mod suite;
-mod told;
+mod wording;
 mod writer;

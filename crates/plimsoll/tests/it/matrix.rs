@@ -1,4 +1,4 @@
-//! Matrices of runs: that they end, go on, and say what they will do before they do it.
+//! Tests matrices of runs: their estimate, their end and their continuation.
 
 use std::fs;
 use std::path::Path;
@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 
 use crate::program::{inserts, json, plimsoll, plimsoll_with, scenario, shared, stderr, stdout};
 
-/// How long a matrix may take to reach a moment.
+/// The time limit of a matrix to reach a moment.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// A small scenario with two axes of two values each; `more` goes below `matrix`.
+/// A small scenario with two axes of two values each; `more` is added under `matrix`.
 fn two_by_two(collection: &str, more: &str) -> String {
     let base = inserts(collection, 10, "{documents: 1_000}");
     format!(
@@ -42,7 +42,8 @@ fn run(dir: &Path, text: &str, args: &[&str]) -> Output {
     plimsoll_with(&all)
 }
 
-/// Each collection is dropped after its audit. A busy embedded server lists one a while longer, empty.
+/// Checks that each collection was dropped after its audit. A busy embedded server lists an empty one for a
+/// while.
 fn assert_gone(prefix: &str) {
     let began = clock::now();
     while collections(prefix).iter().any(|(_, documents)| *documents == 0)
@@ -53,7 +54,8 @@ fn assert_gone(prefix: &str) {
     assert_eq!(collections(prefix), []);
 }
 
-/// Collections of the tests' database on the shared server whose names start with `prefix`, and their documents.
+/// Collections of the tests' database on the shared server whose names start with `prefix`, and their
+/// documents.
 fn collections(prefix: &str) -> Vec<(String, i64)> {
     let address = shared().trim_start_matches("mongodb://").split('/').next().unwrap().parse().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -78,7 +80,7 @@ fn collections(prefix: &str) -> Vec<(String, i64)> {
 }
 
 #[test]
-fn a_matrix_of_two_by_two_gives_a_table_a_file_and_a_directory_a_cell() {
+fn a_matrix_writes_a_table_a_file_and_a_directory_for_each_cell() {
     let dir = tempfile::tempdir().unwrap();
     let output = run(dir.path(), &two_by_two("grid", ""), &[]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -122,7 +124,7 @@ fn a_matrix_of_two_by_two_gives_a_table_a_file_and_a_directory_a_cell() {
 }
 
 #[test]
-fn json_is_all_that_is_printed_and_kept_collections_can_be_audited() {
+fn only_json_is_printed_and_kept_collections_can_be_audited() {
     let dir = tempfile::tempdir().unwrap();
     let args = ["--json", "--keep", "--only", "size=1K", "--set", "matrix.repetitions=2"];
     let output = run(dir.path(), &two_by_two("kept", ""), &args);
@@ -143,7 +145,7 @@ fn json_is_all_that_is_printed_and_kept_collections_can_be_audited() {
 }
 
 #[test]
-fn one_cell_that_fails_ends_nothing_and_decides_the_exit_code() {
+fn a_failed_cell_does_not_end_the_matrix_and_decides_the_exit_code() {
     let dir = tempfile::tempdir().unwrap();
     let text = two_by_two("fails", "")
         .replace("small: {phases", "small: {expect: {insert.documents: ['count>1000000']}, phases");
@@ -158,7 +160,7 @@ fn one_cell_that_fails_ends_nothing_and_decides_the_exit_code() {
 }
 
 #[test]
-fn one_cell_that_cannot_be_made_ends_nothing_either() {
+fn an_impossible_cell_does_not_end_the_matrix() {
     let dir = tempfile::tempdir().unwrap();
     // More connections than the system allows.
     let many = "small: {phases.0.load.insert.arrivals: {closed: {writers: 500}}, phases";
@@ -180,13 +182,17 @@ fn one_cell_that_cannot_be_made_ends_nothing_either() {
 }
 
 #[test]
-fn a_list_does_nothing() {
+fn a_list_starts_no_run() {
     let dir = tempfile::tempdir().unwrap();
     let listed = run(dir.path(), &two_by_two("listed", ""), &["--list", "--only", "size=3K"]);
     assert!(stdout(&listed).contains("batch=large size=3K"), "{}", stdout(&listed));
     let refused = run(dir.path(), &two_by_two("listed", "  bounds: {disk: 1KB}\n"), &["--list"]);
     assert_eq!(refused.status.code(), Some(0));
-    assert!(stdout(&refused).contains("It would be refused: matrix.bounds.disk"), "{}", stdout(&refused));
+    assert!(
+        stdout(&refused).contains("The run would be refused: matrix.bounds.disk"),
+        "{}",
+        stdout(&refused)
+    );
     let told = run(dir.path(), &two_by_two("listed", ""), &["--list", "--json"]);
     assert_eq!(json(&told)["runs"][1]["directory"], "002-small-3K");
     assert!(!dir.path().join("matrix").exists());
@@ -206,9 +212,9 @@ fn wait_for_runs(out: &Path, count: usize) {
 }
 
 #[test]
-fn a_matrix_that_was_interrupted_goes_on_where_it_was() {
+fn an_interrupted_matrix_continues() {
     let dir = tempfile::tempdir().unwrap();
-    // Two cells that never end by themselves before somebody interrupts, once the first one is done.
+    // Two cells never end by themselves before the interruption, which follows the first cell.
     let text = two_by_two("resumed", "").replace(
         "3K: {phases.0.stop.documents: 3000}",
         "3K: {phases.0.stop: {documents: 3000, duration: 20s}}",
@@ -244,13 +250,13 @@ fn a_matrix_that_was_interrupted_goes_on_where_it_was() {
     assert_eq!(
         made,
         fs::read_to_string(out.join("001-small-1K/run.json")).unwrap(),
-        "what was made is not made again"
+        "finished runs are not repeated"
     );
     assert_gone("resumed_");
 }
 
 #[test]
-fn a_collection_that_holds_something_is_never_touched() {
+fn a_collection_with_documents_is_never_changed() {
     let dir = tempfile::tempdir().unwrap();
     let single = scenario(dir.path(), &inserts("taken_2", 10, "{documents: 100}"));
     let out = dir.path().join("single");
@@ -264,7 +270,7 @@ fn a_collection_that_holds_something_is_never_touched() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_refused_before_a_server_is_looked_for() {
+fn invalid_matrices_are_refused_before_a_server_is_contacted() {
     let nowhere = "mongodb://no-such-host.invalid:27017/?directConnection=true";
     let rule = |when: &str| format!("  leave_out:\n    - {{when: {when}, because: no}}\n");
     for (more, args, part) in [
@@ -299,7 +305,7 @@ fn what_cannot_be_meant_is_refused_before_a_server_is_looked_for() {
 }
 
 #[test]
-fn words_of_a_matrix_mean_nothing_without_one_and_a_line_needs_a_single_scenario() {
+fn matrix_options_need_a_matrix_and_a_line_needs_a_single_scenario() {
     let dir = tempfile::tempdir().unwrap();
     let plain = run(dir.path(), &inserts("plain", 10, "{documents: 100}"), &["--list"]);
     assert_eq!(plain.status.code(), Some(2));

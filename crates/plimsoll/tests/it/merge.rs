@@ -1,4 +1,4 @@
-//! Several processes that are one run: started at one moment, proven each by itself, and joined.
+//! Tests several processes that are one run: started at one moment, audited separately, and joined.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::program::{inserts, json, measured, plimsoll_with, scenario, shared, s
 use crate::shards::{count, counters_add_up, merge, number, run_json, shards};
 
 #[test]
-fn three_processes_are_one_run_to_the_document() {
+fn three_processes_are_exactly_one_run() {
     let dir = tempfile::tempdir().unwrap();
     let text = inserts("merge_documents", 10, "{documents: 3_001}").replace("writers: 2", "writers: 5");
     let expected = "expect:\n  insert.documents: ['count==3001']\n  integrity.found: ['count==3001']\n  insert.errors: ['count==0']\n";
@@ -22,15 +22,15 @@ fn three_processes_are_one_run_to_the_document() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let run = json(&output);
     assert_eq!(run, run_json(&joined));
-    // On a busy machine the ruler may have held the load back, which is no failure.
+    // On a busy machine the ruler may limit the load, which is no failure.
     assert!(run["verdict"] != "fail" && run["scenario"]["shard"] == "0/1", "{}", run["reasons"]);
 
     let parts_json: Vec<_> = parts.iter().map(|part| run_json(part)).collect();
     counters_add_up(&run, &parts_json);
     assert_eq!(number(&run, "/operations/insert/documents"), 3_001);
-    assert_eq!(count(file), 3_001, "as the server counts them");
+    assert_eq!(count(file), 3_001, "by the server's own count");
 
-    // The audit: what each shard found is its own, and nothing is a stranger to any of them.
+    // Each shard finds its own documents, and no document is unexpected to any of them.
     for found in parts_json.iter().chain([&run]).map(|run| &run["integrity"]) {
         assert_eq!(found["found"], found["acknowledged"], "{found}");
         for kind in ["lost", "phantom", "duplicated", "corrupted", "foreign", "unknown_absent"] {
@@ -41,7 +41,7 @@ fn three_processes_are_one_run_to_the_document() {
     assert_eq!(audited.status.code(), Some(0), "{}", stderr(&audited));
     assert_eq!((&json(&audited)["found"], &json(&audited)["foreign"]), (&json!(3_001), &json!(0)));
 
-    // Where it comes from, and that it is there as one run is.
+    // The origin of the joined run, and its files.
     let from: Vec<_> = run["joined"]["shards"].as_array().unwrap().iter().map(|it| &it["shard"]).collect();
     assert_eq!(from, ["0/3", "1/3", "2/3"]);
     let began: Vec<_> = parts_json.iter().map(|part| number(part, "/began_ms")).collect();
@@ -54,7 +54,7 @@ fn three_processes_are_one_run_to_the_document() {
     let shown = plimsoll_with(&["show", joined.to_str().unwrap(), "--replay"]);
     assert_eq!(shown.status.code(), Some(0), "{}", stderr(&shown));
 
-    // Expectations are judged on all of it: each shard alone would miss these.
+    // Expectations are judged on the whole: each shard alone would miss them.
     for part in &parts {
         let file = part.join("scenario.yaml");
         let text = fs::read_to_string(&file).unwrap();
@@ -69,7 +69,7 @@ fn three_processes_are_one_run_to_the_document() {
     refusals(dir.path(), &parts);
 }
 
-/// What is no whole set of shards is refused, and leaves no directory behind.
+/// Incomplete sets of shards are refused, without a directory.
 fn refusals(dir: &Path, parts: &[PathBuf]) {
     let copy = |name: &str, but: &dyn Fn(&str, String) -> Option<String>| {
         let to = dir.join(name);
@@ -119,7 +119,7 @@ fn refusals(dir: &Path, parts: &[PathBuf]) {
 }
 
 #[test]
-fn an_open_load_of_three_processes_is_due_as_one() {
+fn an_open_load_of_three_processes_has_one_schedule() {
     let dir = tempfile::tempdir().unwrap();
     let text = inserts("merge_open", 1, "{duration: 2s}")
         .replace("{closed: {writers: 2}}", "{constant: {rate: 150, connections: 6}}");
@@ -141,7 +141,7 @@ fn an_open_load_of_three_processes_is_due_as_one() {
     assert_eq!((attempts(&run), parts_json.iter().map(attempts).sum::<u64>()), (60, 60), "{failed}");
     assert_eq!(run["phases"].as_array().unwrap().len(), 2, "{}", run["phases"]);
     let kept = &run["integrity"];
-    // What a refused update was meant for is not vouched for.
+    // Documents of refused updates are not audited.
     assert_eq!(number(kept, "/found") + number(kept, "/not_audited"), 300, "{kept}");
     assert_eq!((number(kept, "/lost"), number(kept, "/foreign")), (0, 0), "{kept}");
     assert_eq!(count(file), 300);
@@ -160,7 +160,7 @@ fn a_load_begins_at_its_moment_or_not_at_all() {
         (&["--start-at", "tomorrow"], "such as 2026-11-21T18:30:00Z"),
         (&["--start-at", "+30s", "--shard", "0/2"], "give all of them one moment"),
         (&["--shard", "0/2", "--set", "existing=drop"], "each shard would drop what the others have written"),
-        // Measuring the ruler alone takes longer than that.
+        // The calibration alone takes longer than that.
         (&["--start-at", "+500ms"], "preparation took too long"),
     ] {
         let out = dir.path().join("refused");
@@ -168,7 +168,7 @@ fn a_load_begins_at_its_moment_or_not_at_all() {
         let output = measured().args(words).args(more).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{part}: {}", stderr(&output));
         assert!(stderr(&output).contains(part), "{part}: {}", stderr(&output));
-        assert!(!out.exists(), "nothing that `show` would take for the latest run: {part}");
+        assert!(!out.exists(), "no run directory: {part}");
     }
     let run = ["+4s", "+60s"].iter().find_map(|ahead| {
         let out = dir.path().join(ahead);

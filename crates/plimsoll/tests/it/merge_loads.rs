@@ -1,5 +1,5 @@
-//! Shards that change documents, that send again what a broken network took from them, and that load a service: joined, every
-//! counter is their sum, and the audit agrees with what the server itself counts.
+//! Tests joined shards that change documents, retry after network faults, and load a service: every counter
+//! is their sum, and the audit agrees with the server's own counts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::program::{inserts, json, plimsoll_with, scenario, stderr};
 use crate::service::Service;
 use crate::shards::{ask_of, count, counted, counters_add_up, merge, number, run_json, shards, shards_on};
 
-/// Joins shards and holds every counter against theirs; gives the run, and what each shard said.
+/// Joins shards and checks every counter against theirs; returns the run, and the summary of each shard.
 fn joined(dir: &Path, parts: &[PathBuf]) -> (Value, Vec<Value>) {
     let output = merge(parts, &dir.join("joined"));
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -21,7 +21,7 @@ fn joined(dir: &Path, parts: &[PathBuf]) -> (Value, Vec<Value>) {
     (run, parts)
 }
 
-/// Nothing is missing, changed or doubled, and nothing is a stranger to the run.
+/// Checks that no document is missing, changed, duplicated or unexpected.
 #[track_caller]
 fn is_intact(found: &Value) {
     for kind in ["lost", "phantom", "duplicated", "corrupted", "foreign"] {
@@ -30,7 +30,7 @@ fn is_intact(found: &Value) {
 }
 
 #[test]
-fn what_three_processes_replace_and_update_is_changed_as_often_as_they_say_together() {
+fn the_changes_of_three_processes_add_up() {
     let dir = tempfile::tempdir().unwrap();
     let phase = |name: &str, operation: &str| {
         format!(
@@ -49,7 +49,7 @@ fn what_three_processes_replace_and_update_is_changed_as_often_as_they_say_toget
         assert_eq!(documents(&run), expected, "{name}");
         assert!(parts.iter().all(|part| documents(part) > 0), "{name}");
     }
-    // The server itself knows how often it was asked to.
+    // The server's own count of the updates.
     let sum = rawdoc! {"$group": {"_id": 1, "n": {"$sum": "$hits"}}};
     assert_eq!((counted(file, sum), count(file)), (300, 1_500));
     for found in parts.iter().chain([&run]).map(|run| &run["integrity"]) {
@@ -57,14 +57,14 @@ fn what_three_processes_replace_and_update_is_changed_as_often_as_they_say_toget
         let seen = number(found, "/found") + number(found, "/not_audited");
         assert_eq!(seen, number(found, "/acknowledged"), "{found}");
     }
-    // Replacements are proven by their versions; what an operator has changed is not.
+    // Replacements are proven by their versions; changes by operators are not.
     let unproven = number(&run, "/integrity/not_audited");
     assert!((1..=300).contains(&unproven), "{}", run["integrity"]);
     assert_eq!(run["integrity"]["acknowledged"], 1_500);
 }
 
 #[test]
-fn what_three_processes_sent_again_over_a_broken_network_is_there_once_and_counted_together() {
+fn retries_of_three_processes_store_documents_once_and_add_up() {
     let dir = tempfile::tempdir().unwrap();
     let text = inserts("merge_retries", 10, "{duration: 2s}").replace("writers: 2", "writers: 6");
     let fault = "    faults: [{at: 600ms, inject: {network: {lasts: 200ms, how: reset}}}]\n";
@@ -72,19 +72,19 @@ fn what_three_processes_sent_again_over_a_broken_network_is_there_once_and_count
     let file = file.to_str().unwrap();
     let (run, parts) = joined(dir.path(), &shards(dir.path(), file));
     for part in &parts {
-        assert!(number(part, "/operations/insert/retries") > 0, "each has a network of its own: {part}");
+        assert!(number(part, "/operations/insert/retries") > 0, "each has its own network: {part}");
         assert!(number(part, "/client/reconnects") > 0, "{part}");
     }
     assert_eq!(run["faults"].as_array().unwrap().len(), 1, "one fault of all of them: {}", run["faults"]);
     let events = fs::read_to_string(dir.path().join("joined/events.ndjson")).unwrap();
-    assert!((0..3).all(|shard| events.contains(&format!("(shard {shard}/3)"))), "each tells of its own");
+    assert!((0..3).all(|shard| events.contains(&format!("(shard {shard}/3)"))), "each records its own");
     let found = &run["integrity"];
     is_intact(found);
     let there = number(found, "/found") + number(found, "/unknown_present");
     assert_eq!(i64::try_from(there).unwrap(), count(file), "{found}");
     assert!(number(found, "/acknowledged") > 0, "{found}");
 
-    // The joined ledger, by an audit of its own.
+    // The joined ledger, by a separate audit.
     let directory = dir.path().join("joined");
     let audited = plimsoll_with(&["audit", directory.to_str().unwrap(), "--json"]);
     assert_eq!(audited.status.code(), Some(0), "{}", stderr(&audited));
@@ -94,12 +94,12 @@ fn what_three_processes_sent_again_over_a_broken_network_is_there_once_and_count
 }
 
 #[test]
-fn a_service_that_three_processes_load_has_stored_what_they_say_together() {
+fn a_service_stores_all_acknowledged_readings_of_three_processes() {
     let dir = tempfile::tempdir().unwrap();
     let (database, readings) = ("merge_service", "readings");
     let service = Service::on_shared(database);
     let url = format!("http://{}", service.address);
-    // Two readings of a sensor in one millisecond would be one, but for their eventId.
+    // Two readings of a sensor in one millisecond would be one without their eventId.
     let text = "title: test\nhttp: {url: \"http://127.0.0.1:1\", timeout: 60s}\nworkers: 1\nphases:\n  - load:\n      \
                 ingest:\n        request:\n          post: /api/telemetry/ingest\n          \
                 body: {sensorId: {$family: {prefix: sensor-, count: 5, digits: 1}}, timestamp: {$now: {}}, \
@@ -113,7 +113,7 @@ fn a_service_that_three_processes_load_has_stored_what_they_say_together() {
     assert_eq!((answers(&run), parts.iter().map(answers).sum::<u64>()), (300, 300), "{}", run["answers"]);
     assert_eq!(run["answers"][0]["checks"][0], json!({"name": "status 201", "passed": 300, "failed": 0}));
     assert_eq!(run["integrity"], Value::Null, "a service proves nothing");
-    // Its database does: every number is there, and once.
+    // The service's database contains every number once.
     let each = rawdoc! {"$group": {"_id": "$m.n", "readings": {"$sum": 1}}};
     let all = rawdoc! {"$group": {"_id": 1, "numbers": {"$sum": 1}, "readings": {"$sum": "$readings"}}};
     let command = rawdoc! {"aggregate": readings, "pipeline": [each, all], "cursor": {}};

@@ -1,4 +1,4 @@
-//! Every operation over both clients, what they leave behind, and what an audit says of it.
+//! Tests every operation with both clients: the stored documents, and the findings of an audit.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -47,15 +47,15 @@ fn ask(command: &RawDocumentBuf) -> bson::Document {
     })
 }
 
-/// The first document of a collection that the filter lets through.
+/// The first document of a collection that matches the filter.
 fn found(collection: &str, filter: RawDocumentBuf) -> Option<bson::Document> {
     let reply = ask(&rawdoc! {"find": collection, "filter": filter, "limit": 1});
     let batch = reply.get_document("cursor").unwrap().get_array("firstBatch").unwrap();
     batch.first().map(|first| first.as_document().unwrap().clone())
 }
 
-/// 2000 documents, then 200 of each operation, given as name, operation and the documents that they read or write; holds
-/// counts, verdict and integrity over each client.
+/// Inserts 2000 documents, then runs 200 of each operation, given as name, operation and the documents that
+/// it reads or writes; checks counts, verdict and integrity with each client.
 fn check(name: &str, more: &str, operations: &[(&str, &str, u64)], integrity: &Value) {
     for client in CLIENTS {
         let mut text = inserts(&format!("op_{name}_{client}"), 50, "{documents: 2_000}");
@@ -134,13 +134,13 @@ fn a_range_ends_with_its_limit_or_the_collection() {
         let done = &run["operations"]["scan"];
         let documents = done["documents"].as_u64().unwrap();
         assert_eq!((&done["count"], &run["verdict"]), (&json!(400), &json!("pass")), "{client}: {done}");
-        // 50.5 on average, less for those that start in the last hundred.
+        // 50.5 on average, fewer for ranges that start in the last hundred.
         assert!((400 * 35..400 * 56).contains(&documents), "{client}: {documents}");
     }
 }
 
 #[test]
-fn what_operators_change_is_not_audited() {
+fn documents_changed_by_operators_are_not_audited() {
     let operations = [
         ("update", "{update: {update: {$set: {seen: {$number: {}}}}}}"),
         ("one_of", "{update: {update: {one_of: [{$set: {a: {$number: {}}}}, {$unset: {text: 1}}]}}}"),
@@ -163,7 +163,7 @@ fn what_operators_change_is_not_audited() {
 }
 
 #[test]
-fn a_find_and_modify_by_filter_touches_whatever_it_finds() {
+fn a_find_and_modify_by_filter_may_change_any_document() {
     let by_filter =
         "{find_and_modify: {filter: {n: {$gte: 0}}, change: {update: {$inc: {n: 1}}}, returns: new}}";
     check("filter", "", &[("filter", by_filter, 200)], &json!({"not_audited": 2000}));
@@ -182,7 +182,7 @@ fn a_transaction_is_acknowledged_as_a_whole() {
 }
 
 #[test]
-fn a_transaction_that_is_aborted_leaves_nothing() {
+fn an_aborted_transaction_leaves_no_change() {
     // A text cannot be increased, so the last operation is always refused.
     let broken = "{transaction: {operations: [{insert: {batch: 2}}, {replace: {}}, {update: {update: {$inc: {text: 1}}}}]}}";
     for client in CLIENTS {
@@ -209,7 +209,7 @@ fn a_transaction_that_is_aborted_leaves_nothing() {
     }
 }
 
-/// A scenario that replaces documents, into `out`; all of its documents are proven.
+/// Runs a scenario that replaces documents, into `out`; all of its documents are proven.
 fn replaced(collection: &str, client: &str, out: &Path) -> Value {
     let mut text = inserts(collection, 50, "{documents: 500}");
     text.push_str(&phase("replace", "{replace: {}}", 10_000));
@@ -229,7 +229,7 @@ fn audited(out: &Path) -> Value {
 }
 
 #[test]
-fn a_later_audit_knows_the_versions_and_finds_one_that_was_set_back() {
+fn a_later_audit_finds_a_document_with_an_old_version() {
     for client in CLIENTS {
         let dir = tempfile::tempdir().unwrap();
         let (out, collection) = (dir.path().join("run"), format!("set_back_{client}"));
@@ -257,11 +257,11 @@ fn version(document: &bson::Document) -> u32 {
     Receipt::from_object_id(&id).version_of(document.get_i64("_p").unwrap()).unwrap()
 }
 
-/// The version before this one, of a document of [`inserts`] with seed 0.
+/// The previous version of a document of [`inserts`] with seed 0.
 fn older(document: &bson::Document) -> RawDocumentBuf {
     let id = document.get_object_id("_id").unwrap().bytes();
     let (receipt, version) = (Receipt::from_object_id(&id), version(document));
-    assert!(version > 0, "with so many replacements no document stays as it was inserted");
+    assert!(version > 0, "with so many replacements no document keeps version 0");
     let template = json!({"n": {"$number": {}}, "text": {"$text": {"bytes": 40}}});
     let template = serde_json::from_value(template).unwrap();
     let program = Program::compile(&template, &Settings::default()).unwrap();
@@ -272,7 +272,7 @@ fn older(document: &bson::Document) -> RawDocumentBuf {
         RawDocumentBuf::from_bytes(out).unwrap()
     };
     let now = bson::Document::try_from(encode(version).as_ref()).unwrap();
-    assert_eq!(&now, document, "the version in the stamp is the content's");
+    assert_eq!(&now, document, "the version in the stamp matches the content");
     encode(version - 1)
 }
 
@@ -302,7 +302,7 @@ fn a_read_of_an_undone_update_is_stale_and_the_audit_finds_it_lost() {
     }
 }
 
-/// Document `n` of a collection, once it has been replaced and stayed the same for a while.
+/// Document `n` of a collection, once it has been replaced and is stable for a while.
 fn settled(collection: &str, n: i64) -> bson::Document {
     let mut last = None;
     for _ in 0..600 {
@@ -317,7 +317,7 @@ fn settled(collection: &str, n: i64) -> bson::Document {
     panic!("document {n} was never replaced");
 }
 
-/// Runs a shipped scenario, made small, in a collection of its own.
+/// Runs a small form of a shipped scenario in its own collection.
 fn shipped(name: &str, more: &[&str]) -> Value {
     let dir = tempfile::tempdir().unwrap();
     let (out, server) = (dir.path().join("run"), shared());
@@ -354,7 +354,7 @@ fn the_workloads_of_ycsb_have_their_proportions() {
 }
 
 #[test]
-fn a_workload_of_ycsb_that_replaces_is_proven_to_the_last_document() {
+fn a_ycsb_workload_of_replacements_is_proven_completely() {
     let replace = "phases.1.load.ycsb.mix.update.operation={replace: {keys: {zipf: {exponent: 0.99}}}}";
     let more = ["phases.1.stop.operations=4000", "collection=plimsoll_test.ycsb_replaced", replace];
     let run = shipped("ycsb-a", &more);
@@ -373,7 +373,8 @@ fn a_mix_by_time_keeps_the_shares_of_time() {
     let total: f64 = names.iter().map(|(name, _)| spent(name)).sum();
     for (name, share) in names {
         let got = spent(name) / total;
-        // One slow operation on a busy machine moves a share: what is too far is that of another operation.
+        // One slow operation on a busy machine moves a share; the bound excludes the share of another
+        // operation.
         assert!((got - share).abs() < 0.05, "{name}: {got:.3} of the time, not {share}");
     }
 }

@@ -1,4 +1,4 @@
-//! What is printed: that it is lost is said and ends with 1, and that nobody wants more of it is no failure.
+//! Tests lost output: a full disk is reported and ends with 1, and a closed pipe is no failure.
 
 use std::fs::File;
 use std::process::Stdio;
@@ -6,7 +6,7 @@ use std::process::Stdio;
 use crate::program::{plimsoll, stderr, stdout};
 
 #[test]
-fn a_full_disk_is_said_once_and_ends_with_1() {
+fn a_full_disk_is_reported_once_and_ends_with_1() {
     for words in [&["schema"][..], &["scenarios"]] {
         let full = File::options().write(true).open("/dev/full").unwrap();
         let output = plimsoll().args(words).stdout(full).stderr(Stdio::piped()).output().unwrap();
@@ -18,14 +18,14 @@ fn a_full_disk_is_said_once_and_ends_with_1() {
 }
 
 #[test]
-fn a_reader_that_has_enough_is_no_failure() {
+fn a_closed_pipe_is_no_failure() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let output = plimsoll().arg("schema").stdout(writer).stderr(Stdio::piped()).output().unwrap();
     assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
 }
 
-/// A newcomer reads the README: what it does not name is not found.
+/// Newcomers read the README, so it must name every command.
 #[test]
 fn the_readme_names_every_command_that_measures_and_how_to_install_the_program() {
     let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");

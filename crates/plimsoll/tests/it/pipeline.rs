@@ -1,4 +1,4 @@
-//! Pipelines as a user runs them.
+//! Tests pipelines as a user runs them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -34,7 +34,7 @@ fn run(dir: &Path, text: &str) -> serde_json::Value {
 }
 
 #[test]
-fn events_are_filtered_changed_and_buried_as_the_file_says() {
+fn events_are_filtered_mapped_and_rejected() {
     let dir = tempfile::tempdir().unwrap();
     let lines: String = (0..1000).map(|n| format!("{{\"n\":{n},\"old\":true}}\n")).collect();
     file(dir.path(), "in.ndjson", &(lines + "no json\n"));
@@ -65,7 +65,7 @@ fn events_are_filtered_changed_and_buried_as_the_file_says() {
     assert_eq!((delivery["name"].as_str(), delivery["events"].as_u64()), (Some("delivery"), Some(500)));
 }
 
-/// A pipeline that makes events without end, and the address of its metrics.
+/// Starts a pipeline with endless events; returns the address of its metrics.
 fn endless(dir: &Path) -> (Child, String, BufReader<ChildStderr>) {
     let path = file(
         dir,
@@ -75,7 +75,7 @@ fn endless(dir: &Path) -> (Child, String, BufReader<ChildStderr>) {
     listening(&path, &dir.join("run"), "127.0.0.1:0")
 }
 
-/// Starts a pipeline that tells its metrics; gives the address at which it does.
+/// Starts a pipeline that serves its metrics; returns their address.
 pub fn listening(path: &Path, out: &Path, listen: &str) -> (Child, String, BufReader<ChildStderr>) {
     let (path, out) = (path.to_str().unwrap(), out.to_str().unwrap());
     let args = ["pipeline", "run", path, "--out", out, "--listen", listen];
@@ -84,7 +84,7 @@ pub fn listening(path: &Path, out: &Path, listen: &str) -> (Child, String, BufRe
     let mut line = String::new();
     while !line.contains("metrics at http://") {
         line.clear();
-        assert!(said.read_line(&mut line).unwrap() > 0, "it ended without saying where its metrics are");
+        assert!(said.read_line(&mut line).unwrap() > 0, "it ended without the address of its metrics");
     }
     let address =
         line.trim().trim_start_matches("metrics at http://").trim_end_matches("/metrics").to_owned();
@@ -101,10 +101,10 @@ fn get(address: &str, path: &str) -> String {
 }
 
 #[test]
-fn a_running_pipeline_tells_its_metrics_and_ends_gently_when_it_is_asked_to() {
+fn a_running_pipeline_serves_its_metrics_and_drains_on_sigterm() {
     let dir = tempfile::tempdir().unwrap();
     let (mut child, address, mut said) = endless(dir.path());
-    // A line of the first second is there as soon as its metrics are.
+    // The line of the first second is available with its metrics.
     let mut line = String::new();
     while !line.contains("integrity") {
         line.clear();
@@ -116,7 +116,7 @@ fn a_running_pipeline_tells_its_metrics_and_ends_gently_when_it_is_asked_to() {
     let told: BTreeSet<_> = metrics.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
     let documented = documented();
     let documented: BTreeSet<_> = documented.iter().map(String::as_str).collect();
-    assert_eq!(told, documented, "the documented list is the whole of what is told");
+    assert_eq!(told, documented, "the documented list is complete");
     assert!(get(&address, "/healthz").ends_with("ok\n"));
     Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
     std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
@@ -126,11 +126,11 @@ fn a_running_pipeline_tells_its_metrics_and_ends_gently_when_it_is_asked_to() {
     assert_eq!(summary["ended"], "drained");
     let counts = &summary["last"]["counts"];
     assert_eq!(counts["read_events"], counts["written_events"]);
-    assert_eq!(counts["admitted_events"], counts["acknowledged_events"], "in the end nothing is owed");
+    assert_eq!(counts["admitted_events"], counts["acknowledged_events"], "every event is settled at the end");
 }
 
 #[test]
-fn a_process_that_stood_still_tells_no_seconds_of_no_time() {
+fn a_paused_process_reports_no_empty_seconds() {
     let dir = tempfile::tempdir().unwrap();
     let (mut child, _, mut said) = endless(dir.path());
     std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
@@ -149,14 +149,14 @@ fn a_process_that_stood_still_tells_no_seconds_of_no_time() {
     let elapsed =
         |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap()["elapsed_ns"].as_u64();
     let told: Vec<_> = seconds.lines().map(|line| elapsed(line).unwrap()).collect();
-    // The last one is of the end, whenever that was.
+    // The last line belongs to the end, whenever that was.
     let between: Vec<_> = told[..told.len() - 1].windows(2).map(|pair| pair[1] - pair[0]).collect();
-    assert!(between.iter().any(|ns| *ns > 3_000_000_000), "it stood still: {told:?}");
+    assert!(between.iter().any(|ns| *ns > 3_000_000_000), "it was paused: {told:?}");
     assert!(between.iter().all(|ns| *ns > 500_000_000), "{told:?}");
 }
 
 #[test]
-fn killed_at_any_moment_a_pipeline_loses_nothing() {
+fn a_pipeline_killed_at_any_moment_loses_nothing() {
     const LINES: usize = 60_000;
     const KILLS: u32 = 8;
     let seed = u64::from(std::process::id());
@@ -190,7 +190,7 @@ fn killed_at_any_moment_a_pipeline_loses_nothing() {
     ]);
     assert_eq!(last.status.code(), Some(0), "{}", stderr(&last));
     let text = fs::read_to_string(dir.path().join("out")).unwrap();
-    // A kill may tear the last line it was writing; the whole line comes again behind it.
+    // A kill may tear the last line; the whole line follows it.
     let written: BTreeSet<_> = text.lines().collect();
     let missing: Vec<_> = lines.lines().filter(|line| !written.contains(line)).collect();
     assert!(
@@ -202,7 +202,7 @@ fn killed_at_any_moment_a_pipeline_loses_nothing() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_said_before_anything_is_read() {
+fn invalid_pipelines_are_refused_before_an_event_is_read() {
     let dir = tempfile::tempdir().unwrap();
     let check = |text: &str, expected: &[&str]| {
         let path = file(dir.path(), "bad.yaml", text);
@@ -226,11 +226,11 @@ fn what_cannot_be_meant_is_said_before_anything_is_read() {
         &["effectively-once", "identity: source"],
     );
     let missing = plimsoll_with(&["pipeline", "run", "nowhere.yaml"]);
-    assert!(stderr(&missing).contains("there is no pipeline `nowhere.yaml`"), "{}", stderr(&missing));
+    assert!(stderr(&missing).contains("no pipeline `nowhere.yaml` exists"), "{}", stderr(&missing));
 }
 
 #[test]
-fn a_fixed_principal_of_a_source_that_connects_as_nobody_is_said() {
+fn a_fixed_principal_of_an_unauthenticated_source_causes_a_warning() {
     let dir = tempfile::tempdir().unwrap();
     let said = |source: &str| {
         let text = format!(

@@ -1,4 +1,4 @@
-//! Pipelines that cannot go on as they were asked to: each says what is wrong, and a look changes nothing.
+//! Tests pipelines that cannot run as requested: each error names the fault, and a check changes nothing.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -12,7 +12,7 @@ use plimsoll_pipeline::{Batch, Partition, Record, TransformFactory};
 
 use crate::program::{plimsoll, plimsoll_with, stderr};
 
-/// How long something may take to begin, in nanoseconds.
+/// The time limit of every wait, in nanoseconds.
 const PATIENCE_NS: u64 = 60 * SECOND_NS;
 
 fn write(dir: &Path, text: &str) -> String {
@@ -27,7 +27,7 @@ fn run(dir: &Path, text: &str) -> Output {
 }
 
 #[test]
-fn a_full_disk_is_said_with_its_file() {
+fn a_full_disk_is_reported_with_its_file() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("in"), "a\nb\n").unwrap();
     let text = "source: {file: {path: in, format: ndjson}}\npositions: {file: positions}\n\
@@ -41,7 +41,7 @@ fn a_full_disk_is_said_with_its_file() {
 }
 
 #[test]
-fn an_event_that_is_too_large_and_one_that_is_in_no_envelope_are_dead_letters_that_say_so() {
+fn an_oversized_event_and_one_without_an_envelope_are_dead_letters() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("in"), format!("plain\n{}\n", "x".repeat(500))).unwrap();
     let text = "source: {file: {path: in, format: ndjson}}\npositions: {file: positions}\ntransforms: [{decode: {}}]\n\
@@ -54,7 +54,7 @@ fn an_event_that_is_too_large_and_one_that_is_in_no_envelope_are_dead_letters_th
     assert_eq!(dead.lines().count(), 2);
 }
 
-/// An event in an envelope that is a line: no byte of it is a line break.
+/// An event in an envelope without a line break.
 fn envelope() -> (String, Vec<u8>) {
     let make = |payload: String| {
         let mut batch = Batch::new(Partition::new("t", 0));
@@ -68,7 +68,7 @@ fn envelope() -> (String, Vec<u8>) {
 }
 
 #[test]
-fn an_envelope_of_a_later_version_and_one_with_a_flipped_bit_are_dead_letters_that_say_so() {
+fn an_envelope_of_a_later_version_and_a_damaged_one_are_dead_letters() {
     let dir = tempfile::tempdir().unwrap();
     let (payload, good) = envelope();
     let (mut later, mut flipped) = (good.clone(), good.clone());
@@ -102,7 +102,7 @@ fn an_envelope_of_a_later_version_and_one_with_a_flipped_bit_are_dead_letters_th
 
 #[cfg(feature = "embedding")]
 #[test]
-fn a_model_that_is_missing_is_said_with_the_command_that_installs_it() {
+fn a_missing_model_is_reported_with_the_install_command() {
     let dir = tempfile::tempdir().unwrap();
     let text = "guarantee: at-most-once\nsource: {generator: {events: 1}}\ntransforms: [{embed: {}}]\nsink: {noop: {}}\n";
     let path = write(dir.path(), text);
@@ -116,7 +116,7 @@ fn a_model_that_is_missing_is_said_with_the_command_that_installs_it() {
 
 #[cfg(feature = "embedding")]
 #[test]
-fn a_model_that_was_altered_is_said_with_the_command_that_makes_it_anew() {
+fn an_altered_model_is_reported_with_the_install_command() {
     let dir = tempfile::tempdir().unwrap();
     let text = "guarantee: at-most-once\nsource: {generator: {events: 1}}\ntransforms: [{embed: {}}]\nsink: {noop: {}}\n";
     let (path, cache) = (write(dir.path(), text), dir.path().join("cache"));
@@ -141,7 +141,7 @@ fn a_model_that_was_altered_is_said_with_the_command_that_makes_it_anew() {
 
 #[cfg(feature = "embedding")]
 #[test]
-fn a_model_of_the_users_is_looked_for_beside_the_pipeline() {
+fn paths_of_a_users_model_are_relative_to_the_pipeline() {
     let dir = tempfile::tempdir().unwrap();
     let text = "guarantee: at-most-once\nsource: {generator: {events: 1}}\nsink: {noop: {}}\n\
                 transforms: [{embed: {model: mine.onnx, tokenizer: mine.json, library: mine.so}}]\n";
@@ -152,7 +152,7 @@ fn a_model_of_the_users_is_looked_for_beside_the_pipeline() {
 }
 
 #[test]
-fn a_stage_or_a_setting_that_nobody_knows_is_refused_with_the_nearest_one() {
+fn an_unknown_section_or_key_is_refused_with_the_nearest_one() {
     let dir = tempfile::tempdir().unwrap();
     let check = |change: (&str, &str), unknown: &str, near: &str| {
         let text = "guarantee: at-most-once\nsource: {generator: {events: 1}}\n\
@@ -173,7 +173,7 @@ fn a_stage_or_a_setting_that_nobody_knows_is_refused_with_the_nearest_one() {
 }
 
 #[test]
-fn limits_that_mean_nothing_are_refused() {
+fn invalid_limits_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let check = |more: &str, expected: &str| {
         let text = format!(
@@ -191,9 +191,9 @@ fn limits_that_mean_nothing_are_refused() {
 }
 
 /// A process that ends with the test.
-struct Ends(Child);
+struct KilledOnDrop(Child);
 
-impl Drop for Ends {
+impl Drop for KilledOnDrop {
     fn drop(&mut self) {
         self.0.kill().unwrap_or_default();
         self.0.wait().map(drop).unwrap_or_default();
@@ -201,7 +201,7 @@ impl Drop for Ends {
 }
 
 #[test]
-fn to_check_a_pipeline_takes_nothing_from_one_that_runs() {
+fn checking_a_pipeline_does_not_disturb_a_running_one() {
     let dir = tempfile::tempdir().unwrap();
     let text = "source: {generator: {rate: 100}}\npositions: {file: positions}\nsink: {noop: {}}\n";
     let path = write(dir.path(), text);
@@ -209,7 +209,7 @@ fn to_check_a_pipeline_takes_nothing_from_one_that_runs() {
     let checked = check();
     assert_eq!(checked.status.code(), Some(0), "{}", stderr(&checked));
     let there: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(there, ["pipeline.yaml"], "to look at a pipeline makes nothing");
+    assert_eq!(there, ["pipeline.yaml"], "checking a pipeline creates no file");
     let start = |out: &str| {
         let out = dir.path().join(out);
         let mut command = plimsoll();
@@ -217,7 +217,7 @@ fn to_check_a_pipeline_takes_nothing_from_one_that_runs() {
         command.stdout(Stdio::null()).stderr(Stdio::piped());
         command
     };
-    let mut running = Ends(start("first").spawn().unwrap());
+    let mut running = KilledOnDrop(start("first").spawn().unwrap());
     let began = clock::now();
     while !dir.path().join("positions").exists() {
         assert!(clock::now().since(began) < PATIENCE_NS, "it keeps no positions");
@@ -225,14 +225,14 @@ fn to_check_a_pipeline_takes_nothing_from_one_that_runs() {
     }
     let checked = check();
     assert_eq!(checked.status.code(), Some(0), "{}", stderr(&checked));
-    assert!(running.0.try_wait().unwrap().is_none(), "it runs on");
-    // To run it a second time is another matter.
+    assert!(running.0.try_wait().unwrap().is_none(), "it continues");
+    // A second run of the same pipeline is refused.
     let second = start("second").output().unwrap();
     assert_eq!(second.status.code(), Some(3), "{}", stderr(&second));
     assert!(stderr(&second).contains("another process uses this file"), "{}", stderr(&second));
 }
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 fn until(what: &str, limit_ns: u64, mut holds: impl FnMut() -> bool) {
     let began = clock::now();
     while !holds() {
@@ -242,16 +242,16 @@ fn until(what: &str, limit_ns: u64, mut holds: impl FnMut() -> bool) {
 }
 
 #[test]
-fn a_second_signal_ends_a_pipeline_whatever_its_threads_do() {
+fn a_second_signal_aborts_a_pipeline_with_busy_threads() {
     let dir = tempfile::tempdir().unwrap();
-    // Each event takes as many steps as an expression may, and one batch holds all of them.
+    // Each event takes the largest allowed number of steps, and one batch contains all events.
     fs::write(dir.path().join("in"), "{}\n".repeat(1000)).unwrap();
     let text = "source: {file: {path: in, format: ndjson}}\npositions: {file: positions}\nsink: {noop: {}}\n\
                 transforms: [{filter: {where: 'last(repeat(.))'}}]\ndead_letters: {file: {path: dead, form: whole}}\n";
     let (path, out) = (write(dir.path(), text), dir.path().join("run"));
     let mut command = plimsoll();
     command.args(["pipeline", "run", &path, "--out", out.to_str().unwrap()]);
-    let mut running = Ends(command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap());
+    let mut running = KilledOnDrop(command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap());
     let mut said = BufReader::new(running.0.stderr.take().unwrap());
     until("first second", PATIENCE_NS, || {
         fs::read_to_string(out.join("seconds.ndjson")).is_ok_and(|seconds| !seconds.is_empty())
@@ -269,7 +269,7 @@ fn a_second_signal_ends_a_pipeline_whatever_its_threads_do() {
     assert_eq!(running.0.wait().unwrap().code(), Some(130));
     let mut words = String::new();
     said.read_to_string(&mut words).unwrap();
-    assert!(words.contains("was not waited for, and 1000 events that were read are not settled"), "{words}");
+    assert!(words.contains("was not awaited, and 1000 events that were read are not settled"), "{words}");
     let summary = fs::read_to_string(out.join("pipeline.json")).unwrap();
     assert!(summary.contains("\"ended\": \"aborted\""), "{summary}");
 }

@@ -1,4 +1,4 @@
-//! The program, its servers, and what it leaves behind.
+//! Runs the program and its servers for the tests.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -9,15 +9,15 @@ use plimsoll_host::{Cache, Profile, Server};
 use plimsoll_wire::{ConnectOptions, Connection};
 use serde_json::Value;
 
-/// The program's words, ready to be given arguments. It does not measure itself, which would take the whole machine for
-/// seconds each time: tests of that say so.
+/// The command of the program. It skips the calibration, which would take the whole machine for seconds;
+/// tests of the calibration request it.
 pub fn plimsoll() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
     command.stdin(Stdio::null()).env("NO_COLOR", "1").env("PLIMSOLL_NO_CALIBRATION", "1");
     command
 }
 
-/// The same, measuring itself before and after each load.
+/// The command of the program, with the calibration.
 pub fn measured() -> Command {
     let mut command = plimsoll();
     command.env_remove("PLIMSOLL_NO_CALIBRATION");
@@ -29,24 +29,24 @@ pub fn plimsoll_with(args: &[&str]) -> Output {
     plimsoll().args(args).output().unwrap()
 }
 
-/// What a program said.
+/// The messages of a program.
 pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// What a program printed.
+/// The output of a program.
 pub fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// What a program printed, as JSON.
+/// The output of a program as JSON.
 pub fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
-        panic!("no JSON ({error}) but `{}`; it said: {}", stdout(output), stderr(output))
+        panic!("no JSON ({error}) but `{}`; its messages: {}", stdout(output), stderr(output))
     })
 }
 
-/// Starts an embedded server. It must have been installed.
+/// Starts an embedded server, which must be installed.
 pub fn server(profile: Profile, args: &[&str]) -> Server {
     let cache = Cache::locate().unwrap();
     assert!(embedded::is_installed(&cache), "the embedded server is missing: run `cargo xtask setup` first");
@@ -54,7 +54,7 @@ pub fn server(profile: Profile, args: &[&str]) -> Server {
     embedded::start(&cache, &Options { profile, args, ..Options::default() }).unwrap()
 }
 
-/// A server that all tests share, each in a collection of its own. It ends with the test program.
+/// The server that all tests share, each with its own collection. It ends with the test program.
 pub fn shared() -> String {
     static SHARED: OnceLock<Server> = OnceLock::new();
     // The server is bound to the thread that starts it, and a test's own thread ends with the test.
@@ -71,7 +71,7 @@ pub fn shared() -> String {
     uri(server)
 }
 
-/// Starts a server that asks for a password: that of ann is `right`.
+/// Starts a server that requires a password: ann's is `right`.
 pub fn guarded() -> Server {
     let server = server(Profile::Relaxed, &["--auth"]);
     let options = ConnectOptions::new(server.address().to_string().parse().unwrap());
@@ -87,27 +87,27 @@ pub fn guarded() -> Server {
     server
 }
 
-/// How to reach a server.
+/// The address of a server.
 pub fn uri(server: &Server) -> String {
     format!("mongodb://{}/?directConnection=true", server.address())
 }
 
-/// A scenario file in `dir`.
+/// Writes a scenario file into `dir`.
 pub fn scenario(dir: &Path, text: &str) -> PathBuf {
     let path = dir.join("scenario.yaml");
     std::fs::write(&path, text).unwrap();
     path
 }
 
-/// How long [`inserts`] waits for a server that many tests share: it may stand still for seconds when the machine is busy.
+/// The time limits of [`inserts`] for a shared server, which may stall for seconds when the machine is busy.
 const PATIENT: &str = "unreachable_for: 60s\ntimeout: 60s";
 
-/// A scenario of [`inserts`] that soon gives up a server which says nothing more.
+/// A scenario of [`inserts`] that soon gives up a silent server.
 pub fn impatient(scenario: &str) -> String {
     scenario.replace(PATIENT, "unreachable_for: 2s")
 }
 
-/// The same, for one that never does.
+/// A scenario of [`inserts`] that never gives up a silent server.
 pub fn endlessly_patient(scenario: &str) -> String {
     scenario.replace(PATIENT, "unreachable_for: 300s\ntimeout: 300s")
 }

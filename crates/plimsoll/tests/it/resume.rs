@@ -1,4 +1,4 @@
-//! Matrices that are gone on with: on the machine that they were begun on, and told again without any server.
+//! Tests resumed matrices: on the same machine, and printed again without a server.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ fn read(out: &Path) -> Value {
 }
 
 #[test]
-fn a_complete_matrix_is_told_again_anywhere_and_another_machine_makes_no_run_of_it() {
+fn a_complete_matrix_is_printed_anywhere_and_not_resumed_on_another_machine() {
     let dir = tempfile::tempdir().unwrap();
     let axis = "matrix: {axes: [{name: batch, values: {one: {phases.0.load.insert.operation.insert.batch: 10}, \
                 two: {phases.0.load.insert.operation.insert.batch: 20}}}]}\n";
@@ -22,7 +22,7 @@ fn a_complete_matrix_is_told_again_anywhere_and_another_machine_makes_no_run_of_
     let made = plimsoll_with(&["run", file, "--server", &server, "--out", shown, "--quiet"]);
     assert_eq!(made.status.code(), Some(0), "{}", stderr(&made));
 
-    // As if it had been made on another machine.
+    // Pretends that another machine made it.
     let mut matrix = read(&out);
     assert!(matrix["environment"]["cores"].as_u64().unwrap() > 0);
     matrix["environment"]["cores"] = 1_000.into();

@@ -1,4 +1,4 @@
-//! Runs that go well, from the first word to a later audit.
+//! Tests successful runs, from the start to a later audit.
 
 use plimsoll_wire::{ConnectOptions, Connection};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::program::{inserts, json, measured, plimsoll_with, scenario, shared, stderr, stdout};
 
 #[test]
-fn a_run_proves_every_document_and_keeps_everything() {
+fn a_run_proves_every_document_and_writes_all_files() {
     let dir = tempfile::tempdir().unwrap();
     let file = scenario(dir.path(), &inserts("proves", 100, "{documents: 20_050}"));
     let out = dir.path().join("run");
@@ -17,7 +17,7 @@ fn a_run_proves_every_document_and_keeps_everything() {
     let run = json(&output);
     assert_eq!((&run["format"], &run["verdict"]), (&json!(1), &json!("pass")));
     assert_eq!(run["operations"]["insert"]["documents"], 20_050);
-    assert_eq!(run["operations"]["insert"]["count"], 201, "batches are whole but for the last");
+    assert_eq!(run["operations"]["insert"]["count"], 201, "all batches but the last are full");
     assert_eq!(run["integrity"]["acknowledged"], 20_050);
     assert_eq!(run["integrity"]["found"], 20_050);
     assert_eq!(run["integrity"]["write_concern"], r#"{"w": 1, "j": true}"#);
@@ -90,7 +90,7 @@ fn the_documented_keys_of_run_json_are_there() {
         assert!(run.pointer(pointer).is_some(), "{pointer} is missing");
     }
     assert!(run["line"].is_null() && run["phases"][0]["cpu_us_per_operation"].as_f64() > Some(0.0));
-    assert!(run["client"]["headroom"].is_null(), "nobody measured it: {}", run["client"]);
+    assert!(run["client"]["headroom"].is_null(), "it was not measured: {}", run["client"]);
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn run_text(text: &str) -> Value {
 }
 
 #[test]
-fn documents_that_may_vanish_are_not_missed() {
+fn documents_that_may_vanish_do_not_count_as_lost() {
     ask("plimsoll_test", &bson::rawdoc! {"create": "capped", "capped": true, "size": 16_384});
     let key = bson::rawdoc! {"key": {"n": 1}, "name": "soon", "expireAfterSeconds": 1};
     ask("plimsoll_test", &bson::rawdoc! {"createIndexes": "expiring", "indexes": [key]});
@@ -170,7 +170,7 @@ fn documents_that_may_vanish_are_not_missed() {
 }
 
 #[test]
-fn documents_with_ids_of_their_own_are_counted() {
+fn documents_with_their_own_ids_are_counted() {
     let text = inserts("own", 100, "{documents: 3_000}").replace("{n:", "{_id: {$sequence: {}}, n:");
     let run = run_text(&format!("{text}id: own\n"));
     assert_eq!(run["integrity"]["proof"], "counted");
@@ -178,7 +178,7 @@ fn documents_with_ids_of_their_own_are_counted() {
 }
 
 #[test]
-fn every_worker_has_documents_to_work_on_though_one_connection_inserted_them_all() {
+fn every_worker_finds_documents_that_one_connection_inserted() {
     let mut text = inserts("few", 100, "{documents: 2_000}").replace("writers: 2", "writers: 1");
     text.push_str("  - load:\n      find: {operation: {find: {}}, arrivals: {closed: {writers: 4}}}\n");
     text.push_str("    stop: {operations: 400}\nworkers: 4\n");
@@ -188,7 +188,7 @@ fn every_worker_has_documents_to_work_on_though_one_connection_inserted_them_all
 }
 
 #[test]
-fn documents_of_a_file_are_audited_from_anywhere() {
+fn documents_of_a_file_are_audited_from_any_directory() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("people.csv"), "name,age.int32()\nann,41\nbob,42\n").unwrap();
     let text = inserts("from_file", 10, "{documents: 1_000}");
@@ -205,7 +205,7 @@ fn documents_of_a_file_are_audited_from_anywhere() {
 }
 
 #[test]
-fn fire_and_forget_promises_nothing() {
+fn unacknowledged_writes_prove_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let text = inserts("forget", 10, "{documents: 1_000}").replace("{w: 1, j: true}", "{w: 0}");
     let file = scenario(dir.path(), &text);
@@ -221,7 +221,7 @@ fn fire_and_forget_promises_nothing() {
 }
 
 #[test]
-fn storage_that_is_kept_can_be_audited_later_and_what_is_not_says_so() {
+fn kept_storage_can_be_audited_later_and_removed_storage_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let file = scenario(dir.path(), &inserts("kept", 100, "{documents: 5_000}"));
     let file = file.to_str().unwrap();
@@ -238,7 +238,7 @@ fn storage_that_is_kept_can_be_audited_later_and_what_is_not_says_so() {
 }
 
 #[test]
-fn shards_send_the_whole_between_them() {
+fn shards_together_send_the_whole() {
     let dir = tempfile::tempdir().unwrap();
     let text = inserts("shards", 100, "{documents: 3_000}").replace("title", "existing: append\ntitle");
     let file = scenario(dir.path(), &text);
@@ -267,7 +267,7 @@ fn shards_send_the_whole_between_them() {
 }
 
 #[test]
-fn the_lists_are_printed_without_a_server() {
+fn lists_are_printed_without_a_server() {
     let listed = stdout(&plimsoll_with(&["scenarios"]));
     assert!(listed.lines().any(|line| line.starts_with("bulk-baseline") && line.ends_with('?')), "{listed}");
     assert!(stdout(&plimsoll_with(&["scenarios", "freeze"])).contains("title: a server that freezes"));

@@ -1,4 +1,4 @@
-//! What nobody else should read is told nowhere: neither on the terminal nor in a file or on a page.
+//! Tests that secrets are never printed: neither on the terminal nor in a file or on a page.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::program::{guarded, inserts, plimsoll, plimsoll_with, scenario, stderr, stdout};
 
-/// How long the first run of several may take to begin.
+/// The time limit for the first run to begin.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A run of a service that asks for a token.
+/// Writes the run of a service with a token.
 fn keep(dir: &Path, token: &str) -> PathBuf {
     let scenario = ScenarioFacts { hash: format!("of {}", token.len()), ..ScenarioFacts::default() };
     let operation =
@@ -37,7 +37,7 @@ fn keep(dir: &Path, token: &str) -> PathBuf {
 }
 
 #[test]
-fn two_runs_with_different_tokens_are_compared_without_a_word_of_them() {
+fn runs_with_different_tokens_are_compared_without_printing_them() {
     let dir = tempfile::tempdir().unwrap();
     let [a, b] = ["swordfish", "open-sesame"].map(|token| keep(dir.path(), token));
     let out = dir.path().join("comparison");
@@ -58,7 +58,7 @@ fn two_runs_with_different_tokens_are_compared_without_a_word_of_them() {
 }
 
 #[test]
-fn words_that_are_not_understood_are_not_repeated_with_what_is_secret_in_them() {
+fn an_invalid_argument_is_not_repeated_with_its_secret() {
     let dir = tempfile::tempdir().unwrap();
     let file = scenario(dir.path(), &inserts("secrets", 10, "{documents: 100}"));
     let output =
@@ -68,7 +68,7 @@ fn words_that_are_not_understood_are_not_repeated_with_what_is_secret_in_them() 
     assert!(said.contains("http.auth=…") && !said.contains("swordfish"), "{said}");
 }
 
-/// Runs of processes that are at work in `dir`, as everybody sees them.
+/// The command lines of runs in `dir`, as every user sees them.
 fn runs(dir: &Path) -> Vec<String> {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let lines = processes.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
@@ -76,8 +76,8 @@ fn runs(dir: &Path) -> Vec<String> {
     lines.filter(|line| line.contains(" run ") && line.contains(dir.to_str().unwrap())).collect()
 }
 
-/// Starts words of the program that make runs as processes of their own, and looks at the first one, in `run`, while it sends
-/// its load to a server that asks for a password.
+/// Starts a command whose runs are separate processes, and reads the command line of the first one, in `run`,
+/// while it loads a server with a password.
 fn seen(dir: &Path, words: &[&str], run: &str) -> Output {
     let out = dir.join("out");
     let mut command = plimsoll();
@@ -92,8 +92,8 @@ fn seen(dir: &Path, words: &[&str], run: &str) -> Output {
     let lines = runs(dir);
     kill_process(Pid::from_raw(i32::try_from(begun.id()).unwrap()).unwrap(), Signal::INT).unwrap();
     let ended = begun.wait_with_output().unwrap();
-    assert!(is_there, "no load, so the server let nobody in: {}", stderr(&ended));
-    assert!(!lines.is_empty(), "a run is a process of its own");
+    assert!(is_there, "no load, so the server refused the password: {}", stderr(&ended));
+    assert!(!lines.is_empty(), "a run is a separate process");
     assert!(lines.iter().all(|line| !line.contains("ann:right")), "{lines:?}");
     ended
 }
@@ -113,14 +113,14 @@ fn no_process_of_a_suite_or_of_a_comparison_shows_the_password_of_its_server() {
     let dir = tempfile::tempdir().unwrap();
     let file = scenario(dir.path(), &inserts("seen_in_turns", 10, "{duration: 60s}"));
     let b = format!("server={uri}");
-    // What is typed shows in the process that it is typed for; its runs are others.
+    // A typed argument is visible in the process it is typed for; its runs are other processes.
     let words = ["ab", file.to_str().unwrap(), "--server", &uri, "--b", &b, "--b", "set seed=2"];
     let ended = seen(dir.path(), &words, "001-a");
     assert_eq!(ended.status.code(), Some(130), "{}", stderr(&ended));
 }
 
 #[test]
-fn a_fault_is_told_without_the_password_in_another_word() {
+fn an_error_in_one_argument_does_not_print_the_password_in_another() {
     let dir = tempfile::tempdir().unwrap();
     let file = scenario(dir.path(), &inserts("told", 10, "{documents: 100}"));
     let sets = ["--set", "server=mongodb://ann:swordfish@h", "--set", "titel=x"];

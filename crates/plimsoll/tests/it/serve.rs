@@ -1,4 +1,4 @@
-//! `plimsoll serve telemetry` as a process: its beginning, its end, and what a kill leaves.
+//! Tests `plimsoll serve telemetry` as a process: start, stop and kill.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
@@ -27,7 +27,8 @@ fn load(address: &str, name: String, acknowledged: &AtomicU64) -> Writer {
     writer
 }
 
-/// Loads a service, ends it under load, starts another one on the same database, and looks for what was acknowledged.
+/// Loads a service, ends it under load, starts another one on the same database, and checks that every
+/// acknowledged write is stored.
 fn ended_under_load(database: &str, end: impl FnOnce(&mut Service)) {
     let mut service = Service::on_shared(database);
     let acknowledged = Arc::new(AtomicU64::new(0));
@@ -51,7 +52,7 @@ fn ended_under_load(database: &str, end: impl FnOnce(&mut Service)) {
 }
 
 #[test]
-fn a_kill_under_load_loses_nothing_that_was_answered_201() {
+fn a_kill_under_load_loses_no_acknowledged_write() {
     ended_under_load("serve_killed", |service| {
         service.process.kill().unwrap();
         service.wait();
@@ -59,7 +60,7 @@ fn a_kill_under_load_loses_nothing_that_was_answered_201() {
 }
 
 #[test]
-fn a_sigterm_under_load_finishes_what_was_accepted() {
+fn a_sigterm_under_load_finishes_accepted_requests() {
     ended_under_load("serve_terminated", |service| {
         service.signal(Signal::TERM);
         assert_eq!(service.wait().code(), Some(0));
@@ -78,7 +79,7 @@ fn with_an_embedded_server_nothing_else_is_needed() {
 }
 
 #[test]
-fn with_a_storage_of_its_own_the_server_goes_on_where_it_was() {
+fn with_its_own_storage_the_server_keeps_its_data() {
     let dir = tempfile::tempdir().unwrap();
     let storage = dir.path().join("data");
     let args = ["--server", "embedded", "--storage", storage.to_str().unwrap()];
@@ -92,10 +93,10 @@ fn with_a_storage_of_its_own_the_server_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_server_that_is_started_has_the_cache_asked_for_and_a_temporary_one_is_warned_of() {
+fn a_started_server_has_the_requested_cache_and_temporary_storage_causes_a_warning() {
     let own = ["--server", "embedded:relaxed", "--cache", "77MiB"];
     let said = logged(&own, || assert!(is_running(["--cache-size", "77M"]), "no server has this cache"));
-    for part in ["gone when this service ends", "--storage DIR"] {
+    for part in ["removed when this service ends", "--storage DIR"] {
         assert!(said.contains(part), "{part} is not in {said}");
     }
     let dir = tempfile::tempdir().unwrap();
@@ -105,7 +106,7 @@ fn a_server_that_is_started_has_the_cache_asked_for_and_a_temporary_one_is_warne
     assert!(said.contains("listening") && !said.contains("temporary directory"), "{said}");
 }
 
-/// Whether some process was started with these two words next to each other.
+/// Whether a process was started with these two consecutive arguments.
 fn is_running(words: [&str; 2]) -> bool {
     let words = words.join("\0");
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
@@ -114,7 +115,7 @@ fn is_running(words: [&str; 2]) -> bool {
 }
 
 #[test]
-fn a_second_signal_ends_it_at_once() {
+fn a_second_signal_aborts_it() {
     let mut service = Service::on_shared("serve_twice");
     let mut waiting = service.client();
     let head = format!("POST {INGEST} HTTP/1.1\r\nhost: t\r\ncontent-length: 10\r\n\r\n");
@@ -123,7 +124,7 @@ fn a_second_signal_ends_it_at_once() {
     let mut idle = service.client();
     while client.get("/healthz").is_null() {}
     service.signal(Signal::TERM);
-    // The first one has been heard when idle connections are closed.
+    // The first signal has taken effect when idle connections are closed.
     while idle.send("GET", "/healthz", "").is_ok() {}
     assert!(service.process.try_wait().unwrap().is_none(), "it waits for the request");
     service.signal(Signal::TERM);
@@ -156,11 +157,11 @@ fn settings_come_from_a_file_and_from_the_command_line() {
     }
     std::fs::write(path, &text).unwrap();
     let again = plimsoll_with(&["serve", "telemetry", "--config", path, "--print-settings"]);
-    assert_eq!(stdout(&again), text, "what is printed is read back");
+    assert_eq!(stdout(&again), text, "the printed settings are read back");
 }
 
 #[test]
-fn what_cannot_be_meant_is_refused_before_anything_starts() {
+fn invalid_settings_are_refused_before_anything_starts() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("telemetry.yaml");
     std::fs::write(&path, "readings:\n  desing: bucket\n").unwrap();
@@ -173,8 +174,8 @@ fn what_cannot_be_meant_is_refused_before_anything_starts() {
         (&["--set", "readings.gather"], 2, "write path=value"),
         (&["--set", "readings.commit=5"], 2, "commit"),
         (&["--server", "localhost:27017"], 2, "mongodb://localhost:27017"),
-        (&["--server", &shared(), "--storage", "x"], 2, "--storage: a server with a URI has its own"),
-        (&["--server", &shared(), "--cache", "64MB"], 2, "--cache: a server with a URI has its own"),
+        (&["--server", &shared(), "--storage", "x"], 2, "--storage: a running server has its own"),
+        (&["--server", &shared(), "--cache", "64MB"], 2, "--cache: a running server has its own"),
         (&["--server", "embedded", "--cache", "much"], 2, "for example 512MB"),
         (
             &["--server", "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=300", "--listen", "127.0.0.1:0"],
@@ -195,7 +196,7 @@ fn what_cannot_be_meant_is_refused_before_anything_starts() {
     assert!(stderr(&output).contains("cannot listen on"), "{}", stderr(&output));
 }
 
-/// Serves until it says where, does something meanwhile, and ends it; gives what was logged.
+/// Serves until it prints its address, runs `meanwhile`, and ends it; returns the log.
 fn logged(args: &[&str], meanwhile: impl FnOnce()) -> String {
     let mut process = plimsoll()
         .args(["serve", "telemetry", "--listen", "127.0.0.1:0"])
@@ -213,7 +214,7 @@ fn logged(args: &[&str], meanwhile: impl FnOnce()) -> String {
 }
 
 #[test]
-fn without_security_the_log_says_so() {
+fn without_security_the_log_warns() {
     let said = logged(&["--server", &shared(), "--set", "database.name=serve_log"], || ());
     for part in
         ["no security: everyone on this machine", "listening", "finishing accepted requests", "stopped"]

@@ -1,5 +1,4 @@
-//! The service over HTTP/2, as our own client speaks it: in the clear, where both know it beforehand, and where TLS agrees
-//! on it.
+//! Tests the service over HTTP/2 with Plimsoll's client: with prior knowledge, and negotiated by TLS.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -19,13 +18,13 @@ use crate::service::Service;
 use crate::writer::stored;
 
 const START_MS: i64 = 1_790_000_000_000;
-/// Lanes of a load, each with a sensor of its own, and how many of them share a connection.
+/// Lanes of a load, each with its own sensor, and the number of lanes that share a connection.
 const LANES: usize = 16;
 const SHARED: usize = 4;
 /// Answers before the end.
 const BEFORE: u64 = 100;
 
-/// Each of them with what must be answered; the third finds what the second left.
+/// Requests and their expected answers; the third finds the activity of the second.
 const REQUESTS: [(&str, &str); 6] = [
     (
         "ingest",
@@ -47,13 +46,13 @@ const REQUESTS: [(&str, &str); 6] = [
     ("latest", "get: /api/telemetry/s/latest\ncheck: {status: 200, json: {temperature: 21.5}}"),
 ];
 
-/// Runs on a runtime of one thread, as a worker does.
+/// Runs a future on a single-threaded runtime, as a worker does.
 fn run<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(LocalSet::new().run_until(future))
 }
 
-/// A worker of our own over HTTP/2.
+/// A worker of Plimsoll's client over HTTP/2.
 fn worker<S: AsRef<str>>(url: &str, requests: &[(S, S)]) -> Http {
     let section =
         format!("protocol: http2\ntimeout: 60s\nlimits: {{streams_per_connection: {SHARED}}}\nurl: {url}\n");
@@ -81,18 +80,18 @@ fn everything_is_answered(url: &str) {
                 assert_eq!(outcome, Outcome::Acknowledged, "{url} {name}: {:?}", worker.answers());
             }
         }
-        assert_eq!(worker.shared_connections().await, 1, "what is refused leaves the connection as it was");
+        assert_eq!(worker.shared_connections().await, 1, "a refusal keeps the connection");
     });
 }
 
 #[test]
-fn in_the_clear_everything_is_as_over_http_1() {
+fn plaintext_http_2_behaves_like_http_1() {
     let service = Service::on_shared("http2_clear");
     everything_is_answered(&format!("http://{}", service.address));
 }
 
 #[test]
-fn where_tls_agrees_on_it_everything_is_as_over_http_1() {
+fn negotiated_http_2_behaves_like_http_1() {
     let dir = tempfile::tempdir().unwrap();
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let certificate = dir.path().join("cert.pem");
@@ -107,8 +106,8 @@ fn where_tls_agrees_on_it_everything_is_as_over_http_1() {
     everything_is_answered(&format!("https://localhost:{port}\ntls: {{ca: '{ca}'}}"));
 }
 
-/// Sends one reading after the other, a millisecond apart, until one is not taken; tells how many were, and what became of
-/// that one.
+/// Sends readings, a millisecond apart, until one is not acknowledged; returns the number of acknowledged
+/// ones and the last outcome.
 async fn load(worker: Rc<Http>, sensor: usize) -> (i64, Outcome) {
     let mut lane = worker.open().await.unwrap();
     let mut acknowledged = 0;
@@ -124,7 +123,7 @@ fn answered(worker: &Http) -> u64 {
     worker.answers().iter().filter_map(|it| it.statuses.get(&201)).sum()
 }
 
-/// Loads the service on all lanes and ends it under way; tells what each lane was acknowledged.
+/// Loads the service on all lanes and ends it during the load; returns each lane's acknowledged readings.
 async fn ended_under_load(service: &mut Service) -> Vec<i64> {
     let request = |sensor: usize| {
         let body = format!(
@@ -150,17 +149,17 @@ async fn ended_under_load(service: &mut Service) -> Vec<i64> {
     let mut acknowledged = Vec::new();
     for lane in lanes {
         let (count, last) = lane.await.unwrap();
-        assert!(matches!(last, Outcome::Rejected(_)), "what was accepted is answered: {last:?}");
+        assert!(matches!(last, Outcome::Rejected(_)), "accepted requests are answered: {last:?}");
         acknowledged.push(count);
     }
-    assert!(answered(&worker) > before, "what was under way at the signal is answered 201");
+    assert!(answered(&worker) > before, "requests in flight at the signal are answered 201");
     acknowledged
 }
 
 #[test]
-fn an_end_under_load_finishes_the_streams_that_were_accepted_and_loses_nothing() {
+fn a_stop_under_load_finishes_accepted_streams_and_loses_nothing() {
     let name = "database.name=http2_ended";
-    // With this a request is nearly always under way on every lane.
+    // With this delay a request is nearly always in flight on every lane.
     let slow = ["--set", name, "--set", "readings.gather=50ms"];
     let mut service = Service::start(&[&["--server", &shared()][..], &slow[..]].concat());
     let acknowledged = run(ended_under_load(&mut service));

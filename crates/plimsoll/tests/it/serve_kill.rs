@@ -1,4 +1,4 @@
-//! The database of a service is killed under load: what a caller over HTTP was told is stored is there when it is back.
+//! Kills the database of a service under load: every acknowledged write exists after its restart.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,37 +13,37 @@ use crate::service::{Client, Service};
 use crate::writer::{Writer, feed, follow};
 
 const WRITERS: usize = 8;
-/// Times of readings count from here.
+/// The start of the readings' times.
 const START_MS: i64 = 1_789_000_000_000;
-/// Answers that acknowledge something before the kill, and after the database is back.
+/// Acknowledged answers before the kill, and after the restart of the database.
 const BEFORE: u64 = 600;
 const AFTER: u64 = 200;
-/// Users who follow all writers, and have read: what is posted is pushed to them.
+/// Users who follow all writers and have read their feeds, so that new activities are pushed to them.
 const FOLLOWERS: usize = 4;
-/// How long a moment may take to come, in nanoseconds.
+/// The time limit of every wait, in nanoseconds.
 const PATIENCE_NS: u64 = 120 * SECOND_NS;
 
-/// What writers were told so far.
+/// The acknowledgements that writers received.
 #[derive(Default)]
-struct Told {
+struct Acknowledged {
     acknowledged: AtomicU64,
     failed: AtomicU64,
     over: AtomicBool,
 }
 
-/// Sends readings, batches and activities until it is over. What was not acknowledged is not sent again.
-fn load(address: &str, name: String, told: &Told) -> Writer {
+/// Sends readings, batches and activities until it is over. Unacknowledged ones are not repeated.
+fn load(address: &str, name: String, acknowledged_writes: &Acknowledged) -> Writer {
     let (mut client, mut writer) = (Client::connect(address), Writer::new(name, START_MS));
-    while !told.over.load(Ordering::Relaxed) {
+    while !acknowledged_writes.over.load(Ordering::Relaxed) {
         match writer.send(&mut client) {
             Ok(201 | 207) => {
-                told.acknowledged.fetch_add(1, Ordering::Relaxed);
+                acknowledged_writes.acknowledged.fetch_add(1, Ordering::Relaxed);
             }
             Ok(_) => {
-                told.failed.fetch_add(1, Ordering::Relaxed);
+                acknowledged_writes.failed.fetch_add(1, Ordering::Relaxed);
                 sleep(Duration::from_millis(20));
             }
-            // The service itself lives on, but may close a connection.
+            // The service itself survives, but may close a connection.
             Err(_) => client = Client::connect(address),
         }
     }
@@ -79,24 +79,24 @@ fn killed_under_load(design: &str) {
         follow(&mut service.client(), follower, &names);
         assert!(feed(&mut service.client(), follower).is_empty(), "nothing yet");
     }
-    let told = Arc::new(Told::default());
+    let acknowledged_writes = Arc::new(Acknowledged::default());
     let writers: Vec<_> = names
         .into_iter()
         .map(|name| {
-            let (address, told) = (service.address.clone(), Arc::clone(&told));
-            thread::spawn(move || load(&address, name, &told))
+            let (address, acknowledged_writes) = (service.address.clone(), Arc::clone(&acknowledged_writes));
+            thread::spawn(move || load(&address, name, &acknowledged_writes))
         })
         .collect();
-    let acknowledged = || told.acknowledged.load(Ordering::Relaxed);
+    let acknowledged = || acknowledged_writes.acknowledged.load(Ordering::Relaxed);
     wait_for("the load", || acknowledged() >= BEFORE);
     database.kill().unwrap();
-    wait_for("an answer without the database", || told.failed.load(Ordering::Relaxed) > 0);
+    wait_for("an answer without the database", || acknowledged_writes.failed.load(Ordering::Relaxed) > 0);
     let before = acknowledged();
     database.restart().unwrap();
     assert_eq!(database.address(), address);
     wait_for("the load after the restart", || acknowledged() >= before + AFTER);
-    told.over.store(true, Ordering::Relaxed);
-    assert!(service.process.try_wait().unwrap().is_none(), "the service lived through it");
+    acknowledged_writes.over.store(true, Ordering::Relaxed);
+    assert!(service.process.try_wait().unwrap().is_none(), "the service survived");
     let writers: Vec<_> = writers.into_iter().map(|writer| writer.join().unwrap()).collect();
     writers.iter().for_each(|writer| writer.check(&mut service.client()));
     for follower in followers {
@@ -109,16 +109,16 @@ fn killed_under_load(design: &str) {
 }
 
 #[test]
-fn kill_9_of_the_database_loses_nothing_that_was_answered_201() {
+fn kill_9_of_the_database_loses_no_acknowledged_write() {
     killed_under_load("document");
 }
 
 #[test]
-fn kill_9_of_the_database_loses_nothing_of_a_bucket_that_was_answered_201() {
+fn kill_9_of_the_database_loses_no_acknowledged_bucket_write() {
     killed_under_load("bucket");
 }
 
 #[test]
-fn kill_9_of_the_database_loses_nothing_of_a_time_series_that_was_answered_201() {
+fn kill_9_of_the_database_loses_no_acknowledged_time_series_write() {
     killed_under_load("time_series");
 }

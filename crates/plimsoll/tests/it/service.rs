@@ -1,4 +1,4 @@
-//! A service in a process of its own, and a client of it.
+//! Runs a service as a process, with a client.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -10,17 +10,17 @@ use serde_json::Value;
 
 use crate::program::{plimsoll, shared};
 
-/// Nothing here takes so long, even on a machine that does much else.
+/// The time limit of every wait, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A service in a process of its own; it ends with the value.
+/// A service as a process; dropping it ends the process.
 pub struct Service {
     pub process: Child,
     pub address: String,
 }
 
 impl Service {
-    /// Starts it and waits until it says where it serves.
+    /// Starts a service and waits for its address.
     pub fn start(args: &[&str]) -> Self {
         let mut process = plimsoll()
             .args(["serve", "telemetry", "--listen", "127.0.0.1:0"])
@@ -60,7 +60,7 @@ impl Drop for Service {
     }
 }
 
-/// A connection of HTTP/1.1.
+/// An HTTP/1.1 connection.
 pub struct Client(pub BufReader<TcpStream>);
 
 impl Client {

@@ -1,4 +1,4 @@
-//! Shards of a scenario: run as processes that begin at one moment, joined, and held against what they counted each.
+//! Runs the shards of a scenario as processes that begin at one moment, joins them, and checks the sums.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,17 +11,17 @@ use serde_json::Value;
 use crate::program::{plimsoll, plimsoll_with, shared, stderr};
 
 const SHARDS: u64 = 3;
-/// Where scenarios of tests write to.
+/// The database of the tests' scenarios.
 const DATABASE: &str = "plimsoll_test";
-/// How far ahead the shards are told to begin, in milliseconds: a busy machine is given more time to get ready.
+/// The time until the shards begin, in milliseconds: a busy machine gets more attempts and time.
 const AHEAD_MS: [u64; 3] = [5_000, 45_000, 120_000];
 
-/// Runs all shards of a scenario on the shared server at one moment; gives their directories.
+/// Runs all shards of a scenario on the shared server at one moment; returns their directories.
 pub fn shards(dir: &Path, file: &str) -> Vec<PathBuf> {
     shards_on(&shared(), dir, file, || drop_collection(file))
 }
 
-/// The same on another server, which `clear` clears of what a few of them did where the others were late.
+/// Runs them on another server; `clear` removes the documents of an attempt in which some shards were late.
 pub fn shards_on(server: &str, dir: &Path, file: &str, clear: impl Fn()) -> Vec<PathBuf> {
     for ahead_ms in AHEAD_MS {
         let at = (clock::wall_ms() + ahead_ms).to_string();
@@ -36,7 +36,7 @@ pub fn shards_on(server: &str, dir: &Path, file: &str, clear: impl Fn()) -> Vec<
         let begun: Vec<_> = (0..SHARDS).map(start).collect();
         let ended: Vec<Output> = begun.into_iter().map(|child| child.wait_with_output().unwrap()).collect();
         if ended.iter().any(|output| stderr(output).contains("the requested start passed")) {
-            // What the ones that did begin have written is in the way of a second attempt.
+            // Documents of a failed attempt would block the next one.
             clear();
             continue;
         }
@@ -69,12 +69,12 @@ fn drop_collection(file: &str) {
     ask_of(DATABASE, &bson::rawdoc! {"drop": collection(file)});
 }
 
-/// Documents in the collection, as the server itself counts them one by one.
+/// The number of documents in the collection, by the server's own count.
 pub fn count(file: &str) -> i64 {
     counted(file, bson::rawdoc! {"$count": "n"})
 }
 
-/// What the server makes of all documents as `n`.
+/// The field `n` of an aggregation over all documents.
 pub fn counted(file: &str, stage: bson::RawDocumentBuf) -> i64 {
     let command = bson::rawdoc! {"aggregate": collection(file), "pipeline": [stage], "cursor": {}};
     let reply = ask_of(DATABASE, &command);
@@ -102,7 +102,7 @@ pub fn number(run: &Value, pointer: &str) -> u64 {
     run.pointer(pointer).and_then(Value::as_u64).unwrap_or_else(|| panic!("no {pointer} in {run}"))
 }
 
-/// Every counter of a joined run is the sum of its shards', and so are the counts of its histograms.
+/// Checks that every counter and every histogram count of a joined run is the sum of its shards'.
 pub fn counters_add_up(run: &Value, parts: &[Value]) {
     let sum_is = |pointer: &str| {
         let sum: u64 = parts.iter().map(|part| number(part, pointer)).sum();
@@ -125,9 +125,9 @@ pub fn counters_add_up(run: &Value, parts: &[Value]) {
         }
     }
     (0..run["phases"].as_array().unwrap().len()).for_each(|at| sum_is(&format!("/phases/{at}/operations")));
-    // A service proves nothing.
+    // A service has no integrity.
     for (kind, found) in run["integrity"].as_object().into_iter().flatten() {
-        // Strangers to all of them each counts.
+        // Each shard counts all foreign documents.
         if found.is_u64() && kind != "foreign" {
             sum_is(&format!("/integrity/{kind}"));
         }

@@ -1,7 +1,7 @@
-//! From Kafka to MongoDB while everything is killed: the destination is held against the topic.
+//! Tests pipelines from Kafka to MongoDB under kills: the audit compares the destination with the topic.
 
 mod demo;
-mod held;
+mod mismatch;
 mod replay;
 mod scale_out;
 mod waiting;
@@ -21,7 +21,7 @@ use serde_json::Value;
 use crate::program::{json, plimsoll, plimsoll_with, server, stderr, uri};
 
 const EVENTS: u64 = 60_000;
-/// How long the last run may take to write what is left, in nanoseconds.
+/// The time limit of the last run to write the remaining events, in nanoseconds.
 const PATIENCE_NS: u64 = 300 * SECOND_NS;
 
 fn broker() -> Broker {
@@ -35,7 +35,7 @@ fn file(dir: &Path, name: &str, text: &str) -> PathBuf {
     path
 }
 
-/// Fills a topic with so many events of the program's own generator.
+/// Fills a topic with this many events of the program's own generator.
 fn fill(dir: &Path, brokers: &str, topic: &str, events: u64) {
     Admin::of(&Cluster::at(brokers), Duration::from_secs(60)).unwrap().reset(&Topic::new(topic, 3)).unwrap();
     let text = format!(
@@ -62,7 +62,7 @@ fn start(path: &Path, out: &Path) -> Child {
     plimsoll().args(args).stdout(Stdio::null()).spawn().unwrap()
 }
 
-/// Asks a pipeline to write what it has read, and to end.
+/// Drains a pipeline and waits for its end.
 fn terminate(mut child: Child) -> ExitStatus {
     Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
     child.wait().unwrap()
@@ -80,7 +80,7 @@ fn sum(report: &Value, key: &str) -> u64 {
     report["partitions"].as_array().unwrap().iter().map(|one| one[key].as_u64().unwrap()).sum()
 }
 
-/// Kills the pipeline some times at random moments, then lets it end its work, and audits.
+/// Kills the pipeline several times at random moments, then lets it finish, and audits.
 fn killed_and_audited(sink: &str, guarantee: &str, topic: &str) -> Value {
     let (dir, broker, server) = (tempfile::tempdir().unwrap(), broker(), server(Profile::Journaled, &[]));
     let brokers = broker.bootstrap();
@@ -120,7 +120,7 @@ fn killed_and_audited(sink: &str, guarantee: &str, topic: &str) -> Value {
 }
 
 #[test]
-fn effectively_once_loses_and_doubles_nothing_whenever_it_is_killed() {
+fn effectively_once_neither_loses_nor_duplicates_under_kills() {
     let report = killed_and_audited(
         "insert: {uri: 'URI', collection: test.once, form: full}",
         "effectively-once",
@@ -132,7 +132,7 @@ fn effectively_once_loses_and_doubles_nothing_whenever_it_is_killed() {
 }
 
 #[test]
-fn at_least_once_loses_nothing_whenever_it_is_killed() {
+fn at_least_once_loses_nothing_under_kills() {
     killed_and_audited(
         "insert: {uri: 'URI', collection: test.least, identity: object_id, source_field: from, form: full}",
         "at-least-once",
@@ -141,7 +141,7 @@ fn at_least_once_loses_nothing_whenever_it_is_killed() {
 }
 
 #[test]
-fn a_missing_topic_and_a_missing_broker_are_said() {
+fn a_missing_topic_and_a_missing_broker_are_reported() {
     let (dir, broker) = (tempfile::tempdir().unwrap(), broker());
     let run = |brokers: &str, topic: &str| {
         let text = format!(
@@ -160,6 +160,6 @@ fn a_missing_topic_and_a_missing_broker_are_said() {
         assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
         stderr(&output)
     };
-    assert!(run(&broker.bootstrap(), "nowhere").contains("there is no topic"));
+    assert!(run(&broker.bootstrap(), "nowhere").contains("is missing at"));
     assert!(run("127.0.0.1:1", "away").contains("no broker of 127.0.0.1:1"));
 }

@@ -1,4 +1,5 @@
-//! The campaign of kills, small: a kill of each victim, and a guard that is missing. `cargo xtask bench kills` makes the whole.
+//! Runs a small kill campaign: a kill of each victim, and a missing guard. `cargo xtask bench kills` runs the
+//! whole campaign.
 
 #[path = "../../benches/kills/campaign/mod.rs"]
 mod campaign;
@@ -15,7 +16,7 @@ mod long {
 
     #[test]
     #[ignore = "long: cargo xtask test --all runs it"]
-    fn a_small_campaign_holds_and_notices_a_guard_that_is_missing() {
+    fn a_small_campaign_holds_and_notices_a_missing_guard() {
         let dir = tempfile::tempdir().unwrap();
         let only = ["envelope-once", "changes", "ids-of-their-own"].map(str::to_owned);
         let seed = plimsoll_measure::clock::wall_ms();
@@ -26,7 +27,7 @@ mod long {
 }
 
 #[test]
-fn kills_are_dealt_in_their_proportions_and_follow_from_the_seed() {
+fn kills_keep_their_proportions_and_follow_from_the_seed() {
     assert_eq!((0..5).map(|at| share(103, at, 5)).sum::<usize>(), 103);
     let victims = [Victim::Engine, Victim::Engine, Victim::Broker];
     let dealt = |seed| deal(&victims, 30, &mut Dice::of(seed).beside("row"));
@@ -52,7 +53,7 @@ fn row(name: &str, found: Found) -> Row {
 }
 
 #[test]
-fn a_row_holds_when_it_came_out_as_its_guarantee_says() {
+fn a_row_holds_when_its_result_matches_its_guarantee() {
     let whole = Found { events: 9, ..Found::default() };
     let (lost, doubled) = (Found { lost: 1, ..whole }, Found { doubled: 1, ..whole });
     for (name, found, holds) in [
@@ -83,7 +84,7 @@ fn a_row_without_a_kill_or_with_trouble_proves_nothing() {
 }
 
 #[test]
-fn rows_with_and_without_a_guard_stand_in_their_own_tables() {
+fn rows_with_and_without_a_guard_have_separate_tables() {
     let kept = row("insert", Found { events: 500, ..Found::default() });
     let missing = row("kept-before-written", Found { events: 70, lost: 4, ..Found::default() });
     let text = whole(7, &[kept.clone(), missing]);

@@ -1,7 +1,7 @@
-//! Suites: that what happens to one test ends no other, and that they go on where they were.
+//! Tests suites: a failure of one test ends no other, and an interrupted suite continues.
 
-mod held;
 mod pipelines;
+mod process_columns;
 mod refused;
 mod resumed;
 mod states;
@@ -19,9 +19,9 @@ use serde_json::{Value, json};
 
 use crate::program::{endlessly_patient, inserts, json, plimsoll, plimsoll_with, shared, stderr, stdout};
 
-/// How long a suite may take to reach a moment.
+/// The time limit of a suite to reach a moment.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// The watchdog of these tests: often, and patient enough for a machine that is busy.
+/// The watchdog of these tests: frequent, and patient enough for a busy machine.
 const WATCH: [&str; 4] = ["--watch", "1s", "--hung-after", "12"];
 
 fn write(dir: &Path, name: &str, text: &str) -> PathBuf {
@@ -30,9 +30,9 @@ fn write(dir: &Path, name: &str, text: &str) -> PathBuf {
     path
 }
 
-/// Scenarios of which each does one thing.
+/// Writes scenarios, each with one purpose.
 fn scenarios(dir: &Path, prefix: &str) {
-    // A suite looks at everything in its database before each test: at what all other tests have left, in theirs.
+    // Before each test a suite inspects its database, including the leftovers of all other tests there.
     let named = |name: &str, stop: &str| {
         inserts(&format!("{prefix}_{name}"), 20, stop).replace("plimsoll_test.", "plimsoll_suite.")
     };
@@ -40,7 +40,7 @@ fn scenarios(dir: &Path, prefix: &str) {
     write(dir, "long.yaml", &named("long", "{duration: 8s}"));
     let fails = named("fails", "{documents: 500}") + "expect:\n  insert.documents: ['count>1000000']\n";
     write(dir, "fails.yaml", &fails);
-    // The server's process is stopped after a second, and nothing is acknowledged any more.
+    // The server's process is paused after a second, and no further write is acknowledged.
     let hangs = endlessly_patient(&named("hangs", "{duration: 300s}"));
     write(dir, "hangs.yaml", &(hangs + "    faults:\n      - {at: 1s, inject: {freeze: {lasts: 300s}}}\n"));
 }
@@ -54,7 +54,7 @@ fn suite(args: &[&str]) -> Output {
     start(args).wait_with_output().unwrap()
 }
 
-/// Columns of `results.csv` by name, a map a row.
+/// Columns of `results.csv` by name, a map for each row.
 fn results(out: &Path) -> Vec<std::collections::BTreeMap<String, String>> {
     let text = fs::read_to_string(out.join("results.csv")).unwrap();
     let mut lines = text.lines().map(|line| line.split(',').map(str::to_owned).collect::<Vec<_>>());
@@ -90,10 +90,10 @@ fn whole(out: &Path) -> Value {
 }
 
 #[test]
-fn of_six_tests_one_fails_one_hangs_one_is_interrupted_and_the_suite_goes_on_to_its_end() {
+fn a_suite_continues_after_a_failure_a_hang_and_an_interruption() {
     let dir = tempfile::tempdir().unwrap();
     scenarios(dir.path(), "suite_six");
-    // The fifth writes to the collection of the fourth, which is interrupted.
+    // The fifth test writes to the collection of the fourth, which is interrupted.
     let table = "# What can happen?\nname,scenario,server,warm_up,duration\nfirst,quick.yaml,,1s,\nfails,fails.yaml,,0s,\n\
                  hangs,hangs.yaml,embedded:relaxed,,\nlong,long.yaml,,0s,\nfifth,long.yaml,,0s,1s\nlast,quick.yaml,embedded:relaxed,0s,\n";
     let file = write(dir.path(), "six.csv", table);
@@ -107,20 +107,21 @@ fn of_six_tests_one_fails_one_hangs_one_is_interrupted_and_the_suite_goes_on_to_
     assert_eq!(column(&out, "outcome"), ["completed", "failed", "hung", "interrupted"], "{said}");
     assert_eq!(column(&out, "exit"), ["0", "99", "3", "130"], "{said}");
     assert_eq!(begun.status.code(), Some(3), "{said}");
-    for part in ["[3/6] hangs", "no progress at 12 looks", "It is not complete. Go on with --resume"] {
+    for part in ["[3/6] hangs", "no progress at 12 looks", "The suite is incomplete. Continue with --resume"]
+    {
         assert!(said.contains(part), "{part}: {said}");
     }
     let first = fs::read_to_string(out.join("001-first/run/run.json")).unwrap();
 
-    // What the test that was interrupted wrote stays, and something of somebody else's in it is in the way.
+    // The documents of the interrupted test stay, and a foreign document among them blocks the test.
     let theirs = "somebody else's";
     command(&bson::rawdoc! {"insert": "suite_six_long_4", "documents": [{"_id": theirs}]});
     let refused = suite(&["--resume", out.to_str().unwrap(), "--quiet"]);
     assert_eq!(column(&out, "outcome"), ["completed", "failed", "hung", "refused", "completed", "completed"]);
     assert!(stdout(&refused).is_empty() && stderr(&refused).is_empty(), "{}", stderr(&refused));
-    assert!(count("suite_six_long_4") > 1, "it is still there");
+    assert!(count("suite_six_long_4") > 1, "it still exists");
     command(&bson::rawdoc! {"delete": "suite_six_long_4", "deletes": [{"q": {"_id": theirs}, "limit": 1}]});
-    // What the suite left itself is not in the way.
+    // The suite's own leftovers do not block it.
     let ended = suite(&["--resume", out.to_str().unwrap(), "--json"]);
     let printed = json(&ended);
     assert_eq!((ended.status.code(), stderr(&ended).as_str()), (Some(3), ""));
@@ -144,16 +145,12 @@ fn of_six_tests_one_fails_one_hangs_one_is_interrupted_and_the_suite_goes_on_to_
     assert!(!out.join("002-fails/warm-up").exists(), "its row says 0s");
     assert_eq!(printed, whole(&out));
     assert_eq!((&printed["complete"], &printed["question"]), (&json!(true), &json!("What can happen?")));
-    assert_eq!(printed["tests"][3]["delta"]["above"], "first", "what failed or hung is passed over");
-    assert_eq!(
-        first,
-        fs::read_to_string(out.join("001-first/run/run.json")).unwrap(),
-        "it is not made again"
-    );
+    assert_eq!(printed["tests"][3]["delta"]["above"], "first", "failed and hung tests are skipped");
+    assert_eq!(first, fs::read_to_string(out.join("001-first/run/run.json")).unwrap(), "it is not repeated");
     assert!(out.join("004-long.cut-1").is_dir() && out.join("004-long.cut-2").is_dir());
 
     for left in ["suite_six_long", "suite_six_long_4", "suite_six_long_5", "suite_six_quick_1_warm_up"] {
-        assert_eq!(count(left), 0, "{left}: what nothing is wrong with is dropped");
+        assert_eq!(count(left), 0, "{left}: intact collections are dropped");
     }
 
     let page = fs::read_to_string(out.join("suite.html")).unwrap();
@@ -177,14 +174,14 @@ fn command(command: &bson::RawDocumentBuf) -> bson::Document {
     })
 }
 
-/// Documents of a collection of the tests' database on the shared server.
+/// The documents of a collection of the tests' database on the shared server.
 fn count(name: &str) -> i64 {
     let reply = command(&bson::rawdoc! {"count": name});
     reply.get_i64("n").unwrap_or_else(|_| reply.get_i32("n").unwrap().into())
 }
 
 #[test]
-fn repetitions_are_interleaved_and_each_run_is_looked_at_before_and_after() {
+fn repetitions_are_interleaved_and_each_run_has_a_state_before_and_after() {
     let dir = tempfile::tempdir().unwrap();
     scenarios(dir.path(), "suite_turns");
     let yaml = "title: turns\ndefaults: {scenario: quick.yaml, repetitions: 2, warm_up: 0s, server: 'embedded:relaxed', cache: 256MB, \
@@ -222,12 +219,12 @@ fn repetitions_are_interleaved_and_each_run_is_looked_at_before_and_after() {
         assert_eq!(
             (&server["kind"], &server["profile"], &server["product"]),
             (&json!("embedded"), &json!("relaxed"), &before["server"]["product"]),
-            "a run knows what its server promises, though it only has an address"
+            "a run knows its server's profile, although it has only an address"
         );
-        // The server itself says what it has: whole mebibytes of the 256 MB that were asked for.
+        // The server itself reports whole mebibytes of the requested 256 MB.
         assert_eq!(server["parameters"]["cache_bytes"], (244_u64 << 20).to_string());
         let events = fs::read_to_string(out.join(run).join("run/events.ndjson")).unwrap();
-        assert!(events.contains(r#""event":"auditing""#), "who watches the run sees its audit");
+        assert!(events.contains(r#""event":"auditing""#), "the run's events show its audit");
     }
     for part in [
         "before",
@@ -247,14 +244,14 @@ fn repetitions_are_interleaved_and_each_run_is_looked_at_before_and_after() {
     );
     assert!(stdout(&made).contains("Time ranges"), "{}", stdout(&made));
 
-    // What is complete is printed again, wherever its scenarios are by then.
+    // A complete suite is printed again, even if its scenarios are gone.
     fs::remove_file(dir.path().join("quick.yaml")).unwrap();
     let printed = suite_of(&["suite", "--resume", out.to_str().unwrap(), "--json"]);
     let shown = suite_of(&["show", out.to_str().unwrap(), "--json"]);
-    assert_eq!((&printed, &shown), (&suite, &suite), "what was measured is not changed by being shown");
+    assert_eq!((&printed, &shown), (&suite, &suite), "showing a suite does not change it");
 }
 
-/// What words of the program print as JSON.
+/// The JSON that a command prints.
 fn suite_of(words: &[&str]) -> Value {
     let output = plimsoll_with(words);
     assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));

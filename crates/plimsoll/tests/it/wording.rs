@@ -1,4 +1,4 @@
-//! What the program says: in the words of what was measured, once, and of what was looked at.
+//! Tests the wording of messages and results.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -27,7 +27,7 @@ fn run(dir: &Path, text: &str, args: &[&str]) -> Output {
 }
 
 #[test]
-fn a_load_of_requests_is_told_in_requests_while_it_runs_and_after() {
+fn a_load_of_requests_is_reported_in_requests() {
     let dir = tempfile::tempdir().unwrap();
     let server = NullServer::start(&Options::default()).unwrap();
     let url = format!("http://{}", server.address());
@@ -38,7 +38,7 @@ fn a_load_of_requests_is_told_in_requests_while_it_runs_and_after() {
     for wrong in ["documents/s", "operations/s", "CPU/operation", "an operation"] {
         assert!(!summary.contains(wrong), "{wrong}: {summary}");
     }
-    // A closed load: nothing is due, so nothing can be noticed late; what may hold it back is a question.
+    // A closed load has no due times, so no operation is noticed late; its bottleneck is still of interest.
     assert!(summary.contains("n/a (closed loop)"), "{summary}");
     assert!(summary.contains("Phase 1: "), "{summary}");
     let replayed = plimsoll_with(&["show", dir.path().join("run").to_str().unwrap(), "--replay"]);
@@ -46,7 +46,7 @@ fn a_load_of_requests_is_told_in_requests_while_it_runs_and_after() {
 }
 
 #[test]
-fn a_run_that_did_what_was_due_is_not_asked_what_held_it_back() {
+fn a_run_that_reached_its_rate_has_no_bottleneck() {
     let dir = tempfile::tempdir().unwrap();
     let server = NullServer::start(&Options::default()).unwrap();
     let url = format!("http://{}", server.address());
@@ -60,7 +60,7 @@ fn a_run_that_did_what_was_due_is_not_asked_what_held_it_back() {
 }
 
 #[test]
-fn a_run_of_a_database_that_goes_as_fast_as_it_can_is_told_what_stood_at_its_limit() {
+fn a_closed_run_of_a_database_reports_its_saturated_resources() {
     let dir = tempfile::tempdir().unwrap();
     let text = inserts("held_back", 100, "{duration: 4s}");
     let told = json(&run(dir.path(), &text, &["--server", &shared(), "--json"]));
@@ -80,7 +80,7 @@ fn a_run_of_a_database_that_goes_as_fast_as_it_can_is_told_what_stood_at_its_lim
 }
 
 #[test]
-fn a_path_that_is_not_there_is_said_not_to_be_there() {
+fn a_missing_path_is_reported() {
     let output = plimsoll_with(&["show", "nope.json"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("nope.json is not there"), "{}", stderr(&output));
@@ -99,7 +99,7 @@ fn two_exports_into_one_file_are_refused_before_the_load() {
 }
 
 #[test]
-fn a_cause_is_said_once() {
+fn a_cause_is_reported_once() {
     let dir = tempfile::tempdir().unwrap();
     let tls = requests("{operations: 5}", "")
         .replace("{url: \"http://127.0.0.1:1\"}", "{url: \"https://127.0.0.1:1\", tls: {ca: nowhere.pem}}");
@@ -121,7 +121,7 @@ fn a_cause_is_said_once() {
 }
 
 #[test]
-fn https_to_a_port_in_the_clear_is_told_at_once_and_rightly() {
+fn https_to_a_plaintext_port_is_recognised_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let server = NullServer::start(&Options::default()).unwrap();
     let url = format!("https://{}", server.address());
@@ -133,11 +133,11 @@ fn https_to_a_port_in_the_clear_is_told_at_once_and_rightly() {
 }
 
 #[test]
-fn bytes_that_are_no_http_have_a_word_of_their_own_in_the_result() {
+fn invalid_http_has_its_own_error_class() {
     let dir = tempfile::tempdir().unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    // It answers the look before the load, and something else from then on.
+    // It answers the preflight, and then something other than HTTP.
     std::thread::spawn(move || {
         for (number, stream) in listener.incoming().enumerate() {
             let mut stream = stream.unwrap();
@@ -156,7 +156,7 @@ fn bytes_that_are_no_http_have_a_word_of_their_own_in_the_result() {
 }
 
 #[test]
-fn files_of_a_service_lie_beside_its_scenario() {
+fn paths_of_a_service_are_relative_to_its_scenario() {
     let dir = tempfile::tempdir().unwrap();
     let place = dir.path().join("scenarios");
     std::fs::create_dir(&place).unwrap();
@@ -167,7 +167,7 @@ fn files_of_a_service_lie_beside_its_scenario() {
     let file = scenario(&place, text);
     let out = dir.path().join("run");
     let mut command = plimsoll();
-    // From another place than the scenario's, to a run directory in a third.
+    // From a directory other than the scenario's, to a run directory in a third one.
     command.current_dir(dir.path()).args(["run", file.to_str().unwrap(), "--json", "--server", &shared()]);
     let output = command.args(["--out", out.to_str().unwrap()]).output().unwrap();
     let told = json(&output);

@@ -1,4 +1,4 @@
-//! Somebody who writes to a service and remembers what was acknowledged, to look for it afterwards.
+//! Provides a client that writes to a service and later searches for all acknowledged writes.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -7,26 +7,26 @@ use serde_json::{Value, json};
 
 use crate::service::Client;
 
-/// Where single readings go.
+/// The path for single readings.
 pub const INGEST: &str = "/api/telemetry/ingest";
 const BATCHES: &str = "/api/telemetry/ingest/batch";
 const ACTIVITIES: &str = "/api/activity";
 /// Readings in a batch.
 const BATCH: i64 = 5;
 
-/// Sends single readings, batches and activities in turn: the readings of one sensor, a millisecond apart, the activities of
-/// one user. Nothing is sent twice.
+/// Sends single readings, batches and activities in turn: the readings of one sensor, a millisecond apart,
+/// and the activities of one user. Nothing is sent twice.
 pub struct Writer {
     name: String,
     times: Range<i64>,
     turn: u64,
-    /// The times of the readings that were acknowledged.
+    /// The times of the acknowledged readings.
     pub readings: BTreeSet<i64>,
-    /// The ids of the activities that were.
+    /// The IDs of the acknowledged activities.
     pub activities: BTreeSet<String>,
 }
 
-/// A reading as it is sent.
+/// The body of a reading.
 pub fn reading(sensor: &str, at_ms: i64) -> Value {
     json!({"sensorId": sensor, "timestamp": at_ms, "temperature": 21.5})
 }
@@ -37,14 +37,14 @@ pub fn stored(client: &mut Client, sensor: &str, to_ms: i64) -> BTreeSet<i64> {
     pages.iter().map(|it| it["timestamp"].as_i64().unwrap()).collect()
 }
 
-/// A user follows others from now on.
+/// Makes a user follow others.
 pub fn follow(client: &mut Client, user: &str, authors: &[String]) {
     let path = format!("{ACTIVITIES}/{user}/following");
     let (status, answer) = client.send("POST", &path, &json!({"userIds": authors}).to_string()).unwrap();
     assert!(status < 300, "{status}: {answer}");
 }
 
-/// The ids in a user's feed.
+/// The IDs in a user's feed.
 pub fn feed(client: &mut Client, user: &str) -> BTreeSet<String> {
     let pages = pages(client, &format!("{ACTIVITIES}/{user}?limit=1000"), "activities");
     pages.iter().map(|it| it["activityId"].as_str().unwrap().to_owned()).collect()
@@ -64,13 +64,13 @@ fn pages(client: &mut Client, path: &str, key: &str) -> Vec<Value> {
 }
 
 impl Writer {
-    /// Its sensor and its user have its name; its readings are from `from_ms` on.
+    /// Creates a writer whose sensor and user have its name; its readings begin at `from_ms`.
     pub fn new(name: String, from_ms: i64) -> Self {
         let (readings, activities) = (BTreeSet::new(), BTreeSet::new());
         Self { name, times: from_ms..from_ms, turn: 0, readings, activities }
     }
 
-    /// Sends the next thing; gives the status of the answer.
+    /// Sends the next write; returns the status of the answer.
     pub fn send(&mut self, client: &mut Client) -> std::io::Result<u16> {
         self.turn += 1;
         match self.turn % 3 {
@@ -87,7 +87,7 @@ impl Writer {
         Ok(status)
     }
 
-    /// Of a batch that was stored in part, the answer lists the others.
+    /// The answer to a partly stored batch lists the rejected readings.
     fn batch(&mut self, client: &mut Client) -> std::io::Result<u16> {
         let times = self.take(BATCH);
         let readings: Value = times.clone().map(|at_ms| reading(&self.name, at_ms)).collect();
@@ -118,7 +118,7 @@ impl Writer {
         from_ms..self.times.end
     }
 
-    /// Looks for everything that was acknowledged, and for what nobody sent.
+    /// Checks that every acknowledged write is stored, and nothing else.
     #[track_caller]
     pub fn check(&self, client: &mut Client) {
         let Self { name, times, readings, activities, .. } = self;
@@ -130,14 +130,14 @@ impl Writer {
             lost.len(),
             readings.len()
         );
-        assert!(stored.iter().all(|at_ms| times.contains(at_ms)), "{name}: a strange reading");
+        assert!(stored.iter().all(|at_ms| times.contains(at_ms)), "{name}: an unexpected reading");
         let lost: Vec<_> = activities.difference(&feed).collect();
         assert!(lost.is_empty(), "{name}: {lost:?} of {} acknowledged activities are lost", activities.len());
         assert!(readings.len() > activities.len() && !activities.is_empty(), "{name} sent all three kinds");
     }
 
-    /// After an end in which one thing of its may have been on its way: no more than that was stored besides, and what is sent
-    /// again counts once.
+    /// Checks the state after an end with at most one write in flight: at most that one is stored in
+    /// addition, and repeating it counts once.
     #[track_caller]
     pub fn check_once(&self, client: &mut Client) {
         let found = |client: &mut Client| {
@@ -149,6 +149,6 @@ impl Writer {
         let first = reading(&self.name, *self.readings.first().unwrap()).to_string();
         assert_eq!(client.send("POST", INGEST, &first).unwrap().0, 201);
         assert_eq!(self.post(client, self.activities.first().unwrap()).unwrap(), 201);
-        assert_eq!(found(client), before, "{}: sent again it counts once", self.name);
+        assert_eq!(found(client), before, "{}: repeated, it counts once", self.name);
     }
 }

@@ -1,4 +1,4 @@
-//! A collection whose changes are a source: each insert is one, in the order of their numbers.
+//! Feeds a collection whose changes are a source: numbered inserts, in order.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,14 +18,14 @@ use plimsoll_wire::{ConnectOptions, Connection};
 
 use super::profile::Profile;
 
-/// The database of the collections that are watched.
+/// The database of the watched collections.
 const DATABASE: &str = "kills_source";
-/// Documents of one command, and how often there is one.
+/// The documents of one command, and the interval between commands.
 const BATCH: u64 = 50;
 const EVERY: Duration = Duration::from_millis(50);
-/// How long the server may be away, in nanoseconds.
+/// The time limit for a restart of the server, in nanoseconds.
 const PATIENCE_NS: u64 = 120 * SECOND_NS;
-/// DuplicateKey: it was inserted before the server was killed.
+/// DuplicateKey: the document was inserted before the server was killed.
 const DUPLICATE: i32 = 11000;
 /// NamespaceExists.
 const EXISTS: i32 = 48;
@@ -37,7 +37,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Begins behind what was inserted before.
+    /// Continues after the documents inserted before.
     pub fn start(uri: &str, collection: &str, from: u64) -> anyhow::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let (over, desk) = (Arc::clone(&stop), Desk::of(uri)?);
@@ -47,20 +47,20 @@ impl Changes {
         Ok(Self { stop, thread })
     }
 
-    /// An error if it ended by itself.
+    /// Returns an error if the thread has ended by itself.
     pub fn check(&self) -> anyhow::Result<()> {
         ensure!(!self.thread.is_finished(), "the source could not be filled any more");
         Ok(())
     }
 
-    /// Ends it; gives how many documents there are now.
+    /// Stops inserting; returns the number of documents so far.
     pub fn stop(self) -> anyhow::Result<u64> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().map_err(|_| anyhow!("the thread that fills the source panicked"))?
     }
 }
 
-/// Makes the collection that is watched.
+/// Creates the watched collection.
 pub fn make(uri: &str, collection: &str) -> anyhow::Result<()> {
     let mut desk = Desk::of(uri)?;
     match desk.ask(&rawdoc! {"create": collection}) {
@@ -69,7 +69,7 @@ pub fn make(uri: &str, collection: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Whether the place where the pipeline begins is kept: what is inserted from now on is a change that it must read.
+/// Whether the pipeline's first position is stored: it must then read every later change.
 pub fn is_watched(uri: &str, profile: &Profile) -> anyhow::Result<bool> {
     Ok(position(uri, profile)?.is_some())
 }
@@ -81,7 +81,7 @@ fn position(uri: &str, profile: &Profile) -> anyhow::Result<Option<Position>> {
     Ok(positions.look(&Partition::new(watched(profile), 0))?.position)
 }
 
-/// Holds the destination against so many inserts.
+/// Compares the destination with this number of inserts.
 pub fn audit(uri: &str, profile: &Profile, inserted: u64) -> anyhow::Result<Report> {
     let namespace = format!("kills.{}", profile.name).parse()?;
     let topic = watched(profile);
@@ -93,7 +93,7 @@ pub fn audit(uri: &str, profile: &Profile, inserted: u64) -> anyhow::Result<Repo
         partition: position(uri, profile)?.as_ref().map_or(0, number),
         offsets: 0..inserted,
         holes: Vec::new(),
-        // Documents with another name do not give their payload back.
+        // Documents with another id do not return their payload.
         checksum: (!anew).then(|| sum().fold(0, u64::wrapping_add)),
     };
     let identified = if anew { Identified::ByField("from".to_owned()) } else { Identified::ById };
@@ -119,12 +119,12 @@ fn fill(mut desk: Desk, collection: &str, from: u64, over: &AtomicBool) -> anyho
     Ok(next)
 }
 
-/// Inserts the documents of one command, as often as it takes.
+/// Inserts the documents of one command, with as many retries as necessary.
 fn insert(desk: &mut Desk, collection: &str, first: u64) -> anyhow::Result<()> {
     let began = clock::now();
     let mut documents = RawArrayBuf::new();
     (first..first + BATCH).for_each(|number| documents.push(document(number)));
-    // In order, so that the changes are; what is there of an earlier try is passed over.
+    // Ordered, so that the changes are in order; documents of an earlier attempt are skipped.
     let mut ordered = true;
     loop {
         let command = rawdoc! {
@@ -153,7 +153,7 @@ fn refused(reply: &RawDocument) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A connection that is opened anew when it breaks.
+/// A connection that is reopened when it breaks.
 struct Desk {
     runtime: tokio::runtime::Runtime,
     options: ConnectOptions,

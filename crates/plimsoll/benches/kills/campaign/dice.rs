@@ -1,16 +1,16 @@
-//! Chance that follows from a seed.
+//! Generates random numbers that follow from a seed.
 
 /// Knuth's MMIX generator; its upper bits are the good ones.
 #[derive(Clone, Debug)]
 pub struct Dice(u64);
 
 impl Dice {
-    /// Dice of a seed.
+    /// The generator of a seed.
     pub const fn of(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// Others of the same seed, which follow from a name.
+    /// Another generator of the same seed, which follows from a name.
     #[must_use]
     pub fn beside(&self, name: &str) -> Self {
         let mut dice = name.bytes().fold(self.clone(), |dice, byte| Self(dice.0 ^ u64::from(byte)).turned());
@@ -24,7 +24,7 @@ impl Dice {
         (self.0 >> 33) % bound.max(1)
     }
 
-    /// Puts things into an order of chance (Fisher and Yates).
+    /// Shuffles (Fisher and Yates).
     pub fn shuffle<T>(&mut self, things: &mut [T]) {
         for last in (1..things.len()).rev() {
             let other = usize::try_from(self.below(last as u64 + 1)).unwrap_or(last);

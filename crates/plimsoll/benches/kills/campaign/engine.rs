@@ -1,4 +1,4 @@
-//! The process of a pipeline: started, killed, looked at, and started again if it ended by itself.
+//! Runs the process of a pipeline: starts, kills and polls it, and restarts it when it ends by itself.
 
 use std::ffi::OsString;
 use std::fs;
@@ -13,14 +13,14 @@ use plimsoll_process::{Child, Lifetime, Program};
 
 /// The program, as a user runs it.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_plimsoll");
-/// How long an end in order may take.
+/// The time limit of a graceful end.
 const END_LIMIT: Duration = Duration::from_secs(120);
-/// How long it stays down when it ended by itself, as under a supervisor.
+/// The downtime after it ended by itself, as under a supervisor.
 const DOWN: Duration = Duration::from_millis(500);
-/// More often it must not end by itself.
+/// The limit of unexpected ends.
 const ENDS_MAX: u32 = 20;
 
-/// The process of a pipeline. It ends with this value, and with this process, however that ends.
+/// The process of a pipeline. It ends with this value, and with this process.
 pub struct Engine {
     name: String,
     dir: PathBuf,
@@ -31,14 +31,14 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// The program, for what it says once.
+    /// The command of the program, for a single use.
     pub fn program() -> Command {
         let mut program = Command::new(PROGRAM);
         program.stdin(Stdio::null()).env("NO_COLOR", "1");
         program
     }
 
-    /// Starts the pipeline of the file `NAME.yaml` in a directory, which gets its log and its runs.
+    /// Starts the pipeline of the file `NAME.yaml` in a directory, which receives its log and its runs.
     pub fn start(dir: &Path, name: &str) -> anyhow::Result<Self> {
         let child = launch(dir, name, 0, &[])?;
         Ok(Self {
@@ -51,14 +51,14 @@ impl Engine {
         })
     }
 
-    /// Kills it, and starts it again after a time.
+    /// Kills the process, and restarts it after a time.
     pub fn kill(&mut self, down: Duration) -> anyhow::Result<()> {
         self.child.kill()?;
         thread::sleep(down);
         self.again()
     }
 
-    /// Starts it again with other settings.
+    /// Restarts it with other settings.
     pub fn restart_with(&mut self, overrides: &[&str]) -> anyhow::Result<()> {
         let overrides: Vec<String> = overrides.iter().map(|&one| one.to_owned()).collect();
         if overrides == self.overrides {
@@ -69,7 +69,7 @@ impl Engine {
         self.again()
     }
 
-    /// Starts it again if it ended by itself.
+    /// Restarts it if it has ended by itself.
     pub fn tend(&mut self) -> anyhow::Result<()> {
         let Some(status) = self.child.ended() else { return Ok(()) };
         self.ends += 1;
@@ -84,23 +84,23 @@ impl Engine {
         self.again()
     }
 
-    /// How often it ended by itself.
+    /// The number of times that it ended by itself.
     pub fn ends(&self) -> u32 {
         self.ends
     }
 
-    /// Which of its runs this is, what that has written, and what it has in flight.
+    /// The current run: its number, its written events, and its events in flight.
     pub fn progress(&self) -> (u32, u64, u64) {
         let seconds = fs::read_to_string(run_dir(&self.dir, &self.name, self.runs).join("seconds.ndjson"));
         let seconds = seconds.unwrap_or_default();
-        // The last line may be half of one.
+        // The last line may be incomplete.
         let last = seconds.lines().rev().find_map(|line| serde_json::from_str::<Second>(line).ok());
         let (written, in_flight) =
             last.map_or((0, 0), |last| (last.count(Count::Written), last.in_flight_events));
         (self.runs, written, in_flight)
     }
 
-    /// Asks it to write and commit what it has read, and waits for its end.
+    /// Drains the pipeline and waits for its end.
     pub fn finish(self) -> anyhow::Result<ExitStatus> {
         terminate(&self.child)
     }
@@ -125,7 +125,7 @@ fn launch(dir: &Path, name: &str, run: u32, overrides: &[String]) -> anyhow::Res
     args.push(dir.join(format!("{name}.yaml")).into());
     args.extend([OsString::from("--out"), OsString::from(run_dir(dir, name, run))]);
     args.extend(overrides.iter().flat_map(|one| [OsString::from("--set"), OsString::from(one)]));
-    // It runs where this process does: `dir` may be a path from here.
+    // It runs in this process's directory, because `dir` may be relative.
     let (path, log, directory) = (PROGRAM.into(), log(dir, name), ".".into());
     let program = Program { name: "the program", path, args, log, directory, hidden_variables: &[] };
     Child::spawn(&program, None, Lifetime::Bound).with_context(|| format!("start {name}, or write its log"))

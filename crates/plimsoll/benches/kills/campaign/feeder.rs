@@ -1,4 +1,4 @@
-//! Fills a source all the while.
+//! Fills a source continuously.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,16 +10,16 @@ use super::engine::Engine;
 use super::place::{PARTITIONS, Place};
 use super::profile::{Feed, Profile, Source};
 
-/// What fills a source.
+/// The feeder of a source.
 pub enum Feeder {
-    /// A pipeline of made-up events into a topic; whatever arrives there is what counts.
+    /// A pipeline of generated events into a topic; the topic's contents count.
     Topic(Engine),
     /// Documents that this process inserts.
     Changes(Changes),
 }
 
 impl Feeder {
-    /// Begins the part of this number, whose events are like no other part's.
+    /// Begins the part with this number, whose events differ from those of all other parts.
     pub fn start(
         place: &Place,
         profile: &Profile,
@@ -38,7 +38,7 @@ impl Feeder {
         })
     }
 
-    /// Sees that it goes on.
+    /// Checks that it still runs.
     pub fn tend(&mut self) -> anyhow::Result<()> {
         match self {
             Self::Topic(engine) => engine.tend(),
@@ -46,7 +46,7 @@ impl Feeder {
         }
     }
 
-    /// Ends it when what it has begun is there; gives how many documents it has inserted, all parts together.
+    /// Ends it after its current work; returns the inserted documents of all parts.
     pub fn stop(self) -> anyhow::Result<u64> {
         match self {
             Self::Topic(engine) => engine.finish().map(|_| 0),
@@ -60,7 +60,7 @@ fn file(dir: &Path, name: &str) -> PathBuf {
 }
 
 fn made_up(brokers: &str, profile: &Profile, part: usize) -> String {
-    // Parts differ by their seeds; generators of one part by those next to it.
+    // Parts differ by distant seeds, generators of one part by adjacent seeds.
     let (seed, name, Feed { rate, event }) = ((part + 1) * 1000, profile.name, profile.feed);
     format!(
         "guarantee: at-most-once\n\

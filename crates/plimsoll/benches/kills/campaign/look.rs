@@ -1,4 +1,4 @@
-//! The destination held against the source.
+//! Compares the destination with the source.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use super::engine::Engine;
 use super::place::Place;
 use super::profile::{Profile, Source};
 
-/// The exit codes of an audit that was made: everything holds, or it does not.
+/// The exit codes of a complete audit: success and mismatch.
 const MADE: [i32; 2] = [0, 4];
 
-/// What `plimsoll pipeline audit` says of a topic; what was inserted is held against the changes that came of it.
+/// The report of `plimsoll pipeline audit` for a topic; inserted documents are compared with their changes.
 pub fn audit(place: &Place, profile: &Profile, dir: &Path, inserted: u64) -> anyhow::Result<Report> {
     if profile.source == Source::Changes {
         return changes::audit(&place.uri(), profile, inserted);

@@ -1,4 +1,4 @@
-//! The campaign: every profile with its guards, then some without one.
+//! Runs the campaign: every profile with its guards, then some without one.
 
 pub mod profile;
 
@@ -27,25 +27,25 @@ use place::Place;
 use profile::{GUARDED, Profile, UNGUARDED, Victim};
 use row::Row;
 
-/// How often something is killed without a guard before that counts as not noticed.
+/// The limit of kills without a guard after which the missing guard counts as unnoticed.
 const UNGUARDED_KILLS_MAX: usize = 6;
 
-/// What is asked for.
+/// The options of a campaign.
 pub struct Plan {
-    /// Kills, over all profiles that keep their guards.
+    /// Kills, over all profiles with their guards.
     pub kills: u32,
-    /// When they happen.
+    /// The seed of the kill times.
     pub seed: u64,
-    /// Where results and logs are kept.
+    /// The directory of results and logs.
     pub out: PathBuf,
-    /// Names of rows; all of them if empty.
+    /// Names of rows; empty for all.
     pub only: Vec<String>,
 }
 
-/// Kills and audits; says whether everything held, and every missing guard was noticed.
+/// Kills and audits; returns whether everything held, and every missing guard was noticed.
 ///
 /// # Errors
-/// If broker or server cannot be had, or a name is no row's.
+/// The broker or the server is not available, or a name is unknown.
 pub fn run(plan: &Plan) -> anyhow::Result<bool> {
     let (guarded, unguarded) = (chosen(GUARDED, plan), chosen(UNGUARDED, plan));
     ensure!(
@@ -53,14 +53,14 @@ pub fn run(plan: &Plan) -> anyhow::Result<bool> {
         "no row is called so: there are {}",
         GUARDED.iter().chain(UNGUARDED).map(|row| row.name).collect::<Vec<_>>().join(", ")
     );
-    // Rows of an earlier campaign are not those of this seed.
+    // Rows of an earlier campaign have another seed.
     let out = plan.out.join(format!("seed-{}-{}", plan.seed, clock::wall_ms()));
     fs::create_dir_all(&out).with_context(|| format!("make {}", out.display()))?;
     println!("seed {}, {} kills; logs and results in {}", plan.seed, plan.kills, out.display());
     let mut place = Place::start()?;
     let mut rows: Vec<Row> = Vec::new();
     for (at, profile) in guarded.iter().enumerate() {
-        // Each row has dice of its own, so that it can be made again alone.
+        // Each row has its own generator, so that it can be repeated alone.
         let mut dice = Dice::of(plan.seed).beside(profile.name);
         let kills = share(plan.kills as usize, at, guarded.len());
         let rounds = vec![deal(profile.victims, kills, &mut dice)];
@@ -84,7 +84,7 @@ fn chosen(all: &'static [Profile], plan: &Plan) -> Vec<&'static Profile> {
     all.iter().filter(wanted).collect()
 }
 
-/// Keeps what was found as it comes.
+/// Writes the results so far.
 fn keep(rows: &mut Vec<Row>, row: Row, plan: &Plan, out: &std::path::Path) -> anyhow::Result<()> {
     println!("{}", table::line(&row));
     rows.push(row);
@@ -93,12 +93,12 @@ fn keep(rows: &mut Vec<Row>, row: Row, plan: &Plan, out: &std::path::Path) -> an
     fs::write(out.join("results.json"), text).with_context(|| format!("write into {}", out.display()))
 }
 
-/// The part of something that the one `at` of `parts` gets.
+/// The share of `at` among `parts`.
 pub fn share(whole: usize, at: usize, parts: usize) -> usize {
     whole / parts + usize::from(at < whole % parts)
 }
 
-/// Victims in their proportions, in an order of chance.
+/// Victims in their proportions, in random order.
 pub fn deal(victims: &[Victim], kills: usize, dice: &mut Dice) -> Vec<Victim> {
     let mut dealt: Vec<Victim> = victims.iter().copied().cycle().take(kills).collect();
     dice.shuffle(&mut dealt);

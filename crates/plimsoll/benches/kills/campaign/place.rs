@@ -1,4 +1,4 @@
-//! A real broker and a real server, which are killed and come back.
+//! Runs a real broker and a real server, which are killed and restarted.
 
 use std::thread;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use plimsoll_kafka::Cluster;
 use plimsoll_kafka::broker::{Broker, Settings};
 use plimsoll_kafka::topic::{Admin, Topic};
 
-/// How long the broker may take to answer a question.
+/// The time limit of the broker's answers.
 const LIMIT: Duration = Duration::from_secs(60);
 /// Partitions of every topic.
 pub const PARTITIONS: u16 = 3;
 
-/// Where the pipelines run.
+/// The broker and the server of the pipelines.
 pub struct Place {
     broker: Broker,
     server: Server,
@@ -27,7 +27,8 @@ impl Place {
         let cache = Cache::locate().context("find the cache")?;
         let settings = Settings {
             heap_bytes_max: 256 << 20,
-            // A member that was killed is missed after four seconds instead of six at least: a campaign has many.
+            // The group notices a killed member after four seconds instead of the default: a campaign has
+            // many.
             properties: [("group.min.session.timeout.ms".to_owned(), "1000".to_owned())].into(),
             ..Settings::default()
         };
@@ -40,12 +41,12 @@ impl Place {
         self.broker.bootstrap()
     }
 
-    /// How the server is reached.
+    /// The server's URI.
     pub fn uri(&self) -> String {
         format!("mongodb://{}/?directConnection=true", self.server.address())
     }
 
-    /// Has a server of this profile: another, empty one if need be.
+    /// Ensures a server of this profile: a new, empty one if necessary.
     pub fn promise(&mut self, profile: Profile) -> anyhow::Result<()> {
         if self.server.profile() != Some(profile) {
             self.server = serve(profile)?;
@@ -53,20 +54,20 @@ impl Place {
         Ok(())
     }
 
-    /// An empty topic.
+    /// Creates an empty topic.
     pub fn topic(&self, name: &str) -> anyhow::Result<()> {
         let admin = Admin::of(&Cluster::at(self.brokers()), LIMIT)?;
         Ok(admin.reset(&Topic::new(name, PARTITIONS))?)
     }
 
-    /// Kills the broker, and starts it again after a time.
+    /// Kills the broker, and restarts it after a time.
     pub fn kill_broker(&mut self, down: Duration) -> anyhow::Result<()> {
         self.broker.kill()?;
         thread::sleep(down);
         self.broker.restart().context("start the broker again")
     }
 
-    /// Kills the server, and starts it again after a time.
+    /// Kills the server, and restarts it after a time.
     pub fn kill_server(&mut self, down: Duration) -> anyhow::Result<()> {
         self.server.kill()?;
         thread::sleep(down);

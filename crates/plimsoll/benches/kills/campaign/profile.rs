@@ -1,9 +1,9 @@
-//! The pipelines that are killed: what each promises, and what is taken away from it.
+//! Lists the pipelines of the campaign: their guarantees, and their missing guards.
 
 use plimsoll_host::Profile as Durability;
 use serde::Serialize;
 
-/// What is killed.
+/// A process that is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Victim {
@@ -15,7 +15,7 @@ pub enum Victim {
     Server,
 }
 
-/// Where events come from.
+/// The source of the events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A topic.
@@ -24,55 +24,55 @@ pub enum Source {
     Changes,
 }
 
-/// What must come out.
+/// The expected result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Wanted {
-    /// Nothing lost and nothing doubled.
+    /// Nothing lost and nothing duplicated.
     Once,
     /// Nothing lost.
     AtLeastOnce,
     /// A guard is missing: something must be lost.
     Loss,
-    /// A guard is missing: something must be doubled, and nothing lost.
+    /// A guard is missing: something must be duplicated, and nothing lost.
     Copies,
 }
 
-/// A pipeline that is killed.
+/// A pipeline of the campaign.
 #[derive(Clone, Copy, Debug)]
 pub struct Profile {
-    /// Its name, also that of its topics and collections.
+    /// The name, also that of its topics and collections.
     pub name: &'static str,
-    /// From where to where, and how; or which guard is missing.
+    /// The source, the sink and the guarantee; or the missing guard.
     pub says: &'static str,
-    /// What must come out.
+    /// The expected result.
     pub wanted: Wanted,
-    /// Where its events come from.
+    /// The source of its events.
     pub source: Source,
-    /// What its server promises.
+    /// The durability of its server.
     pub server: Durability,
-    /// What is killed, in these proportions.
+    /// The killed processes, in these proportions.
     pub victims: &'static [Victim],
-    /// The rest of its file. `BROKERS`, `URI` and `NAME` stand for those of the place.
+    /// The rest of its file. `BROKERS`, `URI` and `NAME` are replaced.
     pub file: &'static str,
-    /// Overrides of the last run, which only has to write what is left.
+    /// Overrides of the last run, which only writes the remaining events.
     pub hurry: &'static [&'static str],
-    /// What its topic is filled with.
+    /// The feed of its topic.
     pub feed: Feed,
 }
 
-/// What a topic is filled with.
+/// The feed of a topic.
 #[derive(Clone, Copy, Debug)]
 pub struct Feed {
     /// Events a second.
     pub rate: u32,
-    /// Settings of the generator: what an event is.
+    /// Settings of the generator.
     pub event: &'static str,
 }
 
-/// More than nothing at any moment, and little enough for two cores.
+/// Enough that events are always in flight, and little enough for two cores.
 const BYTES: Feed = Feed { rate: 2000, event: "payload: 120B" };
-/// Texts that a model on one core keeps up with.
+/// Texts at a rate that a model on one core sustains.
 const TEXTS: Feed = Feed { rate: 60, event: "words: 8" };
 
 const FROM_KAFKA: &str = "source: {kafka: {brokers: 'BROKERS', topic: NAME-in, group: NAME, start: earliest, \
@@ -94,7 +94,7 @@ const KEPT: Profile = Profile {
     feed: BYTES,
 };
 
-/// With every guard.
+/// Profiles with every guard.
 pub const GUARDED: &[Profile] = &[
     Profile {
         name: "insert",
@@ -164,20 +164,20 @@ pub const GUARDED: &[Profile] = &[
     },
 ];
 
-/// Without one guard each. The one with another server comes last.
+/// Profiles that each lack one guard. The one with another server comes last.
 ///
-/// What keeps `insert` and `changes` is the name of a document, what keeps `transactional` that the position is in the
-/// transaction of the documents; rows without either are those that name documents anew. There is no row without what fences a
-/// process whose partition went to another: tests of the sinks show it. Without the epoch of `transactional` an audit would find
-/// nothing here, as records of a topic have the same numbers for whoever reads them and the position tells what is there; documents
-/// of a scan have not, and a test of `stores` takes the epoch away there.
+/// The guard of `insert` and `changes` is the id of a document; that of `transactional` is the position in
+/// the transaction of the documents. Rows without a guard give documents new ids, or store positions
+/// elsewhere. No row removes the fencing of a process whose partition moved: tests of the sinks cover it.
+/// Without the epoch of `transactional` an audit would find nothing here, because records of a topic have the
+/// same numbers for every reader. Documents of a scan do not, and a test of `stores` removes the epoch there.
 pub const UNGUARDED: &[Profile] = &[
     Profile {
         name: "kept-before-written",
         says: "positions kept before the sink acknowledged (at-most-once)",
         wanted: Wanted::Loss,
         victims: &[Engine],
-        // Small commands one at a time, so that something is always on its way.
+        // Small commands, one at a time, so that one is always in flight.
         file: "guarantee: at-most-once\nin_flight: {events: 3000, batch: 10}\nthreads: {pool: 1}\n\
                sink: {insert: {uri: 'URI', collection: kills.NAME, form: full, connections: 1}}\n",
         hurry: &["in_flight.batch=500", "sink.insert.connections=4"],
@@ -242,7 +242,7 @@ pub const UNGUARDED: &[Profile] = &[
 ];
 
 impl Profile {
-    /// Its file, at a place.
+    /// Its file, with the addresses.
     pub fn text(&self, brokers: &str, uri: &str) -> String {
         let source = match self.source {
             Source::Topic => FROM_KAFKA,
@@ -257,7 +257,7 @@ impl Profile {
         self.file.contains("NAME-out")
     }
 
-    /// Whether its documents say in a field of their own where they come from.
+    /// Whether a field of its documents names their source.
     pub fn names_anew(&self) -> bool {
         self.file.contains("source_field: from")
     }

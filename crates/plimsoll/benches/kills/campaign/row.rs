@@ -1,18 +1,18 @@
-//! What came of one row.
+//! Records the result of one row.
 
 use plimsoll_stores::audit::Report;
 use serde::Serialize;
 
 use super::profile::{Profile, Victim, Wanted};
 
-/// What came of one row.
+/// The result of one row.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// What it is.
+    /// The description.
     pub says: &'static str,
-    /// What must come out.
+    /// The expected result.
     pub wanted: Wanted,
     /// Kills of the engine.
     pub engine_kills: u32,
@@ -20,28 +20,28 @@ pub struct Row {
     pub broker_kills: u32,
     /// Kills of the server.
     pub server_kills: u32,
-    /// How often the engine ended by itself, and was started again.
+    /// The number of times that the engine ended by itself and was restarted.
     pub ends: u32,
-    /// What the audit found.
+    /// The findings of the audit.
     pub found: Found,
-    /// Why the row could not be made to its end.
+    /// The reason why the row could not be completed.
     pub trouble: Option<String>,
-    /// How long it took, in seconds.
+    /// The duration in seconds.
     pub took_s: u64,
 }
 
-/// What an audit found.
+/// The findings of an audit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Found {
     /// Events of the source.
     pub events: u64,
-    /// Those that are not there.
+    /// Missing events.
     pub lost: u64,
     /// Copies beyond the first.
     pub doubled: u64,
-    /// What is no event of the source.
+    /// Documents or records without an event in the source.
     pub strange: u64,
-    /// Partitions whose payloads are not what they were.
+    /// Partitions with altered payloads.
     pub altered: u64,
 }
 
@@ -66,7 +66,7 @@ impl Found {
 }
 
 impl Row {
-    /// A row that nothing is known of yet.
+    /// A row without a result.
     pub fn of(profile: &Profile) -> Self {
         Self {
             name: profile.name,
@@ -105,7 +105,7 @@ impl Row {
         }
     }
 
-    /// Whether it came out as it must. A source without events proves nothing.
+    /// Whether the result is the expected one. A source without events proves nothing.
     pub fn holds(&self) -> bool {
         let Found { events, lost, doubled, strange, altered } = self.found;
         let intact = (lost, strange, altered) == (0, 0, 0);
@@ -113,7 +113,7 @@ impl Row {
             Wanted::Once => intact && doubled == 0,
             Wanted::AtLeastOnce => intact,
             Wanted::Loss => self.is_noticed(),
-            // Without what knows an event again it still arrives.
+            // Without the recognition of repeated events everything still arrives.
             Wanted::Copies => self.is_noticed() && intact,
         };
         came && events > 0 && self.kills() > 0 && self.trouble.is_none()

@@ -1,11 +1,11 @@
-//! The rows as text.
+//! Formats the rows as text.
 
 use std::fmt::Write as _;
 
 use super::profile::Wanted;
 use super::row::{Found, Row};
 
-/// All rows: those with their guards, the sum of their kills, and those without one.
+/// All rows: those with their guards, the sum of their kills, and those without a guard.
 pub fn whole(seed: u64, rows: &[Row]) -> String {
     let (guarded, without): (Vec<_>, Vec<_>) = rows.iter().partition(is_guarded);
     let mut out = format!("seed {seed}\n");
@@ -34,7 +34,7 @@ pub fn whole(seed: u64, rows: &[Row]) -> String {
     out
 }
 
-/// One row as it comes out.
+/// Formats one row.
 pub fn line(row: &Row) -> String {
     let Found { events, lost, doubled, .. } = row.found;
     let (kills, took) = (row.kills(), row.took_s);

@@ -1,4 +1,4 @@
-//! One row: a pipeline is started, killed, left to write the rest, and held against its source.
+//! Runs one row: starts a pipeline, kills processes, lets the pipeline finish, and audits.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,18 +18,19 @@ use super::place::Place;
 use super::profile::{Profile, Source, Victim, Wanted};
 use super::row::{Found, Row};
 
-/// How long a pipeline may take to come back to work, and to write what is left, in nanoseconds.
+/// The time limit for a pipeline to work again, and to write the remaining events, in nanoseconds.
 const PATIENCE_NS: u64 = 240 * SECOND_NS;
-/// How long nothing is written until nothing more is expected, where something must be lost, in nanoseconds.
+/// The time without a write after which no further event is expected, where something must be lost, in
+/// nanoseconds.
 const QUIET_NS: u64 = 15 * SECOND_NS;
-/// A kill comes at most so long after the pipeline is at work, and what is killed is down for so long.
+/// The longest delay of a kill after the pipeline works, and the longest downtime.
 const MOMENT_MS: u64 = 1500;
 const DOWN_MS: u64 = 500;
 const LOOK: Duration = Duration::from_millis(50);
 const AUDIT_EVERY: Duration = Duration::from_secs(1);
 
-/// Makes a row: rounds of kills with an audit after each. Without a guard it ends as soon as that is noticed. What goes wrong is
-/// part of the row.
+/// Runs a row: rounds of kills with an audit after each. Without a guard it ends as soon as that is noticed.
+/// A failure is part of the row.
 pub fn run(place: &mut Place, profile: &Profile, rounds: Vec<Vec<Victim>>, dice: Dice, out: &Path) -> Row {
     let began = clock::now();
     let mut row = Row::of(profile);
@@ -45,7 +46,7 @@ struct Trial<'a> {
     dir: PathBuf,
     dice: Dice,
     engine: Engine,
-    /// Documents that were inserted into a collection that is watched.
+    /// The documents inserted into a watched collection.
     inserted: u64,
 }
 
@@ -78,7 +79,8 @@ impl<'a> Trial<'a> {
         for (part, victims) in rounds.into_iter().enumerate() {
             self.engine.restart_with(&[])?;
             let mut feeder = Feeder::start(self.place, self.profile, &self.dir, part, self.inserted)?;
-            // Collections are there before the first kill: the embedded server can be left with half of one.
+            // Collections exist before the first kill: a kill could leave the embedded server with an
+            // incomplete one.
             self.wait_at_work(&mut feeder)?;
             for victim in victims {
                 self.strike(victim, &mut feeder)?;
@@ -101,9 +103,9 @@ impl<'a> Trial<'a> {
         Ok(())
     }
 
-    /// Kills something at some moment, and sees that it comes back.
+    /// Kills a process at a random moment, and checks that it works again.
     fn strike(&mut self, victim: Victim, feeder: &mut Feeder) -> anyhow::Result<()> {
-        // Now and then on the way back to work: while members join, and transactions are taken over.
+        // Sometimes during the recovery: while members join, and transactions are taken over.
         if self.dice.below(4) > 0 {
             self.wait_at_work(feeder)?;
         }
@@ -119,7 +121,7 @@ impl<'a> Trial<'a> {
         self.engine.tend()
     }
 
-    /// Waits until the pipeline has written something from now on.
+    /// Waits until the pipeline has written an event from now on.
     fn wait_at_work(&mut self, feeder: &mut Feeder) -> anyhow::Result<()> {
         let before = self.engine.progress();
         self.wait("the next event", |trial| {
@@ -145,7 +147,7 @@ impl<'a> Trial<'a> {
         Ok(())
     }
 
-    /// Waits until everything is there, or nothing more comes.
+    /// Waits until everything has arrived, or nothing more arrives.
     fn settled(&mut self) -> anyhow::Result<Report> {
         self.engine.restart_with(self.profile.hurry)?;
         let began = clock::now();
@@ -165,7 +167,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Whether to wait no more. What must not be lost is waited for longer: it may only be late.
+    /// Whether to stop waiting. Events that must not be lost get more time: they may only be late.
     fn is_over(&self, began: Instant, moved: Instant, now: Instant) -> bool {
         let quiet = self.engine.progress().2 == 0 && now.since(moved) >= QUIET_NS;
         now.since(began) >= PATIENCE_NS || (self.profile.wanted == Wanted::Loss && quiet)

@@ -1,23 +1,24 @@
-//! Whether resident memory stays as it is: the line through its seconds, its first ones beside its last, and how far they lie apart.
+//! Checks whether resident memory is stable: fits a line, and compares the first and last seconds.
 
 use plimsoll_measure::stream::Second;
 use serde_json::{Value, json};
 
-/// Of a long run the first minute does not count: buffers grow to their size.
+/// The first minute of a long run does not count: buffers grow to their size.
 const SKIPPED_S: f64 = 60.0;
-/// Memory is flat if it rises by less than this share over the whole run, by the line through it and from its first tenth to its last.
+/// The limit of the rise over the whole run, as a share, by the fitted line and from the first tenth to the
+/// last.
 const RISE_MAX: f64 = 0.05;
 
 /// Resident memory over a run, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Memory {
-    /// Seconds at first that do not count.
+    /// The first seconds, which do not count.
     pub(crate) skipped_s: f64,
-    /// The least.
+    /// The minimum.
     pub(crate) min: f64,
-    /// The most.
+    /// The maximum.
     pub(crate) max: f64,
-    /// The mean of the first tenth of what counts.
+    /// The mean of the first counted tenth.
     pub(crate) first: f64,
     /// The mean of the last tenth.
     pub(crate) last: f64,
@@ -33,10 +34,10 @@ impl Memory {
         Self::over(&seconds.iter().map(point).collect::<Vec<_>>())
     }
 
-    /// The same of moments in seconds and bytes, in order.
+    /// Computes the same from moments in seconds and bytes, in order.
     pub(crate) fn over(all: &[(f64, f64)]) -> Self {
         let whole_s = all.last().map_or(0.0, |(at, _)| *at);
-        // Of a run that is hardly longer than a minute, the first half.
+        // For a run of about a minute, the first half.
         let skipped_s = SKIPPED_S.min((whole_s / 2.0).floor());
         let counted = &all[all.partition_point(|(at, _)| *at < skipped_s)..];
         let bytes: Vec<f64> = counted.iter().map(|(_, bytes)| *bytes).collect();
@@ -53,7 +54,7 @@ impl Memory {
         }
     }
 
-    /// Whether it stays as it is.
+    /// Whether it is stable.
     pub(crate) fn is_flat(&self) -> bool {
         let rise = (self.slope_per_minute * self.minutes).max(self.last - self.first);
         rise < RISE_MAX * self.mean

@@ -30,7 +30,7 @@ pub fn percentiles() -> anyhow::Result<Finding> {
     Ok(Finding { name: "percentiles against exact sorting", passed: worst <= ERROR_MAX, figure })
 }
 
-/// Between 1 ns and 17 s, spread evenly over the orders of magnitude.
+/// A latency between 1 ns and 17 s, spread evenly over the orders of magnitude.
 fn latency(index: u64) -> u64 {
     let bits = scramble(SEED, index);
     1 + (bits >> 30) % (1 << (1 + bits % 34))
@@ -43,7 +43,7 @@ fn error(sorted: &[u64], histogram: &Histogram, percentile: f64) -> f64 {
     ((histogram.at(percentile) as f64 - exact).abs() - 1.0).max(0.0) / exact
 }
 
-/// Deals operations of every outcome to several tallies and compares their sum with the one that saw all.
+/// Distributes operations of every outcome over several tallies and compares their sum with one tally of all.
 ///
 /// # Errors
 /// None; the signature is that of every self-test.
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_histogram_that_is_off_is_found_out() {
+    fn an_inexact_histogram_is_detected() {
         let sorted: Vec<u64> = (1..=1000).map(|value| value * 1000).collect();
         let mut histogram = Histogram::default();
         sorted.iter().for_each(|value| histogram.record(value + value / 100));

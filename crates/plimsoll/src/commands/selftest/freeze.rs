@@ -8,21 +8,21 @@ use plimsoll_measure::clock::{self, SECOND_NS};
 
 use super::{Finding, trial};
 
-/// How long the server freezes.
+/// The length of the freeze.
 const FREEZE: Duration = Duration::from_millis(1400);
-/// When, after the load was started.
+/// The start of the freeze, counted from the start of the load.
 const AFTER_NS: u64 = 8 * SECOND_NS;
-/// Length of the measured window in seconds: that of the scenario.
+/// Length of the measured window in seconds, as in the scenario.
 const WINDOW_S: f64 = 20.0;
-/// The response p99 may differ from what it must be by this share.
+/// The accepted deviation of the response p99, as a share.
 const TOLERANCE: f64 = 0.05;
-/// A service p99 under this is "in milliseconds", in nanoseconds.
+/// The largest service p99 that counts as "in milliseconds", in nanoseconds.
 const SERVICE_NS_MAX: u64 = 50_000_000;
 
 /// Freezes a null server in the middle of a constant load.
 ///
 /// # Errors
-/// When the load cannot be sent.
+/// The load cannot be sent.
 pub fn freeze() -> anyhow::Result<Finding> {
     let server = null::Server::start(null::Options::default()).context("start the null server")?;
     server.freeze_from(clock::now() + AFTER_NS, FREEZE);
@@ -30,7 +30,7 @@ pub fn freeze() -> anyhow::Result<Finding> {
     let Some((_, tally)) = trial.summary.tallies().next() else {
         anyhow::bail!("the scenario has no operation")
     };
-    // Of all operations the slowest hundredth are those that became due first in the freeze.
+    // The slowest hundredth of all operations became due first in the freeze.
     let expected_s = FREEZE.as_secs_f64() - WINDOW_S / 100.0;
     let response_s = tally.response.at(99.0) as f64 / 1e9;
     let service_ns = tally.service.at(99.0);

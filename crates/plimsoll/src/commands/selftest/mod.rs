@@ -1,8 +1,8 @@
-//! `plimsoll selftest`: verifies Plimsoll's accuracy on this machine.
+//! Implements `plimsoll selftest`: verifies Plimsoll's accuracy on this machine.
 
 mod arithmetic;
+mod defects;
 mod freeze;
-mod liars;
 mod pairs;
 mod rate;
 mod rounds;
@@ -15,14 +15,14 @@ use crate::cli::SelftestArgs;
 use crate::terminal::{print, say};
 use plimsoll_run::exit::{Exit, Outcome};
 
-/// What one self-test found.
+/// The result of one self-test.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
-    /// What was checked.
+    /// The name of the check.
     pub name: &'static str,
-    /// Whether it held.
+    /// Whether it passed.
     pub passed: bool,
-    /// What was measured, and what was expected.
+    /// The measured and the expected values.
     pub figure: String,
 }
 
@@ -33,18 +33,18 @@ const CHECKS: [Check; 7] = [
     arithmetic::merge,
     rate::rate,
     freeze::freeze,
-    liars::forget,
-    liars::flip,
-    liars::duplicate,
+    defects::forget,
+    defects::flip,
+    defects::duplicate,
 ];
 
-/// Those that take longer.
+/// The longer checks.
 const MORE: [Check; 2] = [pairs::same, pairs::handicap];
 
-/// Runs every self-test; those that take longer where that was asked for.
+/// Runs every self-test; the longer ones only on request.
 ///
 /// # Errors
-/// When one cannot be made at all.
+/// A check cannot be run.
 pub fn selftest(args: &SelftestArgs) -> Outcome<Exit> {
     if let Some(rounds) = args.rounds {
         return rounds::rounds(args, rounds);

@@ -1,4 +1,4 @@
-//! Compares real runs: a server against itself, and against one that takes 10 % longer.
+//! Compares real runs: a server with itself, and with one that takes 10 % longer.
 
 use std::time::Duration;
 
@@ -17,25 +17,25 @@ const OVERRIDES: [&str; 2] =
     ["phases.0.load.insert.arrivals={closed: {writers: 4}}", "phases.0.stop.duration=1s"];
 /// Pairs of each comparison.
 const PAIRS: u64 = 10;
-/// What decides: a busy machine holds up some operations, which the median does not feel.
+/// The metric that decides: a busy machine delays some operations, which does not affect the median.
 const PRIMARY: &str = "insert.response_ns.p50";
-/// How long the server withholds an answer: so long that the median follows from it alone.
+/// The delay of each answer: so long that it alone determines the median.
 const DELAY: Duration = Duration::from_millis(5);
-/// What the one with a handicap withholds its answers for, as a multiple of the other's.
+/// The factor between the delays of both servers.
 const HANDICAP: f64 = 1.1;
 
-/// A null server against itself shows no difference.
+/// A null server compared with itself shows no difference.
 ///
 /// # Errors
-/// When the load cannot be sent.
+/// The load cannot be sent.
 pub fn same() -> anyhow::Result<Finding> {
     finding("A against A shows no difference", 1.0, Verdict::NoDifference)
 }
 
-/// One that takes 10 % more time for each answer is found to be slower.
+/// A server that takes 10 % longer for each answer is found to be slower.
 ///
 /// # Errors
-/// When the load cannot be sent.
+/// The load cannot be sent.
 pub fn handicap() -> anyhow::Result<Finding> {
     finding("a handicap of 10 % is found", HANDICAP, Verdict::Worse)
 }
@@ -44,15 +44,15 @@ fn finding(name: &'static str, factor: f64, expected: Verdict) -> anyhow::Result
     judged(name, &measure(factor)?, expected)
 }
 
-/// Only the verdict that was expected passes: one that could not be reached has shown nothing.
+/// Only the expected verdict passes; a missing verdict proves nothing.
 fn judged(name: &'static str, comparison: &Comparison, expected: Verdict) -> anyhow::Result<Finding> {
     let metric = comparison.primary().context("nothing was measured")?;
-    let told = |ratio: Option<f64>| ratio.map_or_else(|| "–".to_owned(), |ratio| change(ratio - 1.0));
+    let shown = |ratio: Option<f64>| ratio.map_or_else(|| "–".to_owned(), |ratio| change(ratio - 1.0));
     let figure = format!(
         "{}, interval {} to {}, p {:.3}, {PAIRS} pairs",
-        told(metric.ratio),
-        told(metric.low),
-        told(metric.high),
+        shown(metric.ratio),
+        shown(metric.low),
+        shown(metric.high),
         metric.p.unwrap_or(1.0)
     );
     let advice = match comparison.verdict {
@@ -63,7 +63,7 @@ fn judged(name: &'static str, comparison: &Comparison, expected: Verdict) -> any
     Ok(Finding { name, passed: comparison.verdict == expected, figure: figure + advice })
 }
 
-/// Runs of both in turns. Which comes first alternates.
+/// Runs both in turns; the first one alternates.
 fn measure(factor: f64) -> anyhow::Result<Comparison> {
     let delays = [DELAY, DELAY.mul_f64(factor)];
     let servers = delays.map(|delay| null::Server::start(null::Options { delay }));
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_verdict_that_was_expected_passes() {
+    fn only_the_expected_verdict_passes() {
         use Verdict::{Better, NoDifference, NoVerdict, TooNoisy, Worse};
         for expected in [NoDifference, Worse] {
             for verdict in [Better, Worse, NoDifference, TooNoisy, NoVerdict] {

@@ -1,4 +1,4 @@
-//! Checks that a requested rate is kept to a thousandth.
+//! Checks that a requested rate is kept within a thousandth.
 
 use anyhow::Context;
 use plimsoll_host::null;
@@ -8,13 +8,13 @@ use super::{Finding, trial};
 /// Operations per second and seconds of the scenario.
 const RATE: f64 = 2000.0;
 const SECONDS: f64 = 10.0;
-/// The rate may be off by this share.
+/// The accepted deviation of the rate, as a share.
 const TOLERANCE: f64 = 0.001;
 
 /// Sends a constant load to a null server.
 ///
 /// # Errors
-/// When the load cannot be sent.
+/// The load cannot be sent.
 pub fn rate() -> anyhow::Result<Finding> {
     let server = null::Server::start(null::Options::default()).context("start the null server")?;
     let trial = trial::run("rate", server.address())?;

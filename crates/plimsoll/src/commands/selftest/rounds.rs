@@ -1,4 +1,4 @@
-//! Repeats faulty servers with new seeds: every fault must be found, and nothing else.
+//! Repeats faulty servers with new seeds: the audit must find every defect, and nothing else.
 
 use anyhow::{Context, ensure};
 use bson::Bson;
@@ -8,76 +8,77 @@ use plimsoll_measure::clock;
 use plimsoll_report::units::exact;
 use serde::Serialize;
 
-use super::liars::{ids, same, start};
+use super::defects::{ids, same, start};
 use super::trial::{self, Trial};
 use crate::cli::SelftestArgs;
 use crate::terminal::{print, say};
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 
-/// Defects of a kind in one round at most: as many documents as an audit names.
-const LIES_MAX: u64 = plimsoll_ledger::audit::EXAMPLES_MAX as u64;
+/// The limit of defects of a kind in one round: the documents that an audit names.
+const DEFECTS_MAX: u64 = plimsoll_ledger::audit::EXAMPLES_MAX as u64;
 
-/// How much is sent in a round, and how often the server corrupts.
+/// The size of a round, and the rate of its defects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
     /// Documents.
     pub documents: u64,
-    /// Of so many one is forgotten, one has a bit flipped, and one is stored twice.
+    /// Of this many documents one is forgotten, one has a flipped bit, and one is stored twice.
     pub one_in: u64,
 }
 
-/// Whether connections are cut while the server corrupts.
+/// Whether connections are cut while the server introduces defects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Network {
     Calm,
     Broken,
 }
 
-/// One kind of lie.
+/// The result for one kind of defect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Lie {
-    /// Defects that were told about documents of which it was to be found out.
-    pub told: u64,
+pub struct DefectCheck {
+    /// Introduced defects that the audit must find.
+    #[serde(rename = "told")]
+    pub introduced: u64,
     /// Documents that the audit found.
     pub found: u64,
-    /// Whether they are the same ones.
+    /// Whether both are the same documents.
     pub same: bool,
 }
 
-/// What came of a round.
+/// The result of a round.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Round {
-    /// Which, from 1.
+    /// The round's number, from 1.
     pub round: u32,
-    /// What the documents and the lies follow from.
+    /// The seed of the documents and the defects.
     pub seed: u64,
-    /// Documents that the load was told were stored.
+    /// Documents that were acknowledged to the load.
     pub acknowledged: u64,
     /// Documents that were in flight when a connection was cut.
     pub unknown: u64,
-    /// How often all connections were cut.
+    /// The number of times that all connections were cut.
     pub cuts: u64,
-    /// Acknowledged and not stored: found lost.
-    pub forgotten: Lie,
-    /// Stored with a bit flipped: found corrupted.
-    pub flipped: Lie,
-    /// Stored twice: found duplicated.
-    pub doubled: Lie,
-    /// Whether all of it was found, and nothing else.
+    /// Acknowledged and not stored; found lost.
+    pub forgotten: DefectCheck,
+    /// Stored with a flipped bit; found corrupted.
+    pub flipped: DefectCheck,
+    /// Stored twice; found duplicated.
+    pub doubled: DefectCheck,
+    /// Whether the audit found exactly these.
     pub exact: bool,
 }
 
-/// Makes the rounds that were asked for, until one is not exact.
+/// Runs the requested rounds, until one is not exact.
 ///
 /// # Errors
-/// When a round cannot be made at all.
+/// A round cannot be run.
 pub fn rounds(args: &SelftestArgs, rounds: u32) -> Outcome<Exit> {
     let size = Size { documents: args.documents, one_in: args.one_in };
     check(size).deserves(Exit::Usage)?;
     let first = args.seed.unwrap_or_else(clock::wall_ms);
     if !args.json {
         say(&format!(
-            "{rounds} rounds from seed {first}; in every second one all connections are cut on the way."
+            "{rounds} rounds from seed {first}; in every second round all connections are cut during the load."
         ));
     }
     let mut made = Vec::new();
@@ -99,12 +100,12 @@ pub fn rounds(args: &SelftestArgs, rounds: u32) -> Outcome<Exit> {
     Ok(if made.iter().all(|round| round.exact) { Exit::Held } else { Exit::Failed })
 }
 
-/// A round without a lie would show nothing, and one with more than an audit names would not show which they are.
+/// Refuses a round without a defect, which proves nothing, and one with more defects than an audit names.
 fn check(size: Size) -> anyhow::Result<()> {
-    let lies = size.documents / size.one_in.max(1);
+    let defects = size.documents / size.one_in.max(1);
     ensure!(
-        (1..=LIES_MAX).contains(&lies),
-        "--documents {} --one-in {}: {lies} lies of a kind a round; give numbers for 1 to {LIES_MAX}",
+        (1..=DEFECTS_MAX).contains(&defects),
+        "--documents {} --one-in {}: {defects} defects of a kind in a round; give numbers for 1 to {DEFECTS_MAX}",
         size.documents,
         size.one_in
     );
@@ -124,8 +125,9 @@ fn round(number: u32, seed: u64, size: Size, network: Network, more: &[String]) 
     Ok(judge(number, seed, &trial, &server.record(), &found))
 }
 
-/// Holds what the audit found against what the server says that it lied about. What it forgot of documents in flight when a
-/// connection was cut was never acknowledged: it is not lost. What it flipped or doubled is there, acknowledged or not.
+/// Compares the audit's findings with the server's defects. A forgotten document that was in flight when a
+/// connection was cut was never acknowledged, so it is not lost. A flipped or duplicated document exists,
+/// acknowledged or not.
 fn judge(number: u32, seed: u64, trial: &Trial, record: &DefectLog, found: &Findings) -> Round {
     let was_promised = |id: &Bson| match id {
         Bson::ObjectId(id) => trial.is_acknowledged(id.bytes()),
@@ -135,15 +137,15 @@ fn judge(number: u32, seed: u64, trial: &Trial, record: &DefectLog, found: &Find
         record.forgotten.iter().map(|it| it.id.clone()).filter(|id| was_promised(id)).collect();
     let flipped: Vec<_> = record.flipped.iter().map(|it| it.victim.id.clone()).collect();
     let doubled: Vec<_> = record.duplicated.iter().map(|it| it.victim.id.clone()).collect();
-    let lie = |told: &[Bson], count: u64, examples: &[u64]| {
-        let is_same = count == told.len() as u64 && same(ids(trial, examples), told);
-        Lie { told: told.len() as u64, found: count, same: is_same }
+    let check_defect = |introduced: &[Bson], count: u64, examples: &[u64]| {
+        let is_same = count == introduced.len() as u64 && same(ids(trial, examples), introduced);
+        DefectCheck { introduced: introduced.len() as u64, found: count, same: is_same }
     };
-    let forgotten = lie(&forgotten, found.lost, &found.examples.lost);
-    let flipped = lie(&flipped, found.corrupted, &found.examples.corrupted);
-    let doubled = lie(&doubled, found.duplicated, &found.examples.duplicated);
+    let forgotten = check_defect(&forgotten, found.lost, &found.examples.lost);
+    let flipped = check_defect(&flipped, found.corrupted, &found.examples.corrupted);
+    let doubled = check_defect(&doubled, found.duplicated, &found.examples.duplicated);
     let all = [forgotten, flipped, doubled];
-    let has_lied = all.iter().any(|lie| lie.told > 0);
+    let has_defects = all.iter().any(|check| check.introduced > 0);
     Round {
         round: number,
         seed,
@@ -153,15 +155,15 @@ fn judge(number: u32, seed: u64, trial: &Trial, record: &DefectLog, found: &Find
         forgotten,
         flipped,
         doubled,
-        exact: has_lied && found.phantom == 0 && all.iter().all(|lie| lie.same),
+        exact: has_defects && found.phantom == 0 && all.iter().all(|check| check.same),
     }
 }
 
-/// A round in one line.
+/// Formats a round in one line.
 fn line(round: &Round) -> String {
-    let lie = |what: &str, lie: Lie| {
-        let but = if lie.same { "" } else { ", NOT THE SAME" };
-        format!("{what} {} of {}{but}", lie.found, lie.told)
+    let describe = |what: &str, check: DefectCheck| {
+        let but = if check.same { "" } else { ", NOT THE SAME" };
+        format!("{what} {} of {}{but}", check.found, check.introduced)
     };
     format!(
         "{}  round {:>3}  seed {}  {} acknowledged, {} unknown, {} cuts: {}; {}; {}{}",
@@ -171,9 +173,9 @@ fn line(round: &Round) -> String {
         exact(round.acknowledged),
         exact(round.unknown),
         round.cuts,
-        lie("lost", round.forgotten),
-        lie("corrupted", round.flipped),
-        lie("duplicated", round.doubled),
+        describe("lost", round.forgotten),
+        describe("corrupted", round.flipped),
+        describe("duplicated", round.doubled),
         if round.exact { "; the same documents" } else { "" },
     )
 }
@@ -184,7 +186,7 @@ mod tests {
 
     use super::*;
 
-    /// Small enough for a test, with ten lies of a kind.
+    /// Small enough for a test, with ten defects of a kind.
     const SMALL: Size = Size { documents: 40_000, one_in: 4_000 };
 
     fn seed() -> u64 {
@@ -194,17 +196,17 @@ mod tests {
     }
 
     #[test]
-    fn every_lie_is_found_and_nothing_else() {
+    fn every_defect_is_found_and_nothing_else() {
         let round = round(1, seed(), SMALL, Network::Calm, &[]).unwrap();
         assert!(round.exact, "{}", line(&round));
         assert_eq!((round.acknowledged, round.unknown, round.cuts), (40_000, 0, 0));
-        let told = round.forgotten.told + round.flipped.told + round.doubled.told;
-        assert!((20..=30).contains(&told), "one document suffers one lie: {}", line(&round));
+        let introduced = round.forgotten.introduced + round.flipped.introduced + round.doubled.introduced;
+        assert!((20..=30).contains(&introduced), "each document has at most one defect: {}", line(&round));
     }
 
     #[test]
-    fn every_lie_is_found_while_connections_break() {
-        // Often enough for a load that is over soon, and small batches, so that some are in flight.
+    fn every_defect_is_found_while_connections_break() {
+        // Often enough for a short load, and in small batches, so that some are in flight.
         let more = [
             "phases.0.faults.0.at=5ms",
             "phases.0.faults.0.every=40ms",
@@ -226,7 +228,7 @@ mod tests {
 
         let mut missed = record.clone();
         missed.forgotten.pop();
-        assert!(!judge(1, 3, &trial, &missed, &found).exact, "it found one that was not told");
+        assert!(!judge(1, 3, &trial, &missed, &found).exact, "it found one without a defect");
         let mut another = found.clone();
         another.examples.lost[0] += 1;
         let round = judge(1, 3, &trial, &record, &another);
@@ -234,14 +236,17 @@ mod tests {
         let more = Findings { phantom: 1, ..found.clone() };
         assert!(!judge(1, 3, &trial, &record, &more).exact);
         let nothing = Findings { lost: 0, examples: Default::default(), ..found };
-        assert!(!judge(1, 3, &trial, &DefectLog::default(), &nothing).exact, "no lie shows nothing");
+        assert!(
+            !judge(1, 3, &trial, &DefectLog::default(), &nothing).exact,
+            "a round without defects proves nothing"
+        );
     }
 
     #[test]
-    fn rounds_that_can_show_nothing_are_refused() {
-        for (documents, one_in, lies) in [(10, 100, "0 lies"), (1_000_000, 100, "10000 lies")] {
+    fn inconclusive_rounds_are_refused() {
+        for (documents, one_in, defects) in [(10, 100, "0 defects"), (1_000_000, 100, "10000 defects")] {
             let message = check(Size { documents, one_in }).unwrap_err().to_string();
-            assert!(message.contains(lies), "{message}");
+            assert!(message.contains(defects), "{message}");
         }
         assert!(check(Size { documents: 2_000_000, one_in: 1_000_000 }).is_ok());
     }

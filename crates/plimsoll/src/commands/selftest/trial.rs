@@ -29,10 +29,10 @@ use plimsoll_systems::client_engine::Fleet;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What came of a trial.
+/// The result of a trial.
 #[derive(Debug)]
 pub struct Trial {
-    /// What was measured.
+    /// The measurements.
     pub summary: Summary,
     setup: Arc<Setup>,
     site: Arc<Deployment>,
@@ -42,24 +42,24 @@ pub struct Trial {
 /// Runs the shipped scenario `name` against the server at `address`.
 ///
 /// # Errors
-/// When it cannot be run.
+/// The scenario cannot be run.
 pub fn run(name: &str, address: SocketAddr) -> anyhow::Result<Trial> {
     run_with(name, &[], address)
 }
 
-/// The same with some of its values replaced.
+/// Runs the scenario with some of its values replaced.
 ///
 /// # Errors
-/// When it cannot be run.
+/// The scenario cannot be run.
 pub fn run_with(name: &str, overrides: &[String], address: SocketAddr) -> anyhow::Result<Trial> {
     run_seeded(name, overrides, 1, address)
 }
 
-/// The same with documents that follow from `seed`. Where the scenario has faults of the network, the load goes through a
-/// proxy.
+/// Runs the scenario with documents that follow from `seed`. If it has network faults, the load goes through
+/// a proxy.
 ///
 /// # Errors
-/// When it cannot be run.
+/// The scenario cannot be run.
 pub fn run_seeded(name: &str, overrides: &[String], seed: u64, address: SocketAddr) -> anyhow::Result<Trial> {
     let loaded = scenario::load(name, overrides, Some(seed))?;
     let plan = Plan::build(&loaded)?;
@@ -83,7 +83,7 @@ pub fn run_seeded(name: &str, overrides: &[String], seed: u64, address: SocketAd
         summary.end(phase, &finished, 0);
     }
     let mut ledger = Ledger::new(run, deal);
-    let Some(closed) = fleet.close().pop() else { bail!("a worker kept its books") };
+    let Some(closed) = fleet.close().pop() else { bail!("a worker did not return its ledger") };
     ledger.adopt(closed.worker, closed.ledger);
     Ok(Trial { summary, setup, site, ledger })
 }
@@ -93,7 +93,7 @@ fn site(address: SocketAddr) -> Arc<Deployment> {
     Arc::new(Deployment::single(address, TIMEOUT))
 }
 
-/// A proxy before the server, where something is done to its network.
+/// Starts a proxy before the server if the scenario has network faults.
 fn proxies(plan: &Plan, address: SocketAddr, seed: u64) -> anyhow::Result<Vec<Arc<Proxy>>> {
     if plan.phases.iter().all(|phase| phase.faults.is_empty()) {
         return Ok(Vec::new());
@@ -110,7 +110,7 @@ impl Trial {
     /// Reads everything back.
     ///
     /// # Errors
-    /// When the server cannot be read.
+    /// The server cannot be read.
     pub fn audit(&self) -> anyhow::Result<Findings> {
         let runtime = plimsoll_run::lifecycle::runtime()?;
         let scope = Scope::of(&self.setup, &Touched::None, Neighbours::Excluded);

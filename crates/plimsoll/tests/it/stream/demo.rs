@@ -1,4 +1,4 @@
-//! The demonstration, as somebody who has just installed everything runs it.
+//! Tests the demonstration, as a new user runs it.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
@@ -9,7 +9,7 @@ use plimsoll_process::procfs::{is_alive, started_by};
 use crate::program::{plimsoll, plimsoll_with, stderr, stdout};
 
 #[test]
-fn a_demonstration_kills_audits_and_says_what_was_proven() {
+fn a_demonstration_kills_audits_and_reports_the_result() {
     for victim in ["server", "broker"] {
         let dir = tempfile::tempdir().unwrap();
         let out = dir.path().join("demo");
@@ -17,22 +17,22 @@ fn a_demonstration_kills_audits_and_says_what_was_proven() {
         let output = plimsoll_with(&[&words[..], &[out.to_str().unwrap()]].concat());
         let (said, printed) = (stderr(&output), stdout(&output));
         assert_eq!(output.status.code(), Some(0), "{said}{printed}");
-        assert!(printed.contains("0 missing, 0 doubled, every payload as it was"), "{printed}");
+        assert!(printed.contains("0 missing, 0 duplicated, every payload unchanged"), "{printed}");
         assert!(said.contains("the pipeline is killed (SIGKILL)"), "{said}");
-        assert!(!said.contains("Ctrl-C"), "nobody pressed it: {said}");
+        assert!(!said.contains("Ctrl-C"), "no one pressed it: {said}");
         assert!(said.contains("metrics at http://127.0.0.1:") && said.contains("  integrity "), "{said}");
         assert!(out.join("run-2/pipeline.json").is_file() && !out.join("run-1/pipeline.json").exists());
     }
 }
 
-/// The processes that a process has started, and those that these have started.
+/// The children and grandchildren of a process.
 fn below(pid: u32) -> BTreeSet<u32> {
     let own = started_by(pid);
     own.iter().flat_map(|pid| below(*pid)).chain(own.iter().copied()).collect()
 }
 
 #[test]
-fn a_demonstration_that_is_interrupted_leaves_nothing_behind() {
+fn an_interrupted_demonstration_leaves_no_process() {
     let dir = tempfile::tempdir().unwrap();
     let mut command = plimsoll();
     command.args(["pipeline", "demo", "--out"]).arg(dir.path().join("demo"));
@@ -54,7 +54,7 @@ fn a_demonstration_that_is_interrupted_leaves_nothing_behind() {
 }
 
 #[test]
-fn what_is_not_installed_is_said_in_one_sentence() {
+fn missing_programs_are_reported_in_one_sentence() {
     let empty = tempfile::tempdir().unwrap();
     let output = plimsoll().args(["pipeline", "demo"]).env("PLIMSOLL_CACHE", empty.path()).output().unwrap();
     assert_eq!(output.status.code(), Some(3));

@@ -1,4 +1,4 @@
-//! How an audit ends when a destination does not hold what its topic has.
+//! Tests the exit codes of an audit for each kind of mismatch.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ fn ask(server: &Server, asked: Document) -> Document {
     Document::try_from(&*reply).unwrap()
 }
 
-/// Some document of the destination.
+/// A document of the destination.
 fn some(server: &Server) -> Document {
     let reply = ask(server, doc! {"find": "held", "limit": 1, "singleBatch": true});
     let found = reply.get_document("cursor").unwrap().get_array("firstBatch").unwrap();
@@ -43,7 +43,7 @@ fn binary(bytes: Vec<u8>) -> Binary {
     Binary { subtype: BinarySubtype::Generic, bytes }
 }
 
-/// The same document at an offset that the topic does not have.
+/// A copy of a document with an offset outside of the topic.
 fn beyond(document: &Document) -> Document {
     let mut id = document.get_binary_generic("_id").unwrap().clone();
     id[8..].copy_from_slice(&1_000_000_u64.to_be_bytes());
@@ -59,8 +59,8 @@ fn alter(server: &Server, document: &Document) {
     assert_eq!(number(&reply, "nModified"), 1, "{reply}");
 }
 
-/// Holds what an audit finds against the exit code and the numbers of missing, doubled, strange events and of partitions that
-/// were altered.
+/// Checks the exit code of an audit and its numbers of missing, duplicated and unexpected events and of
+/// altered partitions.
 fn check(what: &str, path: &Path, code: i32, expected: [u64; 4]) {
     let (ended, report) = audit(path);
     let altered = |one: &&serde_json::Value| {
@@ -73,7 +73,7 @@ fn check(what: &str, path: &Path, code: i32, expected: [u64; 4]) {
 }
 
 #[test]
-fn an_audit_ends_with_4_for_each_mismatch_and_with_0_when_it_is_put_right() {
+fn an_audit_ends_with_4_for_each_mismatch_and_with_0_after_its_repair() {
     let (dir, broker, server) = (tempfile::tempdir().unwrap(), broker(), server(Profile::Journaled, &[]));
     let brokers = broker.bootstrap();
     fill(dir.path(), &brokers, "held", EVENTS);

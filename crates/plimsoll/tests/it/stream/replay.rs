@@ -1,4 +1,5 @@
-//! Dead letters come back: some events are refused, the cause is mended, they are replayed, and the audit is clean.
+//! Tests replays: some events are refused, the cause is removed, their letters are replayed, and the audit is
+//! clean.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,36 +20,36 @@ use super::{audit, broker, file, start, sum, terminate};
 use crate::program::{json, plimsoll_with, server, stderr, uri};
 
 const EVENTS: u64 = 2000;
-/// Every so many lines one is no JSON, where such are asked for.
+/// The distance between invalid lines, if there are any.
 const BAD_EVERY: u64 = 100;
 const LONG: Duration = Duration::from_secs(60);
 
 /// A broker with a topic of lines.
-struct Ground {
+struct Fixture {
     dir: TempDir,
     broker: Broker,
 }
 
-impl Ground {
-    /// The lines are numbers as JSON; some are not, if `bad` is.
+impl Fixture {
+    /// Creates lines that are numbers as JSON; with `bad` some are invalid.
     fn new(bad: bool) -> Self {
-        let ground = Self { dir: tempfile::tempdir().unwrap(), broker: broker() };
+        let fixture = Self { dir: tempfile::tempdir().unwrap(), broker: broker() };
         let line = |n: u64| match bad && n % BAD_EVERY == 7 {
             true => format!("no json {n}\n"),
             false => format!("{{\"n\":{n}}}\n"),
         };
-        fs::write(ground.dir.path().join("in"), (0..EVENTS).map(line).collect::<String>()).unwrap();
-        ground.topic("lines", 3);
-        let brokers = ground.broker.bootstrap();
-        let fill = ground.file(
+        fs::write(fixture.dir.path().join("in"), (0..EVENTS).map(line).collect::<String>()).unwrap();
+        fixture.topic("lines", 3);
+        let brokers = fixture.broker.bootstrap();
+        let fill = fixture.file(
             "fill.yaml",
             &format!(
                 "guarantee: at-most-once\nsource: {{file: {{path: in, format: ndjson}}}}\n\
                  sink: {{kafka: {{brokers: '{brokers}', topic: lines}}}}\npositions: {{file: filled}}\n"
             ),
         );
-        assert_eq!(ground.counts(&["run"], &fill)["written_events"], EVENTS);
-        ground
+        assert_eq!(fixture.counts(&["run"], &fill)["written_events"], EVENTS);
+        fixture
     }
 
     fn topic(&self, name: &str, partitions: u16) {
@@ -60,7 +61,7 @@ impl Ground {
         file(self.dir.path(), name, text)
     }
 
-    /// A pipeline from the topic, as a file.
+    /// Writes the file of a pipeline from the topic.
     fn pipeline(&self, name: &str, rest: &str) -> PathBuf {
         let brokers = self.broker.bootstrap();
         let text = format!(
@@ -75,7 +76,7 @@ impl Ground {
         self.dir.path().join(format!("run-{taken}"))
     }
 
-    /// Runs the pipeline until every event is written or buried; gives how many were buried.
+    /// Runs the pipeline until every event is settled; returns the number of dead letters.
     fn run(&self, path: &Path) -> u64 {
         let out = self.out();
         let mut child = start(path, &out);
@@ -85,7 +86,7 @@ impl Ground {
         count(&out, "dead_letter_events")
     }
 
-    /// Runs a command on a pipeline to its end; gives what it counted.
+    /// Runs a subcommand on a pipeline to its end; returns its counts.
     fn counts(&self, words: &[&str], path: &Path) -> Value {
         let (out, path) = (self.out(), path.to_str().unwrap());
         let fixed =
@@ -95,7 +96,7 @@ impl Ground {
         json(&output)["last"]["counts"].clone()
     }
 
-    /// Replays; gives how many letters were read, written and buried again.
+    /// Replays; returns the numbers of letters read, written and rejected again.
     fn replay(&self, words: &[&str], path: &Path) -> [u64; 3] {
         let counts = self.counts(&[&["replay"][..], words].concat(), path);
         ["read_events", "written_events", "dead_letter_events"].map(|word| counts[word].as_u64().unwrap())
@@ -116,7 +117,7 @@ fn documents(server: &Server, collection: &str, query: RawDocumentBuf) -> i64 {
     reply.get("n").unwrap().unwrap().as_i32().map(i64::from).or(reply.get_i64("n").ok()).unwrap()
 }
 
-/// Strangers hold two numbers that are unique.
+/// Inserts foreign documents with two of the unique numbers.
 fn put_in_the_way(server: &Server) {
     let key = rawdoc! {"key": {"n": 1}, "name": "n", "unique": true};
     command(server, rawdoc! {"createIndexes": "events", "indexes": [key]});
@@ -126,25 +127,25 @@ fn put_in_the_way(server: &Server) {
 }
 
 fn replayed_from_a_collection(sink: &str, letters: &str) {
-    let (ground, server) = (Ground::new(false), server(Profile::Journaled, &[]));
+    let (fixture, server) = (Fixture::new(false), server(Profile::Journaled, &[]));
     put_in_the_way(&server);
-    let path = ground.pipeline(
+    let path = fixture.pipeline(
         "pipeline.yaml",
         &format!("guarantee: effectively-once\n{}", sink.replace("URI", &uri(&server))),
     );
-    assert_eq!(ground.run(&path), 2);
+    assert_eq!(fixture.run(&path), 2);
     assert_eq!(documents(&server, letters, rawdoc! {}), 2);
-    // What is not mended is a dead letter again, and stays one.
-    assert_eq!(ground.replay(&[], &path), [2, 0, 2]);
+    // A letter with a remaining cause becomes a dead letter again.
+    assert_eq!(fixture.replay(&[], &path), [2, 0, 2]);
     assert_eq!(documents(&server, letters, rawdoc! {}), 2);
     command(
         &server,
         rawdoc! {"delete": "events", "deletes": [{"q": {"_id": {"$in": ["a", "b"]}}, "limit": 0}]},
     );
-    assert_eq!(ground.replay(&["--limit", "1"], &path), [1, 1, 0]);
+    assert_eq!(fixture.replay(&["--limit", "1"], &path), [1, 1, 0]);
     assert_eq!(documents(&server, letters, rawdoc! {}), 1);
-    assert_eq!(ground.replay(&[], &path), [1, 1, 0]);
-    assert_eq!(ground.replay(&[], &path), [0, 0, 0]);
+    assert_eq!(fixture.replay(&[], &path), [1, 1, 0]);
+    assert_eq!(fixture.replay(&[], &path), [0, 0, 0]);
     let (code, report) = audit(&path);
     assert_eq!(
         (code, sum(&report, "expected"), sum(&report, "found")),
@@ -156,7 +157,7 @@ fn replayed_from_a_collection(sink: &str, letters: &str) {
 }
 
 #[test]
-fn letters_of_a_collection_are_replayed_and_gone() {
+fn letters_of_a_collection_are_replayed_and_removed() {
     replayed_from_a_collection(
         "sink: {insert: {uri: 'URI', collection: test.events, form: json}}\n\
          dead_letters: {insert: {uri: 'URI', collection: test.dead, form: full}}\n",
@@ -165,35 +166,36 @@ fn letters_of_a_collection_are_replayed_and_gone() {
 }
 
 #[test]
-fn letters_of_transactions_are_replayed_and_gone() {
+fn letters_of_transactions_are_replayed_and_removed() {
     replayed_from_a_collection(
         "sink: {transactional: {uri: 'URI', collection: test.events, form: json, gather_wait: 100ms}}\n",
         "events_dead_letters",
     );
 }
 
-/// Letters that are no documents: a filter could not read some lines, until it was taken out.
+/// Replays letters that are not documents: a filter rejected some lines, until it was removed.
 fn replayed_from(letters: &str) {
-    let (ground, server) = (Ground::new(true), server(Profile::Journaled, &[]));
-    ground.topic("dead", 2);
+    let (fixture, server) = (Fixture::new(true), server(Profile::Journaled, &[]));
+    fixture.topic("dead", 2);
     let rest = format!(
         "sink: {{insert: {{uri: '{}', collection: test.events, form: full}}}}\ndead_letters: {letters}\n",
         uri(&server)
     );
-    let bad = ground.pipeline("bad.yaml", &format!("transforms: [{{filter: {{where: '.n >= 0'}}}}]\n{rest}"));
-    let mended = ground.pipeline("mended.yaml", &rest);
+    let bad =
+        fixture.pipeline("bad.yaml", &format!("transforms: [{{filter: {{where: '.n >= 0'}}}}]\n{rest}"));
+    let mended = fixture.pipeline("mended.yaml", &rest);
     let buried = EVENTS / BAD_EVERY;
-    assert_eq!(ground.run(&bad), buried);
+    assert_eq!(fixture.run(&bad), buried);
     assert_eq!(sum(&audit(&mended).1, "missing"), buried);
-    // What is not mended is written as a letter once more; the next replay reads it.
-    assert_eq!(ground.replay(&["--limit", "3"], &bad), [3, 0, 3]);
-    assert_eq!(ground.replay(&[], &mended), [buried, buried, 0]);
-    assert_eq!(ground.replay(&[], &mended), [0, 0, 0]);
+    // A letter with a remaining cause is written again; the next replay reads it.
+    assert_eq!(fixture.replay(&["--limit", "3"], &bad), [3, 0, 3]);
+    assert_eq!(fixture.replay(&[], &mended), [buried, buried, 0]);
+    assert_eq!(fixture.replay(&[], &mended), [0, 0, 0]);
     let (code, report) = audit(&mended);
     assert_eq!((code, sum(&report, "found")), (Some(0), EVENTS), "{report}");
     let altered = |one: &Value| one["checksum"]["expected"] != one["checksum"]["found"];
     assert!(!report["partitions"].as_array().unwrap().iter().any(altered), "{report}");
-    // Nothing of the letter is left in the events.
+    // The events contain no headers of the letters.
     assert_eq!(documents(&server, "events", rawdoc! {"headers.0": {"$exists": true}}), 0);
 }
 
@@ -209,29 +211,30 @@ fn letters_of_a_topic_are_replayed_once() {
 
 #[test]
 fn letters_in_transactions_of_kafka_are_replayed_once() {
-    let ground = Ground::new(true);
-    [("copy", 3), ("dead", 1)].into_iter().for_each(|(name, partitions)| ground.topic(name, partitions));
+    let fixture = Fixture::new(true);
+    [("copy", 3), ("dead", 1)].into_iter().for_each(|(name, partitions)| fixture.topic(name, partitions));
     let rest = "guarantee: effectively-once\nsink: {kafka: {brokers: 'BROKERS', topic: copy, placing: same, \
                 exactly_once: {transactional_id: t, dead_letters: dead, age_max: 100ms}}}\n";
-    let bad = ground.pipeline("bad.yaml", &format!("transforms: [{{filter: {{where: '.n >= 0'}}}}]\n{rest}"));
-    let mended = ground.pipeline("mended.yaml", rest);
+    let bad =
+        fixture.pipeline("bad.yaml", &format!("transforms: [{{filter: {{where: '.n >= 0'}}}}]\n{rest}"));
+    let mended = fixture.pipeline("mended.yaml", rest);
     let buried = EVENTS / BAD_EVERY;
-    assert_eq!(ground.run(&bad), buried);
-    assert_eq!(ground.replay(&[], &mended), [buried, buried, 0]);
-    assert_eq!(ground.replay(&[], &mended), [0, 0, 0]);
-    let (mut found, cluster) = (Vec::new(), Cluster::at(ground.broker.bootstrap()));
+    assert_eq!(fixture.run(&bad), buried);
+    assert_eq!(fixture.replay(&[], &mended), [buried, buried, 0]);
+    assert_eq!(fixture.replay(&[], &mended), [0, 0, 0]);
+    let (mut found, cluster) = (Vec::new(), Cluster::at(fixture.broker.bootstrap()));
     topic_scan::scan(&cluster, "copy", LONG, &mut |record| found.push(record.payload.unwrap().to_vec()))
         .unwrap();
-    let lines = fs::read_to_string(ground.dir.path().join("in")).unwrap();
+    let lines = fs::read_to_string(fixture.dir.path().join("in")).unwrap();
     let mut sent: Vec<_> = lines.lines().map(|line| line.as_bytes().to_vec()).collect();
     sent.sort_unstable();
     found.sort_unstable();
     assert_eq!(found.len(), sent.len());
-    assert!(found == sent, "every line is there as it was, once");
+    assert!(found == sent, "every line arrives unchanged, once");
 }
 
 #[test]
-fn letters_that_cannot_be_replayed_are_refused_with_what_to_do() {
+fn unreplayable_letters_are_refused_with_the_remedy() {
     let dir = tempfile::tempdir().unwrap();
     let check = |rest: &str, word: &str| {
         let text = format!(

@@ -1,4 +1,5 @@
-//! Processes of one group come and go under load, one of them by SIGKILL: the destination is held against the topic.
+//! Tests processes of one group that join, leave and are killed under load: the audit compares the
+//! destination with the topic.
 
 use std::path::Path;
 use std::process::Child;
@@ -13,17 +14,17 @@ use serde_json::Value;
 use super::{PATIENCE_NS, audit, broker, file, start, sum, terminate};
 use crate::program::{server, uri};
 
-/// How long processes run together between two changes.
+/// The time between two changes of the group.
 const STAY: Duration = Duration::from_secs(4);
 
-/// What a process counted last.
+/// The last count that a process reported.
 pub fn count(out: &Path, word: &str) -> u64 {
     let text = std::fs::read_to_string(out.join("seconds.ndjson")).unwrap_or_default();
     let last = text.lines().rev().find_map(|line| serde_json::from_str::<Value>(line).ok());
     last.map_or(0, |second| second["counts"][word].as_u64().unwrap())
 }
 
-/// Waits until something holds, with every process there.
+/// Waits until a condition holds, while every process runs.
 pub fn until(what: &str, children: &mut [&mut Child], mut holds: impl FnMut() -> bool) {
     let began = clock::now();
     while !holds() {
@@ -36,7 +37,7 @@ pub fn until(what: &str, children: &mut [&mut Child], mut holds: impl FnMut() ->
 }
 
 #[test]
-fn processes_come_go_and_are_killed_under_load_and_nothing_is_lost_or_doubled() {
+fn joining_leaving_and_killed_processes_neither_lose_nor_duplicate() {
     let (dir, broker, server) = (tempfile::tempdir().unwrap(), broker(), server(Profile::Journaled, &[]));
     let (dir, brokers) = (dir.path(), broker.bootstrap());
     Admin::of(&Cluster::at(&brokers), Duration::from_secs(60))
@@ -65,7 +66,7 @@ fn processes_come_go_and_are_killed_under_load_and_nothing_is_lost_or_doubled() 
     let mut third = start(&path, &out[3]);
     until("the third works", &mut [&mut loading, &mut first, &mut second, &mut third], || written(3) > 0);
     std::thread::sleep(STAY);
-    assert_eq!(terminate(first).code(), Some(0), "one that is asked to leaves in order");
+    assert_eq!(terminate(first).code(), Some(0), "a stopped process ends gracefully");
     std::thread::sleep(STAY);
     second.kill().unwrap();
     second.wait().unwrap();

@@ -1,4 +1,4 @@
-//! What a writer costs while it waits for its broker.
+//! Measures the CPU of a writer while it waits for its broker.
 
 use std::fs;
 use std::process::Child;
@@ -12,19 +12,19 @@ use plimsoll_process::procfs::stat_field;
 
 use super::{broker, file, start, terminate};
 
-/// How long the broker is looked away from.
+/// The time in which the broker is paused.
 const STOPPED: Duration = Duration::from_secs(1);
 
-/// CPU that a process has used, in ticks of 10 ms.
+/// The CPU that a process has used, in ticks of 10 ms.
 fn ticks(child: &Child) -> u64 {
     let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
     stat_field(&stat, 14).unwrap() + stat_field(&stat, 15).unwrap()
 }
 
-/// The client library asks its sockets without a pause while one request of a partition is on its way and more of it is
-/// overdue: a core for each worker.
+/// The client library polls its sockets without a pause while one request of a partition is in flight and
+/// more of it is overdue: a core for each worker.
 #[test]
-fn a_writer_that_waits_for_its_broker_leaves_the_cores_to_others() {
+fn a_writer_that_waits_for_its_broker_uses_little_cpu() {
     let (dir, broker) = (tempfile::tempdir().unwrap(), broker());
     let brokers = broker.bootstrap();
     Admin::of(&Cluster::at(&brokers), Duration::from_secs(60))
@@ -38,17 +38,18 @@ fn a_writer_that_waits_for_its_broker_leaves_the_cores_to_others() {
     let writer = start(&file(dir.path(), "slow.yaml", &text), &dir.path().join("run"));
     sleep(Duration::from_secs(3));
     let before = ticks(&writer);
-    // The writer's thread may be held up within a request, and then the library does ask: the least of some times counts.
+    // The writer's thread may be delayed within a request, and then the library does poll: the smallest of
+    // several values counts.
     let used = (0..4).map(|_| while_stopped(&broker, &writer)).min().unwrap();
     assert_eq!(terminate(writer).code(), Some(0));
-    assert!(before > 10, "it was at work before: {before} ticks");
+    assert!(before > 10, "it worked before: {before} ticks");
     assert!(used < 50, "{used} ticks of 10 ms in {STOPPED:?} of waiting");
 }
 
-/// CPU that the writer uses while its broker stands still.
+/// The CPU that the writer uses while its broker is paused.
 fn while_stopped(broker: &Broker, writer: &Child) -> u64 {
     broker.pause().unwrap();
-    // What is on its way to the worker's queues settles.
+    // Lets the events on their way to the worker's queues settle.
     sleep(Duration::from_millis(300));
     let before = ticks(writer);
     sleep(STOPPED);

@@ -1,4 +1,4 @@
-//! Suites whose tests run pipelines.
+//! Tests suites whose tests run pipelines.
 
 use std::fs;
 
@@ -37,7 +37,7 @@ fn a_row_may_run_a_pipeline_to_the_end_of_its_source() {
 }
 
 #[test]
-fn a_pipeline_that_settles_nothing_is_ended_as_hung_and_the_next_row_is_made() {
+fn a_pipeline_without_progress_is_ended_as_hung_and_the_next_row_runs() {
     let dir = tempfile::tempdir().unwrap();
     command(&bson::rawdoc! {"create": "suite_idle"});
     let idle = format!(

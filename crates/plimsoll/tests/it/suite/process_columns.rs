@@ -1,4 +1,4 @@
-//! What a suite's columns say of processes, as the system tells it of them.
+//! Tests a suite's columns about processes against the system's own values.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use plimsoll_host::{Cache, embedded};
 use super::{column, scenarios, start, wait_for, write};
 use crate::program::stderr;
 
-/// What the system says of a process.
+/// A value of the system about a process.
 fn status(process: &Path, key: &str) -> Option<String> {
     let text = fs::read_to_string(process.join("status")).ok()?;
     let value = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
@@ -24,7 +24,7 @@ fn started_by(parent: u32, program: &Path) -> Option<PathBuf> {
     fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path()).find(is_it)
 }
 
-/// The first and the last CPU that this process may use: two, wherever there are two.
+/// The first and the last CPU that this process may use: different ones if there are two.
 fn first_and_last_cpu() -> [String; 2] {
     let all = status(Path::new("/proc/self"), "Cpus_allowed_list").unwrap();
     let is_sign = |sign: char| matches!(sign, '-' | ',');

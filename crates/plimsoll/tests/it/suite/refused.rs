@@ -1,17 +1,17 @@
-//! Suites and tests that are refused, each with its place and the mend.
+//! Tests refusals of suites and tests, each with its place and its remedy.
 
 use super::{column, count, scenarios, suite, write};
 use crate::program::{plimsoll_with, shared, stderr, stdout};
 
 #[test]
-fn a_collection_that_is_not_empty_is_refused_or_dropped_as_the_row_says() {
+fn a_collection_with_documents_is_refused_or_dropped_as_the_row_says() {
     let dir = tempfile::tempdir().unwrap();
     scenarios(dir.path(), "suite_full");
     let rows = "name,scenario,existing,warm_up\nrefused,quick.yaml,,0s\ndropped,quick.yaml,drop,1s\n";
     let file = write(dir.path(), "full.csv", rows);
     let quick = dir.path().join("quick.yaml");
     let server = shared();
-    // The first test has a collection of its own; the second one drops the one that its scenario names.
+    // The first test has its own collection; the second drops the one that its scenario names.
     for collection in ["suite_full_quick_1", "suite_full_quick"] {
         let (first, named) = (dir.path().join(collection), format!("collection=plimsoll_suite.{collection}"));
         let run = ["run", quick.to_str().unwrap(), "--server", &server, "--set", &named, "-q", "--out"];
@@ -25,11 +25,11 @@ fn a_collection_that_is_not_empty_is_refused_or_dropped_as_the_row_says() {
     assert!(stderr(&made).contains("is not empty (2000 documents)"), "{}", stderr(&made));
     assert!(stderr(&made).contains("held 2,000 documents and was dropped"), "{}", stderr(&made));
     assert_eq!((count("suite_full_quick"), count("suite_full_quick_warm_up")), (2000, 0));
-    assert_eq!(count("suite_full_quick_1"), 2000, "what is in the way is not touched");
+    assert_eq!(count("suite_full_quick_1"), 2000, "existing documents are not changed");
 }
 
 #[test]
-fn bad_suites_are_refused_before_anything_is_started() {
+fn invalid_suites_are_refused_before_anything_starts() {
     let dir = tempfile::tempdir().unwrap();
     scenarios(dir.path(), "suite_bad");
     let out = dir.path().join("out");
@@ -59,7 +59,7 @@ fn bad_suites_are_refused_before_anything_is_started() {
         (
             "a.csv",
             "name,pipeline\na,kafka\n",
-            &["line 2, test a: there is no pipeline `kafka`: name a YAML file"],
+            &["line 2, test a: no pipeline `kafka` exists: name a YAML file"],
         ),
         (
             "a.csv",
@@ -83,7 +83,7 @@ fn bad_suites_are_refused_before_anything_is_started() {
         for part in parts {
             assert!(stderr(&output).contains(part), "{part}: {}", stderr(&output));
         }
-        assert!(!out.exists(), "nothing is left behind");
+        assert!(!out.exists(), "no directory is left");
     }
     let missing = plimsoll_with(&["suite", "write-csot"]);
     assert!(stderr(&missing).contains("the nearest shipped one is `write-cost`"), "{}", stderr(&missing));

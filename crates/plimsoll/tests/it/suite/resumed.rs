@@ -1,4 +1,4 @@
-//! Suites that are gone on with, whatever became of their process, their program or their machine.
+//! Tests resumed suites, after changes of their process, their program or their machine.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::{WATCH, column, count, has_load, scenarios, signal, start, suite, wai
 use crate::program::{shared, stderr};
 
 #[test]
-fn a_suite_that_is_killed_takes_its_run_with_it_and_goes_on() {
+fn a_killed_suite_ends_its_run_and_continues() {
     let dir = tempfile::tempdir().unwrap();
     scenarios(dir.path(), "suite_killed");
     let rows = format!(
@@ -25,7 +25,7 @@ fn a_suite_that_is_killed_takes_its_run_with_it_and_goes_on() {
     begun.wait().unwrap();
     let here = out.join("002-long/run");
     wait_for("the end of the run", || !is_running(here.to_str().unwrap()));
-    // As if the last line had been cut as well.
+    // Cuts the last line as well.
     let csv = fs::read(out.join("results.csv")).unwrap();
     fs::write(out.join("results.csv"), [&csv[..], b"2,long,scen"].concat()).unwrap();
     let elsewhere = on_another_machine(&out, || suite(&["--resume", out.to_str().unwrap(), "-q"]));
@@ -35,10 +35,14 @@ fn a_suite_that_is_killed_takes_its_run_with_it_and_goes_on() {
     assert_eq!(ended.status.code(), Some(0), "{}", stderr(&ended));
     assert_eq!(column(&out, "outcome"), ["completed", "completed"]);
     assert!(out.join("002-long.cut-1").is_dir());
-    assert_eq!(count("suite_killed_long_2"), 0, "what the killed one left was not in the way, and is gone");
+    assert_eq!(
+        count("suite_killed_long_2"),
+        0,
+        "the leftovers of the killed suite did not block it, and are dropped"
+    );
 }
 
-/// Does something while the suite was begun on a machine with very many cores.
+/// Runs `does` while the suite claims another machine with many cores.
 fn on_another_machine<T>(out: &Path, does: impl FnOnce() -> T) -> T {
     let (file, mut other) = (out.join("suite.json"), whole(out));
     let was = fs::read_to_string(&file).unwrap();
@@ -57,7 +61,7 @@ fn is_running(word: &str) -> bool {
 }
 
 #[test]
-fn a_suite_goes_on_when_its_program_was_built_anew_or_removed() {
+fn a_suite_continues_when_its_program_was_rebuilt_or_removed() {
     let dir = tempfile::tempdir().unwrap();
     scenarios(dir.path(), "suite_gone");
     let rows = "name,scenario,server,warm_up,duration\nlong,long.yaml,embedded:relaxed,0s,2s\nquick,quick.yaml,embedded:relaxed,0s,\n";

@@ -1,4 +1,4 @@
-//! What is told of collections that only a run itself can see: its server ends with it.
+//! Tests the states of collections that only a run itself can see: its server ends with it.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ fn read(out: &Path, path: &str) -> Value {
 }
 
 #[test]
-fn what_a_run_saw_on_its_own_server_is_told_as_the_state_before_and_after() {
+fn the_states_before_and_after_come_from_the_runs_own_server() {
     let dir = tempfile::tempdir().unwrap();
     let paused = inserts("suite_states", 20, "{documents: 20_000}")
         + "    faults:\n      - {at: 50ms, inject: {freeze: {lasts: 100ms}}}\n";
@@ -31,7 +31,7 @@ fn what_a_run_saw_on_its_own_server_is_told_as_the_state_before_and_after() {
 
     let (before, after) = (read(&out, "001-paused/before.json"), read(&out, "001-paused/after.json"));
     assert_eq!(before["collections"][0]["exists"], false);
-    // An insert that the freeze cut off is not acknowledged, and may be there or not.
+    // An insert that the freeze interrupted is not acknowledged, and may be stored or not.
     let total: u64 = column(&out, "total")[0].parse().unwrap();
     let there = after["collections"][0]["documents"].as_u64().unwrap();
     assert!((total..=20_000).contains(&there) && total > 10_000, "{total} {there}");
@@ -46,9 +46,6 @@ fn what_a_run_saw_on_its_own_server_is_told_as_the_state_before_and_after() {
         );
         all.iter().filter_map(|it| it["documents"].as_u64()).sum()
     };
-    assert!(
-        documents(&before) > 0 && documents(&after) > documents(&before),
-        "the load adds to what was filled in"
-    );
+    assert!(documents(&before) > 0 && documents(&after) > documents(&before), "the load adds to the fill");
     assert!(said.contains("the run has its server for itself") && said.contains("only index"), "{said}");
 }

@@ -1,4 +1,4 @@
-//! Suites of pipelines on real brokers and servers: topics that are filled, states before and after, and what is read back.
+//! Tests suites of pipelines on real brokers and servers: filled topics, states before and after, and audits.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,7 @@ fn read(out: &Path, path: &str) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// Offsets of a topic in a state, over its partitions; nothing where it is not there.
+/// The offsets of a topic in a state, over its partitions; none if it is missing.
 fn offsets(state: &Value, name: &str) -> Option<u64> {
     let topic = state["topics"].as_array().unwrap().iter().find(|topic| topic["name"] == name).unwrap();
     let extents = topic["partitions"].as_array().unwrap();
@@ -27,7 +27,7 @@ fn offsets(state: &Value, name: &str) -> Option<u64> {
     topic["exists"].as_bool().unwrap().then(|| extents.iter().map(span).sum())
 }
 
-/// What is seen of the collection that 20,000 events went to.
+/// Checks the state of the collection with 20,000 events.
 fn hold_kept(kept: &Value) {
     assert_eq!(
         (&kept["namespace"], &kept["documents"]),
@@ -43,7 +43,7 @@ fn hold_kept(kept: &Value) {
 }
 
 #[test]
-fn pipelines_are_held_against_each_other_on_topics_and_collections_of_their_own() {
+fn pipelines_are_compared_on_their_own_topics_and_collections() {
     let dir = tempfile::tempdir().unwrap();
     let table = "# What does a stream cost?\n\
         name,pipeline,server,broker,fill,partitions,duration,warm_up,cache,server_cpus,client_cpus,threads,executor,in_flight,reference,reference_of\n\
@@ -63,19 +63,19 @@ fn pipelines_are_held_against_each_other_on_topics_and_collections_of_their_own(
     assert_eq!(
         column(&out, "lost"),
         ["", "", "0", "0"],
-        "a topic of envelopes is read back as a collection is"
+        "a topic of envelopes is read back like a collection"
     );
     assert!(
         rows.iter().all(|row| row["unit"] == "events" && row["rate_per_s"].parse::<f64>().unwrap() > 0.0)
     );
     let used = |row: usize| rows[row]["server_cpu_us"].parse::<f64>().unwrap_or_default() > 0.0;
-    assert!(!used(0) && used(1) && used(3), "the broker and the server work, and nothing else does");
+    assert!(!used(0) && used(1) && used(3), "only the broker and the server use CPU");
 
-    assert!(!out.join("001-made-up/before.json").exists(), "there is nothing to look at");
+    assert!(!out.join("001-made-up/before.json").exists(), "no state exists");
     let (before, after) = (read(&out, "003-copied/before.json"), read(&out, "003-copied/after.json"));
     assert_eq!((offsets(&before, "plimsoll-in"), offsets(&before, "plimsoll-out")), (None, None));
     assert_eq!(offsets(&after, "plimsoll-in"), Some(20_000));
-    // Each transaction leaves a mark.
+    // Each transaction leaves a marker.
     assert!(offsets(&after, "plimsoll-out").unwrap() > 20_000, "{after}");
     assert_eq!(after["topics"][0]["partitions"].as_array().unwrap().len(), 2);
 
@@ -115,7 +115,7 @@ fn pipelines_are_held_against_each_other_on_topics_and_collections_of_their_own(
 }
 
 #[test]
-fn on_a_broker_that_stays_a_topic_in_the_way_is_refused_or_made_anew_and_what_was_made_is_removed() {
+fn on_an_existing_broker_a_topic_is_refused_or_recreated_and_new_topics_are_removed() {
     let settings = Settings { heap_bytes_max: 256 << 20, ..Settings::default() };
     let broker = Broker::start(Cache::locate().unwrap().root(), settings).unwrap();
     let address = broker.bootstrap();
@@ -131,7 +131,7 @@ fn on_a_broker_that_stays_a_topic_in_the_way_is_refused_or_made_anew_and_what_wa
         .map(|(at, line)| format!("{line},{}\n", if at == 0 { "broker" } else { address.as_str() }));
     let file = write(dir.path(), "stays.csv", &table.collect::<String>());
     let out = dir.path().join("out");
-    // What somebody else has in the topic is theirs until a row says otherwise, and how they made it is theirs even then.
+    // A foreign topic keeps its records until a row drops it, and its settings even then.
     let theirs = Topic::new("full", 3).with("retention.ms", "86400000");
     admin.create(&theirs).unwrap();
     let fill = json!({
@@ -162,7 +162,7 @@ fn on_a_broker_that_stays_a_topic_in_the_way_is_refused_or_made_anew_and_what_wa
 }
 
 #[test]
-fn a_server_that_only_the_file_names_is_looked_at_and_left_as_it_is() {
+fn a_server_of_the_pipelines_file_is_inspected_and_unchanged() {
     let dir = tempfile::tempdir().unwrap();
     let yaml = format!(
         "tests:\n  - name: own\n    pipeline: generator-to-mongodb\n    duration: 1s\n    overrides: ['sink.insert.uri={}', \
@@ -174,12 +174,12 @@ fn a_server_that_only_the_file_names_is_looked_at_and_left_as_it_is() {
     let made = suite(&[file.to_str().unwrap(), "--out", out.to_str().unwrap(), "-q"]);
     assert_eq!(column(&out, "outcome"), ["completed"; 2], "{}", stderr(&made));
     let totals: u64 = column(&out, "total").iter().map(|total| total.parse::<u64>().unwrap()).sum();
-    assert_eq!(count("suite_streams_own"), i64::try_from(totals).unwrap(), "nothing is dropped");
+    assert_eq!(count("suite_streams_own"), i64::try_from(totals).unwrap(), "no document is dropped");
     let after = read(&out, "001-own-r1/after.json");
     let own = &after["collections"][0];
     assert_eq!(own["namespace"], "plimsoll_suite.suite_streams_own");
     assert!(!own["times"].as_array().unwrap().is_empty(), "{own}");
-    assert!(!out.join("001-own-r1/warm-up").exists(), "nothing is sent there that the row does not ask for");
+    assert!(!out.join("001-own-r1/warm-up").exists(), "only the row's own events are sent");
 }
 
 #[test]
@@ -193,17 +193,17 @@ fn texts_of_a_stated_length_get_their_vectors() {
     let made = suite(&[file.to_str().unwrap(), "--out", out.to_str().unwrap()]);
     assert_eq!(column(&out, "outcome"), ["completed"; 2], "{}", stderr(&made));
     assert_eq!(column(&out, "total"), ["200"; 2]);
-    assert_eq!(column(&out, "lost"), ["0"; 2], "vectors by source say which events they are");
+    assert_eq!(column(&out, "lost"), ["0"; 2], "vectors by source identify their events");
     let after = read(&out, "002-vector/after.json");
     let kept = &after["collections"][0];
     assert_eq!(kept["documents"], 200);
     let fields = kept["inventory"]["fields"].as_array().unwrap();
     assert!(fields.iter().any(|field| field["path"].as_str().unwrap().starts_with("vector")), "{fields:?}");
-    assert_eq!(whole(&out)["tests"][1]["delta"]["above"], "text", "what a vector costs is the last step");
+    assert_eq!(whole(&out)["tests"][1]["delta"]["above"], "text", "the last step is the cost of a vector");
 }
 
 #[test]
-fn what_a_row_of_a_pipeline_cannot_mean_is_refused_with_its_line() {
+fn invalid_pipeline_rows_are_refused_with_their_line() {
     let dir = tempfile::tempdir().unwrap();
     for (columns, values, part) in [
         ("fill", "much", "line 2, fill: `much` does not say what"),
