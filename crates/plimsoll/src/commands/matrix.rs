@@ -36,7 +36,7 @@ pub fn run(loaded: &Loaded, args: &RunArgs, registry: &Registry) -> Outcome<Exit
     finish(&ended.results, &ended.path, args.load.json, args.load.quiet)?;
     if ended.is_cut {
         let path = ended.path.display();
-        settings.load.console.say(&format!("It is not complete. Go on with --resume {path}"));
+        settings.load.console.say(&format!("The matrix is incomplete. Continue with --resume {path}"));
     }
     Ok(ended.exit)
 }

@@ -85,7 +85,7 @@ fn list(loaded: &Loaded, tests: &[Test]) {
 fn tell(suite: &Suite, path: &Path, args: &SuiteArgs, is_over: bool) -> Outcome<Exit> {
     finish(suite, path, args.json, args.quiet)?;
     if !suite.complete && !args.quiet && !args.json {
-        say(&format!("It is not complete. Go on with --resume {}", path.display()));
+        say(&format!("The suite is incomplete. Continue with --resume {}", path.display()));
     }
     let is_cut = is_over || suite.rows.len() < suite.runs.len();
     let deserved = |row: &Row| Exit::of(row.exit);

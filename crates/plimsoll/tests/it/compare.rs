@@ -189,7 +189,7 @@ fn incomparable_runs_are_refused_with_the_remedy() {
     let alone = plimsoll_with(&["compare", a.to_str().unwrap()]);
     assert!(stderr(&alone).contains("name what") && alone.status.code() == Some(2), "{}", stderr(&alone));
     let three = plimsoll_with(&["compare", a.to_str().unwrap(), b.to_str().unwrap(), few.to_str().unwrap()]);
-    assert!(stderr(&three).contains("give those of B after --with"), "{}", stderr(&three));
+    assert!(stderr(&three).contains("list those of B after --with"), "{}", stderr(&three));
 }
 
 #[test]

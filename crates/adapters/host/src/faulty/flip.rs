@@ -62,7 +62,9 @@ fn add_text(bytes: &[u8], value: Range<usize>, found: &mut Candidates) {
     let room = CANDIDATES_MAX.saturating_sub(found.len());
     let text = value.start + 4..value.end - 1;
     found.extend(
-        text.filter(|&position| (0x02..0x80).contains(&bytes[position])).take(room).map(|position| (position, Kind::Low)),
+        text.filter(|&position| (0x02..0x80).contains(&bytes[position]))
+            .take(room)
+            .map(|position| (position, Kind::Low)),
     );
 }
 
