@@ -255,14 +255,14 @@ impl Watch {
         let names = self.meter.stages().iter().enumerate();
         let whole: Vec<_> = names.map(|(at, name)| (name.as_str(), self.whole.of(at))).collect();
         let recent = self.stages(&self.recent.all());
-        let told = Scrape {
+        let scrape = Scrape {
             labels: &self.labels,
             before: &self.before,
             now: second,
             recent: &recent,
             whole: &whole,
         };
-        self.board.put(exposition(&told));
+        self.page.put(exposition(&scrape));
     }
 
     fn second(&self, times: &Stages) -> Second {
