@@ -158,23 +158,23 @@ struct Restricted {
     tests: &'static [&'static str],
 }
 
-const HELD: &[Held] = &[
+const RESTRICTED: &[Restricted] = &[
     // The tests of `wire` compare what it does with what the driver does.
-    Held { name: "mongodb", rooms: &["deployment", "mongo", "stores", "telemetry"], tests: &["wire"] },
-    Held { name: "rustls", rooms: &["net", "service"], tests: &["telemetry"] },
+    Restricted { name: "mongodb", crates: &["deployment", "mongo", "stores", "telemetry"], tests: &["wire"] },
+    Restricted { name: "rustls", crates: &["net", "service"], tests: &["telemetry"] },
     // The tests of `http` and `telemetry` speak TLS themselves.
-    Held { name: "tokio-rustls", rooms: &["net", "service"], tests: &["http", "telemetry"] },
-    Held { name: "clap", rooms: &["plimsoll", "xtask"], tests: &[] },
-    Held {
+    Restricted { name: "tokio-rustls", crates: &["net", "service"], tests: &["http", "telemetry"] },
+    Restricted { name: "clap", crates: &["plimsoll", "xtask"], tests: &[] },
+    Restricted {
         name: "anyhow",
-        rooms: &["scenario", "run", "systems", "telemetry-load", "series", "stream", "plimsoll", "xtask"],
+        crates: &["scenario", "run", "systems", "telemetry-load", "series", "stream", "plimsoll", "xtask"],
         tests: &[],
     },
-    Held { name: "mimalloc", rooms: &["plimsoll"], tests: &[] },
-    Held { name: "axum", rooms: &["service", "telemetry", "stream"], tests: &["plimsoll"] },
-    Held { name: "ort", rooms: &["onnx"], tests: &[] },
-    Held { name: "tokenizers", rooms: &["onnx"], tests: &[] },
-    Held { name: "rdkafka", rooms: &["kafka"], tests: &[] },
+    Restricted { name: "mimalloc", crates: &["plimsoll"], tests: &[] },
+    Restricted { name: "axum", crates: &["service", "telemetry", "stream"], tests: &["plimsoll"] },
+    Restricted { name: "ort", crates: &["onnx"], tests: &[] },
+    Restricted { name: "tokenizers", crates: &["onnx"], tests: &[] },
+    Restricted { name: "rdkafka", crates: &["kafka"], tests: &[] },
 ];
 
 /// Words that mark unfinished code, in two parts so that this file contains none.
