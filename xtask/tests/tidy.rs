@@ -182,6 +182,8 @@ const UNFINISHED: &[&str] = &[concat!("TO", "DO"), concat!("FIX", "ME"), concat!
 const ALLOW: &str = concat!("#[al", "low(");
 const UNSAFE: &str = concat!("un", "safe");
 const SAFETY: &str = "// SAFETY:";
+/// Openings of a doc comment that hide its subject.
+const QUESTIONS: &[&str] = &["What ", "Who ", "Of ", "Which "];
 /// The number of lines above the keyword in which its reason may begin.
 const SAFETY_LINES: usize = 6;
 
@@ -275,6 +277,11 @@ fn unsafe_code_has_a_safety_comment() {
 }
 
 #[test]
+fn a_doc_comment_opens_with_its_subject() {
+    report(sources().iter().flat_map(unnamed));
+}
+
+#[test]
 fn lints_are_expected_with_a_reason_and_never_allowed() {
     let what = "mend the code, or use #[expect(…, reason = \"…\")]";
     report(sources().iter().flat_map(|source| source.lines_with(ALLOW, what)));
@@ -310,6 +317,9 @@ fn these_rules_find_breaches() {
     assert_eq!(unsound(&source(&format!("// never {UNSAFE}\nlet {UNSAFE}_ = 1;"))).len(), 0);
     assert_eq!(source(&format!("a\n{ALLOW}dead_code)]")).lines_with(ALLOW, "no"), ["x.rs:2: no"]);
 
+    let comments = source("/// What it is.\n/// Which one.\nfn f() {}\n    //! Of all.\n/// The one.");
+    assert_eq!(unnamed(&comments).len(), 2);
+
     let page =
         "[a](b.md#c) `[no](x)` ![d](e.svg \"title\")\n```\n[no](y)\n```\n[web](https://z) [here](#top)";
     assert_eq!(links(page).collect::<Vec<_>>(), ["b.md", "e.svg"]);
@@ -318,6 +328,23 @@ fn these_rules_find_breaches() {
     assert_eq!(sentence(table, "wire"), Some("The lean client."));
     assert_eq!(sentence(table, "load"), None);
     assert!(is_one_sentence("The lean client.") && !is_one_sentence("The lean client. It is fast."));
+}
+
+/// Doc comments that open with a question word: they do not name their subject.
+fn unnamed(source: &Source) -> Vec<String> {
+    let opening = |line: &str| {
+        let text = line.trim_start();
+        text.strip_prefix("/// ").or(text.strip_prefix("//! ")).map(str::to_owned)
+    };
+    let texts: Vec<_> = source.text.lines().map(opening).collect();
+    let opens = |index: usize| index == 0 || texts[index - 1].is_none();
+    let found = texts.iter().enumerate().filter(|(index, text)| {
+        let question = |text: &String| QUESTIONS.iter().any(|word| text.starts_with(word));
+        opens(*index) && text.as_ref().is_some_and(question)
+    });
+    found
+        .map(|(index, _)| format!("{}:{}: name the subject, then say what it does", source.name, index + 1))
+        .collect()
 }
 
 /// Fails with all breaches of a rule, one a line.

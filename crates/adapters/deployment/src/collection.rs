@@ -12,7 +12,7 @@ use crate::namespace::Namespace;
 /// MongoDB's error code NamespaceNotFound.
 const NAMESPACE_NOT_FOUND: i32 = 26;
 
-/// What happens to a collection that is not empty.
+/// The treatment of a collection that is not empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Existing {

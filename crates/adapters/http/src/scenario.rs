@@ -1,4 +1,4 @@
-//! What a scenario may say about an HTTP service, as typed.
+//! Defines the HTTP section of a scenario, as typed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -34,7 +34,7 @@ pub struct Section {
     /// Headers of every request.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// Who sends the requests.
+    /// The sender of the requests.
     #[serde(skip_serializing_if = "Auth::is_none")]
     pub auth: Auth,
     /// Whose certificates are believed, for https.
@@ -42,7 +42,7 @@ pub struct Section {
     pub tls: Tls,
     /// How long a request may take before it is given up as unknown.
     pub timeout: Span,
-    /// What bounds connections and answers.
+    /// The limits of connections and answers.
     #[serde(skip_serializing_if = "Limits::is_default")]
     pub limits: Limits,
 }
@@ -90,7 +90,7 @@ impl Protocol {
     }
 }
 
-/// Who sends the requests.
+/// The sender of the requests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Auth {
@@ -111,7 +111,7 @@ pub enum Auth {
     },
     /// The bearer of a token that the service gives: asked for once a worker, and again when it is no longer taken.
     Login {
-        /// What asks for it.
+        /// The request that asks for the token.
         request: Box<Request>,
         /// Where it stands in the JSON of the answer: `access_token`, `data.token` or `/data/token`.
         token: String,
@@ -130,7 +130,7 @@ impl Auth {
 pub enum Secret {
     /// As it is.
     Text(String),
-    /// What the variable holds, so that it does not stand in the scenario.
+    /// The value of an environment variable, so that the scenario does not contain it.
     Variable(Variable),
 }
 
@@ -168,7 +168,7 @@ impl Tls {
     }
 }
 
-/// What bounds connections and answers.
+/// The limits of connections and answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {

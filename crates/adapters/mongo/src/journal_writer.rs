@@ -34,7 +34,7 @@ enum Message {
     Close,
 }
 
-/// What the journal writer has granted one worker.
+/// The documents that the journal writer has granted one worker.
 #[derive(Debug, Default)]
 struct Grant {
     state: Mutex<Granted>,

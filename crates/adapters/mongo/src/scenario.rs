@@ -21,7 +21,7 @@ mod operation;
 /// How long an operation may take when the scenario does not say.
 const TIMEOUT_DEFAULT: Span = Span::from_secs(10);
 
-/// Which client sends the operations.
+/// The client that sends the operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Client {
@@ -49,7 +49,7 @@ pub struct DocumentFile {
     /// A `.bson` file of mongodump, a `.json`, `.jsonl` or `.ndjson` file with one document a line, or a `.csv` or `.tsv`
     /// table whose first line names the fields and may fix their types (`age.int32()`).
     pub path: String,
-    /// What happens after the last record.
+    /// The behaviour after the last record.
     #[serde(default)]
     pub past_end: PastEnd,
 }
@@ -84,7 +84,7 @@ impl From<Stamp> for bool {
 pub struct Section {
     /// `database.collection`.
     pub collection: String,
-    /// What happens to a collection that is not empty.
+    /// The treatment of a collection that is not empty.
     pub existing: Existing,
     /// The document to insert.
     pub document: Option<Template>,
@@ -96,7 +96,7 @@ pub struct Section {
     pub stamp: Stamp,
     /// When writes are acknowledged.
     pub write_concern: WriteConcern,
-    /// Which client sends the operations.
+    /// The client that sends the operations.
     pub client: Client,
     /// How long an operation may take before it is given up as unknown.
     pub timeout: Span,

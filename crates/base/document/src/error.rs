@@ -11,9 +11,9 @@ pub enum Error {
     Expected {
         /// Where, as in `document.note.$text.bytes`.
         path: String,
-        /// What may stand there.
+        /// The expected value.
         expected: String,
-        /// What stands there, as JSON.
+        /// The found value, as JSON.
         got: String,
     },
     /// A setting that a generator cannot do without is missing.
@@ -23,7 +23,7 @@ pub enum Error {
         path: String,
         /// The setting's name.
         name: String,
-        /// What to write.
+        /// The remedy.
         mend: String,
     },
     /// A key that begins with `$` is neither a generator nor Extended JSON.
@@ -59,7 +59,7 @@ pub enum Error {
     Field {
         /// The field's path.
         path: String,
-        /// What is wrong with the name, and the mend.
+        /// The fault of the name, and its remedy.
         problem: String,
     },
     /// `$same` names no earlier field.

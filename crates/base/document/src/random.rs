@@ -6,7 +6,7 @@ use plimsoll_measure::random::{FNV_BASIS, STEP, fnv1a};
 
 use crate::Identity;
 
-/// What [`mix`] made `word` of.
+/// The argument for which [`mix`] returns `word`.
 pub(crate) fn unmix(word: u64) -> u64 {
     let word = (word ^ (word >> 31) ^ (word >> 62)).wrapping_mul(0x3196_42B2_D24D_8EC3);
     let word = (word ^ (word >> 27) ^ (word >> 54)).wrapping_mul(0x96DE_1B17_3F11_9089);
@@ -35,7 +35,7 @@ pub(crate) fn base(seed: u64, number: u64) -> u64 {
     mix(mix(seed).wrapping_add(number.wrapping_mul(STEP)))
 }
 
-/// What a hole may draw on: its random words, the document's number, and the identity.
+/// The inputs of a hole: its random words, the document's number, and the identity.
 #[derive(Clone, Copy)]
 pub(crate) struct Draw<'a> {
     pub(crate) place: u64,

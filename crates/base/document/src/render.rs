@@ -28,7 +28,7 @@ impl<'a> Scope<'a> {
         Self { number, identity, base, outer: None, key_bytes: 0 }
     }
 
-    /// What the hole at a place draws on.
+    /// The inputs of the hole at a place.
     #[inline]
     pub(crate) fn draw(&self, salt: u64) -> Draw<'a> {
         Draw { place: self.base.wrapping_add(salt), number: self.number, identity: self.identity }

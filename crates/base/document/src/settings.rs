@@ -51,7 +51,7 @@ impl Default for Settings {
     }
 }
 
-/// What the caller gives each document: its receipt and its stamp.
+/// The identity of a document: its receipt and its stamp.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     /// The receipt: the 12 bytes of the ObjectId.

@@ -12,7 +12,7 @@ pub const DEPTH_MAX: usize = 100;
 pub struct Damaged {
     /// Where in the document, in bytes.
     pub at: usize,
-    /// What is wrong.
+    /// The fault.
     pub what: Damage,
 }
 

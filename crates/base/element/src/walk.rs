@@ -10,7 +10,7 @@ use crate::kind;
 /// The minimum size of a document in bytes: its length and the closing NUL.
 const DOCUMENT_LEN_MIN: usize = 5;
 
-/// What is wrong with the bytes of a document.
+/// The fault of a document's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.as_str())]
 pub enum Damage {

@@ -1,4 +1,4 @@
-//! What a document costs in the ledger and in the audit.
+//! Measures the cost of a document in the ledger and in the audit.
 //!
 //! Goals, on one core: a range of 1000 is set in well under 100 ns, a single document in under 10 ns; the
 //! audit takes 20 million sightings a second in the order of the numbers, and in any other while ledger and

@@ -37,7 +37,7 @@ impl Intents {
         Self(self.0 | intent as u8)
     }
 
-    /// What either of both means to do.
+    /// The union of both intents.
     #[must_use]
     pub const fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)

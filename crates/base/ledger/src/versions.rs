@@ -15,12 +15,12 @@ use crate::pairs::Words;
 pub const VERSION_MAX: u32 = (1 << 24) - 1;
 /// Stands beside the version that a deletion removes, and makes it greater than every version.
 const DELETED: u32 = 1 << 31;
-/// What stood for a deletion, whatever version it removed, before the version was kept.
+/// The marker of a deletion, whatever version it removed, before the version was kept.
 const DELETED_ALONE: u32 = u32::MAX;
 /// Documents of one page: 8 bytes each.
 pub(crate) const PER_PAGE: u64 = (size_of::<Words>() / 8) as u64;
 
-/// What is known of one document's version.
+/// The known version of a document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Version {
     acknowledged: u32,
@@ -94,7 +94,7 @@ impl Versions {
         Self { workers: Vec::new() }
     }
 
-    /// What is known of a document.
+    /// The known version of a document.
     #[inline]
     pub fn at(&self, place: Place) -> Version {
         let (page, offset) = split(place.local);
@@ -161,7 +161,8 @@ impl Versions {
         self.pages().count() * size_of::<Words>()
     }
 
-    /// Of 32 documents from `first` on, which lie in one page: the low bit of the pair of each that is deleted, and of
+    /// For 32 documents from `first` on, which lie in one page: the low bit of the pair of each that is
+    /// deleted, and of
     /// each that may be, but is not known to be.
     #[inline]
     pub(crate) fn deleted_lanes(&self, worker: usize, first: u64) -> (u64, u64) {

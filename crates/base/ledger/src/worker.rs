@@ -37,7 +37,7 @@ impl WorkerLedger {
         self.reserved_until = self.reserved_until.max(until);
     }
 
-    /// What to reserve next, when fewer than half of `ahead` documents may still be sent from local index
+    /// The next reservation, when fewer than half of `ahead` documents may still be sent from local index
     /// `next` on. Ask for about two seconds' worth ahead, and the reply comes before it is needed.
     pub fn wants(&self, next: u64, ahead: u64) -> Option<u64> {
         let left = self.reserved_until.saturating_sub(next);

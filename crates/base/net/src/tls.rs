@@ -9,7 +9,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, RootCertStore, SignatureScheme};
 
-/// Which certificate authorities are trusted.
+/// The trusted certificate authorities.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trust {
     /// The public authorities of Mozilla's list.

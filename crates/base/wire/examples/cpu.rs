@@ -1,4 +1,4 @@
-//! What this client costs: its CPU per operation beside that of a bare blocking socket, against the same server; and
+//! Measures this client's CPU per operation and that of a bare blocking socket, against the same server; and
 //! what compression adds to it.
 //!
 //! `cargo run --release -p plimsoll-wire --example cpu -- HOST:PORT [TIMEOUT_MS]`

@@ -59,7 +59,7 @@ pub enum Error {
     /// The TLS settings are invalid.
     #[error("TLS cannot be set up ({detail}): give the authority's certificates as PEM")]
     TlsSettings {
-        /// What is wrong.
+        /// The fault.
         detail: String,
     },
     /// The server rejected the credential, or could not prove that it knows it.

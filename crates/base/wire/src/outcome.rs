@@ -2,7 +2,7 @@
 
 use crate::class::Class;
 
-/// What the client knows about the write of one document.
+/// The outcome of the write of one document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// The server confirmed the write at the requested write concern.

@@ -9,7 +9,7 @@ use plimsoll_mongo::bottlenecks::at_limit;
 
 use crate::session::Session;
 
-/// What stood at its limit; nothing where the load did what it was to do.
+/// The saturated resources; none if the load reached its rate.
 pub fn of(session: &Session) -> Option<Bottleneck> {
     let phase = session.summary.phases().last()?;
     let watched = &session.watched;

@@ -17,9 +17,9 @@ pub struct Readers {
     pub dir: RunDir,
     /// The live view, if somebody looks.
     pub live: Option<Box<dyn LiveView>>,
-    /// What is written down of a shard, so that it can be joined with the others.
+    /// The recorder of a shard, for joining it with the others.
     pub shard: Option<Recorder>,
-    /// What went wrong with the run directory, if anything did.
+    /// The error of the run directory, if any.
     pub disk: Option<anyhow::Error>,
 }
 

@@ -13,7 +13,7 @@ pub enum Exit {
     Usage,
     /// The server cannot be reached, or refused us.
     Server,
-    /// What was promised is not there.
+    /// An acknowledged write is missing or wrong.
     Integrity,
     /// An expectation did not hold.
     Expectation,
@@ -35,7 +35,7 @@ impl Exit {
         }
     }
 
-    /// What ends with `code`.
+    /// The exit with this code.
     pub fn of(code: u8) -> Option<Self> {
         let all = [
             Self::Held,
@@ -81,11 +81,11 @@ pub fn worst_of_runs(exits: &[Exit]) -> Exit {
 pub struct Failure {
     /// The code.
     pub exit: Exit,
-    /// What happened and what to do.
+    /// The error and its remedy.
     pub error: anyhow::Error,
 }
 
-/// What a command gives.
+/// The result of a command.
 pub type Outcome<T = Exit> = Result<T, Failure>;
 
 impl From<anyhow::Error> for Failure {

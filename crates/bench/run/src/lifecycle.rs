@@ -107,7 +107,8 @@ fn open_if(
     begin().inspect_err(|_| clear(&path))
 }
 
-/// Who all shards of a run are together, if it has several: each knows that who knows the moment at which they begin.
+/// The run ID that all shards share, if there are several: each knows that who knows the moment at which they
+/// begin.
 fn together(ground: Ground<'_>, start: Moment) -> Option<RunId> {
     let workers = Crew::of(ground, false).workers;
     (ground.shard != Share::WHOLE)
@@ -127,7 +128,7 @@ fn clear(path: &Path) {
     run_dir::abandon(path);
 }
 
-/// What several processes cannot do together.
+/// Refuses options that several processes cannot combine.
 fn check_shard(
     shard: Share,
     scenario: &scenario::Scenario,
@@ -226,7 +227,7 @@ pub struct Closed {
     pub exit: Exit,
     /// Its directory.
     pub path: PathBuf,
-    /// What was under load.
+    /// The system that was under load.
     pub system: Box<dyn System>,
 }
 

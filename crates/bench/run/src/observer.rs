@@ -35,7 +35,7 @@ impl Observer {
         Self { samples, stop, thread }
     }
 
-    /// What was seen since the last time.
+    /// The samples since the last call.
     pub fn drain(&self) -> Vec<ServerSample> {
         self.samples.try_iter().collect()
     }

@@ -16,18 +16,18 @@ use crate::event_sinks::Readers;
 use crate::observer::Observer;
 use crate::shard_log::Began;
 
-/// What a phase tells, on its way to the summary and the readers.
+/// Passes a phase's events to the summary and the event sinks.
 #[derive(Debug)]
 pub struct Log<'a> {
     /// The operations, by their index.
     pub names: Vec<String>,
-    /// What was measured so far.
+    /// The measurements so far.
     pub summary: &'a mut Summary,
     /// Those who hear of it.
     pub readers: &'a mut Readers,
     /// Every look at the server.
     pub samples: &'a mut Vec<ServerSample>,
-    /// Who looks at it, if somebody does.
+    /// The observer, if any.
     pub observer: Option<&'a Observer>,
     /// The wish to stop.
     pub control: &'a Control,

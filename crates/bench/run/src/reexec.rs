@@ -14,15 +14,16 @@ use plimsoll_scenario::secret;
 /// Where every process finds the program that it runs. A name would be gone once somebody has built the program anew or
 /// removed it; this stays what was started.
 const ITSELF: &str = "/proc/self/exe";
-/// What a list of processes shows.
+/// The program's name in a list of processes.
 const NAME: &str = "plimsoll";
 /// The variable that holds the secret words of a command line, a list in JSON: everybody on a machine can read the command line
 /// of a process, and its environment only who owns it.
 const VARIABLE: &str = "PLIMSOLL_SECRET_WORDS";
-/// What stands in the command line for such a word, before its number in the list. It is a value that no option takes: a program
+/// The placeholder of such a word in the command line, before its number in the list. It is a value that no
+/// option takes: a program
 /// that knows nothing of it, as another version may, refuses it and does not go on without a server.
 const STAND_IN: &str = "@PLIMSOLL_SECRET_WORDS.";
-/// What is told of a log, in lines.
+/// The number of quoted log lines.
 const LOG_LINES: usize = 3;
 
 /// The program that this process runs, for a process that it starts.

@@ -23,16 +23,16 @@ const LOAD_NS_MIN: u64 = 1_000_000_000;
 /// Under this headroom the tool, not the server, may have held the load back.
 const HEADROOM_MIN: f64 = 2.0;
 
-/// What a run came to, wherever it was measured: in this process, or by several shards that are joined.
+/// The results of a run, wherever it was measured: in this process, or by several shards that are joined.
 #[derive(Debug)]
 pub struct Account<'a> {
-    /// What is known of it without adding anything up; of the client who it was, not what it cost.
+    /// The facts that need no sums; of the client its identity, not its cost.
     pub known: Run,
-    /// What its operations did.
+    /// The summary of its operations.
     pub summary: &'a Summary,
     /// Every look at the server.
     pub samples: &'a [ServerSample],
-    /// What was planned.
+    /// The plan.
     pub plan: &'a Plan,
     /// Why it ended.
     pub ended: Ended,
@@ -51,7 +51,7 @@ pub fn conclude(session: &Session, command: &str, integrity: Option<Integrity>, 
     complete(account(session, command, integrity, line))
 }
 
-/// What a session has to say for its summary.
+/// The account of a session for its summary.
 fn account<'a>(
     session: &'a Session,
     command: &str,

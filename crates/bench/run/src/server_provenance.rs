@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// Where the facts of a server keep the storage engine's cache, in bytes.
 const CACHE: &str = "cache_bytes";
 
-/// What a server was started as.
+/// The provenance of a started server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostedAs {
@@ -25,7 +25,7 @@ pub struct HostedAs {
 }
 
 impl HostedAs {
-    /// What was started, by the facts that its starter knows.
+    /// The provenance, by the facts that the starter knows.
     pub fn of(facts: ServerFacts, cache_bytes: Option<u64>) -> Self {
         Self { kind: facts.kind, profile: facts.profile, product: facts.product, cache_bytes }
     }

@@ -47,7 +47,7 @@ impl Manner {
 pub struct Place {
     /// How to reach it.
     pub site: Arc<Deployment>,
-    /// What it is.
+    /// The kind or description.
     pub kind: ServerKind,
     /// The process that we started, which ends with this value.
     pub server: Option<Owned>,

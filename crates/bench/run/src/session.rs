@@ -33,7 +33,7 @@ pub use open::Opening;
 
 /// Connections are opened so long before the moment that the load begins at: none is left idle until it is closed for that.
 const CONNECT_NS: u64 = 10 * clock::SECOND_NS;
-/// Who waits looks this often whether the run was stopped, in nanoseconds.
+/// The interval at which a wait checks whether the run was stopped, in nanoseconds.
 const LOOK_NS: u64 = 100 * clock::MILLISECOND_NS;
 
 /// How far an audit is, is written down this often, in nanoseconds: whoever watches the run sees that it moves.
@@ -46,7 +46,7 @@ pub struct Session {
     pub loaded: Loaded,
     /// The plan.
     pub plan: Plan,
-    /// What is under load.
+    /// The system under load.
     pub system: Box<dyn System>,
     /// Those who hear of the run's events.
     pub readers: Readers,
@@ -64,11 +64,11 @@ pub struct Session {
     pub start_at_ms: Option<u64>,
     /// When it began.
     pub began_ms: Option<u64>,
-    /// What was measured so far.
+    /// The measurements so far.
     pub summary: Summary,
     /// Every look at the server.
     pub samples: Vec<ServerSample>,
-    /// What a ladder reached.
+    /// The result of a ladder.
     pub ladder: Option<Ladder>,
     /// Why the run ended early, if it did.
     pub ended: Ended,
@@ -76,7 +76,7 @@ pub struct Session {
     pub pings_ns: Vec<u64>,
     /// Operations and documents per second against a server that answers at once, before and after the load.
     pub ceilings: Vec<(f64, f64)>,
-    /// What each of several servers had of the load.
+    /// Each server's share of the load.
     pub spread: Vec<ServerShare>,
     /// Connections of the load at most.
     pub connections: usize,
@@ -220,7 +220,7 @@ impl Session {
         })
     }
 
-    /// What one operation is.
+    /// The unit of one operation.
     pub const fn sends(&self) -> Sends {
         sends(&self.loaded)
     }

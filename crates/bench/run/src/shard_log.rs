@@ -39,7 +39,7 @@ struct Head {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Began {
-    /// Which of the plan's phases.
+    /// The phase's index in the plan.
     pub key: Option<usize>,
     /// Nanoseconds from the run's start.
     pub from_ns: u64,
@@ -56,7 +56,7 @@ pub struct Ending {
     faults: Vec<Happening>,
 }
 
-/// What is known at the end.
+/// The facts at the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Books {
@@ -199,7 +199,7 @@ impl<R: BufRead> Reader<R> {
         Ok(Some(*second))
     }
 
-    /// What the phase leaves over beside its seconds, if that is next.
+    /// The rest of the phase after its seconds, if it comes next.
     ///
     /// # Errors
     /// What is damaged.
@@ -219,7 +219,7 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// What is said at the end, after the last phase.
+    /// The facts at the end, after the last phase.
     ///
     /// # Errors
     /// When that is not what comes next.

@@ -2,7 +2,7 @@
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Who asks. Both mean the same; only what can be said to them differs.
+/// The sender of a signal. Both ask for the same; only the message to them differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// A person at a terminal: Ctrl-C.

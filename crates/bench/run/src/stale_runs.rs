@@ -9,7 +9,7 @@ use plimsoll_ledger::Receipt;
 
 use crate::run_dir;
 
-/// What the name of an earlier try's directory has behind that of the run.
+/// The suffix of an earlier attempt's directory.
 const ASIDE: &str = ".cut-";
 
 /// The identities of the loads that earlier tries of the run in `path` sent, each in one of the directories `names` of the try;

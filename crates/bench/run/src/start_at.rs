@@ -12,11 +12,11 @@ const AHEAD_MS_MAX: u64 = 3_600_000;
 pub struct Moment {
     /// In milliseconds since 1970.
     pub wall_ms: u64,
-    /// Who means the same by it.
+    /// The reach of the moment.
     pub meant: Meant,
 }
 
-/// Who means the same by a moment.
+/// The reach of a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meant {
     /// Everybody, on every machine.

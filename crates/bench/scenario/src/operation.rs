@@ -3,7 +3,7 @@
 use plimsoll_http::Request;
 use plimsoll_mongo::scenario::Operation as Command;
 
-/// What is sent.
+/// The operations to send.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operation {
     /// A command to a database.

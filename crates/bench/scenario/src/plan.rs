@@ -34,26 +34,26 @@ pub struct Plan {
     pub operations: Vec<(String, Operation)>,
     /// The phases.
     pub phases: Vec<Phase>,
-    /// What must hold at the end.
+    /// The expectations at the end.
     pub expectations: Vec<Wanted>,
-    /// What must hold at the load line.
+    /// The objective of the load line.
     pub objective: Objective,
     /// The load of the last phase that a search or a ladder varies; nothing if it has several and none was named.
     pub varied: Option<usize>,
     /// The indexes that are made before each phase: their keys.
     pub indexes: Vec<Vec<Document>>,
-    /// What is done to the server on the way: the keys of the phases' faults.
+    /// The faults of the server during the run: the keys of the phases' faults.
     pub injections: Vec<Aimed>,
 }
 
 /// A fault and the server that it is done to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Aimed {
-    /// Who it is done to.
+    /// The victim of the fault.
     pub victim: scenario::Victim,
-    /// Which server, from 0.
+    /// The index of the server, from 0.
     pub server: usize,
-    /// What is done.
+    /// The fault.
     pub fault: Injection,
 }
 

@@ -83,7 +83,7 @@ impl Results for Comparison {
     }
 }
 
-/// What a directory holds of a run.
+/// The state of a run in a directory.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Found {
     /// Nothing.
@@ -168,7 +168,7 @@ impl SeriesDir {
         fs::rename(&new, self.path.join(name)).with_context(|| full(&self.path))
     }
 
-    /// What it holds of the run in `directory`.
+    /// The state of the run in `directory`.
     pub fn found(&self, directory: &str) -> Found {
         let path = self.path.join(directory);
         match run_dir::read_run(&path) {

@@ -38,7 +38,7 @@ const fn words(isolation: &Isolation) -> &'static str {
     }
 }
 
-/// What each run of a series has alone.
+/// The part that each run of a series has alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Exclusive {
     /// A collection of this name, on a server that ends with the run.
@@ -57,7 +57,7 @@ pub enum Exclusive {
 }
 
 impl Exclusive {
-    /// What the runs on `subject` have alone, where each run finds or starts its own server.
+    /// The part that each run on `subject` has alone, if each run finds or starts its own server.
     pub fn of(subject: &dyn Subject, loaded: &Loaded) -> Self {
         let is_running = subject.server().is_some_and(Choice::is_running);
         match Self::on_shared_server(subject, loaded) {
@@ -66,7 +66,7 @@ impl Exclusive {
         }
     }
 
-    /// What the runs on `subject` have alone, where all runs share one server.
+    /// The part that each run on `subject` has alone, if all runs share one server.
     pub fn on_shared_server(subject: &dyn Subject, loaded: &Loaded) -> Self {
         match subject.isolation() {
             Isolation::Collection => Self::NumberedCollection(loaded.scenario.collection.clone()),

@@ -39,7 +39,7 @@ pub enum When {
     After,
 }
 
-/// What a collection holds before a run.
+/// The contents of a collection before a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contents {
     /// It does not exist.

@@ -18,18 +18,18 @@ const EXAMPLES: usize = 5;
 /// The pause between two attempts to reach a server.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// What is audited.
+/// The subject of an audit.
 #[derive(Debug)]
 pub struct Subject<'a> {
-    /// What the run did.
+    /// The setup of the run.
     pub setup: &'a Setup,
     /// Where: each server that has a part of the documents.
     pub servers: Vec<ConnectOptions>,
     /// How long a server that is still on its way back is waited for.
     pub patience: Duration,
-    /// What became of each document.
+    /// The outcomes of all documents.
     pub ledger: &'a Ledger,
-    /// Which others may have changed, where the ledger does not know it.
+    /// The documents that other changes may have touched, outside of the ledger.
     pub touched: &'a Touched,
     /// Whether documents of others may be there.
     pub neighbours: Neighbours,
@@ -75,7 +75,7 @@ fn read(
         .context("read the documents back")
 }
 
-/// What the ledger knows of changes is exact; where it does not know, what the plan may have touched was touched.
+/// The ledger's own changes are exact; without them, what the plan may have touched was touched.
 fn touched<'a>(subject: &Subject<'a>) -> &'a Touched {
     subject.ledger.changes().map_or(subject.touched, |changes| &changes.touched)
 }
@@ -138,7 +138,7 @@ fn proof(subject: &Subject<'_>) -> (Proof, Option<String>) {
     (Proof::Proven, None)
 }
 
-/// What is known without reading anything back.
+/// The findings without reading documents back.
 fn unread(subject: &Subject<'_>, reason: String) -> Integrity {
     let counts = subject.ledger.counts();
     Integrity {

@@ -47,7 +47,7 @@ pub async fn ping_ns(options: &ConnectOptions) -> Option<u64> {
     trips.median_ns()
 }
 
-/// What the tool reaches with this very load against a server that acknowledges at once, closed, with as many writers
+/// The tool's ceiling with this load against a server that acknowledges at once, closed, with as many writers
 /// as the load has connections: (operations, documents) per second. It stands for each of `servers`.
 ///
 /// A batch is no larger than the phase's share of documents and than `BATCH_MAX` or `BATCH_BYTES_MAX`; the operations
@@ -81,7 +81,8 @@ pub fn ceiling(
     Ok((own_operations(setup, phase, batch_max, operations, documents), documents))
 }
 
-/// What `run` reaches with the load of a phase, closed, with as many writers as it has connections: (operations, documents)
+/// The rate that `run` reaches with the load of a phase, closed, with as many writers as it has connections:
+/// (operations, documents)
 /// per second.
 ///
 /// # Errors

@@ -10,7 +10,7 @@ use plimsoll_scenario::plan::{Aimed, Plan};
 use plimsoll_scenario::{self as scenario, Victim};
 use tokio::runtime::Runtime;
 
-/// What is done to a process needs one that is ours.
+/// Refuses process faults on a server that Plimsoll did not start.
 ///
 /// # Errors
 /// When there is none, or a fault is aimed at one that is not there.
@@ -63,7 +63,7 @@ pub fn choose(address: ServerAddress<'_>, scenario: &scenario::Scenario) -> anyh
     choice(scenario.server.as_deref(), &scenario.servers, address.count)
 }
 
-/// What several servers that know nothing of each other cannot do.
+/// Refuses operations that several independent servers cannot do.
 ///
 /// # Errors
 /// What the scenario asks of them.

@@ -119,7 +119,7 @@ impl Fleet {
         }
     }
 
-    /// What each of several servers had of the load.
+    /// Each server's share of the load.
     pub fn shares(&self) -> Vec<ServerShare> {
         let Self::Spread(engine) = self else { return Vec::new() };
         let mut all: Vec<ServerShare> = Vec::new();

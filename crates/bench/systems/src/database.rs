@@ -120,7 +120,7 @@ impl Database {
         })
     }
 
-    /// What the server says of the collection; nothing if it cannot be asked.
+    /// The server's statistics of the collection; none if it cannot be queried.
     fn inspect(&self) -> Option<Collection> {
         self.runtime.block_on(async {
             let mut connection = Connection::connect(&self.place.site.options()).await.ok()?;

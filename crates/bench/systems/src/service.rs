@@ -143,7 +143,7 @@ impl Service {
         Some((started, started.database.as_ref()?))
     }
 
-    /// What became of the answers of each operation, over all workers.
+    /// The checked answers of each operation, over all workers.
     fn gather(&self) -> Vec<Answers> {
         let mut all: Vec<plimsoll_http::counts::Answers> = Vec::new();
         for answers in self.engine.targets().map(Http::answers) {
@@ -310,7 +310,7 @@ impl System for Service {
         self.behind.clone()
     }
 
-    /// Of a service that was started: its database.
+    /// The size of a started service's database.
     fn size(&self) -> Option<Size> {
         let (started, database) = self.database()?;
         self.runtime.block_on(service_database::size(&database.place, started.database_name()))

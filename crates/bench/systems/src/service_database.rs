@@ -39,7 +39,8 @@ pub async fn end(place: &Place, name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a database takes. On disk a server of ours is taken at its files: all of them, its oplog too, but not its journal.
+/// The size of a database. On disk a server of ours is taken at its files: all of them, its oplog too, but not
+/// its journal.
 /// Its own word would not do, for it knows the size of one collection and not of another.
 pub async fn size(place: &Place, name: &str) -> Option<Size> {
     let mut connection = Connection::connect(&place.site.options()).await.ok()?;

@@ -103,7 +103,7 @@ async fn fill(readings: &Readings, server: &Server, plan: Plan) {
     told("fill", done, start.elapsed(), &cpu, server, &[]);
 }
 
-/// What comes after the hour, one reading a request, sensors in turn as the seed's load has them.
+/// The readings after the hour, one in each request, with the sensors in the order of the seed's load.
 async fn singles(readings: &Readings, server: &Server, plan: Plan) {
     let (start, cpu) = (Instant::now(), Cpu::now(server));
     let caller = |caller: u64| async move {

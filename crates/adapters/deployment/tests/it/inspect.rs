@@ -11,7 +11,7 @@ use plimsoll_measure::inspection::{
 };
 use plimsoll_wire::{Address, ConnectOptions, Connection};
 
-/// What a server answers to a command by its name; what is not here is refused.
+/// The answers of a server, by the command's name; other commands are refused.
 type Answers = fn(&str, &Document) -> Option<Document>;
 
 fn start(answers: Answers) -> Server {

@@ -1,4 +1,4 @@
-//! What the benchmark is asked to do.
+//! Reads the benchmark's arguments.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What a request costs: the CPU time of each HTTP load tool, against the null server, in one run.
+//! Measures the CPU time per request of each HTTP load tool, against the null server, in one run.
 //!
 //! ```sh
 //! cargo xtask bench http                      # or: cargo bench -p plimsoll-http --bench client -- [OPTIONS]

@@ -12,7 +12,7 @@ use crate::arguments::Plan;
 use crate::cpu;
 use crate::tool::Tool;
 
-/// What was measured.
+/// The measurements.
 pub(crate) struct Measured {
     /// The tools that are there, in the order of [`Tool::ALL`].
     pub rows: Vec<Row>,
@@ -28,7 +28,7 @@ pub(crate) struct Row {
     pub costs: Vec<Cost>,
 }
 
-/// What one round cost.
+/// The cost of one round.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cost {
     pub requests: u64,

@@ -9,7 +9,7 @@ use crate::arguments::{CONNECTIONS, Plan};
 use crate::rounds::{Cost, Measured, Row};
 use crate::tool::Tool;
 
-/// What a request of this client may cost, in µs of CPU.
+/// The goal for the cost of a request of this client, in µs of CPU.
 const GOAL_US: f64 = 8.0;
 
 /// A median with its extremes.

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::Failure;
 use crate::arguments::{CONNECTIONS, SERVE};
 
-/// Who sends the requests.
+/// The sender of the requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tool {
     /// This client.
@@ -62,7 +62,7 @@ impl Tool {
         directories.map(|directory| directory.join(self.name())).find(|program| program.is_file())
     }
 
-    /// What it says of its version.
+    /// The version that it reports.
     pub(crate) fn version(self, program: &Path) -> String {
         if self == Self::Plimsoll {
             return format!("plimsoll {}", env!("CARGO_PKG_VERSION"));

@@ -1,4 +1,4 @@
-//! What a request sends, as typed.
+//! Defines the body of a request, as typed.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,8 @@ const BATCH: &str = "batch";
 /// The key of a workload.
 const WORKLOAD: &str = "workload";
 
-/// What a request sends, as typed: a text, `{batch: {…}}`, `{workload: {…}}`, or any other object as a document.
+/// The body of a request, as typed: a text, `{batch: {…}}`, `{workload: {…}}`, or any other object as a
+/// document.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Value", into = "Value")]
 pub enum Body {
@@ -22,7 +23,7 @@ pub enum Body {
     Document(Template),
     /// Several documents.
     Batch(Batch),
-    /// What a workload makes that is no template; whoever knows it reads its settings.
+    /// A body of a workload; the workload reads its own settings.
     Workload(Map<String, Value>),
 }
 

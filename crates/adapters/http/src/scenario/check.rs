@@ -1,4 +1,4 @@
-//! What an answer must be like, as typed.
+//! Defines the checks of an answer, as typed.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What an answer must be like, as typed; every line of it is counted by itself.
+/// The checks of an answer, as typed; each is counted separately.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Check {
@@ -56,7 +56,7 @@ pub enum StatusMatch {
     Text(String),
 }
 
-/// What a header must be like.
+/// The check of a header.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "a text, or {exists, contains, starts_with}")]
 pub enum TextCheck {
@@ -66,7 +66,7 @@ pub enum TextCheck {
     Like(TextWanted),
 }
 
-/// What a text must be like; all that is said.
+/// The conditions of a text; all must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TextWanted {
@@ -81,7 +81,7 @@ pub struct TextWanted {
     pub starts_with: Option<String>,
 }
 
-/// What a JSON value must be like: a constant to be equal to, or an object of [`Wanted`].
+/// The check of a JSON value: an equal constant, or an object of [`Wanted`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Value", into = "Value")]
 pub enum ValueCheck {
@@ -91,7 +91,7 @@ pub enum ValueCheck {
     Like(Wanted),
 }
 
-/// What a JSON value must be like; all that is said.
+/// The conditions of a JSON value; all must hold.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Wanted {
@@ -152,7 +152,7 @@ impl JsonSchema for ValueCheck {
     }
 }
 
-/// What a body must be like as a whole; all that is said.
+/// The conditions of a whole body; all must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BodyCheck {

@@ -52,17 +52,17 @@ impl Method {
 #[serde(try_from = "Typed", into = "Typed")]
 #[schemars(with = "Typed")]
 pub struct Request {
-    /// What is asked for.
+    /// The method.
     pub method: Method,
     /// Where: a path, perhaps with a query, whose `{name}`s are filled from `with`.
     pub path: String,
-    /// What fills the placeholders.
+    /// The values of the placeholders.
     pub with: Option<Template>,
     /// Headers of this request besides those of all; values may hold placeholders.
     pub headers: BTreeMap<String, String>,
-    /// What is sent.
+    /// The operations to send.
     pub body: Option<Body>,
-    /// What the answer must be like.
+    /// The checks of the answer.
     pub check: Check,
     /// Words that results can be picked out by.
     pub tags: BTreeMap<String, String>,
@@ -129,11 +129,11 @@ struct Typed {
     /// Headers of this request besides those of all; values may hold placeholders.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     headers: BTreeMap<String, String>,
-    /// What is sent: a document whose values may be generators, `{batch: {documents: 100, document: {…}}}`,
+    /// The body: a document whose values may be generators, `{batch: {documents: 100, document: {…}}}`,
     /// `{workload: {NAME: {…}}}`, or a text.
     #[serde(skip_serializing_if = "Option::is_none")]
     body: Option<Body>,
-    /// What the answer must be like; a status from 200 to 399 if left out.
+    /// The checks of the answer; by default a status from 200 to 399.
     #[serde(skip_serializing_if = "Check::is_default")]
     check: Check,
     /// Words that results can be picked out by.

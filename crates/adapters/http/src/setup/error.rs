@@ -12,7 +12,7 @@ pub enum Error {
     Url {
         /// The typed text.
         url: String,
-        /// What is wrong.
+        /// The fault.
         problem: &'static str,
     },
     /// TLS settings for a service without TLS.
@@ -53,7 +53,7 @@ pub enum Error {
         place: String,
         /// The typed text.
         path: String,
-        /// What is wrong, and the fix.
+        /// The fault and its remedy.
         problem: &'static str,
     },
     /// A placeholder without a value.
@@ -73,7 +73,7 @@ pub enum Error {
         place: String,
         /// Its name.
         name: String,
-        /// What is wrong, and the fix.
+        /// The fault and its remedy.
         problem: &'static str,
     },
     /// A template that cannot be compiled.
@@ -81,7 +81,7 @@ pub enum Error {
     Template {
         /// The place.
         place: String,
-        /// What is wrong.
+        /// The fault.
         source: plimsoll_document::Error,
     },
     /// An unknown workload, or one with invalid settings.
@@ -89,7 +89,7 @@ pub enum Error {
     Workload {
         /// The place.
         place: String,
-        /// What is wrong, and the fix.
+        /// The fault and its remedy.
         problem: String,
     },
     /// A value that JSON cannot represent.
@@ -105,7 +105,7 @@ pub enum Error {
     Now {
         /// The place.
         place: String,
-        /// What is wrong.
+        /// The fault.
         problem: String,
     },
     /// A body for a method without one.
@@ -152,7 +152,7 @@ pub enum Error {
     Check {
         /// The place.
         place: String,
-        /// What is wrong, and the fix.
+        /// The fault and its remedy.
         problem: &'static str,
     },
 }

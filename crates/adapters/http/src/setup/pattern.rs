@@ -5,7 +5,7 @@
 pub(super) enum Part {
     /// As it is.
     Text(String),
-    /// What the name between the braces stands for.
+    /// The value of the name in braces.
     Name(String),
 }
 

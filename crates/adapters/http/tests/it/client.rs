@@ -1,4 +1,4 @@
-//! What the tests do with a target.
+//! Runs operations on a target for the tests.
 
 use std::future::Future;
 use std::path::Path;

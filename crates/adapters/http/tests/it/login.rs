@@ -82,7 +82,7 @@ fn a_token_is_asked_for_once_and_again_when_it_is_no_longer_taken() {
     }
 }
 
-/// What all of them give, begun together.
+/// The results of calls that start together.
 async fn at_once<F>(calls: impl Iterator<Item = F>) -> Vec<F::Output>
 where
     F: Future + 'static,

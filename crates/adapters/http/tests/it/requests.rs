@@ -1,4 +1,4 @@
-//! What a request says arrives, and what the answer says is understood, by every way.
+//! Tests that requests arrive and answers are read, over every protocol.
 
 use std::collections::BTreeMap;
 

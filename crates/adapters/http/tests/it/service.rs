@@ -28,7 +28,7 @@ pub enum Way {
 
 pub const WAYS: [Way; 4] = [Way::Http1, Way::Http1Tls, Way::Http2, Way::Http2Tls];
 
-/// What arrived.
+/// The received request.
 #[derive(Clone, Debug)]
 pub struct Seen {
     pub method: String,
@@ -43,7 +43,7 @@ impl Seen {
     }
 }
 
-/// What is answered: a status, headers and a body.
+/// The answer: a status, headers and a body.
 pub type Answer = (u16, Vec<(&'static str, String)>, Vec<u8>);
 
 type Answers = Arc<dyn Fn(&Seen) -> Answer + Send + Sync>;

@@ -1,4 +1,4 @@
-//! What the benchmark is asked to do.
+//! Reads the benchmark's arguments.
 
 use plimsoll_wire::Address;
 
@@ -13,7 +13,7 @@ pub(crate) const SERVE: &str = "serve";
 pub(crate) enum Arguments {
     /// Be one of the clients and do as the lines on standard input say.
     Serve {
-        /// Which one.
+        /// The selected one.
         client: Client,
         /// Where the server listens.
         address: Address,

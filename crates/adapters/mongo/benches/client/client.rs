@@ -17,7 +17,7 @@ use crate::driver::Driver;
 use crate::lean::Lean;
 use crate::workload::{Cost, Order};
 
-/// Who inserts.
+/// The client that inserts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Client {
     /// A blocking socket and one frame: the least that an insert can cost.

@@ -6,10 +6,10 @@ use crate::client::Client;
 use crate::rounds::{Measured, Round};
 use crate::workload::{Cost, Workload};
 
-/// What a client did with a workload.
+/// The results of a client with a workload.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
-    /// Which client.
+    /// The client.
     pub(crate) client: Client,
     /// CPU time a document, in µs; with one document a command, that of an operation.
     pub(crate) cpu_us: Spread,
@@ -23,7 +23,7 @@ pub(crate) struct Row {
 
 /// A workload's rows.
 pub(crate) struct Table {
-    /// Which workload.
+    /// The workload.
     pub(crate) workload: Workload,
     /// One a client, in the order of [`Client::ALL`].
     pub(crate) rows: Vec<Row>,
@@ -31,9 +31,9 @@ pub(crate) struct Table {
 
 /// Something that the lean client is to keep to.
 pub(crate) struct Bar {
-    /// What is claimed.
+    /// The claim.
     pub(crate) claim: &'static str,
-    /// What was measured.
+    /// The measurements.
     pub(crate) measured: f64,
     /// Whether the claim holds.
     pub(crate) met: bool,
@@ -43,7 +43,7 @@ pub(crate) struct Bar {
 pub(crate) struct Figures {
     /// One a workload.
     pub(crate) tables: Vec<Table>,
-    /// What the lean client is to keep to.
+    /// The bounds of the lean client.
     pub(crate) bars: Vec<Bar>,
 }
 

@@ -1,4 +1,4 @@
-//! What a client costs: its CPU time per operation and per document, against the same server, in the same run.
+//! Measures each client's CPU time per operation and per document, against the same server, in the same run.
 //!
 //! ```sh
 //! cargo xtask bench client                    # or: cargo bench -p plimsoll-mongo --bench client -- [OPTIONS]

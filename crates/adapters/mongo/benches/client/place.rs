@@ -20,7 +20,7 @@ const CACHE_BYTES: u64 = 1 << 30;
 pub(crate) struct Place {
     /// Where the server listens.
     pub(crate) address: Address,
-    /// What the server is, in words.
+    /// The description of the server.
     pub(crate) server: String,
     /// The machine of the clients.
     pub(crate) machine: Environment,

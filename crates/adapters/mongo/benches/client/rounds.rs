@@ -19,12 +19,12 @@ pub(crate) struct Plan {
     pub(crate) batches: u32,
 }
 
-/// What one round cost each client, in the order of [`Client::ALL`].
+/// The cost of one round for each client, in the order of [`Client::ALL`].
 pub(crate) type Round = [Cost; Client::ALL.len()];
 
 /// The rounds of a workload.
 pub(crate) struct Measured {
-    /// Which one.
+    /// The selected one.
     pub(crate) workload: Workload,
     /// Commands a round and client.
     pub(crate) commands: u32,

@@ -1,4 +1,4 @@
-//! What the clients are asked to do, and what it cost them.
+//! Defines the workloads of the clients, and their costs.
 
 use std::str::FromStr;
 
@@ -43,7 +43,7 @@ pub(crate) struct Order {
     pub(crate) documents: u32,
 }
 
-/// What an order cost; as text, `CPU_NS WALL_NS`.
+/// The cost of an order; as text, `CPU_NS WALL_NS`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cost {
     /// CPU time of the client's process, user and system.

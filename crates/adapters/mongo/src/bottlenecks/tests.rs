@@ -71,13 +71,13 @@ fn check(baseline: &Observation, knee: &Observation, names: &[&str]) -> Examinat
     examination
 }
 
-/// What the client's own figures show, against a server that reports nothing.
+/// Checks the findings from the client's own figures, against a server that reports nothing.
 #[track_caller]
 fn check_client(knee: Probe, names: &[&str]) {
     check(&baseline(|_, _| ()), &side(knee, |_, _| ()), names);
 }
 
-/// What the server's counters show, where the client is not at its limit.
+/// Checks the findings from the server's counters, with a client below its limit.
 #[track_caller]
 fn check_server(
     before: impl Fn(u64, &mut ServerSample),

@@ -78,7 +78,8 @@ mod tests {
     const LOST: Outcome = Outcome::Unknown(Doubt::ConnectionLost);
     const REFUSED: Outcome = Outcome::Rejected(Rejection::NotPrimary);
 
-    /// What is known of the document after these attempts and the lane's next operation: acknowledged and sent.
+    /// Checks the document's versions after these attempts and the lane's next operation: acknowledged and
+    /// sent.
     fn check(attempts: &[(Outcome, bool)], expected: (u32, u32)) {
         let builder = builder(1);
         let (number, mut pending) = claimed(&builder);

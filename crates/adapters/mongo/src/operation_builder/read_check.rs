@@ -23,7 +23,7 @@ pub(super) struct ReadChecker {
     credit: u64,
 }
 
-/// Which state of a document an operation returns when it changes the document.
+/// The state of a document that a changing operation returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shows {
     /// As it is before the change.

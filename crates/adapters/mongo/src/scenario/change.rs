@@ -44,7 +44,7 @@ impl From<Updates> for Template {
     }
 }
 
-/// What is done to a document that was found.
+/// The change of a found document.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Change {
@@ -56,7 +56,7 @@ pub enum Change {
     Remove,
 }
 
-/// Which state of the document an operation gives back.
+/// The state of the document that an operation returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Returns {

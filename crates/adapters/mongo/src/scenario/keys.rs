@@ -15,7 +15,7 @@ pub enum By {
     Receipt,
 }
 
-/// Which document an operation by receipt names, among those that its worker owns.
+/// The choice of a document among those that the worker owns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Keys {

@@ -56,15 +56,15 @@ impl Default for Insert {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Find {
-    /// Which documents, if there is no filter.
+    /// The choice of documents without a filter.
     pub by: By,
-    /// Which of the documents of this run, if there is no filter.
+    /// The choice among the documents of this run, without a filter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keys: Option<Keys>,
-    /// Which documents.
+    /// The filter that selects the documents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filter: Option<Template>,
-    /// Which fields to return.
+    /// The fields to return.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub projection: Option<Template>,
     /// In which order.
@@ -82,12 +82,12 @@ pub struct Find {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Range {
-    /// Which document of this run is the first.
+    /// The choice of the first document, among those of this run.
     #[serde(default)]
     pub keys: Keys,
     /// How many documents.
     pub limit: Limit,
-    /// Which fields to return.
+    /// The fields to return.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub projection: Option<Template>,
     /// Level of the read concern.
@@ -99,7 +99,7 @@ pub struct Range {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Count {
-    /// Which documents; all if left out.
+    /// The filter that selects the documents; by default all.
     pub filter: Template,
     /// Level of the read concern.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -124,13 +124,13 @@ pub struct Aggregate {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Update {
-    /// Which document, if there is no filter.
+    /// The choice of a document without a filter.
     #[serde(default)]
     pub by: By,
-    /// Which of the documents of this run, if there is no filter.
+    /// The choice among the documents of this run, without a filter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys: Option<Keys>,
-    /// Which documents.
+    /// The filter that selects the documents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter: Option<Template>,
     /// The update, such as `{$set: {seen: {$sequence: {}}}}`, or `{one_of: [...]}`.
@@ -147,7 +147,7 @@ pub struct Update {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Replace {
-    /// Which of the documents of this run.
+    /// The choice among the documents of this run.
     #[serde(skip_serializing_if = "is_default")]
     pub keys: Keys,
 }
@@ -156,12 +156,12 @@ pub struct Replace {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Delete {
-    /// Which document, if there is no filter.
+    /// The choice of a document without a filter.
     pub by: By,
-    /// Which of the documents of this run, if there is no filter.
+    /// The choice among the documents of this run, without a filter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keys: Option<Keys>,
-    /// Which documents; the first is deleted.
+    /// The filter that selects the documents; the first is deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filter: Option<Template>,
 }
@@ -170,18 +170,18 @@ pub struct Delete {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FindAndModify {
-    /// Which document, if there is no filter.
+    /// The choice of a document without a filter.
     #[serde(default)]
     pub by: By,
-    /// Which of the documents of this run, if there is no filter.
+    /// The choice among the documents of this run, without a filter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys: Option<Keys>,
-    /// Which documents; the first is changed.
+    /// The filter that selects the documents; the first is changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter: Option<Template>,
-    /// What is done to it.
+    /// The change of the document.
     pub change: Change,
-    /// Which state of it comes back.
+    /// The returned state of the document.
     #[serde(default)]
     pub returns: Returns,
 }
@@ -190,10 +190,10 @@ pub struct FindAndModify {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReadModifyWrite {
-    /// Which of the documents of this run.
+    /// The choice among the documents of this run.
     #[serde(default)]
     pub keys: Keys,
-    /// What is done to it; it cannot be removed.
+    /// The change of the document, which cannot be removed.
     pub change: Change,
 }
 

@@ -73,9 +73,9 @@ pub struct PartitionReport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Checksums {
-    /// Of the source.
+    /// The checksum of the source.
     pub expected: u64,
-    /// Of the destination, over one copy of each event.
+    /// The checksum of the destination, over one copy of each event.
     pub found: u64,
 }
 

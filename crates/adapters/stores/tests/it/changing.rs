@@ -12,7 +12,7 @@ use crate::bench::payload;
 /// Events of a batch.
 const BATCH: u64 = 20;
 
-/// What happens to the partition.
+/// The change of the partition.
 pub enum Change {
     /// It is reassigned after `batches` batches, `times` times.
     Again { batches: u32, times: u32 },

@@ -49,11 +49,11 @@ pub enum Error {
     Record {
         /// The file.
         path: PathBuf,
-        /// Which record, counted from 0.
+        /// The record, counted from 0.
         record: u64,
         /// Where the record begins, in bytes.
         offset: u64,
-        /// What is wrong, and the fix.
+        /// The fault and its remedy.
         problem: Problem,
     },
     /// A row of a table is not a document that can be sent.
@@ -63,7 +63,7 @@ pub enum Error {
         path: PathBuf,
         /// Where in the file.
         place: Place,
-        /// What is wrong, and the fix.
+        /// The fault and its remedy.
         problem: Problem,
     },
 }
@@ -96,7 +96,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// What is wrong with a record.
+/// The fault of a record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
@@ -122,13 +122,13 @@ pub enum Problem {
     Damaged {
         /// Where in the document, in bytes.
         at: usize,
-        /// What is wrong.
+        /// The fault.
         what: Damage,
     },
     /// A line is not a JSON object.
     #[error("not a JSON document on one line ({reason}); write one document a line, as mongoexport does")]
     NotJson {
-        /// What the JSON parser says.
+        /// The JSON parser's error.
         reason: String,
     },
     /// The file is a JSON array.
@@ -139,7 +139,7 @@ pub enum Problem {
     /// A line is not Extended JSON.
     #[error("not valid Extended JSON: {reason}")]
     NotExtendedJson {
-        /// What the BSON library says.
+        /// The BSON library's error.
         reason: String,
     },
     /// The record has a field with the stamp's name.

@@ -27,7 +27,7 @@ use crate::{DEPTH_MAX, DOCUMENT_BYTES_MAX, IdForm, Identity, Settings};
 /// The default memory limit of a file source in bytes (4 GiB).
 pub const MEMORY_BYTES_MAX: u64 = 4 << 30;
 
-/// What happens when the documents of the file run out.
+/// The behaviour after the last document of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PastEnd {
@@ -51,7 +51,7 @@ pub enum Encoded {
 /// The settings for reading a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// What happens past the last document.
+    /// The behaviour after the last document.
     pub past_end: PastEnd,
     /// The memory limit for the documents and their index in bytes.
     pub memory_bytes_max: u64,

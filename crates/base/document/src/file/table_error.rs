@@ -8,7 +8,7 @@ pub(super) const KINDS: &str = "auto(), boolean(), date(), decimal(), double(), 
 /// The most columns of a table.
 pub(super) const COLUMNS_MAX: usize = 4096;
 
-/// What is wrong with the first line, a row or a value of a table.
+/// The fault of the first line, a row or a value of a table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
@@ -30,7 +30,7 @@ pub enum Problem {
     /// The name ends in a type that there is not.
     #[error("{kind}() is no type; write one of {KINDS}, or no type at all")]
     NoKind {
-        /// What stands there.
+        /// The found value.
         kind: String,
     },
     /// The type has an argument that it does not take.
@@ -40,7 +40,7 @@ pub enum Problem {
     Argument {
         /// The type.
         kind: String,
-        /// What stands between the parentheses.
+        /// The text in parentheses.
         argument: String,
     },
     /// There are too many columns.

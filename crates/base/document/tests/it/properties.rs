@@ -1,4 +1,4 @@
-//! What holds for every template and every number. Proptest prints the seed of a failure and replays it.
+//! Tests properties of every template and every number. Proptest prints the seed of a failure and replays it.
 
 use plimsoll_document::{Identity, Program};
 use proptest::prelude::*;

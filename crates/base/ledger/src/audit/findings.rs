@@ -3,7 +3,7 @@
 /// At most this many examples are kept of each kind.
 pub const EXAMPLES_MAX: usize = 100;
 
-/// What an audit found. Each document that was sent is in exactly one of `acknowledged`, `rejected`,
+/// The findings of an audit. Each document that was sent is in exactly one of `acknowledged`, `rejected`,
 /// unknown (`unknown_present` + `unknown_absent`), `deleted` and `not_audited`; and `acknowledged` is `found` + `lost`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {

@@ -22,7 +22,7 @@ struct Sorted {
     touched: u64,
 }
 
-/// What was promised, what became of it, and what was found.
+/// The promises, their outcomes and the findings.
 #[derive(Clone, Copy)]
 pub(super) struct Known<'a> {
     pub ledger: &'a Ledger,

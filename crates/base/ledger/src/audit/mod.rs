@@ -78,7 +78,7 @@ pub enum Neighbours {
 /// duplicate keys too: whoever sends a receipt twice marks it as it wants to have it judged (after a retry
 /// of an unknown outcome, "duplicate key" means that the first attempt arrived: `Acknowledged`).
 ///
-/// Of a document that was replaced, any version from the last acknowledged to the highest sent may be there. An earlier
+/// For a replaced document, any version from the last acknowledged to the highest sent may be there. An earlier
 /// one is a lost update: the acknowledged version is not there, so the document counts as lost. A later one was never
 /// sent: corrupted. A document whose deletion was acknowledged must not be there; one whose deletion is in doubt is not
 /// audited.

@@ -5,14 +5,15 @@ use crate::intents::Intent;
 use crate::numbers::Place;
 use crate::pairs::State;
 
-/// What a sighting of a document that was sent says.
+/// The verdict on a sighting of a sent document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     /// The document is there, and this is its content.
     There(Content),
-    /// What is there contradicts the promise, and a change that the ledger did not see explains it.
+    /// The content contradicts the promise, and a change outside of the ledger explains it.
     Explained,
-    /// What is there is older than promised: it counts as not seen, so that the last step finds the document lost.
+    /// The content is older than promised: it counts as not seen, so that the last step finds the document
+    /// lost.
     Undone,
 }
 

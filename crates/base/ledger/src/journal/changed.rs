@@ -20,7 +20,7 @@ fn path(dir: &Path) -> PathBuf {
     dir.join("ledger.changes")
 }
 
-/// What is saved: the changes, and what may have been done beyond them.
+/// The saved state: the changes, and the intents beyond them.
 type Saved = (Changes, Intents);
 
 /// Saves the changes, if they are known. They come before the ledger: where that is, they are not missing.

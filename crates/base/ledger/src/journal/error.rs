@@ -16,17 +16,17 @@ pub enum Error {
     Full {
         /// Where the ledger is.
         dir: PathBuf,
-        /// What the ledger needs in the worst case, in megabytes.
+        /// The ledger's needs in the worst case, in megabytes.
         need_mb: u64,
     },
     /// The operating system refused.
     #[error("cannot {action} {}: {source}; check the path and its permissions", path.display())]
     Io {
-        /// What was tried.
+        /// The attempted action.
         action: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
     /// There is a ledger already.
@@ -69,7 +69,7 @@ pub enum Error {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What does not fit.
+        /// The mismatch.
         what: String,
     },
 }

@@ -17,7 +17,7 @@ pub(super) const FORMAT: u32 = 2;
 /// The oldest format that is read: its journals tell what was sent, not what was changed.
 const FORMAT_MIN: u32 = 1;
 
-/// What every file of the ledger agrees on.
+/// The settings that all files of the ledger share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub format: u32,
@@ -53,7 +53,7 @@ impl Header {
         self.format > FORMAT_MIN
     }
 
-    /// What each checksum of this run's records begins with, so that another run's record is none.
+    /// The start value of the checksums of this run's records, so that another run's record is none.
     pub fn salt(&self) -> u32 {
         crc32fast::hash(&self.run.to_bytes())
     }

@@ -30,26 +30,26 @@ pub(super) enum Record {
     Page { worker: u32, until: u64, page: Page },
     /// A saved ledger ends here, after so many pages.
     End { pages: u64 },
-    /// Which documents of a page were touched.
+    /// The touched documents of a page.
     Marks { worker: u32, page: Page },
     /// The versions of a page's documents.
     Versions { worker: u32, page: Page },
     /// Every document may have been touched.
     AllTouched,
-    /// What a worker means to do from now on.
+    /// The intents of a worker from now on.
     Intents { worker: u32, intents: Intents },
     /// Documents that were changed, and, again, what the worker meant to do then.
     List { worker: u32, intents: Intents, count: u32, words: Box<Words> },
 }
 
-/// What the words of a page are, in a file of changes.
+/// The meaning of a page's words, in a file of changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Marks = 4,
     Versions = 5,
 }
 
-/// What stands at a place of a file.
+/// The record at a position of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Scanned {
     /// A whole record.

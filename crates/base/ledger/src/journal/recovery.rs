@@ -18,14 +18,14 @@ use crate::touched::Touched;
 pub struct Recovered {
     /// The ledger.
     pub ledger: Ledger,
-    /// What it was read from.
+    /// The source of the ledger.
     pub source: Source,
     /// Bytes of the journals that are no record. A crash of the machine leaves the end of a journal torn,
     /// which harms nothing; more than a few pages mean that the disk damaged the journal.
     pub skipped_bytes: u64,
 }
 
-/// What a ledger was read from.
+/// The source of a ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The run ended in order and saved its ledger, which is exact.

@@ -7,7 +7,7 @@ use crate::intents::Intents;
 use crate::numbers::Deal;
 use crate::pairs::{DOCUMENTS_PER_PAGE, Pairs};
 
-/// What one worker's journal tells.
+/// The state that one worker's journal describes.
 #[derive(Default)]
 pub(super) struct Replayed {
     pub pairs: Pairs,
@@ -71,13 +71,13 @@ mod tests {
         Deal::new(1000, 1, Some(100_000)).unwrap()
     }
 
-    /// What is true when so much is written: how far each half of it went, and what of it is on disk.
+    /// The state after a number of writes: how far each half of it went, and what of it is on disk.
     struct Moment {
         bytes: usize,
         reserved: u64,
         sent: u64,
         flushed: u64,
-        /// What was said that it will be done, and what was done.
+        /// The announced and the completed changes.
         intents: Intents,
         done: Intents,
         listed: Changes,

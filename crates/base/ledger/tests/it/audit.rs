@@ -22,7 +22,7 @@ struct History {
     found: Vec<Found>,
 }
 
-/// What was done to a document after it was inserted, and how the last attempt ended.
+/// The changes of a document after its insert, and the outcome of the last attempt.
 #[derive(Clone, Copy)]
 struct Change {
     replaced: u32,
@@ -58,7 +58,7 @@ impl History {
         self.ledger_of(0..self.deal.workers())
     }
 
-    /// What the shard of these workers knows.
+    /// The ledger of these workers' shard.
     fn ledger_of(&self, kept: Range<u64>) -> Ledger {
         let mut ledger = Ledger::of_shard(RUN, self.deal, kept.clone());
         let changes = Changes { versions: self.versions(), touched: Touched::None };

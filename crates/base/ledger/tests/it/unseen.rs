@@ -13,7 +13,7 @@ use crate::dice::Dice;
 const RUN: Run = Run { time_s: 1_700_000_000, tag: [1, 2, 3] };
 const DOCUMENTS: u64 = 2000;
 
-/// What is stored of a document.
+/// The stored state of a document.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Stored {
     Version(u32),

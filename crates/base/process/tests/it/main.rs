@@ -1,4 +1,4 @@
-//! What is promised when an owner dies, tried with owners that are killed.
+//! Tests the promises after an owner's death, with killed owners.
 
 #[cfg(test)]
 mod asked;

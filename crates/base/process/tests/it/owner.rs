@@ -16,7 +16,7 @@ const PREFIX: &str = "plimsoll-owned-";
 pub(crate) struct Owner {
     process: Process,
     pub(crate) child: u32,
-    /// What the child has for itself.
+    /// The child's own directory.
     home: PathBuf,
 }
 

@@ -3,7 +3,7 @@
 use bson::{Bson, Document};
 use plimsoll_element::append;
 
-/// Which member of a replica set may answer.
+/// The members of a replica set that may answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ReadPreference {
     /// Only the primary. Nothing is sent, because this is the server's default.

@@ -1,6 +1,6 @@
 //! The hot paths allocate nothing once their buffers are grown.
 //!
-//! What zstd's C code takes from the C allocator is not seen here; its contexts are made once for a connection, and its
+//! Allocations of zstd's C code are not counted; its contexts are made once for a connection, and its
 //! one-step calls work in them and in our buffers.
 
 use std::alloc::{GlobalAlloc, Layout, System};

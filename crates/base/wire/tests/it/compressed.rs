@@ -181,7 +181,7 @@ fn requests_are_compressed_once_that_is_agreed_on_and_replies_may_be_either_way(
     result.unwrap();
 }
 
-/// What a compressed reply is made from: the request's id, the bytes behind the plain reply's header, the same
+/// The parts of a compressed reply: the request's id, the bytes behind the plain reply's header, the same
 /// compressed.
 type Make = fn(i32, &[u8], &[u8]) -> Vec<u8>;
 

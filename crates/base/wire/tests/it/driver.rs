@@ -7,7 +7,7 @@ use plimsoll_wire::Connection;
 use crate::client::{WAYS, connect_by, run};
 use crate::server::Server;
 
-/// What differs from call to call, whoever calls.
+/// The fields that differ from call to call, with any client.
 const VOLATILE: [&str; 7] =
     ["$clusterTime", "operationTime", "electionId", "opTime", "localTime", "connectionId", "topologyVersion"];
 

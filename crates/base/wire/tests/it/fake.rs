@@ -33,7 +33,7 @@ pub fn serve_greeted(act: impl FnOnce(Peer) + Send + 'static) -> String {
     })
 }
 
-/// What a server of today says of itself.
+/// The greeting of a current server.
 pub fn hello() -> RawDocumentBuf {
     rawdoc! {"isWritablePrimary": true, "maxWireVersion": 21, "ok": 1.0}
 }

@@ -43,7 +43,7 @@ pub struct Owned<P = Server> {
     hurt: Arc<Mutex<Hurt>>,
 }
 
-/// What lasts of what was done to a process.
+/// The lasting effect of a fault on a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Hurt {
     /// Kills that keep it down.
@@ -52,7 +52,7 @@ pub(super) struct Hurt {
     frozen: u32,
 }
 
-/// What has to be done to a process.
+/// The next action on a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Act {
     Kill,

@@ -34,7 +34,7 @@ pub fn known(shards: &[Shard], joined: Joined) -> Run {
     }
 }
 
-/// What is the first shard's and every other's.
+/// The facts that all shards share.
 fn whose(first: &Run) -> Run {
     Run {
         format: first.format,

@@ -10,7 +10,7 @@ use super::shard::Shard;
 
 /// Shards that began further apart than this are no run, in milliseconds: the same second of each is added up.
 pub const APART_MS_MAX: u64 = 1000;
-/// What is measured by shards.
+/// The command that shards run.
 const COMMAND: &str = "run";
 
 /// Checks that they are all shards of one run, and puts them in order.
@@ -26,7 +26,7 @@ pub fn check(shards: &mut [Shard]) -> anyhow::Result<()> {
     together(shards)
 }
 
-/// What a shard is by itself.
+/// Checks a shard by itself.
 fn alone(shard: &Shard) -> anyhow::Result<()> {
     let (name, run) = (&shard.name, &shard.run);
     ensure!(
@@ -56,7 +56,7 @@ fn alone(shard: &Shard) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What two shards of one run have in common.
+/// Checks that two shards belong to one run.
 fn alike(a: &Shard, b: &Shard) -> anyhow::Result<()> {
     let scenario = || match (&a.scenario, &b.scenario) {
         (Some(left), Some(right)) => difference("", left, right),

@@ -203,7 +203,7 @@ impl<'a> Joint<'a> {
         run
     }
 
-    /// What there is to say besides of a run that was joined.
+    /// Adds the notes of a joined run.
     fn say(&self, run: &mut Run) {
         let (apart_ms, worst_ms) = self.apart_ms;
         let names: Vec<_> =

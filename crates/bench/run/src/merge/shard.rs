@@ -20,7 +20,7 @@ pub struct Shard {
     pub path: PathBuf,
     /// Its summary.
     pub run: Run,
-    /// Which shard it is.
+    /// The shard's share.
     pub share: Share,
     /// Its scenario as resolved, where it is there and understood.
     pub scenario: Option<Value>,
@@ -49,7 +49,7 @@ impl Shard {
         Ok(Self { name, path: path.to_owned(), run, share, scenario })
     }
 
-    /// Which shard it is, as `i/n`.
+    /// The shard's share, as `i/n`.
     pub fn part(&self) -> &str {
         &self.run.scenario.shard
     }

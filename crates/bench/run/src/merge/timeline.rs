@@ -9,13 +9,14 @@ use super::shard::Shard;
 use crate::phase_recorder::Log;
 use crate::run_dir;
 
-/// What is still to be told, in order.
+/// The remaining entries, in order.
 #[derive(Debug, Default)]
 pub struct Beside {
     events: VecDeque<(u64, Event)>,
 }
 
-/// What the shards heard beside their seconds. All looked at the same server, of which the first one tells; what was done
+/// The shards' events besides their seconds. All looked at the same server, of which the first one tells; what
+/// was done
 /// to it, and what was noted, each tells for itself. `begun` is when each began its first phase, in nanoseconds from its own
 /// start.
 ///

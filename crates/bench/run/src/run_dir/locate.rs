@@ -40,7 +40,7 @@ pub fn locate_matrix(named: Option<&Path>) -> Option<PathBuf> {
     path.join(MATRIX).is_file().then_some(path)
 }
 
-/// What a directory says of several runs.
+/// The kind of a directory with several runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whole {
     /// A matrix.
@@ -55,7 +55,7 @@ impl Whole {
     const ALL: [(&str, Self); 3] =
         [(MATRIX, Self::Matrix), (SUITE, Self::Suite), (COMPARISON, Self::Comparison)];
 
-    /// What it is.
+    /// The kind or description.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Matrix => "a matrix of runs",
@@ -65,7 +65,7 @@ impl Whole {
     }
 }
 
-/// What the directory that was named says of several runs; with no name, the latest one if no run is later.
+/// Locates the named directory of several runs; with no name, the latest one if no run is later.
 pub fn locate_whole(named: Option<&Path>) -> Option<(Whole, PathBuf)> {
     let latest = || latest(&[EVENTS, MATRIX, SUITE, COMPARISON]);
     let path = named.map(Path::to_owned).or_else(latest)?;

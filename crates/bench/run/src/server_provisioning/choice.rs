@@ -23,7 +23,7 @@ pub struct ServerAddress<'a> {
     pub count: usize,
 }
 
-/// Which server, as meant.
+/// The resolved choice of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
     /// A `mongod` from the PATH if there is one, else the embedded server.

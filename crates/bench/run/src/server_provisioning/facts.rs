@@ -6,7 +6,7 @@ use plimsoll_measure::environment::ServerFacts;
 use super::Place;
 
 impl Place {
-    /// What the server says that it is, and what we know of it because we started it.
+    /// The server's own facts, and those that its starter knows.
     ///
     /// # Errors
     /// When it cannot be asked.

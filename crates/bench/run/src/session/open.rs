@@ -16,14 +16,14 @@ use crate::system::{Ground, System};
 use plimsoll_scenario::Loaded;
 use plimsoll_scenario::Plan;
 
-/// What a session is opened with.
+/// The parts of a new session.
 #[derive(Debug)]
 pub struct Opening {
     /// The scenario.
     pub loaded: Loaded,
     /// The plan.
     pub plan: Plan,
-    /// What is under load.
+    /// The system under load.
     pub system: Box<dyn System>,
     /// Those who hear of the run's events.
     pub readers: Readers,

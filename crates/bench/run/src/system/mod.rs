@@ -1,4 +1,4 @@
-//! What is under load, as a session sees it: a database, or a service that may stand before one.
+//! Defines the system under load: a database, or a service, possibly with a database behind it.
 //!
 //! A session knows phases, readers and figures; a system knows connections, documents and processes.
 
@@ -29,7 +29,7 @@ mod subject;
 
 pub use subject::{Estimate, Fill, Isolation, Kind, Registry, Subject, resolve};
 
-/// What a system is opened for.
+/// The purpose of an opened system.
 #[derive(Clone, Copy, Debug)]
 pub struct Ground<'a> {
     /// The scenario.
@@ -66,12 +66,12 @@ impl Crew {
     }
 }
 
-/// What is under load.
+/// The system under load.
 pub trait System: std::fmt::Debug {
-    /// What it says it is.
+    /// The system's own facts.
     fn facts(&self) -> &ServerFacts;
 
-    /// What the server at its address was started as, by whoever started it for this run.
+    /// Records the provenance of the server at the address, from its starter.
     fn hosted_as(&mut self, _: &HostedAs) {}
 
     /// The threads of the load.
@@ -86,7 +86,7 @@ pub trait System: std::fmt::Debug {
     /// The collections that the load goes to, where it goes to any.
     fn collections(&self) -> Vec<String>;
 
-    /// What became of the answers of each operation, where a service gives some, once the books are closed.
+    /// The checked answers of each operation of a service, after its end.
     fn answers(&self) -> Vec<Answers> {
         Vec::new()
     }
@@ -109,7 +109,7 @@ pub trait System: std::fmt::Debug {
     /// What the system refuses.
     fn prepare(&mut self, plan: &Plan, phase: usize, tell: &mut dyn FnMut(String)) -> Outcome<()>;
 
-    /// What a phase plans to be done to it, tied to it.
+    /// The planned faults of a phase, connected to the system.
     fn faults(&self, plan: &Plan, phase: &Phase) -> Vec<Box<dyn Fault>>;
 
     /// The next phase begins at this moment; so it does for every other shard, if there are any.
@@ -130,13 +130,14 @@ pub trait System: std::fmt::Debug {
     /// Connections that are open.
     fn connections(&self) -> usize;
 
-    /// What each of several servers had of the load.
+    /// Each server's share of the load.
     fn shares(&self) -> Vec<ServerShare>;
 
     /// Median round trip of an empty request, in nanoseconds; nothing if it does not answer.
     fn ping_ns(&self) -> Option<u64>;
 
-    /// What the tool reaches with the load of a phase against a server that answers at once: (operations, documents) per
+    /// The tool's ceiling with the load of a phase, against a server that answers at once: (operations,
+    /// documents) per
     /// second.
     ///
     /// # Errors
@@ -162,7 +163,7 @@ pub trait System: std::fmt::Debug {
         [Vec::new(), Vec::new()]
     }
 
-    /// What everything that it keeps takes, where that is known without an audit.
+    /// The size of its data, if known without an audit.
     fn size(&self) -> Option<Size> {
         None
     }

@@ -58,7 +58,7 @@ pub trait Subject: Debug {
     /// How the runs of a series are kept apart on this system.
     fn isolation(&self) -> Isolation;
 
-    /// What a run takes besides the operations that it sends.
+    /// The needs of a run besides its operations.
     ///
     /// # Errors
     /// When its documents cannot be compiled.
@@ -89,7 +89,7 @@ pub enum Isolation {
     },
 }
 
-/// What a run takes besides the operations that it sends.
+/// The needs of a run besides its operations.
 #[derive(Clone, Debug, Default)]
 pub struct Estimate {
     /// The compiled documents, where they are read back after the load.

@@ -18,7 +18,7 @@ pub struct Searched {
 }
 
 impl Searched {
-    /// What goes on beside, each load with how it arrives.
+    /// The background loads, each with its arrivals.
     pub fn described(&self) -> Vec<String> {
         self.beside.iter().map(|load| format!("{} ({})", load.name, load.describe())).collect()
     }

@@ -8,7 +8,7 @@ const LOAD: [(&str, &str); 2] = [("startTime", "start"), ("gracefulStop", "grace
 /// The spellings of a scenario.
 const SCENARIO: [(&str, &str); 1] = [("thresholds", "expect")];
 
-/// What a key is called besides, for somebody who wrote it twice: as we call it, and as k6 does.
+/// The other name of a key, to explain a duplicate: Plimsoll's name or k6's.
 pub fn other_name(key: &str) -> Option<&'static str> {
     LOAD.iter().chain(&SCENARIO).find(|(_, ours)| *ours == key).map(|(theirs, _)| *theirs)
 }

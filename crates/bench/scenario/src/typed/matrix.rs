@@ -14,14 +14,14 @@ use serde_json::Value as Json;
 
 /// How long a matrix may take if the scenario does not say.
 const TIME_DEFAULT: Span = Span::from_secs(3600);
-/// What a matrix may take on the server's disk if the scenario does not say.
+/// The default limit of a matrix on the server's disk.
 const DISK_DEFAULT: Bytes = Bytes::new(10_000_000_000);
 
 /// Runs of this scenario with different values, side by side.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Matrix {
-    /// What is varied; the last one changes fastest.
+    /// The varied axes; the last one changes fastest.
     pub axes: Vec<Axis>,
     /// Combinations that make no sense.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -32,7 +32,7 @@ pub struct Matrix {
     /// The operations that tables and charts show, in this order; all if left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub show: Vec<String>,
-    /// What it may take.
+    /// The limits of the matrix.
     #[serde(default)]
     pub bounds: Bounds,
 }
@@ -63,7 +63,7 @@ pub struct LeaveOut {
     pub because: String,
 }
 
-/// What a matrix may take; more is refused before anything is sent.
+/// The limits of a matrix; more is refused before anything is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Bounds {
@@ -140,7 +140,7 @@ impl JsonSchema for Names {
 pub struct Ordered<T>(pub Vec<(String, T)>);
 
 impl<T> Ordered<T> {
-    /// What stands under `name`.
+    /// The entry with this name.
     pub fn get(&self, name: &str) -> Option<&T> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }

@@ -42,7 +42,7 @@ pub use service_spec::ServiceSpec;
 #[serde(deny_unknown_fields)]
 #[schemars(transform = alias::of_scenario)]
 pub struct Scenario {
-    /// What it is, in a few words.
+    /// The title, in a few words.
     pub title: String,
     /// The question that it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -60,7 +60,7 @@ pub struct Scenario {
     /// `database.collection`; in the database `plimsoll`, under the scenario's name, if left out.
     #[serde(default)]
     pub collection: String,
-    /// What happens to a collection that is not empty.
+    /// The treatment of a collection that is not empty.
     #[serde(default)]
     pub existing: Existing,
     /// The document to insert: a template.
@@ -87,7 +87,7 @@ pub struct Scenario {
     /// The service that the load goes to over HTTP, instead of a database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<plimsoll_http::Section>,
-    /// Which client sends the operations.
+    /// The client that sends the operations.
     #[serde(default)]
     pub client: Client,
     /// How long an operation may take before it is given up as unknown.
@@ -105,13 +105,13 @@ pub struct Scenario {
     /// Worker threads; as many as the machine has cores to spare if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workers: Option<u32>,
-    /// What is sent, one phase after the other.
+    /// The phases, one after the other.
     pub phases: Vec<Phase>,
-    /// What must hold at the end, by metric: `insert.response: ["p(99)<50ms"]`, `response{load:feed}: […]`.
+    /// The expectations at the end, by metric: `insert.response: ["p(99)<50ms"]`, `response{load:feed}: […]`.
     #[serde(default, alias = "thresholds", deserialize_with = "by_metric")]
     #[schemars(with = "BTreeMap<String, Vec<Rule>>")]
     pub expect: BTreeMap<String, Vec<Rule>>,
-    /// What must hold at the load line.
+    /// The objective of the load line.
     #[serde(default)]
     pub line: Line,
     /// Runs of this scenario with different values, side by side, for `run`.
@@ -140,7 +140,7 @@ pub struct Phase {
     /// When the run ends because an open load does not reach its rate; a load may say it for itself.
     #[serde(default, alias = "reach", skip_serializing_if = "Option::is_none")]
     pub rate_floor: Option<RateFloor>,
-    /// What is done to the server on the way.
+    /// The faults during the phase.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<Fault>,
 }
@@ -160,17 +160,17 @@ pub struct Fault {
     /// Whether repetitions are evenly spaced or at random.
     #[serde(default)]
     pub spacing: Spacing,
-    /// Who it is done to.
+    /// The victim of the fault.
     #[serde(default, skip_serializing_if = "Victim::is_server")]
     pub victim: Victim,
-    /// Which server it is done to, from 0, where the load is spread over several.
+    /// The index of the faulty server, from 0, for a load that is spread over several.
     #[serde(default)]
     pub server: usize,
-    /// What is done.
+    /// The fault.
     pub inject: Injection,
 }
 
-/// Who a fault is done to.
+/// The victim of a fault.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Victim {
@@ -201,12 +201,12 @@ pub struct Load {
     /// Several operations by name and weight.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub mix: BTreeMap<String, Weighted>,
-    /// What the weights of the mix are shares of: the number of operations, or, with closed arrivals, time.
+    /// The unit of the mix's weights: the number of operations, or, with closed arrivals, time.
     #[serde(default, skip_serializing_if = "is_default")]
     pub mix_by: By,
     /// When operations are due: in our words, or as one of k6's executors.
     pub arrivals: Typed,
-    /// What happens to overdue ones.
+    /// The treatment of overdue operations.
     #[serde(default)]
     pub overdue: Overdue,
     /// How long after its phase it begins; with it if left out.
@@ -247,7 +247,7 @@ pub struct Weighted {
     pub tags: Tags,
 }
 
-/// What `plimsoll line` searches for, as typed.
+/// The settings of `plimsoll line`, as typed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Line {
@@ -255,7 +255,8 @@ pub struct Line {
     /// on beside it as they are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load: Option<String>,
-    /// What must hold, by metric (`response`, `service`, `errors`); p99 response under 50 ms and no errors if left out.
+    /// The objective, by metric (`response`, `service`, `errors`); by default p99 response under 50 ms and no
+    /// errors.
     pub objective: BTreeMap<String, Vec<String>>,
     /// Connections of the constant arrivals; those of the scenario, 16 at least, if left out.
     #[serde(skip_serializing_if = "Option::is_none")]

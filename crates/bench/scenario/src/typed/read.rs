@@ -98,7 +98,7 @@ pub struct Text {
     pub name: String,
     /// The file, as it was named.
     pub origin: String,
-    /// What stands in it.
+    /// The contents.
     pub text: String,
     /// Where relative paths in it start.
     pub base: PathBuf,
@@ -171,7 +171,7 @@ fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> anyhow::Result<T> {
         .map_err(|error| anyhow!("{origin}: {}", explained(&rendered(&error, text, origin))))
 }
 
-/// What a parser says, with the nearest known key if it met an unknown one.
+/// The error of a parser, with the nearest known key for an unknown one.
 fn explained(message: &str) -> anyhow::Error {
     let hint = unknown_key(message).or_else(|| double_key(message));
     anyhow!("{message}{}", hint.map(|hint| format!("\n{hint}")).unwrap_or_default())

@@ -5,11 +5,12 @@ use serde_saphyr::SnippetMode;
 
 use crate::secret;
 
-/// What is said where every word more could be a secret.
+/// The message where every further word could be a secret.
 const UNSAID: &str = "it cannot be understood, and is not repeated, since it may hold a password or a token: look there for \
                       a key, a quote or a bracket that is wrong";
 
-/// What the parser says of `text`, with the lines around the fault as lines of `origin`. Where something in the text is secret,
+/// The parser's error in `text`, with the lines around the fault as lines of `origin`. Where something in the
+/// text is secret,
 /// these lines are left out, and a message that would repeat it says no more than the place.
 pub fn rendered(error: &serde_saphyr::Error, text: &str, origin: &str) -> String {
     let Some(secrets) = secret::in_yaml(text) else { return unsaid(error) };
@@ -25,7 +26,7 @@ pub fn unsaid(error: &serde_saphyr::Error) -> String {
     format!("{}{UNSAID}", place.unwrap_or_default())
 }
 
-/// What is said of a tree that cannot be understood, if that repeats no secret in it.
+/// The error in an invalid tree, without repeating a secret.
 pub fn of_tree(error: &serde_json::Error, tree: &Value) -> String {
     let said = error.to_string();
     if secret::are_in(&said, &secret::in_tree(tree)) { UNSAID.to_owned() } else { said }

@@ -54,7 +54,7 @@ pub struct Prepared {
     pub phases: usize,
     /// The system that it loads.
     pub subject: Arc<dyn Subject>,
-    /// What each of its runs has alone.
+    /// The part that each run has alone.
     pub exclusive: Exclusive,
     /// The running server on which each run has a collection or database alone.
     pub server: Option<Server>,

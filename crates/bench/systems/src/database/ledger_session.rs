@@ -17,9 +17,9 @@ use plimsoll_run::system::Ground;
 /// The documents after the load.
 #[derive(Debug)]
 pub(super) struct Promised {
-    /// What became of each.
+    /// The outcomes of all documents.
     pub(super) ledger: Ledger,
-    /// Which others may have changed.
+    /// The documents that other changes may have touched.
     pub(super) touched: Touched,
 }
 

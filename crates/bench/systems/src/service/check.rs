@@ -6,7 +6,7 @@ use plimsoll_mongo::scenario::Section;
 use plimsoll_scenario::Plan;
 use plimsoll_scenario::Scenario;
 
-/// What a scenario says of a database has no meaning for a service.
+/// Refuses database keys for a service.
 ///
 /// # Errors
 /// The first such key, and what to say instead.

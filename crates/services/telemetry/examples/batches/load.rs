@@ -8,7 +8,7 @@ use plimsoll_telemetry::workload::Sensors;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Which readings follow each other.
+/// The order of the readings.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// Each tick of all sensors, then the next.
@@ -27,7 +27,7 @@ pub enum Media {
     Json,
 }
 
-/// What to send. Every reading is sent once.
+/// The load. Every reading is sent once.
 pub struct Load {
     pub sensors: Sensors,
     pub next: u64,

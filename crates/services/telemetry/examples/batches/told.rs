@@ -1,8 +1,8 @@
-//! What a round cost, and what all rounds say together.
+//! Computes the cost of a round, and of all rounds together.
 
 use std::fmt;
 
-/// What a round cost.
+/// The cost of a round.
 #[derive(Clone, Copy)]
 pub struct Cost {
     pub points_per_s: f64,

@@ -1,4 +1,4 @@
-//! What the measurements share: processor time of a process, as the kernel counts it.
+//! Reads the CPU time of a process, as the kernel counts it, for all measurements.
 
 use std::time::Duration;
 

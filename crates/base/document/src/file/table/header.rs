@@ -31,7 +31,7 @@ struct Field {
     node: Node,
 }
 
-/// What a field holds: the value of a column, or fields.
+/// The contents of a field: the value of a column, or fields.
 #[derive(Debug)]
 enum Node {
     Column(usize),

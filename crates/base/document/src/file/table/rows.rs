@@ -38,7 +38,7 @@ struct Filled {
     ends: usize,
 }
 
-/// What a step through the input came to.
+/// The result of one step through the input.
 enum Step {
     More,
     Row,

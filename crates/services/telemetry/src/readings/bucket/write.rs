@@ -25,7 +25,7 @@ pub(super) struct Update<'r> {
 }
 
 impl<'r> Update<'r> {
-    /// Of one reading, at the first level.
+    /// The update of one reading, at the first level.
     pub(super) fn of(layout: &Layout, reading: &'r Reading) -> Self {
         let (id, start_ms) =
             (layout.id(&reading.sensor, 0, reading.at_ms), layout.start_ms(0, reading.at_ms));
