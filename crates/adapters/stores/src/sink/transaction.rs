@@ -8,11 +8,11 @@ use plimsoll_element::append;
 use plimsoll_pipeline::{Batch, Failure, FailureClass, Partition, Position, Settled};
 use plimsoll_wire::{CallReply, Connection, Error as Wire, WriteConcern};
 
-use super::plan::{Plan, is_written};
+use super::plan::{Plan, Writes, is_written};
 use super::transaction_buffer::BufferLimits;
 use super::transaction_command::{
-    COMMAND_BYTES_MAX, Start, TransactionError, UNKNOWN_COMMIT, classify, insert, is_unknown_commit, lost,
-    present, session, stop,
+    COMMAND_BYTES_MAX, Refused, Start, TransactionError, UNKNOWN_COMMIT, classify, insert, is_unknown_commit,
+    lost, present, session, stop,
 };
 use super::verdict::{of_deployment, of_topic};
 use crate::document::form::Form;
@@ -60,6 +60,14 @@ pub enum Outcome {
     Fenced(Vec<Batch>),
     /// It failed, or its result is unknown.
     Failed(Vec<Batch>, Failure),
+}
+
+/// The result of inserting documents in a transaction. Only the first kind lets the transaction continue.
+enum Inserted {
+    All,
+    /// The events at these offsets already exist.
+    Present(Vec<u64>),
+    Refused(Refused),
 }
 
 /// A connection with its own session.
@@ -202,26 +210,12 @@ impl Session {
         next: u64,
     ) -> Result<(), TransactionError> {
         let writes = self.plan.writes(next);
-        let refused = insert(
-            (&mut self.connection, &mut self.reply),
-            (self.session, self.number),
-            &settings.namespace,
-            self.plan.bytes(),
-            &writes,
-        );
-        match refused.await? {
-            None => Ok(()),
-            Some(refused) if refused.of_id => {
-                let there = present(&mut self.connection, &settings.namespace, like, &writes).await?;
-                self.plan.note_present(&[refused.offset]);
-                self.plan.note_present(&there);
-                Err(TransactionError::Excluded)
-            }
-            Some(refused) => {
-                self.plan.note_refused(refused.offset, refused.words);
-                Err(TransactionError::Excluded)
-            }
+        match self.insert(&settings.namespace, like, &writes, Plan::bytes).await? {
+            Inserted::All => return Ok(()),
+            Inserted::Present(offsets) => self.plan.note_present(&offsets),
+            Inserted::Refused(refused) => self.plan.note_refused(refused.offset, refused.words),
         }
+        Err(TransactionError::Excluded)
     }
 
     async fn insert_letters(
@@ -232,26 +226,37 @@ impl Session {
         next: u64,
     ) -> Result<(), TransactionError> {
         let writes = self.plan.write_letters(batches, next);
-        let refused = insert(
-            (&mut self.connection, &mut self.reply),
-            (self.session, self.number),
-            &settings.dead_letters,
-            self.plan.letters(),
-            &writes,
-        );
-        match refused.await? {
-            None => Ok(()),
-            Some(refused) if refused.of_id => {
-                let there = present(&mut self.connection, &settings.dead_letters, like, &writes).await?;
-                self.plan.note_letters_present(&[refused.offset]);
-                self.plan.note_letters_present(&there);
+        match self.insert(&settings.dead_letters, like, &writes, Plan::letters).await? {
+            Inserted::All => Ok(()),
+            Inserted::Present(offsets) => {
+                self.plan.note_letters_present(&offsets);
                 Err(TransactionError::Excluded)
             }
-            Some(refused) => {
-                let words =
-                    format!("the dead letters in {} are refused: {}", settings.dead_letters, refused.words);
+            Inserted::Refused(Refused { words, .. }) => {
+                let words = format!("the dead letters in {} are refused: {words}", settings.dead_letters);
                 Err(stop(FailureClass::Final, words))
             }
+        }
+    }
+
+    /// Inserts documents of the plan.
+    async fn insert(
+        &mut self,
+        namespace: &Namespace,
+        like: Identity,
+        writes: &Writes,
+        bytes: fn(&Plan) -> &[u8],
+    ) -> Result<Inserted, TransactionError> {
+        let link = (&mut self.connection, &mut self.reply);
+        let refused = insert(link, (self.session, self.number), namespace, bytes(&self.plan), writes).await?;
+        match refused {
+            None => Ok(Inserted::All),
+            Some(refused) if refused.of_id => {
+                let mut offsets = present(&mut self.connection, namespace, like, writes).await?;
+                offsets.push(refused.offset);
+                Ok(Inserted::Present(offsets))
+            }
+            Some(refused) => Ok(Inserted::Refused(refused)),
         }
     }
 
