@@ -3,7 +3,7 @@
 use crate::answer::{Answer, Fields};
 use crate::connect::{self, Error};
 use crate::fault::Fault;
-use crate::http1::{self, Ask};
+use crate::http1::{self, ReadOptions};
 use crate::http2;
 use crate::scenario::Protocol;
 use crate::setup::Endpoint;
@@ -37,11 +37,16 @@ impl Connection {
     }
 
     /// Sends a request with a head of `head_len` bytes and collects its answer.
-    pub(crate) async fn exchange(&mut self, request: &[u8], head_len: usize, ask: Ask) -> Result<(), Fault> {
+    pub(crate) async fn exchange(
+        &mut self,
+        request: &[u8],
+        head_len: usize,
+        options: ReadOptions,
+    ) -> Result<(), Fault> {
         match self {
-            Self::Http1(connection) => connection.exchange(request, ask).await,
+            Self::Http1(connection) => connection.exchange(request, options).await,
             // A future is as large as its largest part and is copied when it is made, so the large one is boxed.
-            Self::Http2(slot) => Box::pin(slot.exchange(request, head_len, ask)).await,
+            Self::Http2(slot) => Box::pin(slot.exchange(request, head_len, options)).await,
         }
     }
 

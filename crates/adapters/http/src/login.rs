@@ -9,7 +9,7 @@ use crate::answer::Answer;
 use crate::connect::Error;
 use crate::connection::Connection;
 use crate::fault::Fault;
-use crate::http1::Ask;
+use crate::http1::ReadOptions;
 use crate::json;
 use crate::prepared::Prepared;
 use crate::setup::{Endpoint, Login, is_token};
@@ -78,9 +78,9 @@ pub(crate) async fn log_in(
     let mut prepared = Prepared::default();
     prepared.make(&login.call, worker, u64::from(login.call.documents), b"");
     prepared.stamp(now_ms());
-    let ask = Ask { is_head: false, keep_body: true };
+    let options = ReadOptions { is_head: false, keep_body: true };
     connection
-        .exchange(prepared.bytes(), prepared.head_len(), ask)
+        .exchange(prepared.bytes(), prepared.head_len(), options)
         .await
         .map_err(|fault| no_answer(&fault, endpoint))?;
     token(login, &connection.answer(), endpoint)

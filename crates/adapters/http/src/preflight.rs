@@ -4,7 +4,7 @@ use plimsoll_measure::clock;
 
 use crate::connect::Error;
 use crate::connection::Connection;
-use crate::http1::Ask;
+use crate::http1::ReadOptions;
 use crate::http2::Pool;
 use crate::login::{log_in, no_answer};
 use crate::plaintext_probe;
@@ -96,8 +96,8 @@ impl<'a> Probe<'a> {
     }
 
     async fn get(&mut self) -> Result<(), Error> {
-        let ask = Ask { is_head: false, keep_body: false };
-        let answered = self.connection.exchange(self.request.as_bytes(), self.request.len(), ask).await;
+        let options = ReadOptions { is_head: false, keep_body: false };
+        let answered = self.connection.exchange(self.request.as_bytes(), self.request.len(), options).await;
         answered.map_err(|fault| no_answer(&fault, self.endpoint))
     }
 }

@@ -14,7 +14,7 @@ use crate::connection::Connection;
 use crate::counts::{Answers, Counts};
 use crate::document_numbers::{Block, DocumentNumbers};
 use crate::fault::Fault;
-use crate::http1::Ask;
+use crate::http1::ReadOptions;
 use crate::http2::Pool;
 use crate::login::{Tokens, now_ms};
 use crate::prepared::Prepared;
@@ -114,9 +114,10 @@ impl Http {
     /// Sends the prepared request and collects its answer.
     async fn exchange(&self, lane: &mut Lane) -> Result<(), Fault> {
         let call = &*self.setup.calls[lane.operation];
-        let ask = Ask { is_head: call.method == Method::Head, keep_body: call.checks.needs_body() };
+        let options =
+            ReadOptions { is_head: call.method == Method::Head, keep_body: call.checks.needs_body() };
         let prepared = &lane.prepared;
-        lane.connection.exchange(prepared.bytes(), prepared.head_len(), ask).await
+        lane.connection.exchange(prepared.bytes(), prepared.head_len(), options).await
     }
 
     /// Sends the request on a new connection, because the server closes this one and did not take it. Without a new

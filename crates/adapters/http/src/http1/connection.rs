@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use plimsoll_net::{Channel, Fault as NetFault, Stream};
 
-use super::framing::Ask;
+use super::framing::ReadOptions;
 use super::incoming::Incoming;
 use crate::fault::{Fault, Malformed};
 
@@ -64,7 +64,7 @@ impl Connection {
     /// Whether the server closed the connection, or sent bytes without a request, since the last answer. As a rule this
     /// needs no system call.
     pub(crate) async fn is_stale(&mut self) -> bool {
-        self.incoming.begin(Ask { is_head: false, keep_body: false });
+        self.incoming.begin(ReadOptions { is_head: false, keep_body: false });
         poll_fn(|cx| Poll::Ready(self.channel.poll_is_stale(cx, &mut self.incoming))).await
     }
 
@@ -72,11 +72,11 @@ impl Connection {
     ///
     /// # Errors
     /// The reason for no answer.
-    pub(crate) async fn exchange(&mut self, request: &[u8], ask: Ask) -> Result<(), Fault> {
+    pub(crate) async fn exchange(&mut self, request: &[u8], options: ReadOptions) -> Result<(), Fault> {
         self.state = State::Spent;
         self.sent = 0;
         self.requests_left = self.requests_left.saturating_sub(1);
-        self.incoming.begin(ask);
+        self.incoming.begin(options);
         self.channel.start();
         let done = poll_fn(|cx| self.poll_exchange(cx, request)).await;
         self.channel.end();

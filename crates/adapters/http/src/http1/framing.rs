@@ -7,9 +7,9 @@ use crate::fault::Malformed;
 /// The maximum number of headers of an answer.
 pub(super) const HEADERS_MAX: usize = 100;
 
-/// How to read an answer.
+/// Options for reading an answer.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Ask {
+pub(crate) struct ReadOptions {
     /// The request is HEAD: its answer never has a body.
     pub is_head: bool,
     /// Whether to keep the body.
@@ -43,7 +43,7 @@ impl Framing {
     ///
     /// # Errors
     /// The head contradicts itself, has an invalid status, or switches the protocol.
-    pub(super) fn of(response: &Response<'_, '_>, ask: Ask) -> Result<Self, Malformed> {
+    pub(super) fn of(response: &Response<'_, '_>, options: ReadOptions) -> Result<Self, Malformed> {
         let status = response.code.unwrap_or_default();
         let mut fields = HeaderFields::default();
         for header in &*response.headers {
@@ -53,7 +53,7 @@ impl Framing {
             101 => return Err(Malformed("the server switches the protocol without a request for it")),
             100..200 => Rest::Another,
             204 | 304 => Rest::Nothing,
-            200..600 if ask.is_head => Rest::Nothing,
+            200..600 if options.is_head => Rest::Nothing,
             200..600 => fields.rest(),
             _ => return Err(Malformed("the answer has an invalid status")),
         };

@@ -8,7 +8,7 @@ use std::mem::MaybeUninit;
 use httparse::{EMPTY_HEADER, ParserConfig, Response, Status};
 use plimsoll_net::Receive;
 
-use super::framing::{Ask, Framing, HEADERS_MAX, Rest, has_empty_line};
+use super::framing::{Framing, HEADERS_MAX, ReadOptions, Rest, has_empty_line};
 use crate::fault::Malformed;
 
 /// The first size of the buffer, in bytes: most answers fit, so that one read takes them whole.
@@ -28,7 +28,7 @@ pub(crate) struct Incoming {
     /// The number of bytes that were searched for the end of the head.
     searched: usize,
     state: State,
-    ask: Ask,
+    options: ReadOptions,
     status: u16,
     head_len: usize,
     /// The end of the kept body, which begins after the head.
@@ -67,8 +67,8 @@ impl Incoming {
     }
 
     /// Forgets the answer and keeps the memory.
-    pub(crate) fn begin(&mut self, ask: Ask) {
-        self.ask = ask;
+    pub(crate) fn begin(&mut self, options: ReadOptions) {
+        self.options = options;
         self.state = State::Head;
         (self.filled, self.at, self.searched) = (0, 0, 0);
         (self.status, self.head_len, self.body_end) = (0, 0, 0);
@@ -147,7 +147,7 @@ impl Incoming {
         );
         match parsed {
             Ok(Status::Complete(len)) => {
-                let framing = Framing::of(&response, self.ask)?;
+                let framing = Framing::of(&response, self.options)?;
                 self.take_head(len, &framing);
                 Ok(true)
             }
@@ -190,7 +190,7 @@ impl Incoming {
             self.state = State::TooLarge;
             return false;
         }
-        if self.ask.keep_body {
+        if self.options.keep_body {
             if self.body_end != self.at {
                 self.bytes.copy_within(self.at..self.at + count, self.body_end);
             }

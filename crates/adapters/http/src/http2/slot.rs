@@ -15,7 +15,7 @@ use plimsoll_net::Deadline;
 use super::session::Session;
 use crate::answer::{Answer, Fields};
 use crate::fault::{Fault, Malformed};
-use crate::http1::Ask;
+use crate::http1::ReadOptions;
 use crate::setup::Endpoint;
 
 /// The maximum number of headers of a request.
@@ -84,7 +84,12 @@ impl Slot {
     ///
     /// # Errors
     /// The reason for no answer. The slot is broken only if the connection is.
-    pub(crate) async fn exchange(&mut self, request: &[u8], head_len: usize, ask: Ask) -> Result<(), Fault> {
+    pub(crate) async fn exchange(
+        &mut self,
+        request: &[u8],
+        head_len: usize,
+        options: ReadOptions,
+    ) -> Result<(), Fault> {
         self.received = Received { body: std::mem::take(&mut self.received.body), ..Received::default() };
         self.received.body.clear();
         let (head, body) = request.split_at_checked(head_len).unwrap_or((request, &[]));
@@ -92,7 +97,7 @@ impl Slot {
         let Self { session, deadline, received, answer_bytes_max, .. } = self;
         deadline.start();
         let mut converse =
-            pin!(converse(session, head, Bytes::copy_from_slice(body), ask, received, *answer_bytes_max));
+            pin!(converse(session, head, Bytes::copy_from_slice(body), options, received, *answer_bytes_max));
         let done = poll_fn(|cx| match converse.as_mut().poll(cx) {
             Poll::Pending => deadline.poll(cx).map(|()| Err(Fault::Timeout)),
             ready => ready,
@@ -113,7 +118,7 @@ async fn converse(
     session: &Session,
     head: Request<()>,
     body: Bytes,
-    ask: Ask,
+    options: ReadOptions,
     received: &mut Received,
     answer_bytes_max: u64,
 ) -> Result<(), Fault> {
@@ -127,12 +132,12 @@ async fn converse(
     }
     let (parts, incoming) = response.await.map_err(|error| unanswered(session, error))?.into_parts();
     (received.status, received.headers) = (parts.status.as_u16(), parts.headers);
-    receive(incoming, ask, received, answer_bytes_max).await.map_err(|error| fault(session, error))
+    receive(incoming, options, received, answer_bytes_max).await.map_err(|error| fault(session, error))
 }
 
 async fn receive(
     mut incoming: RecvStream,
-    ask: Ask,
+    options: ReadOptions,
     received: &mut Received,
     max: u64,
 ) -> Result<(), h2::Error> {
@@ -143,7 +148,7 @@ async fn receive(
         if received.is_too_large {
             return Ok(());
         }
-        if ask.keep_body {
+        if options.keep_body {
             received.body.extend_from_slice(&part);
         }
         incoming.flow_control().release_capacity(part.len())?;

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::http1::header;
 
-const KEEP: Ask = Ask { is_head: false, keep_body: true };
-const PASS: Ask = Ask { is_head: false, keep_body: false };
+const KEEP: ReadOptions = ReadOptions { is_head: false, keep_body: true };
+const PASS: ReadOptions = ReadOptions { is_head: false, keep_body: false };
 /// A chunked answer with an extension, a trailer, and an interim answer before it.
 const CHUNKED: &[u8] =
     b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, Chunked\r\nX-A: b\r\n\r\n\
@@ -16,11 +16,11 @@ const SIZED: &[u8] = b"HTTP/1.1 201 Created\r\ncontent-length: 5\r\n\r\nhello";
 /// Feeds bytes in parts of `step`; says whether the answer was whole, and gives what was not read any more.
 fn feed<'a>(
     incoming: &mut Incoming,
-    ask: Ask,
+    options: ReadOptions,
     mut rest: &'a [u8],
     step: usize,
 ) -> Result<(bool, &'a [u8]), Malformed> {
-    incoming.begin(ask);
+    incoming.begin(options);
     while !incoming.is_complete()? {
         if rest.is_empty() {
             return Ok((incoming.close(), rest));
@@ -73,7 +73,7 @@ fn an_answer_is_read_whole_however_it_is_cut() {
 #[test]
 fn the_answer_to_head_has_no_body_and_what_follows_ends_the_connection() {
     let mut incoming = Incoming::new(1000);
-    let head = Ask { is_head: true, keep_body: false };
+    let head = ReadOptions { is_head: true, keep_body: false };
     feed(&mut incoming, head, b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n", 99).unwrap();
     assert!(incoming.keeps_alive() && incoming.body_len() == 0);
     feed(&mut incoming, head, SIZED, 99).unwrap();
@@ -115,11 +115,11 @@ fn what_is_no_answer_is_refused() {
 
 #[test]
 fn a_body_over_the_limit_is_not_read_to_its_end() {
-    for ask in [KEEP, PASS] {
+    for options in [KEEP, PASS] {
         let mut incoming = Incoming::new(100_000);
         let bytes =
             [&b"HTTP/1.1 200 OK\r\ncontent-length: 999999999999\r\n\r\n"[..], &[b'x'; 300_000]].concat();
-        let (_, rest) = feed(&mut incoming, ask, &bytes, 65_536).unwrap();
+        let (_, rest) = feed(&mut incoming, options, &bytes, 65_536).unwrap();
         assert!(incoming.is_too_large() && !incoming.keeps_alive() && rest.len() > 100_000);
         assert!(incoming.allocated() <= 2 * 131_072 + LEN_FIRST, "{}", incoming.allocated());
     }
