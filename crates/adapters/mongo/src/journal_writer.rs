@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use plimsoll_ledger::journal::Error;
-use plimsoll_ledger::{Changed, Deal, Intent, Intents, Keeper, Page, Run};
+use plimsoll_ledger::{Allocation, Changed, Intent, Intents, Journals, Page, Run};
 
 /// The thread that writes the ledger's journal.
 #[derive(Debug)]
@@ -54,8 +54,13 @@ impl JournalWriter {
     ///
     /// # Errors
     /// When the directory cannot be written to.
-    pub fn start(dir: &Path, run: Run, deal: Deal, workers: std::ops::Range<u64>) -> Result<Self, Error> {
-        let journal = Keeper::create(dir, run, deal, workers.clone())?;
+    pub fn start(
+        dir: &Path,
+        run: Run,
+        allocation: Allocation,
+        workers: std::ops::Range<u64>,
+    ) -> Result<Self, Error> {
+        let journal = Journals::create(dir, run, allocation, workers.clone())?;
         let grants: Vec<_> = workers.clone().map(|_| Arc::<Grant>::default()).collect();
         let (sender, messages) = channel();
         let (known, first_worker) = (grants.clone(), workers.start);
@@ -88,7 +93,7 @@ impl JournalWriter {
 }
 
 fn write(
-    mut journal: Keeper,
+    mut journal: Journals,
     messages: &Receiver<Message>,
     grants: &[Arc<Grant>],
     first_worker: u64,

@@ -1,4 +1,4 @@
-//! Chooses the next of a worker's documents: a pure choice among places.
+//! Chooses the next of a worker's documents: a pure choice among candidates.
 
 use plimsoll_document::Ranks;
 
@@ -10,7 +10,7 @@ pub enum Keys {
     /// Each equally likely.
     #[default]
     Uniform,
-    /// By popularity, scattered over all places.
+    /// By popularity, scattered over all candidates.
     Zipf(Ranks),
     /// By age, the newest most often.
     Latest(Ranks),
@@ -19,12 +19,12 @@ pub enum Keys {
 /// The exponent of `latest`: YCSB's.
 const LATEST_EXPONENT: f64 = 0.99;
 
-/// The places to choose among: those of older documents first.
+/// The documents to choose among, the older ones first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Places {
+pub struct Candidates {
     /// All of them.
     pub all: u64,
-    /// The places up to the newest acknowledged document.
+    /// The documents up to the newest acknowledged document.
     pub settled: u64,
 }
 
@@ -38,18 +38,22 @@ impl Keys {
         }
     }
 
-    /// A place below `places.all` for a random word; none if there is no place.
+    /// The index of a candidate for a random word; `None` if there is none.
     #[inline]
-    pub fn place(&self, places: Places, word: u64) -> Option<u64> {
-        if places.all == 0 {
+    pub fn index(&self, candidates: Candidates, word: u64) -> Option<u64> {
+        if candidates.all == 0 {
             return None;
         }
         Some(match self {
             // The high half of a 128-bit product scales the word with negligible bias.
-            Self::Uniform => ((u128::from(word) * u128::from(places.all)) >> 64) as u64,
-            Self::Zipf(ranks) => ranks.scattered(places.all, word),
+            Self::Uniform => ((u128::from(word) * u128::from(candidates.all)) >> 64) as u64,
+            Self::Zipf(ranks) => ranks.scattered(candidates.all, word),
             Self::Latest(ranks) => {
-                let newest = if places.settled == 0 { places.all } else { places.settled.min(places.all) };
+                let newest = if candidates.settled == 0 {
+                    candidates.all
+                } else {
+                    candidates.settled.min(candidates.all)
+                };
                 newest - 1 - ranks.rank(newest, word)
             }
         })
@@ -63,25 +67,26 @@ mod tests {
 
     const DRAWS: u64 = 200_000;
 
-    fn counts(typed: scenario::Keys, places: Places, seed: u64) -> Vec<u64> {
+    fn counts(typed: scenario::Keys, candidates: Candidates, seed: u64) -> Vec<u64> {
         let keys = Keys::of(typed).unwrap();
-        let mut counts = vec![0; places.all as usize];
-        (0..DRAWS).for_each(|draw| counts[keys.place(places, scramble(seed, draw)).unwrap() as usize] += 1);
+        let mut counts = vec![0; candidates.all as usize];
+        (0..DRAWS)
+            .for_each(|draw| counts[keys.index(candidates, scramble(seed, draw)).unwrap() as usize] += 1);
         counts
     }
 
-    fn places(all: u64) -> Places {
-        Places { all, settled: all }
+    fn candidates(all: u64) -> Candidates {
+        Candidates { all, settled: all }
     }
 
     /// Each count lies within five standard deviations of what is expected.
     fn check(counts: &[u64], expected: impl Fn(usize) -> f64, seed: u64) {
-        for (place, count) in counts.iter().enumerate() {
-            let expected = expected(place);
+        for (candidate, count) in counts.iter().enumerate() {
+            let expected = expected(candidate);
             let off = (*count as f64 - expected).abs();
             assert!(
                 off < 5.0 * expected.sqrt().max(1.0),
-                "seed {seed}, place {place}: {count}, not {expected:.0}"
+                "seed {seed}, candidate {candidate}: {count}, not {expected:.0}"
             );
         }
     }
@@ -95,7 +100,7 @@ mod tests {
     #[test]
     fn uniform_keys_are_all_as_likely() {
         for seed in [3, 4] {
-            let counts = counts(scenario::Keys::Uniform, places(500), seed);
+            let counts = counts(scenario::Keys::Uniform, candidates(500), seed);
             check(&counts, |_| DRAWS as f64 / 500.0, seed);
         }
     }
@@ -103,9 +108,9 @@ mod tests {
     #[test]
     fn the_latest_are_ranked_by_age_from_the_newest_that_is_known() {
         for seed in [5, 6] {
-            let counts = counts(scenario::Keys::Latest, Places { all: 1000, settled: 400 }, seed);
+            let counts = counts(scenario::Keys::Latest, Candidates { all: 1000, settled: 400 }, seed);
             let expected = zipf(400);
-            check(&counts[..400], |place| expected[399 - place], seed);
+            check(&counts[..400], |candidate| expected[399 - candidate], seed);
             assert!(counts[400..].iter().all(|count| *count == 0));
         }
     }
@@ -113,14 +118,14 @@ mod tests {
     #[test]
     fn popular_keys_have_the_shares_of_zipf_and_no_order() {
         for seed in [7, 8] {
-            let mut counts = counts(scenario::Keys::Zipf { exponent: 0.99 }, places(1000), seed);
+            let mut counts = counts(scenario::Keys::Zipf { exponent: 0.99 }, candidates(1000), seed);
             let (first, tenth): (u64, u64) = (counts[..100].iter().sum(), DRAWS / 10);
-            // A tenth of all places has about a tenth of the draws wherever it lies, but for a few favourites.
+            // A tenth of all candidates has about a tenth of the draws wherever it lies, but for a few favourites.
             assert!(first > tenth / 3 && first < tenth * 4, "seed {seed}: {first} of {DRAWS}");
             counts.sort_unstable();
             counts.reverse();
             let expected = zipf(1000);
-            // Two ranks may fall on the same place, so a place has at least the share of its better rank.
+            // Two ranks may fall on the same candidate, so a candidate has at least the share of its better rank.
             for (rank, expected) in expected.iter().enumerate().take(5) {
                 let count = counts[rank] as f64;
                 let bound = 5.0 * expected.sqrt();
@@ -132,7 +137,7 @@ mod tests {
 
     #[test]
     fn among_nothing_nothing_is_chosen_and_out_of_bounds_nothing_is_meant() {
-        assert_eq!(Keys::Uniform.place(Places::default(), 7), None);
+        assert_eq!(Keys::Uniform.index(Candidates::default(), 7), None);
         for exponent in [0.0, -1.0, 101.0, f64::NAN] {
             assert_eq!(Keys::of(scenario::Keys::Zipf { exponent }), None);
         }

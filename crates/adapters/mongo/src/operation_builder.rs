@@ -214,7 +214,7 @@ fn append(source: Option<&Source>, version: u32, number: u64, identity: &Identit
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_ledger::Deal;
+    use plimsoll_ledger::Allocation;
 
     use super::*;
     use crate::testing::setup;
@@ -224,8 +224,10 @@ mod tests {
         let update = r#"{"update": {"filter": {"n": {"$number": {}}}, "update": {"$set": {"t": {"$text": {"bytes": 20}}}}}}"#;
         let setup =
             Arc::new(setup(r#"{"collection": "d.c", "document": {"a": 1}}"#, &[("update", update)]).unwrap());
-        let builder =
-            OperationBuilder::new(setup.clone(), WorkerLedger::new(Deal::new(10, 1, None).unwrap(), 0, None));
+        let builder = OperationBuilder::new(
+            setup.clone(),
+            WorkerLedger::new(Allocation::new(10, 1, None).unwrap(), 0, None),
+        );
         let written = || {
             builder.begin(None);
             let (mut filter, mut update) = (Vec::new(), Vec::new());

@@ -19,7 +19,7 @@ mod compile;
 
 /// The origin of relative dates in every run: 2026-01-01T00:00:00Z, in milliseconds.
 pub const START_MS: i64 = 1_767_225_600_000;
-/// Numbers are dealt in blocks of at least this many.
+/// Numbers are allocated in blocks of at least this many.
 const BLOCK_MIN: u64 = 4096;
 /// Documents of one operation at most.
 pub const BATCH_MAX: u32 = 1_000_000;
@@ -227,7 +227,7 @@ impl Setup {
         self.commands.iter().flat_map(Command::parts).any(|command| command.keys().is_some())
     }
 
-    /// How many numbers a worker is dealt at a time: whole batches of the largest insert, so that none is cut.
+    /// How many numbers a worker gets at a time: whole batches of the largest insert, so that none is cut.
     pub fn block(&self) -> u64 {
         let batch = |command: &Command| {
             if let Command::Insert { batch, .. } = command { u64::from(*batch) } else { 1 }

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use plimsoll_ledger::{Changes, Place, State, WorkerLedger as DocumentStates};
+use plimsoll_ledger::{Changes, Slot, State, WorkerLedger as DocumentStates};
 
 /// One worker's documents at the start of a phase.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ impl Snapshot {
 
     /// The place of the document with an index below [`Self::owned`]. The documents of one owner are adjacent, in the order
     /// of their inserts.
-    pub fn place(&self, worker: u64, index: u64) -> Option<Place> {
+    pub fn slot(&self, worker: u64, index: u64) -> Option<Slot> {
         let owned = self.owned_by(worker)?;
         let mut local = owned.start + index;
         if local >= owned.end {
@@ -61,7 +61,7 @@ impl Snapshot {
         }
         for part in &self.parts {
             if local < part.taken {
-                return Some(Place { worker: part.worker, local });
+                return Some(Slot { worker: part.worker, local });
             }
             local -= part.taken;
         }
@@ -69,9 +69,9 @@ impl Snapshot {
     }
 
     /// The outcome of a document when the phase started; an unknown document was not sent.
-    pub fn state(&self, place: Place) -> State {
-        let part = self.parts.iter().find(|part| part.worker == place.worker && place.local < part.taken);
-        part.map_or(State::NotSent, |part| part.states.state(place.local))
+    pub fn state(&self, slot: Slot) -> State {
+        let part = self.parts.iter().find(|part| part.worker == slot.worker && slot.local < part.taken);
+        part.map_or(State::NotSent, |part| part.states.state(slot.local))
     }
 
     /// How many documents a worker had inserted.
@@ -104,24 +104,24 @@ mod tests {
             let mut seen = Vec::new();
             for worker in 5..8 {
                 let owned = snapshot.owned(worker);
-                seen.extend((0..owned).map(|index| snapshot.place(worker, index).unwrap()));
-                assert!(snapshot.place(worker, owned).is_none());
+                seen.extend((0..owned).map(|index| snapshot.slot(worker, index).unwrap()));
+                assert!(snapshot.slot(worker, owned).is_none());
             }
             let all =
                 |(worker, taken): (usize, &u64)| (0..*taken).map(move |local| (worker as u64 + 5, local));
             let mut expected: Vec<_> = taken.iter().enumerate().flat_map(all).collect();
-            let mut got: Vec<_> = seen.iter().map(|place| (place.worker, place.local)).collect();
+            let mut got: Vec<_> = seen.iter().map(|slot| (slot.worker, slot.local)).collect();
             expected.sort_unstable();
             got.sort_unstable();
             assert_eq!(got, expected);
-            assert!(seen.iter().all(|place| snapshot.state(*place) == State::Acknowledged));
+            assert!(seen.iter().all(|slot| snapshot.state(*slot) == State::Acknowledged));
         }
     }
 
     #[test]
     fn nothing_is_known_of_others() {
         let snapshot = Snapshot::of(vec![part(0, 3)]);
-        assert_eq!((snapshot.owned(1), snapshot.place(1, 0)), (0, None));
-        assert_eq!(snapshot.state(Place { worker: 0, local: 3 }), State::NotSent);
+        assert_eq!((snapshot.owned(1), snapshot.slot(1, 0)), (0, None));
+        assert_eq!(snapshot.state(Slot { worker: 0, local: 3 }), State::NotSent);
     }
 }

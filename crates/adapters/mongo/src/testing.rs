@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use plimsoll_ledger::{Deal, Run, State};
+use plimsoll_ledger::{Allocation, Run, State};
 
 use crate::keys::Keys;
 use crate::operation_builder::{OperationBuilder, PendingWrite};
@@ -26,7 +26,7 @@ pub fn setup(section: &str, operations: &[(&str, &str)]) -> Result<Setup, Error>
 pub fn builder(count: u64) -> OperationBuilder {
     let section = r#"{"collection": "d.c", "document": {"t": {"$text": {"bytes": 20}}}}"#;
     let setup = setup(section, &[("insert", r#"{"insert": {}}"#)]).unwrap();
-    let mut ledger = WorkerLedger::new(Deal::new(4096, 1, None).unwrap(), 0, None);
+    let mut ledger = WorkerLedger::new(Allocation::new(4096, 1, None).unwrap(), 0, None);
     let numbers = ledger.take(count).unwrap();
     ledger.settle(numbers, State::Acknowledged);
     OperationBuilder::new(Arc::new(setup), ledger)

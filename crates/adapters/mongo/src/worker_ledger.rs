@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use plimsoll_ledger::{
-    Changes, Deal, Intents, Page, Place, Share, State, Touched, WorkerLedger as DocumentStates,
+    Allocation, Changes, Intents, Page, Share, Slot, State, Touched, WorkerLedger as DocumentStates,
 };
 
 use crate::journal_writer::Reservations;
@@ -21,7 +21,7 @@ const AHEAD: u64 = 1 << 21;
 /// One worker's numbers, the outcomes of its documents, and the changes that it knows.
 #[derive(Debug)]
 pub struct WorkerLedger {
-    deal: Deal,
+    allocation: Allocation,
     share: Share,
     states: DocumentStates,
     reservations: Option<Reservations>,
@@ -73,12 +73,12 @@ pub enum Claimed {
 
 impl WorkerLedger {
     /// Opens the ledger of worker `worker`; with `reservations`, every number is reserved on disk before it is used.
-    pub fn new(deal: Deal, worker: u64, reservations: Option<Reservations>) -> Self {
+    pub fn new(allocation: Allocation, worker: u64, reservations: Option<Reservations>) -> Self {
         let states =
             if reservations.is_some() { DocumentStates::new() } else { DocumentStates::unjournaled() };
         Self {
-            deal,
-            share: deal.share(worker),
+            allocation,
+            share: allocation.share(worker),
             states,
             reservations,
             documents_left: None,
@@ -138,9 +138,9 @@ impl WorkerLedger {
 
     /// Records the outcome of documents; the numbers lie within one operation.
     pub fn settle(&mut self, numbers: Range<u64>, state: State) {
-        if let Some(place) = self.deal.locate(numbers.start) {
-            let end = place.local + (numbers.end - numbers.start);
-            self.states.set(place.local..end, state);
+        if let Some(slot) = self.allocation.locate(numbers.start) {
+            let end = slot.local + (numbers.end - numbers.start);
+            self.states.set(slot.local..end, state);
             if state == State::Acknowledged {
                 self.newest = self.newest.max(end);
             }
@@ -165,17 +165,17 @@ impl WorkerLedger {
         self.snapshot = snapshot;
     }
 
-    fn state(&self, place: Place) -> State {
-        if place.worker == self.share.worker() {
-            self.states.state(place.local)
+    fn state(&self, slot: Slot) -> State {
+        if slot.worker == self.share.worker() {
+            self.states.state(slot.local)
         } else {
-            self.snapshot.state(place)
+            self.snapshot.state(slot)
         }
     }
 
     /// The outcome of a document that this worker inserts.
     pub fn state_of(&self, number: u64) -> State {
-        self.deal.locate(number).map_or(State::NotSent, |place| self.states.state(place.local))
+        self.allocation.locate(number).map_or(State::NotSent, |slot| self.states.state(slot.local))
     }
 
     /// Hands everything noted since the last time to the journal writer.
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     fn ledger(limit: Option<u64>) -> WorkerLedger {
-        let mut ledger = WorkerLedger::new(Deal::new(10, 2, None).unwrap(), 1, None);
+        let mut ledger = WorkerLedger::new(Allocation::new(10, 2, None).unwrap(), 1, None);
         ledger.limit(limit);
         ledger
     }

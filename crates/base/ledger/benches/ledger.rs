@@ -7,7 +7,7 @@
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
-use plimsoll_ledger::{Audit, Content, Deal, Found, Ledger, Run, State, WorkerLedger};
+use plimsoll_ledger::{Allocation, Audit, Content, Found, Ledger, Run, State, WorkerLedger};
 
 const RUN: Run = Run { time_s: 1_700_000_000, tag: [1, 2, 3] };
 const DOCUMENTS: u64 = 1 << 24;
@@ -61,11 +61,11 @@ fn see(bencher: Bencher, number: impl Fn(u64) -> u64) {
 }
 
 fn acknowledged() -> Ledger {
-    let deal = Deal::new(1000, 4, Some(DOCUMENTS)).expect("a plain deal");
-    let mut ledger = Ledger::new(RUN, deal);
+    let allocation = Allocation::new(1000, 4, Some(DOCUMENTS)).expect("a valid allocation");
+    let mut ledger = Ledger::new(RUN, allocation);
     for worker in 0..4 {
         let mut own = WorkerLedger::unjournaled();
-        own.set(0..deal.dealt_to(worker), State::Acknowledged);
+        own.set(0..allocation.allocated_to(worker), State::Acknowledged);
         ledger.adopt(worker, own);
     }
     ledger

@@ -1,6 +1,6 @@
 //! Records the changes of documents after their insertion.
 
-use crate::numbers::{Deal, Place};
+use crate::numbers::{Allocation, Slot};
 use crate::touched::Touched;
 use crate::versions::{Version, Versions};
 
@@ -16,29 +16,29 @@ pub struct Changes {
 /// The record of one changed document, on its way to the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Changed {
-    pub(crate) place: Place,
+    pub(crate) slot: Slot,
     pub(crate) version: Version,
     pub(crate) touched: bool,
 }
 
 impl Changes {
-    /// Adds the changes of another owner or of a shard of the same deal.
+    /// Adds the changes of another owner or of a shard of the same allocation.
     pub fn merge(&mut self, other: &Self) {
         self.versions.merge(&other.versions);
         self.touched.merge(&other.touched);
     }
 
     /// The record of a document.
-    pub fn at(&self, place: Place) -> Changed {
-        let (version, touched) = (self.versions.at(place), self.touched.contains(place));
-        Changed { place, version, touched }
+    pub fn at(&self, slot: Slot) -> Changed {
+        let (version, touched) = (self.versions.at(slot), self.touched.contains(slot));
+        Changed { slot, version, touched }
     }
 
     /// Replaces the record of a document; a mark stays.
-    pub(crate) fn put(&mut self, deal: &Deal, changed: &Changed) {
-        self.versions.put(changed.place, changed.version);
+    pub(crate) fn put(&mut self, allocation: &Allocation, changed: &Changed) {
+        self.versions.put(changed.slot, changed.version);
         if changed.touched {
-            self.touched.put(deal, changed.place);
+            self.touched.put(allocation, changed.slot);
         }
     }
 }

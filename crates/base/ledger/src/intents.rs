@@ -3,7 +3,7 @@
 //! Changes reach the disk a moment after they are made, intents before. So after a crash it is known which changes the last
 //! moment may have made.
 
-/// One kind of change of documents that are there.
+/// One kind of change of existing documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Intent {
@@ -11,13 +11,13 @@ pub enum Intent {
     Replace = 1,
     /// Removes a document.
     Remove = 2,
-    /// Changes the content of a document, or puts one where none is, in a way that cannot be followed.
+    /// Changes the content of a document, or inserts one, in a way that cannot be followed.
     Alter = 4,
     /// Does any of these to documents that it does not name.
     Any = 8,
 }
 
-/// The kinds of change that a writer means to make.
+/// The kinds of change that a writer intends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Intents(u8);
 

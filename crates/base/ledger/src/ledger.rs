@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::changes::Changes;
 use crate::intents::Intents;
-use crate::numbers::{Deal, Place};
+use crate::numbers::{Allocation, Slot};
 use crate::pairs::{Counts, Pairs, State};
 use crate::receipt::Run;
 use crate::worker::WorkerLedger;
@@ -13,7 +13,7 @@ use crate::worker::WorkerLedger;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ledger {
     run: Run,
-    deal: Deal,
+    allocation: Allocation,
     workers: Vec<Pairs>,
     /// The workers in this ledger: all, or those of a shard.
     kept: Range<u64>,
@@ -24,18 +24,18 @@ pub struct Ledger {
 
 impl Ledger {
     /// A ledger without sent documents.
-    pub fn new(run: Run, deal: Deal) -> Ledger {
-        Ledger::of_shard(run, deal, 0..deal.workers())
+    pub fn new(run: Run, allocation: Allocation) -> Ledger {
+        Ledger::of_shard(run, allocation, 0..allocation.workers())
     }
 
     /// The ledger of the shard with these workers. It knows nothing about the other workers' documents.
     ///
     /// # Panics
-    /// When the deal has no such workers.
-    pub fn of_shard(run: Run, deal: Deal, kept: Range<u64>) -> Ledger {
-        assert!(kept.end <= deal.workers(), "worker {} of {} workers", kept.end, deal.workers());
-        let workers = (0..deal.workers()).map(|_| Pairs::default()).collect();
-        Ledger { run, deal, workers, kept, changes: Some(Changes::default()), unseen: Intents::NONE }
+    /// If the allocation has no such workers.
+    pub fn of_shard(run: Run, allocation: Allocation, kept: Range<u64>) -> Ledger {
+        assert!(kept.end <= allocation.workers(), "worker {} of {} workers", kept.end, allocation.workers());
+        let workers = (0..allocation.workers()).map(|_| Pairs::default()).collect();
+        Ledger { run, allocation, workers, kept, changes: Some(Changes::default()), unseen: Intents::NONE }
     }
 
     /// The workers in this ledger.
@@ -46,12 +46,12 @@ impl Ledger {
     /// Whether this ledger is responsible for a document: it is in its shard. The first shard is responsible for unassigned
     /// numbers, so that they are reported once.
     pub(crate) fn answers_for(&self, number: u64) -> bool {
-        self.deal
+        self.allocation
             .locate(number)
-            .map_or(self.answers_for_strangers(), |place| self.kept.contains(&place.worker))
+            .map_or(self.answers_for_strangers(), |slot| self.kept.contains(&slot.worker))
     }
 
-    /// Whether this ledger is responsible for documents outside the deal.
+    /// Whether this ledger is responsible for documents outside the allocation.
     pub(crate) const fn answers_for_strangers(&self) -> bool {
         self.kept.start == 0
     }
@@ -61,15 +61,15 @@ impl Ledger {
         self.run
     }
 
-    /// How the numbers were dealt.
-    pub fn deal(&self) -> Deal {
-        self.deal
+    /// The allocation of the numbers.
+    pub fn allocation(&self) -> Allocation {
+        self.allocation
     }
 
     /// Takes over the ledger of one worker.
     ///
     /// # Panics
-    /// When the deal has no such worker.
+    /// If the allocation has no such worker.
     pub fn adopt(&mut self, worker: u64, ledger: WorkerLedger) {
         let (pairs, changes) = ledger.into_parts();
         *self.pairs_mut(worker) = pairs;
@@ -87,20 +87,20 @@ impl Ledger {
         self.unseen
     }
 
-    /// The state of a document; `NotSent` when its number is outside the deal.
+    /// The state of a document; `NotSent` when its number is outside the allocation.
     #[inline]
     pub fn state(&self, number: u64) -> State {
-        self.deal.locate(number).map_or(State::NotSent, |place| self.state_at(place))
+        self.allocation.locate(number).map_or(State::NotSent, |slot| self.state_at(slot))
     }
 
     /// Sets the state of a range of numbers of any worker, one by one. A [`WorkerLedger`] is faster.
     ///
     /// # Panics
-    /// When a number is outside the deal.
+    /// If a number is outside the allocation.
     pub fn set(&mut self, numbers: Range<u64>, state: State) {
         for number in numbers {
-            let place = self.deal.locate(number).expect("only numbers of the deal have a state");
-            self.pairs_mut(place.worker).put(place.local, state as u64);
+            let slot = self.allocation.locate(number).expect("only allocated numbers have a state");
+            self.pairs_mut(slot.worker).put(slot.local, state as u64);
         }
     }
 
@@ -114,9 +114,9 @@ impl Ledger {
     /// Joins the ledger of the next shard of the same run.
     ///
     /// # Errors
-    /// When the other is of another run or deal, both know of the same worker, or one between them is missing.
+    /// The other belongs to another run or allocation, both hold the same worker, or a shard between them is missing.
     pub fn merge(&mut self, other: Ledger) -> Result<(), Error> {
-        if self.run != other.run || self.deal != other.deal {
+        if self.run != other.run || self.allocation != other.allocation {
             return Err(Error::OtherRun);
         }
         if other.kept.start < self.kept.end {
@@ -146,19 +146,19 @@ impl Ledger {
 
     /// The numbers of all acknowledged documents, worker by worker.
     pub fn acknowledged(&self) -> impl Iterator<Item = u64> {
-        self.places()
-            .filter(|place| self.state_at(*place) == State::Acknowledged)
-            .filter_map(|place| self.deal.global(place))
+        self.slots()
+            .filter(|slot| self.state_at(*slot) == State::Acknowledged)
+            .filter_map(|slot| self.allocation.global(slot))
     }
 
-    /// Every place that may hold a state.
-    pub(crate) fn places(&self) -> impl Iterator<Item = Place> {
+    /// Every slot that may hold a state.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = Slot> {
         let workers = self.workers.iter().zip(0..);
-        workers.flat_map(|(pairs, worker)| (0..pairs.span()).map(move |local| Place { worker, local }))
+        workers.flat_map(|(pairs, worker)| (0..pairs.span()).map(move |local| Slot { worker, local }))
     }
 
-    pub(crate) fn state_at(&self, place: Place) -> State {
-        self.workers[place.worker as usize].state(place.local)
+    pub(crate) fn state_at(&self, slot: Slot) -> State {
+        self.workers[slot.worker as usize].state(slot.local)
     }
 
     pub(crate) fn set_changes(&mut self, changes: Option<Changes>) {
@@ -204,11 +204,11 @@ mod tests {
 
     const RUN: Run = Run { time_s: 1, tag: [1, 2, 3] };
 
-    fn shard(deal: Deal, workers: Range<u64>) -> Ledger {
-        let mut ledger = Ledger::of_shard(RUN, deal, workers.clone());
+    fn shard(allocation: Allocation, workers: Range<u64>) -> Ledger {
+        let mut ledger = Ledger::of_shard(RUN, allocation, workers.clone());
         for worker in workers {
             let mut own = WorkerLedger::unjournaled();
-            own.set(0..deal.dealt_to(worker), State::Acknowledged);
+            own.set(0..allocation.allocated_to(worker), State::Acknowledged);
             own.set(0..1, State::Rejected);
             ledger.adopt(worker, own);
         }
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn a_number_has_the_state_that_its_worker_kept() {
-        let ledger = shard(Deal::new(10, 2, Some(25)).unwrap(), 0..2);
+        let ledger = shard(Allocation::new(10, 2, Some(25)).unwrap(), 0..2);
         assert_eq!(ledger.state(0), State::Rejected);
         assert_eq!(ledger.state(10), State::Rejected);
         assert_eq!(ledger.state(24), State::Acknowledged);
@@ -226,26 +226,26 @@ mod tests {
 
     #[test]
     fn merged_shards_equal_the_whole() {
-        let deal = Deal::new(10, 4, Some(100)).unwrap();
-        let mut joined = shard(deal, 0..2);
-        joined.merge(shard(deal, 2..4)).unwrap();
-        assert_eq!(joined, shard(deal, 0..4));
+        let allocation = Allocation::new(10, 4, Some(100)).unwrap();
+        let mut joined = shard(allocation, 0..2);
+        joined.merge(shard(allocation, 2..4)).unwrap();
+        assert_eq!(joined, shard(allocation, 0..4));
         assert_eq!(joined.counts().sent(), 100);
     }
 
     #[test]
     fn only_different_shards_of_one_run_are_joined() {
-        let deal = Deal::new(10, 4, Some(100)).unwrap();
-        let mut ledger = shard(deal, 0..2);
-        assert_eq!(ledger.merge(shard(deal, 1..3)), Err(Error::SameWorker { worker: 1 }));
-        assert_eq!(shard(deal, 0..1).merge(shard(deal, 2..4)), Err(Error::Missing { worker: 1 }));
-        let other = Ledger::of_shard(Run { time_s: 2, ..RUN }, deal, 2..4);
+        let allocation = Allocation::new(10, 4, Some(100)).unwrap();
+        let mut ledger = shard(allocation, 0..2);
+        assert_eq!(ledger.merge(shard(allocation, 1..3)), Err(Error::SameWorker { worker: 1 }));
+        assert_eq!(shard(allocation, 0..1).merge(shard(allocation, 2..4)), Err(Error::Missing { worker: 1 }));
+        let other = Ledger::of_shard(Run { time_s: 2, ..RUN }, allocation, 2..4);
         assert_eq!(ledger.merge(other), Err(Error::OtherRun));
     }
 
     #[test]
     fn a_hundred_million_documents_of_eight_workers_take_25_mb() {
-        let ledger = shard(Deal::new(1000, 8, Some(100_000_000)).unwrap(), 0..8);
+        let ledger = shard(Allocation::new(1000, 8, Some(100_000_000)).unwrap(), 0..8);
         assert_eq!(ledger.counts().sent(), 100_000_000);
         assert!(ledger.memory_bytes() < 25_200_000, "{} bytes", ledger.memory_bytes());
     }

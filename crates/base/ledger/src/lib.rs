@@ -6,19 +6,19 @@
 //! documents with the promises.
 //!
 //! ```
-//! use plimsoll_ledger::{Audit, Content, Deal, Found, Ledger, Run, State, WorkerLedger};
+//! use plimsoll_ledger::{Allocation, Audit, Content, Found, Ledger, Run, State, WorkerLedger};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let run = Run { time_s: 1_700_000_000, tag: [1, 2, 3] };
-//! let deal = Deal::new(1000, 1, Some(2))?;
-//! let (mut share, mut writer) = (deal.share(0), WorkerLedger::unjournaled());
+//! let allocation = Allocation::new(1000, 1, Some(2))?;
+//! let (mut share, mut writer) = (allocation.share(0), WorkerLedger::unjournaled());
 //!
 //! let local = share.taken();
 //! let numbers = share.take(1000).ok_or("nothing to send")?;
 //! writer.set(local..share.taken(), State::Unknown); // then send, and when the reply comes:
 //! writer.set(local..share.taken(), State::Acknowledged);
 //!
-//! let mut ledger = Ledger::new(run, deal);
+//! let mut ledger = Ledger::new(run, allocation);
 //! ledger.adopt(0, writer);
 //! let mut audit = Audit::new(&ledger);
 //! let stamp = Some(run.receipt(numbers.start).stamp());
@@ -58,9 +58,9 @@ pub mod audit;
 pub use audit::{Audit, Content, Findings, Found, Neighbours};
 pub use changes::{Changed, Changes};
 pub use intents::{Intent, Intents};
-pub use journal::{Keeper, Recovered, Source, load, recover, save};
+pub use journal::{Journals, Recovered, Source, load, recover, save};
 pub use ledger::Ledger;
-pub use numbers::{Deal, Place, Share};
+pub use numbers::{Allocation, Share, Slot};
 pub use pairs::{Counts, DOCUMENTS_PER_PAGE, Page, State};
 pub use receipt::{Receipt, Run};
 pub use touched::Touched;

@@ -4,15 +4,15 @@ use std::ops::Range;
 
 use crate::receipt::NUMBERS_MAX;
 
-/// The maximum number of workers of one deal, over all shards.
+/// The maximum number of workers of one allocation, over all shards.
 pub const WORKERS_MAX: u64 = 1 << 16;
 
-/// The numbers of a run in blocks, dealt round and round: block `b` belongs to worker `b mod workers`.
+/// The numbers of a run in blocks, allocated in turn: block `b` belongs to worker `b mod workers`.
 ///
 /// A worker knows its documents by a local index that counts its own numbers in order, so that each
 /// worker's ledger is dense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Deal {
+pub struct Allocation {
     block: u64,
     workers: u64,
     limit: Option<u64>,
@@ -20,20 +20,20 @@ pub struct Deal {
 
 /// The worker and the local index of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Place {
+pub struct Slot {
     /// The worker, over all shards.
     pub worker: u64,
     /// The number of that worker's numbers before this one.
     pub local: u64,
 }
 
-impl Deal {
-    /// A deal of blocks of `block` numbers to `workers` (shards × workers a shard), up to `limit` numbers
-    /// or, without a limit, as many as receipts can tell apart.
+impl Allocation {
+    /// An allocation of blocks of `block` numbers to `workers` (shards × workers a shard), up to `limit` numbers
+    /// or, without a limit, as many as receipts can distinguish.
     ///
     /// # Errors
-    /// When a block or the workers are none or too many, or the limit is beyond 2^40.
-    pub fn new(block: u64, workers: u64, limit: Option<u64>) -> Result<Deal, Error> {
+    /// A block or the number of workers is zero or too large, or the limit exceeds 2^40.
+    pub fn new(block: u64, workers: u64, limit: Option<u64>) -> Result<Allocation, Error> {
         if block == 0 || block > NUMBERS_MAX {
             return Err(Error::Block(block));
         }
@@ -42,7 +42,7 @@ impl Deal {
         }
         match limit {
             Some(limit) if limit > NUMBERS_MAX => Err(Error::Limit(limit)),
-            limit => Ok(Deal { block, workers, limit }),
+            limit => Ok(Allocation { block, workers, limit }),
         }
     }
 
@@ -61,13 +61,13 @@ impl Deal {
         self.limit
     }
 
-    /// The first number that is never dealt.
+    /// The first number that is never allocated.
     pub fn end(&self) -> u64 {
         self.limit.unwrap_or(NUMBERS_MAX)
     }
 
     /// The number of numbers of this worker.
-    pub fn dealt_to(&self, worker: u64) -> u64 {
+    pub fn allocated_to(&self, worker: u64) -> u64 {
         let (whole_blocks, rest) = (self.end() / self.block, self.end() % self.block);
         let (rounds, turn) = (whole_blocks / self.workers, whole_blocks % self.workers);
         match worker {
@@ -78,25 +78,25 @@ impl Deal {
         }
     }
 
-    /// The worker and local index of a number; nothing when the number is outside the deal.
+    /// The slot of a number; `None` if the number is outside the allocation.
     #[inline]
-    pub fn locate(&self, number: u64) -> Option<Place> {
+    pub fn locate(&self, number: u64) -> Option<Slot> {
         if number >= self.end() {
             return None;
         }
         let (block, offset) = (number / self.block, number % self.block);
         let local = block / self.workers * self.block + offset;
-        Some(Place { worker: block % self.workers, local })
+        Some(Slot { worker: block % self.workers, local })
     }
 
-    /// The number at a place; nothing when the worker is dealt fewer numbers than that.
+    /// The number of a slot; `None` if the worker gets fewer numbers than that.
     #[inline]
-    pub fn global(&self, place: Place) -> Option<u64> {
-        if place.worker >= self.workers || place.local >= NUMBERS_MAX {
+    pub fn global(&self, slot: Slot) -> Option<u64> {
+        if slot.worker >= self.workers || slot.local >= NUMBERS_MAX {
             return None;
         }
-        let (round, offset) = (place.local / self.block, place.local % self.block);
-        let block = round.checked_mul(self.workers)?.checked_add(place.worker)?;
+        let (round, offset) = (slot.local / self.block, slot.local % self.block);
+        let block = round.checked_mul(self.workers)?.checked_add(slot.worker)?;
         let number = block.checked_mul(self.block)?.checked_add(offset)?;
         (number < self.end()).then_some(number)
     }
@@ -104,17 +104,17 @@ impl Deal {
     /// The share of one worker, from its first number on.
     ///
     /// # Panics
-    /// When there is no such worker.
+    /// If there is no such worker.
     pub fn share(&self, worker: u64) -> Share {
         assert!(worker < self.workers, "worker {worker} of {} workers", self.workers);
-        Share { deal: *self, worker, taken: 0 }
+        Share { allocation: *self, worker, taken: 0 }
     }
 }
 
 /// The numbers of one worker, taken in order.
 #[derive(Clone, Debug)]
 pub struct Share {
-    deal: Deal,
+    allocation: Allocation,
     worker: u64,
     taken: u64,
 }
@@ -125,13 +125,13 @@ impl Share {
     /// was before.
     ///
     /// # Panics
-    /// When `count` is 0.
+    /// If `count` is 0.
     pub fn take(&mut self, count: u64) -> Option<Range<u64>> {
         assert!(count > 0, "an operation takes at least one number");
-        let deal = &self.deal;
-        let start = deal.global(Place { worker: self.worker, local: self.taken })?;
-        let block_rest = deal.block - self.taken % deal.block;
-        let length = count.min(block_rest).min(deal.end() - start);
+        let allocation = &self.allocation;
+        let start = allocation.global(Slot { worker: self.worker, local: self.taken })?;
+        let block_rest = allocation.block - self.taken % allocation.block;
+        let length = count.min(block_rest).min(allocation.end() - start);
         self.taken += length;
         Some(start..start + length)
     }
@@ -147,16 +147,16 @@ impl Share {
     }
 }
 
-/// The deal is invalid.
+/// The allocation is invalid.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// No numbers a block, or more than there are.
+    /// A block of no numbers, or of more than there are.
     #[error("a block of {0} numbers: choose from 1 to 2^40")]
     Block(u64),
     /// No worker, or too many.
     #[error("{0} workers over all shards: choose from 1 to 65536")]
     Workers(u64),
-    /// More numbers than receipts can tell apart.
+    /// More numbers than receipts can distinguish.
     #[error("{0} documents: a run counts at most 2^40, split it into several runs")]
     Limit(u64),
 }
@@ -165,25 +165,30 @@ pub enum Error {
 mod tests {
     use super::*;
 
-    fn deal(block: u64, workers: u64, limit: Option<u64>) -> Deal {
-        Deal::new(block, workers, limit).unwrap()
+    fn allocation(block: u64, workers: u64, limit: Option<u64>) -> Allocation {
+        Allocation::new(block, workers, limit).unwrap()
     }
 
-    fn take_all(deal: &Deal, worker: u64, count: u64) -> Vec<u64> {
-        let mut share = deal.share(worker);
+    fn take_all(allocation: &Allocation, worker: u64, count: u64) -> Vec<u64> {
+        let mut share = allocation.share(worker);
         let mut numbers = Vec::new();
         while let Some(range) = share.take(count) {
             assert!(range.end - range.start <= count && !range.is_empty());
-            assert_eq!(range.start / deal.block(), (range.end - 1) / deal.block(), "inside one block");
+            assert_eq!(
+                range.start / allocation.block(),
+                (range.end - 1) / allocation.block(),
+                "inside one block"
+            );
             numbers.extend(range);
         }
         numbers
     }
 
-    fn check_union(deal: &Deal, count: u64) {
-        let mut all: Vec<u64> = (0..deal.workers()).flat_map(|w| take_all(deal, w, count)).collect();
+    fn check_union(allocation: &Allocation, count: u64) {
+        let mut all: Vec<u64> =
+            (0..allocation.workers()).flat_map(|w| take_all(allocation, w, count)).collect();
         all.sort_unstable();
-        assert_eq!(all, (0..deal.end()).collect::<Vec<_>>(), "{deal:?}, {count} at a time");
+        assert_eq!(all, (0..allocation.end()).collect::<Vec<_>>(), "{allocation:?}, {count} at a time");
     }
 
     #[test]
@@ -193,7 +198,7 @@ mod tests {
                 for limit in [0, 1, 2, 9, 10, 29, 30, 31, 70, 101] {
                     [1, 2, 4, 100]
                         .into_iter()
-                        .for_each(|count| check_union(&deal(block, workers, Some(limit)), count));
+                        .for_each(|count| check_union(&allocation(block, workers, Some(limit)), count));
                 }
             }
         }
@@ -202,47 +207,47 @@ mod tests {
     #[test]
     fn a_number_is_found_where_it_was_dealt() {
         for (block, workers, limit) in [(1, 1, 50), (3, 4, 50), (10, 2, 55), (7, 3, 20)] {
-            let deal = deal(block, workers, Some(limit));
+            let allocation = allocation(block, workers, Some(limit));
             for worker in 0..workers {
-                let numbers = take_all(&deal, worker, 4);
-                assert_eq!(numbers.len() as u64, deal.dealt_to(worker));
+                let numbers = take_all(&allocation, worker, 4);
+                assert_eq!(numbers.len() as u64, allocation.allocated_to(worker));
                 for (local, number) in (0..).zip(numbers) {
-                    let place = Place { worker, local };
-                    assert_eq!(deal.locate(number), Some(place));
-                    assert_eq!(deal.global(place), Some(number));
+                    let slot = Slot { worker, local };
+                    assert_eq!(allocation.locate(number), Some(slot));
+                    assert_eq!(allocation.global(slot), Some(number));
                 }
-                assert_eq!(deal.global(Place { worker, local: deal.dealt_to(worker) }), None);
+                assert_eq!(allocation.global(Slot { worker, local: allocation.allocated_to(worker) }), None);
             }
         }
     }
 
     #[test]
     fn nothing_lies_outside_the_deal() {
-        let deal = deal(10, 2, Some(25));
-        assert_eq!(deal.locate(25), None);
-        assert_eq!(deal.dealt_to(2), 0);
-        assert_eq!(deal.global(Place { worker: 2, local: 0 }), None);
-        assert_eq!(deal.global(Place { worker: 0, local: u64::MAX }), None);
+        let allocation = allocation(10, 2, Some(25));
+        assert_eq!(allocation.locate(25), None);
+        assert_eq!(allocation.allocated_to(2), 0);
+        assert_eq!(allocation.global(Slot { worker: 2, local: 0 }), None);
+        assert_eq!(allocation.global(Slot { worker: 0, local: u64::MAX }), None);
     }
 
     #[test]
     fn a_deal_without_limit_ends_where_receipts_do() {
-        let deal = deal(1000, 3, None);
-        let total: u64 = (0..3).map(|worker| deal.dealt_to(worker)).sum();
+        let allocation = allocation(1000, 3, None);
+        let total: u64 = (0..3).map(|worker| allocation.allocated_to(worker)).sum();
         assert_eq!(total, NUMBERS_MAX);
-        let last = deal.locate(NUMBERS_MAX - 1).unwrap();
-        assert_eq!(deal.global(last), Some(NUMBERS_MAX - 1));
-        assert_eq!(deal.locate(NUMBERS_MAX), None);
+        let last = allocation.locate(NUMBERS_MAX - 1).unwrap();
+        assert_eq!(allocation.global(last), Some(NUMBERS_MAX - 1));
+        assert_eq!(allocation.locate(NUMBERS_MAX), None);
     }
 
     #[test]
     fn the_local_indexes_of_a_take_are_consecutive() {
-        let deal = deal(10, 3, Some(100));
-        let mut share = deal.share(1);
+        let allocation = allocation(10, 3, Some(100));
+        let mut share = allocation.share(1);
         let mut next = 0;
         while let Some(range) = share.take(4) {
             for (local, number) in (next..).zip(range) {
-                assert_eq!(deal.locate(number), Some(Place { worker: 1, local }));
+                assert_eq!(allocation.locate(number), Some(Slot { worker: 1, local }));
             }
             next = share.taken();
         }
@@ -250,9 +255,9 @@ mod tests {
 
     #[test]
     fn an_impossible_deal_is_refused() {
-        assert_eq!(Deal::new(0, 1, None), Err(Error::Block(0)));
-        assert_eq!(Deal::new(1, 0, None), Err(Error::Workers(0)));
-        assert_eq!(Deal::new(1, WORKERS_MAX + 1, None), Err(Error::Workers(WORKERS_MAX + 1)));
-        assert_eq!(Deal::new(1, 1, Some(NUMBERS_MAX + 1)), Err(Error::Limit(NUMBERS_MAX + 1)));
+        assert_eq!(Allocation::new(0, 1, None), Err(Error::Block(0)));
+        assert_eq!(Allocation::new(1, 0, None), Err(Error::Workers(0)));
+        assert_eq!(Allocation::new(1, WORKERS_MAX + 1, None), Err(Error::Workers(WORKERS_MAX + 1)));
+        assert_eq!(Allocation::new(1, 1, Some(NUMBERS_MAX + 1)), Err(Error::Limit(NUMBERS_MAX + 1)));
     }
 }

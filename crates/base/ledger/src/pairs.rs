@@ -22,7 +22,7 @@ static NO_WORDS: Words = [0; WORDS];
 /// The state of one document, as two bits.
 ///
 /// A document goes `NotSent` → `Unknown` when it is handed to the connection, so that a crash leaves it
-/// unknown, and from there to the outcome that the reply tells. `Acknowledged` and `Rejected` are final.
+/// unknown, and from there to the outcome in the reply. `Acknowledged` and `Rejected` are final.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum State {
@@ -137,7 +137,7 @@ impl Pairs {
         self.pages.len() as u64 * DOCUMENTS_PER_PAGE
     }
 
-    /// The page at an index, empty where there is none.
+    /// The page at an index; a missing page is empty.
     #[inline]
     pub fn page(&self, index: usize) -> &Words {
         self.pages.get(index).and_then(Option::as_deref).unwrap_or(&NO_WORDS)

@@ -8,7 +8,7 @@ pub const NUMBERS_MAX: u64 = 1 << 40;
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-/// One run of the tool: what all of its receipts have in common.
+/// One run of the tool: the common part of all its receipts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Run {
     /// When the run began, in seconds since the Unix epoch.
@@ -21,7 +21,7 @@ impl Run {
     /// The receipt of a document of this run.
     ///
     /// # Panics
-    /// When `number` does not fit in 40 bits; a [`crate::Deal`] never gives such a number.
+    /// When `number` does not fit in 40 bits; a [`crate::Allocation`] never gives such a number.
     pub fn receipt(self, number: u64) -> Receipt {
         assert!(number < NUMBERS_MAX, "document number {number} does not fit in 40 bits");
         Receipt { run: self, number }
@@ -32,18 +32,18 @@ impl Run {
         object_id[..7] == self.to_bytes()
     }
 
-    /// The document's number, when this ObjectId is a receipt of this run.
+    /// The document's number, if this ObjectId is a receipt of this run.
     pub fn number(self, object_id: &[u8; 12]) -> Option<u64> {
         self.owns(object_id).then(|| Receipt::from_object_id(object_id).number)
     }
 
-    /// The document's number, when this stamp is one of this run.
+    /// The document's number, if this stamp is one of this run.
     pub fn stamped(self, stamp: i64) -> Option<u64> {
         Receipt::from_stamp(self, stamp).map(Receipt::number)
     }
 
     /// The number and the version that this stamp would be of, if it were one of this run: every stamp reads as some.
-    /// Whether that version was ever sent is for the ledger to say.
+    /// Only the ledger knows whether that version was ever sent.
     pub fn versioned(self, stamp: i64) -> (u64, u32) {
         let bits = stamp.cast_unsigned();
         let version = bits.wrapping_sub(self.stamp_base()) >> 40;
@@ -114,7 +114,7 @@ impl Receipt {
     /// Reads the string form.
     ///
     /// # Errors
-    /// When the text is not 24 lower-case hexadecimal characters. Upper case is refused: as a string
+    /// The text is not 24 lower-case hexadecimal characters. Upper case is refused: as a string
     /// `_id` it would be another document.
     pub fn from_hex(hex: &[u8]) -> Result<Receipt, Error> {
         let hex: &[u8; 24] = hex.try_into().map_err(|_| Error::Length(hex.len()))?;
@@ -135,14 +135,14 @@ impl Receipt {
         (self.run.stamp_base().wrapping_add(u64::from(version) << 40) | self.number).cast_signed()
     }
 
-    /// The version of this document whose stamp this is, or nothing when it is the stamp of another document. Every tag
+    /// The version of this document whose stamp this is, or `None` if it is the stamp of another document. Every tag
     /// is that of some version.
     pub fn version_of(self, stamp: i64) -> Option<u32> {
         let (number, version) = self.run.versioned(stamp);
         (number == self.number).then_some(version)
     }
 
-    /// The receipt that this stamp repeats, or nothing when the stamp is of another run. A stamp does not
+    /// The receipt that this stamp repeats, or `None` if the stamp is of another run. A stamp does not
     /// carry the run's time, so the run is given.
     pub fn from_stamp(run: Run, stamp: i64) -> Option<Receipt> {
         let number = stamp.cast_unsigned() ^ run.stamp_base();

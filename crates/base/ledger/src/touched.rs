@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::numbers::{Deal, Place};
+use crate::numbers::{Allocation, Slot};
 use crate::pairs::{Pairs, Words};
 
 /// Documents that something other than their insert may have changed. It takes memory only once a document
@@ -14,7 +14,7 @@ pub enum Touched {
     None,
     /// These documents may have been touched.
     Some(Marks),
-    /// Any document may have been touched: operations chose theirs by other means than the number.
+    /// Any document may have been touched: operations chose documents without their numbers.
     All,
 }
 
@@ -25,29 +25,29 @@ pub struct Marks(Vec<Pairs>);
 const MARK: u64 = 1;
 
 impl Touched {
-    /// Marks a range of numbers; numbers outside the deal are left out.
-    pub fn mark(&mut self, deal: &Deal, numbers: Range<u64>) {
-        for place in numbers.map_while(|number| deal.locate(number)) {
-            self.put(deal, place);
+    /// Marks a range of numbers; numbers outside the allocation are left out.
+    pub fn mark(&mut self, allocation: &Allocation, numbers: Range<u64>) {
+        for slot in numbers.map_while(|number| allocation.locate(number)) {
+            self.put(allocation, slot);
         }
     }
 
-    /// Marks the document at a place of the deal.
-    pub(crate) fn put(&mut self, deal: &Deal, place: Place) {
-        self.begin(deal);
+    /// Marks the document at a slot of the allocation.
+    pub(crate) fn put(&mut self, allocation: &Allocation, slot: Slot) {
+        self.begin(allocation);
         if let Touched::Some(Marks(workers)) = self {
-            workers[place.worker as usize].put(place.local, MARK);
+            workers[slot.worker as usize].put(slot.local, MARK);
         }
     }
 
     /// Makes room for marks.
-    fn begin(&mut self, deal: &Deal) {
+    fn begin(&mut self, allocation: &Allocation) {
         if let Touched::None = self {
-            *self = Touched::Some(Marks(vec![Pairs::default(); deal.workers() as usize]));
+            *self = Touched::Some(Marks(vec![Pairs::default(); allocation.workers() as usize]));
         }
     }
 
-    /// Adds what another worker or shard of the same deal touched.
+    /// Adds the documents that another worker or shard of the same allocation touched.
     pub fn merge(&mut self, other: &Touched) {
         match (&mut *self, other) {
             (Touched::All, _) | (_, Touched::None) => {}
@@ -58,12 +58,12 @@ impl Touched {
         }
     }
 
-    /// Whether the document at a place of the deal may have been touched.
+    /// Whether the document at a slot of the allocation may have been touched.
     #[inline]
-    pub fn contains(&self, place: Place) -> bool {
+    pub fn contains(&self, slot: Slot) -> bool {
         match self {
             Touched::None => false,
-            Touched::Some(Marks(workers)) => workers[place.worker as usize].get(place.local) != 0,
+            Touched::Some(Marks(workers)) => workers[slot.worker as usize].get(slot.local) != 0,
             Touched::All => true,
         }
     }
@@ -78,8 +78,14 @@ impl Touched {
     }
 
     /// Puts a whole page of marks in place.
-    pub(crate) fn set_page(&mut self, deal: &Deal, worker: usize, index: usize, words: Box<Words>) {
-        self.begin(deal);
+    pub(crate) fn set_page(
+        &mut self,
+        allocation: &Allocation,
+        worker: usize,
+        index: usize,
+        words: Box<Words>,
+    ) {
+        self.begin(allocation);
         if let Touched::Some(Marks(workers)) = self {
             workers[worker].set_page(index, words);
         }
@@ -110,37 +116,37 @@ pub(crate) fn union(mine: &mut Pairs, theirs: &Pairs) {
 mod tests {
     use super::*;
 
-    fn marked(deal: &Deal, numbers: Range<u64>) -> Touched {
+    fn marked(allocation: &Allocation, numbers: Range<u64>) -> Touched {
         let mut touched = Touched::None;
-        touched.mark(deal, numbers);
+        touched.mark(allocation, numbers);
         touched
     }
 
-    fn numbers(touched: &Touched, deal: &Deal) -> Vec<u64> {
-        (0..deal.end()).filter(|n| touched.contains(deal.locate(*n).unwrap())).collect()
+    fn numbers(touched: &Touched, allocation: &Allocation) -> Vec<u64> {
+        (0..allocation.end()).filter(|n| touched.contains(allocation.locate(*n).unwrap())).collect()
     }
 
     #[test]
     fn marks_are_numbers_of_the_deal() {
-        let deal = Deal::new(3, 2, Some(20)).unwrap();
-        assert_eq!(numbers(&marked(&deal, 4..8), &deal), [4, 5, 6, 7]);
-        assert_eq!(numbers(&marked(&deal, 18..40), &deal), [18, 19]);
+        let allocation = Allocation::new(3, 2, Some(20)).unwrap();
+        assert_eq!(numbers(&marked(&allocation, 4..8), &allocation), [4, 5, 6, 7]);
+        assert_eq!(numbers(&marked(&allocation, 18..40), &allocation), [18, 19]);
     }
 
     #[test]
     fn merge_is_the_union() {
-        let deal = Deal::new(3, 2, Some(9)).unwrap();
+        let allocation = Allocation::new(3, 2, Some(9)).unwrap();
         let cases = [
             (Touched::None, Touched::None, vec![]),
-            (Touched::None, marked(&deal, 2..4), vec![2, 3]),
-            (marked(&deal, 2..4), Touched::None, vec![2, 3]),
-            (marked(&deal, 2..4), marked(&deal, 3..7), vec![2, 3, 4, 5, 6]),
-            (marked(&deal, 2..4), Touched::All, (0..9).collect()),
-            (Touched::All, marked(&deal, 2..4), (0..9).collect()),
+            (Touched::None, marked(&allocation, 2..4), vec![2, 3]),
+            (marked(&allocation, 2..4), Touched::None, vec![2, 3]),
+            (marked(&allocation, 2..4), marked(&allocation, 3..7), vec![2, 3, 4, 5, 6]),
+            (marked(&allocation, 2..4), Touched::All, (0..9).collect()),
+            (Touched::All, marked(&allocation, 2..4), (0..9).collect()),
         ];
         for (mut left, right, expected) in cases {
             left.merge(&right);
-            assert_eq!(numbers(&left, &deal), expected);
+            assert_eq!(numbers(&left, &allocation), expected);
         }
     }
 }

@@ -8,7 +8,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::numbers::Place;
+use crate::numbers::Slot;
 use crate::pairs::Words;
 
 /// The highest version of a document: the stamp has 24 bits for it.
@@ -50,12 +50,12 @@ impl Version {
         self.sent != self.acknowledged
     }
 
-    /// Whether the server has acknowledged that the document is gone.
+    /// Whether the server has acknowledged the deletion of the document.
     pub const fn is_deleted(self) -> bool {
         self.acknowledged & DELETED != 0
     }
 
-    /// Whether a deletion was sent, whatever became of it.
+    /// Whether a deletion was sent, with any outcome.
     pub const fn may_be_deleted(self) -> bool {
         self.sent & DELETED != 0
     }
@@ -96,9 +96,9 @@ impl Versions {
 
     /// The known version of a document.
     #[inline]
-    pub fn at(&self, place: Place) -> Version {
-        let (page, offset) = split(place.local);
-        let pages = self.workers.get(place.worker as usize);
+    pub fn at(&self, slot: Slot) -> Version {
+        let (page, offset) = split(slot.local);
+        let pages = self.workers.get(slot.worker as usize);
         let words = pages.and_then(|pages| pages.get(page)).and_then(Option::as_deref);
         words.map_or_else(Version::default, |words| Version::of(words[offset]))
     }
@@ -106,36 +106,36 @@ impl Versions {
     /// A replacement of a document is sent: gives its version; nothing if the document is in doubt, deleted, or has
     /// reached [`VERSION_MAX`].
     #[inline]
-    pub fn replace(&mut self, place: Place) -> Option<u32> {
-        let known = self.at(place);
+    pub fn replace(&mut self, slot: Slot) -> Option<u32> {
+        let known = self.at(slot);
         let version = known.acknowledged.checked_add(1).filter(|version| *version <= VERSION_MAX)?;
-        (!known.is_doubtful()).then(|| self.put(place, Version { sent: version, ..known }))?;
+        (!known.is_doubtful()).then(|| self.put(slot, Version { sent: version, ..known }))?;
         Some(version)
     }
 
     /// A deletion of a document is sent; false if the document is in doubt or deleted.
     #[inline]
-    pub fn delete(&mut self, place: Place) -> bool {
-        let known = self.at(place);
+    pub fn delete(&mut self, slot: Slot) -> bool {
+        let known = self.at(slot);
         let fit = !known.is_doubtful() && !known.is_deleted();
         if fit {
-            self.put(place, Version { sent: DELETED | known.acknowledged, ..known });
+            self.put(slot, Version { sent: DELETED | known.acknowledged, ..known });
         }
         fit
     }
 
     /// The change under way was acknowledged.
     #[inline]
-    pub fn acknowledge(&mut self, place: Place) {
-        let known = self.at(place);
-        self.put(place, Version { acknowledged: known.sent, ..known });
+    pub fn acknowledge(&mut self, slot: Slot) {
+        let known = self.at(slot);
+        self.put(slot, Version { acknowledged: known.sent, ..known });
     }
 
     /// The change under way was not sent, or not done.
     #[inline]
-    pub fn withdraw(&mut self, place: Place) {
-        let known = self.at(place);
-        self.put(place, Version { sent: known.acknowledged, ..known });
+    pub fn withdraw(&mut self, slot: Slot) {
+        let known = self.at(slot);
+        self.put(slot, Version { sent: known.acknowledged, ..known });
     }
 
     /// Whether no document was ever changed.
@@ -143,8 +143,8 @@ impl Versions {
         self.pages().next().is_none()
     }
 
-    /// Adds what another owner knows: of each document, whichever knows more. An owner knows all that was known when it
-    /// became one.
+    /// Adds the knowledge of another owner: for each document, the one that knows more wins. An owner starts with all that
+    /// was known before.
     pub fn merge(&mut self, other: &Self) {
         for (worker, index, theirs) in other.pages() {
             let mine = self.page_slot(worker, index);
@@ -191,10 +191,10 @@ impl Versions {
         *self.page_slot(worker, index) = Some(Arc::from(words));
     }
 
-    /// Puts what is known of a document in place.
-    pub(crate) fn put(&mut self, place: Place, version: Version) {
-        let (page, offset) = split(place.local);
-        let words = self.page_slot(place.worker as usize, page).get_or_insert_with(|| Arc::new([0; _]));
+    /// Replaces the known versions of a document.
+    pub(crate) fn put(&mut self, slot: Slot, version: Version) {
+        let (page, offset) = split(slot.local);
+        let words = self.page_slot(slot.worker as usize, page).get_or_insert_with(|| Arc::new([0; _]));
         Arc::make_mut(words)[offset] = version.word();
     }
 
@@ -210,7 +210,7 @@ impl Versions {
     }
 }
 
-/// The pages alone: hundreds of numbers each tell nobody anything.
+/// Shows only the number of pages: the numbers in them are no help.
 impl fmt::Debug for Versions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Versions").field("pages", &self.pages().count()).finish_non_exhaustive()
@@ -246,7 +246,7 @@ fn join(mine: &mut Words, theirs: &Words) {
 mod tests {
     use super::*;
 
-    const PLACE: Place = Place { worker: 1, local: 700 };
+    const PLACE: Slot = Slot { worker: 1, local: 700 };
 
     fn known(acknowledged: u32, sent: u32) -> Version {
         Version { acknowledged, sent }
@@ -314,21 +314,21 @@ mod tests {
     #[test]
     fn merge_of_the_owners_is_the_whole_in_any_order() {
         let mut base = Versions::default();
-        let places: Vec<_> = (0..2000).map(|at| Place { worker: at % 3, local: at * 7 }).collect();
-        for place in places.iter().step_by(3) {
-            base.replace(*place);
-            base.acknowledge(*place);
+        let slots: Vec<_> = (0..2000).map(|at| Slot { worker: at % 3, local: at * 7 }).collect();
+        for slot in slots.iter().step_by(3) {
+            base.replace(*slot);
+            base.acknowledge(*slot);
         }
         let (mut whole, mut owners) = (base.clone(), vec![base.clone(), base.clone(), base]);
-        for (at, place) in places.iter().enumerate() {
+        for (at, slot) in slots.iter().enumerate() {
             for versions in [&mut whole, &mut owners[at % 3]] {
-                versions.replace(*place);
+                versions.replace(*slot);
                 match at % 4 {
-                    0 => versions.withdraw(*place),
-                    1 => versions.acknowledge(*place),
+                    0 => versions.withdraw(*slot),
+                    1 => versions.acknowledge(*slot),
                     2 => {
-                        versions.acknowledge(*place);
-                        versions.delete(*place);
+                        versions.acknowledge(*slot);
+                        versions.delete(*slot);
                     }
                     _ => {}
                 }
@@ -347,7 +347,7 @@ mod tests {
     #[test]
     fn lanes_tell_the_deleted_from_the_doubtful() {
         let mut versions = Versions::default();
-        let at = |local| Place { worker: 2, local };
+        let at = |local| Slot { worker: 2, local };
         versions.delete(at(32));
         versions.delete(at(35));
         versions.acknowledge(at(35));
@@ -361,7 +361,7 @@ mod tests {
     fn a_touched_document_takes_8_bytes() {
         let mut versions = Versions::default();
         for local in 0..100_000 {
-            versions.replace(Place { worker: 0, local });
+            versions.replace(Slot { worker: 0, local });
         }
         assert!(versions.memory_bytes() <= 100_000 * 8 + 4096, "{}", versions.memory_bytes());
         assert!(Versions::default().is_empty() && !versions.is_empty());

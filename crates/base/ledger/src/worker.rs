@@ -32,7 +32,7 @@ impl WorkerLedger {
         self.reserved_until
     }
 
-    /// Raises the watermark after [`crate::Keeper::reserve`] succeeded. It is never lowered.
+    /// Raises the watermark after [`crate::Journals::reserve`] succeeded. It is never lowered.
     pub fn grant(&mut self, until: u64) {
         self.reserved_until = self.reserved_until.max(until);
     }
@@ -48,7 +48,7 @@ impl WorkerLedger {
     /// learned.
     ///
     /// # Panics
-    /// When the range passes the watermark: sending what is not reserved would break the promise that a
+    /// If the range passes the watermark: sending what is not reserved would break the promise that a
     /// crash forgets nothing.
     #[inline]
     pub fn set(&mut self, range: Range<u64>, state: State) {
@@ -86,7 +86,7 @@ impl WorkerLedger {
         self.pairs.memory_bytes() + self.dirty.capacity() * size_of::<u64>()
     }
 
-    /// Takes along what this worker knows of changes, of whichever worker's documents.
+    /// Adds the changes that this worker knows, of any worker's documents.
     #[must_use]
     pub fn with_changes(self, changes: Changes) -> WorkerLedger {
         WorkerLedger { changes, ..self }

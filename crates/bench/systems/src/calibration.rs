@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 use plimsoll_deployment::Deployment;
 use plimsoll_host::null;
-use plimsoll_ledger::Deal;
+use plimsoll_ledger::Allocation;
 use plimsoll_load::arrivals::Share;
 use plimsoll_load::engine::{Finished, Progress, RunError};
 use plimsoll_load::phase::Phase;
@@ -66,10 +66,10 @@ pub fn ceiling(
     let server = null::Server::start(null::Options::default()).context("start the null server")?;
     let address = Address { host: server.address().ip().to_string(), port: server.address().port() };
     let site = Arc::new(Deployment::single(address, Duration::from_secs(10)));
-    let deal = Deal::new(setup.block(), workers as u64, None).context("deal numbers")?;
+    let allocation = Allocation::new(setup.block(), workers as u64, None).context("allocate numbers")?;
     let batch_max = batch_max(setup, phase);
     let books = (0..workers as u64).map(|worker| {
-        let mut books = WorkerLedger::new(deal, worker, None);
+        let mut books = WorkerLedger::new(allocation, worker, None);
         // Operations by receipt need some document to name.
         books.pretend(PRETENDED);
         books.limit_batches(batch_max);

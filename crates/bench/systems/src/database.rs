@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use plimsoll_deployment::collection::{self, InitialState};
 use plimsoll_deployment::inspect::brief;
-use plimsoll_ledger::{Deal, Run as RunId};
+use plimsoll_ledger::{Allocation, Run as RunId};
 use plimsoll_load::arrivals::Share;
 use plimsoll_load::engine::{Finished, Progress, RunError};
 use plimsoll_load::fault::Fault;
@@ -50,7 +50,7 @@ pub struct Database {
     setup: Arc<Setup>,
     facts: ServerFacts,
     crew: Crew,
-    deal: Deal,
+    allocation: Allocation,
     /// Whether every document of the run can be told from a stranger's: it has no other shard, or one identity with them.
     knows_all: bool,
     /// The collection before the run.
@@ -58,7 +58,7 @@ pub struct Database {
     inspected: (Option<Collection>, Option<Collection>),
     runtime: Runtime,
     fleet: Option<Fleet>,
-    keeper: Option<JournalWriter>,
+    journal: Option<JournalWriter>,
     promised: Option<Promised>,
 }
 
@@ -88,19 +88,20 @@ impl Database {
         let crew = Crew::of(ground, !place.pids().is_empty());
         let (facts, before) = runtime.block_on(probe(&place, &setup, ground.loaded))?;
         let workers_all = ground.shard.of * crew.workers as u64;
-        let deal = Deal::new(setup.block(), workers_all, None).context("deal document numbers")?;
+        let allocation =
+            Allocation::new(setup.block(), workers_all, None).context("allocate document numbers")?;
         Ok(Self {
             place,
             setup,
             facts,
             crew,
-            deal,
+            allocation,
             knows_all: ground.shard == Share::WHOLE,
             before,
             inspected: (None, None),
             runtime,
             fleet: None,
-            keeper: None,
+            journal: None,
             promised: None,
         })
     }
@@ -237,7 +238,7 @@ impl System for Database {
 
     fn close(&mut self, ledger: &Path) -> anyhow::Result<()> {
         let closed = self.fleet.take().map(Fleet::close).unwrap_or_default();
-        let kept = self.keeper.take().map_or(Ok(()), JournalWriter::close);
+        let kept = self.journal.take().map_or(Ok(()), JournalWriter::close);
         // A worker without its books would make its documents look never sent.
         anyhow::ensure!(
             closed.len() == self.crew.workers,

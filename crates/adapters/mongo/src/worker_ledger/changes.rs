@@ -13,34 +13,34 @@ const CHANGED_MAX: usize = 256;
 impl WorkerLedger {
     /// The version of a document, as far as this worker knows; exact for those that it owns.
     pub fn version(&self, number: u64) -> Version {
-        self.deal.locate(number).map_or_else(Version::default, |place| self.changes.versions.at(place))
+        self.allocation.locate(number).map_or_else(Version::default, |slot| self.changes.versions.at(slot))
     }
 
     /// Records that the document's change in flight was acknowledged.
     pub fn acknowledge(&mut self, number: u64) {
-        if let Some(place) = self.deal.locate(number) {
-            self.changes.versions.acknowledge(place);
+        if let Some(slot) = self.allocation.locate(number) {
+            self.changes.versions.acknowledge(slot);
             self.note(number);
         }
     }
 
     /// Records that the document's change in flight was not done.
     pub fn withdraw(&mut self, number: u64) {
-        if let Some(place) = self.deal.locate(number) {
-            self.changes.versions.withdraw(place);
+        if let Some(slot) = self.allocation.locate(number) {
+            self.changes.versions.withdraw(slot);
             self.note(number);
         }
     }
 
     /// Whether a change that cannot be followed may have altered a document.
     pub fn is_touched(&self, number: u64) -> bool {
-        self.deal.locate(number).is_some_and(|place| self.changes.touched.contains(place))
+        self.allocation.locate(number).is_some_and(|slot| self.changes.touched.contains(slot))
     }
 
     /// Notes that another operation may change or remove a document.
     pub fn touch(&mut self, number: u64) {
         if !self.is_touched(number) {
-            self.changes.touched.mark(&self.deal, number..number + 1);
+            self.changes.touched.mark(&self.allocation, number..number + 1);
             self.note(number);
         }
     }
@@ -81,8 +81,8 @@ impl WorkerLedger {
         // A change is noted when it is sent and when it is answered, often both since the last time.
         self.changed.sort_unstable();
         self.changed.dedup();
-        let places = self.changed.drain(..).filter_map(|number| self.deal.locate(number));
-        let changed: Vec<Changed> = places.map(|place| self.changes.at(place)).collect();
+        let slots = self.changed.drain(..).filter_map(|number| self.allocation.locate(number));
+        let changed: Vec<Changed> = slots.map(|slot| self.changes.at(slot)).collect();
         reservations.note(changed);
     }
 }
@@ -101,7 +101,7 @@ pub(super) const fn intent(purpose: Purpose, claimed: Option<Claimed>) -> Option
 mod tests {
     use std::path::Path;
 
-    use plimsoll_ledger::{Deal, Intents, Recovered, Run, State, recover};
+    use plimsoll_ledger::{Allocation, Intents, Recovered, Run, State, recover};
 
     use super::*;
     use crate::journal_writer::JournalWriter;
@@ -111,9 +111,9 @@ mod tests {
 
     /// A worker that changes documents until it crashes, and what a later audit knows.
     fn crashed(dir: &Path, change: impl FnOnce(&mut WorkerLedger)) -> Recovered {
-        let deal = Deal::new(100, 1, None).unwrap();
-        let journal = JournalWriter::start(dir, RUN, deal, 0..1).unwrap();
-        let mut ledger = WorkerLedger::new(deal, 0, journal.reservations(0));
+        let allocation = Allocation::new(100, 1, None).unwrap();
+        let journal = JournalWriter::start(dir, RUN, allocation, 0..1).unwrap();
+        let mut ledger = WorkerLedger::new(allocation, 0, journal.reservations(0));
         let numbers = ledger.take(50).unwrap();
         ledger.settle(numbers, State::Acknowledged);
         change(&mut ledger);
@@ -128,8 +128,8 @@ mod tests {
     }
 
     fn versions(recovered: &Recovered, number: u64) -> (u32, u32) {
-        let place = recovered.ledger.deal().locate(number).unwrap();
-        let known = recovered.ledger.changes().unwrap().versions.at(place);
+        let slot = recovered.ledger.allocation().locate(number).unwrap();
+        let known = recovered.ledger.changes().unwrap().versions.at(slot);
         (known.acknowledged(), known.sent())
     }
 
@@ -146,9 +146,9 @@ mod tests {
             assert_eq!(pick(ledger, Purpose::Replace, 10), 10);
         });
         assert_eq!([7, 8, 10].map(|number| versions(&recovered, number)), [(1, 1), (0, 1), (0, 0)]);
-        let place = recovered.ledger.deal().locate(touched).unwrap();
+        let slot = recovered.ledger.allocation().locate(touched).unwrap();
         let changes = recovered.ledger.changes().unwrap();
-        assert!(changes.touched.contains(place));
+        assert!(changes.touched.contains(slot));
         let meant = Intents::NONE.with(Intent::Replace).with(Intent::Alter);
         assert_eq!(recovered.ledger.unseen(), meant);
     }

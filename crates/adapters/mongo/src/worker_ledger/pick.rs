@@ -1,10 +1,10 @@
 //! Picks the document for an operation: one that this worker owns, that exists, and that no operation in flight changes.
 
-use plimsoll_ledger::{Place, State};
+use plimsoll_ledger::{Slot, State};
 
 use super::changes::intent;
 use super::{Claimed, Given, WorkerLedger};
-use crate::keys::{Keys, Places};
+use crate::keys::{Candidates, Keys};
 use crate::setup::Purpose;
 
 /// Random draws before the neighbours of the last one are tried.
@@ -43,21 +43,21 @@ impl WorkerLedger {
     /// attempt. Notes the change that will be sent: a version, a removal, or a touch. Also returns none if the disk refuses
     /// to record the worker's intent.
     pub fn pick(&mut self, keys: &Keys, purpose: Purpose, draw: impl Fn(u32) -> u64) -> Option<Picked> {
-        let (place, fit) = self.choose(keys, purpose, draw)?;
-        let number = self.deal.global(place)?;
+        let (slot, fit) = self.choose(keys, purpose, draw)?;
+        let number = self.allocation.global(slot)?;
         if self.pretended {
             return Some(Picked { number, promised: false, least: None, claimed: None });
         }
-        let known = self.changes.versions.at(place);
-        let promised = self.state(place) == State::Acknowledged && !known.may_be_deleted();
-        let claimed = self.claim(place, fit, purpose);
+        let known = self.changes.versions.at(slot);
+        let promised = self.state(slot) == State::Acknowledged && !known.may_be_deleted();
+        let claimed = self.claim(slot, fit, purpose);
         if !intent(purpose, claimed).is_none_or(|intent| self.intend(intent)) {
             if claimed.is_some() {
-                self.changes.versions.withdraw(place);
+                self.changes.versions.withdraw(slot);
             }
             return None;
         }
-        let touched = self.changes.touched.contains(place);
+        let touched = self.changes.touched.contains(slot);
         let least = (promised && !touched).then(|| known.acknowledged());
         match (claimed, purpose) {
             (Some(_), _) => self.note(number),
@@ -68,77 +68,75 @@ impl WorkerLedger {
     }
 
     /// Notes a change, if it can be followed.
-    fn claim(&mut self, place: Place, fit: Fit, purpose: Purpose) -> Option<Claimed> {
+    fn claim(&mut self, slot: Slot, fit: Fit, purpose: Purpose) -> Option<Claimed> {
         match purpose {
-            Purpose::Replace if fit == Fit::Good => {
-                self.changes.versions.replace(place).map(Claimed::Version)
-            }
+            Purpose::Replace if fit == Fit::Good => self.changes.versions.replace(slot).map(Claimed::Version),
             Purpose::Remove if fit == Fit::Good => {
-                self.changes.versions.delete(place).then_some(Claimed::Removal)
+                self.changes.versions.delete(slot).then_some(Claimed::Removal)
             }
             _ => None,
         }
     }
 
-    fn choose(&self, keys: &Keys, purpose: Purpose, draw: impl Fn(u32) -> u64) -> Option<(Place, Fit)> {
-        let places = self.places();
+    fn choose(&self, keys: &Keys, purpose: Purpose, draw: impl Fn(u32) -> u64) -> Option<(Slot, Fit)> {
+        let candidates = self.candidates();
         let mut last = None;
         for attempt in 0..DRAWS_MAX {
-            let index = keys.place(places, draw(attempt))?;
-            let place = self.place(index)?;
-            let fit = self.fit(place, purpose);
+            let index = keys.index(candidates, draw(attempt))?;
+            let slot = self.slot(index)?;
+            let fit = self.fit(slot, purpose);
             if fit == Fit::Good || self.pretended {
-                return Some((place, fit));
+                return Some((slot, fit));
             }
-            last = Some((index, place, fit));
+            last = Some((index, slot, fit));
         }
         match last? {
-            (_, place, Fit::Unsure) => Some((place, Fit::Unsure)),
-            (index, ..) => self.neighbour(index, places.all, purpose),
+            (_, slot, Fit::Unsure) => Some((slot, Fit::Unsure)),
+            (index, ..) => self.neighbour(index, candidates.all, purpose),
         }
     }
 
     /// The next suitable document after one that is not; if no neighbour suits, the first that is not deleted.
-    fn neighbour(&self, from: u64, places: u64, purpose: Purpose) -> Option<(Place, Fit)> {
+    fn neighbour(&self, from: u64, count: u64, purpose: Purpose) -> Option<(Slot, Fit)> {
         let mut second_best = None;
-        for step in 0..places {
+        for step in 0..count {
             if step >= NEIGHBOURS_MAX && second_best.is_some() {
                 break;
             }
-            let place = self.place((from + step) % places)?;
-            match self.fit(place, purpose) {
-                Fit::Good => return Some((place, Fit::Good)),
+            let slot = self.slot((from + step) % count)?;
+            match self.fit(slot, purpose) {
+                Fit::Good => return Some((slot, Fit::Good)),
                 Fit::Gone => {}
-                fit => second_best = second_best.or(Some((place, fit))),
+                fit => second_best = second_best.or(Some((slot, fit))),
             }
         }
         second_best
     }
 
-    fn fit(&self, place: Place, purpose: Purpose) -> Fit {
-        let known = self.changes.versions.at(place);
+    fn fit(&self, slot: Slot, purpose: Purpose) -> Fit {
+        let known = self.changes.versions.at(slot);
         match purpose {
             _ if known.is_deleted() => Fit::Gone,
             Purpose::Replace | Purpose::Remove if known.is_doubtful() => Fit::Busy,
-            _ if known.may_be_deleted() || self.state(place) != State::Acknowledged => Fit::Unsure,
+            _ if known.may_be_deleted() || self.state(slot) != State::Acknowledged => Fit::Unsure,
             _ => Fit::Good,
         }
     }
 
     /// The documents that this worker owns: its share of the snapshot, then its own inserts since.
-    fn places(&self) -> Places {
+    fn candidates(&self) -> Candidates {
         let Given { owned, before } = self.given;
-        Places {
+        Candidates {
             all: owned + (self.share.taken() - before),
             settled: owned + self.newest.saturating_sub(before),
         }
     }
 
-    fn place(&self, index: u64) -> Option<Place> {
+    fn slot(&self, index: u64) -> Option<Slot> {
         let (worker, Given { owned, before }) = (self.share.worker(), self.given);
         match index.checked_sub(owned) {
-            None => self.snapshot.place(worker, index),
-            Some(own) => Some(Place { worker, local: before + own }),
+            None => self.snapshot.slot(worker, index),
+            Some(own) => Some(Slot { worker, local: before + own }),
         }
     }
 }
@@ -147,13 +145,13 @@ impl WorkerLedger {
 mod tests {
     use std::sync::Arc;
 
-    use plimsoll_ledger::Deal;
+    use plimsoll_ledger::Allocation;
 
     use super::*;
     use crate::snapshot::Snapshot;
 
     fn ledger(worker: u64) -> WorkerLedger {
-        WorkerLedger::new(Deal::new(10, 2, None).unwrap(), worker, None)
+        WorkerLedger::new(Allocation::new(10, 2, None).unwrap(), worker, None)
     }
 
     /// WorkerLedger with `count` acknowledged documents.

@@ -4,7 +4,7 @@ use bson::{Document, doc};
 use plimsoll_deployment::Namespace;
 use plimsoll_document::IdForm;
 use plimsoll_host::scripted::Server;
-use plimsoll_ledger::{Deal, Ledger, Neighbours, Run, State, Touched, WorkerLedger};
+use plimsoll_ledger::{Allocation, Ledger, Neighbours, Run, State, Touched, WorkerLedger};
 use plimsoll_mongo::audit::{Error, Scope, scan};
 use plimsoll_wire::{Address, ConnectOptions};
 
@@ -28,7 +28,7 @@ fn member(waited: Document) -> Server {
 
 /// Audits one acknowledged document that the server does not show.
 fn audit(server: &Server) -> Result<u64, Error> {
-    let mut ledger = Ledger::new(Run { time_s: 1, tag: [0; 3] }, Deal::new(10, 1, None).unwrap());
+    let mut ledger = Ledger::new(Run { time_s: 1, tag: [0; 3] }, Allocation::new(10, 1, None).unwrap());
     let mut worker = WorkerLedger::unjournaled();
     worker.set(0..1, State::Acknowledged);
     ledger.adopt(0, worker);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use plimsoll_deployment::Deployment;
 use plimsoll_host::null;
-use plimsoll_ledger::{Deal, Run};
+use plimsoll_ledger::{Allocation, Run};
 use plimsoll_load::target::{Prepared, Target};
 use plimsoll_mongo::driver::Driver;
 use plimsoll_mongo::scenario::{Operation, Section};
@@ -42,7 +42,7 @@ fn everything_that_the_driver_does_is_done_on_the_workers_thread() {
     let setup = Arc::new(setup());
     let address = Address { host: "127.0.0.1".into(), port: server.address().port() };
     let deployment = Arc::new(Deployment::single(address, Duration::from_secs(20)));
-    let mut ledger = WorkerLedger::new(Deal::new(setup.block(), 1, None).unwrap(), 0, None);
+    let mut ledger = WorkerLedger::new(Allocation::new(setup.block(), 1, None).unwrap(), 0, None);
     ledger.pretend(1000);
     let target = Driver::new(setup.clone(), deployment, ledger);
     let threads = Arc::new(AtomicUsize::new(0));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bson::{Document, doc};
 use plimsoll_deployment::Deployment;
-use plimsoll_ledger::{Deal, Run};
+use plimsoll_ledger::{Allocation, Run};
 use plimsoll_mongo::scenario::{Operation, Section};
 use plimsoll_mongo::setup::{Context, Setup};
 use plimsoll_mongo::worker_ledger::WorkerLedger;
@@ -26,7 +26,7 @@ pub fn setup(operation: &str) -> Arc<Setup> {
 
 /// The ledger of the only worker.
 pub fn ledger(setup: &Setup) -> WorkerLedger {
-    WorkerLedger::new(Deal::new(setup.block(), 1, None).unwrap(), 0, None)
+    WorkerLedger::new(Allocation::new(setup.block(), 1, None).unwrap(), 0, None)
 }
 
 /// A server on this machine.

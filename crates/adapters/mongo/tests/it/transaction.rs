@@ -7,7 +7,7 @@ use std::time::Duration;
 use bson::{Document, doc};
 use plimsoll_deployment::Deployment;
 use plimsoll_host::scripted::Server;
-use plimsoll_ledger::{Counts, Deal, Run};
+use plimsoll_ledger::{Allocation, Counts, Run};
 use plimsoll_load::target::{Prepared, Target};
 use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
 use plimsoll_mongo::lean::Lean;
@@ -41,7 +41,7 @@ fn transact(server: &Server) -> (Outcome, Counts) {
     let setup = Setup::build(&section, &[("transfer".to_owned(), operation)], context).unwrap();
     let address = Address { host: "127.0.0.1".into(), port: server.address().port() };
     let deployment = Arc::new(Deployment::single(address, Duration::from_secs(2)));
-    let ledger = WorkerLedger::new(Deal::new(setup.block(), 1, None).unwrap(), 0, None);
+    let ledger = WorkerLedger::new(Allocation::new(setup.block(), 1, None).unwrap(), 0, None);
     let target = Lean::new(Arc::new(setup), deployment, ledger);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let reply = runtime.block_on(async {

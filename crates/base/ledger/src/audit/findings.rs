@@ -9,12 +9,12 @@ pub const EXAMPLES_MAX: usize = 100;
 pub struct Findings {
     /// Documents that the server acknowledged, without those deleted or not audited.
     pub acknowledged: u64,
-    /// Acknowledged documents that are there, intact or corrupted.
+    /// Acknowledged documents that exist, intact or corrupted.
     pub found: u64,
-    /// Acknowledged documents that are absent, or there in an earlier version than the one acknowledged last.
+    /// Acknowledged documents that are missing, or exist in an earlier version than the one acknowledged last.
     pub lost: u64,
-    /// Documents that are there though never sent, counted at each sighting, though rejected, or though their deletion
-    /// was acknowledged.
+    /// Documents that exist although they were never sent (counted at each sighting), were rejected, or their deletion was
+    /// acknowledged.
     pub phantom: u64,
     /// Receipts seen more than once, and documents that carry a known stamp under another `_id`.
     pub duplicated: u64,
@@ -22,15 +22,15 @@ pub struct Findings {
     pub corrupted: u64,
     /// Documents that the server rejected, without those not audited.
     pub rejected: u64,
-    /// Documents of unknown outcome that are there.
+    /// Documents of unknown outcome that exist.
     pub unknown_present: u64,
-    /// Documents of unknown outcome that are absent.
+    /// Documents of unknown outcome that are missing.
     pub unknown_absent: u64,
-    /// Documents that are nobody's receipt or stamp, where neighbours are expected.
+    /// Documents without receipt and stamp of this run, where neighbours are expected.
     pub foreign: u64,
     /// Documents whose deletion was acknowledged.
     pub deleted: u64,
-    /// Documents that an update, replace or delete may have touched and that were sent, or are there.
+    /// Documents that an update, replace or delete may have touched and that were sent or exist.
     pub not_audited: u64,
     /// The lowest numbers of each violation.
     pub examples: Examples,
@@ -69,7 +69,7 @@ pub struct Examples {
     pub lost: Vec<u64>,
     /// Phantoms.
     pub phantom: Vec<u64>,
-    /// Documents that are there more than once.
+    /// Documents that exist more than once.
     pub duplicated: Vec<u64>,
     /// Corrupted documents.
     pub corrupted: Vec<u64>,

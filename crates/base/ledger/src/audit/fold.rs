@@ -4,7 +4,7 @@ use super::findings::{EXAMPLES_MAX, Examples, Findings};
 use super::{EXPLAINED, REPEATED, UNDONE};
 use crate::intents::Intent;
 use crate::ledger::Ledger;
-use crate::numbers::Place;
+use crate::numbers::Slot;
 use crate::pairs::{DOCUMENTS_PER_PAGE, Pairs, State, first_of, lanes, occupied, offsets};
 use crate::touched::Touched;
 use crate::versions::Versions;
@@ -32,7 +32,7 @@ pub(super) struct Known<'a> {
     pub aside: &'a [Pairs],
 }
 
-/// Adds what the bits tell to the findings, and gives the examples of it.
+/// Adds the meaning of the bits to the findings, and returns their examples.
 pub(super) fn fold(known: Known<'_>, into: &mut Findings) -> Examples {
     let mut examples = Examples::default();
     for (worker, states) in known.ledger.workers().iter().enumerate() {
@@ -124,8 +124,8 @@ fn note(sorted: &Sorted, examples: &mut Examples, number: impl Fn(u64) -> u64) {
 }
 
 fn number_at(ledger: &Ledger, worker: usize, local: u64) -> u64 {
-    let place = Place { worker: worker as u64, local };
-    ledger.deal().global(place).expect("only numbers of the deal have a state")
+    let slot = Slot { worker: worker as u64, local };
+    ledger.allocation().global(slot).expect("only allocated numbers have a state")
 }
 
 /// Joins sightings: a document that both saw was seen more than once.

@@ -12,19 +12,19 @@ use std::collections::BTreeSet;
 
 use crate::intents::Intent;
 use crate::ledger::Ledger;
-use crate::numbers::Place;
+use crate::numbers::Slot;
 use crate::pairs::{Pairs, State};
 use crate::touched::{self, Touched};
 use crate::versions::Versions;
 
-/// Seen once, and the content is what the receipt says.
+/// Seen once, and the content follows from the receipt.
 const INTACT: u64 = 1;
-/// Seen once, and the content is something else.
+/// Seen once, with other content.
 const CORRUPTED: u64 = 2;
 /// Seen more than once.
 const REPEATED: u64 = 3;
 
-/// Set aside: a change that the ledger did not see explains what was found.
+/// Set aside: a change that the ledger did not see explains the contradiction.
 const EXPLAINED: u64 = 1;
 /// Set aside: found in an earlier version than promised, which nothing explains. One document can be both.
 const UNDONE: u64 = 2;
@@ -38,12 +38,12 @@ pub enum Found {
         number: u64,
         /// Whether the content follows from the receipt.
         content: Content,
-        /// The stamp in the document; nothing when the scenario turned stamps off.
+        /// The stamp in the document; `None` if the scenario turned stamps off.
         stamp: Option<i64>,
     },
     /// Its `_id` is not a receipt of this run.
     Foreign {
-        /// The stamp in the document, when the field is there.
+        /// The stamp in the document, if it has the field.
         stamp: Option<i64>,
     },
 }
@@ -71,8 +71,8 @@ pub enum Neighbours {
 ///
 /// Several scanners may each keep one and [`Audit::merge`] them; the order of sightings does not matter.
 /// Shards of one run that wrote to one collection are audited each by itself or together, after [`Ledger::merge`]: a
-/// shard's ledger answers for the documents that were dealt to its workers, and the first one's for phantoms of nobody. So
-/// what the shards find adds up to what is found of all together; only foreign documents are counted by each.
+/// shard's ledger answers for the documents that were allocated to its workers, and the first one's for phantoms of nobody. So
+/// the findings of the shards add up to those of the whole run; only foreign documents are counted by each.
 ///
 /// A document that the server rejected and that is present nevertheless is a phantom. That holds for
 /// duplicate keys too: whoever sends a receipt twice marks it as it wants to have it judged (after a retry
@@ -83,9 +83,8 @@ pub enum Neighbours {
 /// sent: corrupted. A document whose deletion was acknowledged must not be there; one whose deletion is in doubt is not
 /// audited.
 ///
-/// After a crash of the writers the ledger does not know what they did in the last moment, only what they meant to do
-/// ([`Ledger::unseen`]). A document that contradicts its promise in a way that this explains is not audited; every
-/// other contradiction counts as always.
+/// After a crash of the writers the ledger does not know their last changes, only their intents ([`Ledger::unseen`]). A
+/// document is not audited if an intended change explains why it contradicts its promise. Every other contradiction counts.
 #[derive(Clone, Debug)]
 pub struct Audit<'a> {
     ledger: &'a Ledger,
@@ -129,7 +128,7 @@ impl<'a> Audit<'a> {
         Audit { ledger, versions, touched, neighbours, aside: seen.clone(), seen, tally: Tally::default() }
     }
 
-    /// Joins what another scanner of the same ledger saw.
+    /// Joins the sightings of another scanner of the same ledger.
     pub fn merge(&mut self, other: &Audit<'_>) {
         for (mine, theirs) in self.seen.iter_mut().zip(&other.seen) {
             fold::merge_seen(mine, theirs);
@@ -140,17 +139,17 @@ impl<'a> Audit<'a> {
 
     /// The numbers of all documents that are lost by now: acknowledged, not touched, and not seen.
     pub fn lost(&self) -> impl Iterator<Item = u64> {
-        let lost = |place: &Place| {
-            self.ledger.state_at(*place) == State::Acknowledged
-                && self.seen[place.worker as usize].get(place.local) == 0
-                && !self.touched.contains(*place)
-                && !self.versions.at(*place).may_be_deleted()
-                && !self.is_explained(*place)
+        let lost = |slot: &Slot| {
+            self.ledger.state_at(*slot) == State::Acknowledged
+                && self.seen[slot.worker as usize].get(slot.local) == 0
+                && !self.touched.contains(*slot)
+                && !self.versions.at(*slot).may_be_deleted()
+                && !self.is_explained(*slot)
         };
-        self.ledger.places().filter(lost).filter_map(|place| self.ledger.deal().global(place))
+        self.ledger.slots().filter(lost).filter_map(|slot| self.ledger.allocation().global(slot))
     }
 
-    /// Says what was found, once every document was seen.
+    /// Returns the findings once every document was seen.
     pub fn finish(self) -> Findings {
         let mut findings = Findings {
             phantom: self.tally.phantom.count,
@@ -172,14 +171,14 @@ impl<'a> Audit<'a> {
         findings
     }
 
-    /// Bytes allocated for what was seen.
+    /// Bytes allocated for the sightings.
     pub fn memory_bytes(&self) -> usize {
         self.seen.iter().chain(&self.aside).map(Pairs::memory_bytes).sum()
     }
 
     /// Whether a change that the ledger did not see explains that a document is not there as promised.
-    fn is_explained(&self, place: Place) -> bool {
-        let aside = self.aside[place.worker as usize].get(place.local);
+    fn is_explained(&self, slot: Slot) -> bool {
+        let aside = self.aside[slot.worker as usize].get(slot.local);
         aside & EXPLAINED != 0 || aside & UNDONE == 0 && self.ledger.unseen().contains(Intent::Remove)
     }
 }

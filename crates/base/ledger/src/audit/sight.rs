@@ -2,13 +2,13 @@
 
 use super::{Audit, CORRUPTED, Content, EXPLAINED, Found, INTACT, Neighbours, REPEATED, UNDONE};
 use crate::intents::Intent;
-use crate::numbers::Place;
+use crate::numbers::Slot;
 use crate::pairs::State;
 
 /// The verdict on a sighting of a sent document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
-    /// The document is there, and this is its content.
+    /// The document exists with this content.
     There(Content),
     /// The content contradicts the promise, and a change outside of the ledger explains it.
     Explained,
@@ -29,50 +29,50 @@ impl Audit<'_> {
 
     #[inline]
     fn see_receipt(&mut self, number: u64, content: Content, stamp: Option<i64>) {
-        let place = self.ledger.deal().locate(number);
-        match place.map(|place| (place, self.ledger.state_at(place))) {
-            Some((place, state)) if state != State::NotSent => {
+        let slot = self.ledger.allocation().locate(number);
+        match slot.map(|slot| (slot, self.ledger.state_at(slot))) {
+            Some((slot, state)) if state != State::NotSent => {
                 let content = self.judge(number, content, stamp);
-                match self.verdict(place, state, content) {
-                    Verdict::There(content) => self.see_sent(number, place, content),
+                match self.verdict(slot, state, content) {
+                    Verdict::There(content) => self.see_sent(number, slot, content),
                     Verdict::Explained => {
-                        self.set_aside(place, EXPLAINED);
-                        self.see_sent(number, place, Content::Follows(0));
+                        self.set_aside(slot, EXPLAINED);
+                        self.see_sent(number, slot, Content::Follows(0));
                     }
-                    Verdict::Undone => self.set_aside(place, UNDONE),
+                    Verdict::Undone => self.set_aside(slot, UNDONE),
                 }
             }
             _ if !self.ledger.answers_for(number) => {}
-            Some((place, _)) if self.touched.contains(place) => self.tally.upserted += 1,
+            Some((slot, _)) if self.touched.contains(slot) => self.tally.upserted += 1,
             _ => self.tally.phantom.note(number),
         }
     }
 
-    fn see_sent(&mut self, number: u64, place: Place, content: Content) {
-        let seen = &mut self.seen[place.worker as usize];
-        let now = match (seen.get(place.local), content) {
+    fn see_sent(&mut self, number: u64, slot: Slot, content: Content) {
+        let seen = &mut self.seen[slot.worker as usize];
+        let now = match (seen.get(slot.local), content) {
             (0, Content::Follows(_)) => INTACT,
             (0, Content::Differs) => CORRUPTED,
             _ => REPEATED,
         };
-        seen.put(place.local, now);
-        if content == Content::Differs && !self.touched.contains(place) {
+        seen.put(slot.local, now);
+        if content == Content::Differs && !self.touched.contains(slot) {
             self.tally.corrupted.note(number);
         }
     }
 
     /// Rare: only a contradiction is set aside.
     #[cold]
-    fn set_aside(&mut self, place: Place, bit: u64) {
-        let aside = &mut self.aside[place.worker as usize];
-        aside.put(place.local, aside.get(place.local) | bit);
+    fn set_aside(&mut self, slot: Slot, bit: u64) {
+        let aside = &mut self.aside[slot.worker as usize];
+        aside.put(slot.local, aside.get(slot.local) | bit);
     }
 
-    /// Holds what was found against the versions promised, and against what was meant to be done beyond them.
+    /// Compares the found version with the promised versions and with the intended changes.
     #[inline]
-    fn verdict(&self, place: Place, state: State, content: Content) -> Verdict {
-        let (promised, unseen) = (self.versions.at(place), self.ledger.unseen());
-        if self.touched.contains(place) || promised.is_deleted() {
+    fn verdict(&self, slot: Slot, state: State, content: Content) -> Verdict {
+        let (promised, unseen) = (self.versions.at(slot), self.ledger.unseen());
+        if self.touched.contains(slot) || promised.is_deleted() {
             return Verdict::There(content);
         }
         let altered = unseen.contains(Intent::Alter);
@@ -118,11 +118,11 @@ impl Audit<'_> {
         }
     }
 
-    /// Whether a document was sent in this version. Every stamp reads as some version of some number, so that of another
-    /// run is told by a version that was never sent.
+    /// Whether a document was sent in this version. Every stamp reads as some version of some number, so the
+    /// stamp of another run is recognised by a version that was never sent.
     fn was_sent(&self, number: u64, version: u32) -> bool {
-        self.ledger.deal().locate(number).is_some_and(|place| {
-            self.ledger.state_at(place) != State::NotSent && version <= self.versions.at(place).highest()
+        self.ledger.allocation().locate(number).is_some_and(|slot| {
+            self.ledger.state_at(slot) != State::NotSent && version <= self.versions.at(slot).highest()
         })
     }
 }

@@ -2,14 +2,14 @@
 
 use super::*;
 use crate::changes::Changes;
-use crate::numbers::Deal;
+use crate::numbers::Allocation;
 use crate::receipt::Run;
 
 const RUN: Run = Run { time_s: 1, tag: [200, 2, 3] };
 
 /// Numbers 0..20 acknowledged, 20..30 rejected, 30..40 unknown, 40..50 not sent, 50 the limit.
 fn ledger() -> Ledger {
-    let mut ledger = Ledger::new(RUN, Deal::new(4, 3, Some(50)).unwrap());
+    let mut ledger = Ledger::new(RUN, Allocation::new(4, 3, Some(50)).unwrap());
     ledger.set(0..20, State::Acknowledged);
     ledger.set(20..30, State::Rejected);
     ledger.set(30..40, State::Unknown);
@@ -118,10 +118,10 @@ fn wrong_content_or_a_contradicting_stamp_is_corrupted() {
 
 #[test]
 fn a_touched_document_is_not_audited() {
-    let deal = ledger().deal();
+    let allocation = ledger().allocation();
     let mut touched = Touched::None;
-    touched.mark(&deal, 18..22);
-    touched.mark(&deal, 45..46);
+    touched.mark(&allocation, 18..22);
+    touched.mark(&allocation, 45..46);
     let changed = Found::Receipt { number: 18, content: Content::Differs, stamp: None };
     let ledger = ledger();
     let mut audit = Audit::with(&ledger, &touched, Neighbours::Expected);
@@ -142,15 +142,15 @@ fn a_touched_document_is_not_audited() {
 /// The ledger with number 0 replaced twice, 1 replaced and in doubt, 2 deleted, and the deletion of 3 in doubt.
 fn changed_ledger() -> Ledger {
     let (mut ledger, mut changes) = (ledger(), Changes::default());
-    let place = |number| ledger.deal().locate(number).unwrap();
+    let slot = |number| ledger.allocation().locate(number).unwrap();
     for number in [0, 0, 1] {
-        changes.versions.replace(place(number));
-        changes.versions.acknowledge(place(number));
+        changes.versions.replace(slot(number));
+        changes.versions.acknowledge(slot(number));
     }
-    changes.versions.replace(place(1));
-    changes.versions.delete(place(2));
-    changes.versions.acknowledge(place(2));
-    changes.versions.delete(place(3));
+    changes.versions.replace(slot(1));
+    changes.versions.delete(slot(2));
+    changes.versions.acknowledge(slot(2));
+    changes.versions.delete(slot(3));
     ledger.set_changes(Some(changes));
     ledger
 }
@@ -237,7 +237,7 @@ fn when_all_is_touched_only_duplicates_are_judged() {
 
 #[test]
 fn examples_are_the_lowest_hundred_in_any_order() {
-    let mut ledger = Ledger::new(RUN, Deal::new(10, 7, Some(10_000)).unwrap());
+    let mut ledger = Ledger::new(RUN, Allocation::new(10, 7, Some(10_000)).unwrap());
     ledger.set(0..5000, State::Acknowledged);
     let mut audit = Audit::new(&ledger);
     (5000..6000).rev().for_each(|number| audit.see(intact(number)));

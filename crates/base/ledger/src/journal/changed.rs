@@ -11,7 +11,7 @@ use super::record::{Kind, Record, Scanned, put_all, put_end, put_intents, put_wo
 use crate::changes::Changes;
 use crate::intents::Intents;
 use crate::ledger::Ledger;
-use crate::numbers::Deal;
+use crate::numbers::Allocation;
 use crate::pairs::DOCUMENTS_PER_PAGE;
 use crate::touched::Touched;
 use crate::versions::PER_PAGE;
@@ -28,7 +28,7 @@ pub(super) fn write(dir: &Path, header: &Header, ledger: &Ledger) -> Result<(), 
     let Some(changes) = ledger.changes() else { return Ok(()) };
     let path = path(dir);
     write_whole(&path, |file| write_records(file, (changes, ledger.unseen()), header.salt()))
-        .map_err(|source| Error::write(dir, &header.deal, &path, source))
+        .map_err(|source| Error::write(dir, &header.allocation, &path, source))
 }
 
 /// Puts the saved changes of a directory in place; where an older version saved none, they are not known.
@@ -81,22 +81,22 @@ fn from_bytes(bytes: &[u8], header: &Header) -> Option<Saved> {
                 return (pages == read && records.next().is_none()).then_some((changes, unseen));
             }
             Scanned::Record(Record::Intents { intents, .. }) => unseen = unseen.or(intents),
-            Scanned::Record(record) => put(&mut changes, &header.deal, record)?,
+            Scanned::Record(record) => put(&mut changes, &header.allocation, record)?,
             Scanned::Skipped(_) => return None,
         }
         read += 1;
     }
 }
 
-fn put(changes: &mut Changes, deal: &Deal, record: Record) -> Option<()> {
-    let dealt = |worker: u32, start: u64| start < deal.dealt_to(u64::from(worker));
+fn put(changes: &mut Changes, allocation: &Allocation, record: Record) -> Option<()> {
+    let allocated = |worker: u32, start: u64| start < allocation.allocated_to(u64::from(worker));
     match record {
         Record::Marks { worker, page } => {
-            dealt(worker, u64::from(page.index) * DOCUMENTS_PER_PAGE).then(|| {
-                changes.touched.set_page(deal, worker as usize, page.index as usize, page.words);
+            allocated(worker, u64::from(page.index) * DOCUMENTS_PER_PAGE).then(|| {
+                changes.touched.set_page(allocation, worker as usize, page.index as usize, page.words);
             })
         }
-        Record::Versions { worker, page } => dealt(worker, u64::from(page.index) * PER_PAGE)
+        Record::Versions { worker, page } => allocated(worker, u64::from(page.index) * PER_PAGE)
             .then(|| changes.versions.set_page(worker as usize, page.index as usize, page.words)),
         Record::AllTouched => {
             changes.touched = Touched::All;
@@ -111,22 +111,22 @@ mod tests {
     use super::*;
     use crate::intents::Intent;
     use crate::journal::header::FORMAT;
-    use crate::numbers::Place;
+    use crate::numbers::Slot;
     use crate::receipt::Run;
 
     fn header() -> Header {
-        let deal = Deal::new(1000, 3, None).unwrap();
-        Header { format: FORMAT, run: Run { time_s: 1, tag: [1, 2, 3] }, deal, kept: 0..3 }
+        let allocation = Allocation::new(1000, 3, None).unwrap();
+        Header { format: FORMAT, run: Run { time_s: 1, tag: [1, 2, 3] }, allocation, kept: 0..3 }
     }
 
     fn changes(marked: u64, replaced: u64) -> Changes {
         let mut changes = Changes::default();
-        changes.touched.mark(&header().deal, 0..marked);
+        changes.touched.mark(&header().allocation, 0..marked);
         for local in 0..replaced {
-            let place = Place { worker: local % 3, local: local * 11 };
-            changes.versions.replace(place);
+            let slot = Slot { worker: local % 3, local: local * 11 };
+            changes.versions.replace(slot);
             if local % 2 == 0 {
-                changes.versions.acknowledge(place);
+                changes.versions.acknowledge(slot);
             }
         }
         changes
@@ -163,10 +163,10 @@ mod tests {
     #[test]
     fn a_directory_without_changes_does_not_know_them() {
         let dir = tempfile::tempdir().unwrap();
-        let mut ledger = Ledger::new(header().run, header().deal);
+        let mut ledger = Ledger::new(header().run, header().allocation);
         read(dir.path(), &header(), &mut ledger).unwrap();
         assert_eq!(ledger.changes(), None);
-        write(dir.path(), &header(), &Ledger::new(header().run, header().deal)).unwrap();
+        write(dir.path(), &header(), &Ledger::new(header().run, header().allocation)).unwrap();
         read(dir.path(), &header(), &mut ledger).unwrap();
         assert_eq!(ledger.changes(), Some(&Changes::default()));
     }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::numbers::Deal;
+use crate::numbers::Allocation;
 
 /// Why the ledger could not be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -14,12 +14,12 @@ pub enum Error {
         dir.display()
     )]
     Full {
-        /// Where the ledger is.
+        /// The directory of the ledger.
         dir: PathBuf,
         /// The ledger's needs in the worst case, in megabytes.
         need_mb: u64,
     },
-    /// The operating system refused.
+    /// The operating system reports an error.
     #[error("cannot {action} {}: {source}; check the path and its permissions", path.display())]
     Io {
         /// The attempted action.
@@ -29,13 +29,13 @@ pub enum Error {
         /// The operating system's error.
         source: io::Error,
     },
-    /// There is a ledger already.
+    /// The directory already holds a ledger.
     #[error("{} holds a ledger already: choose another place with --out", dir.display())]
     Occupied {
         /// The directory.
         dir: PathBuf,
     },
-    /// There is no ledger.
+    /// The directory holds no ledger.
     #[error("{} holds no ledger: give the directory of a run", dir.display())]
     Absent {
         /// The directory.
@@ -48,7 +48,7 @@ pub enum Error {
         dir: PathBuf,
     },
     /// A file that every ledger has is gone.
-    #[error("{} is missing, and what was sent cannot be told without it: restore it", path.display())]
+    #[error("{} is missing, and without it the sent documents are unknown: restore it", path.display())]
     Missing {
         /// The file.
         path: PathBuf,
@@ -64,7 +64,7 @@ pub enum Error {
         /// The version found.
         version: String,
     },
-    /// The file is not what was written.
+    /// The content of the file is damaged.
     #[error("{} is damaged ({what}): restore it from a copy, or repeat the run", path.display())]
     Damaged {
         /// The file.
@@ -83,11 +83,11 @@ impl Error {
         Error::Damaged { path: path.to_owned(), what: what.into() }
     }
 
-    /// An error of writing, in which a full disk is told apart.
-    pub(crate) fn write(dir: &Path, deal: &Deal, path: &Path, source: io::Error) -> Error {
+    /// An error of writing; a full disk has its own variant.
+    pub(crate) fn write(dir: &Path, allocation: &Allocation, path: &Path, source: io::Error) -> Error {
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                Error::Full { dir: dir.to_owned(), need_mb: need_mb(deal) }
+                Error::Full { dir: dir.to_owned(), need_mb: need_mb(allocation) }
             }
             _ => Error::io("write", path, source),
         }
@@ -96,8 +96,8 @@ impl Error {
 
 /// Journals and the saved ledger together: three times two bits a document. Without a limit, enough for
 /// 100 million documents is asked for.
-fn need_mb(deal: &Deal) -> u64 {
-    let documents = deal.limit().unwrap_or(100_000_000);
+fn need_mb(allocation: &Allocation) -> u64 {
+    let documents = allocation.limit().unwrap_or(100_000_000);
     (documents / 4 * 3).div_ceil(1_000_000).max(1)
 }
 
@@ -107,9 +107,9 @@ mod tests {
 
     #[test]
     fn a_full_disk_says_how_much_to_free() {
-        let deal = Deal::new(1000, 4, Some(100_000_000)).unwrap();
+        let allocation = Allocation::new(1000, 4, Some(100_000_000)).unwrap();
         let full = io::Error::from(io::ErrorKind::StorageFull);
-        let error = Error::write(Path::new("/out/run"), &deal, Path::new("/out/run/x"), full);
+        let error = Error::write(Path::new("/out/run"), &allocation, Path::new("/out/run/x"), full);
         assert_eq!(
             error.to_string(),
             "no space left for the ledger in /out/run: free 75 MB or choose another place with --out"
@@ -118,9 +118,9 @@ mod tests {
 
     #[test]
     fn another_error_names_the_file() {
-        let deal = Deal::new(1000, 4, None).unwrap();
+        let allocation = Allocation::new(1000, 4, None).unwrap();
         let denied = io::Error::from(io::ErrorKind::PermissionDenied);
-        let error = Error::write(Path::new("/out"), &deal, Path::new("/out/x"), denied);
+        let error = Error::write(Path::new("/out"), &allocation, Path::new("/out/x"), denied);
         assert!(error.to_string().starts_with("cannot write /out/x: "), "{error}");
     }
 }

@@ -4,18 +4,18 @@ use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// Where a worker's journal goes: an append-only sequence of bytes.
+/// The storage of a worker's journal: an append-only sequence of bytes.
 pub trait Log {
     /// Appends bytes. A failed append leaves no trace that a later one would not overwrite.
     ///
     /// # Errors
-    /// As the storage has it; a full one is [`io::ErrorKind::StorageFull`].
+    /// Those of the storage; a full one gives [`io::ErrorKind::StorageFull`].
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
 
-    /// Makes what was appended survive a power failure.
+    /// Makes the appended bytes survive a power failure.
     ///
     /// # Errors
-    /// As the storage has it.
+    /// Those of the storage.
     fn sync(&mut self) -> io::Result<()>;
 }
 
@@ -30,7 +30,7 @@ impl FileLog {
     /// A log in a new file.
     ///
     /// # Errors
-    /// When the file exists already or cannot be created.
+    /// The file exists already or cannot be created.
     pub fn create(path: &Path) -> io::Result<FileLog> {
         Ok(FileLog { file: File::create_new(path)?, length: 0 })
     }

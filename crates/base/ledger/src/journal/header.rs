@@ -1,4 +1,4 @@
-//! Reads and writes `ledger.txt`: run, deal and workers as a few lines of text with a checksum.
+//! Reads and writes `ledger.txt`: run, allocation and workers as a few lines of text with a checksum.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -7,14 +7,14 @@ use std::{fs, io};
 
 use super::error::Error;
 use super::files::write_whole;
-use crate::numbers::Deal;
+use crate::numbers::Allocation;
 use crate::receipt::{Receipt, Run};
 
 const TITLE: &str = "plimsoll-ledger";
 
-/// The format that is written: its journals tell what was changed.
+/// The written format: its journals contain the changes.
 pub(super) const FORMAT: u32 = 2;
-/// The oldest format that is read: its journals tell what was sent, not what was changed.
+/// The oldest readable format: its journals contain the sent documents, not their changes.
 const FORMAT_MIN: u32 = 1;
 
 /// The settings that all files of the ledger share.
@@ -22,7 +22,7 @@ const FORMAT_MIN: u32 = 1;
 pub(super) struct Header {
     pub format: u32,
     pub run: Run,
-    pub deal: Deal,
+    pub allocation: Allocation,
     /// The workers of this shard.
     pub kept: Range<u64>,
 }
@@ -35,7 +35,7 @@ impl Header {
     pub fn write(&self, dir: &Path) -> Result<(), Error> {
         let path = path(dir);
         write_whole(&path, |file| file.write_all(self.to_text().as_bytes()))
-            .map_err(|source| Error::write(dir, &self.deal, &path, source))
+            .map_err(|source| Error::write(dir, &self.allocation, &path, source))
     }
 
     pub fn read(dir: &Path) -> Result<Header, Error> {
@@ -48,7 +48,7 @@ impl Header {
         Header::from_text(&text, &path)
     }
 
-    /// Whether the journals tell what was changed.
+    /// Whether the journals contain the changes.
     pub const fn tells_changes(&self) -> bool {
         self.format > FORMAT_MIN
     }
@@ -59,13 +59,13 @@ impl Header {
     }
 
     fn to_text(&self) -> String {
-        let limit = self.deal.limit().map_or("none".into(), |limit| limit.to_string());
+        let limit = self.allocation.limit().map_or("none".into(), |limit| limit.to_string());
         let body = format!(
             "{TITLE} {}\nrun {}\nblock {}\nworkers {}\nlimit {limit}\nkept {}..{}\n",
             self.format,
             self.run.receipt(0),
-            self.deal.block(),
-            self.deal.workers(),
+            self.allocation.block(),
+            self.allocation.workers(),
             self.kept.start,
             self.kept.end,
         );
@@ -89,10 +89,10 @@ impl Header {
             digits => Some(digits.parse().ok()?),
         };
         let run = value(body, "run")?.parse().map(Receipt::run).ok()?;
-        let deal = Deal::new(number(body, "block")?, number(body, "workers")?, limit).ok()?;
+        let allocation = Allocation::new(number(body, "block")?, number(body, "workers")?, limit).ok()?;
         let (start, end) = value(body, "kept")?.split_once("..")?;
         let kept = start.parse().ok()?..end.parse().ok()?;
-        Some(Header { format, run, deal, kept })
+        Some(Header { format, run, allocation, kept })
     }
 }
 
@@ -117,7 +117,7 @@ mod tests {
 
     fn header(limit: Option<u64>) -> Header {
         let run = Run { time_s: 0x6553_f100, tag: [1, 2, 3] };
-        Header { format: FORMAT, run, deal: Deal::new(1000, 8, limit).unwrap(), kept: 4..8 }
+        Header { format: FORMAT, run, allocation: Allocation::new(1000, 8, limit).unwrap(), kept: 4..8 }
     }
 
     fn read(text: &str) -> Result<Header, Error> {

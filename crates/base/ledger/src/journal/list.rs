@@ -4,7 +4,7 @@
 //! changed in one second may lie anywhere.
 
 use crate::changes::Changed;
-use crate::numbers::{Deal, Place};
+use crate::numbers::{Allocation, Slot};
 use crate::pairs::{PAGE_BYTES, Words};
 use crate::versions::Version;
 
@@ -12,33 +12,37 @@ use crate::versions::Version;
 pub(super) const LISTED_MAX: usize = PAGE_BYTES / 16;
 /// The bits of a local index: there are 2^40 numbers.
 const LOCAL_BITS: u32 = 40;
-/// Says that a document was touched; the bits below are its worker and its local index.
+/// Marks a touched document; the bits below are its worker and its local index.
 const TOUCHED: u64 = 1 << 63;
 
 /// The words of a record of so many documents; the rest is 0.
 ///
 /// # Panics
-/// When they are more than [`LISTED_MAX`].
+/// If there are more than [`LISTED_MAX`].
 pub(super) fn words(listed: &[Changed]) -> Box<Words> {
     assert!(listed.len() <= LISTED_MAX, "{} documents in one record", listed.len());
     let mut words = Box::new([0; PAGE_BYTES / 8]);
     for (pair, changed) in words.chunks_exact_mut(2).zip(listed) {
-        let Place { worker, local } = changed.place;
+        let Slot { worker, local } = changed.slot;
         let touched = if changed.touched { TOUCHED } else { 0 };
         pair.copy_from_slice(&[worker << LOCAL_BITS | local | touched, changed.version.word()]);
     }
     words
 }
 
-/// The documents of a record; those outside the deal are left out.
-pub(super) fn read<'a>(words: &'a Words, count: u32, deal: &'a Deal) -> impl Iterator<Item = Changed> + 'a {
+/// The documents of a record; those outside the allocation are left out.
+pub(super) fn read<'a>(
+    words: &'a Words,
+    count: u32,
+    allocation: &'a Allocation,
+) -> impl Iterator<Item = Changed> + 'a {
     let pairs = words.chunks_exact(2).take(count as usize);
-    pairs.map(|pair| of(pair[0], pair[1])).filter(|changed| deal.global(changed.place).is_some())
+    pairs.map(|pair| of(pair[0], pair[1])).filter(|changed| allocation.global(changed.slot).is_some())
 }
 
-fn of(place: u64, version: u64) -> Changed {
-    let (worker, local) = ((place & !TOUCHED) >> LOCAL_BITS, place & ((1 << LOCAL_BITS) - 1));
-    Changed { place: Place { worker, local }, version: Version::of(version), touched: place & TOUCHED != 0 }
+fn of(slot: u64, version: u64) -> Changed {
+    let (worker, local) = ((slot & !TOUCHED) >> LOCAL_BITS, slot & ((1 << LOCAL_BITS) - 1));
+    Changed { slot: Slot { worker, local }, version: Version::of(version), touched: slot & TOUCHED != 0 }
 }
 
 #[cfg(test)]
@@ -47,26 +51,30 @@ mod tests {
     use crate::numbers::WORKERS_MAX;
 
     fn changed(worker: u64, local: u64, touched: bool) -> Changed {
-        Changed { place: Place { worker, local }, version: Version::of(worker << 33 | local & 7), touched }
+        Changed { slot: Slot { worker, local }, version: Version::of(worker << 33 | local & 7), touched }
     }
 
     #[test]
     fn what_is_written_is_read() {
-        let deal = Deal::new(1000, WORKERS_MAX, None).unwrap();
-        let last = deal.dealt_to(WORKERS_MAX - 1) - 1;
+        let allocation = Allocation::new(1000, WORKERS_MAX, None).unwrap();
+        let last = allocation.allocated_to(WORKERS_MAX - 1) - 1;
         let mut listed: Vec<_> = (0..250).map(|at| changed(at, at * 999, at % 2 == 0)).collect();
         listed.push(changed(WORKERS_MAX - 1, last, true));
         let words = words(&listed);
-        assert_eq!(read(&words, listed.len() as u32, &deal).collect::<Vec<_>>(), listed);
-        assert_eq!(read(&words, 3, &deal).count(), 3);
-        assert_eq!(read(&words, u32::MAX, &deal).count(), LISTED_MAX, "the rest reads as the first document");
+        assert_eq!(read(&words, listed.len() as u32, &allocation).collect::<Vec<_>>(), listed);
+        assert_eq!(read(&words, 3, &allocation).count(), 3);
+        assert_eq!(
+            read(&words, u32::MAX, &allocation).count(),
+            LISTED_MAX,
+            "the rest reads as the first document"
+        );
     }
 
     #[test]
     fn what_lies_beyond_the_deal_is_left_out() {
-        let deal = Deal::new(10, 2, Some(25)).unwrap();
+        let allocation = Allocation::new(10, 2, Some(25)).unwrap();
         let listed = [changed(0, 14, false), changed(0, 15, false), changed(1, 9, true), changed(2, 0, true)];
-        let kept: Vec<_> = read(&words(&listed), 4, &deal).collect();
+        let kept: Vec<_> = read(&words(&listed), 4, &allocation).collect();
         assert_eq!(kept, [listed[0], listed[2]]);
     }
 }

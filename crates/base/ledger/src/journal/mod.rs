@@ -1,7 +1,7 @@
 //! Stores the ledger on disk: reserves numbers before they are sent, and appends outcomes page by page.
 //!
-//! A directory holds `ledger.txt` (the run and its deal) and one append-only journal per worker. Workers never wait: the
-//! [`Keeper`] writes on another thread. After a crash [`recover`] reads the journals: a reserved document without another
+//! A directory holds `ledger.txt` (the run and its allocation) and one append-only journal per worker. Workers never wait: the
+//! [`Journals`] writes on another thread. After a crash [`recover`] reads the journals: a reserved document without another
 //! recorded state is unknown. Intents are recorded like reservations, changes like outcomes. At the end of a run [`save`]
 //! writes the ledger to one file of two bits per document (25 MB for 100 million) and the changes to another, and removes
 //! the journals, which grow by each changed page in each flush.
@@ -10,7 +10,7 @@ mod changed;
 mod error;
 mod files;
 mod header;
-mod keeper;
+mod journals;
 mod list;
 mod record;
 mod recovery;
@@ -19,6 +19,6 @@ mod saved;
 
 pub use error::Error;
 pub use files::{FileLog, Log};
-pub use keeper::Keeper;
+pub use journals::Journals;
 pub use recovery::{Recovered, Source, recover};
 pub use saved::{load, save};

@@ -3,13 +3,13 @@
 //! A record is a head of 32 bytes, and for a page the 4096 bytes of its words. All numbers are
 //! little-endian:
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! | --- | --- |
 //! | 0..4 | `PLL1` |
 //! | 4..8 | the worker |
 //! | 8..12 | kind: 1 reservation, 2 page, 3 end, 4 page of marks, 5 page of versions, 6 everything is marked, 7 intents, 8 list of changed documents |
 //! | 12..16 | the page's index; for a list, how many documents it has; 0 for others |
-//! | 16..24 | reservation and page: the local index until which is reserved; end: the pages before it; intents and list: what the worker means to do |
+//! | 16..24 | reservation and page: the local index until which is reserved; end: the pages before it; intents and list: the changes that the worker intends |
 //! | 24..28 | checksum of the page's words; 0 for others |
 //! | 28..32 | checksum of the run and the bytes before |
 
@@ -38,7 +38,7 @@ pub(super) enum Record {
     AllTouched,
     /// The intents of a worker from now on.
     Intents { worker: u32, intents: Intents },
-    /// Documents that were changed, and, again, what the worker meant to do then.
+    /// Changed documents, and the worker's intents at that time.
     List { worker: u32, intents: Intents, count: u32, words: Box<Words> },
 }
 
@@ -84,7 +84,7 @@ pub(super) fn put_all(into: &mut Vec<u8>, salt: u32) {
     put_head(into, salt, [0, 6, 0], 0, 0);
 }
 
-/// Appends what a worker means to do.
+/// Appends the changes that a worker intends.
 pub(super) fn put_intents(into: &mut Vec<u8>, salt: u32, worker: u32, intents: Intents) {
     put_head(into, salt, [worker, 7, 0], intents.bits(), 0);
 }

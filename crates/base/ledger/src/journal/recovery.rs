@@ -20,7 +20,7 @@ pub struct Recovered {
     pub ledger: Ledger,
     /// The source of the ledger.
     pub source: Source,
-    /// Bytes of the journals that are no record. A crash of the machine leaves the end of a journal torn,
+    /// Bytes of the journals that are not records. A crash of the machine leaves the end of a journal torn,
     /// which harms nothing; more than a few pages mean that the disk damaged the journal.
     pub skipped_bytes: u64,
 }
@@ -30,26 +30,26 @@ pub struct Recovered {
 pub enum Source {
     /// The run ended in order and saved its ledger, which is exact.
     Saved,
-    /// The run crashed: beyond what its journals tell, everything reserved is unknown.
+    /// The run crashed: every reserved document without another recorded state is unknown.
     Journals,
 }
 
-/// Reads the ledger in a directory: the saved one, or else what the journals tell. There, a document is
-/// `NotSent` only beyond its worker's reservation, and has an outcome only if that was flushed. What was changed since the
-/// last flush is not known, only of what kind it can have been: [`Ledger::unseen`].
+/// Reads the ledger in a directory: the saved one, or else the journals. After a crash a document is
+/// `NotSent` only beyond its worker's reservation, and has an outcome only if that was flushed. Of the changes since the
+/// last flush only the possible kinds are known: [`Ledger::unseen`].
 ///
 /// # Errors
-/// When the directory holds no ledger, or a file of it is missing, unreadable, or damaged beyond doubt.
+/// The directory holds no ledger, or a file of it is missing, unreadable, or damaged beyond doubt.
 pub fn recover(dir: &Path) -> Result<Recovered, Error> {
     let header = Header::read(dir)?;
     if let Some(ledger) = saved::read(dir, &header)? {
         return Ok(Recovered { ledger, source: Source::Saved, skipped_bytes: 0 });
     }
-    let mut ledger = Ledger::of_shard(header.run, header.deal, header.kept.clone());
+    let mut ledger = Ledger::of_shard(header.run, header.allocation, header.kept.clone());
     let (mut changes, mut unseen, mut skipped_bytes) = (Changes::default(), Intents::NONE, 0);
     for worker in header.kept.clone() {
         let bytes = read_journal(&journal_path(dir, worker))?;
-        let replayed = replay(&bytes, header.salt(), &header.deal, worker);
+        let replayed = replay(&bytes, header.salt(), &header.allocation, worker);
         *ledger.pairs_mut(worker) = replayed.pairs;
         changes.merge(&replayed.changes);
         unseen = unseen.or(replayed.intents);

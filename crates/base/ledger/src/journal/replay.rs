@@ -4,7 +4,7 @@ use super::list;
 use super::record::{Record, Scanned, scan};
 use crate::changes::Changes;
 use crate::intents::Intents;
-use crate::numbers::Deal;
+use crate::numbers::Allocation;
 use crate::pairs::{DOCUMENTS_PER_PAGE, Pairs};
 
 /// The state that one worker's journal describes.
@@ -18,23 +18,23 @@ pub(super) struct Replayed {
 }
 
 /// Reads every record that is whole.
-pub(super) fn replay(bytes: &[u8], salt: u32, deal: &Deal, worker: u64) -> Replayed {
+pub(super) fn replay(bytes: &[u8], salt: u32, allocation: &Allocation, worker: u64) -> Replayed {
     let mut replayed = Replayed::default();
-    scan(bytes, salt).for_each(|scanned| replayed.step(scanned, worker, deal));
+    scan(bytes, salt).for_each(|scanned| replayed.step(scanned, worker, allocation));
     replayed.pairs.doubt(replayed.reserved_until);
     replayed
 }
 
 impl Replayed {
-    /// A later page, or what a later list says of a document, replaces an earlier one; reservations and intents only ever
+    /// A later page, or a later entry of a document in a list, replaces an earlier one; reservations and intents only ever
     /// grow.
-    fn step(&mut self, scanned: Scanned, worker: u64, deal: &Deal) {
+    fn step(&mut self, scanned: Scanned, worker: u64, allocation: &Allocation) {
         match scanned {
             Scanned::Record(Record::Reservation { worker: w, until }) if u64::from(w) == worker => {
-                self.reserve(until, worker, deal);
+                self.reserve(until, worker, allocation);
             }
             Scanned::Record(Record::Page { worker: w, until, page }) if u64::from(w) == worker => {
-                self.reserve(until, worker, deal);
+                self.reserve(until, worker, allocation);
                 if u64::from(page.index) * DOCUMENTS_PER_PAGE < self.reserved_until {
                     self.pairs.set_page(page.index as usize, page.words);
                 }
@@ -44,15 +44,16 @@ impl Replayed {
             }
             Scanned::Record(Record::List { worker: w, intents, count, words }) if u64::from(w) == worker => {
                 self.intents = self.intents.or(intents);
-                list::read(&words, count, deal).for_each(|changed| self.changes.put(deal, &changed));
+                list::read(&words, count, allocation)
+                    .for_each(|changed| self.changes.put(allocation, &changed));
             }
             Scanned::Record(_) => {}
             Scanned::Skipped(bytes) => self.skipped_bytes += bytes,
         }
     }
 
-    fn reserve(&mut self, until: u64, worker: u64, deal: &Deal) {
-        self.reserved_until = self.reserved_until.max(until.min(deal.dealt_to(worker)));
+    fn reserve(&mut self, until: u64, worker: u64, allocation: &Allocation) {
+        self.reserved_until = self.reserved_until.max(until.min(allocation.allocated_to(worker)));
     }
 }
 
@@ -61,14 +62,14 @@ mod tests {
     use super::*;
     use crate::intents::Intent;
     use crate::journal::record::{put_intents, put_list, put_page, put_reservation};
-    use crate::numbers::Place;
+    use crate::numbers::Slot;
     use crate::pairs::State;
 
     const SALT: u32 = 1;
     const PAGE: u64 = DOCUMENTS_PER_PAGE;
 
-    fn deal() -> Deal {
-        Deal::new(1000, 1, Some(100_000)).unwrap()
+    fn allocation() -> Allocation {
+        Allocation::new(1000, 1, Some(100_000)).unwrap()
     }
 
     /// The state after a number of writes: how far each half of it went, and what of it is on disk.
@@ -148,11 +149,11 @@ mod tests {
             self.done = self.intents;
             for local in [round, 7].map(|local| local * 100) {
                 if self.intents.contains(Intent::Replace) {
-                    self.changes.versions.replace(Place { worker: 0, local });
-                    self.changes.versions.acknowledge(Place { worker: 0, local });
+                    self.changes.versions.replace(Slot { worker: 0, local });
+                    self.changes.versions.acknowledge(Slot { worker: 0, local });
                 }
                 if self.intents.contains(Intent::Alter) {
-                    self.changes.touched.mark(&deal(), local + 1..local + 2);
+                    self.changes.touched.mark(&allocation(), local + 1..local + 2);
                 }
             }
             self.remember();
@@ -164,9 +165,9 @@ mod tests {
             self.flushed = self.sent;
             self.remember();
             let changed = (0..9).flat_map(|round| [round * 100, round * 100 + 1]);
-            let listed: Vec<_> = changed.map(|local| self.changes.at(Place { worker: 0, local })).collect();
+            let listed: Vec<_> = changed.map(|local| self.changes.at(Slot { worker: 0, local })).collect();
             put_list(&mut self.bytes, SALT, 0, self.intents, &listed);
-            listed.iter().for_each(|changed| self.listed.put(&deal(), changed));
+            listed.iter().for_each(|changed| self.listed.put(&allocation(), changed));
             self.remember();
         }
     }
@@ -195,7 +196,7 @@ mod tests {
     fn any_prefix_of_a_journal_forgets_nothing_and_claims_nothing() {
         let Story { bytes, moments, .. } = Story::tell();
         for cut in 0..=bytes.len() {
-            let replayed = replay(&bytes[..cut], SALT, &deal(), 0);
+            let replayed = replay(&bytes[..cut], SALT, &allocation(), 0);
             let moment = moments.iter().rfind(|moment| moment.bytes <= cut).unwrap();
             check(&replayed, moment, cut);
         }
@@ -208,7 +209,7 @@ mod tests {
         for at in (0..bytes.len()).step_by(7) {
             let mut damaged = bytes.clone();
             damaged[at] ^= 0x10;
-            let replayed = replay(&damaged, SALT, &deal(), 0);
+            let replayed = replay(&damaged, SALT, &allocation(), 0);
             assert!(replayed.skipped_bytes > 0, "byte {at}");
             let claimed = (0..20_000).rfind(|at| replayed.pairs.state(*at) == State::Acknowledged);
             assert!(claimed.is_none_or(|claimed| claimed < last.flushed), "byte {at}");
@@ -221,11 +222,11 @@ mod tests {
                 replayed.intents, last.intents,
                 "byte {at}: intents are told again by the lists after them"
             );
-            let places = (0..1000).map(|local| Place { worker: 0, local });
-            let newer = |place: &Place| {
-                replayed.changes.versions.at(*place).sent() > last.listed.versions.at(*place).sent()
+            let slots = (0..1000).map(|local| Slot { worker: 0, local });
+            let newer = |slot: &Slot| {
+                replayed.changes.versions.at(*slot).sent() > last.listed.versions.at(*slot).sent()
             };
-            assert_eq!(places.clone().find(newer), None, "byte {at}");
+            assert_eq!(slots.clone().find(newer), None, "byte {at}");
         }
     }
 
@@ -234,17 +235,17 @@ mod tests {
         let mut bytes = Vec::new();
         put_reservation(&mut bytes, SALT, 0, u64::MAX);
         put_page(&mut bytes, SALT, 0, u64::MAX, u32::MAX, &[u64::MAX; 512]);
-        let beyond = Changes::default().at(Place { worker: 0, local: 100_000 });
+        let beyond = Changes::default().at(Slot { worker: 0, local: 100_000 });
         put_list(
             &mut bytes,
             SALT,
             0,
             Intents::NONE,
-            &[beyond, Changes::default().at(Place { worker: 7, local: 0 })],
+            &[beyond, Changes::default().at(Slot { worker: 7, local: 0 })],
         );
-        let replayed = replay(&bytes, SALT, &deal(), 0);
+        let replayed = replay(&bytes, SALT, &allocation(), 0);
         assert_eq!((&replayed.changes, replayed.skipped_bytes), (&Changes::default(), 0));
         assert_eq!(replayed.pairs.counts().unknown, 100_000);
-        assert_eq!(replay(&bytes, SALT, &deal(), 1).pairs.counts().sent(), 0);
+        assert_eq!(replay(&bytes, SALT, &allocation(), 1).pairs.counts().sent(), 0);
     }
 }

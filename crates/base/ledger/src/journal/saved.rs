@@ -10,7 +10,7 @@ use super::files::{journal_path, journals, write_whole};
 use super::header::{FORMAT, Header};
 use super::record::{Record, Scanned, put_end, put_page, scan};
 use crate::ledger::Ledger;
-use crate::numbers::Deal;
+use crate::numbers::Allocation;
 use crate::pairs::{DOCUMENTS_PER_PAGE, Page, Words};
 
 fn path(dir: &Path) -> PathBuf {
@@ -20,17 +20,17 @@ fn path(dir: &Path) -> PathBuf {
 /// Saves a complete ledger with its changes, exactly, and removes the journals that it replaces.
 ///
 /// # Errors
-/// When the directory holds another run's ledger, cannot be written, or is full; its journals are still
+/// The directory holds another run's ledger, cannot be written, or is full; its journals are still
 /// there then.
 pub fn save(dir: &Path, ledger: &Ledger) -> Result<(), Error> {
-    let deal = ledger.deal();
-    fs::create_dir_all(dir).map_err(|source| Error::write(dir, &deal, dir, source))?;
-    let header = Header { format: FORMAT, run: ledger.run(), deal, kept: ledger.kept() };
+    let allocation = ledger.allocation();
+    fs::create_dir_all(dir).map_err(|source| Error::write(dir, &allocation, dir, source))?;
+    let header = Header { format: FORMAT, run: ledger.run(), allocation, kept: ledger.kept() };
     refuse_another_run(dir, &header)?;
     changed::write(dir, &header, ledger)?;
     let path = path(dir);
     write_whole(&path, |file| write_pages(file, ledger, header.salt()))
-        .map_err(|source| Error::write(dir, &deal, &path, source))?;
+        .map_err(|source| Error::write(dir, &allocation, &path, source))?;
     header.write(dir)?;
     remove_journals(dir).map_err(|source| Error::io("remove the journals in", dir, source))
 }
@@ -38,7 +38,7 @@ pub fn save(dir: &Path, ledger: &Ledger) -> Result<(), Error> {
 /// Loads a ledger that was saved.
 ///
 /// # Errors
-/// When the directory holds no saved ledger, or a damaged one.
+/// The directory holds no saved ledger, or a damaged one.
 pub fn load(dir: &Path) -> Result<Ledger, Error> {
     let header = Header::read(dir)?;
     read(dir, &header)?.ok_or_else(|| Error::Unsaved { dir: dir.to_owned() })
@@ -61,7 +61,7 @@ pub(super) fn read(dir: &Path, header: &Header) -> Result<Option<Ledger>, Error>
 
 fn refuse_another_run(dir: &Path, header: &Header) -> Result<(), Error> {
     match Header::read(dir) {
-        Ok(there) if there.run == header.run && there.deal == header.deal => Ok(()),
+        Ok(there) if there.run == header.run && there.allocation == header.allocation => Ok(()),
         Ok(_) => Err(Error::Occupied { dir: dir.to_owned() }),
         Err(Error::Absent { .. }) => Ok(()),
         Err(error) => Err(error),
@@ -92,13 +92,13 @@ fn sent_pages(ledger: &Ledger) -> impl Iterator<Item = (u32, u32, &Words)> {
 }
 
 fn from_bytes(bytes: &[u8], header: &Header) -> Option<Ledger> {
-    let mut ledger = Ledger::of_shard(header.run, header.deal, header.kept.clone());
+    let mut ledger = Ledger::of_shard(header.run, header.allocation, header.kept.clone());
     let mut pages = 0;
     let mut records = scan(bytes, header.salt());
     loop {
         match records.next()? {
             Scanned::Record(Record::Page { worker, page, .. }) => {
-                put(&mut ledger, &header.deal, u64::from(worker), page)?;
+                put(&mut ledger, &header.allocation, u64::from(worker), page)?;
                 pages += 1;
             }
             Scanned::Record(Record::End { pages: all }) => {
@@ -109,9 +109,9 @@ fn from_bytes(bytes: &[u8], header: &Header) -> Option<Ledger> {
     }
 }
 
-fn put(ledger: &mut Ledger, deal: &Deal, worker: u64, page: Page) -> Option<()> {
+fn put(ledger: &mut Ledger, allocation: &Allocation, worker: u64, page: Page) -> Option<()> {
     let start = u64::from(page.index) * DOCUMENTS_PER_PAGE;
-    (start < deal.dealt_to(worker))
+    (start < allocation.allocated_to(worker))
         .then(|| ledger.pairs_mut(worker).set_page(page.index as usize, page.words))
 }
 
@@ -122,22 +122,22 @@ fn remove_journals(dir: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::journal::{Keeper, Source, recover};
+    use crate::journal::{Journals, Source, recover};
     use crate::pairs::State;
     use crate::receipt::Run;
     use crate::worker::WorkerLedger;
 
     const RUN: Run = Run { time_s: 1, tag: [1, 2, 3] };
 
-    fn ledger(deal: Deal) -> Ledger {
-        let mut ledger = Ledger::new(RUN, deal);
-        for worker in 0..deal.workers() {
+    fn ledger(allocation: Allocation) -> Ledger {
+        let mut ledger = Ledger::new(RUN, allocation);
+        for worker in 0..allocation.workers() {
             let mut own = WorkerLedger::unjournaled();
-            let dealt = deal.dealt_to(worker);
-            own.set(0..dealt, State::Acknowledged);
-            own.set(dealt / 3..dealt / 2, State::NotSent);
-            own.set(dealt / 2..dealt / 2 + 5, State::Rejected);
-            own.set(dealt - 5..dealt, State::Unknown);
+            let allocated = allocation.allocated_to(worker);
+            own.set(0..allocated, State::Acknowledged);
+            own.set(allocated / 3..allocated / 2, State::NotSent);
+            own.set(allocated / 2..allocated / 2 + 5, State::Rejected);
+            own.set(allocated - 5..allocated, State::Unknown);
             ledger.adopt(worker, own);
         }
         ledger
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn a_saved_ledger_is_loaded_exactly() {
         let dir = tempfile::tempdir().unwrap();
-        let ledger = ledger(Deal::new(1000, 3, Some(200_000)).unwrap());
+        let ledger = ledger(Allocation::new(1000, 3, Some(200_000)).unwrap());
         save(dir.path(), &ledger).unwrap();
         assert_eq!(load(dir.path()).unwrap(), ledger);
     }
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn the_ledger_of_a_shard_is_loaded_as_one_of_a_shard() {
         let dir = tempfile::tempdir().unwrap();
-        let mut ledger = Ledger::of_shard(RUN, Deal::new(1000, 3, Some(200_000)).unwrap(), 1..2);
+        let mut ledger = Ledger::of_shard(RUN, Allocation::new(1000, 3, Some(200_000)).unwrap(), 1..2);
         let mut own = WorkerLedger::unjournaled();
         own.set(0..500, State::Acknowledged);
         ledger.adopt(1, own);
@@ -166,8 +166,8 @@ mod tests {
     #[test]
     fn the_saved_ledger_replaces_the_journals() {
         let dir = tempfile::tempdir().unwrap();
-        let ledger = ledger(Deal::new(1000, 3, Some(200_000)).unwrap());
-        Keeper::create(dir.path(), RUN, ledger.deal(), 0..3).unwrap();
+        let ledger = ledger(Allocation::new(1000, 3, Some(200_000)).unwrap());
+        Journals::create(dir.path(), RUN, ledger.allocation(), 0..3).unwrap();
         assert!(matches!(load(dir.path()), Err(Error::Unsaved { .. })));
         save(dir.path(), &ledger).unwrap();
         assert_eq!(journals(dir.path()).unwrap(), []);
@@ -178,18 +178,18 @@ mod tests {
     #[test]
     fn another_runs_ledger_is_not_overwritten() {
         let dir = tempfile::tempdir().unwrap();
-        let deal = Deal::new(1000, 1, Some(3000)).unwrap();
-        save(dir.path(), &ledger(deal)).unwrap();
-        save(dir.path(), &ledger(deal)).unwrap();
-        let other = Ledger::new(Run { time_s: 2, ..RUN }, deal);
+        let allocation = Allocation::new(1000, 1, Some(3000)).unwrap();
+        save(dir.path(), &ledger(allocation)).unwrap();
+        save(dir.path(), &ledger(allocation)).unwrap();
+        let other = Ledger::new(Run { time_s: 2, ..RUN }, allocation);
         assert!(matches!(save(dir.path(), &other), Err(Error::Occupied { .. })));
-        assert_eq!(load(dir.path()).unwrap(), ledger(deal));
+        assert_eq!(load(dir.path()).unwrap(), ledger(allocation));
     }
 
     #[test]
     fn a_saved_ledger_that_was_cut_or_changed_is_refused() {
         let dir = tempfile::tempdir().unwrap();
-        save(dir.path(), &ledger(Deal::new(1000, 1, Some(30_000)).unwrap())).unwrap();
+        save(dir.path(), &ledger(Allocation::new(1000, 1, Some(30_000)).unwrap())).unwrap();
         let path = path(dir.path());
         let whole = fs::read(&path).unwrap();
         for at in (0..whole.len()).step_by(61) {
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn a_saved_ledger_without_one_of_its_pages_is_refused() {
         let dir = tempfile::tempdir().unwrap();
-        save(dir.path(), &ledger(Deal::new(1000, 1, Some(30_000)).unwrap())).unwrap();
+        save(dir.path(), &ledger(Allocation::new(1000, 1, Some(30_000)).unwrap())).unwrap();
         let path = path(dir.path());
         let mut bytes = fs::read(&path).unwrap();
         bytes.drain(..32 + 4096);
@@ -216,8 +216,8 @@ mod tests {
     #[test]
     fn a_hundred_million_documents_take_25_mb_on_disk() {
         let dir = tempfile::tempdir().unwrap();
-        let deal = Deal::new(1000, 4, Some(10_000_000)).unwrap();
-        save(dir.path(), &ledger(deal)).unwrap();
+        let allocation = Allocation::new(1000, 4, Some(10_000_000)).unwrap();
+        save(dir.path(), &ledger(allocation)).unwrap();
         let bytes = fs::metadata(path(dir.path())).unwrap().len();
         assert!(bytes * 10 < 25_400_000, "{bytes} bytes for a tenth of it");
     }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use plimsoll_ledger::{
-    Audit, Changes, Content, Deal, Findings, Found, Ledger, Neighbours, Run, State, Touched, Versions,
+    Allocation, Audit, Changes, Content, Findings, Found, Ledger, Neighbours, Run, State, Touched, Versions,
     WorkerLedger,
 };
 
@@ -14,7 +14,7 @@ const RUN: Run = Run { time_s: 1_700_000_000, tag: [0xab, 0xcd, 0xef] };
 
 /// A history and what a scan found of it.
 struct History {
-    deal: Deal,
+    allocation: Allocation,
     states: HashMap<u64, State>,
     touched: HashSet<u64>,
     changes: HashMap<u64, Change>,
@@ -40,7 +40,8 @@ enum Last {
 impl History {
     fn roll(dice: &mut Dice) -> History {
         let limit = dice.roll(600);
-        let deal = Deal::new(1 + dice.roll(40), 1 + dice.roll(5), Some(limit)).expect("a deal");
+        let allocation =
+            Allocation::new(1 + dice.roll(40), 1 + dice.roll(5), Some(limit)).expect("an allocation");
         let states: HashMap<_, _> = (0..limit).map(|number| (number, roll_state(dice))).collect();
         let touched = match dice.roll(2) {
             0 => HashSet::new(),
@@ -51,20 +52,20 @@ impl History {
         let changes = changes.filter(|(number, _)| *number < limit).collect();
         let neighbours = if dice.roll(2) == 0 { Neighbours::Expected } else { Neighbours::Excluded };
         let found = (0..limit + 20).flat_map(|number| roll_found(dice, number, limit)).collect();
-        History { deal, states, touched, changes, neighbours, found }
+        History { allocation, states, touched, changes, neighbours, found }
     }
 
     fn ledger(&self) -> Ledger {
-        self.ledger_of(0..self.deal.workers())
+        self.ledger_of(0..self.allocation.workers())
     }
 
     /// The ledger of these workers' shard.
     fn ledger_of(&self, kept: Range<u64>) -> Ledger {
-        let mut ledger = Ledger::of_shard(RUN, self.deal, kept.clone());
+        let mut ledger = Ledger::of_shard(RUN, self.allocation, kept.clone());
         let changes = Changes { versions: self.versions(), touched: Touched::None };
         ledger.adopt(kept.start, WorkerLedger::unjournaled().with_changes(changes));
         for (number, state) in &self.states {
-            if self.deal.locate(*number).is_some_and(|place| kept.contains(&place.worker)) {
+            if self.allocation.locate(*number).is_some_and(|slot| kept.contains(&slot.worker)) {
                 ledger.set(*number..*number + 1, *state);
             }
         }
@@ -74,20 +75,20 @@ impl History {
     fn versions(&self) -> Versions {
         let mut versions = Versions::default();
         for (number, change) in &self.changes {
-            let Some(place) = self.deal.locate(*number) else { continue };
+            let Some(slot) = self.allocation.locate(*number) else { continue };
             for _ in 0..change.replaced {
-                versions.replace(place);
-                versions.acknowledge(place);
+                versions.replace(slot);
+                versions.acknowledge(slot);
             }
             match change.last {
                 Last::Acknowledged => {}
-                Last::ReplacementInDoubt => drop(versions.replace(place)),
+                Last::ReplacementInDoubt => drop(versions.replace(slot)),
                 Last::Deleted | Last::DeletionInDoubt => {
-                    versions.delete(place);
+                    versions.delete(slot);
                 }
             }
             if change.last == Last::Deleted {
-                versions.acknowledge(place);
+                versions.acknowledge(slot);
             }
         }
         versions
@@ -121,7 +122,7 @@ impl History {
 
     fn marks(&self) -> Touched {
         let mut touched = Touched::None;
-        self.touched.iter().for_each(|number| touched.mark(&self.deal, *number..*number + 1));
+        self.touched.iter().for_each(|number| touched.mark(&self.allocation, *number..*number + 1));
         touched
     }
 
@@ -311,9 +312,9 @@ fn what_shards_find_of_their_own_adds_up_to_what_is_found_of_all() {
         history
             .found
             .retain(|found| !matches!(found, Found::Foreign { stamp: Some(stamp) } if later(*stamp)));
-        let cut = dice.roll(history.deal.workers() + 1);
+        let cut = dice.roll(history.allocation.workers() + 1);
         let (mut sum, mut foreign) = (Findings::default(), 0);
-        for kept in [0..cut, cut..history.deal.workers()].into_iter().filter(|kept| !kept.is_empty()) {
+        for kept in [0..cut, cut..history.allocation.workers()].into_iter().filter(|kept| !kept.is_empty()) {
             let (ledger, touched) = (history.ledger_of(kept), history.marks());
             let mut audit = Audit::with(&ledger, &touched, history.neighbours);
             history.found.iter().for_each(|found| audit.see(*found));

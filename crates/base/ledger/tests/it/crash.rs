@@ -3,7 +3,7 @@
 use std::fs::{self, OpenOptions};
 use std::path::Path;
 
-use plimsoll_ledger::{Deal, Keeper, Ledger, Place, Run, Source, State, WorkerLedger, recover};
+use plimsoll_ledger::{Allocation, Journals, Ledger, Run, Slot, Source, State, WorkerLedger, recover};
 
 use crate::dice::Dice;
 
@@ -14,18 +14,18 @@ struct Writer {
     own: WorkerLedger,
     flushed: WorkerLedger,
     sent: u64,
-    dealt: u64,
+    allocated: u64,
 }
 
 impl Writer {
-    fn new(dealt: u64) -> Writer {
-        Writer { own: WorkerLedger::new(), flushed: WorkerLedger::unjournaled(), sent: 0, dealt }
+    fn new(allocated: u64) -> Writer {
+        Writer { own: WorkerLedger::new(), flushed: WorkerLedger::unjournaled(), sent: 0, allocated }
     }
 
-    fn step(&mut self, dice: &mut Dice, keeper: &mut Keeper, worker: u64) {
+    fn step(&mut self, dice: &mut Dice, journals: &mut Journals, worker: u64) {
         if let Some(until) = self.own.wants(self.sent, 4000) {
-            keeper.reserve(worker, until.min(self.dealt)).expect("reserve");
-            self.own.grant(until.min(self.dealt));
+            journals.reserve(worker, until.min(self.allocated)).expect("reserve");
+            self.own.grant(until.min(self.allocated));
         }
         let until = self.own.reserved_until().min(self.sent + dice.roll(3000));
         self.own.set(self.sent..until, State::Unknown);
@@ -35,15 +35,15 @@ impl Writer {
         if dice.roll(4) == 0 {
             let mut pages = Vec::new();
             self.own.take_dirty(&mut pages);
-            keeper.flush(worker, &pages).expect("flush");
+            journals.flush(worker, &pages).expect("flush");
             self.flushed = self.own.clone();
         }
     }
 }
 
-fn check(ledger: &Ledger, deal: &Deal, worker: u64, writer: &Writer, seed: u64) {
-    for local in 0..writer.dealt {
-        let number = deal.global(Place { worker, local }).expect("dealt");
+fn check(ledger: &Ledger, allocation: &Allocation, worker: u64, writer: &Writer, seed: u64) {
+    for local in 0..writer.allocated {
+        let number = allocation.global(Slot { worker, local }).expect("allocated");
         let expected = match writer.flushed.state(local) {
             State::NotSent if local < writer.own.reserved_until() => State::Unknown,
             flushed => flushed,
@@ -53,13 +53,15 @@ fn check(ledger: &Ledger, deal: &Deal, worker: u64, writer: &Writer, seed: u64) 
     }
 }
 
-fn run(dir: &Path, deal: Deal, seed: u64) -> Vec<Writer> {
+fn run(dir: &Path, allocation: Allocation, seed: u64) -> Vec<Writer> {
     let mut dice = Dice(seed);
-    let mut keeper = Keeper::create(dir, RUN, deal, 0..deal.workers()).expect("begin a ledger");
-    let mut writers: Vec<_> = (0..deal.workers()).map(|worker| Writer::new(deal.dealt_to(worker))).collect();
+    let mut journals =
+        Journals::create(dir, RUN, allocation, 0..allocation.workers()).expect("begin a ledger");
+    let mut writers: Vec<_> =
+        (0..allocation.workers()).map(|worker| Writer::new(allocation.allocated_to(worker))).collect();
     for _ in 0..dice.roll(60) {
-        let worker = dice.roll(deal.workers());
-        writers[worker as usize].step(&mut dice, &mut keeper, worker);
+        let worker = dice.roll(allocation.workers());
+        writers[worker as usize].step(&mut dice, &mut journals, worker);
     }
     writers
 }
@@ -68,12 +70,12 @@ fn run(dir: &Path, deal: Deal, seed: u64) -> Vec<Writer> {
 fn after_a_crash_what_was_not_flushed_is_unknown() {
     for seed in 0..20 {
         let dir = tempfile::tempdir().unwrap();
-        let deal = Deal::new(500, 3, Some(100_000)).unwrap();
-        let writers = run(dir.path(), deal, seed);
+        let allocation = Allocation::new(500, 3, Some(100_000)).unwrap();
+        let writers = run(dir.path(), allocation, seed);
         let recovered = recover(dir.path()).unwrap();
         assert_eq!((recovered.source, recovered.skipped_bytes), (Source::Journals, 0), "seed {seed}");
         for (worker, writer) in (0..).zip(&writers) {
-            check(&recovered.ledger, &deal, worker, writer, seed);
+            check(&recovered.ledger, &allocation, worker, writer, seed);
         }
     }
 }
@@ -81,8 +83,8 @@ fn after_a_crash_what_was_not_flushed_is_unknown() {
 #[test]
 fn a_journal_cut_anywhere_is_read_without_new_claims() {
     let dir = tempfile::tempdir().unwrap();
-    let deal = Deal::new(500, 1, Some(40_000)).unwrap();
-    let writers = run(dir.path(), deal, 3);
+    let allocation = Allocation::new(500, 1, Some(40_000)).unwrap();
+    let writers = run(dir.path(), allocation, 3);
     let path = dir.path().join("worker-00000.journal");
     let length = fs::metadata(&path).unwrap().len();
     for cut in (0..length).rev().step_by(97) {
@@ -99,12 +101,13 @@ fn a_journal_cut_anywhere_is_read_without_new_claims() {
 #[test]
 fn a_page_tells_again_how_far_was_reserved() {
     let dir = tempfile::tempdir().unwrap();
-    let mut keeper = Keeper::create(dir.path(), RUN, Deal::new(10, 1, None).unwrap(), 0..1).unwrap();
+    let mut journals =
+        Journals::create(dir.path(), RUN, Allocation::new(10, 1, None).unwrap(), 0..1).unwrap();
     let (mut own, mut pages) = (WorkerLedger::unjournaled(), Vec::new());
     own.set(0..50, State::Unknown);
     own.take_dirty(&mut pages);
-    keeper.reserve(0, 100).unwrap();
-    keeper.flush(0, &pages).unwrap();
+    journals.reserve(0, 100).unwrap();
+    journals.flush(0, &pages).unwrap();
     let path = dir.path().join("worker-00000.journal");
     let mut bytes = fs::read(&path).unwrap();
     bytes[..32].fill(0);
@@ -118,7 +121,7 @@ fn files_of_noise_are_read_without_panic() {
     let mut dice = Dice(9);
     for length in [0, 1, 31, 32, 33, 4096, 20_000] {
         let dir = tempfile::tempdir().unwrap();
-        Keeper::create(dir.path(), RUN, Deal::new(10, 1, None).unwrap(), 0..1).unwrap();
+        Journals::create(dir.path(), RUN, Allocation::new(10, 1, None).unwrap(), 0..1).unwrap();
         let noise: Vec<u8> = (0..length).map(|_| dice.roll(256) as u8).collect();
         fs::write(dir.path().join("worker-00000.journal"), &noise).unwrap();
         let recovered = recover(dir.path()).unwrap();
@@ -132,18 +135,18 @@ fn files_of_noise_are_read_without_panic() {
 #[test]
 fn a_missing_journal_is_an_error_for_it_may_have_told_of_sent_documents() {
     let dir = tempfile::tempdir().unwrap();
-    Keeper::create(dir.path(), RUN, Deal::new(10, 2, None).unwrap(), 0..2).unwrap();
+    Journals::create(dir.path(), RUN, Allocation::new(10, 2, None).unwrap(), 0..2).unwrap();
     fs::remove_file(dir.path().join("worker-00001.journal")).unwrap();
     assert!(recover(dir.path()).unwrap_err().to_string().contains("worker-00001.journal is missing"));
 }
 
 #[test]
 fn shards_recovered_apart_are_joined() {
-    let deal = Deal::new(500, 4, Some(10_000)).unwrap();
+    let allocation = Allocation::new(500, 4, Some(10_000)).unwrap();
     let shards = [0..2, 2..4].map(|kept: std::ops::Range<u64>| {
         let dir = tempfile::tempdir().unwrap();
-        let mut keeper = Keeper::create(dir.path(), RUN, deal, kept.clone()).unwrap();
-        kept.for_each(|worker| keeper.reserve(worker, 100).unwrap());
+        let mut journals = Journals::create(dir.path(), RUN, allocation, kept.clone()).unwrap();
+        kept.for_each(|worker| journals.reserve(worker, 100).unwrap());
         recover(dir.path()).unwrap().ledger
     });
     let [mut whole, other] = shards;

@@ -4,8 +4,8 @@
 use std::ops::Range;
 
 use plimsoll_ledger::{
-    Audit, Changes, Content, Deal, Findings, Found, Intent, Intents, Keeper, Ledger, Neighbours, Place, Run,
-    State, Touched, WorkerLedger, recover, save,
+    Allocation, Audit, Changes, Content, Findings, Found, Intent, Intents, Journals, Ledger, Neighbours, Run,
+    Slot, State, Touched, WorkerLedger, recover, save,
 };
 
 use crate::dice::Dice;
@@ -23,10 +23,10 @@ enum Stored {
 
 /// Two workers, each with documents of both to change, and the server's storage.
 struct World {
-    deal: Deal,
-    keeper: Keeper,
+    allocation: Allocation,
+    journals: Journals,
     changes: [Changes; 2],
-    fresh: [Vec<Place>; 2],
+    fresh: [Vec<Slot>; 2],
     told: [Vec<Intent>; 2],
     stored: Vec<Stored>,
     /// Changed since the last flush, as far as that can be told from what was stored.
@@ -35,18 +35,18 @@ struct World {
 
 impl World {
     fn new(dir: &std::path::Path) -> World {
-        let deal = Deal::new(100, 2, Some(DOCUMENTS)).expect("a deal");
-        let mut keeper = Keeper::create(dir, RUN, deal, 0..2).expect("begin a ledger");
+        let allocation = Allocation::new(100, 2, Some(DOCUMENTS)).expect("an allocation");
+        let mut journals = Journals::create(dir, RUN, allocation, 0..2).expect("begin a ledger");
         for worker in 0..2 {
             let (mut own, mut pages) = (WorkerLedger::unjournaled(), Vec::new());
-            own.set(0..deal.dealt_to(worker), State::Acknowledged);
+            own.set(0..allocation.allocated_to(worker), State::Acknowledged);
             own.take_dirty(&mut pages);
-            keeper.reserve(worker, deal.dealt_to(worker)).expect("reserve");
-            keeper.flush(worker, &pages).expect("flush");
+            journals.reserve(worker, allocation.allocated_to(worker)).expect("reserve");
+            journals.flush(worker, &pages).expect("flush");
         }
         World {
-            deal,
-            keeper,
+            allocation,
+            journals,
             changes: [Changes::default(), Changes::default()],
             fresh: [vec![], vec![]],
             told: [vec![], vec![]],
@@ -57,52 +57,52 @@ impl World {
 
     fn change(&mut self, dice: &mut Dice, kinds: &[Intent]) {
         let number = dice.roll(DOCUMENTS);
-        let (owner, place) = ((number % 2) as usize, self.deal.locate(number).expect("dealt"));
+        let (owner, slot) = ((number % 2) as usize, self.allocation.locate(number).expect("allocated"));
         let intent = kinds[dice.roll(kinds.len() as u64) as usize];
         if !self.told[owner].contains(&intent) {
-            self.keeper.intend(owner as u64, Intents::NONE.with(intent)).expect("intend");
+            self.journals.intend(owner as u64, Intents::NONE.with(intent)).expect("intend");
             self.told[owner].push(intent);
         }
         let (changes, stored) = (&mut self.changes[owner], &mut self.stored[number as usize]);
         match intent {
             Intent::Replace => {
-                let Some(version) = changes.versions.replace(place) else { return };
+                let Some(version) = changes.versions.replace(slot) else { return };
                 match dice.roll(10) {
                     0 => {}
-                    _ if *stored == Stored::Altered => changes.versions.acknowledge(place),
+                    _ if *stored == Stored::Altered => changes.versions.acknowledge(slot),
                     _ => {
                         *stored = Stored::Version(version);
-                        changes.versions.acknowledge(place);
+                        changes.versions.acknowledge(slot);
                     }
                 }
             }
             Intent::Remove => {
-                if !changes.versions.delete(place) {
+                if !changes.versions.delete(slot) {
                     return;
                 }
                 *stored = Stored::Gone;
                 if dice.roll(4) > 0 {
-                    changes.versions.acknowledge(place);
+                    changes.versions.acknowledge(slot);
                 }
             }
             Intent::Alter | Intent::Any => {
                 if *stored == Stored::Gone {
                     return;
                 }
-                changes.touched.mark(&self.deal, number..number + 1);
+                changes.touched.mark(&self.allocation, number..number + 1);
                 *stored = Stored::Altered;
             }
         }
-        self.fresh[owner].push(place);
+        self.fresh[owner].push(slot);
         self.late[number as usize] = true;
     }
 
     fn flush(&mut self, owner: usize) {
         let fresh = std::mem::take(&mut self.fresh[owner]);
-        let changed: Vec<_> = fresh.iter().map(|place| self.changes[owner].at(*place)).collect();
-        self.keeper.note(owner as u64, &changed).expect("note");
-        for place in fresh {
-            self.late[self.deal.global(place).expect("dealt") as usize] = false;
+        let changed: Vec<_> = fresh.iter().map(|slot| self.changes[owner].at(*slot)).collect();
+        self.journals.note(owner as u64, &changed).expect("note");
+        for slot in fresh {
+            self.late[self.allocation.global(slot).expect("allocated") as usize] = false;
         }
     }
 }
@@ -157,9 +157,9 @@ fn what_the_last_moment_did_is_not_accused_and_the_rest_is_audited() {
         assert!(findings.holds(), "seed {seed}, {kinds:?}: {findings:?}");
         let late = world.late.iter().filter(|late| **late).count() as u64;
         let known = |number: u64| {
-            let place = world.deal.locate(number).unwrap();
+            let slot = world.allocation.locate(number).unwrap();
             let changes = ledger.changes().unwrap();
-            changes.touched.contains(place) || changes.versions.at(place).is_doubtful()
+            changes.touched.contains(slot) || changes.versions.at(slot).is_doubtful()
         };
         let known = (0..DOCUMENTS).filter(|number| known(*number)).count() as u64;
         assert!(findings.not_audited <= late + known, "seed {seed}, {kinds:?}: {late} {known} {findings:?}");
@@ -175,8 +175,9 @@ fn what_no_change_explains_is_found_after_a_crash_too() {
             world.flush(0);
             world.flush(1);
             let ledger = recover(dir.path()).unwrap().ledger;
-            let version =
-                |number: &u64| ledger.changes().unwrap().versions.at(world.deal.locate(*number).unwrap());
+            let version = |number: &u64| {
+                ledger.changes().unwrap().versions.at(world.allocation.locate(*number).unwrap())
+            };
             let fit = |number: &u64| {
                 let known = version(number);
                 let content = world.stored[*number as usize];
@@ -211,8 +212,8 @@ fn a_deleted_document_that_is_there_is_a_phantom_whatever_else_was_meant() {
     let ledger = recover(dir.path()).unwrap().ledger;
     let deleted = |number: &u64| {
         let changes = ledger.changes().unwrap();
-        let place = world.deal.locate(*number).unwrap();
-        changes.versions.at(place).is_deleted() && !changes.touched.contains(place)
+        let slot = world.allocation.locate(*number).unwrap();
+        changes.versions.at(slot).is_deleted() && !changes.touched.contains(slot)
     };
     let back = (0..DOCUMENTS).find(deleted).unwrap();
     world.stored[back as usize] = Stored::Version(0);
@@ -224,7 +225,7 @@ fn a_deleted_document_that_is_there_is_a_phantom_whatever_else_was_meant() {
 fn changes_of_documents_that_were_not_named_leave_nothing_to_audit() {
     let dir = tempfile::tempdir().unwrap();
     let mut world = World::new(dir.path());
-    world.keeper.intend(1, Intents::NONE.with(Intent::Any)).unwrap();
+    world.journals.intend(1, Intents::NONE.with(Intent::Any)).unwrap();
     let ledger = recover(dir.path()).unwrap().ledger;
     assert_eq!(ledger.changes().unwrap().touched, Touched::All);
     assert_eq!(audit(&ledger, &world.stored, 5..DOCUMENTS).not_audited, DOCUMENTS);
@@ -233,11 +234,11 @@ fn changes_of_documents_that_were_not_named_leave_nothing_to_audit() {
 #[test]
 fn a_list_tells_again_what_was_meant() {
     let dir = tempfile::tempdir().unwrap();
-    let deal = Deal::new(10, 1, None).unwrap();
-    let mut keeper = Keeper::create(dir.path(), RUN, deal, 0..1).unwrap();
-    keeper.intend(0, Intents::NONE.with(Intent::Replace)).unwrap();
-    keeper.intend(0, Intents::NONE.with(Intent::Remove)).unwrap();
-    keeper.note(0, &[Changes::default().at(Place { worker: 0, local: 3 })]).unwrap();
+    let allocation = Allocation::new(10, 1, None).unwrap();
+    let mut journals = Journals::create(dir.path(), RUN, allocation, 0..1).unwrap();
+    journals.intend(0, Intents::NONE.with(Intent::Replace)).unwrap();
+    journals.intend(0, Intents::NONE.with(Intent::Remove)).unwrap();
+    journals.note(0, &[Changes::default().at(Slot { worker: 0, local: 3 })]).unwrap();
     let path = dir.path().join("worker-00000.journal");
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[..64].fill(0);

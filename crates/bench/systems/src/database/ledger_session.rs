@@ -24,28 +24,29 @@ pub(super) struct Promised {
 }
 
 impl Database {
-    /// Starts the keeper and the workers.
+    /// Starts the journal writer and the workers.
     pub(super) fn hire(&mut self, ground: Ground<'_>, ledger: &Path) -> Outcome<()> {
         let first = ground.shard.index * self.crew.workers as u64;
         let workers = first..first + self.crew.workers as u64;
-        let keeper = JournalWriter::start(ledger, self.setup.run, self.deal, workers.clone());
-        let keeper = keeper.context("start the ledger")?;
-        let books =
-            workers.map(|worker| WorkerLedger::new(self.deal, worker, keeper.reservations(worker))).collect();
+        let journal = JournalWriter::start(ledger, self.setup.run, self.allocation, workers.clone());
+        let journal = journal.context("start the ledger")?;
+        let books = workers
+            .map(|worker| WorkerLedger::new(self.allocation, worker, journal.reservations(worker)))
+            .collect();
         let fleet = Fleet::new(&self.setup, &self.place.roads(), books, ground.shard, self.crew.spin);
         self.fleet = Some(fleet.context("start the workers")?);
-        self.keeper = Some(keeper);
+        self.journal = Some(journal);
         Ok(())
     }
 
     /// An empty ledger. A shard that has one identity with the others answers for its own documents; the first one for
     /// strangers' besides.
     pub(super) fn ledger(&self, closed: &[Closed]) -> Ledger {
-        let (run, deal) = (self.setup.run, self.deal);
+        let (run, allocation) = (self.setup.run, self.allocation);
         let workers = closed.iter().map(|books| books.worker);
         match workers.clone().min().zip(workers.max()).filter(|_| self.knows_all) {
-            Some((first, last)) => Ledger::of_shard(run, deal, first..last + 1),
-            None => Ledger::new(run, deal),
+            Some((first, last)) => Ledger::of_shard(run, allocation, first..last + 1),
+            None => Ledger::new(run, allocation),
         }
     }
 

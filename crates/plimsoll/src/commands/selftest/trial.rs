@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use plimsoll_deployment::Deployment;
 use plimsoll_host::proxy::Proxy;
-use plimsoll_ledger::{Deal, Findings, Ledger, Neighbours, Run, State, Touched};
+use plimsoll_ledger::{Allocation, Findings, Ledger, Neighbours, Run, State, Touched};
 use plimsoll_load::arrivals::Share;
 use plimsoll_load::engine::Progress;
 use plimsoll_load::fault::Fault;
@@ -69,8 +69,8 @@ pub fn run_seeded(name: &str, overrides: &[String], seed: u64, address: SocketAd
     let site = site(address);
     let proxies = proxies(&plan, address, seed)?;
     let road = proxies.first().map_or_else(|| site.clone(), |proxy| self::site(proxy.address()));
-    let deal = Deal::new(setup.block(), 1, None).context("deal document numbers")?;
-    let books = vec![WorkerLedger::new(deal, 0, None)];
+    let allocation = Allocation::new(setup.block(), 1, None).context("allocate document numbers")?;
+    let books = vec![WorkerLedger::new(allocation, 0, None)];
     let mut fleet = Fleet::new(&setup, std::slice::from_ref(&road), books, Share::WHOLE, Spin::Off)?;
     let mut summary = Summary::new(plan.names(), plan.objective.clone());
     for phase in &plan.phases {
@@ -82,7 +82,7 @@ pub fn run_seeded(name: &str, overrides: &[String], seed: u64, address: SocketAd
         })?;
         summary.end(phase, &finished, 0);
     }
-    let mut ledger = Ledger::new(run, deal);
+    let mut ledger = Ledger::new(run, allocation);
     let Some(closed) = fleet.close().pop() else { bail!("a worker did not return its ledger") };
     ledger.adopt(closed.worker, closed.ledger);
     Ok(Trial { summary, setup, site, ledger })

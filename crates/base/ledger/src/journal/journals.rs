@@ -11,13 +11,13 @@ use super::list::LISTED_MAX;
 use super::record::{put_intents, put_list, put_page, put_reservation};
 use crate::changes::Changed;
 use crate::intents::Intents;
-use crate::numbers::Deal;
+use crate::numbers::Allocation;
 use crate::pairs::Page;
 use crate::receipt::Run;
 
 /// Writes the journals of one shard's workers. It lives on a thread of its own.
 #[derive(Debug)]
-pub struct Keeper<L = FileLog> {
+pub struct Journals<L = FileLog> {
     dir: PathBuf,
     header: Header,
     journals: Vec<Journal<L>>,
@@ -31,43 +31,44 @@ struct Journal<L> {
     intents: Intents,
 }
 
-impl Keeper {
-    /// Begins a ledger in a directory, which is created if need be. `kept` are the workers of this shard.
+impl Journals {
+    /// Starts a ledger in a directory, which is created if it is missing. `kept` are the workers of this shard.
     ///
     /// # Errors
-    /// When the directory holds a ledger already, cannot be written, or is full.
+    /// The directory already holds a ledger, cannot be written, or is full.
     ///
     /// # Panics
-    /// When the deal has no such workers.
-    pub fn create(dir: &Path, run: Run, deal: Deal, kept: Range<u64>) -> Result<Keeper, Error> {
-        assert!(kept.end <= deal.workers(), "worker {} of {} workers", kept.end, deal.workers());
-        std::fs::create_dir_all(dir).map_err(|source| Error::write(dir, &deal, dir, source))?;
+    /// If the allocation has no such workers.
+    pub fn create(dir: &Path, run: Run, allocation: Allocation, kept: Range<u64>) -> Result<Journals, Error> {
+        assert!(kept.end <= allocation.workers(), "worker {} of {} workers", kept.end, allocation.workers());
+        std::fs::create_dir_all(dir).map_err(|source| Error::write(dir, &allocation, dir, source))?;
         if header::path(dir).exists() {
             return Err(Error::Occupied { dir: dir.to_owned() });
         }
-        let logs = kept.clone().map(|worker| create_log(dir, &deal, worker)).collect::<Result<_, _>>()?;
-        sync_dir(dir).map_err(|source| Error::write(dir, &deal, dir, source))?;
-        let header = Header { format: FORMAT, run, deal, kept };
-        // The header comes last: where it is, no journal is missing.
+        let logs =
+            kept.clone().map(|worker| create_log(dir, &allocation, worker)).collect::<Result<_, _>>()?;
+        sync_dir(dir).map_err(|source| Error::write(dir, &allocation, dir, source))?;
+        let header = Header { format: FORMAT, run, allocation, kept };
+        // The header comes last: if it exists, no journal is missing.
         header.write(dir)?;
-        Ok(Keeper::over(dir, header, logs))
+        Ok(Journals::over(dir, header, logs))
     }
 }
 
-impl<L: Log> Keeper<L> {
-    fn over(dir: &Path, header: Header, logs: Vec<L>) -> Keeper<L> {
+impl<L: Log> Journals<L> {
+    fn over(dir: &Path, header: Header, logs: Vec<L>) -> Journals<L> {
         let journals =
             logs.into_iter().map(|log| Journal { log, reserved_until: 0, intents: Intents::NONE }).collect();
-        Keeper { dir: dir.to_owned(), header, journals, buffer: Vec::new() }
+        Journals { dir: dir.to_owned(), header, journals, buffer: Vec::new() }
     }
 
     /// Reserves a worker's documents up to local index `until`, durably; then the worker may be granted it.
     ///
     /// # Errors
-    /// When the disk is full or fails. Nothing is reserved then; it may be tried again.
+    /// The disk is full or fails. Nothing is reserved then; it may be tried again.
     ///
     /// # Panics
-    /// When the worker is not of this shard.
+    /// If the worker belongs to another shard.
     pub fn reserve(&mut self, worker: u64, until: u64) -> Result<(), Error> {
         self.buffer.clear();
         put_reservation(&mut self.buffer, self.header.salt(), worker_u32(worker), until);
@@ -82,10 +83,10 @@ impl<L: Log> Keeper<L> {
     /// reservation; a power failure before that leaves their documents unknown.
     ///
     /// # Errors
-    /// When the disk is full or fails. The pages are not written then; keep them, and try again.
+    /// The disk is full or fails. The pages are not written then; keep them, and try again.
     ///
     /// # Panics
-    /// When the worker is not of this shard.
+    /// If the worker belongs to another shard.
     pub fn flush(&mut self, worker: u64, pages: &[Page]) -> Result<(), Error> {
         let salt = self.header.salt();
         let until = self.journal(worker).reserved_until;
@@ -97,13 +98,13 @@ impl<L: Log> Keeper<L> {
         Ok(())
     }
 
-    /// Says, durably, what a worker means to do with documents that are there; then it may.
+    /// Records durably which changes of existing documents a worker intends. It may make them afterwards.
     ///
     /// # Errors
-    /// When the disk is full or fails. Nothing is said then; it may be tried again.
+    /// The disk is full or fails. Nothing is recorded then; it may be tried again.
     ///
     /// # Panics
-    /// When the worker is not of this shard.
+    /// If the worker belongs to another shard.
     pub fn intend(&mut self, worker: u64, intents: Intents) -> Result<(), Error> {
         let intents = self.journal(worker).intents.or(intents);
         self.buffer.clear();
@@ -114,13 +115,13 @@ impl<L: Log> Keeper<L> {
         Ok(())
     }
 
-    /// Writes what became of documents that a worker changed, as durably as [`Keeper::flush`] does.
+    /// Writes the outcomes of a worker's changes, as durably as [`Journals::flush`] does.
     ///
     /// # Errors
-    /// When the disk is full or fails. Some of the documents are not written then; keep them, and try again.
+    /// The disk is full or fails. Some of the documents are not written then; keep them, and try again.
     ///
     /// # Panics
-    /// When the worker is not of this shard.
+    /// If the worker belongs to another shard.
     pub fn note(&mut self, worker: u64, changed: &[Changed]) -> Result<(), Error> {
         let salt = self.header.salt();
         let intents = self.journal(worker).intents;
@@ -145,20 +146,20 @@ impl<L: Log> Keeper<L> {
     }
 
     fn error(&self, worker: u64, source: io::Error) -> Error {
-        Error::write(&self.dir, &self.header.deal, &journal_path(&self.dir, worker), source)
+        Error::write(&self.dir, &self.header.allocation, &journal_path(&self.dir, worker), source)
     }
 }
 
-fn create_log(dir: &Path, deal: &Deal, worker: u64) -> Result<FileLog, Error> {
+fn create_log(dir: &Path, allocation: &Allocation, worker: u64) -> Result<FileLog, Error> {
     let path = journal_path(dir, worker);
     FileLog::create(&path).map_err(|source| match source.kind() {
         io::ErrorKind::AlreadyExists => Error::Occupied { dir: dir.to_owned() },
-        _ => Error::write(dir, deal, &path, source),
+        _ => Error::write(dir, allocation, &path, source),
     })
 }
 
 fn worker_u32(worker: u64) -> u32 {
-    u32::try_from(worker).expect("a deal has at most 65536 workers")
+    u32::try_from(worker).expect("an allocation has at most 65536 workers")
 }
 
 #[cfg(test)]
@@ -166,7 +167,7 @@ mod tests {
     use super::*;
     use crate::changes::Changes;
     use crate::intents::Intent;
-    use crate::numbers::Place;
+    use crate::numbers::Slot;
     use crate::pairs::State;
     use crate::worker::WorkerLedger;
 
@@ -190,10 +191,14 @@ mod tests {
         }
     }
 
-    fn small(free: usize) -> Keeper<Small> {
-        let header =
-            Header { format: FORMAT, run: RUN, deal: Deal::new(10, 2, Some(1000)).unwrap(), kept: 1..2 };
-        Keeper::over(Path::new("runs/x"), header, vec![Small { free, syncs: 0 }])
+    fn small(free: usize) -> Journals<Small> {
+        let header = Header {
+            format: FORMAT,
+            run: RUN,
+            allocation: Allocation::new(10, 2, Some(1000)).unwrap(),
+            kept: 1..2,
+        };
+        Journals::over(Path::new("runs/x"), header, vec![Small { free, syncs: 0 }])
     }
 
     fn dirty_pages() -> Vec<Page> {
@@ -214,21 +219,21 @@ mod tests {
 
     #[test]
     fn reservations_and_intents_are_durable_and_what_follows_does_not_wait() {
-        let mut keeper = small(100_000);
-        keeper.reserve(1, 10).unwrap();
-        keeper.flush(1, &dirty_pages()).unwrap();
-        keeper.note(1, &[Changes::default().at(Place { worker: 1, local: 3 })]).unwrap();
-        assert_eq!(keeper.journals[0].log.syncs, 1);
-        keeper.intend(1, Intents::NONE.with(Intent::Alter)).unwrap();
-        assert_eq!(keeper.journals[0].log.syncs, 2);
+        let mut journals = small(100_000);
+        journals.reserve(1, 10).unwrap();
+        journals.flush(1, &dirty_pages()).unwrap();
+        journals.note(1, &[Changes::default().at(Slot { worker: 1, local: 3 })]).unwrap();
+        assert_eq!(journals.journals[0].log.syncs, 1);
+        journals.intend(1, Intents::NONE.with(Intent::Alter)).unwrap();
+        assert_eq!(journals.journals[0].log.syncs, 2);
     }
 
     #[test]
     fn a_second_ledger_in_one_place_is_refused() {
         let dir = tempfile::tempdir().unwrap();
-        let deal = Deal::new(10, 2, None).unwrap();
-        Keeper::create(dir.path(), RUN, deal, 0..2).unwrap();
-        let again = Keeper::create(dir.path(), RUN, deal, 0..2);
+        let allocation = Allocation::new(10, 2, None).unwrap();
+        Journals::create(dir.path(), RUN, allocation, 0..2).unwrap();
+        let again = Journals::create(dir.path(), RUN, allocation, 0..2);
         assert!(matches!(again, Err(Error::Occupied { .. })));
     }
 
