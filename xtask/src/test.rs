@@ -61,10 +61,12 @@ fn build() -> Result<()> {
     command::run(cargo().arg("test").args(FULL).arg("--no-run"))
 }
 
-/// Lints the full program and the default one, which has no Kafka and no vectors.
+/// Lints the full program, and the default one, which has no Kafka and no vectors. The second pass names the workspace and the
+/// examples because that gives the dependencies the features of the first pass, so only our own crates are checked again.
 fn lint() -> Result<()> {
     command::run(cargo().arg("clippy").args(FULL).args(["--all-targets", "--", "-D", "warnings"]))?;
-    command::run(cargo().args(["clippy", "--package", "plimsoll", "--", "-D", "warnings"]))
+    let words = ["--workspace", "--lib", "--bins", "--examples", "--", "-D", "warnings"];
+    command::run(cargo().arg("clippy").args(words))
 }
 
 fn test() -> Result<()> {
