@@ -17,7 +17,7 @@ use head::Token;
 pub(crate) use head::{Head, Piece};
 pub(crate) use template::Values;
 pub(crate) use url::Url;
-pub use workload::{Ground, Workload, Workloads};
+pub use workload::{Workload, WorkloadContext, Workloads};
 
 mod auth;
 mod body;

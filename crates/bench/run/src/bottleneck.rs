@@ -22,7 +22,7 @@ pub fn of(session: &Session) -> Option<Bottleneck> {
     }
     let machine = Machine {
         cores: machine::cores(),
-        workers: u32::try_from(session.system.crew().workers).unwrap_or(u32::MAX),
+        workers: u32::try_from(session.system.workers().count).unwrap_or(u32::MAX),
     };
     let used_ns = session.watched_cpu_ns.filter(|used_ns| *used_ns > 0);
     let cores = used_ns.map(|used_ns| used_ns as f64 / 1e9 / watched.length_s());

@@ -25,11 +25,11 @@ use crate::merge::identity;
 use crate::options::LoadOptions;
 use crate::run_dir::{self, RunDir};
 use crate::run_summary::{conclude, exit};
-use crate::server_provisioning::{Choice, Manner};
+use crate::server_provisioning::{Choice, StartOptions};
 use crate::session::{Opening, Session, new_run, phase_event};
 use crate::shard_log::{Books, Recorder};
 use crate::start_at::{Meant, Moment};
-use crate::system::{Crew, Ground, Subject, System, resolve};
+use crate::system::{RunContext, Subject, System, Workers, resolve};
 use plimsoll_scenario as scenario;
 use plimsoll_scenario::{Plan, plan};
 
@@ -79,11 +79,11 @@ fn open_if(
     let begin = || {
         let timeout = Duration::from_nanos(loaded.scenario.timeout.as_ns());
         let cache_bytes = loaded.scenario.cache.map(Bytes::get);
-        let ground = Ground { loaded: &loaded, plan: &plan, run: new_run(started_ms), shard };
-        let run = start.and_then(|start| together(ground, start)).unwrap_or(ground.run);
-        let ground = Ground { run, ..ground };
-        let manner = Manner { timeout, console: options.console, cache_bytes };
-        let mut system = subject.open(ground, &dir, manner, &control, runtime)?;
+        let context = RunContext { loaded: &loaded, plan: &plan, run: new_run(started_ms), shard };
+        let run = start.and_then(|start| together(context, start)).unwrap_or(context.run);
+        let context = RunContext { run, ..context };
+        let start_options = StartOptions { timeout, console: options.console, cache_bytes };
+        let mut system = subject.open(context, &dir, start_options, &control, runtime)?;
         options.hosted_as.iter().for_each(|hosted| system.hosted_as(hosted));
         let mut readers = Readers::new(dir, options.console);
         if shard != Share::WHOLE {
@@ -109,10 +109,10 @@ fn open_if(
 
 /// The run ID that all shards share, if there are several: each knows that who knows the moment at which they
 /// begin.
-fn together(ground: Ground<'_>, start: Moment) -> Option<RunId> {
-    let workers = Crew::of(ground, false).workers;
-    (ground.shard != Share::WHOLE)
-        .then(|| identity(&ground.loaded.hash(), ground.shard.of, workers, start.wall_ms))
+fn together(context: RunContext<'_>, start: Moment) -> Option<RunId> {
+    let workers = Workers::of(context, false).count;
+    (context.shard != Share::WHOLE)
+        .then(|| identity(&context.loaded.hash(), context.shard.of, workers, start.wall_ms))
 }
 
 /// Ends a run of which nothing was sent: nobody should take what is left of it for the latest run.
@@ -192,7 +192,7 @@ pub fn signals() -> std::io::Result<Arc<AtomicBool>> {
     Ok(flag)
 }
 
-/// Phases before the last one prepare the ground and run as they are.
+/// Phases before the last one prepare the load and run as they are.
 ///
 /// # Errors
 /// When one cannot be run at all.

@@ -157,12 +157,12 @@ fn phases(account: &Account<'_>) -> Vec<plimsoll_measure::run::PhaseFacts> {
 
 /// The tool as it was, without what it cost.
 fn tool(session: &Session) -> Client {
-    let crew = session.system.crew();
+    let workers = session.system.workers();
     Client {
-        workers: crew.workers as u32,
+        workers: workers.count as u32,
         connections: session.connections as u32,
         rss_bytes_max: process::own().rss_bytes_max.unwrap_or(0),
-        spin: crew.spin == Spin::On,
+        spin: workers.spin == Spin::On,
         calibration_ping_ns: session.pings_ns.clone(),
         calibration_null_per_s: session.ceilings.iter().map(|(operations, _)| *operations).collect(),
         ..Client::default()

@@ -26,7 +26,7 @@ pub use install::{cache, install};
 
 /// How servers are found and started.
 #[derive(Clone, Copy, Debug)]
-pub struct Manner {
+pub struct StartOptions {
     /// How long a command may take.
     pub timeout: Duration,
     /// Where messages on the way go.
@@ -35,7 +35,7 @@ pub struct Manner {
     pub cache_bytes: Option<u64>,
 }
 
-impl Manner {
+impl StartOptions {
     /// Without a word, and with the server's own defaults.
     pub const fn quiet(timeout: Duration) -> Self {
         Self { timeout, console: &Silent, cache_bytes: None }
@@ -69,18 +69,18 @@ impl Place {
     ///
     /// # Errors
     /// When it cannot be installed, started or reached.
-    pub fn open(choice: &Choice, manner: Manner, runtime: &tokio::runtime::Runtime) -> Outcome<Self> {
-        let timeout = manner.timeout;
+    pub fn open(choice: &Choice, start: StartOptions, runtime: &tokio::runtime::Runtime) -> Outcome<Self> {
+        let timeout = start.timeout;
         let server = match choice {
             Choice::Uri(uri) => return Self::at(uri, timeout, runtime),
-            Choice::Several(choices) => return Self::several(choices, manner, runtime),
+            Choice::Several(choices) => return Self::several(choices, start, runtime),
             Choice::Any if mongod::find().is_none() => {
-                start_embedded(Profile::Journaled, Storage::Temporary, manner)?
+                start_embedded(Profile::Journaled, Storage::Temporary, start)?
             }
-            Choice::Embedded(profile) => start_embedded(*profile, Storage::Temporary, manner)?,
+            Choice::Embedded(profile) => start_embedded(*profile, Storage::Temporary, start)?,
             Choice::Any | Choice::Mongod => {
                 let options =
-                    mongod::Options { cache_bytes: manner.cache_bytes, ..mongod::Options::default() };
+                    mongod::Options { cache_bytes: start.cache_bytes, ..mongod::Options::default() };
                 mongod::start(&options).context("start mongod").deserves(Exit::Server)?
             }
         };
@@ -91,19 +91,19 @@ impl Place {
     ///
     /// # Errors
     /// When it cannot be installed or started.
-    pub fn reopen(storage: &Path, kind: ServerKind, profile: Profile, manner: Manner) -> Outcome<Self> {
+    pub fn reopen(storage: &Path, kind: ServerKind, profile: Profile, start: StartOptions) -> Outcome<Self> {
         if kind == ServerKind::Mongod {
             let options =
                 mongod::Options { storage: Storage::At(storage.to_owned()), ..mongod::Options::default() };
             let server = mongod::start(&options).context("start mongod").deserves(Exit::Server)?;
-            return Ok(Self::started(server, manner.timeout));
+            return Ok(Self::started(server, start.timeout));
         }
-        let server = start_embedded(profile, Storage::At(storage.to_owned()), manner)?;
-        Ok(Self::started(server, manner.timeout))
+        let server = start_embedded(profile, Storage::At(storage.to_owned()), start)?;
+        Ok(Self::started(server, start.timeout))
     }
 
-    fn several(choices: &[Choice], manner: Manner, runtime: &tokio::runtime::Runtime) -> Outcome<Self> {
-        let open = |choice: &Choice| Self::open(choice, manner, runtime);
+    fn several(choices: &[Choice], start: StartOptions, runtime: &tokio::runtime::Runtime) -> Outcome<Self> {
+        let open = |choice: &Choice| Self::open(choice, start, runtime);
         let places = choices.iter().map(open).collect::<Outcome<Vec<_>>>()?;
         if places.iter().any(|place| place.site.has_routers()) {
             let why = "is a mongos: list all mongos of one cluster in one URI (mongodb://a:27017,b:27017) with --server";
@@ -215,9 +215,9 @@ fn local_pid(address: &Address) -> Option<u32> {
     process::listener(ip, address.port)
 }
 
-fn start_embedded(profile: Profile, storage: Storage, manner: Manner) -> Outcome<Server> {
-    install(manner.console).deserves(Exit::Failed)?;
-    let cache_bytes = manner.cache_bytes;
+fn start_embedded(profile: Profile, storage: Storage, start: StartOptions) -> Outcome<Server> {
+    install(start.console).deserves(Exit::Failed)?;
+    let cache_bytes = start.cache_bytes;
     let options = embedded::Options { profile, storage, cache_bytes, ..embedded::Options::default() };
     embedded::start(&cache()?, &options).context("start the embedded server").deserves(Exit::Server)
 }

@@ -19,7 +19,7 @@ use tokio::runtime::Runtime;
 use crate::cpus::{Cpus, pinned};
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::server_provenance::HostedAs;
-use plimsoll_run::server_provisioning::{Choice, Manner, Place};
+use plimsoll_run::server_provisioning::{Choice, Place, StartOptions};
 use plimsoll_run::stale_runs;
 use plimsoll_systems::service_database;
 
@@ -68,11 +68,11 @@ impl Server {
     /// When it cannot be installed, started or reached.
     pub fn open(
         choice: &Choice,
-        manner: Manner,
+        start: StartOptions,
         cpus: Option<&Cpus>,
         runtime: &Arc<Runtime>,
     ) -> Outcome<Self> {
-        let place = pinned(cpus, || Place::open(choice, manner, runtime)).deserves(Exit::Failed)??;
+        let place = pinned(cpus, || Place::open(choice, start, runtime)).deserves(Exit::Failed)??;
         let uri = match choice {
             Choice::Uri(uri) => uri.clone(),
             _ => {
@@ -80,7 +80,7 @@ impl Server {
                 format!("mongodb://{address}/?directConnection=true")
             }
         };
-        Ok(Self { place, uri, cache_bytes: manner.cache_bytes, runtime: Arc::clone(runtime) })
+        Ok(Self { place, uri, cache_bytes: start.cache_bytes, runtime: Arc::clone(runtime) })
     }
 
     /// The server as a run in this process loads it.

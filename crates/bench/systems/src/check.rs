@@ -4,8 +4,8 @@ use plimsoll_load::retry::Retry;
 use plimsoll_mongo::scenario::Client;
 
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
-use plimsoll_run::server_provisioning::{Choice, Manner, Place, ServerAddress, choice};
-use plimsoll_run::system::Ground;
+use plimsoll_run::server_provisioning::{Choice, Place, ServerAddress, StartOptions, choice};
+use plimsoll_run::system::RunContext;
 use plimsoll_scenario::plan::{Aimed, Plan};
 use plimsoll_scenario::{self as scenario, Victim};
 use tokio::runtime::Runtime;
@@ -109,8 +109,13 @@ pub fn put_proxies(place: &mut Place, loaded: &scenario::Loaded, plan: &Plan) ->
 ///
 /// # Errors
 /// When it cannot be installed, started or reached.
-pub fn open_place(ground: Ground<'_>, choice: &Choice, manner: Manner, runtime: &Runtime) -> Outcome<Place> {
-    let mut place = Place::open(choice, manner, runtime)?;
-    put_proxies(&mut place, ground.loaded, ground.plan)?;
+pub fn open_place(
+    context: RunContext<'_>,
+    choice: &Choice,
+    start: StartOptions,
+    runtime: &Runtime,
+) -> Outcome<Place> {
+    let mut place = Place::open(choice, start, runtime)?;
+    put_proxies(&mut place, context.loaded, context.plan)?;
     Ok(place)
 }

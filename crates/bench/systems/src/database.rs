@@ -33,7 +33,7 @@ use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::injection;
 use plimsoll_run::server_provenance::HostedAs;
 use plimsoll_run::server_provisioning::Place;
-use plimsoll_run::system::{Crew, Ground, System};
+use plimsoll_run::system::{RunContext, System, Workers};
 use plimsoll_scenario::Loaded;
 use plimsoll_scenario::Plan;
 
@@ -49,7 +49,7 @@ pub struct Database {
     place: Place,
     setup: Arc<Setup>,
     facts: ServerFacts,
-    crew: Crew,
+    workers: Workers,
     allocation: Allocation,
     /// Whether every document of the run can be told from a stranger's: it has no other shard, or one identity with them.
     knows_all: bool,
@@ -67,14 +67,14 @@ pub struct Database {
 /// # Errors
 /// What cannot be meant.
 pub fn compile(loaded: &Loaded, plan: &Plan, run: RunId) -> anyhow::Result<Setup> {
-    let setup = Setup::build(&loaded.scenario.section(), &plan.database(), context(loaded, run))?;
+    let setup = Setup::build(&loaded.scenario.section(), &plan.database(), setup_context(loaded, run))?;
     if let Some(typed) = &loaded.scenario.shard {
-        sharding::Plan::build(typed, &setup, plan.documents(), context(loaded, run))?;
+        sharding::Plan::build(typed, &setup, plan.documents(), setup_context(loaded, run))?;
     }
     Ok(setup)
 }
 
-fn context(loaded: &Loaded, run: RunId) -> SetupContext<'_> {
+fn setup_context(loaded: &Loaded, run: RunId) -> SetupContext<'_> {
     SetupContext { seed: loaded.scenario.seed, run, base: &loaded.base }
 }
 
@@ -83,20 +83,20 @@ impl Database {
     ///
     /// # Errors
     /// What cannot be meant or reached, and what is refused.
-    pub fn open(ground: Ground<'_>, place: Place, runtime: Runtime) -> Outcome<Self> {
-        let setup = Arc::new(compile(ground.loaded, ground.plan, ground.run).deserves(Exit::Usage)?);
-        let crew = Crew::of(ground, !place.pids().is_empty());
-        let (facts, before) = runtime.block_on(probe(&place, &setup, ground.loaded))?;
-        let workers_all = ground.shard.of * crew.workers as u64;
+    pub fn open(context: RunContext<'_>, place: Place, runtime: Runtime) -> Outcome<Self> {
+        let setup = Arc::new(compile(context.loaded, context.plan, context.run).deserves(Exit::Usage)?);
+        let workers = Workers::of(context, !place.pids().is_empty());
+        let (facts, before) = runtime.block_on(probe(&place, &setup, context.loaded))?;
+        let workers_all = context.shard.of * workers.count as u64;
         let allocation =
             Allocation::new(setup.block(), workers_all, None).context("allocate document numbers")?;
         Ok(Self {
             place,
             setup,
             facts,
-            crew,
+            workers,
             allocation,
-            knows_all: ground.shard == Share::WHOLE,
+            knows_all: context.shard == Share::WHOLE,
             before,
             inspected: (None, None),
             runtime,
@@ -107,10 +107,11 @@ impl Database {
     }
 
     /// Shards the collection as the scenario says; every command is told before it is sent.
-    fn shard(&self, ground: Ground<'_>, tell: &mut dyn FnMut(String)) -> Outcome<()> {
-        let Some(typed) = &ground.loaded.scenario.shard else { return Ok(()) };
-        let context = context(ground.loaded, ground.run);
-        let plan = sharding::Plan::build(typed, &self.setup, ground.plan.documents(), context);
+    fn shard(&self, context: RunContext<'_>, tell: &mut dyn FnMut(String)) -> Outcome<()> {
+        let Some(typed) = &context.loaded.scenario.shard else { return Ok(()) };
+        let documents = context.plan.documents();
+        let setup_context = setup_context(context.loaded, context.run);
+        let plan = sharding::Plan::build(typed, &self.setup, documents, setup_context);
         let plan = plan.deserves(Exit::Usage)?;
         self.runtime.block_on(async {
             let mut connection =
@@ -139,8 +140,8 @@ impl System for Database {
         hosted.tell(&mut self.facts);
     }
 
-    fn crew(&self) -> Crew {
-        self.crew
+    fn workers(&self) -> Workers {
+        self.workers
     }
 
     fn client(&self) -> &'static str {
@@ -164,13 +165,13 @@ impl System for Database {
         Some(self.place.site.options())
     }
 
-    fn begin(&mut self, ground: Ground<'_>, ledger: &Path, tell: &mut dyn FnMut(String)) -> Outcome<()> {
+    fn begin(&mut self, context: RunContext<'_>, ledger: &Path, tell: &mut dyn FnMut(String)) -> Outcome<()> {
         if let Some(reason) = &self.before.vanishing {
             tell(format!("{reason}: integrity cannot be shown"));
         }
-        self.shard(ground, tell)?;
+        self.shard(context, tell)?;
         self.inspected.0 = self.inspect();
-        self.hire(ground, ledger)
+        self.hire(context, ledger)
     }
 
     /// Makes the indexes of the phase on every server, and says how long that took.
@@ -233,7 +234,7 @@ impl System for Database {
     }
 
     fn ceiling(&self, phase: &Phase, control: &Control) -> anyhow::Result<(f64, f64)> {
-        calibration::ceiling(&self.setup, phase, self.place.all().count(), self.crew.workers, control)
+        calibration::ceiling(&self.setup, phase, self.place.all().count(), self.workers.count, control)
     }
 
     fn close(&mut self, ledger: &Path) -> anyhow::Result<()> {
@@ -241,7 +242,7 @@ impl System for Database {
         let kept = self.journal.take().map_or(Ok(()), JournalWriter::close);
         // A worker without its books would make its documents look never sent.
         anyhow::ensure!(
-            closed.len() == self.crew.workers,
+            closed.len() == self.workers.count,
             "a worker kept its books: this is a fault of Plimsoll, please report it"
         );
         let promised = gather(self.ledger(&closed), closed);

@@ -6,8 +6,8 @@ use anyhow::ensure;
 use plimsoll_load::worker::Control;
 use plimsoll_run::exit::Outcome;
 use plimsoll_run::run_dir::RunDir;
-use plimsoll_run::server_provisioning::{Choice, Manner, ServerAddress};
-use plimsoll_run::system::{Estimate, Ground, Isolation, Kind, Subject, System};
+use plimsoll_run::server_provisioning::{Choice, ServerAddress, StartOptions};
+use plimsoll_run::system::{Estimate, Isolation, Kind, RunContext, Subject, System};
 use plimsoll_scenario::{Loaded, Plan, Victim};
 use tokio::runtime::Runtime;
 
@@ -55,14 +55,14 @@ impl Subject for DatabaseAt {
 
     fn open(
         &self,
-        ground: Ground<'_>,
+        context: RunContext<'_>,
         _: &RunDir,
-        manner: Manner,
+        start: StartOptions,
         _: &Control,
         runtime: Runtime,
     ) -> Outcome<Box<dyn System>> {
-        let place = check::open_place(ground, &self.0, manner, &runtime)?;
-        Ok(Box::new(Database::open(ground, place, runtime)?))
+        let place = check::open_place(context, &self.0, start, &runtime)?;
+        Ok(Box::new(Database::open(context, place, runtime)?))
     }
 
     fn server(&self) -> Option<&Choice> {

@@ -28,7 +28,7 @@ use crate::service_database;
 use crate::service_kind::{self, Services};
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::injection::{self, Owned};
-use plimsoll_run::system::{Crew, Ground, System};
+use plimsoll_run::system::{RunContext, System, Workers};
 use plimsoll_scenario::Loaded;
 use plimsoll_scenario::Plan;
 
@@ -49,7 +49,7 @@ pub struct Service {
     started: Option<StartedService>,
     setup: Arc<Setup>,
     facts: ServerFacts,
-    crew: Crew,
+    workers: Workers,
     engine: Engine<Http>,
     answers: Vec<Answers>,
     /// The collections behind it, before the load and after it.
@@ -77,7 +77,7 @@ pub fn compile(loaded: &Loaded, plan: &Plan, to: Destination<'_>) -> anyhow::Res
     to.url.clone_into(&mut section.url);
     let start_ms = i64::try_from(to.start_ms).unwrap_or(i64::MAX);
     let context = plimsoll_http::Context { seed: loaded.scenario.seed, start_ms, base: &loaded.base };
-    let workloads = |typed: &_, ground| service_kind::workload(to.services, typed, ground);
+    let workloads = |typed: &_, context| service_kind::workload(to.services, typed, context);
     Ok(Setup::build_with(&section, &plan.service(), context, &workloads)?)
 }
 
@@ -95,33 +95,38 @@ impl Service {
     ///
     /// # Errors
     /// What cannot be meant or reached.
-    pub fn open(ground: Ground<'_>, address: Address, services: Services, runtime: Runtime) -> Outcome<Self> {
+    pub fn open(
+        context: RunContext<'_>,
+        address: Address,
+        services: Services,
+        runtime: Runtime,
+    ) -> Outcome<Self> {
         let (url, started) = match address {
             Address::Running(url) => (url, None),
             Address::Started(started) => (started.url(), Some(*started)),
         };
         // Shards of one run have one beginning, whenever each was started.
-        let is_whole = ground.shard == Share::WHOLE;
-        let start_ms = if is_whole { clock::wall_ms() } else { u64::from(ground.run.time_s) * 1000 };
+        let is_whole = context.shard == Share::WHOLE;
+        let start_ms = if is_whole { clock::wall_ms() } else { u64::from(context.run.time_s) * 1000 };
         let to = Destination { url: &url, start_ms, services };
-        let setup = compile(ground.loaded, ground.plan, to).deserves(Exit::Usage)?;
+        let setup = compile(context.loaded, context.plan, to).deserves(Exit::Usage)?;
         let setup = match started.as_ref().and_then(StartedService::proxy) {
             Some(address) => setup.by_way_of(address),
             None => setup,
         };
         let reached = runtime.block_on(preflight::check(&setup)).deserves(Exit::Server)?;
         let facts = facts(&reached, &setup, started.as_ref());
-        let crew = Crew::of(ground, started.is_some());
+        let workers = Workers::of(context, started.is_some());
         let setup = Arc::new(setup);
-        let operations = ground.plan.operations.len();
-        let engine = engine(&setup, operations, ground.shard, crew).context("start the workers")?;
+        let operations = context.plan.operations.len();
+        let engine = engine(&setup, operations, context.shard, workers).context("start the workers")?;
         let process = started.as_ref().map(|started| Owned::sharing(Arc::clone(&started.process)));
         let mut service = Self {
             process,
             started,
             setup,
             facts,
-            crew,
+            workers,
             engine,
             answers: Vec::new(),
             behind: Default::default(),
@@ -172,11 +177,16 @@ fn told(answers: plimsoll_http::counts::Answers) -> Answers {
     }
 }
 
-fn engine(setup: &Arc<Setup>, operations: usize, shard: Share, crew: Crew) -> std::io::Result<Engine<Http>> {
-    let workers = crew.workers as u64;
-    let share = |worker| Share { index: shard.index * workers + worker, of: shard.of * workers };
-    let targets = (0..workers).map(|worker| Arc::new(Http::new(setup.clone(), share(worker)))).collect();
-    Engine::new(targets, operations, shard, crew.spin)
+fn engine(
+    setup: &Arc<Setup>,
+    operations: usize,
+    shard: Share,
+    workers: Workers,
+) -> std::io::Result<Engine<Http>> {
+    let count = workers.count as u64;
+    let share = |worker| Share { index: shard.index * count + worker, of: shard.of * count };
+    let targets = (0..count).map(|worker| Arc::new(Http::new(setup.clone(), share(worker)))).collect();
+    Engine::new(targets, operations, shard, workers.spin)
 }
 
 fn facts(reached: &Reachable, setup: &Setup, started: Option<&StartedService>) -> ServerFacts {
@@ -198,8 +208,8 @@ impl System for Service {
         &self.facts
     }
 
-    fn crew(&self) -> Crew {
-        self.crew
+    fn workers(&self) -> Workers {
+        self.workers
     }
 
     fn client(&self) -> &'static str {
@@ -227,7 +237,7 @@ impl System for Service {
         self.database().map(|(_, database)| database.place.site.options())
     }
 
-    fn begin(&mut self, _: Ground<'_>, _: &Path, tell: &mut dyn FnMut(String)) -> Outcome<()> {
+    fn begin(&mut self, _: RunContext<'_>, _: &Path, tell: &mut dyn FnMut(String)) -> Outcome<()> {
         self.started.as_mut().map(|started| started.notes.drain(..)).into_iter().flatten().for_each(tell);
         Ok(())
     }
@@ -286,8 +296,8 @@ impl System for Service {
         let server = NullServer::start(&null_options()).context("start the null server")?;
         let Some(setup) = self.setup.against(server.address()).map(Arc::new) else { return Ok((0.0, 0.0)) };
         let operations = self.setup.names().count();
-        let crew = Crew { spin: Spin::Off, ..self.crew };
-        let mut engine = engine(&setup, operations, Share::WHOLE, crew)?;
+        let workers = Workers { spin: Spin::Off, ..self.workers };
+        let mut engine = engine(&setup, operations, Share::WHOLE, workers)?;
         calibration::reached(phase, |phase, sink| engine.run(phase, control, &mut [], sink))
     }
 

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use plimsoll_http::setup::{Ground, Workload};
+use plimsoll_http::setup::{Workload, WorkloadContext};
 use plimsoll_run::system::Fill;
 use plimsoll_scenario::ServiceSpec;
 use serde_json::{Map, Value};
@@ -34,8 +34,8 @@ pub trait ServiceKind: Debug + Sync {
     }
 
     /// The workload of this name, with its settings; `None` if it is not one of this service.
-    fn workload(&self, name: &str, settings: &Value, ground: Ground) -> Option<WorkloadResult> {
-        let _ = (name, settings, ground);
+    fn workload(&self, name: &str, settings: &Value, context: WorkloadContext) -> Option<WorkloadResult> {
+        let _ = (name, settings, context);
         None
     }
 }
@@ -75,11 +75,11 @@ pub fn find(services: Services, name: &str) -> anyhow::Result<&'static dyn Servi
 ///
 /// # Errors
 /// When no service has it, or its settings are invalid.
-pub fn workload(services: Services, typed: &Map<String, Value>, ground: Ground) -> WorkloadResult {
+pub fn workload(services: Services, typed: &Map<String, Value>, context: WorkloadContext) -> WorkloadResult {
     let mut named = typed.iter();
     let (Some((name, settings)), None) = (named.next(), named.next()) else {
         return Err("name one workload, such as {iot: {trucks: 4000}}".to_owned());
     };
-    let found = services.iter().find_map(|service| service.workload(name, settings, ground));
+    let found = services.iter().find_map(|service| service.workload(name, settings, context));
     found.unwrap_or_else(|| Err(format!("unknown workload `{name}`; there is {{iot: {{trucks: 4000}}}}")))
 }

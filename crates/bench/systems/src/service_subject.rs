@@ -6,8 +6,8 @@ use anyhow::{bail, ensure};
 use plimsoll_load::worker::Control;
 use plimsoll_run::exit::Outcome;
 use plimsoll_run::run_dir::RunDir;
-use plimsoll_run::server_provisioning::{Choice, Manner, ServerAddress, canonical_address};
-use plimsoll_run::system::{Estimate, Ground, Isolation, Kind, Subject, System};
+use plimsoll_run::server_provisioning::{Choice, ServerAddress, StartOptions, canonical_address};
+use plimsoll_run::system::{Estimate, Isolation, Kind, RunContext, Subject, System};
 use plimsoll_scenario::secret::without_password;
 use plimsoll_scenario::{Loaded, Plan, ServiceSpec, Victim};
 use tokio::runtime::Runtime;
@@ -72,13 +72,13 @@ impl Subject for RunningService {
 
     fn open(
         &self,
-        ground: Ground<'_>,
+        context: RunContext<'_>,
         _: &RunDir,
-        _: Manner,
+        _: StartOptions,
         _: &Control,
         runtime: Runtime,
     ) -> Outcome<Box<dyn System>> {
-        Ok(Box::new(Service::open(ground, Address::Running(self.url.clone()), self.services, runtime)?))
+        Ok(Box::new(Service::open(context, Address::Running(self.url.clone()), self.services, runtime)?))
     }
 
     fn server(&self) -> Option<&Choice> {
@@ -136,29 +136,29 @@ impl Subject for ManagedService {
 
     fn open(
         &self,
-        ground: Ground<'_>,
+        context: RunContext<'_>,
         dir: &RunDir,
-        manner: Manner,
+        start: StartOptions,
         control: &Control,
         runtime: Runtime,
     ) -> Outcome<Box<dyn System>> {
         let place = self
             .server
             .as_ref()
-            .map(|server| check::open_place(ground, server, manner, &runtime))
+            .map(|server| check::open_place(context, server, start, &runtime))
             .transpose()?;
-        let scenario = &ground.loaded.scenario;
+        let scenario = &context.loaded.scenario;
         let start = Start {
             kind: self.kind,
             spec: &self.spec,
             run: dir.path(),
             seed: scenario.seed,
-            console: manner.console,
+            console: start.console,
             wants_proxy: wants_proxy(scenario),
             control,
         };
         let started = StartedService::start(start, place, &runtime)?;
-        Ok(Box::new(Service::open(ground, Address::Started(Box::new(started)), self.services, runtime)?))
+        Ok(Box::new(Service::open(context, Address::Started(Box::new(started)), self.services, runtime)?))
     }
 
     fn server(&self) -> Option<&Choice> {

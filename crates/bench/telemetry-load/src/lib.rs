@@ -6,7 +6,7 @@ mod fill;
 mod iot;
 mod trucks;
 
-use plimsoll_http::setup::Ground;
+use plimsoll_http::setup::WorkloadContext;
 use plimsoll_run::system::Fill;
 use plimsoll_scenario::ServiceSpec;
 use plimsoll_systems::{FillMoment, ServiceKind, WorkloadResult};
@@ -31,7 +31,7 @@ impl ServiceKind for TelemetryLoad {
         fill::fill(spec, moment)
     }
 
-    fn workload(&self, name: &str, settings: &Value, ground: Ground) -> Option<WorkloadResult> {
-        (name == "iot").then(|| trucks::make(settings, ground))
+    fn workload(&self, name: &str, settings: &Value, context: WorkloadContext) -> Option<WorkloadResult> {
+        (name == "iot").then(|| trucks::make(settings, context))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_http::setup::{Ground, Workload};
+use plimsoll_http::setup::{Workload, WorkloadContext};
 use plimsoll_measure::duration::Span;
 use plimsoll_systems::WorkloadResult;
 use serde::Deserialize;
@@ -42,7 +42,7 @@ const fn before_default() -> Span {
 ///
 /// # Errors
 /// The invalid setting.
-pub fn make(settings: &Value, ground: Ground) -> WorkloadResult {
+pub fn make(settings: &Value, context: WorkloadContext) -> WorkloadResult {
     let trucks = Trucks::deserialize(settings);
     let trucks = trucks.map_err(|error| format!("{error}; write {{iot: {{trucks: 4000}}}}"))?;
     if trucks.trucks == 0 || trucks.trucks > TRUCKS_MAX {
@@ -52,8 +52,8 @@ pub fn make(settings: &Value, ground: Ground) -> WorkloadResult {
     if interval_ms == 0 {
         return Err("iot.interval: points of a truck lie 1ms apart or more".to_owned());
     }
-    let start_ms = ground.start_ms.saturating_sub(milliseconds(trucks.before));
-    Ok(Arc::new(Batches(Iot { seed: ground.seed, trucks: trucks.trucks, start_ms, interval_ms })))
+    let start_ms = context.start_ms.saturating_sub(milliseconds(trucks.before));
+    Ok(Arc::new(Batches(Iot { seed: context.seed, trucks: trucks.trucks, start_ms, interval_ms })))
 }
 
 fn milliseconds(span: Span) -> i64 {
@@ -83,8 +83,8 @@ mod tests {
 
     fn fleet(settings: &str) -> Result<Arc<dyn Workload>, String> {
         let typed: serde_json::Map<String, Value> = serde_saphyr::from_str(settings).unwrap();
-        let ground = Ground { seed: 7, start_ms: 1_790_000_000_000 };
-        service_kind::workload(&[&crate::TelemetryLoad], &typed, ground)
+        let context = WorkloadContext { seed: 7, start_ms: 1_790_000_000_000 };
+        service_kind::workload(&[&crate::TelemetryLoad], &typed, context)
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::terminal::{console, print};
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::lifecycle::runtime;
 use plimsoll_run::run_dir;
-use plimsoll_run::server_provisioning::{Choice, Manner, Place, choice, profile};
+use plimsoll_run::server_provisioning::{Choice, Place, StartOptions, choice, profile};
 use plimsoll_scenario as scenario;
 use plimsoll_scenario::Plan;
 use plimsoll_systems::audit::{Subject, audit as read_back};
@@ -111,7 +111,7 @@ fn place(args: &AuditArgs, path: &Path, runtime: &tokio::runtime::Runtime) -> Ou
     let timeout = Duration::from_secs(60);
     if args.server.is_some() || !args.hosts.is_empty() {
         let choice = choice(args.server.as_deref(), &args.hosts, 1).deserves(Exit::Usage)?;
-        return Place::open(&choice, Manner::quiet(timeout), runtime);
+        return Place::open(&choice, StartOptions::quiet(timeout), runtime);
     }
     let run = run_dir::read_run(path).ok();
     let kept: Vec<_> = (0..)
@@ -122,12 +122,17 @@ fn place(args: &AuditArgs, path: &Path, runtime: &tokio::runtime::Runtime) -> Ou
     let profile = self::profile(&profile.unwrap_or_else(|| "journaled".into()))?;
     let kind = run.as_ref().map_or(ServerKind::Embedded, |run| run.server.kind);
     let reopened = kept.iter().map(|storage| {
-        Place::reopen(storage, kind, profile, Manner { console: console(false), ..Manner::quiet(timeout) })
+        Place::reopen(
+            storage,
+            kind,
+            profile,
+            StartOptions { console: console(false), ..StartOptions::quiet(timeout) },
+        )
     });
     if let Some(place) = Place::join(reopened.collect::<Outcome<_>>()?) {
         return Ok(place);
     }
-    Place::open(&written_to(run).deserves(Exit::Server)?, Manner::quiet(timeout), runtime)
+    Place::open(&written_to(run).deserves(Exit::Server)?, StartOptions::quiet(timeout), runtime)
 }
 
 fn written_to(run: Option<Run>) -> anyhow::Result<Choice> {

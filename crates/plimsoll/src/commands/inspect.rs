@@ -12,7 +12,7 @@ use crate::cli::InspectArgs;
 use crate::terminal::{console, print, say, style};
 use plimsoll_run::exit::{Deserves, Exit, Failure, Outcome};
 use plimsoll_run::lifecycle::runtime;
-use plimsoll_run::server_provisioning::{Choice, Manner, Place};
+use plimsoll_run::server_provisioning::{Choice, Place, StartOptions};
 
 /// The time limit of one answer; the server itself is given a shorter one.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -29,7 +29,7 @@ pub fn inspect(args: &InspectArgs) -> Outcome<Exit> {
     let runtime = runtime()?;
     let place = Place::open(
         &choice,
-        Manner { timeout: TIMEOUT, console: console(args.json), cache_bytes: None },
+        StartOptions { timeout: TIMEOUT, console: console(args.json), cache_bytes: None },
         &runtime,
     )?;
     let inspection = runtime.block_on(look(&place, &wanted))?;

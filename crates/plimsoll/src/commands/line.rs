@@ -104,7 +104,7 @@ fn search(session: &mut Session, searched: &Searched, start: f64, thorough: bool
         rules: &plimsoll_mongo::bottlenecks::RULES,
         documents_per_operation: documents,
         unit: unit(session).to_owned(),
-        machine: Machine { cores: machine::cores(), workers: session.system.crew().workers as u32 },
+        machine: Machine { cores: machine::cores(), workers: session.system.workers().count as u32 },
         searches: if thorough { 3 } else { 1 },
     };
     let connections = session.plan.search_connections(&session.loaded.scenario);

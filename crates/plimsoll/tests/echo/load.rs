@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plimsoll::systems::{ServiceKind, WorkloadResult};
-use plimsoll_http::setup::{Ground, Workload};
+use plimsoll_http::setup::{Workload, WorkloadContext};
 use serde_json::Value;
 
 /// The service in a scenario.
@@ -19,7 +19,7 @@ impl ServiceKind for EchoLoad {
         false
     }
 
-    fn workload(&self, name: &str, settings: &Value, _: Ground) -> Option<WorkloadResult> {
+    fn workload(&self, name: &str, settings: &Value, _: WorkloadContext) -> Option<WorkloadResult> {
         let counter = || settings["from"].as_u64().ok_or_else(|| "counter.from: give a number".to_owned());
         (name == "counter").then(|| Ok(Arc::new(Counter { from: counter()? }) as Arc<dyn Workload>))
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plimsoll_document::Program;
 
 use super::template::{self, Settings};
-use super::workload::{Ground, Workload, Workloads};
+use super::workload::{Workload, WorkloadContext, Workloads};
 use super::{BATCH_MAX, BODY_BYTES_MAX, Error};
 use crate::json::{self, Stamps};
 use crate::scenario::{self, Form, Method, Request};
@@ -50,7 +50,7 @@ pub(super) fn compile(
             (Body::Batch(template::compile(&inner, &batch.document, settings)?, batch.form), batch.documents)
         }
         scenario::Body::Workload(typed) => {
-            let made = workloads(typed, Ground { seed: settings.seed, start_ms: settings.start_ms });
+            let made = workloads(typed, WorkloadContext { seed: settings.seed, start_ms: settings.start_ms });
             let refuse = |problem| Error::Workload { place: format!("{place}.workload"), problem };
             (Body::Workload(made.map_err(refuse)?), 1)
         }
@@ -137,7 +137,7 @@ mod tests {
 
     fn numbered(
         typed: &serde_json::Map<String, serde_json::Value>,
-        _: Ground,
+        _: WorkloadContext,
     ) -> Result<Arc<dyn Workload>, String> {
         Ok(Arc::new(Numbered(typed["times"].as_u64().unwrap())))
     }

@@ -13,7 +13,7 @@ pub trait Workload: fmt::Debug + Send + Sync {
 
 /// The inputs of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ground {
+pub struct WorkloadContext {
     /// The seed; each operation has another.
     pub seed: u64,
     /// The run's start, in milliseconds since 1970.
@@ -21,10 +21,11 @@ pub struct Ground {
 }
 
 /// Builds the workload of a scenario from its settings, or says what is wrong with them.
-pub type Workloads<'a> = &'a dyn Fn(&Map<String, Value>, Ground) -> Result<Arc<dyn Workload>, String>;
+pub type Workloads<'a> =
+    &'a dyn Fn(&Map<String, Value>, WorkloadContext) -> Result<Arc<dyn Workload>, String>;
 
 /// Knows no workload.
-pub(super) fn none(typed: &Map<String, Value>, _: Ground) -> Result<Arc<dyn Workload>, String> {
+pub(super) fn none(typed: &Map<String, Value>, _: WorkloadContext) -> Result<Arc<dyn Workload>, String> {
     let names: Vec<_> = typed.keys().map(String::as_str).collect();
     Err(format!("there is no workload `{}` here", names.join(", ")))
 }

@@ -12,7 +12,7 @@ use super::{Session, announcement, id};
 use crate::event_sinks::Readers;
 use crate::exit::Outcome;
 use crate::observer::Observer;
-use crate::system::{Ground, System};
+use crate::system::{RunContext, System};
 use plimsoll_scenario::Loaded;
 use plimsoll_scenario::Plan;
 
@@ -97,9 +97,9 @@ impl Session {
     }
 
     fn begin(&mut self) -> Outcome<()> {
-        let ground = Ground { loaded: &self.loaded, plan: &self.plan, run: self.run, shard: self.shard };
+        let context = RunContext { loaded: &self.loaded, plan: &self.plan, run: self.run, shard: self.shard };
         let ledger = self.readers.dir.ledger();
         let (readers, control, start) = (&mut self.readers, &self.control, self.start);
-        self.system.begin(ground, &ledger, &mut |text| readers.note(start, text, control))
+        self.system.begin(context, &ledger, &mut |text| readers.note(start, text, control))
     }
 }

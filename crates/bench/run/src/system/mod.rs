@@ -31,7 +31,7 @@ pub use subject::{Estimate, Fill, Isolation, Kind, Registry, Subject, resolve};
 
 /// The purpose of an opened system.
 #[derive(Clone, Copy, Debug)]
-pub struct Ground<'a> {
+pub struct RunContext<'a> {
     /// The scenario.
     pub loaded: &'a Loaded,
     /// The plan.
@@ -44,25 +44,25 @@ pub struct Ground<'a> {
 
 /// The threads of the load.
 #[derive(Clone, Copy, Debug)]
-pub struct Crew {
-    /// Worker threads.
-    pub workers: usize,
+pub struct Workers {
+    /// The number of worker threads.
+    pub count: usize,
     /// Whether the pacer spins.
     pub spin: Spin,
 }
 
-impl Crew {
+impl Workers {
     /// As many workers as there are cores to spare beside a local server, at most one a connection. The pacer spins only
     /// where they leave a core free. A shard has as many wherever the server is: all shards must have the same, for the
     /// shares of the plan follow from it.
-    pub fn of(ground: Ground<'_>, is_local: bool) -> Self {
+    pub fn of(context: RunContext<'_>, is_local: bool) -> Self {
         let cores = machine::cores() as usize;
-        let servers = usize::from(is_local && ground.shard == Share::WHOLE);
+        let servers = usize::from(is_local && context.shard == Share::WHOLE);
         let spare = cores.saturating_sub(servers);
-        let wanted = ground.loaded.scenario.workers.map_or(spare, |workers| workers as usize);
-        let workers = wanted.clamp(1, ground.plan.connections().max(1) as usize).min(256);
-        let spin = if workers + servers >= cores { Spin::Off } else { Spin::On };
-        Self { workers, spin }
+        let wanted = context.loaded.scenario.workers.map_or(spare, |workers| workers as usize);
+        let count = wanted.clamp(1, context.plan.connections().max(1) as usize).min(256);
+        let spin = if count + servers >= cores { Spin::Off } else { Spin::On };
+        Self { count, spin }
     }
 }
 
@@ -75,7 +75,7 @@ pub trait System: std::fmt::Debug {
     fn hosted_as(&mut self, _: &HostedAs) {}
 
     /// The threads of the load.
-    fn crew(&self) -> Crew;
+    fn workers(&self) -> Workers;
 
     /// The client that sends the operations.
     fn client(&self) -> &'static str;
@@ -101,7 +101,7 @@ pub trait System: std::fmt::Debug {
     ///
     /// # Errors
     /// What the system refuses.
-    fn begin(&mut self, ground: Ground<'_>, ledger: &Path, tell: &mut dyn FnMut(String)) -> Outcome<()>;
+    fn begin(&mut self, context: RunContext<'_>, ledger: &Path, tell: &mut dyn FnMut(String)) -> Outcome<()>;
 
     /// Gets ready what one of the plan's phases needs before its load.
     ///

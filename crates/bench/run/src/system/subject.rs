@@ -10,10 +10,10 @@ use plimsoll_scenario::{Loaded, Plan};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
-use super::{Ground, System};
+use super::{RunContext, System};
 use crate::exit::Outcome;
 use crate::run_dir::RunDir;
-use crate::server_provisioning::{Choice, Manner, ServerAddress};
+use crate::server_provisioning::{Choice, ServerAddress, StartOptions};
 
 /// A kind of system that scenarios can load. The binary's registry lists them.
 pub trait Kind: Debug + Sync {
@@ -45,9 +45,9 @@ pub trait Subject: Debug {
     /// When it cannot be reached or started.
     fn open(
         &self,
-        ground: Ground<'_>,
+        context: RunContext<'_>,
         dir: &RunDir,
-        manner: Manner,
+        start: StartOptions,
         control: &Control,
         runtime: Runtime,
     ) -> Outcome<Box<dyn System>>;

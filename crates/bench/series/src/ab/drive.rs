@@ -13,7 +13,7 @@ use plimsoll_measure::run::Run;
 use plimsoll_report::matrix::brief;
 use plimsoll_run::console::Console;
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
-use plimsoll_run::server_provisioning::Manner;
+use plimsoll_run::server_provisioning::StartOptions;
 use plimsoll_run::system::Isolation;
 use plimsoll_run::{lifecycle, run_dir, stale_runs};
 use plimsoll_systems::audit::is_intact;
@@ -114,7 +114,7 @@ impl<'a> Drive<'a> {
         for side in &mut sides {
             let timeout = Duration::from_nanos(side.loaded.scenario.timeout.as_ns());
             if let Some(choice) = side.running_server() {
-                side.server = Some(Server::open(choice, Manner::quiet(timeout), None, &runtime)?);
+                side.server = Some(Server::open(choice, StartOptions::quiet(timeout), None, &runtime)?);
             }
         }
         let plan = Plan {

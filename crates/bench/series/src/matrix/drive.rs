@@ -27,9 +27,9 @@ use plimsoll_run::event_sinks::Readers;
 use plimsoll_run::exit::{Exit, Failure, Outcome, worst_of_runs};
 use plimsoll_run::lifecycle::{self, Closed};
 use plimsoll_run::run_dir::{self, RunDir};
-use plimsoll_run::server_provisioning::Manner;
+use plimsoll_run::server_provisioning::StartOptions;
 use plimsoll_run::session::{Opening, Session, new_run};
-use plimsoll_run::system::{Ground, Isolation};
+use plimsoll_run::system::{Isolation, RunContext};
 use plimsoll_scenario::Scenario;
 
 /// The resolved scenario, in the directory of the matrix.
@@ -125,7 +125,7 @@ impl<'a> Drive<'a> {
     /// Creates the directory, and finds or starts the shared server.
     fn start(mut prepared: Prepared<'a>, settings: &Settings, flag: Arc<AtomicBool>) -> Outcome<Self> {
         let console = settings.load.console;
-        let environment = Environment::open(&prepared, manner(&prepared.loaded.scenario, console))?;
+        let environment = Environment::open(&prepared, start(&prepared.loaded.scenario, console))?;
         let (dir, mut results) = match prepared.earlier.take() {
             Some(earlier) => earlier,
             None => begin(&prepared, settings)?,
@@ -174,10 +174,12 @@ impl<'a> Drive<'a> {
         let (run, shard) = (new_run(started_ms), Shard::WHOLE);
         let control = Control::listening(self.flag.clone());
         let open = || {
-            let (ground, subject) =
-                (Ground { loaded: &loaded, plan: &cell.plan, run, shard }, self.prepared.subject(planned));
-            let manner = manner(&loaded.scenario, self.console);
-            let system = self.environment.system(subject.as_ref(), ground, &dir, manner, &control)?;
+            let (context, subject) = (
+                RunContext { loaded: &loaded, plan: &cell.plan, run, shard },
+                self.prepared.subject(planned),
+            );
+            let start = start(&loaded.scenario, self.console);
+            let system = self.environment.system(subject.as_ref(), context, &dir, start, &control)?;
             let (plan, readers) = (cell.plan.clone(), Readers::new(dir, self.console));
             let canary = self.prepared.calibrate;
             Session::open(Opening { plan, system, readers, control, shard, run, started_ms, loaded, canary })
@@ -254,9 +256,9 @@ impl<'a> Drive<'a> {
 }
 
 /// The options for finding and starting the servers and services of a scenario.
-fn manner(scenario: &Scenario, console: &'static dyn Console) -> Manner {
+fn start(scenario: &Scenario, console: &'static dyn Console) -> StartOptions {
     let timeout = Duration::from_nanos(scenario.timeout.as_ns());
-    Manner { timeout, console, cache_bytes: scenario.cache.map(Bytes::get) }
+    StartOptions { timeout, console, cache_bytes: scenario.cache.map(Bytes::get) }
 }
 
 /// The exit code of a run, from its summary alone.

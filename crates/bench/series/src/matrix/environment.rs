@@ -11,8 +11,8 @@ use plimsoll_measure::matrix::CellRun;
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::lifecycle::{self, Closed};
 use plimsoll_run::run_dir::RunDir;
-use plimsoll_run::server_provisioning::Manner;
-use plimsoll_run::system::{Ground, Isolation, Subject, System};
+use plimsoll_run::server_provisioning::StartOptions;
+use plimsoll_run::system::{Isolation, RunContext, Subject, System};
 use plimsoll_systems::audit::is_intact;
 use plimsoll_systems::check;
 use plimsoll_systems::{database::Database, service_database};
@@ -50,7 +50,7 @@ impl Environment {
     ///
     /// # Errors
     /// When the server cannot be reached, or a collection or database is taken.
-    pub fn open(prepared: &Prepared<'_>, manner: Manner) -> Outcome<Self> {
+    pub fn open(prepared: &Prepared<'_>, start: StartOptions) -> Outcome<Self> {
         let runtime = Arc::new(lifecycle::runtime()?);
         let has_databases = matches!(prepared.isolation, Isolation::Database { .. });
         let (shared, existing, keep) = (None, BTreeSet::new(), prepared.keep);
@@ -60,11 +60,11 @@ impl Environment {
             return Ok(environment);
         }
         if has_databases {
-            environment.check_databases(prepared, manner)?;
+            environment.check_databases(prepared, start)?;
         } else if prepared.isolation == Isolation::Collection
             && let Some(choice) = prepared.subjects.first().and_then(|subject| subject.server())
         {
-            let server = Server::open(choice, manner, None, &environment.runtime)?;
+            let server = Server::open(choice, start, None, &environment.runtime)?;
             environment.existing = check_collections(prepared, &server)?;
             environment.shared = Some(server);
         }
@@ -72,11 +72,11 @@ impl Environment {
     }
 
     /// The databases of the missing runs must not exist: each is dropped after its run.
-    fn check_databases(&self, prepared: &Prepared<'_>, manner: Manner) -> Outcome<()> {
+    fn check_databases(&self, prepared: &Prepared<'_>, start: StartOptions) -> Outcome<()> {
         let mut taken = Vec::new();
         for (_, run) in prepared.missing() {
             let Some(choice) = prepared.subjects[cell(run)].server() else { continue };
-            let server = Server::open(choice, manner, None, &self.runtime)?;
+            let server = Server::open(choice, start, None, &self.runtime)?;
             if server.has_database(&run.collection).deserves(Exit::Server)? {
                 taken.push(format!("the database {}", run.collection));
             }
@@ -92,16 +92,16 @@ impl Environment {
     pub fn system(
         &self,
         subject: &dyn Subject,
-        ground: Ground<'_>,
+        context: RunContext<'_>,
         dir: &RunDir,
-        manner: Manner,
+        start: StartOptions,
         control: &Control,
     ) -> Outcome<Box<dyn System>> {
         let runtime = lifecycle::runtime()?;
-        let Some(server) = &self.shared else { return subject.open(ground, dir, manner, control, runtime) };
+        let Some(server) = &self.shared else { return subject.open(context, dir, start, control, runtime) };
         let mut place = server.place().clone();
-        check::put_proxies(&mut place, ground.loaded, ground.plan)?;
-        Ok(Box::new(Database::open(ground, place, runtime)?))
+        check::put_proxies(&mut place, context.loaded, context.plan)?;
+        Ok(Box::new(Database::open(context, place, runtime)?))
     }
 
     /// Measures the data of a run, and drops them unless they existed before, are wrong, or are to be kept.
@@ -148,8 +148,8 @@ impl Environment {
     /// When the server refuses.
     pub fn forget(&self, run: &CellRun, subject: &dyn Subject) -> anyhow::Result<()> {
         let Some(choice) = subject.server().filter(|_| self.has_databases) else { return Ok(()) };
-        let manner = Manner::quiet(service_database::PATIENCE);
-        let server = Server::open(choice, manner, None, &self.runtime).map_err(|failure| failure.error)?;
+        let start = StartOptions::quiet(service_database::PATIENCE);
+        let server = Server::open(choice, start, None, &self.runtime).map_err(|failure| failure.error)?;
         server.drop_database(&run.collection)
     }
 

@@ -11,7 +11,7 @@ use plimsoll_mongo::scenario::Existing;
 use plimsoll_report::suite as report;
 use plimsoll_run::console::Console;
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
-use plimsoll_run::server_provisioning::Manner;
+use plimsoll_run::server_provisioning::StartOptions;
 use plimsoll_run::system::cpu_ns;
 use tokio::runtime::Runtime;
 
@@ -55,8 +55,8 @@ impl<'a> Environment<'a> {
         let server = match (&job.host, job.namespace(number)) {
             (Host::Suite(choice, _), Some(namespace)) => {
                 let timeout = Duration::from_nanos(job.patience.as_ns());
-                let manner = Manner { timeout, console, cache_bytes: job.cache_bytes };
-                Some((Server::open(choice, manner, cpus, runtime)?, namespace))
+                let start = StartOptions { timeout, console, cache_bytes: job.cache_bytes };
+                Some((Server::open(choice, start, cpus, runtime)?, namespace))
             }
             _ => None,
         };

@@ -12,7 +12,7 @@ use plimsoll_mongo::worker_ledger::{Closed, WorkerLedger};
 use super::Database;
 use crate::client_engine::Fleet;
 use plimsoll_run::exit::Outcome;
-use plimsoll_run::system::Ground;
+use plimsoll_run::system::RunContext;
 
 /// The documents after the load.
 #[derive(Debug)]
@@ -25,15 +25,15 @@ pub(super) struct Promised {
 
 impl Database {
     /// Starts the journal writer and the workers.
-    pub(super) fn hire(&mut self, ground: Ground<'_>, ledger: &Path) -> Outcome<()> {
-        let first = ground.shard.index * self.crew.workers as u64;
-        let workers = first..first + self.crew.workers as u64;
+    pub(super) fn hire(&mut self, context: RunContext<'_>, ledger: &Path) -> Outcome<()> {
+        let first = context.shard.index * self.workers.count as u64;
+        let workers = first..first + self.workers.count as u64;
         let journal = JournalWriter::start(ledger, self.setup.run, self.allocation, workers.clone());
         let journal = journal.context("start the ledger")?;
         let books = workers
             .map(|worker| WorkerLedger::new(self.allocation, worker, journal.reservations(worker)))
             .collect();
-        let fleet = Fleet::new(&self.setup, &self.place.roads(), books, ground.shard, self.crew.spin);
+        let fleet = Fleet::new(&self.setup, &self.place.roads(), books, context.shard, self.workers.spin);
         self.fleet = Some(fleet.context("start the workers")?);
         self.journal = Some(journal);
         Ok(())
