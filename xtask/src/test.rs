@@ -80,7 +80,7 @@ fn long_tests() -> Result<()> {
 
 /// Documents examples too, because the dependencies then have the same features as for the lints.
 fn docs() -> Result<()> {
-    let words = ["--no-deps", "--lib", "--bins", "--examples"];
+    let words = ["--no-deps", "--lib", "--bin", "xtask", "--examples"];
     command::run(cargo().arg("doc").args(FULL).args(words).env("RUSTDOCFLAGS", "-Dwarnings"))
 }
 

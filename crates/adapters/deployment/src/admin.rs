@@ -12,7 +12,7 @@ use crate::topology::Deployment;
 
 /// Attempts when the server is unreachable or changes its role.
 const ATTEMPTS: u32 = 6;
-/// The pause before the first retry; it doubles with each further one.
+/// The pause before the first retry; it doubles with each retry.
 const BACKOFF: Duration = Duration::from_millis(100);
 
 /// Sends commands one at a time over one connection, which it reopens when it breaks.
@@ -22,17 +22,17 @@ pub struct Admin {
     session: Mutex<Session>,
 }
 
-/// The connection and the runtime that it lives on.
+/// A connection and its runtime.
 #[derive(Debug)]
 struct Session {
     runtime: Runtime,
     connection: Option<Connection>,
 }
 
-/// Creates a runtime for one thread.
+/// Creates a single-threaded runtime.
 ///
 /// # Errors
-/// [`Error::Runtime`] if the system has no file descriptors left.
+/// [`Error::Runtime`] if the system has no free file descriptor.
 pub fn runtime() -> Result<Runtime, Error> {
     Builder::new_current_thread().enable_all().build().map_err(Error::Runtime)
 }
@@ -51,7 +51,7 @@ impl Admin {
     /// Runs an idempotent command; retries transient errors for some seconds.
     ///
     /// # Errors
-    /// The server's refusal, or why the server is unreachable.
+    /// The server's refusal, or the reason why the server is unreachable.
     pub fn run(&self, db: &str, command: &RawDocument) -> Result<RawDocumentBuf, Error> {
         let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
         let Session { runtime, connection } = &mut *session;

@@ -19,7 +19,7 @@ pub enum Existing {
     /// The run does not start.
     #[default]
     Refuse,
-    /// Its documents stay and are not touched.
+    /// Its documents stay unchanged.
     Append,
     /// The collection is dropped first.
     Drop,
@@ -28,16 +28,16 @@ pub enum Existing {
 /// The state of a collection before a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InitialState {
-    /// Existing documents, which stay.
+    /// The number of existing documents, which stay.
     pub documents: u64,
-    /// Why the server may remove documents by itself, if it may: a capped collection, or expiring documents.
+    /// The reason why the server may remove documents by itself, if any: a capped collection, or expiring documents.
     pub vanishing: Option<String>,
 }
 
-/// Why a collection is unusable for a run.
+/// The reason why a collection is unusable for a run.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It holds documents.
+    /// The collection is not empty.
     #[error(
         "{namespace} is not empty ({documents} documents): name another collection, or say `existing: append` to keep \
          them or `existing: drop` to drop the collection first"
@@ -45,21 +45,21 @@ pub enum Error {
     NotEmpty {
         /// The collection.
         namespace: Namespace,
-        /// How many.
+        /// The number of its documents.
         documents: u64,
     },
     /// The server refused the command, or the connection failed.
     #[error(transparent)]
     Wire(#[from] WireError),
-    /// Its answer is malformed.
+    /// The server's answer is malformed.
     #[error("the server's answer to {0} is malformed; is it a MongoDB server?")]
     Answer(&'static str),
 }
 
-/// Checks that the collection is empty, or does what `existing` says.
+/// Checks that the collection is empty, or handles its documents as `existing` requires.
 ///
 /// # Errors
-/// [`Error::NotEmpty`] when it must be empty and is not; else the server's or the connection's error.
+/// [`Error::NotEmpty`] if documents exist and `existing` refuses them; else the server's or the connection's error.
 pub async fn prepare(
     connection: &mut Connection,
     namespace: &Namespace,
@@ -167,7 +167,7 @@ pub async fn drop_collection(connection: &mut Connection, namespace: &Namespace)
     }
 }
 
-/// Why the server may remove documents by itself: the collection is capped, or an index expires them.
+/// Returns the reason why the server may remove documents by itself: the collection is capped, or an index expires them.
 ///
 /// # Errors
 /// The server's or the connection's error.

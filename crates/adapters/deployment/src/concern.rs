@@ -1,18 +1,18 @@
-//! Says when the server acknowledges a write.
+//! Defines when the server acknowledges a write.
 
 use plimsoll_measure::duration::Span;
 use plimsoll_wire as wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// Members of a replica set at most.
+/// The largest number of members in a replica set.
 const MEMBERS_MAX: u32 = 50;
 
-/// How many members must have a write: a number, `majority`, or a tag.
+/// The members that must have a write: a number, `majority`, or a tag.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum W {
-    /// This many members; 0 asks for no acknowledgement.
+    /// This number of members; 0 asks for no acknowledgement.
     Number(u32),
     /// `majority`, or the name of a tag set.
     Name(String),
@@ -39,17 +39,17 @@ impl W {
     }
 }
 
-/// When the server acknowledges a write; an omitted setting is the server's default.
+/// The condition for acknowledging a write; an omitted setting is the server's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct WriteConcern {
-    /// How many members must have it.
+    /// The members that must have the write.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub w: Option<W>,
-    /// Whether it must be in the journal.
+    /// Whether the write must be in the journal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub j: Option<bool>,
-    /// How long the server waits for `w`.
+    /// The server's time limit for `w`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Span>,
 }
@@ -63,7 +63,7 @@ impl WriteConcern {
     /// Deserializes a write concern whose omitted settings are those of [`WriteConcern::durable`].
     ///
     /// # Errors
-    /// Those of the format.
+    /// The errors of the deserializer.
     pub fn deserialize_durable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Self { w, j, timeout } = Self::deserialize(deserializer)?;
         let durable = Self::durable();
@@ -76,7 +76,7 @@ impl WriteConcern {
         (&self.w, self.j) == (&w, j)
     }
 
-    /// Whether the server acknowledges at all.
+    /// Whether the server acknowledges writes.
     pub fn is_acknowledged(&self) -> bool {
         self.w != Some(W::Number(0))
     }
@@ -84,12 +84,12 @@ impl WriteConcern {
     /// The form that the lean client sends; `None` leaves all settings to the server.
     ///
     /// # Errors
-    /// Says which value to write instead.
+    /// Invalid settings, with the value to write instead.
     pub fn to_wire(&self) -> Result<Option<wire::WriteConcern>, &'static str> {
         if *self == Self::default() {
             return Ok(None);
         }
-        // The server's default for w cannot be sent together with j; j alone means one member.
+        // `j` cannot be sent together with the server's default for w; `j` alone means one member.
         let w = self.w.as_ref().unwrap_or(&W::Number(1));
         w.check()?;
         if !self.is_acknowledged() && self.j == Some(true) {
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn omitted_settings_are_the_servers_or_durable() {
+    fn omitted_settings_are_the_servers_or_the_durable_ones() {
         let read = |json| serde_json::from_str::<WriteConcern>(json).unwrap();
         assert_eq!(read("{}").to_wire(), Ok(None));
         let journaled = wire::WriteConcern { w: wire::W::Number(1), j: Some(true), timeout_ms: Some(50) };

@@ -1,24 +1,24 @@
-//! Says why a deployment is unusable, and whether a retry may help.
+//! Explains why a deployment is unusable, and whether a retry may help.
 
 use std::path::PathBuf;
 
 use plimsoll_wire::{Class, Error as Wire, Outcome};
 
-/// Why a deployment is unusable.
+/// The reason why a deployment is unusable.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The text is no connection string.
+    /// The text is not a connection string.
     #[error("the server's address is invalid: {0}; write for example mongodb://localhost:27017")]
     Uri(String),
     /// The lean client does not support a part of the URI.
     #[error("{0}, or choose `client: driver` in a scenario")]
     Unsupported(String),
-    /// A file that the URI names is unreadable.
+    /// A file of the URI is unreadable.
     #[error("cannot read {path}: {source}; correct tlsCAFile")]
     CaFile {
         /// The file.
         path: PathBuf,
-        /// The system's reason.
+        /// The cause.
         source: std::io::Error,
     },
     /// The URI turns acknowledgements off.
@@ -39,7 +39,7 @@ pub enum Error {
     /// The server is unreachable, or refused the connection or the command.
     #[error(transparent)]
     Wire(#[from] Wire),
-    /// No member takes writes.
+    /// No primary was found.
     #[error(
         "no primary was found ({0}): check that the replica set has one, and that its members' names resolve here"
     )]
@@ -67,7 +67,7 @@ impl Error {
     }
 }
 
-/// Whether a server's error code stands for a transient state.
+/// Whether a server's error code reports a transient state.
 pub fn is_transient_code(code: i32) -> bool {
     match Outcome::of_command_error(code) {
         Outcome::Unknown(_) | Outcome::Rejected(Class::NotPrimary | Class::Overload) => true,

@@ -1,9 +1,8 @@
 //! Finds and administers a MongoDB deployment: URI, topology, concerns, namespaces and collections.
 //!
-//! In reading order: names ([`Namespace`]) and concerns ([`concern`]); the deployment behind a URI ([`Deployment`],
-//! [`driver_options`]) and why it is unusable ([`Error`]); rare commands with retries ([`Admin`], [`retry()`]) and the wait for a majority
-//! ([`catch_up`]); collections
-//! ([`collection`]) and a full inspection ([`inspect`]).
+//! In reading order: names ([`Namespace`]) and concerns ([`concern`]); the deployment of a URI ([`Deployment`],
+//! [`driver_options`]) and its errors ([`Error`]); rare commands with retries ([`Admin`], [`retry()`]) and the wait for a
+//! majority ([`catch_up`]); collections ([`collection`]) and a full inspection ([`inspect`]).
 
 pub mod concern;
 mod namespace;

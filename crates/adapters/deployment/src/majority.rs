@@ -5,13 +5,13 @@ use plimsoll_wire::{Connection, Error as WireError};
 
 use crate::namespace::Namespace;
 
-/// How long the members may take to catch up, in milliseconds.
+/// The time limit for the members to catch up, in milliseconds.
 const CATCH_UP_MS: i32 = 100_000;
 
-/// Why a collection cannot be scanned at majority.
+/// The reason why a collection cannot be scanned at majority.
 #[derive(Debug, thiserror::Error)]
 pub enum MajorityError {
-    /// The connection or the server's answer.
+    /// The connection failed, or the server refused.
     #[error(transparent)]
     Wire(#[from] WireError),
     /// A majority lags behind the primary: reading at majority would report missing documents.
@@ -21,12 +21,12 @@ pub enum MajorityError {
     Behind(String),
 }
 
-/// Waits until a majority has everything that the primary had a moment ago: a document acknowledged by one member alone is
-/// not visible at majority before. An update that matches nothing waits for the last operation of the system (MongoDB,
+/// Waits until a majority has all writes that the primary had at the call: until then, a document acknowledged by one member
+/// alone is not visible at majority. An update that matches nothing waits for the last operation of the system (MongoDB,
 /// `src/mongo/db/repl/repl_client_info.h`, `setLastOpToSystemLastOpTime`). A standalone server needs no waiting.
 ///
 /// # Errors
-/// [`MajorityError::Behind`] if that takes longer than 100 s; else the server's refusal.
+/// [`MajorityError::Behind`] if the wait takes longer than 100 s; else the server's refusal.
 pub async fn catch_up(connection: &mut Connection, namespace: &Namespace) -> Result<(), MajorityError> {
     if !connection.hello().is_replicated() {
         return Ok(());

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// The longest database name and collection name together, as servers allow it.
+/// The servers' limit for database name and collection name together.
 const BYTES_MAX: usize = 255;
 
 /// A database and a collection: `database.collection`.

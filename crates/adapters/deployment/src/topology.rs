@@ -1,9 +1,9 @@
-//! Finds the server to connect to: a replica set's primary, every mongos, or the one server named; and the new primary after
-//! a failover.
+//! Finds the server to connect to: a replica set's primary, every mongos, or the only server; and the new primary after a
+//! failover.
 //!
-//! The official driver reads the URI, SRV records included. A server that takes writes is reached directly. For anything else
-//! the driver's server selection finds the primary. A member of a replica set names the others, so one address is enough to
-//! follow the set, unless the URI says `directConnection=true`.
+//! The official driver reads the URI, SRV records included. A server that accepts writes is reached directly. Otherwise the
+//! driver's server selection finds the primary. A member of a replica set names the others, so one address is enough to follow
+//! the set, unless the URI says `directConnection=true`.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock};
@@ -16,36 +16,36 @@ use plimsoll_wire::{Address, ConnectOptions, Connection, Hello};
 use crate::error::Error;
 use crate::uri::{CONNECT_TIMEOUT, addresses, check_acknowledged, connect_options, driver_options};
 
-/// A deployment: how to connect to it now, and how to find its primary again.
+/// A deployment: connects to its current server, and finds its primary again.
 #[derive(Debug)]
 pub struct Deployment {
     uri: String,
     template: ConnectOptions,
     /// Whether the addresses are those of mongos routers.
     has_routers: bool,
-    /// Whether another server may become the one to connect to.
+    /// Whether the server to connect to may change.
     moves: bool,
     addresses: RwLock<Vec<Address>>,
     set: RwLock<ReplicaSet>,
-    /// Connections made so far: routers take turns.
+    /// Connections made so far, because routers take turns.
     turn: AtomicUsize,
 }
 
 /// A replica set, as its members described it last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct ReplicaSet {
-    /// Its name, once a member has sent it.
+    /// Its name, once a member has reported it.
     name: Option<String>,
-    /// Its members, by the names that the set has for them.
+    /// Its members, by their names within the set.
     members: Vec<String>,
 }
 
 impl Deployment {
-    /// Reads `uri`; resolves SRV records and connects to nothing. `timeout` bounds each command on its connections. Must be
-    /// called on a tokio runtime.
+    /// Reads `uri`; resolves SRV records but does not connect. `timeout` bounds each command on its connections. Must be called
+    /// on a tokio runtime.
     ///
     /// # Errors
-    /// Why the URI is unusable.
+    /// If the URI is unusable.
     pub async fn new(uri: &str, timeout: Duration) -> Result<Self, Error> {
         let options = driver_options(uri).await?;
         check_acknowledged(&options)?;
@@ -63,10 +63,10 @@ impl Deployment {
         })
     }
 
-    /// Finds the deployment that `uri` names: connects once to learn what kind it is. Must be called on a tokio runtime.
+    /// Finds the deployment of `uri`: connects once to learn its kind. Must be called on a tokio runtime.
     ///
     /// # Errors
-    /// Why the URI is unusable or the deployment unreachable.
+    /// If the URI is unusable or the deployment is unreachable.
     pub async fn find(uri: &str, timeout: Duration) -> Result<Self, Error> {
         let mut deployment = Self::new(uri, timeout).await?;
         let hello = deployment.greet_any().await?;
@@ -91,11 +91,11 @@ impl Deployment {
         Self::fixed(uri, template, vec![address], false)
     }
 
-    /// The same deployment behind proxies: one address for each of its own, in their order. The addresses stay the same after
+    /// The same deployment behind proxies: one proxy for each of its addresses, in their order. The addresses stay the same after
     /// a failover.
     ///
     /// # Errors
-    /// [`Error::TlsBehindProxy`] when the deployment uses TLS; [`Error::Uri`] without an address.
+    /// [`Error::TlsBehindProxy`] if the deployment uses TLS; [`Error::Uri`] without an address.
     pub fn behind(&self, proxies: Vec<Address>) -> Result<Self, Error> {
         if self.template.tls.is_some() {
             return Err(Error::TlsBehindProxy);
@@ -123,7 +123,7 @@ impl Deployment {
         self.has_routers
     }
 
-    /// Whether anybody who knows an address may connect: without a user and without TLS.
+    /// Whether any client that knows an address may connect: without a user and without TLS.
     pub const fn is_open(&self) -> bool {
         self.template.tls.is_none() && self.template.credential.is_none()
     }
@@ -133,12 +133,12 @@ impl Deployment {
         &self.uri
     }
 
-    /// How long a command may take.
+    /// The time limit of a command.
     pub const fn timeout(&self) -> Option<Duration> {
         self.template.timeout
     }
 
-    /// Every address that connections go to: one, or each mongos.
+    /// Every address of connections: one, or each mongos.
     pub fn addresses(&self) -> Vec<Address> {
         self.addresses.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -154,11 +154,11 @@ impl Deployment {
         ConnectOptions { address, ..self.template.clone() }
     }
 
-    /// Connects to a server that takes writes: the last known one, or the primary that the driver finds. Waits as long as the
+    /// Connects to a server that accepts writes: the last known one, or the primary that the driver finds. Waits as long as the
     /// URI's `connectTimeoutMS` and `serverSelectionTimeoutMS` allow, 5 s each by default.
     ///
     /// # Errors
-    /// Why there is no connection.
+    /// The reason why no server could be reached.
     pub async fn connect(&self) -> Result<Connection, Error> {
         match self.open(&self.options()).await {
             Ok(connection) if !self.moves || takes_writes(connection.hello()) => Ok(connection),
@@ -183,7 +183,7 @@ impl Deployment {
         Ok(connection)
     }
 
-    /// Remembers the replica set that a member describes.
+    /// Stores a member's description of the replica set.
     fn learn(&self, hello: &Hello) {
         if let Some(name) = &hello.set_name {
             let set = ReplicaSet { name: Some(name.clone()), members: hello.hosts.clone() };
@@ -203,7 +203,7 @@ impl Deployment {
         *self.addresses.write().unwrap_or_else(PoisonError::into_inner) = addresses;
     }
 
-    /// The greeting of the first address that answers; that address becomes the first of all.
+    /// The greeting of the first address that answers; that address moves to the front.
     async fn greet_any(&self) -> Result<Hello, Error> {
         let mut failure = None;
         for address in self.addresses() {
@@ -220,7 +220,7 @@ impl Deployment {
         Err(failure.unwrap_or_else(|| Error::Uri("it names no host".into())))
     }
 
-    /// Finds the primary by the driver's server selection and remembers it.
+    /// Finds the primary by the driver's server selection and stores its address.
     async fn find_primary(&self) -> Result<Address, Error> {
         let primary = self.select_primary().await.map_err(|error| Error::NoPrimary(error.to_string()))?;
         self.set_addresses(vec![primary.clone()]);
@@ -242,7 +242,7 @@ impl Deployment {
         let hello = client.database("admin").run_command(mongodb::bson::doc! {"hello": 1}).await;
         client.shutdown().await;
         let hello = hello?;
-        // A standalone server and a mongos do not say their own name.
+        // A standalone server and a mongos do not report their own name.
         match hello.get_str("me").or_else(|_| hello.get_str("primary")) {
             Ok(name) => Ok(name.parse()?),
             Err(_) => Ok(self.first_address()),
@@ -274,13 +274,13 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_port_is_refused_by_name() {
+    fn a_closed_port_is_refused_with_its_address() {
         let message = find("mongodb://127.0.0.1:1");
         assert!(message.contains("127.0.0.1:1 refused the connection"), "{message}");
     }
 
     #[test]
-    fn unsupported_settings_say_what_to_write_instead() {
+    fn unsupported_settings_are_refused_with_an_alternative() {
         let plain = find("mongodb://u:p@127.0.0.1:1/?authMechanism=PLAIN&authSource=$external");
         assert!(plain.contains("SCRAM-SHA-256") && plain.contains("client: driver"), "{plain}");
         let ca = find("mongodb://localhost/?tls=true&tlsCAFile=/no/such/file");

@@ -1,4 +1,4 @@
-//! Reads a connection string and turns it into options of the lean client.
+//! Reads a connection string and converts it to options of the lean client.
 
 use std::time::Duration;
 
@@ -10,15 +10,15 @@ use plimsoll_wire::{Address, AddressError, Compressor, ConnectOptions, Credentia
 
 use crate::error::Error;
 
-/// How long a connection, or the search for a primary, may take when the URI does not say.
+/// The time limit of a connection, and of the search for a primary, when the URI sets none.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// The name in the server's logs when the URI does not say.
+/// The name in the server's logs when the URI sets none.
 const APPLICATION: &str = "plimsoll";
 
 /// Reads a URI as the official driver does, with defaults for the timeouts and the application's name. Resolves SRV records.
 ///
 /// # Errors
-/// [`Error::Uri`] when it is no connection string.
+/// [`Error::Uri`] if the text is not a connection string.
 pub async fn driver_options(uri: &str) -> Result<ClientOptions, Error> {
     let mut options = ClientOptions::parse(uri).await.map_err(|error| Error::Uri(error.to_string()))?;
     options.app_name.get_or_insert_with(|| APPLICATION.to_owned());
@@ -35,7 +35,7 @@ pub fn authenticates(uri: &str) -> bool {
     parsed.credential.is_some() || has_certificate
 }
 
-/// Refuses a URI that turns acknowledgements off: write concerns are set in the scenario, and `w=0` would contradict them.
+/// Refuses a URI that turns acknowledgements off: the scenario sets write concerns, and `w=0` would contradict them.
 pub(crate) fn check_acknowledged(options: &ClientOptions) -> Result<(), Error> {
     let w = options.write_concern.as_ref().and_then(|concern| concern.w.as_ref());
     if w == Some(&Acknowledgment::Nodes(0)) { Err(Error::Unacknowledged) } else { Ok(()) }

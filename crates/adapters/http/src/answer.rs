@@ -1,4 +1,4 @@
-//! Holds one answer, whichever protocol brought it.
+//! Holds one answer of either protocol.
 
 use crate::http1;
 
@@ -23,7 +23,7 @@ pub(crate) enum Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// The first header of that name, in lower case.
+    /// The first header of that name, which is given in lower case.
     pub(crate) fn get(self, name: &str) -> Option<&'a [u8]> {
         match self {
             Self::Raw(head) => http1::header(head, name),

@@ -1,9 +1,9 @@
 //! Classifies the answer to an operation as an outcome.
 //!
-//! An unexpected status decides first. 4xx means that nothing was done: rejected, by class. That includes 429, which sheds
-//! load before any work. 5xx comes from the middle of the work: from the service (500, or 503 when its database did not
-//! answer in time) or from a proxy that lost it (502, 503, 504). A write may have been done, so the outcome is unknown. Only
-//! 501 and 505 mean that the request was not understood.
+//! An unexpected status decides first. 4xx means that the request was not carried out: rejected, by class. That includes 429,
+//! which sheds load before any work. 5xx is sent in the middle of the work: by the service (500, or 503 when its database did not
+//! answer in time) or by a proxy that lost it (502, 503, 504). A write may have been done, so the outcome is unknown. Only 501
+//! and 505 mean that the request was not understood.
 //!
 //! An answer with an expected status that fails another condition is rejected as unexpected. An answer larger than
 //! `http.limits.answer` is rejected as too large, because its rest was not checked. A missing answer is unknown: the request
@@ -19,7 +19,7 @@ use crate::fault::Fault;
 use crate::json::{self, Found};
 use crate::setup::{Call, Condition, TextWant, ValueWant};
 
-/// The outcome of an answer to the operation with index `operation`. Counts its status and every condition.
+/// Classifies the answer to the operation with index `operation`. Counts its status and every condition.
 pub(crate) fn answered(call: &Call, operation: usize, answer: &Answer<'_>, counts: &Counts) -> Outcome {
     counts.status(operation, answer.status);
     let takes = call.checks.takes(answer.status);
@@ -38,7 +38,7 @@ pub(crate) fn answered(call: &Call, operation: usize, answer: &Answer<'_>, count
     }
 }
 
-/// The outcome of an unanswered request. Counts every condition as failed.
+/// Classifies an unanswered request. Counts every condition as failed.
 pub(crate) fn unanswered(call: &Call, operation: usize, fault: &Fault, counts: &Counts) -> Outcome {
     counts.status(operation, 0);
     (0..call.checks.names.len()).for_each(|check| counts.check(operation, check, false));

@@ -1,4 +1,4 @@
-//! Opens a stream to the service and explains why one cannot be opened.
+//! Opens a stream to the service and explains failures.
 
 use std::io;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use plimsoll_net::{ConnectError, Destination, Stream};
 use crate::scenario::Protocol;
 use crate::setup::Endpoint;
 
-/// Why there is no usable connection.
+/// The reason why no connection is usable.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No server listens there.
+    /// No server listens at this address.
     #[error(
         "{address} refused the connection: start the service there, or correct host and port in `http.url`"
     )]
@@ -125,7 +125,7 @@ impl Endpoint {
         }
     }
 
-    /// Where to connect.
+    /// The destination of connections.
     pub(crate) fn destination(&self) -> Destination<'_> {
         Destination { host: &self.url.host, port: self.url.port, address: self.address }
     }

@@ -11,14 +11,14 @@ use crate::setup::Endpoint;
 /// A connection for one request at a time.
 #[derive(Debug)]
 pub(crate) enum Connection {
-    /// A connection.
+    /// An HTTP/1.1 connection.
     Http1(Box<http1::Connection>),
     /// A slot for one stream on a shared connection.
     Http2(Box<http2::Slot>),
 }
 
 impl Connection {
-    /// Opens one. Over HTTP/2 it may share a connection of `pool`.
+    /// Opens a connection. Over HTTP/2 it may share a connection of `pool`.
     pub(crate) async fn open(endpoint: &Endpoint, pool: &http2::Pool) -> Result<Self, Error> {
         let lost = |source| Error::Unreachable { address: endpoint.shown(), source };
         match endpoint.protocol {
@@ -84,7 +84,7 @@ impl Connection {
         }
     }
 
-    /// Whether the server closed it since the last answer.
+    /// Whether the server closed the connection since the last answer.
     pub(crate) async fn is_stale(&mut self) -> bool {
         match self {
             Self::Http1(connection) => connection.is_stale().await,

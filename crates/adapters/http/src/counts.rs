@@ -21,14 +21,14 @@ pub struct Answers {
     pub statuses: BTreeMap<u16, u64>,
 }
 
-/// How often one check held. An unanswered request fails all of its checks.
+/// The counts of one check. An unanswered request fails all of its checks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CheckCount {
     /// The check, for example `status 201` or `json items.0.id`.
     pub name: String,
-    /// How often it held.
+    /// The number of answers that passed.
     pub passed: u64,
-    /// How often it failed.
+    /// The number of answers that failed.
     pub failed: u64,
 }
 
@@ -45,7 +45,7 @@ impl Answers {
     }
 }
 
-/// The counters of a worker. One thread counts, another may read.
+/// The counters of a worker. One thread counts; other threads may read.
 #[derive(Debug)]
 pub(crate) struct Counts {
     operations: Vec<Operation>,
@@ -53,7 +53,7 @@ pub(crate) struct Counts {
 
 #[derive(Debug)]
 struct Operation {
-    /// Passed and failed.
+    /// Passed and failed checks.
     checks: Vec<[AtomicU64; 2]>,
     statuses: Vec<AtomicU64>,
 }

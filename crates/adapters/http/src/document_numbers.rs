@@ -28,12 +28,12 @@ struct Sequence {
     block: u64,
     /// The index of this worker's next request.
     next: u64,
-    /// Blocks that were taken and not sent.
+    /// Blocks that were taken but not sent.
     returned: Vec<Block>,
 }
 
 impl DocumentNumbers {
-    /// Takes the documents per request of each operation.
+    /// Creates the numbers; `blocks` gives the documents per request of each operation.
     pub(crate) fn new(share: Share, blocks: impl Iterator<Item = u32>) -> Self {
         let sequence = |block| Sequence { block: u64::from(block), next: 0, returned: Vec::new() };
         Self { share, left: None, operations: blocks.map(sequence).collect() }

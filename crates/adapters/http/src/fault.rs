@@ -2,12 +2,12 @@
 
 use std::io;
 
-/// Bytes that are not an HTTP answer, and why.
+/// Bytes that are not an HTTP answer, and the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Malformed(pub &'static str);
 
-/// Why an exchange failed. The connection is unusable after any of these.
+/// The reason why an exchange failed. The connection is unusable after any of these.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Fault {
     /// No answer in time.

@@ -18,7 +18,7 @@ use crate::setup::{Endpoint, Login, is_token};
 #[derive(Debug, Default)]
 pub(crate) struct Tokens {
     current: StdMutex<Arc<Token>>,
-    /// Whether the service accepted a request with the current token. A token that it never accepted is not renewed.
+    /// Whether the service accepted a request with the current token. A token that was never accepted is not renewed.
     accepted: AtomicBool,
     /// Serialises logins.
     login: Mutex<()>,

@@ -1,6 +1,6 @@
 //! Serves the same answer to every request at once and stores nothing.
 //!
-//! Its load line is the ceiling of the ruler itself. A freeze stalls it, for the self-test of response times. It speaks
+//! Its load line is the ceiling of the measuring tool itself. A freeze stalls it, for the self-test of response times. It speaks
 //! HTTP/1.1 without TLS, on one thread.
 
 use std::io;
@@ -73,7 +73,7 @@ impl Server {
     /// Starts a server.
     ///
     /// # Errors
-    /// No port or no thread is available.
+    /// When no port or no thread is available.
     pub fn start(options: &Options) -> Result<Self, Error> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
@@ -90,7 +90,7 @@ impl Server {
             // Without a listener the kernel closes the queued connections.
             if let Ok(listener) = listener {
                 drop(runtime.spawn(session::accept(listener, shared)));
-                // A message and a dropped sender both mean the end. Dropping the runtime closes every connection.
+                // A message and a dropped sender both end the server. Dropping the runtime closes every connection.
                 let _ = runtime.block_on(closed);
             }
         };
@@ -118,7 +118,7 @@ impl Server {
         self.freeze_from(clock::now(), length);
     }
 
-    /// Withholds all answers for `length` from `from` on. Replaces an earlier freeze.
+    /// Withholds all answers for `length`, starting at `from`. Replaces an earlier freeze.
     pub fn freeze_from(&self, from: Instant, length: Duration) {
         self.inside.gate.freeze(from, length);
     }

@@ -1,4 +1,4 @@
-//! Probes whether a server without TLS answers plain HTTP: then the URL is wrong, and the server is not slow.
+//! Probes whether a server without TLS answers plain HTTP: if so, the URL is wrong and the server is not slow.
 
 use std::future::Future;
 use std::io;
@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use crate::connect::Error;
 use crate::setup::Endpoint;
 
-/// The probe starts after this time without TLS, and waits this long for a plain answer.
+/// The time without TLS before the probe starts, and the time limit of its plain answer.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Waits for `opening`. Fails early if the service answers plain HTTP, instead of waiting for the whole time limit.

@@ -21,11 +21,11 @@ pub struct Reachable {
     pub server: Option<String>,
 }
 
-/// Connects, logs in if the scenario has a login, and reads the URL's path. Accepts any status, except 401 and 403 for a
-/// request with credentials. Must be called on a tokio runtime with IO and time enabled.
+/// Connects, logs in if the scenario has a login, and reads the URL's path. Accepts any status, except 401 and 403 for a request
+/// with credentials. Must be called on a tokio runtime with IO and time enabled.
 ///
 /// # Errors
-/// The service is unreachable, refuses the connection, the protocol or the credentials, or has no TLS.
+/// When the service is unreachable, has no TLS, or refuses the connection, the protocol or the credentials.
 pub async fn check(setup: &Setup) -> Result<Reachable, Error> {
     let mut probe = Probe::begin(setup).await?;
     probe.get().await?;
@@ -37,8 +37,8 @@ pub async fn check(setup: &Setup) -> Result<Reachable, Error> {
     Ok(Reachable { address: endpoint.shown(), status: answer.status, server })
 }
 
-/// Times `count` GETs of the URL's path on an open connection, in nanoseconds each, without connecting and login. Must be
-/// called like [`check`].
+/// Times `count` GETs of the URL's path on an open connection, in nanoseconds each, without connecting and login. Must be called
+/// like [`check`].
 ///
 /// # Errors
 /// As [`check`], but any status is accepted.

@@ -67,18 +67,18 @@ impl Prepared {
         stamps.extend(room.body_stamps.iter().map(|stamp| json::Stamp { at: stamp.at + head_len, ..*stamp }));
     }
 
-    /// Whether a timestamp is still to be written.
+    /// Whether a timestamp is not written yet.
     pub(crate) fn needs_timestamp(&self) -> bool {
         !self.stamps.is_empty()
     }
 
-    /// Writes the timestamps once: a retry carries the same.
+    /// Writes the timestamps once: a retry carries the same timestamps.
     pub(crate) fn stamp(&mut self, now_ms: i64) {
         self.stamps.iter().for_each(|stamp| stamp.write(now_ms, &mut self.request));
         self.stamps.clear();
     }
 
-    /// Replaces the token. Call it after [`Prepared::stamp`].
+    /// Replaces the token. Must follow [`Prepared::stamp`].
     pub(crate) fn set_token(&mut self, token: &[u8], generation: u64) {
         debug_assert!(!self.needs_timestamp(), "the positions of timestamps would be wrong");
         self.generation = generation;
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn placeholders_are_filled_and_the_length_is_that_of_the_body() {
+    fn placeholders_are_filled_and_the_length_matches_the_body() {
         let call = call(
             "url: http://h/v1",
             "post: /s/{id}?w={w}&x={gone}\nwith: {id: {$sequence: {start: 5}}, w: a b, gone: null}\n\

@@ -16,31 +16,31 @@ mod body;
 mod check;
 mod request;
 
-/// How long a request, or connecting, may take when the scenario does not say.
+/// The time limit of a request, and of connecting, when the scenario sets none.
 const TIMEOUT_DEFAULT: Span = Span::from_secs(10);
-/// The largest answer that is taken when the scenario does not say: 64 MiB.
+/// The largest accepted answer when the scenario sets no limit: 64 MiB.
 const ANSWER_DEFAULT: Bytes = Bytes::new(64 << 20);
-/// Streams of one HTTP/2 connection when the scenario does not say.
+/// Streams of one HTTP/2 connection when the scenario sets no number.
 const STREAMS_DEFAULT: u32 = 50;
 
 /// An HTTP service, as typed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Section {
-    /// Where it is: `http://host:port` or `https://host`, perhaps with a path that all requests begin with.
+    /// The address: `http://host:port` or `https://host`, perhaps with a path that prefixes all requests.
     pub url: String,
-    /// How it is spoken to.
+    /// The protocol of the service.
     pub protocol: Protocol,
     /// Headers of every request.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// The sender of the requests.
+    /// The credentials of the requests.
     #[serde(skip_serializing_if = "Auth::is_none")]
     pub auth: Auth,
-    /// Whose certificates are believed, for https.
+    /// The accepted certificates, for https.
     #[serde(skip_serializing_if = "Tls::is_default")]
     pub tls: Tls,
-    /// How long a request may take before it is given up as unknown.
+    /// The time limit of a request; afterwards its outcome is unknown.
     pub timeout: Span,
     /// The limits of connections and answers.
     #[serde(skip_serializing_if = "Limits::is_default")]
@@ -61,14 +61,14 @@ impl Default for Section {
     }
 }
 
-/// How a service is spoken to.
+/// The protocol of a service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Protocol {
-    /// HTTP/1.1: each connection carries one request at a time and is kept.
+    /// HTTP/1.1: each connection carries one request at a time and stays open.
     #[default]
     Http1,
-    /// HTTP/2: several connections of the load are streams of one.
+    /// HTTP/2: several connections of the load are streams of one HTTP/2 connection.
     Http2,
 }
 
@@ -90,11 +90,11 @@ impl Protocol {
     }
 }
 
-/// The sender of the requests.
+/// The credentials of the requests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Auth {
-    /// Nobody in particular.
+    /// No credentials.
     #[default]
     None,
     /// A user with a password, in the header of every request.
@@ -104,16 +104,16 @@ pub enum Auth {
         /// The password.
         password: Secret,
     },
-    /// The bearer of a token that is known.
+    /// A fixed bearer token.
     Bearer {
         /// The token.
         token: Secret,
     },
-    /// The bearer of a token that the service gives: asked for once a worker, and again when it is no longer taken.
+    /// A bearer token from the service: requested once per worker, and again when the service rejects it.
     Login {
-        /// The request that asks for the token.
+        /// The request for the token.
         request: Box<Request>,
-        /// Where it stands in the JSON of the answer: `access_token`, `data.token` or `/data/token`.
+        /// The path of the token in the JSON of the answer: `access_token`, `data.token` or `/data/token`.
         token: String,
     },
 }
@@ -124,11 +124,11 @@ impl Auth {
     }
 }
 
-/// Something that nobody should read: as text, or `{env: NAME}` for the variable of that name.
+/// A secret: as text, or `{env: NAME}` for the environment variable of that name.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "a text, or {env: NAME}")]
 pub enum Secret {
-    /// As it is.
+    /// The secret itself.
     Text(String),
     /// The value of an environment variable, so that the scenario does not contain it.
     Variable(Variable),
@@ -151,14 +151,14 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Whose certificates are believed.
+/// The accepted certificates.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Tls {
-    /// A PEM file with the authorities that are believed instead of the public ones.
+    /// A PEM file with authorities to trust instead of the public ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ca: Option<String>,
-    /// Whether anybody's certificate is believed, also expired or for another host.
+    /// Whether any certificate is accepted, even if expired or for another host.
     pub insecure: bool,
 }
 
@@ -172,14 +172,14 @@ impl Tls {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
-    /// How long connecting may take, TLS included.
+    /// The time limit of connecting, TLS included.
     pub connect_timeout: Span,
-    /// The largest body of an answer that is taken.
+    /// The largest accepted body of an answer.
     pub answer: Bytes,
-    /// After so many requests a connection is closed and opened again, outside of what is timed; never if left out.
+    /// The number of requests after which a connection is reopened, outside the measured time; unlimited if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests_per_connection: Option<u64>,
-    /// With HTTP/2, how many connections of the load are streams of one.
+    /// With HTTP/2, the number of the load's connections that share one HTTP/2 connection.
     pub streams_per_connection: u32,
 }
 
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_section_reads_as_one_types_it() {
+    fn a_typed_section_is_read() {
         let section = check(
             "url: https://api.example/v1\nprotocol: http2\nheaders: {accept: application/json}\n\
              auth: {basic: {user: eve, password: {env: EVE}}}\ntls: {insecure: true}\ntimeout: 2s\n\
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_login_is_a_request_and_a_place_in_its_answer() {
+    fn a_login_is_a_request_and_a_path_in_its_answer() {
         let section = check(
             "url: http://h\nauth: {login: {request: {post: /login, body: {user: eve}}, token: data.token}}",
         )
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_is_written_and_read_back_the_same() {
+    fn a_section_is_written_and_read_back_unchanged() {
         let section =
             check("url: http://h\nauth: {bearer: {token: t}}\nlimits: {requests_per_connection: 9}").unwrap();
         let json = serde_json::to_string(&section).unwrap();

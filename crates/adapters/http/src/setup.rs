@@ -36,7 +36,7 @@ pub const BATCH_MAX: u32 = 1_000_000;
 /// The maximum size of a request's body in bytes.
 pub const BODY_BYTES_MAX: usize = 64 << 20;
 
-/// The plan's part of a setup.
+/// The run's values for a setup.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
     /// The seed of the documents' content. Each operation derives its seed from this one and its name.
@@ -55,7 +55,7 @@ pub struct Setup {
     pub(crate) login: Option<Arc<Login>>,
     /// The `authorization` header, if it is known before the run.
     pub(crate) authorization: Option<String>,
-    /// Whether every answer counts as acknowledged: checks are counted but do not decide.
+    /// Whether every answer counts as acknowledged: checks are counted but do not affect the outcome.
     pub(crate) takes_any: bool,
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct Call {
     pub with: Option<Values>,
     pub body: Body,
     pub checks: Checks,
-    /// Whether its documents are numbered, and may run out.
+    /// Whether its documents are numbered and may be limited.
     pub makes: bool,
     /// The number of documents of one request.
     pub documents: u32,
@@ -141,7 +141,7 @@ impl Setup {
         self.endpoint.timeout
     }
 
-    /// Connects to another address, such as a proxy before the service. Host and certificate stay the same.
+    /// Connects to another address, such as a proxy in front of the service. Host and certificate stay the same.
     #[must_use]
     pub fn by_way_of(&self, address: SocketAddr) -> Self {
         let mut other = self.clone();
@@ -149,9 +149,9 @@ impl Setup {
         other
     }
 
-    /// Sends the same requests to the null server, for the ceiling: without a login, and with every answer acknowledged after
-    /// its checks. `None` for TLS and HTTP/2, which the null server does not support: the ceiling of another client is not
-    /// that of this one.
+    /// Sends the same requests to the null server to find the ceiling: without a login, and with every answer acknowledged after
+    /// its checks. `None` for TLS and HTTP/2, which the null server does not support: the ceiling of another client would say
+    /// nothing about this one.
     #[must_use]
     pub fn against(&self, address: SocketAddr) -> Option<Self> {
         let is_supported = self.endpoint.tls.is_none() && self.endpoint.protocol == Protocol::Http1;
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_may_be_larger_than_a_document_of_a_database() {
+    fn a_body_may_be_larger_than_a_database_document() {
         for body in ["{t: {$text: {bytes: 40000000}}}", "{t: {$bytes: {min: 1, max: 30000000}}}"] {
             let setup = check("url: http://h", &format!("post: /\nbody: {body}")).unwrap();
             assert_eq!(setup.calls.len(), 1);
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setup_knows_its_names_and_its_address() {
+    fn a_setup_returns_its_names_and_its_address() {
         let setup = check("url: https://[::1]/v1", "get: /a").unwrap();
         assert_eq!(setup.names().collect::<Vec<_>>(), ["op"]);
         assert_eq!((setup.authority().as_str(), setup.protocol()), ("[::1]:443", Protocol::Http1));

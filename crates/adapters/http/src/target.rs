@@ -61,8 +61,8 @@ impl Http {
         }
     }
 
-    /// The worker's counts since it began: for each operation its answers by status, and how often each check held. May be
-    /// called while it works.
+    /// The worker's counts since its start: for each operation its answers by status, and how often each check held. May be
+    /// called while the worker runs.
     pub fn answers(&self) -> Vec<Answers> {
         self.counts.read(&self.setup)
     }
@@ -120,8 +120,8 @@ impl Http {
         lane.connection.exchange(prepared.bytes(), prepared.head_len(), options).await
     }
 
-    /// Sends the request on a new connection, because the server closes this one and did not take it. Without a new
-    /// connection nothing was tried.
+    /// Sends the request on a new connection, because the server closes this one and did not take it. If no connection can be
+    /// opened, the request was not tried.
     async fn exchange_elsewhere(&self, lane: &mut Lane) -> Result<(), Fault> {
         lane.connection = self.dial().await.map_err(|_| Fault::Leaving)?;
         self.exchange(lane).await
@@ -138,8 +138,8 @@ impl Http {
         }
     }
 
-    /// Replaces a connection that closed while it was idle; the operation waits for it. Without a new connection nothing was
-    /// tried.
+    /// Replaces a connection that closed while it was idle; the operation waits for it. If no connection can be opened, the
+    /// request was not tried.
     async fn reopen(&self, lane: &mut Lane) -> Result<(), Reply> {
         match self.dial().await {
             Ok(connection) => {
@@ -265,7 +265,7 @@ impl Target for Http {
         true
     }
 
-    /// The request may have arrived, and its answer may still come.
+    /// The request may have arrived, and its answer may still arrive.
     fn give_up(&self, lane: &mut Lane) -> Reply {
         lane.given_up = true;
         let call = &self.setup.calls[lane.operation];

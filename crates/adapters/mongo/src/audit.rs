@@ -1,4 +1,4 @@
-//! The audit scan: reads everything back and holds it against what the ledger remembers.
+//! Audits a run: reads every stored document and compares it with the ledger.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use plimsoll_wire::{ConnectOptions, Connection, Cursor, FindRequest, FindSpec};
 use crate::operation_builder::identity_of;
 use crate::setup::Setup;
 
-/// How long the server may take for one batch of the scan.
+/// The server's time limit for one batch of the scan.
 const BATCH_TIMEOUT: Duration = Duration::from_secs(120);
-/// Documents of one batch of the scan, unless 16 MB are reached before.
+/// Documents in one batch of the scan, unless 16 MB are reached before.
 const BATCH_DOCUMENTS: u32 = 20_000;
 /// Progress is reported once per this many documents.
 const PROGRESS_EVERY: u64 = 50_000;
 
-/// The documents of a run, as an audit needs them.
+/// The scope of an audit: a run's documents and where they are stored.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope<'a> {
     /// The collection.
@@ -44,10 +44,10 @@ impl<'a> Scope<'a> {
 
 /// Listens to the progress of a scan.
 pub trait Listener: Send {
-    /// This many documents were read.
+    /// Reports that this many documents were read.
     fn read(&mut self, _documents: u64) {}
 
-    /// A document is lost; called at the end, for each.
+    /// Reports a lost document; called at the end, once for each.
     fn lost(&mut self, _number: u64) {}
 }
 

@@ -50,7 +50,7 @@ struct Granted {
 }
 
 impl JournalWriter {
-    /// Starts the journal writer for the workers `workers` (among all of all shards) in `dir`.
+    /// Starts the journal writer for the workers `workers` (numbered across all shards) in `dir`.
     ///
     /// # Errors
     /// When the directory cannot be written to.
@@ -74,7 +74,7 @@ impl JournalWriter {
         Ok(Self { sender, grants, thread, first_worker })
     }
 
-    /// The reservations of worker `worker`, among all of all shards.
+    /// The reservations of worker `worker`, numbered across all shards.
     pub fn reservations(&self, worker: u64) -> Option<Reservations> {
         let index = usize::try_from(worker.checked_sub(self.first_worker)?).ok()?;
         let grant = self.grants.get(index)?.clone();
@@ -84,7 +84,7 @@ impl JournalWriter {
     /// Writes the rest and ends the thread.
     ///
     /// # Errors
-    /// A disk error, now or earlier.
+    /// A disk error, at the close or earlier.
     pub fn close(self) -> Result<(), Error> {
         // A thread that ended early returns its error here.
         self.sender.send(Message::Close).unwrap_or_default();
@@ -141,13 +141,13 @@ impl Reservations {
         self.sender.send(Message::Reserve { worker: self.worker, until }).unwrap_or_default();
     }
 
-    /// How far the numbers are reserved.
+    /// The local index up to which numbers are reserved.
     pub fn granted(&self) -> u64 {
         self.grant.state.lock().unwrap_or_else(PoisonError::into_inner).until
     }
 
-    /// Waits until the numbers up to the local index `needed` are reserved; returns how far they are. It is less than
-    /// `needed` only if the disk refuses.
+    /// Waits until the numbers up to the local index `needed` are reserved; returns the reserved limit. It is less than `needed`
+    /// only if the disk refuses.
     pub fn wait(&self, needed: u64) -> u64 {
         let state = self.grant.state.lock().unwrap_or_else(PoisonError::into_inner);
         let missing = |granted: &mut Granted| granted.until < needed && !granted.refused;

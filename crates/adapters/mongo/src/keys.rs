@@ -7,29 +7,29 @@ use crate::scenario;
 /// A resolved way to choose a document.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Keys {
-    /// Each equally likely.
+    /// Each document is equally likely.
     #[default]
     Uniform,
-    /// By popularity, scattered over all candidates.
+    /// By popularity, with the popular documents scattered over all candidates.
     Zipf(Ranks),
-    /// By age, the newest most often.
+    /// By age; the newest document is the most likely.
     Latest(Ranks),
 }
 
 /// The exponent of `latest`: YCSB's.
 const LATEST_EXPONENT: f64 = 0.99;
 
-/// The documents to choose among, the older ones first.
+/// The documents to choose from, the older ones first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Candidates {
-    /// All of them.
+    /// All documents.
     pub all: u64,
     /// The documents up to the newest acknowledged document.
     pub settled: u64,
 }
 
 impl Keys {
-    /// Resolves a scenario's keys; none if the exponent is out of bounds.
+    /// Resolves a scenario's keys; `None` if the exponent is out of bounds.
     pub fn of(typed: scenario::Keys) -> Option<Self> {
         match typed {
             scenario::Keys::Uniform => Some(Self::Uniform),
@@ -38,7 +38,7 @@ impl Keys {
         }
     }
 
-    /// The index of a candidate for a random word; `None` if there is none.
+    /// The index of a candidate for a random word; `None` without candidates.
     #[inline]
     pub fn index(&self, candidates: Candidates, word: u64) -> Option<u64> {
         if candidates.all == 0 {
@@ -79,7 +79,7 @@ mod tests {
         Candidates { all, settled: all }
     }
 
-    /// Each count lies within five standard deviations of what is expected.
+    /// Each count lies within five standard deviations of its expected value.
     fn check(counts: &[u64], expected: impl Fn(usize) -> f64, seed: u64) {
         for (candidate, count) in counts.iter().enumerate() {
             let expected = expected(candidate);
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn uniform_keys_are_all_as_likely() {
+    fn uniform_keys_are_equally_likely() {
         for seed in [3, 4] {
             let counts = counts(scenario::Keys::Uniform, candidates(500), seed);
             check(&counts, |_| DRAWS as f64 / 500.0, seed);
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_are_ranked_by_age_from_the_newest_that_is_known() {
+    fn latest_keys_are_ranked_by_age_from_the_newest_settled_document() {
         for seed in [5, 6] {
             let counts = counts(scenario::Keys::Latest, Candidates { all: 1000, settled: 400 }, seed);
             let expected = zipf(400);
@@ -116,11 +116,11 @@ mod tests {
     }
 
     #[test]
-    fn popular_keys_have_the_shares_of_zipf_and_no_order() {
+    fn zipf_keys_have_the_shares_of_zipf_and_are_scattered() {
         for seed in [7, 8] {
             let mut counts = counts(scenario::Keys::Zipf { exponent: 0.99 }, candidates(1000), seed);
             let (first, tenth): (u64, u64) = (counts[..100].iter().sum(), DRAWS / 10);
-            // A tenth of all candidates has about a tenth of the draws wherever it lies, but for a few favourites.
+            // Any tenth of the candidates gets about a tenth of the draws, except for a few favourites.
             assert!(first > tenth / 3 && first < tenth * 4, "seed {seed}: {first} of {DRAWS}");
             counts.sort_unstable();
             counts.reverse();
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn among_nothing_nothing_is_chosen_and_out_of_bounds_nothing_is_meant() {
+    fn no_candidates_give_no_choice_and_an_exponent_out_of_bounds_is_refused() {
         assert_eq!(Keys::Uniform.index(Candidates::default(), 7), None);
         for exponent in [0.0, -1.0, 101.0, f64::NAN] {
             assert_eq!(Keys::of(scenario::Keys::Zipf { exponent }), None);

@@ -1,9 +1,9 @@
-//! Puts load on MongoDB: the load engine's targets, and the audit of what they wrote.
+//! Puts load on MongoDB: provides the load engine's targets and audits their writes.
 //!
-//! In reading order: a scenario's section ([`scenario`]) and its compiled form ([`setup`], [`sharding`]); one worker's
-//! documents and their outcomes ([`worker_ledger`], [`journal_writer`], [`snapshot`], [`keys`]); the operations that both
-//! clients send ([`operation_builder`]); the targets [`lean`] over our own client, [`spread`] over several servers with it,
-//! [`driver`] over the official one; and afterwards the [`audit`] and the [`bottlenecks`].
+//! In reading order: a scenario's section ([`scenario`]) and its compiled form ([`setup`], [`sharding`]); one worker's documents
+//! and their outcomes ([`worker_ledger`], [`journal_writer`], [`snapshot`], [`keys`]); the operations that both clients send
+//! ([`operation_builder`]); the targets [`lean`] over our own client, [`spread`] over several servers with the same client,
+//! [`driver`] over the official driver; and afterwards the [`audit`] and the [`bottlenecks`].
 //!
 //! It must not know HTTP, reports or the other engines.
 

@@ -21,7 +21,7 @@ mod read_check;
 
 /// Keeps the choice of the update independent of the choice of the document.
 const UPDATE_SALT: u64 = 0x07DA_7E5A;
-/// The same for the length of a range.
+/// Keeps the length of a range independent of both.
 const LIMIT_SALT: u64 = 0x1E_4617;
 
 /// Prepares the operations of one worker.
@@ -31,7 +31,7 @@ pub struct OperationBuilder {
     pub setup: Arc<Setup>,
     ledger: Mutex<WorkerLedger>,
     checker: Mutex<ReadChecker>,
-    /// How many phases have begun.
+    /// The number of phases so far.
     phases: AtomicU32,
 }
 
@@ -40,30 +40,30 @@ pub struct OperationBuilder {
 pub struct Aim {
     /// The operation's number in the plan.
     pub number: u64,
-    /// The document of this run that it names, if any.
+    /// The document of this run that the operation names, if any.
     pub document: Option<Picked>,
 }
 
 impl Aim {
-    /// The change that was noted as sent, if any.
+    /// The change noted as sent, if any.
     pub fn pending(&self) -> Option<PendingWrite> {
         let document = self.document?;
         document.claimed.map(|_| PendingWrite::of(document.number))
     }
 
-    /// Whether the document that it names must exist.
+    /// Whether the named document must exist.
     pub fn is_promised(&self) -> bool {
         self.document.is_some_and(|document| document.promised)
     }
 }
 
 impl OperationBuilder {
-    /// A builder for one worker.
+    /// Creates the builder for one worker.
     pub fn new(setup: Arc<Setup>, ledger: WorkerLedger) -> Self {
         Self { setup, ledger: Mutex::new(ledger), checker: Mutex::default(), phases: AtomicU32::new(0) }
     }
 
-    /// Begins a phase; `documents` is this worker's share of the documents to insert, if they are limited.
+    /// Begins a phase; `documents` is this worker's share of the documents to insert, if their number is limited.
     pub fn begin(&self, documents: Option<u64>) {
         self.phases.fetch_add(1, Ordering::Relaxed);
         self.ledger().limit(documents);
@@ -74,17 +74,16 @@ impl OperationBuilder {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The checker of reads.
     fn checker(&self) -> MutexGuard<'_, ReadChecker> {
         self.checker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the ledger.
+    /// Closes the ledger.
     pub fn close(self) -> Closed {
         self.ledger.into_inner().unwrap_or_else(PoisonError::into_inner).close()
     }
 
-    /// Takes numbers for the documents of one insert; none if none are left.
+    /// Takes numbers for the documents of one insert; `None` if none are left.
     pub fn take(&self, count: u32) -> Option<Range<u64>> {
         let numbers = self.ledger().take(u64::from(count))?;
         let end = self.setup.source.as_ref().map_or(0, |source| source.documents_max().unwrap_or(u64::MAX));
@@ -95,13 +94,13 @@ impl OperationBuilder {
         (!kept.is_empty()).then_some(kept)
     }
 
-    /// Aims operation `operation` with the plan-wide number `number`, and notes the change that it will send. Returns none
-    /// if it needs a document and there is none, or if the disk refuses the note.
+    /// Aims operation `operation` with the plan-wide number `number`, and notes the change that it will send. Returns `None` if
+    /// it needs a document and there is none, or if the disk refuses the note.
     pub fn aim(&self, operation: usize, number: u64) -> Option<Aim> {
         self.aim_at(&self.setup.commands[operation], operation as u64, number)
     }
 
-    /// The same for a single command; `salt` separates the commands of one operation.
+    /// Aims a single command; `salt` makes the commands of one operation choose independently.
     pub fn aim_at(&self, command: &Command, salt: u64, number: u64) -> Option<Aim> {
         let purpose = self.purpose(command);
         let mut ledger = self.ledger();
@@ -111,7 +110,7 @@ impl OperationBuilder {
             }
             return Some(Aim { number, document: None });
         };
-        // Even a removal that cannot be followed leaves no document.
+        // Even an unacknowledged removal must be announced: it may remove the document.
         if command.purpose() == Purpose::Remove && !ledger.intend(Intent::Remove) {
             return None;
         }
@@ -122,7 +121,7 @@ impl OperationBuilder {
         Some(Aim { number, document: Some(picked) })
     }
 
-    /// The purpose of a command: an unacknowledged change cannot be followed.
+    /// The purpose of a command: an unacknowledged change is only a touch, because its outcome is unknown.
     fn purpose(&self, command: &Command) -> Purpose {
         match command.purpose() {
             Purpose::Replace | Purpose::Remove if !self.setup.is_acknowledged() => Purpose::Touch,
@@ -136,12 +135,12 @@ impl OperationBuilder {
         min + (scramble(LIMIT_SALT, number) % span) as u32
     }
 
-    /// Appends the document of a number; it must have one.
+    /// Appends the document with this number, which must exist in the source.
     pub fn write_document(&self, out: &mut Vec<u8>, number: u64) {
         append(self.setup.source.as_ref(), 0, number, &self.identity(number), out);
     }
 
-    /// Appends a version of the document of a number; it must have one.
+    /// Appends a version of the document with this number, which must exist in the source.
     pub fn write_version(&self, out: &mut Vec<u8>, version: u32, number: u64) {
         let identity = identity_of(self.setup.run, version, number);
         append(self.setup.source.as_ref(), version, number, &identity, out);
@@ -160,9 +159,8 @@ impl OperationBuilder {
         statement::from_receipt(out, self.setup.id, &self.identity(named(aim)));
     }
 
-    /// The version of the updates of this phase. Operations are numbered anew in each phase, and in each try of a search,
-    /// so they choose the same documents again. An update to the present value would change nothing, and cost the server
-    /// less.
+    /// The version of the updates of this phase. Each phase, and each try of a search, numbers its operations from the start, so
+    /// the same documents are chosen again. An update to the present value would change nothing, and cost the server less.
     fn version_of_updates(&self) -> u32 {
         self.phases.load(Ordering::Relaxed).saturating_sub(1)
     }
@@ -183,12 +181,12 @@ impl OperationBuilder {
     }
 }
 
-/// The document that an operation names.
+/// The number of the operation's document.
 fn named(aim: Aim) -> u64 {
     aim.document.map_or(0, |document| document.number)
 }
 
-/// The version that a replacement writes; a change that cannot be followed writes the inserted version.
+/// The version that a replacement writes; a touch writes the inserted version.
 fn version(aim: Aim) -> u32 {
     match aim.document.and_then(|document| document.claimed) {
         Some(Claimed::Version(version)) => version,
@@ -220,7 +218,7 @@ mod tests {
     use crate::testing::setup;
 
     #[test]
-    fn a_later_phase_aims_as_the_first_did_and_writes_other_values() {
+    fn a_later_phase_aims_at_the_same_documents_and_writes_other_values() {
         let update = r#"{"update": {"filter": {"n": {"$number": {}}}, "update": {"$set": {"t": {"$text": {"bytes": 20}}}}}}"#;
         let setup =
             Arc::new(setup(r#"{"collection": "d.c", "document": {"a": 1}}"#, &[("update", update)]).unwrap());

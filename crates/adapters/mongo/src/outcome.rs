@@ -1,4 +1,4 @@
-//! Translates the lean client's outcomes into those of measure and of the ledger.
+//! Translates the lean client's outcomes into those of the measurement and the ledger.
 
 use plimsoll_ledger::State;
 use plimsoll_measure::interval::Reply;
@@ -29,7 +29,7 @@ const fn doubt(cause: Cause) -> Doubt {
     }
 }
 
-/// The outcome of a document that was handed to the lean client.
+/// The outcome of a document sent over the lean client.
 pub const fn outcome(wire: Wire) -> Outcome {
     match wire {
         Wire::Acknowledged => Outcome::Acknowledged,
@@ -49,7 +49,7 @@ pub const fn state(outcome: Outcome) -> State {
     }
 }
 
-/// The outcome of an operation whose answer is an error.
+/// The outcome of an operation that failed with an error.
 pub fn of_error(error: &Error) -> Outcome {
     match error {
         Error::Server(server) => outcome(Wire::Rejected(Class::of_code(server.code))),
@@ -60,7 +60,7 @@ pub fn of_error(error: &Error) -> Outcome {
     }
 }
 
-/// The outcome of a command that writes and whose answer is an error.
+/// The outcome of a write command that failed with an error.
 pub fn of_write_error(error: &Error) -> Outcome {
     match error {
         Error::Server(server) => outcome(Wire::of_command_error(server.code)),
@@ -68,8 +68,8 @@ pub fn of_write_error(error: &Error) -> Outcome {
     }
 }
 
-/// The outcome of a transaction whose commit was answered with an error. The server's labels decide: one means that the
-/// commit may have been done, the other that the transaction was aborted.
+/// The outcome of a transaction whose commit failed with an error. The server's labels decide: one says that the commit may have
+/// been done, the other that the transaction was aborted.
 pub fn of_commit(error: &Error) -> Outcome {
     match error {
         Error::Server(server) if has(server, "UnknownTransactionCommitResult") => {
@@ -86,7 +86,7 @@ fn has(error: &ServerError, label: &str) -> bool {
     error.labels.iter().any(|known| known == label)
 }
 
-/// A write without an answer yet, with its bytes.
+/// An empty reply with the bytes of a write.
 pub fn answered(written: &WriteReply) -> Reply {
     Reply {
         outcome: Outcome::Acknowledged,
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_document_of_an_outcome_says_nothing_about_the_operation() {
+    fn an_outcome_of_no_documents_leaves_the_operation_unchanged() {
         let mut reply = Reply::acknowledged(0);
         add(&mut reply, Outcome::Acknowledged, 5);
         add(&mut reply, Outcome::Rejected(Rejection::TooLarge), 0);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_is_unknown_where_the_server_says_so_and_gone_where_it_says_that() {
+    fn a_commit_is_unknown_or_aborted_as_the_servers_labels_say() {
         let error = |code, label: &str| {
             Error::Server(ServerError { code, labels: vec![label.to_owned()], ..ServerError::default() })
         };
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_failure_decides_about_the_operation() {
+    fn the_first_failure_decides_the_operations_outcome() {
         let mut reply = Reply::acknowledged(0);
         add(&mut reply, Outcome::Rejected(Rejection::DuplicateKey), 1);
         add(&mut reply, Outcome::Unknown(Doubt::Timeout), 2);

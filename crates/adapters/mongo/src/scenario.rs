@@ -18,14 +18,14 @@ mod change;
 mod keys;
 mod operation;
 
-/// How long an operation may take when the scenario does not say.
+/// The time limit of an operation when the scenario sets none.
 const TIMEOUT_DEFAULT: Span = Span::from_secs(10);
 
 /// The client that sends the operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Client {
-    /// Plimsoll's own.
+    /// Plimsoll's own client.
     #[default]
     Lean,
     /// The official Rust driver.
@@ -62,7 +62,7 @@ pub enum Stamp {
     /// An int64 named `_p` at the document's end.
     #[default]
     On,
-    /// The document's exact bytes are kept.
+    /// No stamp: the document's exact bytes are kept.
     Off,
 }
 
@@ -90,15 +90,15 @@ pub struct Section {
     pub document: Option<Template>,
     /// A file of documents to insert, instead of `document`.
     pub documents_from: Option<DocumentFile>,
-    /// The form of `_id`; `own` keeps the template's or file's, and documents are then counted, not proven.
+    /// The form of `_id`; `own` keeps the `_id` of the template or file; such documents are counted, not proven.
     pub id: IdForm,
     /// Whether each document carries its stamp.
     pub stamp: Stamp,
-    /// When writes are acknowledged.
+    /// The condition for acknowledging writes.
     pub write_concern: WriteConcern,
     /// The client that sends the operations.
     pub client: Client,
-    /// How long an operation may take before it is given up as unknown.
+    /// The time limit of an operation; afterwards its outcome is unknown.
     pub timeout: Span,
 }
 

@@ -19,11 +19,11 @@ mod compile;
 
 /// The origin of relative dates in every run: 2026-01-01T00:00:00Z, in milliseconds.
 pub const START_MS: i64 = 1_767_225_600_000;
-/// Numbers are allocated in blocks of at least this many.
+/// Workers get numbers in blocks of at least this size.
 const BLOCK_MIN: u64 = 4096;
-/// Documents of one operation at most.
+/// The largest number of documents in one operation.
 pub const BATCH_MAX: u32 = 1_000_000;
-/// Documents of one range at most.
+/// The largest number of documents in one range.
 pub const LIMIT_MAX: u32 = 1_000_000;
 
 /// The settings that the workers of a run share.
@@ -37,21 +37,21 @@ pub struct Setup {
     pub id: IdForm,
     /// Whether documents carry their stamp.
     pub stamp: Stamp,
-    /// The run that its receipts carry.
+    /// The run in the documents' receipts.
     pub run: Run,
     /// The operations of the plan, by index.
     pub commands: Vec<Command>,
-    /// When writes are acknowledged; none leaves it to the server.
+    /// The condition for acknowledging writes; `None` leaves it to the server.
     pub write_concern: Option<wire::WriteConcern>,
-    /// The client that sends.
+    /// The client that sends the operations.
     pub client: Client,
-    /// How long an operation may take.
+    /// The time limit of an operation.
     pub timeout: std::time::Duration,
-    /// Whether an operation of the plan removes documents without naming them: then a missing document is no surprise.
+    /// Whether an operation of the plan removes documents that it does not name; a missing document is then no surprise.
     pub removes_any: bool,
 }
 
-/// An invalid scenario, with the place.
+/// An invalid scenario, with the place of the error.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The collection's name is not `database.collection`.
@@ -104,9 +104,9 @@ pub enum Error {
     Limit {
         /// The operation.
         operation: String,
-        /// The least.
+        /// The smallest number.
         min: u32,
-        /// The most.
+        /// The largest number.
         max: u32,
     },
     /// A stage that writes.
@@ -119,7 +119,7 @@ pub enum Error {
         /// The stage.
         stage: String,
     },
-    /// A stage with other than one operator.
+    /// A stage without exactly one operator.
     #[error("{0}: a stage is one operator, for example {{$match: {{n: 5}}}}")]
     Stage(String),
     /// An update without operators.
@@ -130,7 +130,7 @@ pub enum Error {
     /// A replacement of a document without a receipt.
     #[error("{0}.change: a replacement needs to know its document; leave out the filter, or use an update")]
     ReplaceFiltered(String),
-    /// The new state of a removed document.
+    /// `returns: new` for a removed document.
     #[error("{0}.returns: what is removed has no new state; leave out `returns`")]
     NothingNew(String),
     /// A read-modify-write that does not write.
@@ -171,14 +171,14 @@ pub enum Error {
     NotConstant(String),
 }
 
-/// The plan's values for MongoDB's section.
+/// The run's values for MongoDB's section.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
     /// Seed of the documents' content.
     pub seed: u64,
     /// The run that receipts carry.
     pub run: Run,
-    /// The directory of relative paths.
+    /// The base directory of relative paths.
     pub base: &'a Path,
 }
 
@@ -227,7 +227,7 @@ impl Setup {
         self.commands.iter().flat_map(Command::parts).any(|command| command.keys().is_some())
     }
 
-    /// How many numbers a worker gets at a time: whole batches of the largest insert, so that none is cut.
+    /// The size of a worker's block of numbers: whole batches of the largest insert, so that none is split.
     pub fn block(&self) -> u64 {
         let batch = |command: &Command| {
             if let Command::Insert { batch, .. } = command { u64::from(*batch) } else { 1 }
@@ -256,7 +256,7 @@ fn source(section: &Section, context: Context<'_>) -> Result<Option<Source>, Err
     }
 }
 
-/// Documents with their own ids have no receipt to repeat.
+/// Documents with their own ids have no receipt to carry in a stamp.
 fn stamp(section: &Section) -> Stamp {
     if section.id == IdForm::Own { Stamp::Off } else { section.stamp }
 }

@@ -1,6 +1,6 @@
-//! Pre-split shard keys: the admin commands that shard a collection, split it and move its chunks before the load.
+//! Pre-splits a collection: the admin commands that shard it, split it and move its chunks before the load.
 //!
-//! Not tried on a real cluster: every command is held to MongoDB's reference against a scripted mongos.
+//! Not tried on a real cluster: tests compare every command with MongoDB's reference on a scripted mongos.
 
 use bson::{Bson, Document, doc, oid::ObjectId};
 use plimsoll_deployment::Namespace;
@@ -12,30 +12,30 @@ use serde::{Deserialize, Serialize};
 use crate::operation_builder::identity;
 use crate::setup::{Context, Setup, constant};
 
-/// More chunks than this are refused.
+/// The largest number of chunks.
 pub const CHUNKS_MAX: u64 = 8192;
 
-/// How the collection is sharded before the load, as typed.
+/// The sharding of the collection before the load, as typed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Sharding {
     /// The shard key, such as `{_id: 1}`, `{customer: 1}` or `{_id: hashed}`.
     pub key: Template,
-    /// Splits the receipts of all documents into so many chunks of the same size; for the key `{_id: 1}`.
+    /// Splits the receipts of all documents into this many chunks of equal size; only for the key `{_id: 1}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chunks: Option<u64>,
     /// Splits at these values of the key's first field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub split_at: Option<Template>,
-    /// Moves the chunks to the shards in turn; otherwise the balancer does as it likes.
+    /// Moves the chunks to the shards in turn; otherwise the balancer decides.
     #[serde(default)]
     pub spread: bool,
 }
 
-/// Why a collection could not be sharded as requested.
+/// The reason why a collection could not be sharded as requested.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is nothing to shard with.
+    /// The server is not a mongos.
     #[error("shard: {0} is no mongos: give the URI of one, or leave out `shard`")]
     NoMongos(String),
     /// The key is invalid.
@@ -52,7 +52,7 @@ pub enum Error {
     Refused {
         /// The command, as text.
         command: String,
-        /// Why.
+        /// The reason of the refusal.
         source: WireError,
     },
     /// The cluster has no shard.
@@ -71,7 +71,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Resolves a section, for a run that sends `documents` documents, if their number is known.
+    /// Resolves a section for a run of `documents` documents, if their number is known.
     ///
     /// # Errors
     /// The first invalid setting, with its place.
@@ -105,7 +105,7 @@ impl Plan {
         all
     }
 
-    /// The commands that move each chunk to its shard, in turn; the first chunk stays where it is.
+    /// The commands that move the chunks to the shards in turn; the first chunk stays on its shard.
     pub fn moves(&self, shards: &[String]) -> Vec<Document> {
         let namespace = self.namespace.to_string();
         let to = |index: usize| shards[(index + 1) % shards.len()].clone();
@@ -116,7 +116,7 @@ impl Plan {
     }
 }
 
-/// The receipts at which equal parts of all numbers begin. Receipts of one run sort as their numbers do.
+/// The receipts at which equal parts of all numbers begin. Receipts of one run sort like their numbers.
 fn receipts(
     chunks: u64,
     key: &Document,
@@ -160,10 +160,10 @@ fn values_of(
     Ok(values.iter().map(|value| doc! {field: value.clone()}).collect())
 }
 
-/// Shards, splits and moves. `tell` gets each command before it is sent.
+/// Shards, splits and moves. Calls `tell` with each command before it is sent.
 ///
 /// # Errors
-/// When the server is no mongos, or the cluster refuses a command.
+/// When the server is not a mongos, or the cluster refuses a command.
 pub async fn apply(
     connection: &mut Connection,
     plan: &Plan,

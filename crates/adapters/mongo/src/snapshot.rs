@@ -1,7 +1,7 @@
-//! Joins every worker's documents at the start of a phase: operations by receipt name one of them.
+//! Joins every worker's documents at the start of a phase, so that operations by receipt can name any of them.
 //!
-//! Each document has one owner among the workers, whichever inserted it, and only the owner works on it. So one worker
-//! ledger knows all about a document, and every worker has documents even if few connections inserted them.
+//! Each document has one owner among the workers, whichever worker inserted it, and only the owner works on it. So one worker
+//! ledger has the whole state of a document, and every worker has documents even if few connections inserted them.
 
 use std::ops::Range;
 
@@ -10,13 +10,13 @@ use plimsoll_ledger::{Changes, Slot, State, WorkerLedger as DocumentStates};
 /// One worker's documents at the start of a phase.
 #[derive(Clone, Debug)]
 pub struct WorkerDocuments {
-    /// The worker among all workers of all shards.
+    /// The worker's number across all shards.
     pub worker: u64,
-    /// Documents that it has numbered.
+    /// The number of documents that it has inserted.
     pub taken: u64,
     /// Their outcomes.
     pub states: DocumentStates,
-    /// Changes of its own documents and of those of others.
+    /// Changes of its own documents and of other workers' documents.
     pub changes: Changes,
 }
 
@@ -46,13 +46,13 @@ impl Snapshot {
         &self.changes
     }
 
-    /// How many documents a worker owns.
+    /// The number of documents that a worker owns.
     pub fn owned(&self, worker: u64) -> u64 {
         self.owned_by(worker).map_or(0, |owned| owned.end - owned.start)
     }
 
-    /// The place of the document with an index below [`Self::owned`]. The documents of one owner are adjacent, in the order
-    /// of their inserts.
+    /// The slot of the document with an index below [`Self::owned`]. The documents of one owner are adjacent, in the order of
+    /// their inserts.
     pub fn slot(&self, worker: u64, index: u64) -> Option<Slot> {
         let owned = self.owned_by(worker)?;
         let mut local = owned.start + index;
@@ -68,18 +68,18 @@ impl Snapshot {
         None
     }
 
-    /// The outcome of a document when the phase started; an unknown document was not sent.
+    /// The outcome of a document when the phase started; a document without a record was not sent.
     pub fn state(&self, slot: Slot) -> State {
         let part = self.parts.iter().find(|part| part.worker == slot.worker && slot.local < part.taken);
         part.map_or(State::NotSent, |part| part.states.state(slot.local))
     }
 
-    /// How many documents a worker had inserted.
+    /// The number of documents that a worker had inserted.
     pub fn taken(&self, worker: u64) -> u64 {
         self.parts.iter().find(|part| part.worker == worker).map_or(0, |part| part.taken)
     }
 
-    /// The range of all documents, in their order, that a worker owns.
+    /// A worker's documents as a range of all documents in their order.
     fn owned_by(&self, worker: u64) -> Option<&Range<u64>> {
         let slot = self.parts.iter().position(|part| part.worker == worker)?;
         self.owned.get(slot)
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn every_document_has_one_owner_and_owners_have_as_many_but_one() {
+    fn every_document_has_one_owner_and_owners_differ_by_one_document_at_most() {
         for taken in [vec![10, 0, 0], vec![3, 4, 1], vec![0, 0, 2], vec![0, 0, 0]] {
             let parts = taken.iter().enumerate().map(|(worker, taken)| part(worker as u64 + 5, *taken));
             let snapshot = Snapshot::of(parts.collect());
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_known_of_others() {
+    fn another_shards_documents_have_no_slot() {
         let snapshot = Snapshot::of(vec![part(0, 3)]);
         assert_eq!((snapshot.owned(1), snapshot.slot(1, 0)), (0, None));
         assert_eq!(snapshot.state(Slot { worker: 0, local: 3 }), State::NotSent);

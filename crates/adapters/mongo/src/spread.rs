@@ -1,8 +1,8 @@
-//! Spreads one load over several independent servers: each operation goes to the next one in turn.
+//! Spreads one load over several independent servers in turn.
 //!
-//! The turn follows from the operation's number in the plan, so that each server gets an equal share, however slow it is.
-//! An unreachable server is skipped until a reconnect probe reaches it, without delaying the load. Operations in flight to
-//! it have an unknown outcome.
+//! The operation's number in the plan selects the server, so that each server gets an equal share, however slow it is. An
+//! unreachable server is skipped until a reconnect probe reaches it, without delaying the load. Operations in flight to it have
+//! an unknown outcome.
 
 use std::error::Error;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -47,7 +47,7 @@ struct Counts {
     documents: AtomicU64,
     failed: AtomicU64,
     passed_over: AtomicU64,
-    /// Why the last attempt to reach it failed.
+    /// The reason of the last failed attempt to reach it.
     away: Mutex<Option<String>>,
 }
 
@@ -68,7 +68,7 @@ struct Link {
 }
 
 impl Spread {
-    /// A target for one worker over each of `deployments`.
+    /// Creates a target for one worker over all of `deployments`.
     pub fn new(setup: Arc<Setup>, deployments: &[Arc<Deployment>], ledger: WorkerLedger) -> Self {
         let builder = Arc::new(OperationBuilder::new(setup, ledger));
         let host = |deployment: &Arc<Deployment>| Host {
@@ -96,7 +96,7 @@ impl Spread {
         Arc::into_inner(self.builder).map(OperationBuilder::close)
     }
 
-    /// The server whose turn it is, or the next reachable one.
+    /// The operation's server, or the next reachable one.
     fn turn(&self, lane: &Lane, number: u64) -> Option<usize> {
         let count = self.hosts.len();
         let first = (number % count as u64) as usize;
@@ -166,7 +166,7 @@ impl Host {
     /// Connects and waits for the result.
     ///
     /// # Errors
-    /// Why the server is unreachable, which is also noted.
+    /// The reason why the server is unreachable, which is also noted.
     async fn open(&self) -> Result<Link, Box<dyn Error + Send + Sync>> {
         match self.target.open().await {
             Ok(lane) => {
@@ -180,7 +180,7 @@ impl Host {
         }
     }
 
-    /// Drops a lost connection. Nothing that was sent over it is sent again.
+    /// Drops a lost connection. Operations sent over it are not sent again.
     fn lose(&self, link: &mut Link) {
         self.is_away("the connection was lost".to_owned());
         if let Some(lane) = &mut link.lane {
@@ -202,8 +202,8 @@ impl Target for Spread {
         self.builder.begin(documents);
     }
 
-    /// Connects to every reachable server; one is enough once the load runs. Waits for a server that is known to be down
-    /// only if there is no other.
+    /// Connects to every reachable server; one is enough once the load runs. Waits for a server that is down only if there is no
+    /// other.
     async fn open(&self) -> Result<Lane, Box<dyn Error + Send + Sync>> {
         let links = self.hosts.iter().map(|_| Link::default()).collect();
         let mut lane = Lane { links, current: 0, lost: false };
@@ -229,7 +229,7 @@ impl Target for Spread {
 
     fn prepare(&self, lane: &mut Lane, operation: usize, number: u64) -> Prepared {
         self.tend(lane);
-        // Without a reachable server nothing is prepared, and the send reports that.
+        // Without a reachable server no operation is prepared, and the send reports that.
         let Some(host) = self.turn(lane, number) else { return Prepared::Ready };
         lane.current = host;
         let Some(link) = &mut lane.links[host].lane else { return Prepared::Ready };

@@ -5,14 +5,14 @@ use plimsoll_document::{IdForm, Identity, ycsb_id};
 use plimsoll_element::append;
 use plimsoll_wire::WriteConcern;
 
-/// Appends an element that is a constant document, if there is one.
+/// Appends a constant document as an element, if any.
 pub fn constant(out: &mut Vec<u8>, key: &str, value: Option<&Document>) {
     if let Some(Ok(bytes)) = value.map(Document::to_vec) {
         append::embedded(out, key, |out| out.extend_from_slice(&bytes));
     }
 }
 
-/// Appends the element `writeConcern`, if there is one.
+/// Appends the element `writeConcern`, if any.
 pub fn write_concern(out: &mut Vec<u8>, value: Option<&WriteConcern>) {
     value.into_iter().for_each(|value| value.append(out));
 }
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receipt_is_found_in_both_forms() {
+    fn a_receipt_is_encoded_in_both_forms() {
         let id = [0x69, 0x1f, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
         let identity = Identity { id, stamp: 0 };
         let oid = ObjectId::from_bytes(id);

@@ -11,7 +11,7 @@ use crate::scenario::{Operation, Section};
 use crate::setup::{Context, Error, Purpose, Setup};
 use crate::worker_ledger::WorkerLedger;
 
-/// The setup of a section and its operations, both as JSON.
+/// Compiles a section and its operations, both given as JSON.
 pub fn setup(section: &str, operations: &[(&str, &str)]) -> Result<Setup, Error> {
     let section: Section = serde_json::from_str(section).unwrap();
     let operation = |(name, typed): &(&str, &str)| {
@@ -22,7 +22,7 @@ pub fn setup(section: &str, operations: &[(&str, &str)]) -> Result<Setup, Error>
     Setup::build(&section, &operations, context)
 }
 
-/// A builder with `count` acknowledged small documents.
+/// Creates a builder with `count` acknowledged small documents.
 pub fn builder(count: u64) -> OperationBuilder {
     let section = r#"{"collection": "d.c", "document": {"t": {"$text": {"bytes": 20}}}}"#;
     let setup = setup(section, &[("insert", r#"{"insert": {}}"#)]).unwrap();
@@ -32,7 +32,7 @@ pub fn builder(count: u64) -> OperationBuilder {
     OperationBuilder::new(Arc::new(setup), ledger)
 }
 
-/// A replacement of the first document, noted as sent.
+/// Picks the first document for a replacement, which is noted as sent.
 pub fn claimed(builder: &OperationBuilder) -> (u64, Option<PendingWrite>) {
     let picked = builder.ledger().pick(&Keys::Uniform, Purpose::Replace, |_| 0).unwrap();
     (picked.number, picked.claimed.map(|_| PendingWrite::of(picked.number)))

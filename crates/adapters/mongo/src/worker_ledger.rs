@@ -1,4 +1,4 @@
-//! Keeps one worker's documents: deals out their numbers, records their outcomes, and picks one for each operation.
+//! Keeps one worker's documents: assigns their numbers, records their outcomes, and picks one for each operation.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ pub use pick::Picked;
 mod changes;
 mod pick;
 
-/// Documents reserved on disk ahead of the sent ones: some seconds of the fastest load.
+/// Numbers reserved on disk ahead of the sent documents: some seconds of the fastest load.
 const AHEAD: u64 = 1 << 21;
 
-/// One worker's numbers, the outcomes of its documents, and the changes that it knows.
+/// One worker's numbers, the outcomes of its documents, and their known changes.
 #[derive(Debug)]
 pub struct WorkerLedger {
     allocation: Allocation,
@@ -26,16 +26,16 @@ pub struct WorkerLedger {
     states: DocumentStates,
     reservations: Option<Reservations>,
     documents_left: Option<u64>,
-    /// Numbers for one operation at most.
+    /// The largest count of numbers for one operation.
     take_max: u64,
-    /// The local index after the newest document that was acknowledged.
+    /// The local index after the newest acknowledged document.
     newest: u64,
-    /// Whether its documents are only pretended: the server stores none.
+    /// Whether the documents are simulated, because the server stores none.
     pretended: bool,
     changes: Changes,
-    /// Changed documents that the journal writer has not got yet.
+    /// Changed documents that the journal writer has not received yet.
     changed: Vec<u64>,
-    /// The kinds of change that are announced on disk.
+    /// The kinds of change announced on disk.
     intents: Intents,
     pages: Vec<Page>,
     snapshot: Arc<Snapshot>,
@@ -45,16 +45,16 @@ pub struct WorkerLedger {
 /// One worker's share of the documents of a phase.
 #[derive(Clone, Copy, Debug, Default)]
 struct Given {
-    /// Documents that it owns, its own inserts and those of others.
+    /// Documents that it owns, from its own inserts and those of other workers.
     owned: u64,
-    /// Documents that it had inserted before.
+    /// Documents that it inserted before the phase.
     before: u64,
 }
 
 /// One worker's ledger at the end of a run.
 #[derive(Debug)]
 pub struct Closed {
-    /// The worker among all workers of all shards.
+    /// The worker's number across all shards.
     pub worker: u64,
     /// The outcomes of its documents.
     pub ledger: DocumentStates,
@@ -62,7 +62,7 @@ pub struct Closed {
     pub touched: Touched,
 }
 
-/// A change that was noted as sent.
+/// A change noted as sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claimed {
     /// A replacement by this version.
@@ -72,7 +72,7 @@ pub enum Claimed {
 }
 
 impl WorkerLedger {
-    /// Opens the ledger of worker `worker`; with `reservations`, every number is reserved on disk before it is used.
+    /// Opens the ledger of worker `worker`; with `reservations`, every number is reserved on disk before its use.
     pub fn new(allocation: Allocation, worker: u64, reservations: Option<Reservations>) -> Self {
         let states =
             if reservations.is_some() { DocumentStates::new() } else { DocumentStates::unjournaled() };
@@ -94,23 +94,23 @@ impl WorkerLedger {
         }
     }
 
-    /// The worker among all workers of all shards.
+    /// The worker's number across all shards.
     pub fn worker(&self) -> u64 {
         self.share.worker()
     }
 
-    /// Limits the documents from now on.
+    /// Limits the number of documents from now on.
     pub fn limit(&mut self, documents: Option<u64>) {
         self.documents_left = documents;
     }
 
-    /// Limits the documents of one operation from now on.
+    /// Limits the documents per operation from now on.
     pub fn limit_batches(&mut self, documents: u64) {
         self.take_max = documents;
     }
 
-    /// Takes up to `count` consecutive numbers for one operation, noted as unknown until their outcome is recorded. Returns
-    /// none when the phase's share is used up, or the disk refuses a further reservation.
+    /// Takes up to `count` consecutive numbers for one operation, recorded as unknown until their outcome arrives. Returns `None`
+    /// if the phase's share is used up, or if the disk refuses a further reservation.
     pub fn take(&mut self, count: u64) -> Option<Range<u64>> {
         let count = self.documents_left.map_or(count, |left| left.min(count)).min(self.take_max);
         if count == 0 || !self.reserve(count) {
@@ -123,14 +123,14 @@ impl WorkerLedger {
         Some(numbers)
     }
 
-    /// Takes numbers that nobody sends, so that operations by receipt can name them: for a server that stores nothing.
+    /// Records documents that are never sent, for a server that stores nothing, so that operations by receipt can name them.
     pub fn pretend(&mut self, count: u64) {
         self.pretended = true;
         let pretended = self.share.take(count);
         debug_assert!(pretended.is_some(), "there are 2^40 numbers");
     }
 
-    /// Takes back numbers that were not sent.
+    /// Returns numbers that were not sent.
     pub fn give_back(&mut self, numbers: Range<u64>) {
         self.documents_left = self.documents_left.map(|left| left + (numbers.end - numbers.start));
         self.settle(numbers, State::NotSent);
@@ -178,7 +178,7 @@ impl WorkerLedger {
         self.allocation.locate(number).map_or(State::NotSent, |slot| self.states.state(slot.local))
     }
 
-    /// Hands everything noted since the last time to the journal writer.
+    /// Hands all new records to the journal writer.
     pub fn flush(&mut self) {
         self.tell_changes();
         let Some(reservations) = &self.reservations else { return };
@@ -221,14 +221,14 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_kept_to_the_document() {
+    fn a_limit_holds_to_the_document() {
         let mut ledger = ledger(Some(25));
         let taken: Vec<_> = std::iter::from_fn(|| ledger.take(8)).collect();
         assert_eq!(taken, [10..18, 18..20, 30..38, 38..40, 50..55]);
     }
 
     #[test]
-    fn what_is_given_back_was_never_sent_and_does_not_count() {
+    fn a_returned_number_was_never_sent_and_does_not_count() {
         let mut ledger = ledger(Some(10));
         let numbers = ledger.take(10).unwrap();
         ledger.give_back(numbers);

@@ -15,9 +15,9 @@ use plimsoll_pipeline::{Claim, Partition, Position, PositionError, PositionStore
 
 use crate::reply::{self, DUPLICATE_KEY};
 
-/// Attempts of a claim when others claim the same partition at the same moment.
+/// Attempts of a claim when other processes claim the same partition at the same time.
 const CLAIMS_MAX: u32 = 32;
-/// Positions per command at most.
+/// The largest number of positions per command.
 const STATEMENTS_MAX: usize = 1000;
 
 /// The place of positions: a collection, and the pipeline's name in it.
@@ -25,7 +25,7 @@ const STATEMENTS_MAX: usize = 1000;
 pub struct PositionCollection {
     /// The collection.
     pub namespace: Namespace,
-    /// The pipeline. Each has separate positions.
+    /// The pipeline's name. Each pipeline has separate positions.
     pub pipeline: String,
 }
 
@@ -43,7 +43,7 @@ pub struct Positions {
 pub struct Kept {
     /// The epoch of the last takeover.
     pub epoch: u64,
-    /// The position to resume from, if one was stored.
+    /// The position to resume from, if any.
     pub position: Option<Position>,
 }
 
@@ -112,7 +112,7 @@ impl Positions {
     /// The stored position of a partition.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If the position cannot be read.
     pub fn look(&self, partition: &Partition) -> Result<Kept, PositionError> {
         let reply =
             self.admin.run(&self.position_collection.namespace.db, &self.position_collection.find(partition));
@@ -120,10 +120,10 @@ impl Positions {
         Ok(reply::first(&reply).map(read).unwrap_or_default())
     }
 
-    /// Raises the epoch from `known`. Finds nothing if another process changed it meanwhile.
+    /// Raises the epoch from `known`. Matches nothing if another process changed it meanwhile.
     ///
-    /// A command that timed out may still run later, after a retry succeeded. If it incremented whatever epoch exists, it
-    /// would fence off its own process.
+    /// A command that timed out may still run later, after a retry succeeded. If it incremented any existing epoch, it would
+    /// fence off its own process.
     fn raise_epoch(&self, partition: &Partition, known: u64) -> Result<RawDocumentBuf, DeploymentError> {
         let command = rawdoc! {
             "findAndModify": &*self.position_collection.namespace.collection,
@@ -136,7 +136,7 @@ impl Positions {
         self.admin.run(&self.position_collection.namespace.db, &command)
     }
 
-    /// Takes a partition over, unless another process did meanwhile.
+    /// Takes a partition over, unless another process did so meanwhile.
     fn try_claim(&self, partition: &Partition) -> Result<Option<Kept>, PositionError> {
         let known = self.look(partition)?.epoch;
         let reply = match self.raise_epoch(partition, known) {
@@ -154,7 +154,7 @@ impl Positions {
         Ok(kept.filter(|kept| kept.epoch == known + 1))
     }
 
-    /// Advances positions. Returns whether all were found in their epoch and before their new value.
+    /// Advances positions. Returns whether each was found in its epoch and before its new value.
     fn write(
         &self,
         positions: &[(Partition, Position)],
@@ -208,7 +208,7 @@ impl PositionStore for Positions {
             if self.write(part, &held)? {
                 continue;
             }
-            // One did not match: it is already further, or another process holds it.
+            // One position did not match: it is already further, or another process holds it.
             for (partition, _) in part {
                 if Some(&self.look(partition)?.epoch) != held.get(partition) {
                     return Err(PositionError::Fenced { partition: partition.clone() });

@@ -16,7 +16,7 @@ pub fn first(reply: &RawDocument) -> Option<&RawDocument> {
     documents(reply)?.next()?
 }
 
-/// An integer of either width, or one that the server made a double.
+/// An integer of either width, or a double.
 pub fn number(document: &RawDocument, key: &str) -> Option<i64> {
     let value = document.get(key).ok()??;
     let double = value.as_f64().filter(|value| value.fract() == 0.0).map(|value| value as i64);

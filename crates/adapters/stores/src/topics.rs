@@ -17,7 +17,7 @@ use crate::reply::{self, DUPLICATE_KEY};
 /// The collection that registers topics, in the database of the data.
 pub const COLLECTION: &str = "plimsoll_topics";
 
-/// Why a topic has no number.
+/// The reason why a topic has no number.
 #[derive(Debug, thiserror::Error)]
 pub enum TopicError {
     /// Another topic has the number.
@@ -32,7 +32,7 @@ pub enum TopicError {
         other: String,
         /// The number.
         number: u32,
-        /// The registering collection.
+        /// The collection that registers topics.
         registry: Namespace,
     },
     /// The topic has another number.
@@ -46,7 +46,7 @@ pub enum TopicError {
         number: u32,
         /// The registered number.
         known: i64,
-        /// The registering collection.
+        /// The collection that registers topics.
         registry: Namespace,
     },
     /// The server cannot be asked.
@@ -78,7 +78,7 @@ impl Topics {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).get(topic).copied()
     }
 
-    /// The number of a topic. The first time it is registered durably.
+    /// The number of a topic. The first call registers it durably.
     ///
     /// # Errors
     /// If another topic has the number, the topic has another number, or the server cannot be asked.

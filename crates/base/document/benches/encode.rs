@@ -1,4 +1,4 @@
-//! Measures how fast documents are made, on one core.
+//! Measures the speed of document encoding, on one core.
 //!
 //! Run with `cargo bench -p plimsoll-document`. Goals: the 71-byte document of `small` at 5 million documents/s or more;
 //! the 30-field, 665-byte document of `order` at 1 GB/s or more. Not a goal: documents of random sizes, which `varying`
@@ -15,7 +15,7 @@ fn main() {
     divan::main();
 }
 
-/// Makes batches of one template's documents into a buffer that is kept.
+/// Makes batches of one template's documents into a reused buffer.
 fn encode(bencher: Bencher<'_, '_>, template: Value, stamp: Option<&str>) {
     let template: Template = serde_json::from_value(template).expect("a template is an object");
     let settings = Settings { seed: 42, stamp: stamp.map(str::to_owned), ..Settings::default() };
@@ -68,7 +68,7 @@ fn order(bencher: Bencher<'_, '_>) {
     encode(bencher, order_template(), None);
 }
 
-/// The same with a text of random size, so that lengths are set afterwards and the padding fills the rest.
+/// The same document with a text of random size, so that lengths are set afterwards and the padding fills the rest.
 #[divan::bench]
 fn padded(bencher: Bencher<'_, '_>) {
     let mut template = order_template();

@@ -7,7 +7,7 @@ use crate::error::{Error, suggestion};
 /// The maximum length of a wrong value in a message, in characters.
 const SHOWN_MAX: usize = 60;
 
-/// A value somewhere in the template, and its path.
+/// A value of the template, and its path.
 #[derive(Clone, Debug)]
 pub(crate) struct Args<'a> {
     path: String,
@@ -30,7 +30,7 @@ impl<'a> Args<'a> {
         self.value
     }
 
-    /// The error that something else was expected here.
+    /// The error for another value than expected.
     pub(crate) fn expected(&self, expected: &str) -> Error {
         Error::Expected { path: self.path.clone(), expected: expected.to_owned(), got: shown(self.value) }
     }

@@ -1,5 +1,5 @@
-//! Logarithm and exponential made of additions, multiplications and divisions only, which IEEE 754 defines to the last
-//! bit. The platform's own functions differ between C libraries, and a document must not.
+//! Computes logarithm and exponential only with additions, multiplications and divisions, which IEEE 754 defines to the last
+//! bit. The platform's own functions differ between C libraries, but documents must not.
 
 const LN_2: f64 = std::f64::consts::LN_2;
 /// The upper bits of ln 2: a product with an exponent is exact.
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn quotients_are_smooth_through_nought() {
+    fn quotients_are_smooth_through_zero() {
         for x in [-0.9, -0.002, -0.0009, -1e-9, 1e-9, 0.0009, 0.002, 3.0_f64] {
             check("ln_1p", ln_1p_over(x) / 100.0, x.ln_1p() / x / 100.0);
             assert!((exp_m1_over(x) - x.exp_m1() / x).abs() < 1e-12);
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn the_bits_are_pinned() {
-        // The last bit of e is one too high, and has to stay so.
+        // The last bit of e is one too high, and must stay so.
         assert_eq!(ln(10.0).to_bits(), 0x4002_6BB1_BBB5_5516);
         assert_eq!(exp(1.0).to_bits(), 0x4005_BF0A_8B14_576A);
     }

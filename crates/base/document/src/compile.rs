@@ -25,7 +25,7 @@ pub(crate) enum Op {
     Bytes { salt: u64, lengths: Lengths },
     /// A numbered string whose number of digits varies.
     Family { salt: u64, family: Family },
-    /// A constant whose type or width varies; its type byte stands before the key.
+    /// A constant whose type or width varies; its type byte precedes the key.
     Pick { salt: u64, chooser: Chooser, choices: Vec<(u8, Vec<u8>)>, key: Key },
     /// A document or an array of variable length; the last step writes its final zero.
     Framed(Vec<Op>),
@@ -219,7 +219,7 @@ impl Builder {
             }
             Shape::Repeat { of, length } => self.repeat(of, *length, (salt, stride(node.salt)), scopes),
             Shape::Optional { value, .. } => self.value(value, scopes, key),
-            // The program writes the padding itself, once it knows the size of all the rest.
+            // The program writes the padding itself, once it knows the size of the other fields.
             Shape::Pad { .. } => self.raw(&[1, 0, 0, 0, 0]),
         }
     }
@@ -232,7 +232,7 @@ impl Builder {
         self.raw(&hole.after);
     }
 
-    /// A document or an array around steps: part of the run when they are a run themselves.
+    /// A document or an array around steps. It is part of the run if its steps are one run.
     fn framed(&mut self, mut inner: Self) {
         inner.raw(&[0]);
         if !inner.ops.is_empty() {
@@ -269,7 +269,7 @@ impl Builder {
     }
 }
 
-/// How far the places of an array's item lie from those of the array's surroundings.
+/// The distance of an array item's places from those of the array's surroundings.
 #[inline]
 pub(crate) fn item_place(stride: u64, index: usize) -> u64 {
     stride.wrapping_mul(index as u64 + 1)

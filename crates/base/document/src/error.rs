@@ -2,21 +2,21 @@
 
 use thiserror::Error as Derive;
 
-/// Why a template could not be compiled.
+/// The reason why a template could not be compiled.
 #[derive(Clone, Debug, PartialEq, Eq, Derive)]
 #[non_exhaustive]
 pub enum Error {
-    /// A value is not of the kind that its place asks for.
+    /// A value is not of the expected kind.
     #[error("{path}: expected {expected}, got {got}")]
     Expected {
-        /// Where, as in `document.note.$text.bytes`.
+        /// The path, as in `document.note.$text.bytes`.
         path: String,
         /// The expected value.
         expected: String,
         /// The found value, as JSON.
         got: String,
     },
-    /// A setting that a generator cannot do without is missing.
+    /// A required setting of a generator is missing.
     #[error("{path}: missing \"{name}\"; {mend}")]
     Missing {
         /// The generator's path.
@@ -72,41 +72,41 @@ pub enum Error {
         /// The nearest field, or all that can be named.
         mend: String,
     },
-    /// A generator stands where it cannot work.
+    /// A generator is in an invalid place.
     #[error("{path}: {problem}")]
     Misplaced {
         /// The generator's path.
         path: String,
-        /// Why it cannot work there, and the mend.
+        /// The reason, and the remedy.
         problem: String,
     },
-    /// `$pad` aims below the size of what it pads.
+    /// `$pad` aims below the size of the padded document.
     #[error(
         "{path}: the rest of the document takes up to {needed} bytes; set `to` to {needed} or more, or shorten the rest"
     )]
     PadTooShort {
         /// The path of `to`.
         path: String,
-        /// The least value that works, in bytes.
+        /// The smallest valid value, in bytes.
         needed: usize,
     },
     /// Documents or arrays are nested too deep.
     #[error("{path}: nested deeper than {} levels, MongoDB's limit; flatten the document", crate::DEPTH_MAX)]
     TooDeep {
-        /// Where the limit is passed.
+        /// The path at which the limit is exceeded.
         path: String,
     },
-    /// The document may be larger than is taken.
+    /// The document may exceed the size limit.
     #[error("document may be up to {bytes} bytes, over {}; shorten its texts or arrays", whose(*limit))]
     TooLarge {
         /// The largest size the document may have, in bytes.
         bytes: usize,
-        /// The largest that is taken.
+        /// The size limit, in bytes.
         limit: usize,
     },
 }
 
-/// The limit, and whose it is.
+/// The limit, and its owner.
 fn whose(limit: usize) -> String {
     if limit == crate::DOCUMENT_BYTES_MAX {
         format!("MongoDB's limit of {limit}")

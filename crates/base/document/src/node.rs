@@ -74,7 +74,7 @@ pub(crate) struct Family {
     pub(crate) numbers: Whole,
 }
 
-/// The bytes of a string besides its text: the length and the final zero.
+/// The bytes of a string in addition to its text: the length and the final zero.
 pub(crate) const STRING_FRAME: usize = 5;
 
 /// The four bytes in front of a string of `bytes` bytes.
@@ -157,7 +157,7 @@ pub(crate) fn digits(number: u64) -> usize {
     number.checked_ilog10().map_or(1, |log| log as usize + 1)
 }
 
-/// The digits of the keys of an array with so many items, together.
+/// The total digits of the keys of an array with this number of items.
 fn key_digits(items: usize) -> usize {
     let mut total: usize = 0;
     let mut power: usize = 1;

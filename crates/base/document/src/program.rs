@@ -35,8 +35,8 @@ impl Program {
     /// Compiles a template.
     ///
     /// # Errors
-    /// When the template is not of the grammar that [`Template`] describes, or the document may be larger than the
-    /// settings take; the message names the path and the mend.
+    /// When the template does not follow the grammar of [`Template`], or the document may exceed the size limit of the
+    /// settings. The message names the path and the remedy.
     pub fn compile(template: &Template, settings: &Settings) -> Result<Self, Error> {
         let mut fields = parse::parse(template, settings, &GENERATORS)?;
         fields.splice(0..0, id_field(settings.id));
@@ -46,9 +46,9 @@ impl Program {
         Self::of_fields(fields, settings)
     }
 
-    /// Compiles a filter or an update: operators of MongoDB such as `$set` or `$gt` may stand beside generators, and
-    /// neither `_id` nor a stamp is added. Only seed and start of the settings matter. A name that is both (`$text`)
-    /// is a generator.
+    /// Compiles a filter or an update. Operators of MongoDB such as `$set` or `$gt` are allowed as well as generators, and
+    /// neither `_id` nor a stamp is added. Only seed and start of the settings matter. A name that is both (`$text`) is a
+    /// generator.
     ///
     /// # Errors
     /// As [`Program::compile`].
@@ -66,15 +66,15 @@ impl Program {
         Ok(Self { seed: settings.seed, size, form })
     }
 
-    /// Appends the BSON of document `number`: `_id` first (unless the template supplies it), then the template's
-    /// fields in their order, then the stamp. Nothing is allocated but room in `out`.
+    /// Appends the BSON of document `number`: `_id` first (unless the template supplies it), then the template's fields in
+    /// their order, then the stamp. Allocates only space in `out`.
     #[inline]
     pub fn encode(&self, number: u64, identity: &Identity, out: &mut Vec<u8>) {
         self.encode_with(self.seed, number, identity, out);
     }
 
-    /// Appends the BSON of a version of document `number`: version 0 is [`Program::encode`]'s, and every other one has
-    /// random values of its own.
+    /// Appends the BSON of a version of document `number`. Version 0 is [`Program::encode`]'s, and every other version has its
+    /// own random values.
     #[inline]
     pub fn encode_version(&self, version: u32, number: u64, identity: &Identity, out: &mut Vec<u8>) {
         self.encode_with(versioned(self.seed, version), number, identity, out);
@@ -107,7 +107,7 @@ impl Program {
     }
 }
 
-/// The field of the receipt, if it is ours.
+/// The field of the receipt, unless the template supplies `_id`.
 fn id_field(form: IdForm) -> Option<(String, Rc<Node>)> {
     let node = match form {
         IdForm::ObjectId => identity_node(kind::OBJECT_ID, 12, Fill::Receipt),
@@ -122,7 +122,7 @@ fn identity_node(kind: u8, width: usize, fill: Fill) -> Rc<Node> {
     Node::new(Shape::Hole(Hole::bare(kind, width, fill)), 0, 0)
 }
 
-/// Compiles the fields; padding of a known size is text like any other.
+/// Compiles the fields; padding of a known size becomes normal text.
 fn form(mut fields: FieldNodes, size: Size) -> Result<(Size, Form), Error> {
     let pad = fields.iter().enumerate().find_map(|(index, (_, node))| match node.shape {
         Shape::Pad { to } => Some((index, node.salt, to)),
@@ -162,7 +162,7 @@ mod tests {
     use bson::{Document, doc};
 
     #[test]
-    fn operators_stand_beside_generators_in_a_fragment() {
+    fn a_fragment_may_contain_operators_and_generators() {
         let typed = r#"{"$set": {"a": {"$number": {}}, "b": {"$date": "1970-01-01T00:00:00Z"}}, "n": {"$gt": 5, "$lt": {"$sequence": {}}}}"#;
         let template: Template = serde_json::from_str(typed).unwrap();
         let program = Program::fragment(&template, &Settings::default()).unwrap();

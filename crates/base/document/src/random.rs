@@ -1,5 +1,5 @@
-//! Random words by counting: a word is a function of (seed, number, place, index), so nothing is carried from one
-//! document to the next and any shard can make any document.
+//! Computes random words by counting: a word is a function of (seed, number, place, index). Documents share no state, so any
+//! shard can make any document.
 
 pub(crate) use plimsoll_measure::random::mix;
 use plimsoll_measure::random::{FNV_BASIS, STEP, fnv1a};
@@ -18,12 +18,12 @@ pub(crate) fn salt(path: &str) -> u64 {
     mix(fnv1a(FNV_BASIS, path.as_bytes()))
 }
 
-/// How far the places of an array's items lie apart.
+/// The distance between the places of an array's items.
 pub(crate) fn stride(array_salt: u64) -> u64 {
     mix(array_salt ^ STEP) | 1
 }
 
-/// The seed of a version of all documents: as they were inserted, that is the seed itself.
+/// The seed of a version of all documents. The inserted version has the seed itself.
 #[inline]
 pub(crate) fn versioned(seed: u64, version: u32) -> u64 {
     if version == 0 { seed } else { mix(seed ^ mix(u64::from(version).wrapping_mul(STEP))) }
@@ -57,7 +57,7 @@ impl Draw<'_> {
     }
 }
 
-/// An endless row of random words.
+/// An endless sequence of random words.
 #[derive(Clone, Copy)]
 pub(crate) struct Words(u64);
 
@@ -123,14 +123,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_mixed_can_be_unmixed() {
+    fn unmix_reverses_mix() {
         for word in [0, 1, STEP, u64::MAX, 1 << 63, 0x0123_4567_89AB_CDEF] {
             assert_eq!((unmix(mix(word)), mix(unmix(word))), (word, word));
         }
     }
 
     #[test]
-    fn each_version_has_a_seed_of_its_own_and_the_first_one_that_of_the_scenario() {
+    fn each_version_has_its_own_seed_and_the_first_has_the_scenarios() {
         assert_eq!(versioned(7, 0), 7);
         let seeds: std::collections::HashSet<u64> =
             (0..100).flat_map(|seed| (0..100).map(move |version| versioned(seed, version))).collect();
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn odds_of_nought_never_hit_and_odds_of_one_always_do() {
+    fn odds_of_zero_never_hit_and_odds_of_one_always_hit() {
         for word in [0, 1, u64::MAX / 2, u64::MAX] {
             assert!(!Odds::new(0.0).hit(word));
             assert!(Odds::new(1.0).hit(word));

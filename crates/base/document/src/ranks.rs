@@ -6,7 +6,7 @@ use crate::random::{Words, mix};
 /// The largest exponent of a Zipf distribution.
 pub const EXPONENT_MAX: f64 = crate::distribution::EXPONENT_MAX;
 
-/// So that the places of popular ranks are not those of documents' own distributions.
+/// The salt that separates the places of popular ranks from those of documents' own distributions.
 const SALT: u64 = 0x5CA3_B1ED;
 
 /// Ranks with Zipf's distribution: rank k of 1..=n with a weight of k^−exponent. A draw costs the same for every n, and
@@ -15,7 +15,7 @@ const SALT: u64 = 0x5CA3_B1ED;
 pub struct Ranks(Zipf);
 
 impl Ranks {
-    /// Ranks with this exponent; nothing unless it is over 0 and up to [`EXPONENT_MAX`].
+    /// Ranks with this exponent; `None` unless it is above 0 and up to [`EXPONENT_MAX`].
     #[must_use]
     pub fn new(exponent: f64) -> Option<Self> {
         (exponent > 0.0 && exponent <= EXPONENT_MAX).then(|| Self(Zipf::ranked(1, exponent)))
@@ -24,25 +24,25 @@ impl Ranks {
     /// A rank from 0, the most popular, to `among` − 1. The same seed gives the same rank.
     ///
     /// # Panics
-    /// When there is nothing to choose among.
+    /// When `among` is zero.
     #[must_use]
     pub fn rank(&self, among: u64, seed: u64) -> u64 {
         assert!(among > 0, "there is nothing to choose among");
         self.0.among(among).rank(&mut Words::of(seed))
     }
 
-    /// A place from 0 to `among` − 1, where popular places are scattered, and stay where they are as `among` grows (but
-    /// for those that move to a new place).
+    /// A place from 0 to `among` − 1. Popular places are scattered, and stay as `among` grows, except those that move to a new
+    /// place.
     ///
     /// # Panics
-    /// When there is nothing to choose among.
+    /// When `among` is zero.
     #[must_use]
     pub fn scattered(&self, among: u64, seed: u64) -> u64 {
         jump(mix(self.rank(among, seed) ^ SALT), among)
     }
 }
 
-/// A bucket for a key: as good as random, and when a bucket is added only one key of n moves, to the new one.
+/// A pseudorandom bucket for a key. When a bucket is added, only one key of n moves, to the new bucket.
 ///
 /// J. Lamping, E. Veach, "A Fast, Minimal Memory, Consistent Hash Algorithm", 2014. It takes ln n steps.
 fn jump(mut key: u64, buckets: u64) -> u64 {
@@ -92,8 +92,8 @@ mod tests {
 
     #[test]
     fn scattered_places_are_spread_evenly_when_no_rank_is_popular() {
-        // An exponent near 0 makes all ranks alike, so that only the scattering is seen: with 100 ranks a place, the
-        // fullest of 100 buckets of places holds no more than chance allows.
+        // An exponent near 0 makes all ranks equally popular, so only the scattering matters. With 100 ranks per place, the
+        // fullest of 100 buckets of places has no more than chance allows.
         let (ranks, among, draws) = (Ranks::new(1e-9).unwrap(), 10_000, 400_000_u64);
         let mut counts = [0_u64; 100];
         (0..draws).for_each(|draw| counts[(ranks.scattered(among, mix(draw)) / 100) as usize] += 1);

@@ -6,18 +6,18 @@ use crate::fill::{fill_bytes, fill_digits, fill_text};
 use crate::node::{Family, digits, string_length};
 use crate::random::Draw;
 
-/// The decimal digits of the largest key of an array, and more.
+/// At least the decimal digits of an array's largest key.
 const KEY_MAX: usize = 20;
 
-/// The current document, seen from inside a generated array.
+/// The current document, seen from within a generated array.
 #[derive(Clone, Copy)]
 pub(crate) struct Scope<'a> {
     number: u64,
     identity: &'a Identity,
-    /// The base of the places here.
+    /// The base of the places in this scope.
     base: u64,
     outer: Option<&'a Scope<'a>>,
-    /// How far the type byte of the current item lies before its value.
+    /// The distance from the current item's type byte to its value.
     key_bytes: usize,
 }
 
@@ -43,7 +43,7 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// Appends what the steps make.
+/// Appends the output of the steps.
 pub(crate) fn render(ops: &[Op], scope: &Scope<'_>, out: &mut Vec<u8>) {
     for op in ops {
         match op {
@@ -84,7 +84,7 @@ pub(crate) fn copy(run: &Run, scope: &Scope<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a length, what `inner` appends, and sets the length.
+/// Appends a length and the output of `inner`, and then sets the length.
 #[inline]
 fn framed(out: &mut Vec<u8>, inner: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
@@ -94,7 +94,7 @@ fn framed(out: &mut Vec<u8>, inner: impl FnOnce(&mut Vec<u8>)) {
     out[start..start + 4].copy_from_slice(&bytes.to_le_bytes());
 }
 
-/// Appends a string of exactly so many random bytes.
+/// Appends a string of exactly this many random bytes.
 #[inline]
 fn text(draw: &Draw<'_>, bytes: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(&string_length(bytes));

@@ -17,9 +17,9 @@ pub enum IdForm {
     ObjectId,
     /// The receipt as a string of 24 lower-case hexadecimal digits.
     String,
-    /// `user` and 20 decimal digits, in an order that has nothing to do with that of insertion, as YCSB's keys.
+    /// `user` and 20 decimal digits, in an order unrelated to that of insertion, as YCSB's keys.
     User,
-    /// The template or the file supplies `_id`; documents are then counted, not proven.
+    /// The template or the file supplies `_id`; documents are then counted, not verified.
     Own,
 }
 
@@ -28,13 +28,13 @@ pub enum IdForm {
 pub struct Settings {
     /// The seed of all random values.
     pub seed: u64,
-    /// The moment that relative dates count from, in milliseconds since the Unix epoch.
+    /// The reference time of relative dates, in milliseconds since the Unix epoch.
     pub start_ms: i64,
     /// The form of `_id`.
     pub id: IdForm,
     /// The name of the field that carries the stamp (int64, last in the document); `None` for no stamp.
     pub stamp: Option<String>,
-    /// The largest document that is taken, in bytes of BSON: MongoDB's own limit for what is stored there.
+    /// The size limit of a document, in bytes of BSON: MongoDB's own limit for documents stored in MongoDB.
     pub bytes_max: usize,
 }
 
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hex_is_the_object_ids_own() {
+    fn hex_equals_the_object_ids_hex() {
         let id = [0x65, 0xa1, 0, 0xff, 1, 2, 3, 4, 5, 6, 7, 0xe8];
         let identity = Identity { id, stamp: 0 };
         assert_eq!(identity.hex().as_slice(), bson::oid::ObjectId::from_bytes(id).to_hex().as_bytes());

@@ -25,8 +25,8 @@ impl Source {
         }
     }
 
-    /// Appends the BSON of a version of document `number`; version 0 is [`Source::encode`]'s. The versions of a file's
-    /// record differ in their stamps alone.
+    /// Appends the BSON of a version of document `number`. Version 0 is [`Source::encode`]'s. The versions of a file's record
+    /// differ only in their stamps.
     #[inline]
     pub fn encode_version(
         &self,
@@ -62,7 +62,7 @@ impl Source {
         }
     }
 
-    /// How many numbers have a document; `None` when there is no end (a program, or a file that is repeated).
+    /// The count of numbers that have a document; `None` for an endless source (a program, or a repeated file).
     #[must_use]
     pub fn documents_max(&self) -> Option<u64> {
         match self {

@@ -23,14 +23,14 @@ use serde_json::{Map, Value};
 /// - `$bytes: {size: 64}` or `{min, max}`: random binary of subtype 0.
 /// - `$pad: {to: 665}`: text that brings the whole document to exactly that many bytes (top level, at most one).
 /// - `$array: {of: <value>, length: 3}` or `length: {min, max}`: an array of generated values.
-/// - `$optional: {probability: 0.3, value: <value>}`: the field is there with that probability.
+/// - `$optional: {probability: 0.3, value: <value>}`: the field is present with that probability.
 /// - `$same: "field"`: the value of an earlier field, found outwards from here; a dotted path looks inside it. The
 ///   copy of an optional field is absent when the field is.
 /// - `$object_id: {}`, `$uuid: {}`: random; the UUID is of version 4.
 ///
-/// A `distribution` is `uniform` (the default), `{zipf: {exponent: 0.99, scrambled: false}}` (the smallest value is the
-/// most frequent, unless a hash scatters them, as YCSB does; whole numbers only), `{normal: {mean, deviation}}`, or `{exponential: {mean}}`, whose
-/// mean is the mean distance from min. The last two are clamped to min and max.
+/// A `distribution` is `uniform` (the default), `{zipf: {exponent: 0.99, scrambled: false}}` (the smallest value is the most
+/// frequent, unless a hash scatters the values, as in YCSB; whole numbers only), `{normal: {mean, deviation}}`, or
+/// `{exponential: {mean}}`, whose mean is the mean distance from min. The last two are clamped to min and max.
 ///
 /// A random value depends on the seed, the document's number and the field's path: adding a field leaves the other
 /// fields as they were.

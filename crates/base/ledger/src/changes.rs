@@ -4,12 +4,12 @@ use crate::numbers::{Allocation, Slot};
 use crate::touched::Touched;
 use crate::versions::{Version, Versions};
 
-/// Changes of existing documents: tracked and untracked ones.
+/// Changes of existing documents: tracked and untracked.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
     /// Replacements and deletions, version by version.
     pub versions: Versions,
-    /// Documents that something else may have changed: the audit claims nothing about them.
+    /// Documents that an untracked operation may have changed: the audit claims nothing about them.
     pub touched: Touched,
 }
 
@@ -28,13 +28,13 @@ impl Changes {
         self.touched.merge(&other.touched);
     }
 
-    /// The record of a document.
+    /// The record of a document's changes.
     pub fn at(&self, slot: Slot) -> Changed {
         let (version, touched) = (self.versions.at(slot), self.touched.contains(slot));
         Changed { slot, version, touched }
     }
 
-    /// Replaces the record of a document; a mark stays.
+    /// Replaces the record of a document. An existing mark stays.
     pub(crate) fn put(&mut self, allocation: &Allocation, changed: &Changed) {
         self.versions.put(changed.slot, changed.version);
         if changed.touched {

@@ -1,19 +1,19 @@
 //! Records the kinds of change that a writer intends, on disk before the first change of each kind.
 //!
-//! Changes reach the disk a moment after they are made, intents before. So after a crash it is known which changes the last
+//! Changes reach the disk shortly after they are made, intents before. So after a crash the intents show which changes the last
 //! moment may have made.
 
 /// One kind of change of existing documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Intent {
-    /// Puts the next version in a document's place.
+    /// Replaces a document by its next version.
     Replace = 1,
     /// Removes a document.
     Remove = 2,
-    /// Changes the content of a document, or inserts one, in a way that cannot be followed.
+    /// Changes or inserts a document in a way that cannot be tracked.
     Alter = 4,
-    /// Does any of these to documents that it does not name.
+    /// Makes any of these changes to unnamed documents.
     Any = 8,
 }
 
@@ -22,16 +22,16 @@ pub enum Intent {
 pub struct Intents(u8);
 
 impl Intents {
-    /// Nothing is changed.
+    /// No change is intended.
     pub const NONE: Self = Self(0);
 
-    /// Whether this kind is among them.
+    /// Whether the set contains this kind.
     #[inline]
     pub const fn contains(self, intent: Intent) -> bool {
         self.0 & intent as u8 != 0
     }
 
-    /// These and one more.
+    /// The set with one more kind.
     #[must_use]
     pub const fn with(self, intent: Intent) -> Self {
         Self(self.0 | intent as u8)
@@ -47,7 +47,7 @@ impl Intents {
         self.0 as u64
     }
 
-    /// The kinds of these bits; bits of none are left out.
+    /// The kinds of these bits; unknown bits are ignored.
     pub(crate) const fn of_bits(bits: u64) -> Self {
         Self((bits & 0b1111) as u8)
     }
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_set_holds_what_was_put_into_it_and_nothing_else() {
+    fn a_set_contains_exactly_the_added_kinds() {
         let kinds = [Intent::Replace, Intent::Remove, Intent::Alter, Intent::Any];
         for (at, kind) in kinds.into_iter().enumerate() {
             let one = Intents::NONE.with(kind);

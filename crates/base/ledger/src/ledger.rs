@@ -28,7 +28,7 @@ impl Ledger {
         Ledger::of_shard(run, allocation, 0..allocation.workers())
     }
 
-    /// The ledger of the shard with these workers. It knows nothing about the other workers' documents.
+    /// The ledger of the shard with these workers. It does not know the other workers' documents.
     ///
     /// # Panics
     /// If the allocation has no such workers.
@@ -81,8 +81,8 @@ impl Ledger {
         self.changes.as_ref()
     }
 
-    /// The possible changes beyond the recorded ones: after a crash, the intents of the last moment, which is not on disk;
-    /// none after a run that ended in order.
+    /// The possible changes beyond the recorded ones. After a crash these are the intents of the last moment, which is not on
+    /// disk; after a regular end there are none.
     pub fn unseen(&self) -> Intents {
         self.unseen
     }
@@ -178,13 +178,13 @@ impl Ledger {
     }
 }
 
-/// Why two ledgers cannot be merged.
+/// The reason why two ledgers cannot be merged.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// They are not shards of one run.
+    /// The ledgers are not shards of one run.
     #[error("the ledgers are of different runs: join only the shards of one run")]
     OtherRun,
-    /// A shard is given twice, or out of order.
+    /// A shard is repeated, or out of order.
     #[error("both ledgers hold documents of worker {worker}: give each shard once, in order")]
     SameWorker {
         /// The worker, over all shards.
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_has_the_state_that_its_worker_kept() {
+    fn a_number_has_its_workers_state() {
         let ledger = shard(Allocation::new(10, 2, Some(25)).unwrap(), 0..2);
         assert_eq!(ledger.state(0), State::Rejected);
         assert_eq!(ledger.state(10), State::Rejected);

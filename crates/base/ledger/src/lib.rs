@@ -1,9 +1,9 @@
-//! Records what the server promised, in two bits per document, and audits what is stored.
+//! Records the server's promises in two bits per document, and audits the stored documents.
 //!
 //! A document's `_id` is a [`receipt`]: it carries the run and the document's number. [`numbers`] assigns the numbers to
-//! writers. Each writer keeps a [`worker`] ledger and the [`versions`] of its replaced documents, and records its
-//! [`intents`] before it changes anything. The [`journal`] stores all of that on disk, and the [`audit`] compares the stored
-//! documents with the promises.
+//! writers. Each writer has a [`worker`] ledger and the [`versions`] of its replaced documents, and records its [`intents`]
+//! before it changes anything. The [`journal`] stores all of that on disk, and the [`audit`] compares the stored documents with
+//! the promises.
 //!
 //! ```
 //! use plimsoll_ledger::{Allocation, Audit, Content, Found, Ledger, Run, State, WorkerLedger};
@@ -29,9 +29,9 @@
 //! # }
 //! ```
 //!
-//! Goals: 100 million documents take 25 MB to record and as much to audit. One core audits 20 million documents a second in
-//! the order of a scan, which is nearly that of the numbers; random order over 100 million is bound by memory and reaches
-//! about half of that. This crate must not know sockets or clocks.
+//! Goals: 100 million documents take 25 MB to record and as much to audit. One core audits 20 million documents a second in the
+//! order of a scan, which is nearly that of the numbers. Random order over 100 million is bound by memory and reaches about
+//! half of that. This crate must not know sockets or clocks.
 
 pub mod receipt;
 

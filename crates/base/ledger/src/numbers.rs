@@ -120,9 +120,8 @@ pub struct Share {
 }
 
 impl Share {
-    /// Takes at most `count` consecutive numbers. Fewer come at a block's end and at the limit, none once
-    /// the share is exhausted. Their local indexes are as consecutive, and begin at [`Share::taken`] as it
-    /// was before.
+    /// Takes at most `count` consecutive numbers: fewer at a block's end and at the limit, `None` once the share is exhausted.
+    /// Their local indexes are consecutive too, and begin at the previous value of [`Share::taken`].
     ///
     /// # Panics
     /// If `count` is 0.
@@ -141,7 +140,7 @@ impl Share {
         self.taken
     }
 
-    /// The worker whose share this is.
+    /// The worker of this share.
     pub fn worker(&self) -> u64 {
         self.worker
     }
@@ -150,13 +149,13 @@ impl Share {
 /// The allocation is invalid.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// A block of no numbers, or of more than there are.
+    /// The block has no numbers, or more than exist.
     #[error("a block of {0} numbers: choose from 1 to 2^40")]
     Block(u64),
-    /// No worker, or too many.
+    /// The number of workers is zero or too large.
     #[error("{0} workers over all shards: choose from 1 to 65536")]
     Workers(u64),
-    /// More numbers than receipts can distinguish.
+    /// The limit exceeds the numbers that receipts can distinguish.
     #[error("{0} documents: a run counts at most 2^40, split it into several runs")]
     Limit(u64),
 }
@@ -192,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn all_workers_together_are_dealt_each_number_once() {
+    fn each_number_is_allocated_to_one_worker_once() {
         for block in [1, 2, 3, 7, 10] {
             for workers in [1, 2, 3, 5] {
                 for limit in [0, 1, 2, 9, 10, 29, 30, 31, 70, 101] {
@@ -205,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_found_where_it_was_dealt() {
+    fn a_number_is_located_at_its_allocated_slot() {
         for (block, workers, limit) in [(1, 1, 50), (3, 4, 50), (10, 2, 55), (7, 3, 20)] {
             let allocation = allocation(block, workers, Some(limit));
             for worker in 0..workers {
@@ -222,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_lies_outside_the_deal() {
+    fn numbers_outside_the_allocation_have_no_slot() {
         let allocation = allocation(10, 2, Some(25));
         assert_eq!(allocation.locate(25), None);
         assert_eq!(allocation.allocated_to(2), 0);
@@ -231,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deal_without_limit_ends_where_receipts_do() {
+    fn an_unlimited_allocation_ends_with_the_receipts() {
         let allocation = allocation(1000, 3, None);
         let total: u64 = (0..3).map(|worker| allocation.allocated_to(worker)).sum();
         assert_eq!(total, NUMBERS_MAX);
@@ -254,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn an_impossible_deal_is_refused() {
+    fn an_invalid_allocation_is_refused() {
         assert_eq!(Allocation::new(0, 1, None), Err(Error::Block(0)));
         assert_eq!(Allocation::new(1, 0, None), Err(Error::Workers(0)));
         assert_eq!(Allocation::new(1, WORKERS_MAX + 1, None), Err(Error::Workers(WORKERS_MAX + 1)));

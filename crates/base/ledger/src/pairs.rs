@@ -21,8 +21,8 @@ static NO_WORDS: Words = [0; WORDS];
 
 /// The state of one document, as two bits.
 ///
-/// A document goes `NotSent` → `Unknown` when it is handed to the connection, so that a crash leaves it
-/// unknown, and from there to the outcome in the reply. `Acknowledged` and `Rejected` are final.
+/// A document goes from `NotSent` to `Unknown` when it is handed to the connection, so that a crash leaves it unknown, and then
+/// to the outcome in the reply. `Acknowledged` and `Rejected` are final.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum State {
@@ -88,7 +88,7 @@ impl Page {
     }
 }
 
-/// A growing array of pairs in pages. A page that nothing was put into takes no memory and reads as 0.
+/// A growing array of pairs in pages. An unused page takes no memory and reads as 0.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pairs {
     pages: Vec<Option<Box<Words>>>,
@@ -118,7 +118,7 @@ impl Pairs {
         *word = *word & !(3 << shift) | pair << shift;
     }
 
-    /// The pair at an index; 0 where nothing was put.
+    /// The pair at an index; 0 if it was never set.
     #[inline]
     pub fn get(&self, at: u64) -> u64 {
         let offset = (at % DOCUMENTS_PER_PAGE) as usize;
@@ -132,7 +132,7 @@ impl Pairs {
         State::from_pair(self.get(at))
     }
 
-    /// How many documents the pages span; beyond it every pair is 0.
+    /// The number of documents that the pages span; beyond it every pair is 0.
     pub fn span(&self) -> u64 {
         self.pages.len() as u64 * DOCUMENTS_PER_PAGE
     }
@@ -160,7 +160,7 @@ impl Pairs {
         Page { index: index_u32, words: Box::new(*self.page(index)) }
     }
 
-    /// Makes `Unknown` of each document below `until` that is `NotSent`.
+    /// Sets each document below `until` that is `NotSent` to `Unknown`.
     pub fn doubt(&mut self, until: u64) {
         for index in 0..until.div_ceil(DOCUMENTS_PER_PAGE) {
             let rest = (until - index * DOCUMENTS_PER_PAGE).min(DOCUMENTS_PER_PAGE) as usize;
@@ -202,7 +202,7 @@ impl Pairs {
     }
 }
 
-/// Equal if every pair is, regardless of which pages are allocated.
+/// Equal if every pair is equal, regardless of the allocated pages.
 impl PartialEq for Pairs {
     fn eq(&self, other: &Pairs) -> bool {
         let pages = self.pages.len().max(other.pages.len());
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fill_sets_its_range_and_nothing_else() {
+    fn a_fill_sets_only_its_range() {
         let page = DOCUMENTS_PER_PAGE;
         for range in [0..0, 0..1, 31..32, 31..33, 5..29, 0..32, 32..64, 1..1001, 500..1500] {
             check_fill(range);
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn doubt_leaves_known_outcomes_and_what_lies_beyond() {
+    fn doubt_leaves_known_outcomes_and_later_documents() {
         for until in [0, 1, 31, 32, 33, 100, DOCUMENTS_PER_PAGE, DOCUMENTS_PER_PAGE + 5] {
             let mut pairs = Pairs::default();
             pairs.fill(3..40, State::Acknowledged as u64);

@@ -11,7 +11,7 @@ const DIGITS: &[u8; 16] = b"0123456789abcdef";
 /// One run of the tool: the common part of all its receipts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Run {
-    /// When the run began, in seconds since the Unix epoch.
+    /// The start of the run, in seconds since the Unix epoch.
     pub time_s: u32,
     /// 24 bits of randomness, so that two runs of the same second differ.
     pub tag: [u8; 3],
@@ -37,13 +37,13 @@ impl Run {
         self.owns(object_id).then(|| Receipt::from_object_id(object_id).number)
     }
 
-    /// The document's number, if this stamp is one of this run.
+    /// The document's number, if this stamp belongs to this run.
     pub fn stamped(self, stamp: i64) -> Option<u64> {
         Receipt::from_stamp(self, stamp).map(Receipt::number)
     }
 
-    /// The number and the version that this stamp would be of, if it were one of this run: every stamp reads as some.
-    /// Only the ledger knows whether that version was ever sent.
+    /// The number and the version in this stamp, as if the stamp belonged to this run: every stamp can be read this way. Only
+    /// the ledger knows whether that version was ever sent.
     pub fn versioned(self, stamp: i64) -> (u64, u32) {
         let bits = stamp.cast_unsigned();
         let version = bits.wrapping_sub(self.stamp_base()) >> 40;
@@ -94,7 +94,7 @@ impl Receipt {
         id
     }
 
-    /// Reads twelve bytes as a receipt. Every ObjectId reads as one: ask [`Run::owns`] whose it is.
+    /// Reads twelve bytes as a receipt. This succeeds for every ObjectId: [`Run::owns`] checks whether it is of the run.
     pub fn from_object_id(id: &[u8; 12]) -> Receipt {
         let [a, b, c, d, e, f, g, n @ ..] = *id;
         let number = u64::from_be_bytes([0, 0, 0, n[0], n[1], n[2], n[3], n[4]]);
@@ -135,15 +135,15 @@ impl Receipt {
         (self.run.stamp_base().wrapping_add(u64::from(version) << 40) | self.number).cast_signed()
     }
 
-    /// The version of this document whose stamp this is, or `None` if it is the stamp of another document. Every tag
-    /// is that of some version.
+    /// The version of this document with this stamp, or `None` if the stamp belongs to another document. Every tag is valid for
+    /// some version.
     pub fn version_of(self, stamp: i64) -> Option<u32> {
         let (number, version) = self.run.versioned(stamp);
         (number == self.number).then_some(version)
     }
 
-    /// The receipt that this stamp repeats, or `None` if the stamp is of another run. A stamp does not
-    /// carry the run's time, so the run is given.
+    /// The receipt that this stamp repeats, or `None` if the stamp is of another run. A stamp does not contain the run's time,
+    /// so the run is a parameter.
     pub fn from_stamp(run: Run, stamp: i64) -> Option<Receipt> {
         let number = stamp.cast_unsigned() ^ run.stamp_base();
         (number < NUMBERS_MAX).then_some(Receipt { run, number })
@@ -172,7 +172,7 @@ impl fmt::Display for Receipt {
     }
 }
 
-/// Why a text is not a receipt.
+/// The reason why a text is not a receipt.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The text has another length.
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stamp_tells_the_version_of_its_document() {
+    fn a_stamp_contains_the_version_of_its_document() {
         for number in [0, 7, NUMBERS_MAX - 1] {
             let receipt = RUN.receipt(number);
             assert_eq!(receipt.stamp_of(0), receipt.stamp());
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_not_a_receipt_says_what_is_wrong() {
+    fn an_invalid_receipt_is_refused_with_the_reason() {
         assert_eq!(Receipt::from_hex(b"abc"), Err(Error::Length(3)));
         let upper = "6553F100fedcba0102030405".parse::<Receipt>();
         assert_eq!(upper, Err(Error::Character("F".into())));

@@ -5,11 +5,11 @@ use std::ops::Range;
 use crate::numbers::{Allocation, Slot};
 use crate::pairs::{Pairs, Words};
 
-/// Documents that something other than their insert may have changed. It takes memory only once a document
-/// is marked (25 MB for 100 million).
+/// Documents that an operation other than their insert may have changed. Takes memory only once a document is marked (25 MB for
+/// 100 million).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Touched {
-    /// Nothing was touched.
+    /// No document was touched.
     #[default]
     None,
     /// These documents may have been touched.
@@ -25,7 +25,7 @@ pub struct Marks(Vec<Pairs>);
 const MARK: u64 = 1;
 
 impl Touched {
-    /// Marks a range of numbers; numbers outside the allocation are left out.
+    /// Marks a range of numbers; ignores numbers outside the allocation.
     pub fn mark(&mut self, allocation: &Allocation, numbers: Range<u64>) {
         for slot in numbers.map_while(|number| allocation.locate(number)) {
             self.put(allocation, slot);
@@ -40,7 +40,7 @@ impl Touched {
         }
     }
 
-    /// Makes room for marks.
+    /// Allocates space for marks.
     fn begin(&mut self, allocation: &Allocation) {
         if let Touched::None = self {
             *self = Touched::Some(Marks(vec![Pairs::default(); allocation.workers() as usize]));
@@ -68,7 +68,7 @@ impl Touched {
         }
     }
 
-    /// The pages that hold marks: worker, index and words.
+    /// The pages with marks: worker, index and words.
     pub(crate) fn pages(&self) -> impl Iterator<Item = (usize, usize, &Words)> {
         let workers: &[Pairs] = if let Touched::Some(Marks(workers)) = self { workers } else { &[] };
         workers
@@ -77,7 +77,7 @@ impl Touched {
             .flat_map(|(worker, pairs)| pairs.pages().map(move |(index, words)| (worker, index, words)))
     }
 
-    /// Puts a whole page of marks in place.
+    /// Sets a whole page of marks.
     pub(crate) fn set_page(
         &mut self,
         allocation: &Allocation,
@@ -103,7 +103,7 @@ impl Touched {
     }
 }
 
-/// Every bit that either has.
+/// The union of both bit sets.
 pub(crate) fn union(mine: &mut Pairs, theirs: &Pairs) {
     for (index, words) in theirs.pages() {
         let mut joined = Box::new(*mine.page(index));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_are_numbers_of_the_deal() {
+    fn only_allocated_numbers_are_marked() {
         let allocation = Allocation::new(3, 2, Some(20)).unwrap();
         assert_eq!(numbers(&marked(&allocation, 4..8), &allocation), [4, 5, 6, 7]);
         assert_eq!(numbers(&marked(&allocation, 18..40), &allocation), [18, 19]);

@@ -1,9 +1,8 @@
 //! Tracks the versions of each document: the last acknowledged one and the highest sent one.
 //!
-//! A document is inserted as version 0; each replacement is the next version. Whoever owns a document sends at most one
-//! change of it at a time, so that the order of versions is the order in which the server takes them. A change whose
-//! outcome is not learned leaves the document in doubt, and an attempt of it that the server works off late could undo
-//! a later change: so nothing further is sent to a document in doubt.
+//! A document is inserted as version 0; each replacement is the next version. The owner of a document sends at most one change
+//! of it at a time, so that the server receives the versions in order. A change with an unknown outcome leaves the document in
+//! doubt. A late attempt of that change on the server could undo a later change, so no change of a document in doubt is sent.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,11 +10,11 @@ use std::sync::Arc;
 use crate::numbers::Slot;
 use crate::pairs::Words;
 
-/// The highest version of a document: the stamp has 24 bits for it.
+/// The highest version of a document: the stamp has 24 bits for versions.
 pub const VERSION_MAX: u32 = (1 << 24) - 1;
-/// Stands beside the version that a deletion removes, and makes it greater than every version.
+/// The flag of a deletion, set with the removed version. It makes the number greater than every version.
 const DELETED: u32 = 1 << 31;
-/// The marker of a deletion, whatever version it removed, before the version was kept.
+/// The marker of a deletion in older ledgers, which do not record the removed version.
 const DELETED_ALONE: u32 = u32::MAX;
 /// Documents of one page: 8 bytes each.
 pub(crate) const PER_PAGE: u64 = (size_of::<Words>() / 8) as u64;
@@ -27,25 +26,25 @@ pub struct Version {
     sent: u32,
 }
 
-/// The versions of the documents of all workers. A document that was never changed takes no memory but as a neighbour of
-/// one that was; a clone shares its pages until one of both changes them.
+/// The versions of the documents of all workers. An unchanged document takes memory only in the same page as a changed one.
+/// Clones share pages until one of them changes a page.
 #[derive(Clone, Default)]
 pub struct Versions {
     workers: Vec<Vec<Option<Arc<Words>>>>,
 }
 
 impl Version {
-    /// The last version that the server acknowledged; that of an inserted document is 0.
+    /// The last acknowledged version; 0 for an inserted document.
     pub const fn acknowledged(self) -> u32 {
         self.acknowledged
     }
 
-    /// The highest version that was sent; beyond every version if a deletion was.
+    /// The highest sent version; greater than every version after a deletion was sent.
     pub const fn sent(self) -> u32 {
         self.sent
     }
 
-    /// Whether a change is under way, or its outcome was never learned.
+    /// Whether a change is in flight, or its outcome is unknown.
     pub const fn is_doubtful(self) -> bool {
         self.sent != self.acknowledged
     }
@@ -60,7 +59,7 @@ impl Version {
         self.sent & DELETED != 0
     }
 
-    /// The highest version that was sent, whatever became of the document then.
+    /// The highest sent version, regardless of deletions.
     pub const fn highest(self) -> u32 {
         match self.sent {
             DELETED_ALONE => 0,
@@ -89,7 +88,7 @@ impl Version {
 }
 
 impl Versions {
-    /// No document was changed.
+    /// Versions without changes.
     pub const fn new() -> Self {
         Self { workers: Vec::new() }
     }
@@ -103,8 +102,8 @@ impl Versions {
         words.map_or_else(Version::default, |words| Version::of(words[offset]))
     }
 
-    /// A replacement of a document is sent: gives its version; nothing if the document is in doubt, deleted, or has
-    /// reached [`VERSION_MAX`].
+    /// Notes that a replacement is sent, and returns its version. `None` if the document is in doubt, deleted, or has reached
+    /// [`VERSION_MAX`].
     #[inline]
     pub fn replace(&mut self, slot: Slot) -> Option<u32> {
         let known = self.at(slot);
@@ -113,7 +112,7 @@ impl Versions {
         Some(version)
     }
 
-    /// A deletion of a document is sent; false if the document is in doubt or deleted.
+    /// Notes that a deletion is sent. Returns false if the document is in doubt or deleted.
     #[inline]
     pub fn delete(&mut self, slot: Slot) -> bool {
         let known = self.at(slot);
@@ -124,14 +123,14 @@ impl Versions {
         fit
     }
 
-    /// The change under way was acknowledged.
+    /// Notes that the change in flight was acknowledged.
     #[inline]
     pub fn acknowledge(&mut self, slot: Slot) {
         let known = self.at(slot);
         self.put(slot, Version { acknowledged: known.sent, ..known });
     }
 
-    /// The change under way was not sent, or not done.
+    /// Notes that the change in flight was not sent, or not applied.
     #[inline]
     pub fn withdraw(&mut self, slot: Slot) {
         let known = self.at(slot);
@@ -143,8 +142,8 @@ impl Versions {
         self.pages().next().is_none()
     }
 
-    /// Adds the knowledge of another owner: for each document, the one that knows more wins. An owner starts with all that
-    /// was known before.
+    /// Merges the knowledge of another owner: for each document, the newer knowledge wins. An owner starts with all earlier
+    /// knowledge.
     pub fn merge(&mut self, other: &Self) {
         for (worker, index, theirs) in other.pages() {
             let mine = self.page_slot(worker, index);
@@ -156,14 +155,13 @@ impl Versions {
         }
     }
 
-    /// Bytes allocated for pages, shared ones too.
+    /// Bytes allocated for pages, including shared pages.
     pub fn memory_bytes(&self) -> usize {
         self.pages().count() * size_of::<Words>()
     }
 
-    /// For 32 documents from `first` on, which lie in one page: the low bit of the pair of each that is
-    /// deleted, and of
-    /// each that may be, but is not known to be.
+    /// For 32 documents from `first` on, in one page: the low bits of the pairs of the deleted documents, and of those that may
+    /// be deleted, but are not known to be.
     #[inline]
     pub(crate) fn deleted_lanes(&self, worker: usize, first: u64) -> (u64, u64) {
         let (page, offset) = split(first);
@@ -186,7 +184,7 @@ impl Versions {
         })
     }
 
-    /// Puts a whole page in place.
+    /// Sets a whole page.
     pub(crate) fn set_page(&mut self, worker: usize, index: usize, words: Box<Words>) {
         *self.page_slot(worker, index) = Some(Arc::from(words));
     }
@@ -210,14 +208,14 @@ impl Versions {
     }
 }
 
-/// Shows only the number of pages: the numbers in them are no help.
+/// Shows only the number of pages: their content would not help.
 impl fmt::Debug for Versions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Versions").field("pages", &self.pages().count()).finish_non_exhaustive()
     }
 }
 
-/// Equal when every document is.
+/// Equal when all documents are equal.
 impl PartialEq for Versions {
     fn eq(&self, other: &Self) -> bool {
         let held = |one: &Self, two: &Self| {
@@ -230,7 +228,7 @@ impl PartialEq for Versions {
     }
 }
 
-/// The page of a document and its place there.
+/// The page of a document and its index in the page.
 #[inline]
 const fn split(local: u64) -> (usize, usize) {
     ((local / PER_PAGE) as usize, (local % PER_PAGE) as usize)
@@ -265,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_sent_to_a_document_in_doubt_or_gone() {
+    fn no_change_is_sent_to_a_doubtful_or_deleted_document() {
         let mut versions = Versions::default();
         versions.replace(PLACE);
         assert_eq!((versions.replace(PLACE), versions.delete(PLACE)), (None, false));
@@ -303,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clone_is_a_moment_that_stays() {
+    fn a_clone_is_an_unchanging_snapshot() {
         let mut versions = Versions::default();
         versions.replace(PLACE);
         let before = versions.clone();
@@ -312,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn merge_of_the_owners_is_the_whole_in_any_order() {
+    fn merging_the_owners_in_any_order_equals_the_whole() {
         let mut base = Versions::default();
         let slots: Vec<_> = (0..2000).map(|at| Slot { worker: at % 3, local: at * 7 }).collect();
         for slot in slots.iter().step_by(3) {
@@ -345,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn lanes_tell_the_deleted_from_the_doubtful() {
+    fn lanes_distinguish_deleted_from_doubtful_documents() {
         let mut versions = Versions::default();
         let at = |local| Slot { worker: 2, local };
         versions.delete(at(32));

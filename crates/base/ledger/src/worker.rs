@@ -5,8 +5,8 @@ use std::ops::Range;
 use crate::changes::Changes;
 use crate::pairs::{Counts, DOCUMENTS_PER_PAGE, Page, Pairs, State};
 
-/// The ledger of one worker, over the worker's local indexes. It never waits for the disk: it may not
-/// pass its watermark, and hands over copies of the pages that changed.
+/// The ledger of one worker, over the worker's local indexes. It never waits for the disk: it may not pass its watermark, and
+/// hands over copies of changed pages.
 #[derive(Clone, Debug, Default)]
 pub struct WorkerLedger {
     pairs: Pairs,
@@ -16,12 +16,12 @@ pub struct WorkerLedger {
 }
 
 impl WorkerLedger {
-    /// An empty ledger that may send nothing until [`WorkerLedger::grant`] raises its watermark.
+    /// An empty ledger that may send no document until [`WorkerLedger::grant`] raises its watermark.
     pub fn new() -> WorkerLedger {
         WorkerLedger::default()
     }
 
-    /// An empty ledger without a journal: it may send everything, and a crash forgets it.
+    /// An empty ledger without a journal: it may send every document, and a crash loses it.
     pub fn unjournaled() -> WorkerLedger {
         WorkerLedger { reserved_until: u64::MAX, ..WorkerLedger::default() }
     }
@@ -37,19 +37,18 @@ impl WorkerLedger {
         self.reserved_until = self.reserved_until.max(until);
     }
 
-    /// The next reservation, when fewer than half of `ahead` documents may still be sent from local index
-    /// `next` on. Ask for about two seconds' worth ahead, and the reply comes before it is needed.
+    /// The next reservation, when fewer than half of `ahead` documents may still be sent from local index `next` on. With
+    /// `ahead` at about two seconds' worth, the reply arrives in time.
     pub fn wants(&self, next: u64, ahead: u64) -> Option<u64> {
         let left = self.reserved_until.saturating_sub(next);
         (left < ahead.div_ceil(2)).then(|| next.saturating_add(ahead))
     }
 
-    /// Sets the state of a range of local indexes: `Unknown` when it is sent, its outcome when that is
-    /// learned.
+    /// Sets the state of a range of local indexes: `Unknown` when it is sent, then its outcome.
     ///
     /// # Panics
-    /// If the range passes the watermark: sending what is not reserved would break the promise that a
-    /// crash forgets nothing.
+    /// If the range passes the watermark: sending unreserved documents would break the promise that a crash forgets no
+    /// document.
     #[inline]
     pub fn set(&mut self, range: Range<u64>, state: State) {
         assert!(range.end <= self.reserved_until, "document {} is not reserved", range.end);
@@ -86,7 +85,7 @@ impl WorkerLedger {
         self.pairs.memory_bytes() + self.dirty.capacity() * size_of::<u64>()
     }
 
-    /// Adds the changes that this worker knows, of any worker's documents.
+    /// Adds this worker's changes to documents of any worker.
     #[must_use]
     pub fn with_changes(self, changes: Changes) -> WorkerLedger {
         WorkerLedger { changes, ..self }
@@ -114,7 +113,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "not reserved")]
-    fn nothing_beyond_the_watermark_is_sent() {
+    fn no_document_beyond_the_watermark_is_sent() {
         let mut ledger = WorkerLedger::new();
         ledger.grant(10);
         ledger.set(5..11, State::Unknown);
@@ -129,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn more_is_wanted_when_half_is_used_up() {
+    fn a_new_reservation_is_requested_when_half_is_used() {
         let mut ledger = WorkerLedger::new();
         assert_eq!(ledger.wants(0, 100), Some(100));
         ledger.grant(100);

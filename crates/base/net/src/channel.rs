@@ -14,7 +14,7 @@ use crate::stream::Stream;
 
 /// Collects one reply as its bytes arrive.
 pub trait Receive {
-    /// The reply breaks the protocol.
+    /// The error of a reply that breaks the protocol.
     type Error;
 
     /// Whether the reply is complete. If not, [`Receive::room`] has space for more bytes.
@@ -26,14 +26,14 @@ pub trait Receive {
     /// The space for the next bytes; never empty after [`Receive::is_complete`] returned false.
     fn room(&mut self) -> &mut [u8];
 
-    /// `count` bytes were written to the room.
+    /// Notes that `count` bytes were written to the space.
     fn advance(&mut self, count: usize);
 
-    /// The peer closed the connection. Returns whether this completes the reply.
+    /// Notes that the peer closed the connection. Returns whether this completes the reply.
     fn close(&mut self) -> bool;
 }
 
-/// Why an exchange failed. Close the connection after any of these.
+/// The failure of an exchange. Close the connection after any of these.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault<E> {
     /// The reply was not complete in time.
@@ -52,7 +52,7 @@ pub enum Fault<E> {
 pub struct Channel {
     stream: Stream,
     deadline: Deadline,
-    /// False while the stream may hold written bytes back.
+    /// Whether the stream has no buffered bytes to flush.
     is_flushed: bool,
 }
 
@@ -88,7 +88,7 @@ impl Channel {
         self.deadline.end();
     }
 
-    /// Sends what is left of `bytes`. `sent` counts the bytes handed over, also on failure.
+    /// Sends the rest of `bytes`. `sent` counts the bytes handed over, also on failure.
     #[inline]
     pub fn poll_send(
         &mut self,
@@ -136,7 +136,7 @@ impl Channel {
 
     /// Whether the peer closed the idle connection, or sent bytes without a request. The bytes are lost.
     ///
-    /// As a rule this needs no system call: the runtime knows whether the socket is readable.
+    /// Usually this needs no system call: the runtime knows whether the socket is readable.
     #[inline]
     pub fn poll_is_stale<R: Receive>(&mut self, cx: &mut Context<'_>, room: &mut R) -> bool {
         self.stream.poll_read_into(cx, room.room()).is_ready()

@@ -1,4 +1,4 @@
-//! Opens streams: resolve, connect and TLS handshake within one time limit.
+//! Opens streams: resolves the name, connects and does the TLS handshake within one time limit.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,36 +13,36 @@ use tokio_rustls::TlsConnector;
 use crate::stream::Stream;
 use crate::tls::{Tls, TlsError};
 
-/// A TCP server, and the name that its certificate must carry.
+/// A TCP server, and the required name of its certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Destination<'a> {
     /// A name or an IP address, without brackets.
     pub host: &'a str,
     /// The TCP port.
     pub port: u16,
-    /// Connects here instead; the certificate must still carry the name of `host`.
+    /// The address to connect to instead. The certificate must still have the name of `host`.
     pub address: Option<SocketAddr>,
 }
 
-/// Why there is no connection. The caller knows the address and adds it.
+/// The reason why connecting failed. The caller adds the address.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// No server listens there.
+    /// No server listens at the address.
     #[error("the connection was refused")]
     Refused,
     /// The network or the name service failed.
     #[error("{0}")]
     Unreachable(#[source] io::Error),
-    /// The TCP connection was not open in time.
+    /// The TCP connection exceeded the time limit.
     #[error("no connection within the time limit")]
     Timeout,
-    /// The TCP connection was open, but the TLS handshake was not done in time.
+    /// The TCP connection was open, but the TLS handshake exceeded the time limit.
     #[error("no TLS handshake within the time limit")]
     TlsTimeout,
     /// The server name is invalid.
     #[error(transparent)]
     ServerName(TlsError),
-    /// The server knows none of the application protocols that we offer.
+    /// The server supports none of the offered application protocols.
     #[error("{0}")]
     NoProtocol(#[source] io::Error),
     /// The TLS handshake failed because the peer does not speak TLS, or closed the connection.
@@ -53,7 +53,7 @@ pub enum ConnectError {
     Tls(#[source] io::Error),
 }
 
-/// Connects to a server by TCP, with TLS if `tls` is given. `limit` bounds all of it.
+/// Connects to a server by TCP, with TLS if `tls` is set. `limit` bounds all steps.
 ///
 /// # Errors
 /// Any [`ConnectError`].
@@ -82,7 +82,7 @@ pub async fn connect_unix(path: &Path, limit: Duration) -> Result<Stream, Connec
 /// Connects by TCP and turns Nagle's algorithm off, without a time limit.
 ///
 /// # Errors
-/// The error of the system.
+/// When the system cannot connect.
 pub async fn tcp(destination: Destination<'_>) -> io::Result<TcpStream> {
     let stream = match destination.address {
         Some(address) => TcpStream::connect(address).await?,

@@ -1,8 +1,8 @@
 //! Limits the time of an exchange at almost no cost per exchange.
 //!
-//! A tokio timer costs time even when it does not fire. Registering one per command costs about 1.5 µs. One that stays
-//! registered costs about 1 µs, because the runtime then waits with a time limit and the kernel arms a timer for each
-//! wait. (Measured with `examples/cpu.rs` of `plimsoll-wire`, where a whole command costs 13 µs.)
+//! A tokio timer costs time even when it does not fire. Registering a timer per command costs about 1.5 µs. A timer that stays
+//! registered costs about 1 µs, because the runtime then waits with a time limit and the kernel arms a timer for each wait.
+//! (Measured with `examples/cpu.rs` of `plimsoll-wire`, where a whole command costs 13 µs.)
 //!
 //! Instead, one thread per distinct limit in the process ticks eight times per limit and counts the ticks for each
 //! connection. An exchange that sees nine ticks is out of time: it ends between 1 and 9/8 of its limit. An exchange
@@ -98,7 +98,7 @@ impl Watch {
         if ticks == IDLE || is_over(ticks) {
             return;
         }
-        // The swap fails if the exchange just ended or another one began: this tick is not for it.
+        // The swap fails if the exchange just ended or another began: this tick does not count for it.
         let counted =
             self.ticks.compare_exchange(ticks, ticks + 1, Ordering::SeqCst, Ordering::SeqCst).is_ok();
         if counted && is_over(ticks + 1) {
@@ -136,7 +136,7 @@ fn start_ticking(period: Duration) -> io::Result<()> {
     std::thread::Builder::new().name("net-deadline".to_owned()).spawn(ticking).map(drop)
 }
 
-/// Ticks for every remaining connection. Returns false, and removes the entry, if there is none.
+/// Ticks for every remaining connection. Returns false, and removes the entry, if no connection remains.
 fn tick_all(period: Duration) -> bool {
     let mut watched = WATCHED.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(index) = watched.iter().position(|(known, _)| *known == period) else { return false };
@@ -162,7 +162,7 @@ mod tests {
         }
     }
 
-    /// A deadline that only the test ticks for.
+    /// A deadline that ticks only when the test calls for it.
     fn deadline() -> (Deadline, Arc<Watch>) {
         let watch = Arc::new(Watch { ticks: AtomicU32::new(IDLE), waker: Mutex::new(None) });
         (Deadline { limit: Some(Duration::from_secs(1)), watch: Some(Arc::clone(&watch)) }, watch)

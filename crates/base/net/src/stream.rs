@@ -1,4 +1,4 @@
-//! Reads and writes TCP, TLS over TCP, or a Unix socket. An enum, so that plain TCP pays nothing for the others.
+//! Reads and writes TCP, TLS over TCP, or a Unix socket. The type is an enum, so that plain TCP has no overhead.
 
 use std::io;
 use std::pin::Pin;

@@ -72,7 +72,7 @@ impl Tls {
         &self.config
     }
 
-    /// The name that the certificate must carry.
+    /// The name that the certificate must have.
     pub(crate) fn name_for(&self, host: &str) -> Result<ServerName<'static>, TlsError> {
         let name = self.server_name.as_deref().unwrap_or(host);
         ServerName::try_from(name.to_owned())
@@ -100,7 +100,7 @@ fn authorities(pem: &[u8]) -> Result<RootCertStore, TlsError> {
     }
 }
 
-/// Accepts any certificate, but still checks that the peer holds its key.
+/// Accepts any certificate, but still checks that the peer has its key.
 #[derive(Debug)]
 struct Unchecked {
     provider: Arc<CryptoProvider>,

@@ -15,21 +15,21 @@ use crate::procfs::threads;
 use crate::program::{Lifetime, Program};
 use crate::supervisor::{self, Exit};
 
-/// The limit of a graceful end on drop.
+/// The time limit of a graceful end on drop.
 const DROP_LIMIT: Duration = Duration::from_secs(10);
-/// How long the kernel may take to remove a killed process: a thread that waits for the disk ends when the disk has answered.
+/// The time limit for the kernel to remove a killed process: a thread that waits for the disk ends when the disk has answered.
 const KILL_LIMIT: Duration = Duration::from_secs(60);
 
-/// How a program ended after a request to end.
+/// The way in which a program ended after a request to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// By itself, within the limit.
+    /// The program ended by itself, within the limit.
     Graceful,
-    /// Killed after the limit.
+    /// The program was killed after the limit.
     Killed,
 }
 
-/// A process that runs or has ended. Dropping it ends the process as its [`Lifetime`] says.
+/// A process that runs or has ended. Dropping it ends the process according to its [`Lifetime`].
 #[derive(Debug)]
 pub struct Child {
     name: &'static str,
@@ -40,7 +40,7 @@ pub struct Child {
 }
 
 impl Child {
-    /// Starts a program. Of this process's files it inherits only `lock`.
+    /// Starts a program. It inherits only `lock` of this process's files.
     ///
     /// # Errors
     /// [`Error::Spawn`]: the program does not run, or its log cannot be opened.
@@ -50,7 +50,7 @@ impl Child {
         Self::start(program.name, command, lock, lifetime)
     }
 
-    /// Starts a command with the arguments, the environment and the output that the caller gave it.
+    /// Starts a command with the caller's arguments, environment and output.
     ///
     /// # Errors
     /// [`Error::Spawn`].
@@ -173,7 +173,7 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // Nobody can receive an error here. A survivor dies with this process, and the next start sweeps its home.
+        // A drop cannot return an error. A survivor dies with this process, and the next start sweeps its home.
         let ended = match self.lifetime {
             Lifetime::Detached => Ok(true),
             Lifetime::BoundWithData => self.terminate(DROP_LIMIT),
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_child_is_gone_when_drop_returns() {
+    fn a_dropped_child_has_ended_when_drop_returns() {
         let directory = tempfile::tempdir().unwrap();
         let child = spawn(directory.path(), "exec sleep 60", Lifetime::Bound);
         let pid = child.pid();
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_with_data_is_asked_before_it_is_dropped() {
+    fn a_dropped_child_with_data_ends_gracefully() {
         let directory = tempfile::tempdir().unwrap();
         let script = "trap 'echo flushed; exit 0' TERM; echo ready; while :; do sleep 0.01; done";
         drop(spawn_ready(directory.path(), script, Lifetime::BoundWithData));
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn the_exit_status_and_the_output_are_kept() {
+    fn the_exit_status_and_the_output_are_available() {
         let directory = tempfile::tempdir().unwrap();
         let child = spawn(directory.path(), "echo sorry; exit 3", Lifetime::Bound);
         assert_eq!(child.wait(Duration::from_secs(10)).unwrap().code(), Some(3));
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_ends_when_it_is_asked_also_while_it_is_paused() {
+    fn a_paused_child_ends_when_requested() {
         let directory = tempfile::tempdir().unwrap();
         let child = spawn(directory.path(), "exec sleep 60", Lifetime::Bound);
         child.pause().unwrap();
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_holds_the_lock_that_it_was_given() {
+    fn a_child_inherits_its_lock() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lock");
         let lock = File::create(&path).unwrap();
@@ -287,7 +287,7 @@ mod tests {
         let child = Child::spawn(&program, Some(lock), Lifetime::Bound).unwrap();
         assert!(File::open(&path).unwrap().try_lock().is_err());
         drop(child);
-        // Children that other tests are forking right now hold it for a moment; it must come free.
+        // Children that other tests are forking may share the lock briefly; it must become free.
         File::open(&path).unwrap().lock().unwrap();
     }
 

@@ -1,4 +1,4 @@
-//! Finds, checks and stops a process that was left running; it may not be a child of this one.
+//! Finds, checks and stops a detached process; it may not be a child of this process.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -11,20 +11,20 @@ use rustix::process::{Signal, pidfd_send_signal};
 use crate::child::Ending;
 use crate::procfs;
 
-/// How long the kernel may take to remove a killed process.
+/// The time limit for the kernel to remove a killed process.
 const KILL_LIMIT: Duration = Duration::from_secs(10);
 
-/// Identifies one process for ever: IDs are reused, this pair is not.
+/// Identifies one process permanently: IDs are reused, this pair is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Detached {
     /// Its process ID.
     pub pid: u32,
-    /// When it started, in clock ticks since boot.
+    /// The time of its start, in clock ticks since boot.
     pub started_ticks: u64,
 }
 
 impl Detached {
-    /// The current process of this ID, if there is one.
+    /// The current process of this ID, if any.
     pub fn of(pid: u32) -> Option<Self> {
         Some(Self { pid, started_ticks: procfs::started(pid)? })
     }
@@ -34,13 +34,13 @@ impl Detached {
         procfs::is_alive(self.pid) && procfs::started(self.pid) == Some(self.started_ticks)
     }
 
-    /// Asks it to end and kills it after `limit`. One that has ended already counts as graceful.
+    /// Asks it to end and kills it after `limit`. A process that has ended already counts as graceful.
     ///
     /// # Errors
     /// It belongs to another user, or does not die.
     pub fn end(&self, limit: Duration) -> io::Result<Ending> {
         let Ok(handle) = procfs::handle(self.pid) else { return Ok(Ending::Graceful) };
-        // Checked after the handle was taken: from here on it cannot be another process.
+        // The check follows the creation of the handle, so the handle cannot refer to another process.
         if !self.is_running() {
             return Ok(Ending::Graceful);
         }

@@ -9,7 +9,7 @@ use crate::home;
 /// A program could not be started, signalled or stopped. `name` is [`crate::Program::name`].
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Its storage cannot be used.
+    /// The program's storage cannot be used.
     #[error(transparent)]
     Home(#[from] home::Error),
     /// The program does not run.
@@ -17,20 +17,20 @@ pub enum Error {
     Spawn {
         /// The program.
         program: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// It ended during its start.
+    /// The program ended during its start.
     #[error("{name} ended while it started ({status}); the last lines of its log say why:\n{tail}")]
     Ended {
         /// The program.
         name: &'static str,
-        /// How it ended.
+        /// Its exit status.
         status: ExitStatus,
         /// The log's last lines.
         tail: String,
     },
-    /// It was not ready in time, and was killed.
+    /// The program exceeded the time limit of its start, and was killed.
     #[error(
         "{name} was not ready within {seconds} s; is the machine overloaded? The last lines of its log:\n{tail}"
     )]
@@ -49,10 +49,10 @@ pub enum Error {
         name: &'static str,
         /// Its process.
         pid: u32,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// It is not running.
+    /// The program is not running.
     #[error("{name} is not running: restart it first")]
     NotRunning {
         /// The program.

@@ -1,4 +1,4 @@
-//! Starts a child and waits until it is ready, or reports why it is not.
+//! Starts a child and waits until it is ready, or reports the reason of the failure.
 
 use std::fs::File;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use crate::error::Error;
 use crate::log::{Follow, tail};
 use crate::program::{Lifetime, Program};
 
-/// The limit of a start.
+/// The time limit of a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadline {
-    /// The whole start, with the recovery after a kill.
+    /// The limit of the whole start, with the recovery after a kill.
     pub limit: Duration,
     /// The pause between two checks.
     pub poll_every: Duration,
@@ -24,17 +24,17 @@ pub struct Launch<'a> {
     pub program: &'a Program,
     /// The lock of its home, which it inherits.
     pub lock: Option<File>,
-    /// When the child ends.
+    /// The child's lifetime.
     pub lifetime: Lifetime,
-    /// The limit.
+    /// The time limit.
     pub deadline: Deadline,
     /// A clock that never runs backwards, in nanoseconds.
     pub now_ns: fn() -> u64,
 }
 
 impl Launch<'_> {
-    /// Starts it and calls `look` until that finds it ready. `look` gets the whole lines that the log has gained since the last
-    /// call, perhaps none; never lines of an earlier start.
+    /// Starts it and calls `look` until `look` returns a result. `look` gets the whole lines that were added to the log since
+    /// the last call, perhaps none; never lines of an earlier start.
     ///
     /// # Errors
     /// [`Error`], with the last lines of the log.
@@ -43,7 +43,7 @@ impl Launch<'_> {
         let child = Child::spawn(self.program, self.lock, self.lifetime)?;
         let (start_ns, limit_ns) = ((self.now_ns)(), self.deadline.limit.as_nanos());
         loop {
-            // Checked first: another program could answer in the place of a child that has ended.
+            // This check comes first: another program could answer in place of an ended child.
             if let Some(status) = child.ended() {
                 let tail = tail(&self.program.log);
                 return Err(Error::Ended { name: self.program.name, status, tail });
@@ -52,7 +52,7 @@ impl Launch<'_> {
                 return Ok((child, ready));
             }
             if u128::from((self.now_ns)().saturating_sub(start_ns)) >= limit_ns {
-                // The lateness is the error to report, not a failed kill.
+                // The error to report is the exceeded limit, not a failed kill.
                 let _ = child.kill();
                 let (name, seconds) = (self.program.name, self.deadline.limit.as_secs());
                 return Err(Error::NotReady { name, seconds, tail: tail(&self.program.log) });
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_is_ready_when_its_log_says_so() {
+    fn a_child_is_ready_when_its_log_contains_the_line() {
         let directory = tempfile::tempdir().unwrap();
         let script = "echo warming up; printf listening; sleep 0.1; echo ' on 4242'; exec sleep 60";
         let program = program(directory.path(), script);
@@ -119,7 +119,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let program = program(directory.path(), "exit 1");
         let mut launch = launch(&program, || 0);
-        // The wait between two looks ends with the child.
+        // The wait between two checks ends with the child.
         launch.deadline.poll_every = Duration::from_secs(60);
         let mut looks = 0;
         let ended = launch.until(&mut |_| {
@@ -137,7 +137,7 @@ mod tests {
         let mut pid = None;
         let late = launch(&program, || SECONDS.load(Ordering::Relaxed) * 1_000_000_000).until(&mut |lines| {
             pid = pid.or_else(|| lines.trim().parse().ok());
-            // The clock stands still until it has printed its process ID.
+            // The clock stands still until the child has printed its process ID.
             SECONDS.store(if pid.is_some() { 60 } else { 0 }, Ordering::Relaxed);
             None::<()>
         });

@@ -30,7 +30,7 @@
 //! # }
 //! ```
 //!
-//! Everything blocks. The crate must not know what the program is or where it came from. Time is a parameter.
+//! Everything blocks. The crate must not know the program's purpose or source. Time is a parameter.
 
 pub mod home;
 

@@ -1,5 +1,5 @@
-//! Reads the output of a child: its last lines for an error, and its new lines for a start. However long a log is, only a bounded
-//! part of it is read.
+//! Reads the output of a child: its last lines for an error, and its new lines for a start. Reads only a bounded part of a log
+//! of any length.
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 /// The lines that an error quotes.
 const TAIL_LINES: usize = 15;
-/// The most bytes that are read for them.
+/// The largest number of bytes read for these lines.
 const TAIL_BYTES: u64 = 8 << 10;
-/// The most bytes of one read, and the longest line.
+/// The largest number of bytes of one read, and the longest line.
 const LOOK_BYTES_MAX: u64 = 1 << 20;
 
 /// The last lines of a log, for an error.
@@ -20,7 +20,7 @@ pub fn tail(log: &Path) -> String {
     }
 }
 
-/// The last lines one by one; none if it printed nothing.
+/// The last lines one by one; none if the program printed nothing.
 pub fn last_lines(log: &Path) -> Vec<String> {
     let text = end(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
@@ -81,7 +81,7 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn the_last_lines_of_a_long_log_are_told() {
+    fn the_last_lines_of_a_long_log_are_returned() {
         let log = tempfile::NamedTempFile::new().unwrap();
         assert_eq!(tail(log.path()), "(it printed nothing)");
         assert_eq!(tail(Path::new("/nowhere/log")), "(it printed nothing)");
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_is_made_later_is_read_from_its_beginning() {
+    fn a_log_created_later_is_read_from_its_beginning() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("log");
         let mut follow = Follow::from_end(&path);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_takes_no_more_than_its_share_of_memory() {
+    fn an_endless_line_takes_bounded_memory() {
         let log = tempfile::NamedTempFile::new().unwrap();
         let mut follow = Follow::from_end(log.path());
         fs::write(log.path(), vec![b'a'; 5 << 20]).unwrap();

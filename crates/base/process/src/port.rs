@@ -10,7 +10,7 @@ use crate::error::Error;
 /// [`Error::Port`]: this machine has no port left.
 pub fn free<const N: usize>() -> Result<[u16; N], Error> {
     let mut ports = [0; N];
-    // All are open at once, so that they differ.
+    // All ports are open at once, so that they differ.
     let mut held = Vec::with_capacity(N);
     for port in &mut ports {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(Error::Port)?;
@@ -29,7 +29,7 @@ mod tests {
     fn ports_differ_and_can_be_listened_on() {
         let ports = free::<20>().unwrap();
         assert_eq!(BTreeSet::from(ports).len(), 20);
-        // Another program may just have taken some, but hardly all.
+        // Another program may have just taken some ports, but hardly all.
         assert!(ports.iter().any(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok()));
     }
 }

@@ -14,7 +14,7 @@ pub fn is_alive(pid: u32) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, fields)| !fields.starts_with(['Z', 'X']))
 }
 
-/// When a process started, in clock ticks since boot. With the process ID it identifies one process for ever, though IDs are
+/// The start of a process, in clock ticks since boot. With the process ID it identifies one process permanently, though IDs are
 /// reused.
 pub fn started(pid: u32) -> Option<u64> {
     stat_field(&stat(pid)?, 22)
@@ -48,7 +48,7 @@ pub(crate) fn threads(pid: u32) -> Vec<String> {
     told.collect()
 }
 
-/// A handle that identifies this process for ever, though its ID may be reused.
+/// A handle that identifies this process permanently, though its ID may be reused.
 pub(crate) fn handle(pid: u32) -> io::Result<OwnedFd> {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
     Ok(pidfd_open(pid, PidfdFlags::empty())?)
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_is_alive_and_one_that_cannot_be_is_not() {
+    fn this_process_is_alive_and_an_impossible_one_is_not() {
         let pid = std::process::id();
         assert!(is_alive(pid) && started(pid).is_some() && handle(pid).is_ok());
         // Above the kernel's greatest process id.
@@ -84,14 +84,14 @@ mod tests {
     }
 
     #[test]
-    fn what_the_threads_of_a_process_do_is_told_as_far_as_the_system_tells() {
+    fn the_threads_of_a_process_are_listed_with_the_systems_details() {
         let running = threads(std::process::id());
         assert!(running.iter().any(|thread| thread.contains(" R")), "this one runs: {running:?}");
         assert!(threads(5_000_000).is_empty());
     }
 
     #[test]
-    fn what_a_process_has_started_is_found_while_it_is_there() {
+    fn running_children_of_a_process_are_found() {
         let mut child = std::process::Command::new("sleep").arg("30").spawn().unwrap();
         assert!(started_by(std::process::id()).contains(&child.id()));
         child.kill().unwrap();

@@ -11,13 +11,13 @@ use std::process::{Command, Stdio};
 /// A program with its arguments. It gets no input.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// How errors call it: `the server`.
+    /// Its name in errors: `the server`.
     pub name: &'static str,
     /// The executable: a path, or a name to find on the PATH.
     pub path: PathBuf,
     /// Its arguments.
     pub args: Vec<OsString>,
-    /// The file that its output is appended to.
+    /// The file to which its output is appended.
     pub log: PathBuf,
     /// Its working directory.
     pub directory: PathBuf,
@@ -25,17 +25,17 @@ pub struct Program {
     pub hidden_variables: &'static [&'static str],
 }
 
-/// When a child ends.
+/// The end of a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lifetime {
-    /// Killed with the owner, however the owner ends.
+    /// The child is killed with the owner, at any end of the owner.
     Bound,
-    /// Ended gracefully when it is dropped, because its data is kept; killed if the owner is killed.
+    /// The child ends gracefully when dropped, because its data stays; it is killed if the owner is killed.
     BoundWithData,
-    /// Asked to end as Ctrl-C does, however the owner ends, so that it can finish its work. Killed if it ignores that when it
-    /// is dropped.
+    /// The child receives SIGINT, as from Ctrl-C, at any end of the owner, so that it can finish its work. It is killed if it
+    /// ignores that when dropped.
     Asked,
-    /// Not at all: it outlives its owner.
+    /// The child outlives its owner.
     Detached,
 }
 

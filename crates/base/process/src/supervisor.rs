@@ -18,7 +18,7 @@ use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_sig
 use crate::procfs::handle;
 use crate::program::Lifetime;
 
-/// How a child ended, once it has.
+/// The exit status of a child, once it has ended.
 #[derive(Debug, Default)]
 pub(crate) struct Exit {
     status: Mutex<Option<ExitStatus>>,
@@ -51,7 +51,7 @@ pub(crate) fn start(command: Command) -> io::Result<(u32, OwnedFd, Arc<Exit>)> {
     Ok((pid, handle, exit))
 }
 
-/// Makes the child of a command inherit `lock`, and die as `lifetime` says.
+/// Makes the child of a command inherit `lock`, and end according to `lifetime`.
 pub(crate) fn bind(command: &mut Command, lock: Option<File>, lifetime: Lifetime) {
     let owner = getpid();
     let prepare = move || prepare(lock.as_ref(), lifetime, owner);
@@ -60,8 +60,8 @@ pub(crate) fn bind(command: &mut Command, lock: Option<File>, lifetime: Lifetime
     unsafe { command.pre_exec(prepare) };
 }
 
-/// Runs in the child before exec: opens a new session, so that Ctrl-C in the terminal does not reach it; keeps the lock open
-/// over exec; asks for a signal when the owner dies.
+/// Runs in the child before exec. Opens a new session, so that Ctrl-C in the terminal does not reach it; keeps the lock open
+/// over exec; requests a signal for the owner's death.
 fn prepare(lock: Option<&File>, lifetime: Lifetime, owner: Pid) -> io::Result<()> {
     setsid()?;
     if let Some(lock) = lock {

@@ -1,10 +1,10 @@
-//! Measures this client's CPU per operation and that of a bare blocking socket, against the same server; and
-//! what compression adds to it.
+//! Measures this client's CPU per operation and that of a bare blocking socket, against the same server; and the additional
+//! cost of compression.
 //!
 //! `cargo run --release -p plimsoll-wire --example cpu -- HOST:PORT [TIMEOUT_MS]`
 //!
 //! Rounds of both are interleaved; the medians are printed. CPU is the thread's own time on a core (user and system,
-//! `/proc/thread-self/schedstat`), so what other processes do shows only as noise.
+//! `/proc/thread-self/schedstat`), so other processes add only noise.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -67,7 +67,7 @@ fn cpu_ns() -> Result<u64, Failure> {
     Ok(stat.split(' ').next().ok_or("no schedstat")?.parse()?)
 }
 
-/// A document of 100 bytes, with a number and text that repeats a little; the server gives it its `_id`.
+/// A document of 100 bytes, with a number and slightly repetitive text. The server assigns its `_id`.
 fn document(out: &mut Vec<u8>, number: u32) {
     out.extend_from_slice(&100_i32.to_le_bytes());
     out.extend_from_slice(b"\x10n\0");

@@ -44,7 +44,7 @@ pub(crate) async fn authenticate(
     }
 }
 
-/// Why a conversation ended early.
+/// The reason why a conversation ended early.
 enum ConverseError {
     Scram(scram::ScramError),
     Error(Error),

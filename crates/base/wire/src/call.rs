@@ -9,10 +9,10 @@ use crate::find::FindReply;
 use crate::frame::{self, Message};
 use crate::hello::Limits;
 
-/// The bytes that a command may exceed a document by (MongoDB's `BSONObjMaxInternalSize`).
+/// The number of bytes by which a command may exceed a document (MongoDB's `BSONObjMaxInternalSize`).
 const SLACK: usize = 16 * 1024;
 
-/// A reusable command. Its buffer grows to the largest body and is kept.
+/// A reusable command. Its buffer grows to the largest body and stays allocated.
 #[derive(Clone, Debug)]
 pub struct Call {
     bytes: Vec<u8>,

@@ -1,6 +1,6 @@
 //! Classifies a server's error codes.
 
-/// Why a server refused a document or a command.
+/// The reason why a server refused a document or a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Class {
     /// A unique index other than that of `_id`, or an unnamed one, already holds the key.
@@ -15,11 +15,11 @@ pub enum Class {
     Unauthorized,
     /// The server is not (or no longer) a writable primary.
     NotPrimary,
-    /// The server ran out of time, tickets, cache, disk or patience.
+    /// The server ran out of time, tickets, cache or disk, or limits the rate.
     Overload,
     /// The command itself is invalid: none of its documents could succeed.
     BadCommand,
-    /// None of the above.
+    /// Any other reason.
     Other,
 }
 

@@ -15,7 +15,7 @@ impl Connection {
     /// Opens a connection. Must be called on a tokio runtime with IO and time enabled.
     ///
     /// # Errors
-    /// The [`Error`] that explains why there is no connection.
+    /// When the connection cannot be opened; the [`Error`] names the reason.
     pub async fn connect(options: &ConnectOptions) -> Result<Connection, Error> {
         let limit = options.connect_timeout;
         tokio::time::timeout(limit, open(options))

@@ -72,7 +72,7 @@ impl Connection {
         self.hello.limits
     }
 
-    /// True after a timeout, a lost connection, a malformed reply or a dropped future: open a new connection.
+    /// Whether a timeout, a lost connection, a malformed reply or a dropped future broke the connection: open a new one.
     pub fn is_broken(&self) -> bool {
         self.transport.is_broken()
     }

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::mechanism::Mechanism;
 
-/// A user with a password. Clones share the derived key, so that many connections pay for its derivation (some
-/// milliseconds of CPU) once.
+/// A user with a password. Clones share the derived key, so that many connections derive it only once (some milliseconds of
+/// CPU).
 #[derive(Clone)]
 pub struct Credential {
     /// The user's name.

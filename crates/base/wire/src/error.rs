@@ -1,4 +1,4 @@
-//! Names the failures of the client and says what to do about each.
+//! Names the failures of the client, each with a remedy.
 
 use std::io;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use plimsoll_net::{ConnectError, TlsError};
 
 use crate::address::Address;
 
-/// Bytes that break MongoDB's protocol, and how.
+/// Bytes that break MongoDB's protocol, and the fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Malformed(pub &'static str);
@@ -22,7 +22,7 @@ impl From<Damage> for Malformed {
 /// A failed command, find or connection attempt.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No server listens there.
+    /// No server listens at the address.
     #[error("{address} refused the connection: start the server there, or correct the host and port")]
     Refused {
         /// The server.
@@ -36,7 +36,7 @@ pub enum Error {
         /// The system's error.
         source: io::Error,
     },
-    /// No connection or no reply in time. An open connection is broken.
+    /// No connection or no reply within the time limit. An open connection is broken.
     #[error(
         "{address} did not answer within {limit:?}: is it stopped or overloaded? Or raise the time limit"
     )]
@@ -62,7 +62,7 @@ pub enum Error {
         /// The fault.
         detail: String,
     },
-    /// The server rejected the credential, or could not prove that it knows it.
+    /// The server rejected the credential, or could not prove that it knows the password.
     #[error("authentication of {user:?} at {address} failed ({detail}): check user, password and authSource")]
     Authentication {
         /// The server.
@@ -102,7 +102,7 @@ pub enum Error {
         /// The system's error.
         source: io::Error,
     },
-    /// An earlier exchange failed or was abandoned; nothing was sent.
+    /// An earlier exchange failed or was abandoned; no bytes were sent.
     #[error("the connection to {address} is broken by an earlier failure: open a new one")]
     Broken {
         /// The server.
@@ -121,7 +121,7 @@ pub enum Error {
     /// The server refused the command.
     #[error(transparent)]
     Server(#[from] ServerError),
-    /// The request exceeds the server's limit; nothing was sent.
+    /// The request exceeds the server's limit; no bytes were sent.
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
     /// BSON cannot represent a part of the command.
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_successful_body_is_no_error_and_one_without_ok_is_malformed() {
+    fn a_successful_body_is_not_an_error_and_a_body_without_ok_is_malformed() {
         assert_eq!(ServerError::of_body(rawdoc! {"ok": 1}.as_bytes()), Ok(None));
         assert!(ServerError::of_body(rawdoc! {"n": 1}.as_bytes()).is_err());
     }

@@ -22,7 +22,8 @@ pub const COMPRESSED_HEADER_LEN: usize = HEADER_LEN + 4 + 4 + 1;
 pub const LEN_MIN: usize = HEADER_LEN + 4 + 1 + 5;
 /// The maximum size of a message in bytes: MongoDB's `maxMessageSizeBytes`. A reply may exceed it by [`SLACK`].
 pub const LEN_MAX: usize = 48_000_000;
-/// The bytes that a reply may exceed the server's `maxMessageSizeBytes` by: MongoDB's allowance for command overhead.
+/// The number of bytes by which a reply may exceed the server's `maxMessageSizeBytes`: MongoDB's allowance for command
+/// overhead.
 pub const SLACK: usize = 16 * 1024;
 
 /// The message ends in a CRC-32C.
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_reads_back_as_it_was_written() {
+    fn a_message_is_read_as_written() {
         let (a, b) = (rawdoc! {"a": 1}, rawdoc! {"b": 2});
         let bytes = message(MORE_TO_COME, 0, &sequence("documents", &[&a, &b]));
         let message = Message::parse(&bytes).unwrap();

@@ -40,7 +40,7 @@ const BYTES_MIN: u32 = 1024;
 pub struct Hello {
     /// Its limits, clamped to plausible bounds.
     pub limits: Limits,
-    /// The newest wire version that it supports; 0 if it did not say.
+    /// The newest wire version that it supports; 0 if the reply has none.
     pub max_wire_version: i32,
     /// It accepts writes.
     pub is_writable_primary: bool,
@@ -56,20 +56,20 @@ pub struct Hello {
     pub primary: Option<String>,
     /// The addresses of the replica set's members.
     pub hosts: Vec<String>,
-    /// The user's authentication mechanisms; `None` if the server did not say.
+    /// The user's authentication mechanisms; `None` if the reply has none.
     pub(crate) mechanisms: Option<Vec<String>>,
     /// The requested compressors that the server supports.
     pub(crate) compressors: Vec<String>,
 }
 
 impl Hello {
-    /// Whether the server belongs to a replica set or a sharded cluster, where a read at majority hides writes that a failover
+    /// Whether the server belongs to a replica set or a sharded cluster. There, a read at majority hides writes that a failover
     /// may roll back.
     pub fn is_replicated(&self) -> bool {
         self.set_name.is_some() || self.is_mongos
     }
 
-    /// Parses the body of the reply to `hello`. A missing field, or one of another type, counts as not given.
+    /// Parses the body of the reply to `hello`. A field of the wrong type counts as missing.
     pub(crate) fn of_body(body: &RawDocument) -> Hello {
         let text = |key: &str| body.get_str(key).ok().map(str::to_owned);
         let flag = |key: &str| body.get_bool(key).unwrap_or(false);

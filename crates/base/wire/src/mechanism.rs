@@ -1,8 +1,8 @@
-//! The mechanisms of authentication: what each is called, and what it does with a password.
+//! Defines the authentication mechanisms: their names, and their processing of a password.
 //!
-//! Both are SCRAM (RFC 5802) and differ in the hash and in how the password is prepared. SCRAM-SHA-256 takes it after
-//! SASLprep (RFC 4013). SCRAM-SHA-1 takes the MD5 of user and password that MongoDB used to keep, as hexadecimal digits
-//! (MongoDB's authentication specification, "SCRAM-SHA-1").
+//! Both are SCRAM (RFC 5802) and differ in the hash and in the preparation of the password. SCRAM-SHA-256 prepares it with
+//! SASLprep (RFC 4013). SCRAM-SHA-1 uses MongoDB's former MD5 of user and password, as hexadecimal digits (MongoDB's
+//! authentication specification, "SCRAM-SHA-1").
 
 use hmac::digest::Digest;
 use hmac::{Hmac, KeyInit, Mac};
@@ -10,12 +10,12 @@ use md5::Md5;
 use sha1::Sha1;
 use sha2::Sha256;
 
-/// How a user proves to know the password.
+/// An authentication mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mechanism {
-    /// SCRAM-SHA-1: for users that were made before MongoDB 4.0, or for it alone.
+    /// SCRAM-SHA-1: for users created before MongoDB 4.0, or only for this mechanism.
     ScramSha1,
-    /// SCRAM-SHA-256: what users of MongoDB 4.0 and later have.
+    /// SCRAM-SHA-256: the default of users since MongoDB 4.0.
     ScramSha256,
 }
 
@@ -32,7 +32,7 @@ impl Mechanism {
     /// none, chooses SCRAM-SHA-256.
     ///
     /// # Errors
-    /// The user has no suitable mechanism; the text names those of the user.
+    /// The user has no suitable mechanism; the text names the user's mechanisms.
     pub(crate) fn choose(asked: Option<Mechanism>, known: Option<&[String]>) -> Result<Mechanism, String> {
         let Some(known) = known else { return Ok(asked.unwrap_or(Mechanism::ScramSha256)) };
         let has = |mechanism: &Mechanism| known.iter().any(|name| name == mechanism.name());
@@ -43,7 +43,7 @@ impl Mechanism {
         })
     }
 
-    /// The form of the password that is salted; `None` if SASLprep forbids one of its characters.
+    /// The password in the form to be salted; `None` if SASLprep forbids one of its characters.
     pub(crate) fn prepare(self, user: &str, password: &str) -> Option<String> {
         match self {
             Mechanism::ScramSha1 => Some(hex(&Md5::digest(format!("{user}:mongo:{password}")))),

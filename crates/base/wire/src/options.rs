@@ -19,8 +19,8 @@ pub struct ConnectOptions {
     pub credential: Option<Credential>,
     /// The application's name in the server's logs; at most 128 bytes.
     pub application: String,
-    /// The compressors in order of preference. The first that the server supports is used. An empty list, the default,
-    /// compresses nothing.
+    /// The compressors in order of preference. The first that the server supports is used. An empty list, the default, disables
+    /// compression.
     pub compression: Vec<Compressor>,
     /// The level of [`Compressor::Zlib`], from 0 (none) to 9 (smallest and slowest). Higher numbers count as 9; `None` and
     /// negative numbers select zlib's default, 6.

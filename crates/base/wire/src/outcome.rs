@@ -1,4 +1,4 @@
-//! Names the outcomes of a document, as far as the client can know them.
+//! Names the outcomes of a document that the client can know.
 
 use crate::class::Class;
 
@@ -15,7 +15,7 @@ pub enum Outcome {
     NotSent,
 }
 
-/// Why an outcome is unknown.
+/// The reason of an unknown outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Cause {
     /// No reply came in time; the connection is broken.
@@ -26,9 +26,9 @@ pub enum Cause {
     WriteConcern,
     /// The server was interrupted: it stepped down, shut down, was killed, ran out of time, or lost a shard.
     Interrupted,
-    /// Sent with `w: 0`: the kernel has the bytes, and the server promises nothing.
+    /// The write was sent with `w: 0`: the kernel has the bytes, and the server promises nothing.
     Unacknowledged,
-    /// The server reported success but counted fewer documents than were sent.
+    /// The server reported success but counted fewer documents than the batch has.
     Miscounted,
 }
 
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_that_was_never_primary_rejects_and_an_interrupted_one_leaves_the_outcome_unknown() {
+    fn a_server_that_is_not_primary_rejects_and_an_interrupted_server_leaves_the_outcome_unknown() {
         for code in [10107, 13435, 10058] {
             assert_eq!(Outcome::of_command_error(code), Outcome::Rejected(Class::NotPrimary));
         }
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn an_expired_time_limit_rejects_the_statement_it_names_but_leaves_a_whole_batch_unknown() {
+    fn an_expired_time_limit_rejects_a_named_statement_but_leaves_a_whole_batch_unknown() {
         assert_eq!(Outcome::of_write_error(50), Outcome::Rejected(Class::Overload));
         assert_eq!(Outcome::of_command_error(50), Outcome::Unknown(Cause::Interrupted));
     }

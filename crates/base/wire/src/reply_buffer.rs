@@ -34,7 +34,7 @@ impl ReplyBuffer {
         self.unpacker = Some(Unpacker::new(compressor));
     }
 
-    /// Forgets the reply and keeps the memory.
+    /// Clears the reply and keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.filled = 0;
         self.unpacker.iter_mut().for_each(Unpacker::clear);

@@ -1,4 +1,4 @@
-//! Exchanges one request for one reply, compressed if both sides agreed on that.
+//! Exchanges one request for one reply, with the agreed compression.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -11,7 +11,7 @@ use crate::error::Malformed;
 use crate::frame;
 use crate::reply_buffer::ReplyBuffer;
 
-/// Why an exchange failed. The stream is unusable after any of these.
+/// The failure of an exchange. The stream is unusable afterwards.
 pub(crate) type Fault = plimsoll_net::Fault<Malformed>;
 
 /// An open stream with the state that its requests share.
@@ -27,7 +27,7 @@ pub(crate) struct Transport {
 enum State {
     /// The next request may be sent.
     Idle,
-    /// A request is in flight or failed. A future that is dropped in the middle leaves this state behind.
+    /// A request is in flight or failed. Dropping its future leaves this state.
     Busy,
 }
 

@@ -17,7 +17,7 @@ pub const REQUEST_ID: i32 = 7;
 /// The number of documents that [`feed`] pretends to have sent.
 const DOCUMENTS: u32 = 100;
 
-/// How the parsers handled the bytes of a server.
+/// The result of parsing the bytes of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fed {
     /// The memory of the reply's buffers in bytes.

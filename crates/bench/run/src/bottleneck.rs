@@ -1,4 +1,4 @@
-//! Reports saturated resources of a closed-loop run, or of one that missed its rate.
+//! Reports saturated resources of a closed-loop run, or of a run that missed its rate.
 
 use plimsoll_host::machine;
 use plimsoll_load::bottlenecks::{Machine, WINDOW_S_MIN};
@@ -9,7 +9,7 @@ use plimsoll_mongo::bottlenecks::at_limit;
 
 use crate::session::Session;
 
-/// The saturated resources; none if the load reached its rate.
+/// The saturated resources of the last phase. `None` if an open load reached its rate.
 pub fn of(session: &Session) -> Option<Bottleneck> {
     let phase = session.summary.phases().last()?;
     let watched = &session.watched;
@@ -36,7 +36,7 @@ pub fn of(session: &Session) -> Option<Bottleneck> {
     })
 }
 
-/// Why the phase has no level to look at.
+/// Why the load of the phase cannot be examined.
 fn reason(session: &Session, phase: &PhaseFacts) -> Option<String> {
     if session.watched.length_s() < WINDOW_S_MIN {
         return Some(format!("it lasted less than {WINDOW_S_MIN} s"));

@@ -1,22 +1,22 @@
-//! The port through which a run speaks to the person who waits for it.
+//! Defines the port through which a run shows messages to the user.
 
 use std::fmt::Debug;
 
 use plimsoll_host::embedded::Progress;
 use plimsoll_measure::event::Event;
 
-/// Where messages, installation progress and the live view go: a terminal, or nowhere.
+/// The output of messages, installation progress and the live view: a terminal, or nothing.
 pub trait Console: Debug + Sync {
     /// Shows one message.
     fn say(&self, text: &str);
 
-    /// Shows a message that even a quiet console shows.
+    /// Shows a message even on a quiet console.
     fn warn(&self, text: &str);
 
-    /// Shows how far the installation of the embedded server is.
+    /// Shows the installation progress of the embedded server.
     fn installing(&self, progress: &Progress);
 
-    /// A live view of a run's events, unless nobody looks.
+    /// A live view of a run's events, if the console has one.
     fn live(&self) -> Option<Box<dyn LiveView>>;
 }
 

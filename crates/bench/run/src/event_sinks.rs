@@ -10,26 +10,26 @@ use crate::console::{Console, LiveView};
 use crate::run_dir::RunDir;
 use crate::shard_log::{Began, Recorder};
 
-/// The readers of one run.
+/// The sinks for the events of one run.
 #[derive(Debug)]
 pub struct Readers {
     /// The run directory.
     pub dir: RunDir,
-    /// The live view, if somebody looks.
+    /// The live view, if the console has one.
     pub live: Option<Box<dyn LiveView>>,
-    /// The recorder of a shard, for joining it with the others.
+    /// The recorder of a shard, for joining it with the other shards.
     pub shard: Option<Recorder>,
-    /// The error of the run directory, if any.
+    /// The first error of the run directory, if any.
     pub disk: Option<anyhow::Error>,
 }
 
 impl Readers {
-    /// The run directory, and the live view of a console that has one.
+    /// Writes to the run directory, and to the console's live view if it has one.
     pub fn new(dir: RunDir, console: &dyn Console) -> Self {
         Self { dir, live: console.live(), shard: None, disk: None }
     }
 
-    /// Tells every reader.
+    /// Passes an event to the live view and the run directory.
     pub fn emit(&mut self, event: &Event, control: &Control) {
         if let Some(live) = &mut self.live {
             live.on(event);
@@ -39,12 +39,12 @@ impl Readers {
         }
     }
 
-    /// Tells the user something, now; moments count from `start`.
+    /// Emits a note with the current time, counted from `start`.
     pub fn note(&mut self, start: Instant, text: String, control: &Control) {
         self.emit(&Event::Note { at_ns: clock::now().since(start), text }, control);
     }
 
-    /// Writes down what each operation did in a second.
+    /// Records the results of every operation in one second.
     pub fn second(&mut self, at_ns: u64, second: &Second, names: &[String], control: &Control) {
         if let Err(error) = self.dir.second(at_ns, second, names) {
             self.give_up(error, control);
@@ -52,12 +52,12 @@ impl Readers {
         self.record(control, |shard| shard.second(second));
     }
 
-    /// Writes down that a phase begins.
+    /// Records the start of a phase.
     pub fn began(&mut self, began: Began, control: &Control) {
         self.record(control, |shard| shard.began(began));
     }
 
-    /// Writes down how a phase ended.
+    /// Records the end of a phase.
     pub fn ended(&mut self, finished: &Finished, control: &Control) {
         self.record(control, |shard| shard.ended(finished));
     }
@@ -68,7 +68,7 @@ impl Readers {
         }
     }
 
-    /// Tells of looks at the server and keeps them.
+    /// Emits server samples and stores them.
     pub fn look(&mut self, samples: &mut Vec<ServerSample>, seen: Vec<ServerSample>, control: &Control) {
         for sample in seen {
             self.emit(&Event::Server(sample.clone()), control);
@@ -76,7 +76,7 @@ impl Readers {
         }
     }
 
-    /// The disk refuses: the load stops, and the first reason is kept.
+    /// Stops the load after a disk error and stores the first error.
     fn give_up(&mut self, error: anyhow::Error, control: &Control) {
         control.stop();
         self.disk.get_or_insert(error);

@@ -2,22 +2,22 @@
 
 use std::process::ExitCode;
 
-/// How the program ends. Where several apply, the first of the list in [`worst`] wins.
+/// The end of a command. If several ends apply, [`worst`] decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// Everything held.
+    /// Every check passed.
     Held,
     /// Plimsoll itself failed.
     Failed,
-    /// Wrong usage, or a scenario that cannot be meant.
+    /// Wrong usage, or an invalid scenario.
     Usage,
-    /// The server cannot be reached, or refused us.
+    /// The server cannot be reached, or refused the client.
     Server,
     /// An acknowledged write is missing or wrong.
     Integrity,
-    /// An expectation did not hold.
+    /// An expectation failed.
     Expectation,
-    /// Interrupted; what was measured is kept and marked.
+    /// Interrupted. The results so far are saved and marked.
     Interrupted,
 }
 
@@ -56,7 +56,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// The one that matters most among those that apply: integrity, server, expectation, then an interruption.
+/// The most severe exit: failure, usage, integrity, server, expectation, then interruption.
 pub fn worst(exits: impl IntoIterator<Item = Exit>) -> Exit {
     let rank = |exit: &Exit| match exit {
         Exit::Failed => 6,
@@ -70,13 +70,12 @@ pub fn worst(exits: impl IntoIterator<Item = Exit>) -> Exit {
     exits.into_iter().max_by_key(rank).unwrap_or(Exit::Held)
 }
 
-/// The one that matters most among several runs: what is not there in one of them weighs more than another that could not
-/// be made.
+/// The most severe exit of several runs: an integrity violation outranks a failed run.
 pub fn worst_of_runs(exits: &[Exit]) -> Exit {
     if exits.contains(&Exit::Integrity) { Exit::Integrity } else { worst(exits.iter().copied()) }
 }
 
-/// An error with the exit code that it deserves.
+/// An error with its exit code.
 #[derive(Debug)]
 pub struct Failure {
     /// The code.
@@ -96,7 +95,7 @@ impl From<anyhow::Error> for Failure {
 
 /// Gives an error its exit code.
 pub trait Deserves<T> {
-    /// Pairs an error with its kind of exit.
+    /// Pairs an error with its exit code.
     ///
     /// # Errors
     /// The same error, paired.
@@ -109,7 +108,7 @@ impl<T, E: Into<anyhow::Error>> Deserves<T> for Result<T, E> {
     }
 }
 
-/// An error with its causes, each said once: a sentence that names its cause is not followed by it.
+/// An error with its causes, without repetition: a cause is left out if the text before it contains it.
 pub fn explained(error: &anyhow::Error) -> String {
     let mut said = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -146,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cause_is_said_once() {
+    fn a_cause_is_printed_once() {
         let repeating = Repeating { source: std::io::Error::other("no such thing") };
         let error = anyhow::Error::from(repeating).context("read the settings");
         let said = "read the settings: `x` cannot be opened (no such thing): give another";
@@ -167,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_runs_the_one_that_lost_something_decides() {
+    fn an_integrity_violation_decides_the_exit_of_several_runs() {
         assert_eq!(worst_of_runs(&[Exit::Held, Exit::Integrity, Exit::Failed]), Exit::Integrity);
         assert_eq!(worst_of_runs(&[Exit::Expectation, Exit::Server]), Exit::Server);
         assert_eq!(Exit::of(99), Some(Exit::Expectation));

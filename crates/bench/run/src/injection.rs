@@ -1,4 +1,4 @@
-//! Ties the faults of a plan to the server or to its proxies. Each fault undoes only its own effect.
+//! Connects the faults of a plan to the server or to its proxies. Each fault undoes only its own effect.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use owned::{Done, Hurt, Process};
 
 mod owned;
 
-/// Ties a fault of the plan to what it is done to; nothing if there is no such thing here, which was refused before.
+/// Connects a fault of the plan to its target. `None` if the target does not exist; an earlier check refuses such plans.
 pub fn tie(injection: &Injection, server: Option<&Owned>, proxies: &[Arc<Proxy>]) -> Option<Box<dyn Fault>> {
     tie_to(injection, server, proxies)
 }
 
-/// The same of a service that we started, and of the proxies before it.
+/// Connects a fault to a service that Plimsoll started, or to the proxies in front of it.
 pub fn tie_service(
     injection: &Injection,
     service: Option<&Owned<Service>>,
@@ -67,7 +67,7 @@ impl<P: Process> Fault for Freeze<P> {
 struct Disturbed {
     proxies: Vec<Arc<Proxy>>,
     how: Network,
-    /// Its own disturbance of each proxy, while it lasts.
+    /// The disturbance that this fault caused at each proxy, while it lasts.
     lasting: Vec<Lasting>,
 }
 
@@ -103,7 +103,7 @@ mod tests {
 
     use super::*;
 
-    /// Two ends of a connection through a proxy, and two faults of its network.
+    /// Both ends of a connection through a proxy, and two network faults.
     fn disturbed(hows: [Network; 2]) -> (TcpStream, TcpStream, [Box<dyn Fault>; 2]) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let proxies = [Arc::new(Proxy::start(listener.local_addr().unwrap(), 1).unwrap())];
@@ -116,7 +116,7 @@ mod tests {
         (client, server, faults)
     }
 
-    /// How long a byte takes, in milliseconds; nothing if it does not come within `patience`.
+    /// The travel time of a byte in milliseconds. `None` if the byte does not arrive within `patience`.
     fn trip_ms(client: &mut TcpStream, server: &mut TcpStream, patience: Duration) -> Option<u64> {
         server.set_read_timeout(Some(patience)).unwrap();
         let sent = clock::now();
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_one_fault_of_the_network_leaves_the_other_in_force() {
+    fn the_end_of_one_network_fault_leaves_the_other_in_force() {
         let delay = |ms| Network::Delay {
             by: Span::from_ns(ms * MILLISECOND_NS),
             jitter: Span::default(),
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stalls_goes_on_stalling_when_a_delay_ends() {
+    fn a_stall_continues_when_a_delay_ends() {
         let by = Span::from_ns(MILLISECOND_NS);
         let delay = Network::Delay { by, jitter: Span::default(), direction: Direction::Both };
         let (mut client, mut server, [mut stall, mut delay]) = disturbed([Network::Stall, delay]);

@@ -1,7 +1,7 @@
-//! Runs one plan on one system, records it, proves it and sums it up.
+//! Runs one plan on one system, records and audits the run, and summarizes it.
 //!
-//! In reading order: [`lifecycle`] opens and closes a run, [`session`] holds it meanwhile, [`system`] is what is under load,
-//! [`run_summary`] concludes, [`merge`] joins the shards of one run.
+//! In reading order: [`lifecycle`] opens and closes a run, [`session`] holds its state, [`system`] defines the system under load,
+//! [`run_summary`] builds the summary, [`merge`] joins the shards of one run.
 
 pub mod lifecycle;
 pub mod session;

@@ -33,22 +33,21 @@ use crate::system::{RunContext, Subject, System, Workers, resolve};
 use plimsoll_scenario as scenario;
 use plimsoll_scenario::{Plan, plan};
 
-/// A moment that is proposed lies so far ahead, in milliseconds: time for every shard to get ready.
+/// The distance of a proposed start time, in milliseconds: every shard has time to get ready.
 const SHARDS_AHEAD_MS: u64 = 60_000;
 
-/// Reads the words, finds the server and opens a session in which one load is varied: which one is known before anything is
-/// started.
+/// Reads the options, finds the server and opens a session in which one load is varied. Selects that load before anything starts.
 ///
 /// # Errors
-/// What cannot be meant, reached or begun.
+/// When the scenario or an option is invalid, the server cannot be reached, or the run cannot begin.
 pub fn open(name: &str, options: &LoadOptions) -> Outcome<Session> {
     open_if(name, options, None, |plan| plan.searched().map(drop))
 }
 
-/// The same for a load that is sent as it is, perhaps from a moment of its own on.
+/// Opens a session whose load is sent as planned, optionally from a given start time.
 ///
 /// # Errors
-/// What cannot be meant, reached or begun.
+/// When the scenario or an option is invalid, the server cannot be reached, or the run cannot begin.
 pub fn open_at(name: &str, options: &LoadOptions, start: Option<Moment>) -> Outcome<Session> {
     open_if(name, options, start, |_| Ok(()))
 }
@@ -107,15 +106,14 @@ fn open_if(
     begin().inspect_err(|_| clear(&path))
 }
 
-/// The run ID that all shards share, if there are several: each knows that who knows the moment at which they
-/// begin.
+/// The run ID that all shards share, if there are several. Each shard derives it from the common start time.
 fn together(context: RunContext<'_>, start: Moment) -> Option<RunId> {
     let workers = Workers::of(context, false).count;
     (context.shard != Share::WHOLE)
         .then(|| identity(&context.loaded.hash(), context.shard.of, workers, start.wall_ms))
 }
 
-/// Ends a run of which nothing was sent: nobody should take what is left of it for the latest run.
+/// Ends a run that sent nothing, and clears its directory so that it is not taken for the latest run.
 pub fn forget(session: Session) {
     let path = session.readers.dir.path().to_owned();
     drop(session);
@@ -123,12 +121,12 @@ pub fn forget(session: Session) {
 }
 
 fn clear(path: &Path) {
-    // A ledger that cannot be removed is in nobody's way.
+    // A ledger that cannot be removed does no harm.
     fs::remove_dir_all(run_dir::ledger(path)).unwrap_or_default();
     run_dir::abandon(path);
 }
 
-/// Refuses options that several processes cannot combine.
+/// Refuses options that several shards cannot combine.
 fn check_shard(
     shard: Share,
     scenario: &scenario::Scenario,
@@ -157,15 +155,15 @@ fn check_shard(
     Ok(())
 }
 
-/// A runtime for everything that waits outside the load.
+/// A runtime for asynchronous work outside the load.
 ///
 /// # Errors
-/// When the system has no descriptor left.
+/// When the operating system has no file descriptor left.
 pub fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build().context("start the runtime")
 }
 
-/// A matrix is many scenarios, of which a search takes one.
+/// Refuses a matrix: it holds many scenarios, and a search takes one.
 fn check_single(name: &str, scenario: &scenario::Scenario) -> anyhow::Result<()> {
     anyhow::ensure!(
         scenario.matrix.is_none(),
@@ -175,10 +173,10 @@ fn check_single(name: &str, scenario: &scenario::Scenario) -> anyhow::Result<()>
     Ok(())
 }
 
-/// The first Ctrl-C or SIGTERM sets the flag; the second ends the program at once. Servers that we started end with us.
+/// The first Ctrl-C or SIGTERM sets the flag; the second ends the program at once. Servers that Plimsoll started end with it.
 ///
 /// # Errors
-/// When the system does not let us listen.
+/// When the signal handlers cannot be registered.
 pub fn signals() -> std::io::Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
@@ -192,10 +190,10 @@ pub fn signals() -> std::io::Result<Arc<AtomicBool>> {
     Ok(flag)
 }
 
-/// Phases before the last one prepare the load and run as they are.
+/// Runs the phases before the last one unchanged: they prepare the load.
 ///
 /// # Errors
-/// When one cannot be run at all.
+/// When a phase cannot be run at all.
 pub fn prepare(session: &mut Session) -> Outcome<()> {
     let phases = session.plan.phases.clone();
     for phase in phases.iter().rev().skip(1).rev() {
@@ -209,7 +207,7 @@ pub fn prepare(session: &mut Session) -> Outcome<()> {
 /// Announces a phase and runs it.
 ///
 /// # Errors
-/// When it cannot be run at all.
+/// When the phase cannot be run at all.
 pub fn one_phase(session: &mut Session, phase: &Phase) -> Outcome<()> {
     let event = phase_event(phase, session.elapsed_ns());
     session.emit(&event);
@@ -218,12 +216,12 @@ pub fn one_phase(session: &mut Session, phase: &Phase) -> Outcome<()> {
     Ok(())
 }
 
-/// A run that is over.
+/// A finished run.
 #[derive(Debug)]
 pub struct Closed {
     /// Its summary.
     pub run: Run,
-    /// The exit code that it deserves.
+    /// Its exit code.
     pub exit: Exit,
     /// Its directory.
     pub path: PathBuf,
@@ -231,7 +229,7 @@ pub struct Closed {
     pub system: Box<dyn System>,
 }
 
-/// Audits, sums up and writes everything down.
+/// Audits the documents, builds the summary and writes it.
 ///
 /// # Errors
 /// When the disk refuses.

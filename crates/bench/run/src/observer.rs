@@ -12,10 +12,10 @@ use plimsoll_measure::sample::ServerSample;
 use plimsoll_wire::ConnectOptions;
 
 const EVERY: Duration = Duration::from_secs(1);
-/// A look that takes longer is given up, so that the end of a run does not wait for a dead server.
+/// The time limit of one sample, so that the end of a run does not wait for a dead server.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The thread that looks.
+/// The sampling thread.
 #[derive(Debug)]
 pub struct Observer {
     samples: Receiver<ServerSample>,
@@ -24,7 +24,7 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// Starts to look at the server behind `options`; moments count from `start`.
+    /// Starts to sample the server at `options`. Times count from `start`.
     pub fn start(options: ConnectOptions, start: Instant) -> Self {
         let (sender, samples) = channel();
         let stop = Arc::new(AtomicBool::new(false));
@@ -40,10 +40,10 @@ impl Observer {
         self.samples.try_iter().collect()
     }
 
-    /// Ends the thread and gives what was seen last.
+    /// Ends the thread and returns the last samples.
     pub fn stop(self) -> Vec<ServerSample> {
         self.stop.store(true, Ordering::Relaxed);
-        // The thread computes nothing that could fail; if it did, its samples end there.
+        // The thread computes nothing that can fail. If it panics, its samples end early.
         self.thread.join().unwrap_or_default();
         self.samples.try_iter().collect()
     }
@@ -74,7 +74,7 @@ async fn look(probe: &mut Option<Probe>, start: Instant) -> Option<ServerSample>
     probe.as_mut()?.sample(start).await.ok()
 }
 
-/// Waits for the next look, and hears a stop within a tenth of a second.
+/// Waits for the next sample, and notices a stop within a tenth of a second.
 async fn pause(stop: &AtomicBool) {
     for _ in 0..10 {
         if stop.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! The options that every load takes, free of any command line.
+//! Defines the options that every load takes, independent of a command line.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use crate::server_provenance::HostedAs;
 use crate::server_provisioning::ServerAddress;
 use crate::system::Registry;
 
-/// How and where a load is sent.
+/// The options for sending a load.
 #[derive(Clone, Debug)]
 pub struct LoadOptions {
     /// Address of the server: a mongodb:// URI, `mongod` (from the PATH), `embedded` or `embedded:relaxed`.
@@ -16,23 +16,23 @@ pub struct LoadOptions {
     pub hosts: Vec<String>,
     /// Number of embedded servers to start and spread the load over.
     pub count: usize,
-    /// Replaced values of the scenario, as `path=value`.
+    /// Overrides of scenario values, as `path=value`.
     pub overrides: Vec<String>,
-    /// Seed of all randomness; the scenario's if absent.
+    /// Seed of all randomness. `None`: the scenario's seed.
     pub seed: Option<u64>,
     /// Part of the load to send, as `i/n`.
     pub shard: String,
-    /// The run directory; a new one if absent.
+    /// The run directory. `None`: a new one.
     pub out: Option<PathBuf>,
     /// Whether the embedded server's storage stays in the run directory.
     pub keep: bool,
     /// Whether the ceiling of Plimsoll itself is measured before and after the load.
     pub calibrate: bool,
-    /// Provenance of the server at the address, where a suite started it.
+    /// Provenance of the server at the address, if a suite started it.
     pub hosted_as: Option<HostedAs>,
     /// The kinds of systems that scenarios may load.
     pub registry: Registry,
-    /// Where messages and the live view go.
+    /// The output of messages and the live view.
     pub console: &'static dyn Console,
 }
 
@@ -55,7 +55,7 @@ impl LoadOptions {
         }
     }
 
-    /// The words that name the servers.
+    /// The options that name the servers.
     pub fn address(&self) -> ServerAddress<'_> {
         ServerAddress { server: self.server.as_deref(), hosts: &self.hosts, count: self.count }
     }

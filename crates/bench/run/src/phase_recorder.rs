@@ -19,34 +19,34 @@ use crate::shard_log::Began;
 /// Passes a phase's events to the summary and the event sinks.
 #[derive(Debug)]
 pub struct Log<'a> {
-    /// The operations, by their index.
+    /// The names of the operations, by index.
     pub names: Vec<String>,
     /// The measurements so far.
     pub summary: &'a mut Summary,
-    /// Those who hear of it.
+    /// The sinks of the run's events.
     pub readers: &'a mut Readers,
-    /// Every look at the server.
+    /// Every server sample.
     pub samples: &'a mut Vec<ServerSample>,
     /// The observer, if any.
     pub observer: Option<&'a Observer>,
-    /// The wish to stop.
+    /// Receives requests to stop.
     pub control: &'a Control,
-    /// When the phase began, in nanoseconds from the run's start.
+    /// Start of the phase, in nanoseconds from the run's start.
     pub from_ns: u64,
-    /// The same in milliseconds since 1970; nothing before it has.
+    /// Start of the phase in milliseconds since 1970. `None` before the start.
     pub began_ms: Option<u64>,
     /// The phase, second by second.
     pub watched: ObservedLoad,
 }
 
 impl Log<'_> {
-    /// The phase begins so long after the run, at this wall time.
+    /// Records the start of the phase: its offset from the run's start, and its wall time.
     pub fn began(&mut self, phase: &Phase, from_ns: u64, began_ms: u64) {
         (self.from_ns, self.began_ms) = (from_ns, Some(began_ms));
         self.readers.began(Began { key: phase.key, from_ns, began_ms }, self.control);
     }
 
-    /// A second is over.
+    /// Records a completed second.
     pub fn second(&mut self, phase: &Phase, second: &Second) {
         self.summary.add(phase, second);
         self.watched.add(self.from_ns, second);
@@ -62,7 +62,7 @@ impl Log<'_> {
         self.readers.look(self.samples, seen, self.control);
     }
 
-    /// Something was done to the thing under load, or undone.
+    /// Records the start or the end of a fault.
     pub fn happened(&mut self, phase: &Phase, happening: &Happening) {
         let name = phase.faults[happening.fault].name.clone();
         let phase_ns = happening.to_ns.unwrap_or(happening.from_ns);

@@ -11,34 +11,33 @@ use serde_json::Value;
 use plimsoll_process::log::last_lines;
 use plimsoll_scenario::secret;
 
-/// Where every process finds the program that it runs. A name would be gone once somebody has built the program anew or
-/// removed it; this stays what was started.
+/// The path at which every process finds its own program. A file name could point to a newer build or to nothing; this path
+/// always leads to the running program.
 const ITSELF: &str = "/proc/self/exe";
 /// The program's name in a list of processes.
 const NAME: &str = "plimsoll";
-/// The variable that holds the secret words of a command line, a list in JSON: everybody on a machine can read the command line
-/// of a process, and its environment only who owns it.
+/// The variable that holds the secret words of a command line, as a JSON list. Every user of a machine can read a process's
+/// command line, but only its owner can read its environment.
 const VARIABLE: &str = "PLIMSOLL_SECRET_WORDS";
-/// The placeholder of such a word in the command line, before its number in the list. It is a value that no
-/// option takes: a program
-/// that knows nothing of it, as another version may, refuses it and does not go on without a server.
+/// The placeholder of a secret word in the command line, followed by its index in the list. No option accepts it as a value: a
+/// program that does not know it, such as another version, refuses it and does not continue without a server.
 const STAND_IN: &str = "@PLIMSOLL_SECRET_WORDS.";
 /// The number of quoted log lines.
 const LOG_LINES: usize = 3;
 
-/// The program that this process runs, for a process that it starts.
+/// The path of this program, for starting it again.
 pub fn program() -> &'static Path {
     Path::new(ITSELF)
 }
 
-/// The same as a command, under its own name.
+/// A command that runs this program under its own name.
 pub fn command() -> Command {
     let mut command = Command::new(ITSELF);
     command.arg0(NAME);
     command
 }
 
-/// Gives a command that runs this program its words, once: those that hold secrets where only its owner can read them.
+/// Adds words to a command that runs this program; call it once. Secret words go where only the process owner can read them.
 pub fn give(command: &mut Command, words: impl IntoIterator<Item = String>) {
     let (mut plain, mut secret) = (Vec::new(), Vec::new());
     for word in words {
@@ -51,14 +50,14 @@ pub fn give(command: &mut Command, words: impl IntoIterator<Item = String>) {
     }
     command.args(plain);
     if secret.is_empty() {
-        // Those that this process was given itself are of no use to another.
+        // The secret words of this process are of no use to another.
         command.env_remove(VARIABLE);
     } else {
         command.env(VARIABLE, Value::from(secret).to_string());
     }
 }
 
-/// The words that this process was started with, with the secret ones in their places.
+/// The arguments of this process, with the secret words in their places.
 pub fn arguments() -> impl Iterator<Item = OsString> {
     let secret = listed(env::var(VARIABLE).ok().as_deref());
     env::args_os().map(move |word| whole(word, &secret))
@@ -73,7 +72,7 @@ fn whole(word: OsString, secret: &[String]) -> OsString {
     number.and_then(|number| secret.get(number)).map_or(word, OsString::from)
 }
 
-/// The last lines that a process said, as one.
+/// The last lines of a process's log, joined.
 pub fn last_words(log: &Path) -> Option<String> {
     let told = last_lines(log);
     let lines: Vec<_> = told.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).collect();
@@ -86,7 +85,7 @@ pub fn last_words(log: &Path) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Words as another process sees them, and as it understands them.
+    /// The words as another process sees them, and as the program reads them.
     fn given(words: &[&str]) -> (Vec<String>, Vec<String>) {
         let mut command = command();
         give(&mut command, words.iter().map(|&word| word.to_owned()));
@@ -98,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn secret_words_are_not_in_the_command_line_and_arrive_in_their_places() {
+    fn secret_words_stay_out_of_the_command_line_and_arrive_in_their_places() {
         let words = [
             "run",
             "--set",
@@ -120,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn words_without_secrets_are_seen_as_they_are() {
+    fn words_without_secrets_are_passed_unchanged() {
         let words =
             ["run", "--server", "mongodb://h:1/?directConnection=true", "--set", "stop={duration: 5s}"];
         assert_eq!(given(&words).0, words);
@@ -136,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_lines_of_a_log_are_told_as_one() {
+    fn the_last_lines_of_a_log_are_joined() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("log");
         assert_eq!(last_words(&log), None);

@@ -21,28 +21,28 @@ mod locate;
 
 pub use locate::{Whole, is_run, locate, locate_matrix, locate_whole};
 
-/// Where runs go when `--out` does not say.
+/// The directory of all runs if `--out` is absent.
 pub const RUNS: &str = "plimsoll-runs";
-/// A run does not start with less room than this, in bytes.
+/// The free space that a run needs to start, in bytes.
 const ROOM_BYTES_MIN: u64 = 32 << 20;
 
-/// That a run starts is said among its first events.
+/// The number of leading events to search for the run's start.
 const STARTED_WITHIN: usize = 16;
 
 const EVENTS: &str = "events.ndjson";
 const INTERVALS: &str = "intervals.hlog";
 const RUN: &str = "run.json";
-/// In the directory of a matrix.
+/// The result file in a matrix directory.
 pub const MATRIX: &str = "matrix.json";
-/// In the directory of a comparison.
+/// The result file in a comparison directory.
 pub const COMPARISON: &str = "comparison.json";
-/// In the directory of a suite.
+/// The result file in a suite directory.
 pub const SUITE: &str = "suite.json";
-/// The settings of a service that was started for the run.
+/// The settings of a service that the run started.
 pub const SERVICE_SETTINGS: &str = "service.yaml";
-/// The output of a service that was started for the run.
+/// The output of a service that the run started.
 pub const SERVICE_LOG: &str = "service.log";
-/// The output of a fill of such a service, until it has ended well.
+/// The output of a fill of such a service, removed after a successful fill.
 pub const SERVICE_FILL_LOG: &str = "service-fill.log";
 const SCENARIO: &str = "scenario.yaml";
 const REPORT: &str = "report.html";
@@ -56,10 +56,10 @@ pub struct RunDir {
 }
 
 impl RunDir {
-    /// Makes the directory `out`, or a new one below `plimsoll-runs` for a run of `name`.
+    /// Creates the directory `out`, or a new one below `plimsoll-runs` for a run of `name`.
     ///
     /// # Errors
-    /// When it holds something already, or has no room.
+    /// When the directory is not empty, or the disk has too little space.
     pub fn create(out: Option<&Path>, name: &str, started_ms: u64) -> anyhow::Result<Self> {
         let path = out.map_or_else(|| fresh(name, started_ms), Path::to_owned);
         if fs::read_dir(&path).is_ok_and(|mut entries| entries.next().is_some()) {
@@ -77,17 +77,17 @@ impl RunDir {
         Ok(Self { path, events, intervals })
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where the ledger goes.
+    /// The path of the ledger.
     pub fn ledger(&self) -> PathBuf {
         ledger(&self.path)
     }
 
-    /// Keeps the scenario as resolved, for nobody else to read: it may hold passwords and tokens of a service.
+    /// Writes the resolved scenario, readable by its owner only: it may hold passwords and tokens of a service.
     ///
     /// # Errors
     /// When the disk refuses.
@@ -105,7 +105,7 @@ impl RunDir {
         written.with_context(|| self.full())
     }
 
-    /// Appends the histograms of one second that started `from_ns` nanoseconds after the run.
+    /// Appends the histograms of one second that started `from_ns` nanoseconds after the run's start.
     ///
     /// # Errors
     /// When the disk refuses.
@@ -120,7 +120,7 @@ impl RunDir {
         self.intervals.flush().with_context(|| self.full())
     }
 
-    /// Writes the summary and the page.
+    /// Writes the summary and the report page.
     ///
     /// # Errors
     /// When the disk refuses.
@@ -143,7 +143,7 @@ impl RunDir {
     }
 }
 
-/// Writes a file that nobody else may read, for it may hold passwords, tokens or keys.
+/// Writes a file that only its owner can read, because it may hold passwords, tokens or keys.
 ///
 /// # Errors
 /// When the disk refuses.
@@ -155,8 +155,7 @@ pub fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
         .with_context(|| format!("write {}: is the disk full, or the directory not yours?", path.display()))
 }
 
-/// Removes a run directory in which nothing was measured, so that nobody takes it for the latest run. What others put into
-/// it stays.
+/// Removes a run directory that holds no measurements, so that it is not taken for the latest run. Files of others stay.
 pub fn abandon(path: &Path) {
     for name in [EVENTS, INTERVALS, SCENARIO, SHARD, SERVICE_SETTINGS, SERVICE_LOG, SERVICE_FILL_LOG] {
         fs::remove_file(path.join(name)).unwrap_or_default();
@@ -169,19 +168,19 @@ pub fn ledger(run: &Path) -> PathBuf {
     run.join("ledger")
 }
 
-/// Where the storage of an embedded server is kept; several are counted from 0.
+/// The path for the storage of an embedded server. Several servers are counted from 0.
 pub fn storage(run: &Path, index: usize) -> PathBuf {
     run.join(if index == 0 { "storage".to_owned() } else { format!("storage-{}", index + 1) })
 }
 
-/// Where the storage of a run is now: a matrix keeps one for all its runs.
+/// The path of a run's saved storage: all runs of a matrix share one.
 pub fn kept_storage(run: &Path, index: usize) -> PathBuf {
     let matrix = run.join("..");
     let own = storage(run, index);
     if own.is_dir() || !matrix.join(MATRIX).is_file() { own } else { storage(&matrix, index) }
 }
 
-/// A directory below `plimsoll-runs` that is not there yet.
+/// A path below `plimsoll-runs` that does not exist yet.
 pub fn fresh(name: &str, started_ms: u64) -> PathBuf {
     let stamp: String = clock::utc(started_ms).chars().filter(|c| !matches!(c, '-' | ':')).collect();
     let base = Path::new(RUNS).join(format!("{stamp}-{name}"));
@@ -207,7 +206,7 @@ fn check_room(path: &Path) -> anyhow::Result<()> {
 /// The summary of a run.
 ///
 /// # Errors
-/// When there is none: the run did not end.
+/// When the file is missing, because the run did not end.
 pub fn read_run(path: &Path) -> anyhow::Result<Run> {
     let file = path.join(RUN);
     let text = fs::read_to_string(&file).with_context(|| {
@@ -219,12 +218,12 @@ pub fn read_run(path: &Path) -> anyhow::Result<Run> {
     serde_json::from_str(&text).with_context(|| format!("understand {}", file.display()))
 }
 
-/// The scenario of a run, as resolved.
+/// The path of a run's resolved scenario.
 pub fn scenario(path: &Path) -> PathBuf {
     path.join(SCENARIO)
 }
 
-/// Every event of a run; a last line that was cut off is left out.
+/// Every event of a run. A truncated last line is left out.
 ///
 /// # Errors
 /// When the file cannot be read.
@@ -235,7 +234,7 @@ pub fn read_events(path: &Path) -> anyhow::Result<Vec<Event>> {
     Ok(lines.filter_map(|line| serde_json::from_str(&line).ok()).collect())
 }
 
-/// The identity of the run that was started in a directory, whatever became of it.
+/// The ID of the run that was started in a directory, even if it did not end.
 pub fn started(path: &Path) -> Option<String> {
     let lines = BufReader::new(File::open(path.join(EVENTS)).ok()?).lines().map_while(Result::ok);
     lines.take(STARTED_WITHIN).find_map(|line| match serde_json::from_str(&line).ok()? {
@@ -244,7 +243,7 @@ pub fn started(path: &Path) -> Option<String> {
     })
 }
 
-/// Writes the page of a run from what its directory holds.
+/// Writes the report page of a run from its directory.
 ///
 /// # Errors
 /// When the run did not end, or the disk refuses.

@@ -16,33 +16,33 @@ use crate::exit::{Exit, worst};
 use crate::session::{Session, id};
 use plimsoll_scenario::Plan;
 
-/// Operations behind a rate that is compared with the ceiling.
+/// The fewest operations of a rate that is compared with the ceiling.
 const OPERATIONS_MIN: u64 = 10;
-/// Time behind one of fewer operations, in nanoseconds: as long as the ceiling is measured.
+/// The shortest load time that replaces `OPERATIONS_MIN`, in nanoseconds: as long as the ceiling is measured.
 const LOAD_NS_MIN: u64 = 1_000_000_000;
-/// Under this headroom the tool, not the server, may have held the load back.
+/// Below this headroom the tool, not the server, may limit the load.
 const HEADROOM_MIN: f64 = 2.0;
 
-/// The results of a run, wherever it was measured: in this process, or by several shards that are joined.
+/// The results of a run that this process measured, or of joined shards.
 #[derive(Debug)]
 pub struct Account<'a> {
-    /// The facts that need no sums; of the client its identity, not its cost.
+    /// The facts that need no sums. They include the client's identity, but not its cost.
     pub known: Run,
     /// The summary of its operations.
     pub summary: &'a Summary,
-    /// Every look at the server.
+    /// Every server sample.
     pub samples: &'a [ServerSample],
     /// The plan.
     pub plan: &'a Plan,
     /// Why it ended.
     pub ended: Ended,
-    /// Whether somebody asked it to stop.
+    /// Whether the user asked the run to stop.
     pub stopped: bool,
-    /// CPU of the system's processes under load, in nanoseconds; nothing if it is not known.
+    /// CPU time of the system's processes under load, in nanoseconds. `None` if unknown.
     pub server_cpu_ns: Option<u64>,
-    /// Whether the client tells how many bytes went over the wire.
+    /// Whether the client reports the number of bytes on the wire.
     pub tells_bytes: bool,
-    /// Whether the tool held a part of the load back.
+    /// Whether the tool limited a part of the load.
     pub limited: bool,
 }
 
@@ -51,7 +51,7 @@ pub fn conclude(session: &Session, command: &str, integrity: Option<Integrity>, 
     complete(account(session, command, integrity, line))
 }
 
-/// The account of a session for its summary.
+/// The measurements of a session, for its summary.
 fn account<'a>(
     session: &'a Session,
     command: &str,
@@ -101,7 +101,7 @@ fn account<'a>(
     }
 }
 
-/// Adds up what it cost, and says what it is worth.
+/// Computes the cost, the verdict and the conclusions.
 pub fn complete(account: Account<'_>) -> Run {
     let mut run = Run {
         duration_s: account.summary.load_ns() as f64 / 1e9,
@@ -117,7 +117,7 @@ pub fn complete(account: Account<'_>) -> Run {
     run
 }
 
-/// The exit code that a summary deserves.
+/// The exit code of a summary.
 pub fn exit(run: &Run, ended: Ended, stopped: bool) -> Exit {
     let violated = run.integrity.as_ref().is_some_and(|integrity| !integrity.holds());
     let unheld = run.expectations.iter().any(|expectation| !expectation.held);
@@ -155,7 +155,7 @@ fn phases(account: &Account<'_>) -> Vec<plimsoll_measure::run::PhaseFacts> {
     phases
 }
 
-/// The tool as it was, without what it cost.
+/// The client without its cost.
 fn tool(session: &Session) -> Client {
     let workers = session.system.workers();
     Client {
@@ -189,13 +189,13 @@ fn client(account: &Account<'_>) -> Client {
     }
 }
 
-/// The ceiling of the ruler and what was achieved, in operations per second. The ceiling is that of the last phase, so a
-/// run of several phases has none to compare with.
+/// The tool's ceiling and the achieved rate, in operations per second. The ceiling is measured with the last phase, so a run of
+/// several phases has no comparable ceiling.
 fn ceiling(account: &Account<'_>) -> (Option<f64>, f64) {
     let ceiling = account.known.client.calibration_null_per_s.first().copied();
     if let Some(line) = &account.known.line {
         let most = line.probes.iter().map(|probe| probe.achieved).fold(0.0, f64::max);
-        // The ceiling is one of all loads together.
+        // The ceiling counts all loads together.
         return (ceiling, most / line.documents_per_operation.max(1.0) + account.plan.beside_per_s());
     }
     if let Some(ladder) = &account.known.ladder {
@@ -231,7 +231,7 @@ fn wire_bytes(account: &Account<'_>, documents: u64) -> Option<f64> {
     known.then(|| bytes.sum::<u64>() as f64 / documents as f64)
 }
 
-/// By how much a counter of the server grew from its first look to its last, for each document.
+/// The growth of a server counter from the first sample to the last, per document.
 fn grown_per(
     account: &Account<'_>,
     documents: u64,
@@ -241,7 +241,7 @@ fn grown_per(
     (documents > 0).then(|| grown as f64 / documents as f64)
 }
 
-/// A search or a ladder drives the load past what holds: of its expectations only those of integrity mean anything.
+/// A search or a ladder overloads the system on purpose, so only expectations of integrity count.
 fn expectations(session: &Session, integrity: Option<&Integrity>, search: bool) -> Vec<Expectation> {
     session.summary.expectations(integrity, &session.system.answers(), search)
 }
@@ -295,8 +295,8 @@ fn invalid(run: &Run, account: &Account<'_>) -> Vec<String> {
     reasons
 }
 
-/// Ceiling ÷ achieved, both in operations per second; nothing where a rate has too little behind it: fewer than
-/// `OPERATIONS_MIN` operations in less than `LOAD_NS_MIN`.
+/// Ceiling ÷ achieved, both in operations per second. `None` if the rate has too little support: fewer than `OPERATIONS_MIN`
+/// operations in less than `LOAD_NS_MIN`.
 fn headroom(ceiling: Option<f64>, achieved: f64, operations: u64, load_ns: u64) -> Option<f64> {
     let is_rate = achieved > 0.0 && (operations >= OPERATIONS_MIN || load_ns >= LOAD_NS_MIN);
     ceiling.filter(|_| is_rate).map(|ceiling| ceiling / achieved)

@@ -7,30 +7,30 @@ use std::str::FromStr;
 use plimsoll_measure::environment::{ServerFacts, ServerKind};
 use serde::{Deserialize, Serialize};
 
-/// Where the facts of a server keep the storage engine's cache, in bytes.
+/// The key of the storage engine's cache size in the facts of a server. The value is in bytes.
 const CACHE: &str = "cache_bytes";
 
 /// The provenance of a started server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostedAs {
-    /// Where it comes from.
+    /// Its origin.
     pub kind: ServerKind,
     /// Its durability profile.
     pub profile: Option<String>,
-    /// Its own name and version.
+    /// Its product name and version.
     pub product: Option<String>,
-    /// The storage engine's cache that it was given, in bytes as the server has it; its own default if absent.
+    /// The configured cache of the storage engine, in bytes as the server reports it. `None`: the server's default.
     pub cache_bytes: Option<u64>,
 }
 
 impl HostedAs {
-    /// The provenance, by the facts that the starter knows.
+    /// The provenance, from facts that the starter of the server has.
     pub fn of(facts: ServerFacts, cache_bytes: Option<u64>) -> Self {
         Self { kind: facts.kind, profile: facts.profile, product: facts.product, cache_bytes }
     }
 
-    /// Puts it among the facts of a server of which only the address was known.
+    /// Adds the provenance to the facts of a server that was found by its address.
     pub fn tell(&self, facts: &mut ServerFacts) {
         facts.kind = self.kind;
         facts.profile.clone_from(&self.profile);
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_on_a_hosted_server_has_the_facts_of_whoever_started_it() {
+    fn a_run_on_a_hosted_server_has_the_facts_of_its_starter() {
         let started = ServerFacts {
             kind: ServerKind::Embedded,
             profile: Some("relaxed".into()),

@@ -24,44 +24,44 @@ mod install;
 pub use choice::{Choice, ServerAddress, canonical_address, choice, profile};
 pub use install::{cache, install};
 
-/// How servers are found and started.
+/// The options for finding and starting servers.
 #[derive(Clone, Copy, Debug)]
 pub struct StartOptions {
-    /// How long a command may take.
+    /// The time limit of a command.
     pub timeout: Duration,
-    /// Where messages on the way go.
+    /// The output of progress messages.
     pub console: &'static dyn Console,
-    /// The storage engine's cache of a server that is started, in bytes; the server's own default if absent.
+    /// The cache for the storage engine of a started server, in bytes. `None`: the server's default.
     pub cache_bytes: Option<u64>,
 }
 
 impl StartOptions {
-    /// Without a word, and with the server's own defaults.
+    /// Shows no messages, and uses the server's defaults.
     pub const fn quiet(timeout: Duration) -> Self {
         Self { timeout, console: &Silent, cache_bytes: None }
     }
 }
 
-/// A server that is there. Clones share it; what we started ends with the last of them.
+/// A running server. Clones share it. A server that Plimsoll started ends with the last clone.
 #[derive(Clone, Debug)]
 pub struct Place {
-    /// How to reach it.
+    /// The deployment, addressed directly.
     pub site: Arc<Deployment>,
-    /// The kind or description.
+    /// Its origin.
     pub kind: ServerKind,
-    /// The process that we started, which ends with this value.
+    /// The process, if Plimsoll started it. It ends with this value.
     pub server: Option<Owned>,
     /// The process of a server that others started, if it runs on this machine.
     process: Option<u32>,
-    /// How the load reaches it: by way of the proxies, if there are any.
+    /// The deployment as the load reaches it: through the proxies, if there are any.
     pub road: Arc<Deployment>,
-    /// Between the load and the server, for faults of the network.
+    /// The proxies between the load and the server, for network faults.
     pub proxies: Vec<Arc<Proxy>>,
-    /// Further servers that the load is spread over; they know nothing of each other.
+    /// Further independent servers that share the load.
     pub others: Vec<Place>,
 }
 
-/// How long one of several addresses of a name may take to answer.
+/// The time limit of a connection attempt to one of several addresses of a name.
 const RESOLVE_LIMIT: Duration = Duration::from_secs(2);
 
 impl Place {
@@ -87,7 +87,7 @@ impl Place {
         Ok(Self::started(server, timeout))
     }
 
-    /// A server of the same kind on storage that a run has kept.
+    /// Starts a server of the same kind on storage that a run saved.
     ///
     /// # Errors
     /// When it cannot be installed or started.
@@ -114,14 +114,14 @@ impl Place {
         Self::join(places).context("--hosts: name a server").deserves(Exit::Usage)
     }
 
-    /// Several servers as one place; the first one has the others.
+    /// Combines several servers: the first one holds the others.
     pub fn join(places: Vec<Self>) -> Option<Self> {
         let mut places = places.into_iter();
         let first = places.next()?;
         Some(Self { others: places.collect(), ..first })
     }
 
-    /// Moves the storage of every server that we started into the run directory; says whether there was any.
+    /// Moves the storage of every server that Plimsoll started into the run directory. Returns whether there was any.
     ///
     /// # Errors
     /// When it cannot be moved.
@@ -141,12 +141,12 @@ impl Place {
         std::iter::once(self).chain(&self.others)
     }
 
-    /// How the load reaches each server.
+    /// The deployment of each server as the load reaches it.
     pub fn roads(&self) -> Vec<Arc<Deployment>> {
         self.all().map(|place| place.road.clone()).collect()
     }
 
-    /// Processes of all servers, as far as they run on this machine.
+    /// The processes of all servers that run on this machine.
     pub fn pids(&self) -> Vec<u32> {
         self.all().filter_map(Self::pid).collect()
     }
@@ -184,15 +184,15 @@ impl Place {
         })
     }
 
-    /// Its process, if it runs on this machine. After a restart it is another one.
+    /// Its process, if it runs on this machine. A restart changes it.
     pub fn pid(&self) -> Option<u32> {
         self.server.as_ref().map_or(self.process, |server| server.server().pid())
     }
 
-    /// Puts a proxy before each address, so that the network to it can be disturbed.
+    /// Puts a proxy in front of each address, so that faults can disturb the network.
     ///
     /// # Errors
-    /// When an address cannot be resolved, or the server not be reached by another one.
+    /// When an address cannot be resolved, or the server cannot be reached through a proxy.
     pub fn put_proxies(&mut self, seed: u64) -> Outcome<()> {
         let mut proxies = Vec::new();
         for address in self.site.addresses() {

@@ -31,15 +31,15 @@ use announcement::sends;
 pub use announcement::{announcement, phase_event};
 pub use open::Opening;
 
-/// Connections are opened so long before the moment that the load begins at: none is left idle until it is closed for that.
+/// The time between connecting and the start of the load: no connection is closed for being idle.
 const CONNECT_NS: u64 = 10 * clock::SECOND_NS;
-/// The interval at which a wait checks whether the run was stopped, in nanoseconds.
+/// The interval at which a wait checks for a stop, in nanoseconds.
 const LOOK_NS: u64 = 100 * clock::MILLISECOND_NS;
 
-/// How far an audit is, is written down this often, in nanoseconds: whoever watches the run sees that it moves.
+/// The interval at which the progress of an audit is recorded, in nanoseconds: readers of the run's events see that it advances.
 const AUDITING_NS: u64 = 5 * clock::SECOND_NS;
 
-/// Everything about a run that is under way.
+/// The state of a run in progress.
 #[derive(Debug)]
 pub struct Session {
     /// The scenario.
@@ -48,57 +48,57 @@ pub struct Session {
     pub plan: Plan,
     /// The system under load.
     pub system: Box<dyn System>,
-    /// Those who hear of the run's events.
+    /// The sinks of the run's events.
     pub readers: Readers,
-    /// The user's wish to stop.
+    /// Receives the user's request to stop.
     pub control: Control,
-    /// This process among all shards.
+    /// The share of this process among all shards.
     pub shard: Share,
     /// The run's identity.
     pub run: RunId,
-    /// When the run started: events count from here.
+    /// Start of the run. Events count from it.
     pub start: Instant,
-    /// The same in milliseconds since 1970.
+    /// Start of the run in milliseconds since 1970.
     pub started_ms: u64,
-    /// When the load is to begin, in milliseconds since 1970, if not as soon as everything is ready.
+    /// Scheduled start of the load, in milliseconds since 1970. `None`: as soon as everything is ready.
     pub start_at_ms: Option<u64>,
-    /// When it began.
+    /// Actual start of the load.
     pub began_ms: Option<u64>,
     /// The measurements so far.
     pub summary: Summary,
-    /// Every look at the server.
+    /// Every server sample.
     pub samples: Vec<ServerSample>,
     /// The result of a ladder.
     pub ladder: Option<Ladder>,
     /// Why the run ended early, if it did.
     pub ended: Ended,
-    /// Median round trips of an empty request before and after.
+    /// Median round trips of an empty request before and after the load, in nanoseconds.
     pub pings_ns: Vec<u64>,
     /// Operations and documents per second against a server that answers at once, before and after the load.
     pub ceilings: Vec<(f64, f64)>,
     /// Each server's share of the load.
     pub spread: Vec<ServerShare>,
-    /// Connections of the load at most.
+    /// The largest number of open connections.
     pub connections: usize,
-    /// CPU of the system's processes under load, in nanoseconds.
+    /// CPU time of the system's processes under load, in nanoseconds.
     pub server_cpu_ns: u64,
-    /// Whether one of them was started anew under load, so that their CPU is not known.
+    /// Whether one of them restarted under load, so that their CPU time is unknown.
     pub server_restarted: bool,
-    /// The phase that was run last, second by second.
+    /// The last phase, second by second.
     pub watched: ObservedLoad,
-    /// CPU that the system's processes used in it, in nanoseconds; nothing if it is not known.
+    /// CPU time of the system's processes in the last phase, in nanoseconds. `None` if unknown.
     pub watched_cpu_ns: Option<u64>,
     canary: bool,
     observer: Option<Observer>,
 }
 
 impl Session {
-    /// Tells every reader of the run's events.
+    /// Passes an event to all sinks.
     pub fn emit(&mut self, event: &Event) {
         self.readers.emit(event, &self.control);
     }
 
-    /// Tells the user something.
+    /// Emits a note for the user.
     pub fn note(&mut self, text: impl Into<String>) {
         self.readers.note(self.start, text.into(), &self.control);
     }
@@ -113,10 +113,10 @@ impl Session {
         self.ended.is_early() || self.control.is_stopped()
     }
 
-    /// Runs one phase and gives its seconds to `sink` as well.
+    /// Runs one phase, and passes its seconds to `sink` too.
     ///
     /// # Errors
-    /// When it cannot be run at all.
+    /// When the phase cannot be run at all.
     pub fn run(&mut self, phase: &Phase, mut sink: impl FnMut(&Second)) -> Outcome<Finished> {
         if let Some(key) = phase.key {
             self.prepare(key)?;
@@ -156,7 +156,7 @@ impl Session {
         Ok(finished)
     }
 
-    /// Before the first phase: waits for the moment that it begins at, if one was named, until it is time to connect.
+    /// Waits before the first phase until it is time to connect. Returns at once without a scheduled start.
     fn wait_to_begin(&mut self) {
         let Some(start_at_ms) = self.start_at_ms.filter(|_| self.summary.phases().is_empty()) else { return };
         let at = clock::at_wall(start_at_ms);
@@ -169,25 +169,25 @@ impl Session {
             let left_ns = at.since(clock::now()).saturating_sub(CONNECT_NS);
             std::thread::sleep(Duration::from_nanos(left_ns.min(LOOK_NS)));
         }
-        // The wall clock may have been set while we waited.
+        // The wall clock may have been set during the wait.
         self.system.begin_at(clock::at_wall(start_at_ms));
     }
 
-    /// CPU of the system's processes under load, in nanoseconds, where it is known.
+    /// CPU time of the system's processes under load, in nanoseconds, if known.
     pub fn server_cpu_ns(&self) -> Option<u64> {
         Some(self.server_cpu_ns).filter(|used_ns| *used_ns > 0 && !self.server_restarted)
     }
 
-    /// Gets ready what one of the plan's phases needs before its load.
+    /// Prepares the requirements of one phase before its load.
     ///
     /// # Errors
-    /// What the system refuses.
+    /// When the system refuses to prepare them.
     pub fn prepare(&mut self, phase: usize) -> Outcome<()> {
         let (readers, control, start) = (&mut self.readers, &self.control, self.start);
         self.system.prepare(&self.plan, phase, &mut |text| readers.note(start, text, control))
     }
 
-    /// Ends the workers: everything that was sent is in the books then.
+    /// Ends the workers, so that the ledger holds everything that was sent.
     ///
     /// # Errors
     /// When the disk refuses the ledger.
@@ -202,7 +202,7 @@ impl Session {
         self.system.close(&self.readers.dir.ledger())
     }
 
-    /// Reads back what was written. A server that was given up already is not waited for once more.
+    /// Reads the written documents back. Does not wait again for a server that did not return during the load.
     pub fn audit(&mut self) -> Option<Integrity> {
         let given_up = self.ended == Ended::Unreachable || self.control.is_stopped();
         let limit = self.loaded.scenario.unreachable_for;
@@ -236,7 +236,7 @@ impl Session {
         Ok(())
     }
 
-    /// Adds what the system's processes used since `before_ns`; one that was started anew does not tell.
+    /// Adds the CPU time that the system's processes used since `before_ns`. It is unknown for a process that restarted.
     fn count_server_cpu(&mut self, pids: &[u32], before_ns: u64) {
         self.watched_cpu_ns = (self.system.pids() == pids).then(|| cpu_ns(pids).saturating_sub(before_ns));
         match self.watched_cpu_ns {
@@ -246,15 +246,15 @@ impl Session {
     }
 }
 
-/// The run's identity as 14 hex digits: every receipt starts with it.
+/// The run ID as 14 hex digits: every receipt starts with it.
 pub fn id(run: RunId) -> String {
     run.to_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A new identity for a run that starts now.
+/// A new ID for a run that starts now.
 pub fn new_run(started_ms: u64) -> RunId {
     let mut tag = [0; 3];
-    // A system without random bytes gives the low bits of the clock instead; the time keeps runs apart as well.
+    // Without random bytes from the system, the low bits of the clock serve; the time also distinguishes runs.
     if rustix::rand::getrandom(&mut tag, rustix::rand::GetRandomFlags::empty()).is_err() {
         tag.copy_from_slice(&clock::now().as_ns().to_le_bytes()[..3]);
     }

@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 
 /// The file in the run directory of a shard.
 pub const SHARD: &str = "shard.ndjson";
-/// The version of its form.
+/// The version of the file format.
 const FORMAT: u32 = 1;
-/// No line is longer, in bytes: a second of hundreds of operations has some megabytes.
+/// The largest line, in bytes: a second of hundreds of operations has some megabytes.
 const LINE_BYTES_MAX: u64 = 256 << 20;
 
 /// One line.
@@ -35,7 +35,7 @@ struct Head {
     format: u32,
 }
 
-/// A phase begins.
+/// The start of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Began {
@@ -47,7 +47,7 @@ pub struct Began {
     pub began_ms: u64,
 }
 
-/// A phase has ended.
+/// The end of a phase.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ending {
@@ -56,11 +56,11 @@ pub struct Ending {
     faults: Vec<Happening>,
 }
 
-/// The facts at the end.
+/// The facts at the end of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Books {
-    /// CPU of the system's processes under load, in nanoseconds, where it is known.
+    /// CPU time of the system's processes under load, in nanoseconds, if known.
     pub server_cpu_ns: Option<u64>,
 }
 
@@ -71,14 +71,14 @@ impl From<Ending> for Finished {
     }
 }
 
-/// Writes the file as the run goes.
+/// Writes the file during the run.
 #[derive(Debug)]
 pub struct Recorder {
     file: BufWriter<File>,
 }
 
 impl Recorder {
-    /// Begins the file in a run directory.
+    /// Creates the file in a run directory.
     ///
     /// # Errors
     /// When the disk refuses.
@@ -90,7 +90,7 @@ impl Recorder {
         Ok(recorder)
     }
 
-    /// A phase begins.
+    /// Records the start of a phase.
     ///
     /// # Errors
     /// When the disk refuses.
@@ -98,12 +98,12 @@ impl Recorder {
         self.write(&Line::Phase(began))
     }
 
-    /// A second is over.
+    /// Records a second.
     ///
     /// # Errors
     /// When the disk refuses.
     pub fn second(&mut self, second: &Second) -> anyhow::Result<()> {
-        /// As [`Line::Second`], without a copy of its histograms.
+        /// Serializes like [`Line::Second`], without a copy of its histograms.
         #[derive(Serialize)]
         struct Borrowed<'a> {
             second: &'a Second,
@@ -111,7 +111,7 @@ impl Recorder {
         self.write(&Borrowed { second })
     }
 
-    /// A phase has ended.
+    /// Records the end of a phase.
     ///
     /// # Errors
     /// When the disk refuses.
@@ -120,7 +120,7 @@ impl Recorder {
         self.write(&Line::Ended(Ending { to_ns, ended, faults }))
     }
 
-    /// The run is over.
+    /// Records the end of the run.
     ///
     /// # Errors
     /// When the disk refuses.
@@ -137,7 +137,7 @@ impl Recorder {
     }
 }
 
-/// Reads the file, a second at a time.
+/// Reads the file, one second at a time.
 #[derive(Debug)]
 pub struct Reader<R = BufReader<File>> {
     lines: R,
@@ -149,7 +149,7 @@ impl Reader {
     /// Opens the file of a run directory.
     ///
     /// # Errors
-    /// When it is not there or of another version.
+    /// When the file is missing or has another version.
     pub fn open(run: &Path) -> anyhow::Result<Self> {
         let path = run.join(SHARD);
         let file = File::open(&path).with_context(|| {
@@ -174,23 +174,23 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// The phase that is next, if one is.
+    /// The next phase, if its start is the next line.
     pub const fn phase(&self) -> Option<Began> {
         if let Some(Line::Phase(began)) = &self.next { Some(*began) } else { None }
     }
 
-    /// Goes into the phase that is next.
+    /// Enters the next phase.
     ///
     /// # Errors
-    /// What is damaged.
+    /// When the file is damaged.
     pub fn enter(&mut self) -> anyhow::Result<()> {
         self.advance().map(drop)
     }
 
-    /// The next second of the phase; nothing when it has ended.
+    /// The next second of the phase. `None` after the last one.
     ///
     /// # Errors
-    /// What is damaged.
+    /// When the file is damaged.
     pub fn second(&mut self) -> anyhow::Result<Option<Second>> {
         if !matches!(self.next, Some(Line::Second(_))) {
             return Ok(None);
@@ -199,19 +199,19 @@ impl<R: BufRead> Reader<R> {
         Ok(Some(*second))
     }
 
-    /// The rest of the phase after its seconds, if it comes next.
+    /// The rest of the phase after its seconds, if it is the next line.
     ///
     /// # Errors
-    /// What is damaged.
+    /// When the file is damaged.
     pub fn rest(&mut self) -> anyhow::Result<Option<Second>> {
         let is_next = matches!(&self.next, Some(Line::Second(second)) if second.is_rest());
         if is_next { self.second() } else { Ok(None) }
     }
 
-    /// How the phase ended, after its last second.
+    /// The end of the phase, after its last second.
     ///
     /// # Errors
-    /// When that is not what comes next.
+    /// When the next line is not the end of a phase.
     pub fn leave(&mut self) -> anyhow::Result<Finished> {
         match self.advance()? {
             Some(Line::Ended(ending)) => Ok(ending.into()),
@@ -219,10 +219,10 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// The facts at the end, after the last phase.
+    /// The facts at the end of the file, after the last phase.
     ///
     /// # Errors
-    /// When that is not what comes next.
+    /// When the next line does not hold these facts.
     pub fn close(&mut self) -> anyhow::Result<Books> {
         match self.advance()? {
             Some(Line::Closed(books)) => Ok(books),
@@ -230,7 +230,7 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// Reads one line ahead; gives the one before it.
+    /// Reads one line ahead and returns the line before it.
     fn advance(&mut self) -> anyhow::Result<Option<Line>> {
         let mut text = String::new();
         self.lines.by_ref().take(LINE_BYTES_MAX).read_line(&mut text)?;

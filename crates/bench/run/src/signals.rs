@@ -2,10 +2,10 @@
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The sender of a signal. Both ask for the same; only the message to them differs.
+/// The sender of a signal. Both signals ask for the same; only the message differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// A person at a terminal: Ctrl-C.
+    /// A user at a terminal: Ctrl-C.
     AtTerminal,
     /// A program, such as a supervisor: SIGTERM.
     ByProgram,
@@ -18,15 +18,15 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Listens from now on, within a runtime.
+    /// Starts to listen. Requires a runtime.
     ///
     /// # Errors
-    /// When the system does not let us.
+    /// When the operating system refuses.
     pub fn listen() -> std::io::Result<Self> {
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 
-    /// Waits for the next of them.
+    /// Waits for the next signal.
     pub async fn next(&mut self) -> Asked {
         tokio::select! {
             _ = self.terminate.recv() => Asked::ByProgram,

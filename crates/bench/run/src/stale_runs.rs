@@ -12,9 +12,9 @@ use crate::run_dir;
 /// The suffix of an earlier attempt's directory.
 const ASIDE: &str = ".cut-";
 
-/// The identities of the loads that earlier tries of the run in `path` sent, each in one of the directories `names` of the try;
-/// an empty name is the try's own. None where one of them found something wrong with what it wrote: that is for somebody to look
-/// at.
+/// The IDs of the loads that earlier attempts of the run in `path` sent. Each load is in one of the directories `names` of its
+/// attempt; an empty name is the attempt's own directory. The result is empty if a load found an integrity violation: the user
+/// should examine it.
 pub fn runs(path: &Path, names: &[&str]) -> Vec<String> {
     let tries = tries(path);
     let loads = || tries.iter().flat_map(move |one| names.iter().map(move |name| one.join(name)));
@@ -24,7 +24,7 @@ pub fn runs(path: &Path, names: &[&str]) -> Vec<String> {
     loads().filter_map(|load| run_dir::started(&load)).collect()
 }
 
-/// The directories that were put aside before `path` was made again.
+/// The directories of earlier attempts, renamed before `path` was created again.
 fn tries(path: &Path) -> Vec<PathBuf> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name().and_then(OsStr::to_str)) else {
         return Vec::new();
@@ -42,8 +42,8 @@ fn is_violated(load: &Path) -> bool {
     integrity.is_some_and(|integrity| !integrity.holds())
 }
 
-/// Whether a collection whose smallest and largest `_id` are these has documents of one of the runs and no others. Receipts of a
-/// run in one form have their first bytes in common, so nothing else lies between two of them.
+/// Whether a collection whose smallest and largest `_id` are `ends` holds only documents of one of the runs. The receipts of a
+/// run in one form share their first bytes, so nothing else sorts between two of them.
 pub fn is_all_of(ends: &[Bson; 2], runs: &[String]) -> bool {
     let [Some(first), Some(last)] = ends.each_ref().map(receipt) else { return false };
     let is_one_form = ends[0].element_type() == ends[1].element_type();
@@ -51,7 +51,7 @@ pub fn is_all_of(ends: &[Bson; 2], runs: &[String]) -> bool {
     is_one_form && runs.iter().any(is_own)
 }
 
-/// An `_id` as a receipt's digits, in either of its forms.
+/// The digits of the receipt in an `_id`, in either of its forms.
 fn receipt(id: &Bson) -> Option<String> {
     match id {
         Bson::ObjectId(id) => Some(id.to_hex()),
@@ -83,14 +83,14 @@ mod tests {
     }
 
     #[test]
-    fn a_collection_is_a_runs_if_both_of_its_ends_are() {
+    fn a_collection_belongs_to_a_run_if_both_ends_do() {
         let (ours, both, none, unknown) =
             (vec![id(OURS)], vec![id(OURS), id(LATER)], Vec::new(), vec![String::new()]);
         for (ends, runs, expected) in [
             ([object(OURS, 0), object(OURS, 900)], &ours, true),
             ([text(OURS, 0), text(OURS, 900)], &ours, true),
             ([object(OURS, 0), object(LATER, 900)], &ours, false),
-            // Somebody else's may lie between those of two runs.
+            // Documents of others may lie between those of two runs.
             ([object(OURS, 0), object(LATER, 900)], &both, false),
             ([object(LATER, 0), object(LATER, 9)], &both, true),
             ([Bson::Int32(1), object(OURS, 900)], &ours, false),
@@ -103,7 +103,7 @@ mod tests {
         }
     }
 
-    /// A load of a try that was put aside, as far as it came.
+    /// Writes the load of an earlier attempt, up to its interruption.
     fn keep(suite: &Path, load: &str, run: &str, lost: Option<u64>) {
         let dir = suite.join(load);
         fs::create_dir_all(&dir).unwrap();
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn the_loads_of_earlier_tries_are_known_unless_one_lost_something() {
+    fn the_loads_of_earlier_attempts_are_found_unless_one_lost_documents() {
         let dir = tempfile::tempdir().unwrap();
         let found = || {
             let mut found = runs(&dir.path().join("004-a"), &["run", "warm-up"]);
@@ -134,7 +134,7 @@ mod tests {
         assert!(found().is_empty());
         keep(dir.path(), "004-a.cut-1/warm-up", "aa", Some(0));
         keep(dir.path(), "004-a.cut-1/run", "bb", Some(0));
-        // This one was killed.
+        // This attempt was killed.
         keep(dir.path(), "004-a.cut-2/run", "cc", None);
         keep(dir.path(), "004-ab.cut-1/run", "dd", None);
         keep(dir.path(), "004-a/run", "ee", None);

@@ -1,34 +1,34 @@
-//! Parses `--start-at`: the moment when a load starts.
+//! Parses `--start-at`: the time when a load starts.
 
 use anyhow::{Context, bail, ensure};
 use plimsoll_measure::clock;
 use plimsoll_measure::duration::Span;
 
-/// Nobody waits longer than this for a load to begin, in milliseconds.
+/// The longest wait for the start of a load, in milliseconds.
 const AHEAD_MS_MAX: u64 = 3_600_000;
 
-/// The moment that a load begins at.
+/// The time when a load starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
     /// In milliseconds since 1970.
     pub wall_ms: u64,
-    /// The reach of the moment.
+    /// The processes that share the time.
     pub meant: Meant,
 }
 
-/// The reach of a moment.
+/// The processes that share a start time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meant {
-    /// Everybody, on every machine.
+    /// All processes, on every machine.
     ByAll,
-    /// Only who said it: it counts from when that was read.
+    /// Only this process: the time counts from when the option was read.
     ByOne,
 }
 
-/// Reads a moment: RFC 3339, milliseconds since 1970, or a time from `now_ms` on such as `+10s`.
+/// Parses RFC 3339, milliseconds since 1970, or a distance from `now_ms` such as `+10s`.
 ///
 /// # Errors
-/// When it is none of these, is over, or is more than an hour ahead.
+/// When the text has none of these forms, or the time has passed or is more than an hour ahead.
 pub fn read(text: &str, now_ms: u64) -> anyhow::Result<Moment> {
     let moment = parse(text, now_ms).with_context(|| {
         format!("--start-at {text}: write a time in UTC such as 2026-11-21T18:30:00Z, milliseconds since 1970, or +10s")
@@ -75,7 +75,7 @@ mod tests {
     const NOW_MS: u64 = 1_795_285_800_000;
 
     #[test]
-    fn a_moment_is_typed_in_three_ways() {
+    fn a_start_time_has_three_forms() {
         for (text, ahead_ms, meant) in [
             ("2026-11-21T18:30:10Z", 10_000, Meant::ByAll),
             ("2026-11-21T19:30:10.5+01:00", 10_500, Meant::ByAll),
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_that_is_over_too_far_or_none_is_refused() {
+    fn a_start_time_that_is_past_too_far_ahead_or_malformed_is_refused() {
         for (text, part) in [
             (
                 "2026-11-21T18:29:18Z",

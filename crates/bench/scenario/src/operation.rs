@@ -1,9 +1,9 @@
-//! Describes an operation of the plan, whichever system takes it.
+//! Defines the operations of a plan, for databases and services.
 
 use plimsoll_http::Request;
 use plimsoll_mongo::scenario::Operation as Command;
 
-/// The operations to send.
+/// An operation of the plan.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operation {
     /// A command to a database.
@@ -13,7 +13,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Documents of one operation.
+    /// The number of documents per operation.
     pub fn documents(&self) -> u32 {
         match self {
             Self::Database(operation) => operation.documents(),
@@ -21,7 +21,7 @@ impl Operation {
         }
     }
 
-    /// Whether it makes documents, of which a phase may send a limited number.
+    /// Whether it creates documents. A phase can limit their number.
     pub fn makes(&self) -> bool {
         match self {
             Self::Database(operation) => operation.inserts(),
@@ -34,7 +34,7 @@ impl Operation {
         matches!(self, Self::Database(operation) if operation.needs_receipts())
     }
 
-    /// The command, if it is one to a database.
+    /// The command, if the operation is for a database.
     pub const fn database(&self) -> Option<&Command> {
         match self {
             Self::Database(operation) => Some(operation),
@@ -42,7 +42,7 @@ impl Operation {
         }
     }
 
-    /// The request, if it is one to a service.
+    /// The request, if the operation is for a service.
     pub const fn service(&self) -> Option<&Request> {
         match self {
             Self::Service(request) => Some(request),

@@ -27,7 +27,7 @@ use operations::operations;
 use phase::build_phase;
 pub use search::Searched;
 
-/// A scenario, resolved.
+/// A resolved scenario.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Operations by index, with their names.
@@ -38,15 +38,15 @@ pub struct Plan {
     pub expectations: Vec<Wanted>,
     /// The objective of the load line.
     pub objective: Objective,
-    /// The load of the last phase that a search or a ladder varies; nothing if it has several and none was named.
+    /// The load of the last phase that a search or a ladder varies. `None` if the phase has several loads and none is named.
     pub varied: Option<usize>,
-    /// The indexes that are made before each phase: their keys.
+    /// The keys of the indexes to create before each phase.
     pub indexes: Vec<Vec<Document>>,
-    /// The faults of the server during the run: the keys of the phases' faults.
+    /// The faults during the run. The keys of the phases' faults are their indexes.
     pub injections: Vec<Aimed>,
 }
 
-/// A fault and the server that it is done to.
+/// A fault and its target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Aimed {
     /// The victim of the fault.
@@ -61,7 +61,7 @@ impl Plan {
     /// Resolves a scenario.
     ///
     /// # Errors
-    /// The first thing that cannot be meant, with its place.
+    /// When the scenario is invalid. The error names the first invalid key.
     pub fn build(loaded: &Loaded) -> anyhow::Result<Self> {
         let scenario = &loaded.scenario;
         if scenario.phases.is_empty() {
@@ -90,19 +90,19 @@ impl Plan {
         self.operations.iter().map(|(name, _)| name.clone()).collect()
     }
 
-    /// The operations by index, of a plan for a database.
+    /// The commands by index, for a plan on a database.
     pub fn database(&self) -> Vec<(String, Command)> {
         let of = |(name, work): &(String, Operation)| Some((name.clone(), work.database()?.clone()));
         self.operations.iter().filter_map(of).collect()
     }
 
-    /// The requests by index, of a plan for a service.
+    /// The requests by index, for a plan on a service.
     pub fn service(&self) -> Vec<(String, Request)> {
         let of = |(name, work): &(String, Operation)| Some((name.clone(), work.service()?.clone()));
         self.operations.iter().filter_map(of).collect()
     }
 
-    /// Documents that all phases send, where each that sends some has a limit.
+    /// The number of documents that all phases create. `None` if a phase creates documents without a limit.
     pub fn documents(&self) -> Option<u64> {
         let makes = |phase: &&Phase| phase.loads.iter().any(|load| load.documents == Documents::Made);
         self.phases.iter().filter(makes).map(|phase| phase.stop.documents).sum()
@@ -115,7 +115,7 @@ impl Plan {
     }
 }
 
-/// The keys of the indexes of every phase, in order.
+/// The index keys of every phase, in order.
 fn indexes(loaded: &Loaded) -> anyhow::Result<Vec<Vec<Document>>> {
     let run = plimsoll_ledger::Run { time_s: 0, tag: [0; 3] };
     let context = SetupContext { seed: loaded.scenario.seed, run, base: &loaded.base };
@@ -136,7 +136,7 @@ fn injections(scenario: &scenario::Scenario) -> Vec<Aimed> {
         .collect()
 }
 
-/// A batch that is sent again must go past what the server has already.
+/// Refuses unsafe retries: a retried batch must skip the documents that the server already has.
 fn check_retry(scenario: &scenario::Scenario, operations: &[(String, Operation)]) -> anyhow::Result<()> {
     if scenario.retry == Retry::None {
         return Ok(());
@@ -162,7 +162,7 @@ fn check_retry(scenario: &scenario::Scenario, operations: &[(String, Operation)]
     Ok(())
 }
 
-/// An operation by receipt needs documents that were inserted in an earlier phase, or beside it.
+/// Refuses an operation by receipt if no earlier phase inserts documents.
 fn check_receipts(phases: &[Phase], operations: &[(String, Operation)]) -> anyhow::Result<()> {
     let mut inserted = false;
     for phase in phases {
@@ -214,10 +214,10 @@ fn objective(typed: &BTreeMap<String, Vec<String>>) -> anyhow::Result<Objective>
     Ok(objective)
 }
 
-/// `i/n` as this process among all.
+/// Parses the share of this process, as `i/n`.
 ///
 /// # Errors
-/// When it is not of that form, or i is not below n.
+/// When the text has another form, or i is not below n.
 pub fn shard(text: &str) -> anyhow::Result<Share> {
     let read = || {
         let (index, of) = text.split_once('/')?;
@@ -227,7 +227,7 @@ pub fn shard(text: &str) -> anyhow::Result<Share> {
     read().with_context(|| format!("--shard {text}: write i/n with i from 0 and below n, for example 0/4"))
 }
 
-/// The same load with closed arrivals of as many writers as it has connections, none of which pauses.
+/// The same load with closed arrivals of `writers` writers, without pauses.
 pub fn closed(load: &Load, writers: u32) -> Load {
     load.arriving(Arrivals::Closed { writers })
 }
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_is_refused_with_its_place() {
+    fn an_invalid_scenario_is_refused_with_its_place() {
         for (assignment, part) in [
             ("phases=[]", "at least one phase"),
             ("phases.0.stop={}", "phases.0: stop: a phase without an end"),

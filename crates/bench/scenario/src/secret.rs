@@ -1,16 +1,16 @@
-//! Hides passwords, tokens and keys in everything that the user typed.
+//! Hides passwords, tokens and keys in user input.
 
 use plimsoll_measure::secret::{HIDDEN, masked};
 pub use plimsoll_measure::secret::{hides, may_hold, without_password};
 use serde_json::Value;
 
-/// The path and the text of the value of `path=value`. An address is no path, though there may be a `=` behind it.
+/// Splits `path=value` into path and value text. `None` without a `=`, and for an address that contains one.
 pub fn halves(assignment: &str) -> Option<(&str, &str)> {
     assignment.split_once('=').filter(|(path, _)| !path.contains("://") && !path.contains('@'))
 }
 
-/// `path=value`, as `--set` takes it, without passwords, tokens and what requests are sent with. What holds no secret stays
-/// as it was typed; a value that cannot be read may hold anything, and is hidden.
+/// Hides passwords, tokens, headers and credentials in `path=value`, as `--set` takes it. Text without secrets is unchanged. A
+/// value that cannot be parsed is hidden, because it may hold any secret.
 pub fn shown(assignment: &str) -> String {
     let Some((path, text)) = halves(assignment) else { return without_password(assignment) };
     let Ok(value) = serde_saphyr::from_str::<Value>(text) else { return format!("{path}={HIDDEN}") };
@@ -21,17 +21,17 @@ pub fn shown(assignment: &str) -> String {
     }
 }
 
-/// A text that was typed in the place of something else, if it can hold no secret.
+/// A misplaced text for an error message, hidden if it may hold a secret.
 pub fn repeated(text: &str) -> &str {
     if may_hold(text) { HIDDEN } else { text }
 }
 
-/// Whether a word of a command line, or a text in a file, holds a secret.
+/// Whether an argument of a command line, or a text in a file, holds a secret.
 pub fn is_in(text: &str) -> bool {
     without_password(text) != text || shown(text) != text
 }
 
-/// The texts and numbers in a tree that are secret, or hold something secret.
+/// The secret texts and numbers in a tree, and the texts that contain a secret.
 pub fn in_tree(tree: &Value) -> Vec<String> {
     let mut found = Vec::new();
     gather("", tree, &mut found);
@@ -50,8 +50,8 @@ fn gather(path: &str, value: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// The same of YAML, with the lines, comments too, in which an address has a password; nothing where it cannot be read and may
-/// hold any secret.
+/// The secrets in YAML, and the lines, including comments, in which an address has a password. `None` if the text cannot be
+/// parsed and may hold any secret.
 pub fn in_yaml(text: &str) -> Option<Vec<String>> {
     let Ok(tree) = serde_saphyr::from_str::<Value>(text) else {
         return (!may_hold(text)).then(Vec::new);
@@ -60,12 +60,12 @@ pub fn in_yaml(text: &str) -> Option<Vec<String>> {
     Some(in_tree(&tree).into_iter().chain(lines).collect())
 }
 
-/// Whether a message repeats one of the secrets, as it is or as a quoted text.
+/// Whether a message repeats one of the secrets, plain or quoted.
 pub fn are_in(message: &str, secrets: &[String]) -> bool {
     secrets.iter().any(|it| repeats(message, it) || message.contains(&format!("{it:?}")))
 }
 
-/// A short secret may be a part of any word.
+/// Whether a message contains a secret as a whole word: a short secret may be a part of any word.
 fn repeats(message: &str, secret: &str) -> bool {
     message.match_indices(secret).any(|(at, _)| {
         let around = [message[..at].chars().next_back(), message[at + secret.len()..].chars().next()];
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_found_wherever_they_stand_in_a_tree() {
+    fn secrets_are_found_anywhere_in_a_tree() {
         let tree = json!({
             "title": "t", "server": "mongodb://ann:a@h", "http": {"auth": {"basic": {"user": "eve", "password": ""}}},
             "keys": [{"api_key": 7}], "overrides": ["http.auth.bearer.token=b", "seed=1"], "seed": 1,
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_cannot_be_read_may_hold_anything() {
+    fn a_text_that_cannot_be_parsed_may_hold_a_secret() {
         assert_eq!(in_yaml("a: [1"), Some(Vec::new()));
         assert_eq!(in_yaml("password: [swordfish"), None);
         assert_eq!(in_yaml("a: 1 # mongodb://ann:b@h"), Some(vec!["a: 1 # mongodb://ann:b@h".to_owned()]));

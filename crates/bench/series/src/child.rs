@@ -17,7 +17,7 @@ use crate::cpus::{Cpus, pinned};
 use crate::progress::Progress;
 use crate::watch::{Action, Cause, Look, Report, Watch};
 
-/// The time between two looks at the process, in which a request to stop waits.
+/// The time between two checks of the process, which delays a request to stop.
 const POLL: Duration = Duration::from_millis(50);
 
 /// A child process to start.
@@ -29,7 +29,7 @@ pub struct Start<'a> {
     pub arguments: &'a [String],
     /// Its run directory.
     pub out: &'a Path,
-    /// The file of its messages; they go where those of this process go if absent.
+    /// The file of its messages; absent: the messages of this process.
     pub log: Option<&'a Path>,
     /// The CPUs that it may use.
     pub cpus: Option<&'a Cpus>,
@@ -38,13 +38,13 @@ pub struct Start<'a> {
 /// A child process that ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Ended {
-    /// When it was started, in milliseconds since 1970.
+    /// The time of its start, in milliseconds since 1970.
     pub from_ms: u64,
-    /// When it had ended, in the same unit.
+    /// The time of its end, in milliseconds since 1970.
     pub to_ms: u64,
     /// Its exit status.
     pub status: ExitStatus,
-    /// Why this process ended it, if it did.
+    /// The reason for which this process ended it, if it did.
     pub cause: Option<Cause>,
 }
 
@@ -56,8 +56,8 @@ impl Ended {
 }
 
 impl Start<'_> {
-    /// Starts it in its own process group, so that Ctrl-C reaches it through this process and once only. It is asked to end
-    /// when this process ends, even by a kill: nobody would watch it.
+    /// Starts it in its own process group, so that Ctrl-C reaches it only through this process. It receives SIGINT when this
+    /// process ends, even by a kill, because its watchdog is missing then.
     fn spawn(&self) -> anyhow::Result<Child> {
         let mut command = self.program.map_or_else(reexec::command, Command::new);
         reexec::give(&mut command, self.arguments.iter().cloned());
@@ -72,7 +72,7 @@ impl Start<'_> {
     /// Runs it to its end. When `flag` is set, it is asked to end; a watchdog may end it earlier.
     ///
     /// # Errors
-    /// When it cannot be started, or not be asked to end.
+    /// When it cannot be started, or the signal cannot be sent.
     pub fn run(&self, flag: &AtomicBool, mut watchdog: Option<Watchdog<'_>>) -> anyhow::Result<Ended> {
         let from_ms = clock::wall_ms();
         let child = self.spawn()?;
@@ -113,9 +113,9 @@ pub struct Watchdog<'a> {
 pub enum Message {
     /// The progress.
     Progress(Report),
-    /// It was asked to end.
+    /// The process was asked to end.
     Asked(Cause),
-    /// It was killed.
+    /// The process was killed.
     Killed,
 }
 
@@ -123,7 +123,7 @@ impl Watchdog<'_> {
     fn step(&mut self, child: &Child, is_over: bool) {
         let now = clock::now();
         if self.watch.is_due(now) {
-            // What the run starts by itself, such as a server, works for it.
+            // The run's own processes, such as a server, work for it.
             let pids = self.servers.iter().copied().chain([child.pid()]).chain(started_by(child.pid()));
             let cpu_ns = cpu_ns(&pids.collect::<Vec<_>>());
             let report = self.watch.look(now, Look { seen: self.progress.look(), cpu_ns });
@@ -132,12 +132,12 @@ impl Watchdog<'_> {
         match self.watch.step(now, is_over) {
             Some(Action::Ask(cause)) => {
                 (self.say)(Message::Asked(cause));
-                // A process that does not react is killed when its time is over.
+                // A process that ignores the signal is killed when its time is over.
                 child.interrupt().unwrap_or_default();
             }
             Some(Action::Kill) => {
                 (self.say)(Message::Killed);
-                // A process that does not end at once is waited for.
+                // The loop waits for a process that does not end at once.
                 child.kill().unwrap_or_default();
             }
             None => {}

@@ -44,7 +44,7 @@ impl Cpus {
     /// Checks that this process may use all of these CPUs.
     ///
     /// # Errors
-    /// The forbidden CPUs, and the allowed ones.
+    /// When a CPU is forbidden. The error names the forbidden and the allowed CPUs.
     pub fn check(&self) -> anyhow::Result<()> {
         let set = sched_getaffinity(None).context("ask which CPUs this process may use")?;
         let usable = Self((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect());

@@ -17,21 +17,21 @@ use serde::de::DeserializeOwned;
 
 /// Marks the directory of an earlier attempt of a run.
 pub const ASIDE: &str = ".cut-";
-/// Earlier attempts of one run that are kept.
+/// The maximum number of earlier attempts of one run.
 const ASIDE_MAX: u32 = 100;
 
 /// The results file of a series and its page.
 pub trait Results: Serialize + DeserializeOwned {
-    /// The kind of series, in a word.
+    /// The kind of series, in one word.
     const KIND: &'static str;
     /// The results file.
     const FILE: &'static str;
     /// The page.
     const PAGE: &'static str;
-    /// The version of the file's form that this program knows.
+    /// The version of the file's form that this program supports.
     const FORMAT: u32;
 
-    /// The version of the form that the file has.
+    /// The version of the file's form.
     fn format(&self) -> u32;
 
     /// The page's text.
@@ -86,11 +86,11 @@ impl Results for Comparison {
 /// The state of a run in a directory.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Found {
-    /// Nothing.
+    /// The run has no directory.
     Nothing,
-    /// A directory without a summary: the run was cut off.
+    /// The directory has no summary: the run was interrupted.
     Unfinished,
-    /// A summary.
+    /// The directory has a summary.
     Summary(Box<Run>),
 }
 
@@ -98,7 +98,7 @@ pub enum Found {
 #[derive(Debug)]
 pub struct SeriesDir {
     path: PathBuf,
-    /// Held until this value is dropped or the process ends.
+    /// The lock, until this value is dropped or the process ends.
     _lock: Option<File>,
 }
 
@@ -106,7 +106,7 @@ impl SeriesDir {
     /// Creates the directory `out`, or a new one below `plimsoll-runs`, and locks it.
     ///
     /// # Errors
-    /// When it is not empty, or the disk refuses.
+    /// When it is not empty, or a file cannot be written.
     pub fn create<T: Results>(out: Option<&Path>, name: &str, started_ms: u64) -> anyhow::Result<Self> {
         let path = create::<T>(out, name, started_ms)?;
         Self::locked::<T>(&path)
@@ -115,18 +115,18 @@ impl SeriesDir {
     /// Opens the directory of an earlier series and locks it.
     ///
     /// # Errors
-    /// When it holds no such series, another process holds it, or a later version wrote it.
+    /// When it has no such series, another process has locked it, or a later version wrote it.
     pub fn open<T: Results>(path: &Path) -> anyhow::Result<(Self, T)> {
         read::<T>(path).with_context(|| format!("--resume {}", path.display()))?;
         let dir = Self::locked::<T>(path)?;
-        // Another process may have written between the first look and the lock.
+        // Another process may have written between the first read and the lock.
         Ok((dir, read(path)?))
     }
 
     /// Locks a directory for this process: two processes would lose each other's results.
     ///
     /// # Errors
-    /// When another process holds it.
+    /// When another process has locked it.
     pub fn locked<T: Results>(path: &Path) -> anyhow::Result<Self> {
         let lock = File::create(path.join(format!("{}.lock", T::KIND))).with_context(|| full(path))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive).with_context(|| {
@@ -143,7 +143,7 @@ impl SeriesDir {
     /// Writes the results and their page.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// When a file cannot be written.
     pub fn save<T: Results>(&self, results: &T) -> anyhow::Result<()> {
         save(&self.path, results, &results.page())
     }
@@ -151,15 +151,15 @@ impl SeriesDir {
     /// Replaces a file; a crash leaves the old text or the new one.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// When the file cannot be written.
     pub fn replace(&self, name: &str, text: &str) -> anyhow::Result<()> {
         replace(&self.path.join(name), text)
     }
 
-    /// Replaces a file that may hold passwords and tokens: only its owner can read it.
+    /// Replaces a file that may contain passwords and tokens: only its owner can read it.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// When the file cannot be written.
     pub fn replace_private(&self, name: &str, text: &str) -> anyhow::Result<()> {
         // A rewritten file keeps its mode, so a new file takes its place.
         let new = self.path.join(format!("{name}.new"));
@@ -183,7 +183,7 @@ impl SeriesDir {
         run_dir::read_run(&self.path.join(directory)).ok()
     }
 
-    /// Renames the directory of an earlier attempt, if there is one. Nothing of it is removed.
+    /// Renames the directory of an earlier attempt, if there is one. Its files stay.
     ///
     /// # Errors
     /// When it cannot be renamed.
@@ -204,7 +204,7 @@ impl SeriesDir {
 /// Creates the directory `out`, or a new one below `plimsoll-runs`.
 ///
 /// # Errors
-/// When it is not empty, or the disk refuses.
+/// When it is not empty, or a file cannot be written.
 pub fn create<T: Results>(out: Option<&Path>, name: &str, started_ms: u64) -> anyhow::Result<PathBuf> {
     let path = out.map_or_else(|| run_dir::fresh(name, started_ms), Path::to_owned);
     if fs::read_dir(&path).is_ok_and(|mut entries| entries.next().is_some()) {
@@ -224,7 +224,7 @@ pub fn create<T: Results>(out: Option<&Path>, name: &str, started_ms: u64) -> an
 /// Reads the results of a series.
 ///
 /// # Errors
-/// When the directory holds none, or a later version wrote them.
+/// When the directory has no results, or a later version wrote them.
 pub fn read<T: Results>(path: &Path) -> anyhow::Result<T> {
     let file = path.join(T::FILE);
     let text = fs::read_to_string(&file)
@@ -243,7 +243,7 @@ pub fn read<T: Results>(path: &Path) -> anyhow::Result<T> {
 /// Writes results and a page into a directory.
 ///
 /// # Errors
-/// When the disk refuses.
+/// When a file cannot be written.
 pub fn save<T: Results>(path: &Path, results: &T, page: &str) -> anyhow::Result<()> {
     let text = serde_json::to_string_pretty(results).with_context(|| format!("write {}", T::FILE))?;
     replace(&path.join(T::FILE), &format!("{text}\n"))?;
@@ -253,7 +253,7 @@ pub fn save<T: Results>(path: &Path, results: &T, page: &str) -> anyhow::Result<
 /// Writes the page of a series again, from its results file.
 ///
 /// # Errors
-/// When there is none, or the disk refuses.
+/// When the results are missing, or the page cannot be written.
 pub fn write_page<T: Results>(path: &Path, out: Option<&Path>) -> anyhow::Result<PathBuf> {
     let out = out.map_or_else(|| path.join(T::PAGE), Path::to_owned);
     fs::write(&out, read::<T>(path)?.page()).with_context(|| format!("write {}", out.display()))?;
@@ -269,7 +269,7 @@ fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
     written.and_then(|()| fs::rename(&new, path)).with_context(|| full(path))
 }
 
-/// Says that a write failed.
+/// The message of a failed write.
 pub fn full(path: &Path) -> String {
     format!("write to {}; is the disk full? Free some space", path.display())
 }
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn every_series_reads_its_own_form_refuses_a_later_one_and_is_held_by_one_process() {
+    fn every_series_reads_its_form_refuses_a_later_one_and_is_locked_by_one_process() {
         let matrix = |format| Matrix { format, name: "m".into(), ..Matrix::default() };
         check(&matrix(matrix::FORMAT), &matrix(matrix::FORMAT + 1));
         let suite = |format| Suite { format, name: "s".into(), ..Suite::default() };

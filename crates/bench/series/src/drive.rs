@@ -6,7 +6,7 @@ use plimsoll_run::exit::Outcome;
 
 use crate::directory::SeriesDir;
 
-/// A series, as the loop over its runs sees it.
+/// A series, as the loop over its runs uses it.
 pub trait Series {
     /// Its directory.
     fn dir(&self) -> &SeriesDir;
@@ -20,14 +20,14 @@ pub trait Series {
     /// Makes one run and records its result.
     ///
     /// # Errors
-    /// When the disk refuses, or no further run can be made.
+    /// When a file cannot be written, or no further run is possible.
     fn make(&mut self, run: usize) -> Outcome<Next>;
 }
 
 /// Whether the series continues after a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// It continues.
+    /// The series continues.
     Continue,
     /// The other runs are not made.
     Stop,
@@ -36,7 +36,7 @@ pub enum Next {
 /// Makes every missing run. The remains of earlier attempts are put aside first.
 ///
 /// # Errors
-/// When the disk refuses, or a run says so.
+/// When a file cannot be written, or a run returns an error.
 pub fn make_all(series: &mut impl Series) -> Outcome<()> {
     let pending = series.pending();
     for (_, directory) in &pending {

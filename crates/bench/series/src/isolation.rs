@@ -15,7 +15,7 @@ const COLLECTION: &str = "collection";
 /// The isolation that all cells of a matrix share.
 ///
 /// # Errors
-/// When cells differ in it: their runs would start from different states.
+/// When cells have different isolation: their runs would start from different states.
 pub fn common<'a>(subjects: impl IntoIterator<Item = &'a dyn Subject>) -> anyhow::Result<Isolation> {
     let mut all = subjects.into_iter().map(Subject::isolation);
     let first = all.next().unwrap_or(Isolation::Collection);
@@ -38,7 +38,7 @@ const fn words(isolation: &Isolation) -> &'static str {
     }
 }
 
-/// The part that each run of a series has alone.
+/// The data that each run of a series has alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Exclusive {
     /// A collection of this name, on a server that ends with the run.
@@ -52,12 +52,12 @@ pub enum Exclusive {
         /// The name in the scenario.
         base: String,
     },
-    /// Nothing by name: its service starts with its own server, or serves others too.
+    /// No own name: its service starts with its own server, or has other clients too.
     Nothing,
 }
 
 impl Exclusive {
-    /// The part that each run on `subject` has alone, if each run finds or starts its own server.
+    /// The data that each run on `subject` has alone, if each run finds or starts its own server.
     pub fn of(subject: &dyn Subject, loaded: &Loaded) -> Self {
         let is_running = subject.server().is_some_and(Choice::is_running);
         match Self::on_shared_server(subject, loaded) {
@@ -66,7 +66,7 @@ impl Exclusive {
         }
     }
 
-    /// The part that each run on `subject` has alone, if all runs share one server.
+    /// The data that each run on `subject` has alone, if all runs share one server.
     pub fn on_shared_server(subject: &dyn Subject, loaded: &Loaded) -> Self {
         match subject.isolation() {
             Isolation::Collection => Self::NumberedCollection(loaded.scenario.collection.clone()),
@@ -95,10 +95,10 @@ impl Exclusive {
         name.into_iter().flatten().collect()
     }
 
-    /// Puts the common name back into a run's scenario: two runs do not differ in their names.
+    /// Restores the common name in a run's scenario: two runs do not differ in their names.
     pub fn restore(&self, scenario: &mut Value) {
         if let Self::NumberedDatabase { path, base } = self {
-            // A scenario without that key has nothing there that could differ.
+            // A scenario without that key cannot differ in it.
             let _ = put(scenario, path, Value::from(base.as_str()));
         }
     }
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_starts_on_its_own_server_unless_a_server_was_named() {
+    fn a_service_starts_on_its_own_server_unless_a_server_is_given() {
         let (any, mongod) = (staged(Choice::Any), staged(Choice::Mongod));
         let anew: [&dyn Subject; 2] = [&any, &mongod];
         assert_eq!(common(anew).unwrap(), Isolation::Fresh);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_has_its_own_collection_its_own_database_or_nothing() {
+    fn a_run_has_its_own_collection_its_own_database_or_no_own_data() {
         let uri = || Choice::Uri("mongodb://h".into());
         let staged = |server| service("telemetry: {settings: {database: {name: feeds}}}", server);
         let cases: [(Box<dyn Subject>, Option<&str>); 5] = [

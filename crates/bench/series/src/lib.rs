@@ -1,7 +1,7 @@
 //! Plans, makes, resumes and compares many runs: a suite of tests, a matrix of one scenario, A against B.
 //!
-//! The engine orders the runs ([`rounds`]), makes the missing ones ([`drive`]) and keeps their directory ([`directory`]). [`suite`],
-//! [`matrix`] and [`ab`] describe the variants and judge the results.
+//! The engine orders the runs ([`rounds`]), makes the missing ones ([`drive`]) and manages their directory ([`directory`]).
+//! [`suite`], [`matrix`] and [`ab`] describe the variants and judge the results.
 
 pub mod ab;
 pub mod matrix;

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use plimsoll_measure::event::Event;
 use plimsoll_measure::stream::{Count, Second};
 
-/// The events in a run directory, and the seconds in a pipeline's directory.
+/// The file of events in a run directory. A pipeline's directory has a file of seconds.
 const EVENTS: &str = "events.ndjson";
 const SECONDS: &str = "seconds.ndjson";
-/// The most bytes that one look reads of a file; the next look reads the rest.
+/// The maximum bytes of one read of a file; the next read continues.
 const READ_BYTES_MAX: u64 = 8 << 20;
 
 /// The progress of a run so far. Every number only grows.
@@ -31,18 +31,18 @@ pub trait Progress {
     /// The progress so far.
     fn look(&mut self) -> Seen;
 
-    /// The counted thing.
+    /// The unit of the count.
     fn unit(&self) -> &'static str;
 }
 
-/// A growing file of lines. Each look continues where the last one ended.
+/// A growing file of lines. Each read continues at the end of the last one.
 #[derive(Debug)]
 struct Lines {
     path: PathBuf,
     offset: u64,
 }
 
-/// The events of a run directory. Each look continues where the last one ended.
+/// The events of a run directory. Each read continues at the end of the last one.
 #[derive(Debug)]
 pub struct Events {
     lines: Lines,
@@ -50,7 +50,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// The events of the run in `directory`, which may be missing yet.
+    /// The events of the run in `directory`, which may not exist yet.
     pub fn of(directory: &Path) -> Self {
         Self { lines: Lines::of(directory.join(EVENTS)), seen: Seen::default() }
     }
@@ -61,14 +61,14 @@ impl Lines {
         Self { path, offset: 0 }
     }
 
-    /// The lines that were appended since the last look.
+    /// The lines that were appended since the last read.
     fn appended(&mut self) -> std::io::Result<String> {
         let mut file = File::open(&self.path)?;
         file.seek(SeekFrom::Start(self.offset))?;
         let mut bytes = Vec::new();
         file.take(READ_BYTES_MAX).read_to_end(&mut bytes)?;
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        // Without this a line longer than a look would stop the reader for ever.
+        // A line longer than a read would otherwise stop the reader permanently.
         let whole = if whole == 0 && bytes.len() as u64 == READ_BYTES_MAX { bytes.len() } else { whole };
         self.offset += whole as u64;
         Ok(String::from_utf8_lossy(&bytes[..whole]).into_owned())
@@ -109,7 +109,7 @@ pub struct Seconds {
 }
 
 impl Seconds {
-    /// The seconds of the pipeline in `directory`, which may be missing yet.
+    /// The seconds of the pipeline in `directory`, which may not exist yet.
     pub fn of(directory: &Path) -> Self {
         Self { lines: Lines::of(directory.join(SECONDS)), seen: Seen::default() }
     }

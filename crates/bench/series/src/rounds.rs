@@ -1,4 +1,4 @@
-//! Orders the runs of a series: in rounds, so that changes of the machine meet every variant.
+//! Orders the runs of a series in rounds, so that changes of the machine affect every variant.
 
 /// One run of a series.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,11 +16,11 @@ pub struct Turn {
 pub enum Order {
     /// Every round in the same order.
     Same,
-    /// Every second round backwards, so that no variant always follows the same other one.
+    /// Every second round is reversed, so that no variant always follows the same other one.
     Alternating,
 }
 
-/// Every run of a series: each variant once, then each that has another repetition, and so on.
+/// Every run of a series: each variant once, then each variant with another repetition, and so on.
 pub fn turns(repetitions: &[u32], order: Order) -> Vec<Turn> {
     let round = |repetition: u32| {
         let mut round: Vec<_> =
@@ -35,7 +35,7 @@ pub fn turns(repetitions: &[u32], order: Order) -> Vec<Turn> {
 }
 
 impl Turn {
-    /// A directory named after the run's variant; with its repetition, if the variant has several.
+    /// A directory named after the run's variant, with its repetition if the variant has several.
     pub fn directory(&self, name: &str, repetitions: u32) -> String {
         let round = if repetitions > 1 { format!("-r{}", self.repetition) } else { String::new() };
         format!("{:03}-{name}{round}", self.number)

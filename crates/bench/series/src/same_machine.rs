@@ -5,11 +5,11 @@ use plimsoll_measure::environment::Environment;
 
 const GIB: u64 = 1 << 30;
 
-/// Checks that the machine and this program are those of the earlier runs. Unknown facts do not differ. Kernels report slightly
-/// different sizes of the same memory, so it is compared by the GiB.
+/// Checks that the machine and this program are those of the earlier runs. Unknown facts count as equal. Kernels report
+/// slightly different sizes of the same memory, so it is compared by the GiB.
 ///
 /// # Errors
-/// The first difference.
+/// When the machine or the program differs. The error names the first difference.
 pub fn check_same(earlier: &Environment, now: &Environment) -> anyhow::Result<()> {
     for ((what, was), (_, is)) in facts(earlier).into_iter().zip(facts(now)) {
         let differs = was.is_some() && is.is_some() && was != is;

@@ -1,4 +1,4 @@
-//! Holds the server that takes the runs of a series: inspects, measures and drops their collections and databases.
+//! Holds the server of a series: inspects, measures and drops the collections and databases of the runs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use plimsoll_run::server_provisioning::{Choice, Place, StartOptions};
 use plimsoll_run::stale_runs;
 use plimsoll_systems::service_database;
 
-/// The time limit of one inspection: scans of large collections end by themselves before.
+/// The time limit of one inspection: scans of large collections end earlier by their own limits.
 const INSPECTION_MAX: Duration = Duration::from_secs(180);
 /// Sample documents of an inspection after a run.
 const SAMPLES: u32 = 2;
@@ -33,26 +33,26 @@ const NAMED_MAX: usize = 3;
 /// The moment of an inspection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// Before the run: the collection and the others of its database.
+    /// Before the run: the collection, and the other collections of its database.
     Before,
-    /// After it: documents, fields, sizes and times of the collection.
+    /// After the run: documents, fields, sizes and times of the collection.
     After,
 }
 
 /// The contents of a collection before a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contents {
-    /// It does not exist.
+    /// The collection does not exist.
     Missing,
-    /// It exists and is empty.
+    /// The collection exists and is empty.
     Empty,
-    /// So many documents, all of earlier attempts of the run.
+    /// This number of documents, all of earlier attempts of the run.
     Leftovers(u64),
-    /// So many documents, not all of them of earlier attempts.
+    /// This number of documents, not all of them of earlier attempts.
     Foreign(u64),
 }
 
-/// A server, or several that the load is spread over.
+/// One server, or several servers that share the load.
 #[derive(Clone, Debug)]
 pub struct Server {
     place: Place,
@@ -93,7 +93,7 @@ impl Server {
         &self.uri
     }
 
-    /// Arguments that tell a run how this program started the server; none for a running server.
+    /// Arguments that describe how this program started the server; none for a running server.
     pub fn arguments(&self) -> Vec<String> {
         let Some(server) = &self.place.server else { return Vec::new() };
         let mut facts = ServerFacts::default();
@@ -102,7 +102,7 @@ impl Server {
         vec!["--hosted-as".to_owned(), HostedAs::of(facts, cache_bytes).to_string()]
     }
 
-    /// The storage engine's cache as the server reports it, in bytes: some servers round it.
+    /// The storage engine's cache in bytes, as reported by the server: some servers round it.
     fn cache_bytes_max(&self) -> Option<u64> {
         let sampled = self.within(async {
             let mut probe = Probe::connect(&self.place.site.options()).await?;
@@ -116,7 +116,7 @@ impl Server {
         self.place.pids()
     }
 
-    /// Whether it was running before the series and stays after it.
+    /// Whether it was running before the series and stays afterwards.
     pub const fn stays(&self) -> bool {
         self.place.server.is_none()
     }
@@ -159,7 +159,7 @@ impl Server {
     /// Drops a collection on all servers, and checks that it stays empty.
     ///
     /// # Errors
-    /// When a server refuses, or documents are left.
+    /// When a server refuses, or documents remain.
     pub fn drop_collection(&self, namespace: &Namespace) -> anyhow::Result<()> {
         self.within(async {
             for place in self.place.all() {
@@ -245,7 +245,7 @@ async fn connect(place: &Place) -> anyhow::Result<Connection> {
     Ok(Connection::connect(&place.site.options()).await?)
 }
 
-/// Sizes on disk are those of the last checkpoint. A server that refuses to make one keeps its old sizes.
+/// Makes a checkpoint, because sizes on disk are those of the last one. If the server refuses, the sizes stay old.
 async fn checkpoint(place: &Place, connection: &mut Connection) {
     if place.server.is_some() {
         let _ = connection.command("admin", &rawdoc! {"fsync": 1}).await;
@@ -276,7 +276,7 @@ fn wanted(namespace: &Namespace, when: When) -> Wanted {
     }
 }
 
-/// Puts the collection first, also if it is missing.
+/// Moves the collection to the front, or adds it if it is missing.
 fn with(mut inspection: Inspection, namespace: &Namespace) -> Inspection {
     let name = namespace.to_string();
     let (mut own, others): (Vec<_>, Vec<_>) =
@@ -289,16 +289,16 @@ fn with(mut inspection: Inspection, namespace: &Namespace) -> Inspection {
     inspection
 }
 
-/// An inspection of nothing.
+/// An empty inspection.
 pub fn nothing() -> Inspection {
     let taken_ms = clock::wall_ms();
     Inspection { format: FORMAT, taken: clock::utc(taken_ms), taken_ms, ..Inspection::default() }
 }
 
-/// Refuses collections or databases that hold foreign data; nothing if there are none.
+/// Refuses collections or databases with foreign data; succeeds if there are none.
 ///
 /// # Errors
-/// The first of them, and the key that names others.
+/// When there are such collections. The error names the first of them, and the key that selects others.
 pub fn refuse(taken: &[String], needed: &str, key: &str) -> anyhow::Result<()> {
     if taken.is_empty() {
         return Ok(());

@@ -1,30 +1,30 @@
 //! Decides when to report the progress of a run and when to end it.
 //!
-//! The watchdog reads no clock and sends no signal: callers pass moments and observations, and act on its decisions.
+//! The watchdog reads no clock and sends no signal: callers pass times and observations, and act on its decisions.
 
 use plimsoll_measure::clock::{Instant, SECOND_NS};
 
 use crate::progress::Seen;
 
-/// Busy processes use at least this share of one CPU between two looks.
+/// The minimum CPU use of a busy process between two checks, as a share of one CPU.
 const BUSY_MIN: f64 = 0.05;
-/// Looks between the request to end and the kill.
+/// Checks between the request to end and the kill.
 const GRACE: u64 = 3;
-/// The longest silence of an audit: one answer may take 120 s (`plimsoll_mongo::audit`), and the server needs time to come back.
+/// The longest silence of an audit: one answer may take 120 s (`plimsoll_mongo::audit`), and the server needs time to recover.
 const AUDIT_SILENT_NS: u64 = 150 * SECOND_NS;
 
 /// The limits of a watched run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Nanoseconds from one look to the next.
+    /// The time between two checks, in nanoseconds.
     pub interval_ns: u64,
-    /// After so many looks without progress it counts as hung.
+    /// The number of checks without progress after which the run counts as hung.
     pub hung_after: u32,
-    /// Its longest total time, in nanoseconds.
+    /// The longest total time of the run, in nanoseconds.
     pub timeout_ns: u64,
 }
 
-/// One look at a run.
+/// One check of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Look {
     /// The progress in its files.
@@ -36,9 +36,9 @@ pub struct Look {
 /// A decision.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Action {
-    /// Ask it to end: SIGINT.
+    /// Ask the run to end: SIGINT.
     Ask(Cause),
-    /// End it: SIGKILL.
+    /// End the run: SIGKILL.
     Kill,
 }
 
@@ -47,20 +47,20 @@ pub enum Action {
 pub struct Report {
     /// Seconds since its start.
     pub elapsed_s: f64,
-    /// Operations acknowledged; of a pipeline, events settled.
+    /// Acknowledged operations; for a pipeline, settled events.
     pub operations: u64,
-    /// Their rate per second since the last look.
+    /// Their rate per second since the last check.
     pub rate_per_s: f64,
-    /// Looks without progress so far.
+    /// Checks without progress so far.
     pub idle: u32,
 }
 
 /// The cause of a run's early end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// No progress.
+    /// The run made no progress.
     Hung,
-    /// It took too long.
+    /// The run exceeded its time limit.
     Timeout,
     /// The user asked to stop.
     Asked,
@@ -72,7 +72,7 @@ pub struct Watch {
     settings: Settings,
     start: Instant,
     looked: Instant,
-    /// The last look with progress.
+    /// The last check with progress.
     moved: Instant,
     last: Look,
     idle: u32,
@@ -94,12 +94,12 @@ impl Watch {
         Self { settings, start: now, looked: now, moved: now, last, idle: 0, ending: None }
     }
 
-    /// Whether the next look is due.
+    /// Whether the next check is due.
     pub const fn is_due(&self, now: Instant) -> bool {
         now.since(self.looked) >= self.settings.interval_ns
     }
 
-    /// Takes in a look.
+    /// Processes a check.
     pub fn look(&mut self, now: Instant, look: Look) -> Report {
         let over_s = now.since(self.looked).max(1) as f64 / SECOND_NS as f64;
         let operations = look.seen.operations.saturating_sub(self.last.seen.operations);
@@ -114,8 +114,8 @@ impl Watch {
         }
     }
 
-    /// Under load only acknowledged operations count. Before and after it, while indexes are built or documents read back, the
-    /// files show little: then every other sign of life counts, and so does CPU time.
+    /// Under load only acknowledged operations count. Before and after it, while indexes are built or documents are read back,
+    /// the files change little: then every other sign of life counts, and so does CPU time.
     fn has_moved(&self, look: &Look, over_s: f64) -> bool {
         let (now, last) = (look.seen, self.last.seen);
         let busy = look.cpu_ns.saturating_sub(self.last.cpu_ns) as f64 / SECOND_NS as f64 / over_s;
@@ -123,7 +123,7 @@ impl Watch {
         now.operations > last.operations || (!is_loading && (now.signs > last.signs || busy >= BUSY_MIN))
     }
 
-    /// The decision at this moment; `asked` is whether the user asked to stop.
+    /// The decision at this time; `asked` is whether the user asked to stop.
     pub fn step(&mut self, now: Instant, asked: bool) -> Option<Action> {
         let Some(ending) = self.ending else {
             let cause = self.cause(now, asked)?;
@@ -135,8 +135,8 @@ impl Watch {
         kill.then_some(Action::Kill)
     }
 
-    /// Whether a run ignored the request to end for too long. A run that the user stopped still reads back its documents: it
-    /// may take as long as it makes progress, within its timeout.
+    /// Whether a run ignored the request to end for too long. A run that the user stopped still reads back its documents. It
+    /// may continue while it makes progress, within its timeout.
     fn is_late(&self, now: Instant, ending: Ending) -> bool {
         let grace_ns = GRACE * self.settings.interval_ns;
         if ending.cause != Cause::Asked {
@@ -184,19 +184,19 @@ mod tests {
         Look { seen: Seen { operations, stretches, signs, audits: 0 }, cpu_ns: (cpu_s * 1e9) as u64 }
     }
 
-    /// A look at a run that read so much back.
+    /// A check of a run that has read back `signs` parts.
     fn auditing(signs: u64) -> Look {
         Look { seen: Seen { operations: 5, stretches: 9, signs, audits: signs }, cpu_ns: 0 }
     }
 
-    /// Looks every ten seconds from the first number to the last, all at the same.
+    /// Checks every ten seconds from the first number to the last, each with the same result.
     fn looks(watch: &mut Watch, numbers: std::ops::RangeInclusive<u64>, seen: impl Fn(u64) -> Look) {
         numbers.for_each(|number| {
             watch.look(at(10 * number), seen(number));
         });
     }
 
-    /// Looks every ten seconds; gives the looks without progress after each.
+    /// Checks every ten seconds. Returns the checks without progress after each.
     fn idle(looks: &[Look]) -> Vec<u32> {
         let mut watch = Watch::new(SETTINGS, at(0));
         let report = |(number, look): (u64, &Look)| watch.look(at(10 * number), *look).idle;
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_is_due_after_each_interval_and_tells_the_rate_since_the_last() {
+    fn a_check_is_due_after_each_interval_and_reports_the_rate_since_the_last() {
         let mut watch = Watch::new(SETTINGS, at(0));
         assert!(!watch.is_due(at(9)) && watch.is_due(at(10)));
         watch.look(at(10), look(50, 10, 0, 0.0));
@@ -216,12 +216,12 @@ mod tests {
 
     #[test]
     fn under_load_only_operations_are_progress() {
-        // The load goes on and on, the processes work, and nothing is acknowledged.
+        // The load continues and the processes work, but no operation is acknowledged.
         assert_eq!(idle(&[look(5, 10, 1, 1.0), look(5, 20, 2, 9.0), look(5, 30, 2, 19.0)]), [0, 1, 2]);
     }
 
     #[test]
-    fn before_and_after_the_load_other_signs_of_life_and_work_count() {
+    fn other_signs_of_life_and_cpu_time_count_before_and_after_the_load() {
         assert_eq!(idle(&[look(0, 0, 1, 0.0), look(0, 0, 2, 0.0), look(0, 0, 2, 0.6)]), [0, 0, 0]);
         assert_eq!(
             idle(&[look(0, 0, 0, 0.4), look(0, 0, 0, 0.8)]),
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn without_progress_it_is_asked_to_end_and_then_killed_once() {
+    fn a_run_without_progress_is_asked_to_end_and_then_killed_once() {
         let mut watch = Watch::new(SETTINGS, at(0));
         for number in 1..=3 {
             assert_eq!(watch.step(at(10 * number - 1), false), None);
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn an_audit_may_wait_for_one_answer_longer_than_a_load_but_not_for_ever() {
+    fn an_audit_may_wait_longer_for_one_answer_than_a_load_but_not_forever() {
         let mut watch = Watch::new(SETTINGS, at(0));
         looks(&mut watch, 1..=15, |_| auditing(1));
         assert_eq!(watch.step(at(159), false), None, "the last sign was at 10 s");
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_asked_to_end_at_its_timeout_or_when_the_user_stops() {
+    fn a_run_is_asked_to_end_at_its_timeout_or_by_the_user() {
         let mut late = Watch::new(SETTINGS, at(0));
         assert_eq!(late.step(at(299), false), None);
         assert_eq!(late.step(at(300), false), Some(Action::Ask(Cause::Timeout)));

@@ -13,31 +13,31 @@ use plimsoll_wire::{ConnectOptions, Connection};
 
 use plimsoll_run::exit::explained;
 
-/// Examples of each kind that are kept.
+/// The number of reported examples of each kind.
 const EXAMPLES: usize = 5;
 /// The pause between two attempts to reach a server.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// The subject of an audit.
+/// The inputs of an audit.
 #[derive(Debug)]
 pub struct Subject<'a> {
     /// The setup of the run.
     pub setup: &'a Setup,
-    /// Where: each server that has a part of the documents.
+    /// The servers that hold the documents.
     pub servers: Vec<ConnectOptions>,
-    /// How long a server that is still on its way back is waited for.
+    /// The longest wait for a server that restarts.
     pub patience: Duration,
     /// The outcomes of all documents.
     pub ledger: &'a Ledger,
     /// The documents that other changes may have touched, outside of the ledger.
     pub touched: &'a Touched,
-    /// Whether documents of others may be there.
+    /// Whether the collection may hold documents of others.
     pub neighbours: Neighbours,
     /// The collection before the run.
     pub before: &'a InitialState,
 }
 
-/// Reads everything back. A server that cannot be read gives "not audited" with the reason.
+/// Reads all documents back. If a server cannot be read, the result is "not audited" with the reason.
 pub fn audit(
     subject: &Subject<'_>,
     runtime: &tokio::runtime::Runtime,
@@ -52,8 +52,8 @@ pub fn audit(
     integrity
 }
 
-/// Whether everything that was acknowledged was looked for and is there: what is dropped after that is no evidence of anything.
-/// Documents that were counted and not proven must be as many as were acknowledged.
+/// Whether the audit checked every acknowledged document and found it, so that dropping the collection destroys no evidence.
+/// Counted but unproven documents must be at least as many as the acknowledged ones.
 pub fn is_intact(integrity: &Integrity) -> bool {
     let counted = integrity.proof == Proof::Counted;
     let enough = !counted || integrity.found >= integrity.acknowledged;
@@ -66,21 +66,22 @@ fn read(
     listener: &mut impl Listener,
 ) -> anyhow::Result<Findings> {
     let scope = Scope::of(subject.setup, touched(subject), subject.neighbours);
-    // From here on there is no load, and nothing need be seen while the server is waited for.
+    // Report the start of the audit: the load has ended, and the wait for the server shows no progress.
     listener.read(0);
     runtime.block_on(wait(&subject.servers, subject.patience, listener));
-    // Every mongos shows the same collection: one of them is read.
+    // Every mongos shows the same collection, so one of them is read.
     runtime
         .block_on(scan(&subject.servers, subject.ledger, scope, listener))
         .context("read the documents back")
 }
 
-/// The ledger's own changes are exact; without them, what the plan may have touched was touched.
+/// The touched documents. The ledger's own changes are exact; without them, every document that the plan may change counts as
+/// touched.
 fn touched<'a>(subject: &Subject<'a>) -> &'a Touched {
     subject.ledger.changes().map_or(subject.touched, |changes| &changes.touched)
 }
 
-/// Waits until every server takes connections, or the patience is over: what is wrong then is said by the scan.
+/// Waits until every server accepts connections, or until the time limit. The scan then reports errors.
 async fn wait(servers: &[ConnectOptions], patience: Duration, listener: &mut impl Listener) {
     let began = clock::now();
     for server in servers {
@@ -138,7 +139,7 @@ fn proof(subject: &Subject<'_>) -> (Proof, Option<String>) {
     (Proof::Proven, None)
 }
 
-/// The findings without reading documents back.
+/// The report of an audit that could not read the documents.
 fn unread(subject: &Subject<'_>, reason: String) -> Integrity {
     let counts = subject.ledger.counts();
     Integrity {
@@ -171,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_counted_is_intact_only_where_nothing_is_missing() {
+    fn counted_documents_are_intact_only_if_none_is_missing() {
         let found =
             |proof, found, lost| Integrity { proof, acknowledged: 10, found, lost, ..Integrity::default() };
         for (integrity, expected) in [

@@ -26,16 +26,16 @@ mod trips;
 
 pub use trips::Trips;
 
-/// Length of the load against the null server, in seconds; its first second only warms up.
+/// Length of the load against the null server, in seconds. The first second only warms up.
 const CEILING_S: u64 = 2;
-/// Documents of one operation against the null server at most: more cost the same for each, and memory besides.
+/// The most documents of one operation against the null server. Larger batches cost the same per document, but more memory.
 const BATCH_MAX: u64 = 10_000;
-/// Bytes of its documents at most.
+/// The most bytes of its documents.
 const BATCH_BYTES_MAX: u64 = 16 << 20;
-/// Numbers that the null run may name by receipt.
+/// The number of pretended documents that the null run can name by receipt.
 const PRETENDED: u64 = 1000;
 
-/// Median round trip of an empty command once it has settled, in nanoseconds; nothing if the server does not answer.
+/// Median round trip of an empty command once the times have settled, in nanoseconds. `None` if the server does not answer.
 pub async fn ping_ns(options: &ConnectOptions) -> Option<u64> {
     let mut connection = Connection::connect(options).await.ok()?;
     let mut trips = Trips::default();
@@ -47,12 +47,12 @@ pub async fn ping_ns(options: &ConnectOptions) -> Option<u64> {
     trips.median_ns()
 }
 
-/// The tool's ceiling with this load against a server that acknowledges at once, closed, with as many writers
-/// as the load has connections: (operations, documents) per second. It stands for each of `servers`.
+/// The tool's ceiling with this load against a server that acknowledges at once: (operations, documents) per second. The load is
+/// closed, with as many writers as it has connections. The null server stands for each of `servers`.
 ///
-/// A batch is no larger than the phase's share of documents and than `BATCH_MAX` or `BATCH_BYTES_MAX`; the operations
-/// of a load whose own are larger are told as if they were, by the documents. Where that cannot be done, because other
-/// operations are beside them, there are none.
+/// A batch is limited by the phase's share of documents, by `BATCH_MAX` and by `BATCH_BYTES_MAX`. For a load with larger batches,
+/// the rate of operations is computed from the rate of documents. In a mix with other operations that is impossible, and the rate
+/// of operations is zero.
 ///
 /// # Errors
 /// When the null server cannot be started, or the load cannot be sent.
@@ -81,9 +81,8 @@ pub fn ceiling(
     Ok((own_operations(setup, phase, batch_max, operations, documents), documents))
 }
 
-/// The rate that `run` reaches with the load of a phase, closed, with as many writers as it has connections:
-/// (operations, documents)
-/// per second.
+/// The rate that `run` reaches with the load of a phase: (operations, documents) per second. The load is closed, with as many
+/// writers as it has connections.
 ///
 /// # Errors
 /// When the load cannot be sent.
@@ -107,20 +106,20 @@ pub fn reached(
     Ok((operations as f64 / seconds, documents as f64 / seconds))
 }
 
-/// Documents of a batch against the null server at most: no more than a connection has in the phase, if that is known.
+/// The largest batch against the null server: at most the documents of one connection in the phase, if known.
 fn batch_max(setup: &Setup, phase: &Phase) -> u64 {
     let (_, bytes) = setup.source.as_ref().map_or((0, 0), |source| source.len_bounds());
     let by_bytes = BATCH_BYTES_MAX / (bytes as u64).max(1);
     by_bytes.min(each(phase).unwrap_or(u64::MAX)).clamp(1, BATCH_MAX)
 }
 
-/// Documents of a connection, where the phase ends by documents.
+/// The documents of one connection, if a number of documents ends the phase.
 fn each(phase: &Phase) -> Option<u64> {
     let connections: u32 = phase.loads.iter().map(|load| load.arrivals.connections()).sum();
     phase.stop.documents.map(|documents| documents.div_ceil(u64::from(connections.max(1))))
 }
 
-/// The rate of the load's own operations, from that of operations of at most `batch_max` documents.
+/// Converts the rate of operations with at most `batch_max` documents to the rate of the load's own operations.
 fn own_operations(setup: &Setup, phase: &Phase, batch_max: u64, operations: f64, documents: f64) -> f64 {
     let mixed = phase.loads.iter().flat_map(|load| &load.mix);
     let commands: Vec<&Command> = mixed.map(|(operation, _)| &setup.commands[*operation]).collect();
@@ -137,7 +136,7 @@ fn own_operations(setup: &Setup, phase: &Phase, batch_max: u64, operations: f64,
     }
 }
 
-/// Documents of one operation in the mean: the last one of a connection may have fewer than a batch.
+/// The mean number of documents per operation: the last operation of a connection may have fewer than a batch.
 fn own_size(batch: u64, phase: &Phase) -> f64 {
     each(phase).map_or(batch as f64, |each| each as f64 / each.div_ceil(batch) as f64)
 }
@@ -153,7 +152,7 @@ mod tests {
     use plimsoll_scenario as scenario;
     use plimsoll_scenario::Plan;
 
-    /// Inserts `batch` documents of `bytes` at a time until there are `documents`; `more` loads beside it.
+    /// Inserts `documents` documents of `bytes` bytes in batches of `batch`, together with the loads in `more`.
     fn load(batch: u32, bytes: u32, documents: u64, more: &str) -> (Arc<Setup>, Phase) {
         let text = format!(
             "title: t\ncollection: a.b\ndocument: {{text: {{$text: {{bytes: {bytes}}}}}}}\nphases:\n  - load:\n      \
@@ -170,7 +169,7 @@ mod tests {
         (Arc::new(setup), plan.phases[0].clone())
     }
 
-    /// The rate of a load's own operations where a million documents a second were measured.
+    /// The largest batch, and the rate of a load's own operations at a million measured documents per second.
     fn own(batch: u32, bytes: u32, documents: u64, more: &str) -> (u64, f64) {
         let (setup, phase) = load(batch, bytes, documents, more);
         let most = batch_max(&setup, &phase);
@@ -178,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_beyond_the_limit_is_counted_by_its_documents() {
+    fn the_rate_of_batches_over_the_limit_follows_from_their_documents() {
         assert_eq!(own(1000, 100, 1_000_000, ""), (BATCH_MAX, 1000.0));
         assert_eq!(own(1_000_000, 100, 1_000_000, ""), (BATCH_MAX, 1.0));
         assert_eq!(own(1_000_000, 100, 20_000, ""), (BATCH_MAX, 50.0), "the phase has no more");
@@ -196,11 +195,11 @@ mod tests {
     }
 
     #[test]
-    fn a_million_at_once_do_not_need_the_memory_of_a_million() {
+    fn a_batch_of_a_million_does_not_need_the_memory_of_a_million() {
         let (setup, phase) = load(1_000_000, 600, 1_000_000, "");
         let (operations, documents) = ceiling(&setup, &phase, 1, 1, &Control::default()).unwrap();
         assert!(operations > 0.0 && documents > 0.0, "{operations} {documents}");
-        // Of whole batches of a million none would fit into a second here, or a handful.
+        // Whole batches of a million would complete rarely or never within the second.
         assert!((documents / operations - 1e6).abs() < 1.0, "{operations} {documents}");
     }
 }

@@ -1,4 +1,4 @@
-//! Chooses servers by the words of the user, and refuses plans that these servers cannot run.
+//! Resolves servers from the user's options, and refuses plans that these servers cannot run.
 
 use plimsoll_load::retry::Retry;
 use plimsoll_mongo::scenario::Client;
@@ -13,7 +13,7 @@ use tokio::runtime::Runtime;
 /// Refuses process faults on a server that Plimsoll did not start.
 ///
 /// # Errors
-/// When there is none, or a fault is aimed at one that is not there.
+/// When Plimsoll did not start the target of a fault, or a fault names a missing server.
 pub fn faults(plan: &Plan, choice: &Choice) -> anyhow::Result<()> {
     let to_server = || plan.injections.iter().filter(|aimed| aimed.victim == Victim::Server);
     let hard = to_server().find(|aimed| aimed.fault.needs_process());
@@ -37,10 +37,10 @@ pub fn faults(plan: &Plan, choice: &Choice) -> anyhow::Result<()> {
     }
 }
 
-/// Only a server that we start has the cache that we say.
+/// Refuses a cache size for a running server: Plimsoll can set it only at the start.
 ///
 /// # Errors
-/// When one is not ours to start.
+/// When Plimsoll does not start one of the servers.
 pub fn cache(scenario: &scenario::Scenario, choice: &Choice) -> anyhow::Result<()> {
     let servers =
         if let Choice::Several(servers) = choice { &servers[..] } else { std::slice::from_ref(choice) };
@@ -52,10 +52,10 @@ pub fn cache(scenario: &scenario::Scenario, choice: &Choice) -> anyhow::Result<(
     Ok(())
 }
 
-/// The servers that the command line names, or else the scenario.
+/// The servers from the command line, or else from the scenario.
 ///
 /// # Errors
-/// When the words contradict each other, or name no server.
+/// When the options contradict each other, or name no server.
 pub fn choose(address: ServerAddress<'_>, scenario: &scenario::Scenario) -> anyhow::Result<Choice> {
     if address.server.is_some() || !address.hosts.is_empty() {
         return choice(address.server, address.hosts, address.count);
@@ -63,10 +63,10 @@ pub fn choose(address: ServerAddress<'_>, scenario: &scenario::Scenario) -> anyh
     choice(scenario.server.as_deref(), &scenario.servers, address.count)
 }
 
-/// Refuses operations that several independent servers cannot do.
+/// Refuses features that several independent servers do not support.
 ///
 /// # Errors
-/// What the scenario asks of them.
+/// When the scenario uses such a feature.
 pub fn several(scenario: &scenario::Scenario, plan: &Plan, choice: &Choice) -> anyhow::Result<()> {
     if !matches!(choice, Choice::Several(_)) {
         return Ok(());
@@ -89,7 +89,7 @@ pub fn several(scenario: &scenario::Scenario, plan: &Plan, choice: &Choice) -> a
 /// Puts proxies between the load and the servers if the plan disturbs the network.
 ///
 /// # Errors
-/// When they cannot be put there.
+/// When the client does not support proxies, or one cannot be started.
 pub fn put_proxies(place: &mut Place, loaded: &scenario::Loaded, plan: &Plan) -> Outcome<()> {
     let disturbs = |aimed: &Aimed| aimed.victim == Victim::Server && !aimed.fault.needs_process();
     if plan.injections.iter().any(disturbs) {
@@ -105,7 +105,7 @@ pub fn put_proxies(place: &mut Place, loaded: &scenario::Loaded, plan: &Plan) ->
     Ok(())
 }
 
-/// Finds or starts the server, with the proxies before it that the plan's faults need.
+/// Finds or starts the server, with the proxies that the plan's faults need.
 ///
 /// # Errors
 /// When it cannot be installed, started or reached.

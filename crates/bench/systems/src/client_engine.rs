@@ -24,19 +24,19 @@ use plimsoll_mongo::worker_ledger::{Closed, WorkerLedger};
 /// The workers and their targets.
 #[derive(Debug)]
 pub enum Fleet {
-    /// Over our own client.
+    /// Uses the lean client of Plimsoll.
     Lean(Engine<Lean>),
-    /// Over our own client to several servers.
+    /// Uses the lean client on several servers.
     Spread(Engine<Spread>),
-    /// Over the official driver.
+    /// Uses the official driver.
     Driver(Engine<Driver>),
 }
 
 impl Fleet {
-    /// One worker for each of `books`, over one site or several that know nothing of each other.
+    /// Starts one worker for each of `books`, on one deployment or on several independent ones.
     ///
     /// # Errors
-    /// When the system has no descriptor left.
+    /// When the operating system has no file descriptor left.
     pub fn new(
         setup: &Arc<Setup>,
         sites: &[Arc<Deployment>],
@@ -63,7 +63,7 @@ impl Fleet {
         }
     }
 
-    /// The next phase begins at this moment.
+    /// Schedules the start of the next phase.
     pub fn begin_at(&mut self, at: Instant) {
         match self {
             Self::Lean(engine) => engine.begin_at(at),
@@ -75,7 +75,7 @@ impl Fleet {
     /// Runs a phase.
     ///
     /// # Errors
-    /// When it cannot be run at all.
+    /// When the phase cannot be run at all.
     pub fn run(
         &mut self,
         phase: &Phase,
@@ -91,7 +91,7 @@ impl Fleet {
         }
     }
 
-    /// Tells every worker which documents there are, so that a phase may work on those of all.
+    /// Passes a snapshot of all documents to every worker, so that a phase can use the documents of other workers.
     fn introduce(&self) {
         let builders = self.builders();
         if !builders.iter().any(|builder| builder.setup.names_receipts()) {
@@ -110,7 +110,7 @@ impl Fleet {
         }
     }
 
-    /// Connections that are open.
+    /// The number of open connections.
     pub fn connections(&self) -> usize {
         match self {
             Self::Lean(engine) => engine.connections(),
@@ -133,7 +133,7 @@ impl Fleet {
         all
     }
 
-    /// Ends the workers and gives their books.
+    /// Ends the workers and returns their ledgers.
     pub fn close(self) -> Vec<Closed> {
         match self {
             Self::Lean(engine) => engine

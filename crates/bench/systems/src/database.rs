@@ -1,4 +1,4 @@
-//! Puts a database under load: MongoDB, or a server that speaks its protocol. Writes are proven.
+//! Puts a database under load: MongoDB, or a server that speaks its protocol. Proves its writes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -51,7 +51,8 @@ pub struct Database {
     facts: ServerFacts,
     workers: Workers,
     allocation: Allocation,
-    /// Whether every document of the run can be told from a stranger's: it has no other shard, or one identity with them.
+    /// Whether every document of the run can be distinguished from foreign ones: the run has no other shards, or shares its ID
+    /// with them.
     knows_all: bool,
     /// The collection before the run.
     before: InitialState,
@@ -65,7 +66,7 @@ pub struct Database {
 /// The documents and commands of a scenario, compiled for one run.
 ///
 /// # Errors
-/// What cannot be meant.
+/// When the documents or commands are invalid.
 pub fn compile(loaded: &Loaded, plan: &Plan, run: RunId) -> anyhow::Result<Setup> {
     let setup = Setup::build(&loaded.scenario.section(), &plan.database(), setup_context(loaded, run))?;
     if let Some(typed) = &loaded.scenario.shard {
@@ -79,10 +80,10 @@ fn setup_context(loaded: &Loaded, run: RunId) -> SetupContext<'_> {
 }
 
 impl Database {
-    /// Asks the server what it is, and makes the collection ready: nothing of the load is sent yet.
+    /// Queries the server's facts, and prepares the collection. Sends nothing of the load yet.
     ///
     /// # Errors
-    /// What cannot be meant or reached, and what is refused.
+    /// When the scenario is invalid, the server cannot be reached, or it refuses a command.
     pub fn open(context: RunContext<'_>, place: Place, runtime: Runtime) -> Outcome<Self> {
         let setup = Arc::new(compile(context.loaded, context.plan, context.run).deserves(Exit::Usage)?);
         let workers = Workers::of(context, !place.pids().is_empty());
@@ -106,7 +107,7 @@ impl Database {
         })
     }
 
-    /// Shards the collection as the scenario says; every command is told before it is sent.
+    /// Shards the collection as the scenario defines. Reports every command to `tell` before it is sent.
     fn shard(&self, context: RunContext<'_>, tell: &mut dyn FnMut(String)) -> Outcome<()> {
         let Some(typed) = &context.loaded.scenario.shard else { return Ok(()) };
         let documents = context.plan.documents();
@@ -122,7 +123,7 @@ impl Database {
         })
     }
 
-    /// The server's statistics of the collection; none if it cannot be queried.
+    /// The server's statistics of the collection. `None` if it cannot be queried.
     fn inspect(&self) -> Option<Collection> {
         self.runtime.block_on(async {
             let mut connection = Connection::connect(&self.place.site.options()).await.ok()?;
@@ -148,7 +149,7 @@ impl System for Database {
         self.setup.client.name()
     }
 
-    /// The official driver does not tell what it sends.
+    /// The official driver does not report its bytes.
     fn tells_bytes(&self) -> bool {
         self.setup.client == Client::Lean
     }
@@ -174,7 +175,7 @@ impl System for Database {
         self.hire(context, ledger)
     }
 
-    /// Makes the indexes of the phase on every server, and says how long that took.
+    /// Creates the indexes of the phase on every server, and reports the time taken.
     fn prepare(&mut self, plan: &Plan, phase: usize, tell: &mut dyn FnMut(String)) -> Outcome<()> {
         let keys = plan.indexes.get(phase).cloned().unwrap_or_default();
         if keys.is_empty() {
@@ -183,7 +184,7 @@ impl System for Database {
         let began = clock::now();
         self.runtime.block_on(async {
             for place in self.place.all() {
-                // An index over much data takes its time; the command's own limit is for operations.
+                // An index over much data takes time; the configured time limit is for operations.
                 let options = ConnectOptions { timeout: None, ..place.site.options() };
                 let mut connection = Connection::connect(&options).await.deserves(Exit::Server)?;
                 let made = collection::create_indexes(&mut connection, &self.setup.namespace, &keys).await;
@@ -240,7 +241,7 @@ impl System for Database {
     fn close(&mut self, ledger: &Path) -> anyhow::Result<()> {
         let closed = self.fleet.take().map(Fleet::close).unwrap_or_default();
         let kept = self.journal.take().map_or(Ok(()), JournalWriter::close);
-        // A worker without its books would make its documents look never sent.
+        // Without the ledger of a worker, its documents would look as if they were never sent.
         anyhow::ensure!(
             closed.len() == self.workers.count,
             "a worker kept its books: this is a fault of Plimsoll, please report it"
@@ -283,7 +284,7 @@ impl System for Database {
     }
 }
 
-/// Shows how far an audit is.
+/// Reports the progress of an audit.
 struct Watched<'a> {
     progress: &'a mut (dyn FnMut(u64, u64) + Send),
     expected: u64,

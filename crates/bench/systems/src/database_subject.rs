@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 use crate::check;
 use crate::database::{Database, compile};
 
-/// The run that stands for any when documents and commands are compiled only to be checked.
+/// A placeholder run ID for documents and commands that are compiled only for a check.
 const ANY_RUN: plimsoll_ledger::Run = plimsoll_ledger::Run { time_s: 0, tag: [0; 3] };
 
 /// Scenarios that load a database.

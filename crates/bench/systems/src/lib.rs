@@ -1,8 +1,8 @@
 //! Puts systems under load: databases, and services over HTTP. The binary's registry lists them.
 //!
 //! In reading order: [`DatabaseKind`] and [`HttpKind`] claim scenarios; [`database`] and [`service`] are open systems;
-//! [`managed_service`] starts and fills a service, which [`ServiceKind`] describes; [`audit`](mod@audit) reads back what a database
-//! acknowledged; [`calibration`] measures the tool itself.
+//! [`managed_service`] starts and fills a service, which [`ServiceKind`] describes; [`audit`](mod@audit) reads back the documents
+//! that a database acknowledged; [`calibration`] measures the tool itself.
 
 pub mod database;
 mod database_subject;

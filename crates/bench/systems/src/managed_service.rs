@@ -27,11 +27,11 @@ use plimsoll_scenario::{self as scenario, ServiceSpec};
 /// A service that the run started, and the database behind it.
 #[derive(Debug)]
 pub struct StartedService {
-    /// Between the load and the service, for faults of the network.
+    /// The proxies between the load and the service, for network faults.
     pub proxies: Vec<Arc<Proxy>>,
     /// The process, shared with its faults.
     pub process: Arc<Mutex<service::Service>>,
-    /// The database, if the service has one. Fields are dropped in their order: it ends after the service.
+    /// The database, if the service has one. Fields drop in order, so it ends after the service.
     pub database: Option<DatabaseBehind>,
     /// Messages about the fill.
     pub notes: Vec<String>,
@@ -47,7 +47,7 @@ pub struct DatabaseBehind {
     pub facts: ServerFacts,
 }
 
-/// How to start a service.
+/// The inputs for starting a service.
 #[derive(Clone, Copy, Debug)]
 pub struct Start<'a> {
     /// Its kind.
@@ -62,12 +62,12 @@ pub struct Start<'a> {
     pub console: &'a dyn Console,
     /// Whether the network between the load and the service is disturbed.
     pub wants_proxy: bool,
-    /// The user's wish to stop.
+    /// Receives the user's request to stop.
     pub control: &'a Control,
 }
 
 impl StartedService {
-    /// Writes the settings, fills the database as the scenario says, and starts the service.
+    /// Writes the settings, fills the database as the scenario defines, and starts the service.
     ///
     /// # Errors
     /// When the database refuses, or the service does not start.
@@ -103,12 +103,12 @@ impl StartedService {
         format!("{}://{}", self.spec.scheme(), self.process().address())
     }
 
-    /// The address of the proxy before it, if there is one.
+    /// The address of the proxy in front of the service, if there is one.
     pub fn proxy(&self) -> Option<SocketAddr> {
         self.proxies.first().map(|proxy| proxy.address())
     }
 
-    /// Its process, and the database's.
+    /// The process IDs of the service and of its database.
     pub fn pids(&self) -> Vec<u32> {
         let database = self.database.iter().flat_map(|database| database.place.pids());
         std::iter::once(self.process().pid()).chain(database).collect()

@@ -36,28 +36,28 @@ mod check;
 
 pub use check::check;
 
-/// Round trips by which it is judged how many more there is time for.
+/// The number of initial round trips. Their duration determines the number of further round trips.
 const PINGS: usize = 10;
 
 /// A service under load.
 #[derive(Debug)]
 pub struct Service {
-    /// The process that we started, as faults see it: what one of them did is known to the others, also in a later phase.
-    /// Fields are dropped in their order: what was started has the process to itself when it ends.
+    /// The process, if Plimsoll started it. Faults share it, so that each knows the effects of the others, also across phases.
+    /// Fields drop in order: `started` drops after this value and then owns the process alone.
     process: Option<Owned<Process>>,
-    /// The service that this run started, if it did.
+    /// The service, if this run started it.
     started: Option<StartedService>,
     setup: Arc<Setup>,
     facts: ServerFacts,
     workers: Workers,
     engine: Engine<Http>,
     answers: Vec<Answers>,
-    /// The collections behind it, before the load and after it.
+    /// The collections of its database, before and after the load.
     behind: [Vec<Collection>; 2],
     runtime: Runtime,
 }
 
-/// Where and when requests go.
+/// The target of the requests, and the start of the run.
 #[derive(Clone, Copy, Debug)]
 pub struct Destination<'a> {
     /// The URL of the service.
@@ -84,17 +84,17 @@ pub fn compile(loaded: &Loaded, plan: &Plan, to: Destination<'_>) -> anyhow::Res
 /// The service that a load goes to.
 #[derive(Debug)]
 pub enum Address {
-    /// A running one, by its URL.
+    /// A running service, by its URL.
     Running(String),
-    /// One that this run started.
+    /// A service that this run started.
     Started(Box<StartedService>),
 }
 
 impl Service {
-    /// Asks the service whether it is there: nothing of the load is sent yet.
+    /// Checks that the service is reachable. Sends nothing of the load yet.
     ///
     /// # Errors
-    /// What cannot be meant or reached.
+    /// When the scenario is invalid, or the service cannot be reached.
     pub fn open(
         context: RunContext<'_>,
         address: Address,
@@ -105,7 +105,7 @@ impl Service {
             Address::Running(url) => (url, None),
             Address::Started(started) => (started.url(), Some(*started)),
         };
-        // Shards of one run have one beginning, whenever each was started.
+        // All shards of one run share a start time, whenever each was started.
         let is_whole = context.shard == Share::WHOLE;
         let start_ms = if is_whole { clock::wall_ms() } else { u64::from(context.run.time_s) * 1000 };
         let to = Destination { url: &url, start_ms, services };
@@ -136,7 +136,7 @@ impl Service {
         Ok(service)
     }
 
-    /// The collections of the database behind a service that we started.
+    /// The collections of the database behind a service that Plimsoll started.
     fn look_behind(&self) -> Vec<Collection> {
         let Some((started, database)) = self.database() else { return Vec::new() };
         self.runtime.block_on(service_database::look(&database.place, started.database_name()))
@@ -283,7 +283,7 @@ impl System for Service {
         Vec::new()
     }
 
-    /// The round trip of a bare request for the URL's path, on a connection that is open and logged in.
+    /// The round trip of a bare request for the URL's path, on an open and authenticated connection.
     fn ping_ns(&self) -> Option<u64> {
         let pings = |count| self.runtime.block_on(preflight::round_trips(&self.setup, count)).ok();
         let first: Trips = pings(PINGS)?.into_iter().collect();
@@ -291,7 +291,7 @@ impl System for Service {
         trips.median_ns()
     }
 
-    /// None, as zero operations, where the null server does not speak as the service does.
+    /// Zero operations if the null server does not support the service's protocol.
     fn ceiling(&self, phase: &Phase, control: &Control) -> anyhow::Result<(f64, f64)> {
         let server = NullServer::start(&null_options()).context("start the null server")?;
         let Some(setup) = self.setup.against(server.address()).map(Arc::new) else { return Ok((0.0, 0.0)) };
@@ -307,7 +307,7 @@ impl System for Service {
         Ok(())
     }
 
-    /// A service tells what it did; only its own store knows what it kept.
+    /// `None`: a service reports its operations, but only its database knows the stored data.
     fn audit(&mut self, _: Duration, _: &mut (dyn FnMut(u64, u64) + Send)) -> Option<Integrity> {
         None
     }

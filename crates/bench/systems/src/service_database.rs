@@ -12,18 +12,18 @@ use plimsoll_wire::Connection;
 
 use plimsoll_run::server_provisioning::Place;
 
-/// How long a server may take to say what a database takes, or to drop it.
+/// The time limit for measuring or dropping a database.
 pub const PATIENCE: Duration = Duration::from_secs(30);
-/// How the storage engine's journal is called, a directory or files beside the tables: it is made ahead of need, and holds
-/// what the tables hold as well.
+/// Name prefixes of the storage engine's journal: a directory, or files next to the tables. It is allocated ahead of need, and
+/// repeats data of the tables.
 const JOURNAL: [&str; 3] = ["journal", "WiredTigerLog", "WiredTigerPreplog"];
-/// Directories are followed so deep.
+/// The largest depth of directories that are followed.
 const DEPTH_MAX: usize = 8;
 
 /// Whether a server has such a database.
 ///
 /// # Errors
-/// What the server or the connection says.
+/// When the server refuses, or the connection fails.
 pub async fn exists(place: &Place, name: &str) -> anyhow::Result<bool> {
     let mut connection = Connection::connect(&place.site.options()).await?;
     Ok(!collections(&mut connection, name).await?.is_empty())
@@ -32,20 +32,19 @@ pub async fn exists(place: &Place, name: &str) -> anyhow::Result<bool> {
 /// Drops a database.
 ///
 /// # Errors
-/// What the server or the connection says.
+/// When the server refuses, or the connection fails.
 pub async fn end(place: &Place, name: &str) -> anyhow::Result<()> {
     let mut connection = Connection::connect(&place.site.options()).await?;
     connection.command(name, &rawdoc! {"dropDatabase": 1}).await?;
     Ok(())
 }
 
-/// The size of a database. On disk a server of ours is taken at its files: all of them, its oplog too, but not
-/// its journal.
-/// Its own word would not do, for it knows the size of one collection and not of another.
+/// The size of a database. For a server that Plimsoll started, the size on disk is that of all its files, including its oplog but
+/// not its journal. Its own report would not do, because it covers some collections only.
 pub async fn size(place: &Place, name: &str) -> Option<Size> {
     let mut connection = Connection::connect(&place.site.options()).await.ok()?;
     if place.server.is_some() {
-        // Sizes on disk are those of the last checkpoint. A server that cannot be told to make one stays as it is.
+        // Sizes on disk are those of the last checkpoint. If the server refuses to make one, the older sizes count.
         let _ = connection.command("admin", &rawdoc! {"fsync": 1}).await;
     }
     let mut sizes = Vec::new();
@@ -59,7 +58,7 @@ pub async fn size(place: &Place, name: &str) -> Option<Size> {
     Some(Size { data_bytes: told.data_bytes, storage_bytes: Some(files), ..Size::default() })
 }
 
-/// The cheap part of a look at each collection of a database; nothing where the server does not answer.
+/// The quick statistics of each collection of a database. Empty if the server does not answer.
 pub async fn look(place: &Place, name: &str) -> Vec<Collection> {
     let Ok(mut connection) = Connection::connect(&place.site.options()).await else { return Vec::new() };
     let mut all = Vec::new();
@@ -79,7 +78,7 @@ async fn collections(connection: &mut Connection, name: &str) -> anyhow::Result<
     Ok(names.map(|names| names.map(str::to_owned).collect()).unwrap_or_default())
 }
 
-/// Bytes of all files below a directory, the journal left out.
+/// The bytes of all files below a directory, without the journal.
 fn files_bytes(directory: &Path, depth: usize) -> u64 {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let is_journal = |entry: &fs::DirEntry| {

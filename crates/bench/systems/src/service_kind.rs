@@ -23,17 +23,17 @@ pub trait ServiceKind: Debug + Sync {
         None
     }
 
-    /// Checks what a scenario fills in, and sizes it; `None` if it fills nothing.
+    /// Checks the `fill` of a scenario, and computes its size. `None` if there is no fill.
     ///
     /// # Errors
-    /// The first key of `fill` that is invalid, with its path.
+    /// When a key of `fill` is invalid. The error names its path.
     fn fill(&self, spec: &ServiceSpec, moment: FillMoment) -> anyhow::Result<Option<Fill>> {
         let _ = moment;
         anyhow::ensure!(spec.fill.is_none(), "service.{}.fill: this service cannot be filled", self.name());
         Ok(None)
     }
 
-    /// The workload of this name, with its settings; `None` if it is not one of this service.
+    /// The workload with this name and these settings. `None` if this service has no such workload.
     fn workload(&self, name: &str, settings: &Value, context: WorkloadContext) -> Option<WorkloadResult> {
         let _ = (name, settings, context);
         None
@@ -58,7 +58,7 @@ pub struct FillMoment {
 /// Finds the kind of a service.
 ///
 /// # Errors
-/// When there is none of this name, with the known names.
+/// When no service has this name. The error lists the known names.
 pub fn find(services: Services, name: &str) -> anyhow::Result<&'static dyn ServiceKind> {
     let found = services.iter().find(|service| service.name() == name);
     found.copied().ok_or_else(|| {
@@ -74,7 +74,7 @@ pub fn find(services: Services, name: &str) -> anyhow::Result<&'static dyn Servi
 /// Builds the workload that a request names.
 ///
 /// # Errors
-/// When no service has it, or its settings are invalid.
+/// When no service has this workload, or its settings are invalid.
 pub fn workload(services: Services, typed: &Map<String, Value>, context: WorkloadContext) -> WorkloadResult {
     let mut named = typed.iter();
     let (Some((name, settings)), None) = (named.next(), named.next()) else {

@@ -18,20 +18,20 @@ use plimsoll_run::reexec;
 use plimsoll_run::run_dir;
 use plimsoll_run::system::Fill;
 
-/// The interval at which a fill looks for messages and for the user's wish to stop.
+/// The interval at which a fill checks for messages and for the user's request to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Checks the settings of a service; returns them complete, with every default, as YAML.
+/// Checks the settings of a service. Returns them with every default, as YAML.
 ///
 /// # Errors
-/// The invalid setting, with the service's hint.
+/// When a setting is invalid. The error repeats the service's hint.
 pub fn check(spec: &ServiceSpec) -> anyhow::Result<String> {
     let mut command = reexec::command();
     command.args(["serve", &spec.name, "--config", "/dev/stdin", "--check"]);
     let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = pipes.spawn().context("start this program again to check the service's settings")?;
     if let Some(mut stdin) = child.stdin.take() {
-        // A program that refuses its arguments reads no input; its message tells the reason.
+        // A program that refuses its arguments reads no input; its message gives the reason.
         let _ = stdin.write_all(spec.settings_text()?.as_bytes());
     }
     let output = child.wait_with_output().context("wait for the check of the service's settings")?;
@@ -41,7 +41,7 @@ pub fn check(spec: &ServiceSpec) -> anyhow::Result<String> {
     String::from_utf8(output.stdout).context("read the service's settings")
 }
 
-/// A service and what it is filled with.
+/// A service and the data for its fill.
 #[derive(Clone, Copy, Debug)]
 pub struct Filling<'a> {
     /// The service's name.
@@ -57,7 +57,7 @@ pub struct Filling<'a> {
 /// Fills the database of a service.
 ///
 /// # Errors
-/// The service's refusal, or the user's wish to stop.
+/// When the service refuses the fill, or the user stops it.
 pub fn fill(filling: Filling<'_>, console: &dyn Console, control: &Control) -> Outcome<()> {
     let log = filling.run.join(run_dir::SERVICE_FILL_LOG);
     let file = File::create(&log).with_context(|| format!("write {}", log.display()))?;

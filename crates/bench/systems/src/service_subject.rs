@@ -18,7 +18,7 @@ use crate::service::{self, Address, Destination, Service, compile};
 use crate::service_kind::{self, FillMoment, ServiceKind, Services};
 use crate::service_program;
 
-/// Scenarios that load a service over HTTP: a running one, or one of these that the run starts.
+/// Scenarios that load a service over HTTP: a running one, or one of the listed kinds that the run starts.
 #[derive(Clone, Copy, Debug)]
 pub struct HttpKind(pub Services);
 
@@ -189,7 +189,7 @@ impl Subject for ManagedService {
     }
 }
 
-/// Refuses scenario keys of a database that a service without one does not have.
+/// Refuses scenario keys for a database if the service has none.
 fn check_without_database(loaded: &Loaded, plan: &Plan) -> anyhow::Result<()> {
     ensure!(loaded.scenario.cache.is_none(), "cache: this service has no database server");
     let to_server = plan.injections.iter().any(|aimed| aimed.victim == Victim::Server);
@@ -197,7 +197,7 @@ fn check_without_database(loaded: &Loaded, plan: &Plan) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The command line's URL, or else the scenario's.
+/// The URL from the command line, or else from the scenario.
 fn url(typed: &str, address: ServerAddress<'_>) -> anyhow::Result<String> {
     ensure!(
         address.hosts.is_empty() && address.count == 1,

@@ -19,7 +19,7 @@ const ACTIVITIES_MAX: u64 = 10_000;
 /// Bounds for all users together.
 const ALL_FOLLOWS_MAX: u64 = 100_000_000;
 const ALL_ACTIVITIES_MAX: u64 = 100_000_000;
-/// Bound of the design that copies each activity to every follower.
+/// The largest number of copies in the design that copies each activity to every follower.
 const COPIES_MAX: u64 = 1_000_000_000;
 
 /// The data that the telemetry service holds before it starts.
@@ -41,7 +41,7 @@ struct Section {
     /// Activities of each user.
     #[serde(default)]
     activities: u64,
-    /// Users whose feeds have been read, from `user-0` on, so that the design of the feeds has its data for readers.
+    /// Users with a feed that was read before the load, from `user-0` on. The feed design then has its data for readers.
     #[serde(default)]
     readers: u64,
 }
@@ -51,10 +51,10 @@ pub fn schema() -> Value {
     schemars::schema_for!(Section).to_value()
 }
 
-/// Reads and bounds the section of a scenario; `None` if there is none.
+/// Reads and checks the section of a scenario. `None` if it is missing.
 ///
 /// # Errors
-/// The invalid key, with its path.
+/// When a key is invalid. The error names its path.
 pub fn fill(spec: &ServiceSpec, moment: FillMoment) -> anyhow::Result<Option<Fill>> {
     let Some(typed) = &spec.fill else { return Ok(None) };
     let section = Section::deserialize(typed)
@@ -124,7 +124,7 @@ impl Section {
         self.check_products(copies_on_write)
     }
 
-    /// Refuses numbers that are valid by themselves and too many together.
+    /// Refuses numbers that are valid alone, but too large together.
     fn check_products(&self, copies_on_write: bool) -> anyhow::Result<()> {
         let (users, follows, activities) =
             (("users", self.users), ("follows", self.follows), ("activities", self.activities));
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn too_much_together_is_refused_with_the_numbers_and_the_keys_to_lower() {
+    fn too_large_a_product_is_refused_with_the_numbers_and_the_keys_to_lower() {
         check([5_000, 20, 10], "on_write", None);
         check([1_000_000, 100, 100], "hybrid", None);
         check(

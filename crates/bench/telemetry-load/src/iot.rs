@@ -1,9 +1,9 @@
-//! Generates readings and diagnostics of trucks, after the `iot` use case of TSBS (github.com/timescale/tsbs). Metrics, tags
-//! and the rates of disorder follow its documentation; the values do not.
+//! Generates readings and diagnostics of trucks, after the `iot` use case of TSBS (github.com/timescale/tsbs). Metrics, tags and
+//! the rates of disorder follow its documentation; the values do not.
 //!
-//! A batch has ten points. 1 % of the batches go missing (half of them arrive later after all), and 5 % are late. 10 % of the
-//! points in a batch go missing (half of them are replaced by a duplicate of the previous point), 30 % are out of order,
-//! 10 % lack a metric, and 1 % lack their tags.
+//! A batch has ten points. 1 % of the batches go missing; half of these arrive later. 5 % of the batches are late. 10 % of the
+//! points in a batch go missing; half of these are replaced by a duplicate of the previous point. 30 % of the points are out of
+//! order, 10 % lack a metric, and 1 % lack their tags.
 
 use plimsoll_measure::random::{STEP, mix};
 use serde_json::{Map, Value};
@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 const BATCH: u64 = 10;
 /// The longest delay of a late batch, in batches.
 const DELAY_MAX: u64 = 4;
-/// Ticks over which a value drifts to the next.
+/// The number of ticks in which a value drifts to the next.
 const DRIFT_TICKS: u64 = 60;
 
 const BATCH_MISSING: f64 = 0.01;
@@ -117,7 +117,7 @@ impl Iot {
         }
     }
 
-    /// The points of batch `number`: none if it is missing, more than ten if a late batch joins it.
+    /// The points of batch `number`: none if the batch is missing, more than ten if a late batch joins it.
     pub fn batch(&self, number: u64) -> Vec<Point> {
         let due = |delay: &u64| number >= *delay && self.delay(number - delay) == Some(*delay);
         (0..=DELAY_MAX).filter(due).flat_map(|delay| self.points(number - delay)).collect()
@@ -128,8 +128,8 @@ impl Iot {
         self.batch(number).iter().map(Point::to_json).collect()
     }
 
-    /// The reading of request `number`, for requests with one reading: the points of the batches in order, ten requests a batch.
-    /// A smaller batch repeats points; a larger one loses its last.
+    /// The reading of request `number`, for requests with one reading. The points of the batches follow in order, ten requests
+    /// per batch. A smaller batch repeats points; a larger batch drops its last points.
     pub fn single(&self, number: u64) -> Point {
         let points = self.batch(number / BATCH);
         let place = usize::try_from(number % BATCH).unwrap_or_default();
@@ -154,7 +154,7 @@ impl Iot {
         Some(if fate < BATCH_MISSING + BATCH_LATE { later } else { 0 })
     }
 
-    /// The points of a batch as sent: those out of order follow the others.
+    /// The points of a batch in the order of sending: late points follow the others.
     fn points(&self, batch: u64) -> Vec<Point> {
         let numbers = (batch * BATCH)..((batch + 1) * BATCH);
         let (late, in_order): (Vec<u64>, Vec<u64>) =
@@ -233,7 +233,7 @@ fn hash(parts: &[u64]) -> u64 {
 
 /// A number from 0 to just below 1.
 fn unit(parts: &[u64]) -> f64 {
-    // 53 bits are what a double holds.
+    // A double has 53 significant bits.
     (hash(parts) >> 11) as f64 / (1_u64 << 53) as f64
 }
 
@@ -242,7 +242,7 @@ fn between(least: f64, most: f64, parts: &[u64]) -> f64 {
     round(least + unit(parts) * (most - least))
 }
 
-/// As [`between`], but continuous: linear from one random value to the next over so many ticks.
+/// Like [`between`], but continuous: linear from one random value to the next within `ticks` ticks.
 fn drift(least: f64, most: f64, ticks: u64, tick: u64, parts: [u64; 3]) -> f64 {
     let at = |step: u64| unit(&[parts[0], parts[1], parts[2], step]);
     let (step, share) = (tick / ticks, (tick % ticks) as f64 / ticks as f64);

@@ -1,6 +1,6 @@
-//! The telemetry service as a scenario sees it: the data that it is filled with, and trucks that send readings.
+//! Describes the telemetry service to scenarios: the data of its fill, and trucks that send readings.
 //!
-//! It shares no code with the service: it knows the service's HTTP API, and the order that `plimsoll serve telemetry --fill` reads.
+//! This crate shares no code with the service, only its HTTP API and the order that `plimsoll serve telemetry --fill` reads.
 
 mod fill;
 mod iot;

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::iot::Iot;
 
-/// The most trucks.
+/// The largest number of trucks.
 const TRUCKS_MAX: u64 = 10_000_000;
 /// Points in a batch.
 const POINTS: u64 = 10;
@@ -24,8 +24,8 @@ struct Trucks {
     /// The interval between two points of a truck.
     #[serde(default = "interval_default")]
     interval: Span,
-    /// The time from the first points to the run's start. A load that sends faster than the trucks would runs ahead of the
-    /// clock, and the service refuses readings from the future.
+    /// The time from the first points to the run's start. A load that sends faster than the trucks would runs ahead of the clock,
+    /// and the service refuses readings from the future.
     #[serde(default = "before_default")]
     before: Span,
 }
@@ -41,7 +41,7 @@ const fn before_default() -> Span {
 /// Builds the workload from its settings.
 ///
 /// # Errors
-/// The invalid setting.
+/// When a setting is invalid.
 pub fn make(settings: &Value, context: WorkloadContext) -> WorkloadResult {
     let trucks = Trucks::deserialize(settings);
     let trucks = trucks.map_err(|error| format!("{error}; write {{iot: {{trucks: 4000}}}}"))?;
@@ -65,7 +65,7 @@ fn milliseconds(span: Span) -> i64 {
 struct Batches(Iot);
 
 impl Workload for Batches {
-    /// A missing batch repeats a point of the batch before: a body has at least one reading.
+    /// Replaces a missing batch by a point of the batch before, because a body has at least one reading.
     fn body(&self, number: u64, out: &mut Vec<u8>) {
         let points = self.0.batch_json(number);
         let is_missing = points.as_array().is_none_or(Vec::is_empty);
@@ -102,14 +102,14 @@ mod tests {
     }
 
     #[test]
-    fn no_body_is_empty_and_each_follows_from_its_number() {
+    fn no_body_is_empty_and_the_number_determines_each() {
         let fleet = fleet("iot: {trucks: 20}").unwrap();
         let body = |number| {
             let mut out = Vec::new();
             fleet.body(number, &mut out);
             serde_json::from_slice::<Vec<Value>>(&out).unwrap()
         };
-        // One batch in two hundred never comes.
+        // One batch in two hundred never arrives.
         let lengths: Vec<_> = (0..3000).map(|number| body(number).len()).collect();
         assert!(lengths.iter().all(|length| *length > 0) && lengths.contains(&1));
         assert_eq!(body(1234), body(1234));

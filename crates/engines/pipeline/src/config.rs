@@ -13,16 +13,16 @@ use crate::guarantee::Guarantee;
 
 pub use generator::GeneratorConfig;
 
-/// How often an event arrives.
+/// The delivery guarantee of the events.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum GuaranteeConfig {
-    /// Never twice, perhaps not at all.
+    /// An event is never written twice, and may be lost.
     AtMostOnce,
-    /// At least once, perhaps twice.
+    /// Every event is written, perhaps twice.
     #[default]
     AtLeastOnce,
-    /// As if exactly once.
+    /// Every event has the effect of one write.
     EffectivelyOnce,
 }
 
@@ -111,7 +111,7 @@ pub enum ExhaustedConfig {
     DeadLetters,
 }
 
-/// How failed batches are retried.
+/// The retry policy of failed batches.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RetryConfig {
@@ -121,7 +121,7 @@ pub struct RetryConfig {
     pub pause_max: Span,
     /// Retries at most. Default: unlimited.
     pub attempts: Option<u32>,
-    /// How long a batch is retried. Default: unlimited.
+    /// The time limit of a batch's retries. Default: unlimited.
     #[serde(rename = "for")]
     pub time: Option<Span>,
     /// The action when the retries are exhausted.
@@ -166,7 +166,7 @@ impl From<RetryConfig> for Retry {
 pub struct DeadLetterLimitConfig {
     /// Dead letters at most.
     pub most: u64,
-    /// Among this many latest events.
+    /// The number of latest events in which dead letters are counted.
     pub of: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Checks, before anything is read, that the parts of a pipeline can give its delivery guarantee.
+//! Checks, before the first event is read, that the parts of a pipeline can give its delivery guarantee.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use thiserror::Error;
 use crate::port::sink::{Identity, Promise};
 use crate::port::source::Replay;
 
-/// How often an event arrives, whatever crashes.
+/// The number of times an event arrives, even after a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Guarantee {
     /// At most once: positions are committed before events are written.
@@ -31,7 +31,7 @@ impl fmt::Display for Guarantee {
 /// The capabilities of a pipeline's parts.
 #[derive(Clone, Copy, Debug)]
 pub struct Capabilities {
-    /// How the source resumes. A pipeline of several sources is checked for each.
+    /// The way in which the source resumes. A pipeline of several sources is checked for each.
     pub replay: Replay,
     /// Whether a store of positions exists that no other source needs.
     pub positions: bool,
@@ -45,7 +45,7 @@ pub struct Capabilities {
     pub dead_letters: Option<Promise>,
 }
 
-/// Why a pipeline cannot give its guarantee.
+/// The reason why a pipeline cannot give its guarantee.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum Refusal {
     /// The source cannot resume.
@@ -109,7 +109,7 @@ pub enum Refusal {
 ///
 /// # Errors
 ///
-/// The first obstacle.
+/// If the parts cannot give the guarantee. The error names the first obstacle.
 pub fn check(guarantee: Guarantee, capabilities: &Capabilities) -> Result<(), Refusal> {
     check_positions(guarantee, capabilities)?;
     if guarantee == Guarantee::AtMostOnce {
@@ -124,8 +124,8 @@ pub fn check(guarantee: Guarantee, capabilities: &Capabilities) -> Result<(), Re
     if guarantee == Guarantee::EffectivelyOnce { check_once(capabilities) } else { Ok(()) }
 }
 
-/// Exactly one part must keep the source's positions. At-most-once must not start over either; only a source that cannot
-/// replay needs no position for that.
+/// Exactly one part must keep the source's positions. At-most-once needs them too, so that a start does not read events twice.
+/// Only a source that cannot replay needs none for that.
 fn check_positions(guarantee: Guarantee, capabilities: &Capabilities) -> Result<(), Refusal> {
     let in_transactions = capabilities.sink.identity == Identity::Transaction;
     match capabilities.replay {
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn each_combination_is_given_or_refused_with_its_reason() {
+    fn each_combination_is_accepted_or_refused_with_its_reason() {
         use Guarantee::{AtLeastOnce, AtMostOnce, EffectivelyOnce};
         let forgets = Promise { durable: false, ..SINK };
         let transaction = Promise { identity: Identity::Transaction, ..SINK };

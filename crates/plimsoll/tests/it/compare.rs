@@ -187,7 +187,11 @@ fn incomparable_runs_are_refused_with_the_remedy() {
         assert!(stderr(&output).contains(part), "{part}: {}", stderr(&output));
     }
     let alone = plimsoll_with(&["compare", a.to_str().unwrap()]);
-    assert!(stderr(&alone).contains("name what") && alone.status.code() == Some(2), "{}", stderr(&alone));
+    assert!(
+        stderr(&alone).contains("name the runs to compare") && alone.status.code() == Some(2),
+        "{}",
+        stderr(&alone)
+    );
     let three = plimsoll_with(&["compare", a.to_str().unwrap(), b.to_str().unwrap(), few.to_str().unwrap()]);
     assert!(stderr(&three).contains("list those of B after --with"), "{}", stderr(&three));
 }

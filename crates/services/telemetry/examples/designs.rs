@@ -1,10 +1,10 @@
-//! Measures the storage designs side by side on an embedded server: single readings, batches, statistics.
+//! Compares the storage designs on an embedded server: single readings, batches, statistics.
 //!
 //! `cargo run --release -p plimsoll-telemetry --example designs -- [relaxed] [seconds=5] [sensors=10000] [design=bucket]
 //! [committers=1] [gather_ms=2]`
 //!
-//! Goal: figures that rank the designs. Not a goal: the load is closed and shares the machine with the server, so its
-//! latencies hide what an open load would show; for that there are scenarios.
+//! Goal: figures that rank the designs. Not a goal: absolute latencies. The load is closed and shares the machine with the
+//! server, so it hides the latencies of an open load; scenarios measure those.
 
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot go on ends")]
 #![expect(clippy::disallowed_methods, reason = "what is measured shares no clock with the ruler")]
@@ -25,9 +25,9 @@ use plimsoll_telemetry::workload::{Preload, Sensors, preload};
 const START_MS: i64 = 1_789_999_200_000;
 const HOUR_MS: i64 = 3_600_000;
 const INTERVAL_MS: i64 = 10_000;
-/// Callers with one reading each on its way.
+/// Callers with one reading in flight each.
 const CALLERS: u64 = 200;
-/// Callers with a batch each on its way, and readings in it.
+/// Callers with a batch in flight each, and the readings of a batch.
 const BATCH_CALLERS: u64 = 4;
 const BATCH: u64 = 1000;
 
@@ -103,7 +103,7 @@ async fn fill(readings: &Readings, server: &Server, plan: Plan) {
     told("fill", done, start.elapsed(), &cpu, server, &[]);
 }
 
-/// The readings after the hour, one in each request, with the sensors in the order of the seed's load.
+/// The readings after the hour, one per request, with the sensors in the order of the seed's load.
 async fn singles(readings: &Readings, server: &Server, plan: Plan) {
     let (start, cpu) = (Instant::now(), Cpu::now(server));
     let caller = |caller: u64| async move {
@@ -122,7 +122,7 @@ async fn singles(readings: &Readings, server: &Server, plan: Plan) {
     told("single", took.len() as u64, start.elapsed(), &cpu, server, &took);
 }
 
-/// One reading every millisecond, timed from when it was due, beside an hour's statistics every 50 ms: the seed's load.
+/// One reading every millisecond, timed from its due time, with an hour's statistics every 50 ms: the seed's load.
 async fn open_load(readings: &Readings, server: &Server, plan: Plan) {
     let (start, cpu) = (Instant::now(), Cpu::now(server));
     let (mut writes, mut reads) = (Vec::new(), Vec::new());
@@ -171,7 +171,7 @@ async fn statistics(readings: &Readings, plan: Plan, detail: Detail) {
     let start = Instant::now();
     let mut took = Vec::new();
     while start.elapsed() < plan.time && took.len() < 2000 {
-        // A step that shares no factor with the number of sensors.
+        // A step that is coprime to the number of sensors.
         let sensor = took.len() as u64 * 7919 % plan.sensors;
         let query = hour(sensor, detail);
         let sent = Instant::now();

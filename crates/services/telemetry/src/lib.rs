@@ -1,6 +1,6 @@
-//! The telemetry and activity-feed service: readings and feeds over HTTP, kept in MongoDB.
+//! Serves telemetry readings and activity feeds over HTTP, stored in MongoDB.
 //!
-//! It knows only `plimsoll-service`: the measured system shares no code with the ruler.
+//! It knows only `plimsoll-service`: the measured system shares no code with the measuring tool.
 //!
 //! * [`reading`]: parses and checks one reading of a sensor.
 //! * [`readings`]: stores readings in MongoDB: group commits, statistics, ranges, the latest.

@@ -20,7 +20,7 @@ use crate::scopes;
 
 pub use plimsoll_service::settings::Error;
 
-/// The settings as in the file. Everything has a default; an unknown key is an error.
+/// The settings as in the file. Every setting has a default; an unknown key is an error.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Typed {
@@ -34,7 +34,7 @@ pub struct Typed {
     pub feeds: feeds::Feeds,
     /// Limits.
     pub limits: Limits,
-    /// Keys and tokens. Without them everyone may do everything, so only a loopback address is accepted.
+    /// Keys and tokens. Without them every caller has all permissions, so only a loopback address is accepted.
     pub security: Option<Security>,
     /// Certificate and key; plain HTTP if absent.
     pub tls: Option<Tls>,
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(Typed::read(&text).unwrap(), Typed::default());
     }
 
-    /// The keys of a tree, each with those above it.
+    /// The keys of a tree, each with its parent keys.
     fn keys(tree: &serde_json::Value, above: &str, found: &mut Vec<String>) {
         let Some(fields) = tree.as_object() else { return };
         for (name, value) in fields {

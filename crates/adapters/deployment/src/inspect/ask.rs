@@ -1,4 +1,4 @@
-//! Sends questions to a server under time limits. A refusal is an answer.
+//! Sends questions to a server under time limits. A refusal counts as an answer.
 
 use bson::{Document, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 use plimsoll_measure::clock::{self, Instant, MILLISECOND_NS};
@@ -6,23 +6,23 @@ use plimsoll_wire::{Connection, Error as WireError, ServerError};
 
 use super::read;
 
-/// How long the server may work on a question that needs no scan, in milliseconds.
+/// The server's time limit for a question that needs no scan, in milliseconds.
 const QUESTION_MS: u64 = 10_000;
-/// How long the server may scan for one question, in milliseconds.
+/// The server's time limit for one scan, in milliseconds.
 const SCAN_MS: u64 = 5_000;
-/// How long it may scan in all, in nanoseconds.
+/// The time limit of all scans together, in nanoseconds.
 const SCANS_NS: u64 = 60_000 * MILLISECOND_NS;
 /// MongoDB's error code NamespaceNotFound.
 const NAMESPACE_NOT_FOUND: i32 = 26;
 /// MongoDB's error code MaxTimeMSExpired.
 const TIME_LIMIT: i32 = 50;
-/// Characters of the server's message that are kept.
+/// The number of characters kept of a server's message.
 const WORDS_MAX: usize = 160;
 
-/// An answer, or why the server gave none.
+/// An answer, or the reason why the server gave none.
 pub(super) type Answer<T = RawDocumentBuf> = Result<T, Refusal>;
 
-/// Why a server gave no answer.
+/// The reason why the server gave no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
     code: i32,
@@ -45,14 +45,14 @@ impl Refusal {
     }
 }
 
-/// Documents of a cursor, and whether it had more.
+/// Documents of a cursor, and whether more exist.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) documents: Vec<RawDocumentBuf>,
     pub(super) cut: bool,
 }
 
-/// How much of a cursor is read.
+/// The limits of reading a cursor.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Most {
     pub(super) documents: usize,
@@ -81,7 +81,7 @@ impl<'a> Asker<'a> {
         self.send(db, body, QUESTION_MS).await
     }
 
-    /// Asks a question that may scan a whole collection, while the time for scans lasts.
+    /// Asks a question that may scan a whole collection, until the time for scans is used up.
     pub(super) async fn scan(&mut self, db: &str, body: Document) -> Result<Answer, WireError> {
         let left_ms = self.scans_until.since(clock::now()) / MILLISECOND_NS;
         if left_ms == 0 {
@@ -107,7 +107,7 @@ impl<'a> Asker<'a> {
         }
     }
 
-    /// All documents of the cursor in an answer, batch after batch.
+    /// Reads all documents of the cursor in an answer, batch after batch.
     pub(super) async fn rest(
         &mut self,
         db: &str,
@@ -135,7 +135,7 @@ impl<'a> Asker<'a> {
             }
             match self.exchange(db, &doc! {"getMore": cursor, "collection": &collection}).await? {
                 Ok(next) => reply = next,
-                // The documents read until then are kept.
+                // The documents read so far are kept.
                 Err(_) => return Ok(Ok(found)),
             }
         }
@@ -154,7 +154,7 @@ fn refusal(error: &ServerError) -> Refusal {
     Refusal { code: error.code, words: error.message.chars().take(WORDS_MAX).collect() }
 }
 
-/// A reply's documents, and the cursor that has more of them, or 0; none if the reply is malformed.
+/// A reply's documents, and the cursor for more, or 0; `None` if the reply is malformed.
 pub(super) fn batch(reply: &RawDocument) -> Option<(Vec<RawDocumentBuf>, i64)> {
     let cursor = read::document(reply, "cursor")?;
     let batch = cursor.get_array("firstBatch").or_else(|_| cursor.get_array("nextBatch")).ok()?;
@@ -168,7 +168,7 @@ pub(super) fn first(reply: &RawDocument) -> Option<RawDocumentBuf> {
     batch(reply)?.0.into_iter().next()
 }
 
-/// The count `n` of the group of all documents. Without any document there is no group.
+/// The count `n` of the group of all documents. An empty collection has no group.
 pub(super) fn counted(reply: &RawDocument) -> Answer<u64> {
     let (groups, _) = batch(reply).ok_or_else(Refusal::not_understood)?;
     let Some(group) = groups.first() else { return Ok(0) };

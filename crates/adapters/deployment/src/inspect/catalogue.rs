@@ -1,4 +1,4 @@
-//! Lists the collections, chooses those to inspect, and reads their options.
+//! Lists the collections, selects some for the inspection, and reads their options.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ const OWN: &str = "plimsoll";
 const SERVERS_OWN: [&str; 3] = ["admin", "config", "local"];
 /// The prefix of the server's system collections.
 const SYSTEM: &str = "system.";
-/// How many collections of a database are listed at most.
+/// The largest number of listed collections in a database.
 const LISTED: Most = Most { documents: 10_000, bytes: 32 << 20 };
 
 /// A collection in a database's catalogue.
@@ -31,7 +31,7 @@ pub(super) struct Entry {
 /// Collections to inspect, and notes about omitted ones.
 type Chosen = (Vec<(Namespace, Entry)>, Vec<String>);
 
-/// Chooses what to inspect among the existing databases.
+/// Selects the collections to inspect in the existing databases.
 pub(super) async fn choose(
     asker: &mut Asker<'_>,
     wanted: &Wanted,
@@ -47,7 +47,7 @@ pub(super) async fn choose(
     Ok(choosing.finish())
 }
 
-/// The databases whose collections are all inspected. Every named database must exist.
+/// The databases whose collections are all inspected. Every requested database must exist.
 fn databases(wanted: &Wanted, names: Option<&[String]>) -> Result<Vec<String>, Error> {
     let known = names.unwrap_or_default();
     let is_unknown = |name: &&String| names.is_some() && !known.contains(name);
@@ -85,7 +85,7 @@ impl Choosing {
         Ok(listed)
     }
 
-    /// All collections of a database but the system's.
+    /// Adds all collections of a database except the system's.
     async fn whole(&mut self, asker: &mut Asker<'_>, db: &str) -> Result<(), WireError> {
         let entries = self.catalogue(asker, db).await?.unwrap_or_default();
         for entry in entries.into_iter().filter(|entry| !entry.name.starts_with(SYSTEM)) {
@@ -94,7 +94,7 @@ impl Choosing {
         Ok(())
     }
 
-    /// One collection. If the server does not list collections, it may exist, and its options are unknown.
+    /// Adds one collection. If the server does not list collections, it may exist, and its options are unknown.
     async fn one(&mut self, asker: &mut Asker<'_>, namespace: &Namespace) -> Result<(), Error> {
         let Ok(entries) = self.catalogue(asker, &namespace.db).await? else {
             self.add(namespace.clone(), Entry::default());
@@ -126,7 +126,7 @@ impl Choosing {
     }
 }
 
-/// The entry of one collection; none if it does not exist. If the server does not list collections, it may exist.
+/// The entry of one collection; `None` if it does not exist. If the server does not list collections, it may exist.
 pub(super) async fn find(asker: &mut Asker<'_>, namespace: &Namespace) -> Result<Option<Entry>, WireError> {
     let name = namespace.collection.as_str();
     let listed = listing(asker, &namespace.db, doc! {"listCollections": 1, "filter": {"name": name}}).await?;
@@ -136,7 +136,7 @@ pub(super) async fn find(asker: &mut Asker<'_>, namespace: &Namespace) -> Result
     })
 }
 
-/// Every collection of a database, by name. A user may see names without the right to see options.
+/// Every collection of a database, by name. A user may have the right to see names but not options.
 async fn list(asker: &mut Asker<'_>, db: &str) -> Result<Answer<Vec<Entry>>, WireError> {
     let listed = match listing(asker, db, doc! {"listCollections": 1}).await? {
         Ok(listed) => Ok(listed),
@@ -178,7 +178,7 @@ fn options(said: &RawDocument) -> Options {
         capped: flag(said, "capped").then_some(capped),
         time_series: document(said, "timeseries").map(time_series),
         validator: document(said, "validator").is_some_and(|validator| !validator.is_empty()),
-        // A time series has `true` where a collection describes its index.
+        // A time series has `true` here; a collection has the definition of its index.
         clustered: document(said, "clusteredIndex").is_some() || flag(said, "clusteredIndex"),
         expire_after_s: seconds(said, "expireAfterSeconds"),
         view_on: text(said, "viewOn"),
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_name_our_own_database_is_looked_at_or_all_but_the_servers() {
+    fn without_a_request_our_own_database_is_inspected_or_all_except_the_servers() {
         let chosen = |known: &[&str]| databases(&Wanted::default(), Some(&names(known))).unwrap();
         assert_eq!(chosen(&["admin", "a", "plimsoll"]), ["plimsoll"]);
         assert_eq!(chosen(&["admin", "a", "b", "config", "local"]), ["a", "b"]);
@@ -211,11 +211,11 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_database_is_named() {
+    fn a_missing_database_is_reported() {
         let wanted = Wanted { databases: names(&["a", "x"]), ..Wanted::default() };
         let error = databases(&wanted, Some(&names(&["a"]))).unwrap_err();
         assert!(error.to_string().contains("database x does not exist"), "{error}");
-        // Where the server does not list its databases, the user is believed.
+        // If the server does not list its databases, the requested names are used.
         assert_eq!(databases(&wanted, None).unwrap(), ["a", "x"]);
         let one = Namespace { db: "b".into(), collection: "c".into() };
         let wanted = Wanted { collections: vec![one], ..Wanted::default() };

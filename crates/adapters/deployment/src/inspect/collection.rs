@@ -11,7 +11,7 @@ use super::samples::{self, Reading};
 use super::{Error, SAMPLES_MAX, Wanted, forbidden, json, times};
 use crate::namespace::Namespace;
 
-/// Indexes of a collection at most; MongoDB takes 64.
+/// The largest number of indexes in a collection; MongoDB allows 64.
 const INDEXES: Most = Most { documents: 1000, bytes: 16 << 20 };
 
 /// The cheap part, with the first document.
@@ -47,7 +47,7 @@ pub(super) async fn look(
     Ok(seen)
 }
 
-/// The facts that need no documents.
+/// The facts that need no reading of documents.
 async fn outside(
     asker: &mut Asker<'_>,
     namespace: &Namespace,
@@ -91,7 +91,7 @@ pub(crate) fn sizes(stats: &RawDocument) -> Reported {
     }
 }
 
-/// Documents by the metadata.
+/// Counts documents by the metadata.
 async fn estimate(
     asker: &mut Asker<'_>,
     namespace: &Namespace,
@@ -104,7 +104,7 @@ async fn estimate(
     Ok(reply.ok().and_then(|reply| count(&reply, "n")))
 }
 
-/// Documents by counting each, if the time for scans suffices.
+/// Counts each document, if the time for scans suffices.
 async fn count_all(
     asker: &mut Asker<'_>,
     namespace: &Namespace,

@@ -7,10 +7,10 @@ use plimsoll_wire::Error as WireError;
 use super::ask::Asker;
 use super::read::{count, text};
 
-/// Databases whose size is asked for, at most.
+/// The largest number of databases whose size is queried.
 const DATABASES_MAX: usize = 100;
 
-/// The names of all databases that this user may see; absent if the server does not list them.
+/// The names of all databases that this user may see; `None` if the server does not list them.
 pub(super) async fn names(asker: &mut Asker<'_>) -> Result<Option<Vec<String>>, WireError> {
     let reply = asker.ask("admin", doc! {"listDatabases": 1, "nameOnly": true}).await?;
     Ok(reply.ok().and_then(|reply| {
@@ -20,7 +20,7 @@ pub(super) async fn names(asker: &mut Asker<'_>) -> Result<Option<Vec<String>>, 
     }))
 }
 
-/// The size of each, and a note if some were left out.
+/// The size of each database, and a note if some were left out.
 pub(super) async fn sizes(
     asker: &mut Asker<'_>,
     names: &Option<Vec<String>>,

@@ -13,19 +13,19 @@ use super::walk::walk;
 use super::{FORBIDDEN_MAX, json};
 use crate::namespace::Namespace;
 
-/// Bytes of a pattern at most.
+/// The largest size of a pattern in bytes.
 const PATTERN_BYTES_MAX: usize = 256;
-/// Paths and documents that are listed for each field, at most.
+/// The largest number of paths and documents listed for each field.
 const EXAMPLES_MAX: usize = 5;
-/// Bytes of a listed `_id`, at most.
+/// The largest size of a listed `_id` in bytes.
 const ID_BYTES_MAX: usize = 1024;
 
-/// Selects fields by their dotted path: `note`, `customer.password`, or with `*` for any characters, dots included,
-/// `*.password`. Arrays are transparent: `lines.sku` is a field of every element of `lines`.
+/// Selects fields by their dotted path: `note` or `customer.password`. `*` matches any characters, dots included: `*.password`.
+/// Arrays are transparent: `lines.sku` is a field of every element of `lines`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern(String);
 
-/// A text that names no field.
+/// A text that is not a field's path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{text:?} names no field: write a path such as note or customer.password, with * for any characters, such as *.password"
@@ -71,7 +71,7 @@ impl Pattern {
     }
 }
 
-/// Looks for forbidden fields in documents. A fold that never connects.
+/// Finds forbidden fields in documents. A fold that never connects.
 #[derive(Debug)]
 pub(super) struct Watch<'p> {
     patterns: &'p [Pattern],
@@ -112,7 +112,7 @@ impl<'p> Watch<'p> {
         }
     }
 
-    /// The fields found; `choice` says how the documents were chosen, absent if none could be read.
+    /// Returns the found fields; `choice` is the choice of documents, `None` if none could be read.
     pub(super) fn finish(self, choice: Option<Choice>) -> Vec<Forbidden> {
         let judge = |found: Forbidden| Forbidden {
             documents: (choice == Some(Choice::All)).then_some(found.sampled),
@@ -135,8 +135,7 @@ fn id(document: &RawDocument) -> Option<Value> {
     json::shown(&alone, ID_BYTES_MAX).0.get("_id").cloned()
 }
 
-/// Counts the documents with each field that is named by an exact path and was not counted yet. Returns notes about refused
-/// counts.
+/// Counts the documents with each field that has an exact path and no count yet. Returns notes about refused counts.
 pub(super) async fn count(
     asker: &mut Asker<'_>,
     namespace: &Namespace,
@@ -168,7 +167,7 @@ fn request(namespace: &Namespace, path: &str) -> Document {
     doc! {"aggregate": namespace.collection.as_str(), "pipeline": [{"$match": there}, count], "cursor": {}}
 }
 
-/// The `_id` of a few documents that are in no sample.
+/// The `_id`s of a few documents outside the sample.
 async fn examples(asker: &mut Asker<'_>, namespace: &Namespace, path: &str) -> Result<Vec<Value>, WireError> {
     let find = doc! {
         "find": namespace.collection.as_str(), "filter": there(path), "projection": {"_id": 1},
@@ -185,8 +184,8 @@ fn there(path: &str) -> Document {
     there
 }
 
-/// Merges counted and sampled findings: a document may have been written or removed in between, and only a sample finds a
-/// name with a dot in it.
+/// Merges counted and sampled findings: documents may be written or removed in between, and only a sample finds names that
+/// contain a dot.
 fn settle(field: &mut Forbidden, counted: u64) {
     field.documents = Some(counted.max(field.sampled));
     field.presence = if counted.max(field.sampled) > 0 { Presence::Found } else { Presence::Absent };
@@ -201,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_is_a_path_or_stands_for_many() {
+    fn a_pattern_is_an_exact_path_or_matches_many() {
         for (pattern, path, expected) in [
             ("note", "note", true),
             ("note", "notes", false),
@@ -221,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_field_says_how_to_write_one() {
+    fn an_invalid_pattern_is_refused_with_the_syntax() {
         for text in ["", ".", "a.", ".a", "a..b", "$where", "a.$b", "[]", &"x".repeat(300)] {
             let message = text.parse::<Pattern>().unwrap_err().to_string();
             assert!(message.contains("*.password"), "{message}");
@@ -253,14 +252,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_seen_in_some_may_be_in_others() {
+    fn a_field_that_a_sample_lacks_may_be_in_other_documents() {
         let found = |choice| watch(&["note"], &[rawdoc! {"_id": 1}], choice)[0].clone();
         assert_eq!(found(Some(Choice::Random)).presence, Presence::AbsentInInventory);
         assert_eq!((found(None).presence, found(None).documents), (Presence::NotChecked, None));
     }
 
     #[test]
-    fn no_more_than_a_few_examples_are_named() {
+    fn only_a_few_examples_are_listed() {
         let documents: Vec<_> = (0..20).map(|id| rawdoc! {"_id": id, "note": 1}).collect();
         let found = watch(&["note"], &documents, Some(Choice::All));
         assert_eq!((found[0].sampled, found[0].examples.len()), (20, EXAMPLES_MAX));

@@ -1,4 +1,4 @@
-//! Counts the fields of documents: how often, of which types, how large. A fold that never connects.
+//! Counts the fields of documents: their frequency, types and sizes. A fold that never connects.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,7 +9,7 @@ use plimsoll_measure::inspection::{Choice, Field, Inventory, Spread};
 
 use super::walk::{Walked, walk};
 
-/// Fields that are listed at most.
+/// The largest number of listed fields.
 const FIELDS_MAX: usize = 500;
 
 /// The fields of the documents read so far.
@@ -28,7 +28,7 @@ struct Seen {
     path: String,
     /// The enclosing field.
     parent: Option<usize>,
-    /// The last document that had it, counted from 1.
+    /// The last document with this field, counted from 1.
     last_document: u64,
     documents: u64,
     types: BTreeMap<&'static str, u64>,
@@ -94,7 +94,7 @@ impl Fields {
         }
     }
 
-    /// The field's index in the list, if the list has room for it.
+    /// The field's index in the list; `None` if the list is full.
     fn index(&mut self, path: &str) -> Option<usize> {
         if let Some(index) = self.known.get(path) {
             return Some(*index);
@@ -125,7 +125,7 @@ impl Fields {
         dates.collect()
     }
 
-    /// The inventory; each field follows its enclosing one.
+    /// The inventory; each field follows its enclosing field.
     pub(super) fn finish(&self, choice: Choice) -> Inventory {
         let mut order: Vec<usize> = (0..self.fields.len()).collect();
         order.sort_by_cached_key(|index| self.places(*index));
@@ -158,7 +158,7 @@ impl Fields {
     }
 }
 
-/// The path of the enclosing value: `a.b[]` lies in `a.b`, and that in `a`.
+/// The path of the enclosing value: `a.b` encloses `a.b[]`, and `a` encloses `a.b`.
 fn parent(path: &str) -> Option<&str> {
     path.strip_suffix("[]").or_else(|| path.rsplit_once('.').map(|(parent, _)| parent))
 }
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_counts_once_a_document_and_its_elements_each() {
+    fn an_array_counts_once_per_document_and_its_elements_each() {
         let found = inventory(&[rawdoc! {"tags": ["a", "b", 1]}, rawdoc! {"tags": []}]);
         let counts: Vec<_> =
             found.fields.iter().map(|field| (field.path.as_str(), field.documents, field.values)).collect();
@@ -238,14 +238,14 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_comes_late_stands_below_the_one_around_it() {
+    fn a_late_field_follows_its_enclosing_field() {
         let found = inventory(&[rawdoc! {"a": {"x": 1}, "b": 1}, rawdoc! {"a": {"y": {"z": 1}}}]);
         let paths: Vec<_> = found.fields.iter().map(|field| field.path.as_str()).collect();
         assert_eq!(paths, ["a", "a.x", "a.y", "a.y.z", "b"]);
     }
 
     #[test]
-    fn no_more_than_five_hundred_fields_are_listed() {
+    fn at_most_five_hundred_fields_are_listed() {
         let many: bson::Document =
             (0..600).map(|index| (format!("f{index}"), bson::Bson::Int32(1))).collect();
         let found = inventory(&[RawDocumentBuf::try_from(many).unwrap()]);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_are_remembered_within_arrays_too() {
+    fn dates_are_found_inside_arrays_too() {
         let at = |ms| bson::DateTime::from_millis(ms);
         let mut fields = Fields::default();
         fields.see(&rawdoc! {"at": at(5), "log": [{"at": at(9)}, {"at": at(-2)}]});
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn every_type_has_the_name_that_mongodb_gives_it() {
+    fn every_type_has_its_mongodb_name() {
         let uuid = bson::Binary { subtype: BinarySubtype::Uuid, bytes: vec![0; 16] };
         let found = inventory(&[rawdoc! {
             "a": 1.0, "b": "s", "c": {}, "d": [], "e": uuid, "f": bson::oid::ObjectId::new(), "g": true,

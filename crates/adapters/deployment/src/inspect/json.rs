@@ -4,14 +4,14 @@ use bson::raw::{RawBsonRef, RawElement};
 use bson::{Bson, Document, RawDocument};
 use plimsoll_measure::inspection::Value;
 
-/// Levels below a document at most; MongoDB allows a hundred.
+/// The largest nesting depth; MongoDB allows a hundred levels.
 pub(super) const DEPTH_MAX: usize = 100;
 
-/// Bytes of a definition (the keys of an index, a filter) that are shown.
+/// The largest shown size of a definition (the keys of an index, a filter), in bytes.
 const DEFINITION_BYTES_MAX: usize = 4096;
 
-/// Prints the document, and counts the omitted fields: those that would exceed `bytes_max` stored bytes, those too deep,
-/// and those that are invalid BSON.
+/// Prints the document, and counts the omitted fields: fields that would exceed `bytes_max` stored bytes, nest too deep, or are
+/// invalid BSON.
 pub(super) fn shown(document: &RawDocument, bytes_max: usize) -> (Value, u64) {
     let (mut kept, mut bytes, mut left_out) = (Document::new(), 0, 0);
     for element in document.iter_elements() {
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_is_too_large_is_left_out_and_counted() {
+    fn a_field_above_the_size_limit_is_left_out_and_counted() {
         let (shown, left_out) = shown(&rawdoc! {"a": 1, "vector": "x".repeat(2000), "b": 2}, 1024);
         assert_eq!((shown.to_string().as_str(), left_out), (r#"{"a":1,"b":2}"#, 1));
     }

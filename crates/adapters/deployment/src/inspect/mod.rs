@@ -1,8 +1,8 @@
 //! Inspects a deployment: its databases, collections, indexes, fields and forbidden fields.
 //!
 //! In reading order: the request ([`Wanted`], [`Pattern`]), the full inspection ([`inspect`]) and the cheap part of one
-//! collection ([`brief`]); below, a file for each question. If the server refuses a question, its answer is absent and a
-//! note gives the reason; only a lost connection is an error.
+//! collection ([`brief`]); below, a file for each question. If the server refuses a question, its answer is absent and a note
+//! gives the reason; only a lost connection is an error.
 
 use plimsoll_measure::clock;
 use plimsoll_measure::inspection::{Collection, FORMAT, Inspection};
@@ -28,20 +28,20 @@ pub(crate) use collection::sizes;
 
 use ask::Asker;
 
-/// Inspected collections at most.
+/// The largest number of inspected collections.
 pub const COLLECTIONS_MAX: usize = 200;
-/// Samples of a collection at most.
+/// The largest number of samples of a collection.
 pub const SAMPLES_MAX: u32 = 20;
-/// Forbidden fields at most.
+/// The largest number of forbidden fields.
 pub const FORBIDDEN_MAX: usize = 32;
-/// Empty commands whose round trips are measured; the median counts.
+/// The number of measured round trips; the median counts.
 const PINGS: usize = 5;
 
 /// A request for an inspection.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
-    /// All collections of these databases. If neither databases nor collections are named: of `plimsoll` if it exists, else
-    /// of all databases but the system's.
+    /// All collections of these databases. Without databases and collections: of `plimsoll` if it exists, else of all databases
+    /// except the system's.
     pub databases: Vec<String>,
     /// These collections.
     pub collections: Vec<Namespace>,
@@ -51,25 +51,25 @@ pub struct Wanted {
     pub forbidden: Vec<Pattern>,
 }
 
-/// Why an inspection failed.
+/// The reason why an inspection failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A named database does not exist.
+    /// A requested database does not exist.
     #[error("database {name} does not exist: name an existing one, or leave it out to see all")]
     UnknownDatabase {
         /// Its name.
         name: String,
-        /// The existing ones.
+        /// The existing databases.
         known: Vec<String>,
     },
-    /// A named collection does not exist.
+    /// A requested collection does not exist.
     #[error(
         "collection {namespace} does not exist: name an existing one, or name the database alone to see all"
     )]
     UnknownCollection {
         /// Its name.
         namespace: Namespace,
-        /// The existing ones of its database, with the database's name.
+        /// The existing collections of its database, with the database's name.
         known: Vec<String>,
     },
     /// The connection was lost, or a request cannot be encoded.
@@ -77,11 +77,11 @@ pub enum Error {
     Wire(#[from] WireError),
 }
 
-/// Inspects a deployment. The caller adds the facts about the server. A scan of a whole collection stops after a few
-/// seconds, and all scans after a minute; the answer is then estimated or absent, with a note.
+/// Inspects a deployment. The caller adds the facts about the server. A scan of a whole collection stops after a few seconds, and
+/// all scans together after a minute; the answer is then estimated or absent, with a note.
 ///
 /// # Errors
-/// [`Error`] when a named database or collection does not exist, or the connection is lost.
+/// [`Error`] if a requested database or collection does not exist, or the connection is lost.
 pub async fn inspect(connection: &mut Connection, wanted: &Wanted) -> Result<Inspection, Error> {
     let taken_ms = clock::wall_ms();
     let mut asker = Asker::new(connection);
@@ -113,7 +113,7 @@ pub async fn inspect(connection: &mut Connection, wanted: &Wanted) -> Result<Ins
 /// Scans nothing.
 ///
 /// # Errors
-/// The connection is lost.
+/// If the connection is lost.
 pub async fn brief(connection: &mut Connection, namespace: &Namespace) -> Result<Collection, Error> {
     let mut asker = Asker::new(connection);
     match catalogue::find(&mut asker, namespace).await? {

@@ -26,7 +26,6 @@ pub(super) fn seconds(document: &RawDocument, key: &str) -> Option<f64> {
     }
 }
 
-/// A text.
 pub(super) fn text(document: &RawDocument, key: &str) -> Option<String> {
     document.get_str(key).ok().map(str::to_owned)
 }
@@ -50,7 +49,7 @@ mod tests {
     use bson::rawdoc;
 
     #[test]
-    fn numbers_of_any_type_are_read_and_never_made_up() {
+    fn numbers_of_any_type_are_read_exactly_or_not_at_all() {
         let document = rawdoc! {"a": 5, "b": 6_i64, "c": 7.0, "d": -1, "e": "8", "f": f64::NAN};
         let counts = ["a", "b", "c", "d", "e", "f", "g"].map(|key| count(&document, key));
         assert_eq!(counts, [Some(5), Some(6), Some(7), None, None, None, None]);
@@ -58,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_is_up_when_it_says_so_in_any_way() {
+    fn a_flag_may_be_a_boolean_or_a_number() {
         let document = rawdoc! {"a": true, "b": 1.0, "c": false, "d": 0};
         assert_eq!(
             ["a", "b", "c", "d", "e"].map(|key| flag(&document, key)),

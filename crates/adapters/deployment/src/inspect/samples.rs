@@ -1,4 +1,4 @@
-//! Reads documents: a few to be shown, and up to a thousand for the inventory of their fields.
+//! Reads documents: a few to print, and up to a thousand for the inventory of their fields.
 
 use bson::{Document, RawDocument, RawDocumentBuf, doc};
 use plimsoll_measure::inspection::{Choice, Collection, Kind, Place, Sample};
@@ -10,27 +10,27 @@ use super::inventory::Fields;
 use super::{SAMPLES_MAX, json};
 use crate::namespace::Namespace;
 
-/// Documents of the inventory at most.
+/// The largest number of documents in the inventory.
 const INVENTORY_MAX: usize = 1000;
-/// Bytes read for it, approximately.
+/// The approximate number of bytes read for the inventory.
 const INVENTORY: Most = Most { documents: INVENTORY_MAX + 1, bytes: 64 << 20 };
-/// Documents of one batch of them.
+/// Documents in one batch.
 const BATCH: i32 = 100;
-/// Bytes of a printed document, as it is stored.
+/// The largest printed part of a document, in stored bytes.
 const SHOWN_BYTES_MAX: usize = 16 * 1024;
-/// Documents kept for samples, if there are as many: two may be the first and the last.
+/// Documents kept for samples, if enough exist: two may be the first and the last.
 const SOME: usize = SAMPLES_MAX as usize + 2;
 
-/// The documents read, before they are summed up.
+/// The documents read, before the summary.
 #[derive(Debug)]
 pub(super) struct Reading<'p> {
-    /// How the documents were chosen; absent if none was read.
+    /// The choice of the documents; `None` if none was read.
     pub(super) choice: Option<Choice>,
     /// Their fields.
     pub(super) fields: Fields,
-    /// The forbidden fields among these.
+    /// The forbidden fields in these documents.
     pub(super) watch: Watch<'p>,
-    /// A few of the documents, spread over all.
+    /// A few of the documents, spread over all read documents.
     pub(super) some: Vec<RawDocumentBuf>,
 }
 
@@ -58,7 +58,7 @@ pub(super) async fn keep(
     Ok(())
 }
 
-/// The samples to print, each once.
+/// The samples to print, without repetitions.
 fn choose(
     first: Option<RawDocumentBuf>,
     last: Option<RawDocumentBuf>,
@@ -92,7 +92,7 @@ fn same_id(one: &RawDocument, other: &RawDocument) -> bool {
     }
 }
 
-/// The document at one end of the order of `_id`.
+/// The first or last document in the order of `_id`.
 async fn end(
     asker: &mut Asker<'_>,
     namespace: &Namespace,
@@ -119,7 +119,7 @@ fn random(namespace: &Namespace, documents: u64) -> Document {
     }
 }
 
-/// Reads documents for the inventory: all if they are few, else a random sample, else the first ones.
+/// Reads documents for the inventory: all if they are few, else a random sample, else the first documents.
 pub(super) async fn read<'p>(
     asker: &mut Asker<'_>,
     namespace: &Namespace,
@@ -164,7 +164,7 @@ impl Reading<'_> {
     }
 }
 
-/// One document over the limit shows whether there are more.
+/// Asks for one document above the limit, which shows whether more exist.
 fn foremost(namespace: &Namespace) -> Document {
     doc! {"find": namespace.collection.as_str(), "limit": INVENTORY_MAX as i64 + 1, "batchSize": BATCH}
 }

@@ -1,4 +1,4 @@
-//! Finds the time range of a collection's documents: by the seconds in their ObjectIds, and by every field with dates.
+//! Finds the time range of a collection's documents, by the seconds in their ObjectIds and by every field with dates.
 
 use bson::oid::ObjectId;
 use bson::raw::RawBsonRef;
@@ -11,12 +11,12 @@ use super::inventory::Dates;
 use super::read::document;
 use crate::namespace::Namespace;
 
-/// Date fields that are queried at most; the inventory alone reports the others.
+/// The largest number of queried date fields; for further fields, only the inventory reports dates.
 const FIELDS_MAX: usize = 16;
 /// The field with the ObjectIds.
 const ID: &str = "_id";
 
-/// Finds the earliest and the latest date of every field in `dates`, which the inventory found, and of the ids.
+/// Finds the earliest and the latest date of the ids, and of every field in `dates`, which are from the inventory.
 pub(super) async fn find(
     asker: &mut Asker<'_>,
     namespace: &Namespace,
@@ -49,7 +49,7 @@ pub(super) async fn find(
     Ok(())
 }
 
-/// Whether an aggregation can name the field: it lies in no array, and no part of its name is an operator.
+/// Whether an aggregation can address the field: no array encloses it, and no part of its name is an operator.
 fn is_plain(path: &str) -> bool {
     !path.contains("[]") && path.split('.').all(|name| !name.is_empty() && !name.starts_with('$'))
 }
@@ -68,7 +68,7 @@ fn has_index(seen: &Collection, path: &str) -> bool {
     whole.any(|index| leads(&index.keys))
 }
 
-/// By the first and the last ObjectId.
+/// The time range by the first and the last ObjectId.
 async fn by_ids(asker: &mut Asker<'_>, namespace: &Namespace) -> Result<Option<Times>, WireError> {
     let moment = |document: &RawDocument| {
         let id: Option<ObjectId> = document.get_object_id(ID).ok();
@@ -93,7 +93,7 @@ async fn by_index(
     Ok(ends.map(|ends| times(path, ends, Source::Index)))
 }
 
-/// The first and the last document in the order of a field, among those with a type.
+/// The first and the last document in the order of a field, among documents with this type in the field.
 async fn ends(
     asker: &mut Asker<'_>,
     namespace: &Namespace,
@@ -126,7 +126,7 @@ fn inside<'a>(within: &'a RawDocument, path: &str) -> Option<RawBsonRef<'a>> {
     inner.get(last).ok()?
 }
 
-/// All fields in one scan of the collection, without values inside arrays.
+/// The time range of all fields, in one scan of the collection, without values inside arrays.
 async fn by_scan(
     asker: &mut Asker<'_>,
     namespace: &Namespace,
@@ -175,7 +175,7 @@ fn times(path: &str, (first_ms, last_ms): (i64, i64), source: Source) -> Times {
     }
 }
 
-/// A moment in UTC, or in milliseconds if UTC cannot express it.
+/// A time in UTC, or in milliseconds if UTC cannot express it.
 fn utc(ms: i64) -> String {
     DateTime::from_millis(ms).try_to_rfc3339_string().unwrap_or_else(|_| format!("{ms} ms after 1970"))
 }
@@ -187,7 +187,7 @@ mod tests {
     use plimsoll_measure::inspection::Index;
 
     #[test]
-    fn an_index_that_leads_with_the_field_and_holds_all_documents_has_its_ends() {
+    fn an_index_that_starts_with_the_field_and_holds_all_documents_gives_the_ends() {
         let has = |keys: &str, sparse| {
             let index = Index { keys: keys.into(), sparse, ..Index::default() };
             has_index(&Collection { indexes: Some(vec![index]), ..Collection::default() }, "at")
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_are_written_in_utc_and_the_span_in_seconds() {
+    fn times_are_written_in_utc_and_the_span_in_seconds() {
         let found = times("at", (1_774_197_360_000, 1_774_197_960_500), Source::Scan);
         assert_eq!(found.first, "2026-03-22T16:36:00Z");
         assert_eq!((found.last.as_str(), found.span_s), ("2026-03-22T16:46:00.5Z", 600.5));

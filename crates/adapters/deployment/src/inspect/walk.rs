@@ -1,19 +1,19 @@
-//! Walks over every value in a document, with the path that leads to it.
+//! Visits every value in a document, with its path.
 
 use bson::RawDocument;
 use bson::raw::{RawBsonRef, RawElement, RawIter};
 
 use super::json::DEPTH_MAX;
 
-/// Bytes of a path at most.
+/// The largest length of a path in bytes.
 const PATH_BYTES_MAX: usize = 256;
 
 /// Whether every value was visited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Walked {
-    /// Every value was.
+    /// Every value was visited.
     Whole,
-    /// Some are too deep, have too long a path, or are invalid BSON.
+    /// Some values are too deep, have too long a path, or are invalid BSON.
     Cut,
 }
 
@@ -25,7 +25,7 @@ pub(super) fn walk<'a>(document: &'a RawDocument, see: &mut impl FnMut(&str, &Ra
     walk.walked
 }
 
-/// How a value belongs to its parent.
+/// The relation of a value to its parent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
     Field,
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn every_value_is_named_by_its_path() {
+    fn every_value_has_its_path() {
         let document = rawdoc! {"a": {"b": 1}, "tags": ["x", "y"], "lines": [{"sku": [[1]]}]};
         let expected = [
             "a",
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_deep_or_too_long_is_passed_over_and_told() {
+    fn values_too_deep_or_with_too_long_paths_are_skipped_and_reported() {
         let mut deep = rawdoc! {"x": 1};
         for _ in 0..20_000 {
             let mut above = RawDocumentBuf::new();

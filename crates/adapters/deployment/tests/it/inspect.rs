@@ -1,4 +1,4 @@
-//! Inspects scripted servers that no single machine provides, or that refuse.
+//! Inspects scripted servers that no single machine provides, or that refuse commands.
 
 use bson::{Bson, Document, doc, oid::ObjectId};
 use plimsoll_deployment::{
@@ -11,7 +11,7 @@ use plimsoll_measure::inspection::{
 };
 use plimsoll_wire::{Address, ConnectOptions, Connection};
 
-/// The answers of a server, by the command's name; other commands are refused.
+/// The answers of a server by the command's name; `None` refuses the command.
 type Answers = fn(&str, &Document) -> Option<Document>;
 
 fn start(answers: Answers) -> Server {
@@ -73,7 +73,7 @@ fn end(command: &Document, order: i32) -> Document {
     }
 }
 
-/// Chooses at random, and has no time for anything that scans.
+/// Answers a random sample, and lets every scan exceed its time limit.
 fn aggregated(command: &Document) -> Option<Document> {
     let stage = command.get_array("pipeline").ok()?.first()?.as_document()?.clone();
     if !stage.contains_key("$sample") {
@@ -109,7 +109,7 @@ fn namespace(collection: &str) -> Namespace {
 }
 
 #[test]
-fn a_compressed_capped_collection_is_told_with_its_ratio() {
+fn a_compressed_capped_collection_is_reported_with_its_ratio() {
     let inspection = look(&start(large), &forbidding(&[])).unwrap();
     let [collection] = inspection.collections.as_slice() else { panic!("{:?}", inspection.collections) };
     assert_eq!(collection.namespace, "d.c");
@@ -125,7 +125,7 @@ fn a_compressed_capped_collection_is_told_with_its_ratio() {
 }
 
 #[test]
-fn what_takes_too_long_to_scan_is_estimated_and_said_so() {
+fn a_scan_above_its_time_limit_is_replaced_by_an_estimate_with_a_note() {
     let inspection = look(&start(large), &forbidding(&["note", "headers"])).unwrap();
     let collection = &inspection.collections[0];
     assert_eq!((collection.documents, collection.counting), (Some(95_487_000), Counting::Estimated));
@@ -166,7 +166,7 @@ fn every_question_has_a_time_limit_and_changes_nothing() {
     }
 }
 
-/// A user who may read documents, and nothing else.
+/// A user who may only read documents.
 fn reader(name: &str, command: &Document) -> Option<Document> {
     match name {
         "listDatabases" | "dbStats" | "collStats" | "listIndexes" => unauthorized(),
@@ -180,7 +180,7 @@ fn reader(name: &str, command: &Document) -> Option<Document> {
 }
 
 #[test]
-fn what_a_user_may_not_ask_is_not_reported_and_no_failure() {
+fn a_refused_question_is_left_out_without_a_failure() {
     let wanted = Wanted { databases: vec!["d".into()], samples: 3, ..Wanted::default() };
     let inspection = look(&start(reader), &wanted).unwrap();
     assert!(inspection.notes[0].contains("does not list its databases"), "{:?}", inspection.notes);
@@ -194,7 +194,7 @@ fn what_a_user_may_not_ask_is_not_reported_and_no_failure() {
 }
 
 #[test]
-fn a_field_that_could_not_be_looked_for_is_not_said_to_be_absent() {
+fn a_field_that_could_not_be_searched_is_not_reported_as_absent() {
     let nothing: Answers = |name, command| match name {
         "find" | "aggregate" | "count" => unauthorized(),
         name => large(name, command),
@@ -207,7 +207,7 @@ fn a_field_that_could_not_be_looked_for_is_not_said_to_be_absent() {
 }
 
 #[test]
-fn a_server_that_chooses_nothing_at_random_shows_its_foremost() {
+fn a_server_without_random_samples_returns_its_first_documents() {
     let ordered: Answers = |name, command| match name {
         "aggregate" => Some(refused(40324, "Unrecognized pipeline stage name: '$sample'")),
         "find" if !command.contains_key("sort") => {
@@ -252,7 +252,7 @@ fn the_batches_of_a_cursor_are_read_one_after_the_other() {
 }
 
 #[test]
-fn what_is_not_there_is_named_with_what_is() {
+fn a_missing_name_is_reported_with_the_existing_ones() {
     let server = start(large);
     let wanted = Wanted { collections: vec![namespace("cc")], ..Wanted::default() };
     let error = look(&server, &wanted).unwrap_err();
@@ -268,7 +268,7 @@ fn briefly(server: &Server, collection: &str) -> Collection {
 }
 
 #[test]
-fn a_brief_look_scans_nothing() {
+fn a_brief_inspection_scans_nothing() {
     let server = start(large);
     let collection = briefly(&server, "c");
     assert_eq!((collection.documents, collection.counting), (Some(95_487_000), Counting::Estimated));
@@ -281,7 +281,7 @@ fn a_brief_look_scans_nothing() {
 }
 
 #[test]
-fn the_difference_of_two_brief_looks_is_what_came_in_between() {
+fn two_brief_inspections_differ_by_the_documents_in_between() {
     let server = start(large);
     let (before, after) = (briefly(&server, "new"), briefly(&server, "c"));
     assert_eq!((before.exists, before.documents), (false, Some(0)));
@@ -295,7 +295,7 @@ fn the_difference_of_two_brief_looks_is_what_came_in_between() {
 }
 
 #[test]
-fn an_answer_without_sense_is_not_believed() {
+fn an_implausible_answer_is_ignored() {
     let nonsense: Answers = |name, command| match name {
         "collStats" => {
             Some(doc! {"count": -1, "size": "large", "storageSize": f64::NAN, "indexSizes": 5, "ok": 1.0})

@@ -5,54 +5,54 @@ use std::path::PathBuf;
 
 use crate::Failure;
 
-/// The word before the arguments of a process that is our client.
+/// The argument that starts a process as our client.
 pub(crate) const SERVE: &str = "serve";
 /// Connections of each tool.
 pub(crate) const CONNECTIONS: u32 = 50;
 
-/// The arguments, as meant.
+/// The parsed arguments.
 pub(crate) enum Arguments {
-    /// Be our client.
+    /// Run as our client.
     Serve {
-        /// Where the server listens.
+        /// The address of the server.
         address: SocketAddr,
-        /// How long to send, in milliseconds.
+        /// The sending time in milliseconds.
         millis: u64,
     },
     /// Measure all tools.
     Measure {
-        /// How much.
+        /// The size of the measurement.
         plan: Plan,
-        /// How the result is printed.
+        /// The output format.
         format: Format,
     },
 }
 
-/// How much is measured.
+/// The size of a measurement.
 pub(crate) struct Plan {
-    /// How many values each median is taken of.
+    /// The number of values behind each median.
     pub rounds: usize,
-    /// How long each tool sends in a round, in milliseconds.
+    /// The sending time of each tool in a round, in milliseconds.
     pub millis: u64,
-    /// Where tools are, besides the PATH.
+    /// Directories of tools besides the PATH.
     pub tools: Vec<PathBuf>,
-    /// Whether the tools of others are measured as well.
+    /// Whether foreign tools are measured as well.
     pub others: bool,
 }
 
-/// How the result is printed.
+/// The output format.
 #[derive(Clone, Copy)]
 pub(crate) enum Format {
     /// For people.
     Table,
     /// For programs.
     Json,
-    /// Only that it runs.
+    /// A check that the benchmark runs.
     Verdict,
 }
 
 impl Arguments {
-    /// `cargo bench` adds `--bench`. Without it this is a test run: small, and deaf to the options of other tests.
+    /// `cargo bench` adds `--bench`. Without it this is a test run: small, and the options of other tests are ignored.
     pub(crate) fn read(words: impl Iterator<Item = String>) -> Result<Self, Failure> {
         let words: Vec<String> = words.collect();
         match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {

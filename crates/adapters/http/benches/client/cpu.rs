@@ -1,16 +1,16 @@
-//! The CPU time of other processes.
+//! Measures the CPU time of other processes.
 
 use std::process::Child;
 
 use crate::Failure;
 
-/// The kernel's clock ticks for user space, a second: the same on every Linux.
+/// The kernel's clock ticks per second, as user space sees them: the same on every Linux.
 const TICKS_PER_S: u64 = 100;
-/// Where the times of children that were waited for stand, counted from after the process's name.
+/// The positions of the times of reaped children, counted from the field after the process's name.
 const CHILDREN_AT: [usize; 2] = [13, 14];
 
-/// Waits for the end of a process; its CPU time, user and system, all of its threads, in nanoseconds. The kernel tells it
-/// to a hundredth of a second.
+/// Waits for the end of a process; returns the CPU time of all its threads, user and system, in nanoseconds. The kernel reports
+/// it to a hundredth of a second.
 pub(crate) fn of(child: &mut Child) -> Result<u64, Failure> {
     let before = children_ticks()?;
     let status = child.wait()?;

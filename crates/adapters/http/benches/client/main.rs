@@ -2,21 +2,20 @@
 //!
 //! ```sh
 //! cargo xtask bench http                      # or: cargo bench -p plimsoll-http --bench client -- [OPTIONS]
-//!     --rounds N    how many rounds (5)
-//!     --seconds N   how long each tool sends in a round (4)
+//!     --rounds N    number of rounds (5)
+//!     --seconds N   sending time of each tool in a round (4)
 //!     --json        print JSON instead of the table
 //!     --tools DIR   where a tool is installed (in DIR/bin) besides the PATH; more than once
 //! ```
 //!
-//! Each tool keeps 50 connections busy with `GET /` as fast as answers come (closed): this client under the load engine, with
-//! every instant recorded in the engine's histograms and the status of every answer checked; wrk on one thread; oha; k6 with
-//! the shortest script there is, and bodies discarded. Each is a process of its own, and what counts is the CPU time of the
-//! whole process, its start and the kernel's work for it included, divided by the requests that it says it has sent; that they
-//! arrived is counted by the server. The null server is in the process that measures, on one thread, and is not counted.
-//! Tools take turns within a round, another one first each time. Tools that are not installed are named; `cargo xtask bench
-//! http --install` installs oha and k6.
+//! Each tool keeps 50 connections busy with `GET /` as fast as answers arrive (closed loop): this client under the load engine,
+//! with every instant recorded in the engine's histograms and the status of every answer checked; wrk on one thread; oha; k6 with
+//! the shortest possible script, and bodies discarded. Each is a separate process. Its cost is the CPU time of the whole process,
+//! with its start and the kernel's work for it, divided by its own count of sent requests; the server counts whether they
+//! arrived. The null server runs on one thread of the measuring process and is not counted. Tools take turns within a round; each
+//! round starts with another tool. Missing tools are listed; `cargo xtask bench http --install` installs oha and k6.
 //!
-//! Goal: 8 µs a request. Not a goal: the highest rate, for on two cores the server has one of them.
+//! Goal: 8 µs per request. The highest rate is not a goal: with two cores, the server takes one of them.
 
 mod arguments;
 mod cpu;
@@ -30,7 +29,7 @@ use std::process::ExitCode;
 
 use arguments::{Arguments, Format};
 
-/// Any failure ends the program with its words.
+/// Any failure ends the program with its message.
 type Failure = Box<dyn Error + Send + Sync>;
 
 fn main() -> ExitCode {

@@ -1,4 +1,4 @@
-//! This client under the load engine, as a run has it: one worker, every instant recorded, every status checked.
+//! Runs this client under the load engine as a run does: one worker, every instant recorded, every status checked.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ use plimsoll_measure::duration::Span;
 use crate::Failure;
 use crate::arguments::CONNECTIONS;
 
-/// Sends for so long, and prints how many requests were answered as expected.
+/// Sends for `millis`, and prints the number of requests with the expected answer.
 pub(crate) fn serve(address: SocketAddr, millis: u64) -> Result<(), Failure> {
     let section = Section { url: format!("http://{address}"), ..Section::default() };
     let context = Context { seed: 1, start_ms: 0, base: Path::new(".") };

@@ -1,4 +1,4 @@
-//! Measures all tools by turns.
+//! Measures all tools in turn.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -14,9 +14,9 @@ use crate::tool::Tool;
 
 /// The measurements.
 pub(crate) struct Measured {
-    /// The tools that are there, in the order of [`Tool::ALL`].
+    /// The installed tools, in the order of [`Tool::ALL`].
     pub rows: Vec<Row>,
-    /// Those that are not.
+    /// The missing tools.
     pub absent: Vec<Tool>,
 }
 
@@ -36,10 +36,10 @@ pub(crate) struct Cost {
     pub wall_ns: u64,
 }
 
-/// How many requests may have been under way when a tool stopped counting: those of all connections, and some more.
+/// The largest number of requests in flight when a tool stops counting: one on each connection, and a margin.
 const UNCOUNTED_MAX: u64 = 200;
 
-/// Measures.
+/// Measures the installed tools.
 pub(crate) fn run(plan: &Plan) -> Result<Measured, Failure> {
     let wanted = Tool::ALL.into_iter().filter(|tool| plan.others || *tool == Tool::Plimsoll);
     let found: Vec<_> = wanted.map(|tool| (tool, tool.program(&plan.tools))).collect();

@@ -1,4 +1,4 @@
-//! The result, for people and for programs.
+//! Prints the result as text or JSON.
 
 use std::fmt::Write;
 
@@ -81,7 +81,7 @@ pub(crate) fn table(plan: &Plan, measured: &Measured) -> String {
     out
 }
 
-/// A version in as few words as fit.
+/// A shortened version.
 fn shown(version: &str) -> String {
     version.chars().take(21).collect()
 }
@@ -91,7 +91,7 @@ fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
     let _ = writeln!(out, "{text}");
 }
 
-/// The same as JSON.
+/// The same result as JSON.
 pub(crate) fn json(plan: &Plan, measured: &Measured) -> Value {
     let row = |row: &Row| {
         json!({

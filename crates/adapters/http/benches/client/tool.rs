@@ -1,4 +1,4 @@
-//! The tools by name: the program that each is, its arguments, and what it prints.
+//! Describes the tools: the program, its arguments, and its output.
 
 use std::ffi::OsStr;
 use std::net::SocketAddr;
@@ -15,11 +15,11 @@ use crate::arguments::{CONNECTIONS, SERVE};
 pub(crate) enum Tool {
     /// This client.
     Plimsoll,
-    /// Debian's.
+    /// wrk, from Debian.
     Wrk,
-    /// Rust, hyper.
+    /// oha: Rust, with hyper.
     Oha,
-    /// Go, with scripts in JavaScript.
+    /// k6: Go, with scripts in JavaScript.
     K6,
 }
 
@@ -30,10 +30,10 @@ export default function () { http.get(__ENV.URL); }
 ";
 
 impl Tool {
-    /// All of them, in the order of the table.
+    /// All tools, in the order of the table.
     pub(crate) const ALL: [Self; 4] = [Self::Plimsoll, Self::Wrk, Self::Oha, Self::K6];
 
-    /// The name for reports, and of the program.
+    /// The name in reports, and of the program.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Plimsoll => "plimsoll",
@@ -43,7 +43,7 @@ impl Tool {
         }
     }
 
-    /// How to install it.
+    /// Installation instructions.
     pub(crate) const fn hint(self) -> &'static str {
         match self {
             Self::Wrk => "apt-get install wrk",
@@ -51,7 +51,7 @@ impl Tool {
         }
     }
 
-    /// The program, if it is there.
+    /// The path of the program, if it is installed.
     pub(crate) fn program(self, tools: &[PathBuf]) -> Option<PathBuf> {
         if self == Self::Plimsoll {
             return std::env::current_exe().ok();
@@ -75,7 +75,7 @@ impl Tool {
         line.split(" Copyright").next().unwrap_or_default().trim().to_owned()
     }
 
-    /// The command that sends for so long; `scratch` is a directory for what it writes.
+    /// The command that sends for `millis`; `scratch` is a directory for its files.
     pub(crate) fn command(
         self,
         program: &Path,
@@ -122,7 +122,7 @@ impl Tool {
         Ok(command)
     }
 
-    /// How many requests it says it has sent.
+    /// The tool's own count of sent requests.
     pub(crate) fn requests(self, output: &str, scratch: &Path) -> Result<u64, Failure> {
         let found = match self {
             Self::Plimsoll => output.trim().parse().ok(),

@@ -25,7 +25,7 @@ pub(crate) struct Connection {
 enum State {
     /// The next request may be sent.
     Idle,
-    /// A request is in flight, failed, or was the last. A future that is dropped in the middle leaves this state behind.
+    /// A request is in flight, failed, or was the last. A future that is dropped midway leaves this state behind.
     Spent,
 }
 
@@ -33,7 +33,7 @@ impl Connection {
     /// Wraps a stream for `requests_max` requests of at most `limit` each.
     ///
     /// # Errors
-    /// The system cannot start another thread.
+    /// When the system cannot start another thread.
     pub(crate) fn new(
         stream: Stream,
         limit: Duration,
@@ -71,7 +71,7 @@ impl Connection {
     /// Sends a request and collects its answer. Bytes sent and received are counted also on failure.
     ///
     /// # Errors
-    /// The reason for no answer.
+    /// The reason why no answer arrived.
     pub(crate) async fn exchange(&mut self, request: &[u8], options: ReadOptions) -> Result<(), Fault> {
         self.state = State::Spent;
         self.sent = 0;
@@ -87,7 +87,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends and reads at once: a server may answer before it has read the whole request and then close the connection. Its
+    /// Sends and reads concurrently: a server may answer before it has read the whole request and then close the connection. Its
     /// answer counts.
     fn poll_exchange(
         &mut self,

@@ -26,13 +26,12 @@ pub(super) struct Framing {
 /// The part after a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rest {
-    /// Another head, because this answer is an interim one.
+    /// Another head, because this is an interim answer.
     Another,
-    /// Nothing.
+    /// No body.
     Nothing,
     /// This number of bytes.
     Sized(u64),
-    /// Chunks.
     Chunked,
     /// Everything until the connection closes.
     UntilClose,
@@ -42,7 +41,7 @@ impl Framing {
     /// Reads a head.
     ///
     /// # Errors
-    /// The head contradicts itself, has an invalid status, or switches the protocol.
+    /// When the head contradicts itself, has an invalid status, or switches the protocol.
     pub(super) fn of(response: &Response<'_, '_>, options: ReadOptions) -> Result<Self, Malformed> {
         let status = response.code.unwrap_or_default();
         let mut fields = HeaderFields::default();
@@ -137,7 +136,7 @@ pub(super) fn has_empty_line(bytes: &[u8]) -> bool {
     bytes.windows(2).any(|pair| pair == b"\n\n") || bytes.windows(3).any(|three| three == b"\n\r\n")
 }
 
-/// The value of the first header of that name (in lower case) in a head.
+/// The value of the first header of that name, given in lower case, in a head.
 pub(crate) fn header<'a>(head: &'a [u8], name: &str) -> Option<&'a [u8]> {
     let mut headers = [EMPTY_HEADER; HEADERS_MAX];
     let mut response = Response::new(&mut headers);

@@ -11,7 +11,7 @@ use plimsoll_net::Receive;
 use super::framing::{Framing, HEADERS_MAX, ReadOptions, Rest, has_empty_line};
 use crate::fault::Malformed;
 
-/// The first size of the buffer, in bytes: most answers fit, so that one read takes them whole.
+/// The first size of the buffer, in bytes: a single read takes most answers whole.
 const LEN_FIRST: usize = 16 * 1024;
 /// The largest head of an answer, in bytes.
 const HEAD_LEN_MAX: usize = 64 * 1024;
@@ -75,7 +75,7 @@ impl Incoming {
         (self.body_len, self.received, self.keeps_alive) = (0, 0, true);
     }
 
-    /// The status; 0 before there is one.
+    /// The status; 0 before the head is complete.
     pub(crate) const fn status(&self) -> u16 {
         self.status
     }
@@ -110,7 +110,7 @@ impl Incoming {
         self.keeps_alive && self.state == State::Whole && self.at == self.filled
     }
 
-    /// The bytes of memory taken.
+    /// The allocated memory in bytes.
     #[cfg(test)]
     pub(crate) fn allocated(&self) -> usize {
         self.bytes.capacity()
@@ -157,7 +157,7 @@ impl Incoming {
         }
     }
 
-    /// Asks for more bytes, unless there are too many already.
+    /// Asks for more bytes, unless the limit is reached.
     fn within(&self, max: usize, problem: &'static str) -> Result<bool, Malformed> {
         if self.filled - self.at > max { Err(Malformed(problem)) } else { Ok(false) }
     }

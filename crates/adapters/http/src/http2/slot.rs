@@ -46,10 +46,10 @@ struct Received {
 }
 
 impl Slot {
-    /// Wraps a slot that was received in a session.
+    /// Wraps a slot from a session.
     ///
     /// # Errors
-    /// The system cannot start another thread.
+    /// When the system cannot start another thread.
     pub(crate) fn new(session: Arc<Session>, endpoint: &Endpoint) -> io::Result<Self> {
         let deadline = Deadline::new(Some(endpoint.timeout)).inspect_err(|_| session.leave())?;
         Ok(Self {
@@ -83,7 +83,7 @@ impl Slot {
     /// Sends a request and collects its answer.
     ///
     /// # Errors
-    /// The reason for no answer. The slot is broken only if the connection is.
+    /// The reason why no answer arrived. The slot is broken only if the connection is.
     pub(crate) async fn exchange(
         &mut self,
         request: &[u8],
@@ -156,13 +156,13 @@ async fn receive(
     Ok(())
 }
 
-/// Sends nothing more on this connection; its open streams continue.
+/// Marks the connection as leaving: it sends no further request, and its open streams continue.
 fn leaving(session: &Session) -> Fault {
     session.give_up();
     Fault::Leaving
 }
 
-/// The reason why a request got no answer after it was handed over. A server that closes a connection in order names the
+/// The reason why a request got no answer after it was handed over. A server that closes a connection gracefully names the
 /// last stream that it may have processed; only later streams end with this error.
 fn unanswered(session: &Session, error: h2::Error) -> Fault {
     let in_order = error.is_remote() && error.is_go_away() && error.reason() == Some(Reason::NO_ERROR);
@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_of_http_1_becomes_one_of_http_2() {
+    fn a_head_of_http_1_is_converted_to_http_2() {
         let head = b"POST /a/b?c=d HTTP/1.1\r\nhost: h:81\r\nx-a: 1\r\ncontent-length: 5\r\n\r\n";
         let request = head_of(head, "https").unwrap();
         assert_eq!(

@@ -105,14 +105,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_number_is_written_as_bson_writes_it(coefficient in 0..=COEFFICIENT_MAX, exponent in -6176_i32..=6111, minus: bool) {
+        fn any_decimal_matches_the_bson_crate(coefficient in 0..=COEFFICIENT_MAX, exponent in -6176_i32..=6111, minus: bool) {
             let sign = if minus { "-" } else { "" };
             let value: Decimal128 = format!("{sign}{coefficient}E{exponent}").parse().unwrap();
             prop_assert_eq!(text(value), value.to_string());
         }
 
         #[test]
-        fn any_sixteen_bytes_are_written_without_a_panic(bytes: [u8; 16]) {
+        fn any_sixteen_bytes_are_rendered_without_a_panic(bytes: [u8; 16]) {
             text(Decimal128::from_bytes(bytes));
         }
     }

@@ -1,4 +1,4 @@
-//! Compares a value in the JSON of an answer with an expected one.
+//! Compares a value in the JSON of an answer with an expected value.
 
 use serde_json::{Number, Value};
 
@@ -7,18 +7,18 @@ use serde_json::{Number, Value};
 pub(crate) struct Found<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Found<'a> {
-    /// The number, if it is one.
+    /// The number, if the value is a number.
     pub(crate) fn number(self) -> Option<f64> {
         let is_number = self.0.first().is_some_and(|first| *first == b'-' || first.is_ascii_digit());
         std::str::from_utf8(self.0).ok().filter(|_| is_number)?.parse().ok()
     }
 
-    /// The text, if it is one.
+    /// The text, if the value is a text.
     pub(crate) fn text(self) -> Option<String> {
         serde_json::from_slice(self.0).ok()
     }
 
-    /// Whether it equals `expected`. Allocates nothing for texts without escapes, numbers, booleans and null.
+    /// Whether the value equals `expected`. Allocates nothing for texts without escapes, numbers, booleans and null.
     pub(crate) fn is(self, expected: &Value) -> bool {
         match (self.0, expected) {
             ([b'"', inner @ .., b'"'], Value::String(expected)) if !inner.contains(&b'\\') => {
@@ -47,7 +47,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn values_are_compared_by_what_they_mean() {
+    fn values_are_compared_by_meaning() {
         for (raw, expected, same) in [
             ("1", json!(1), true),
             ("1.0", json!(1), true),

@@ -1,4 +1,4 @@
-//! Renders times as RFC 3339 in UTC, to the millisecond. The width is fixed, so that one can overwrite another.
+//! Renders times as RFC 3339 in UTC, to the millisecond. The width is fixed, so that one time can overwrite another.
 
 /// Characters of `2026-11-21T03:00:00.000Z`.
 pub(crate) const TEXT_LEN: usize = 24;
@@ -28,15 +28,15 @@ pub(crate) fn write_millis(ms: i64, out: &mut [u8; MILLIS_LEN]) {
     digits(ms.clamp(1_000_000_000_000, 9_999_999_999_999), out);
 }
 
-/// The Gregorian date of a day counted from 1970-01-01, for years from 0 on. Counts in eras of 400 years that begin in
-/// March, so that the leap day ends a year.
+/// The Gregorian date of a day, counted from 1970-01-01, for years from 0 on. Counts in eras of 400 years that begin in March, so
+/// that the leap day ends a year.
 fn date(days: i64) -> (i64, i64, i64) {
-    // From 0000-03-01.
+    // Days since 0000-03-01.
     let days = days + 719_468;
     let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
     let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
     let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    // From March on, five months have 153 days.
+    // Each five months from March on have 153 days.
     let from_march = (5 * of_year + 2) / 153;
     let day = of_year - (153 * from_march + 2) / 5 + 1;
     let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
@@ -81,7 +81,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_time_equals_that_of_another_implementation(ms in RANGE_MS) {
+        fn every_time_matches_another_implementation(ms in RANGE_MS) {
             let theirs = bson::DateTime::from_millis(ms).try_to_rfc3339_string().unwrap();
             let theirs = bson::DateTime::parse_rfc3339_str(&theirs).unwrap();
             prop_assert_eq!(bson::DateTime::parse_rfc3339_str(text(ms)).unwrap(), theirs);

@@ -94,7 +94,7 @@ pub(crate) fn percent(element: &Element<'_>, scratch: &mut Vec<u8>, out: &mut Ve
         return stamps.push(stamp);
     }
     scratch.clear();
-    // A moment inside of a document is text here, and has no place that could be found again.
+    // A time inside a document is rendered as text and is not overwritten later.
     let mut lost = Vec::new();
     plain(element, scratch, &mut lost);
     for &byte in &*scratch {
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_is_written_over_its_place_when_it_is_known() {
+    fn a_time_overwrites_its_placeholder_when_it_is_known() {
         let stamp = |form| Binary {
             subtype: BinarySubtype::UserDefined(0x80),
             bytes: Stamp::encode(form, -1000).to_vec(),
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_a_meaning_in_a_url_is_percent_encoded() {
+    fn characters_with_a_meaning_in_a_url_are_percent_encoded() {
         let raw = bson::rawdoc! {"a": "x y/ü?&=#%+:", "b": 5, "c": null, "d": [1]};
         let (mut scratch, mut out) = (Vec::new(), Vec::new());
         for element in valid(raw.as_bytes()) {
@@ -250,7 +250,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn texts_and_numbers_are_read_back_as_they_were(text in ".*", number: i64, double in proptest::num::f64::NORMAL) {
+        fn rendered_texts_and_numbers_parse_to_the_same_values(text in ".*", number: i64, double in proptest::num::f64::NORMAL) {
             let document = doc! {"t": &text, format!("k{}", text.replace('\0', "")): number, "d": double};
             let value: Value = serde_json::from_str(&rendered(&document).0).unwrap();
             prop_assert_eq!(&value["t"], &json!(document.get_str("t").unwrap_or_default().to_owned()));

@@ -12,10 +12,10 @@ const DEPTH_MAX: usize = 127;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Malformed;
 
-/// The value at a path; the first one if a key occurs twice.
+/// Finds the value at a path; the first value if a key occurs twice.
 ///
 /// # Errors
-/// The document is not JSON, or nested deeper than 127 levels.
+/// When the document is not JSON, or is nested deeper than 127 levels.
 pub(crate) fn find<'a>(json: &'a [u8], path: &Path) -> Result<Option<Found<'a>>, Malformed> {
     std::str::from_utf8(json).map_err(|_| Malformed)?;
     let mut scanner = Scanner { bytes: json, at: 0, depth: 0 };
@@ -25,7 +25,7 @@ pub(crate) fn find<'a>(json: &'a [u8], path: &Path) -> Result<Option<Found<'a>>,
 }
 
 impl Found<'_> {
-    /// The number of items, if it is an array.
+    /// The number of items, if the value is an array.
     pub(crate) fn items(self) -> Option<u64> {
         if self.0.first() != Some(&b'[') {
             return None;
@@ -47,7 +47,7 @@ struct Scanner<'a> {
 }
 
 impl<'a> Scanner<'a> {
-    /// Skips one value. Returns it if the path ends here, or else the value inside that the path leads to.
+    /// Skips one value. Returns it if the path ends here, or else the inner value at the rest of the path.
     fn value(&mut self, path: Option<&[Step]>) -> Result<Option<Found<'a>>, Malformed> {
         self.space();
         let start = self.at;
@@ -101,7 +101,7 @@ impl<'a> Scanner<'a> {
         Ok(found)
     }
 
-    /// Calls `each` for the items between two brackets, separated by commas.
+    /// Calls `each` for the comma-separated items between two brackets.
     fn separated(
         &mut self,
         close: u8,
@@ -207,7 +207,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Whether a raw key from between its quotation marks equals `key`.
+/// Whether a raw key, without its quotation marks, equals `key`.
 fn is_key(raw: &[u8], key: &str) -> bool {
     if !raw.contains(&b'\\') {
         return raw == key.as_bytes();

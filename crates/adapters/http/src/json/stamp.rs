@@ -1,5 +1,4 @@
-//! Fills in timestamps when a request is sent. A template marks the position of each by binary data of a user-defined
-//! subtype.
+//! Fills in timestamps when a request is sent. Binary data of a user-defined subtype marks each position in a template.
 
 use plimsoll_element::Element;
 
@@ -41,7 +40,7 @@ impl Stamp {
         bytes
     }
 
-    /// The timestamp that a element marks, if any; its characters start at `at`.
+    /// The timestamp that an element marks, if any; its characters start at `at`.
     pub(super) fn of(at: usize, element: &Element<'_>) -> Option<Self> {
         let (subtype, bytes) = element.as_binary()?;
         Self::decode(at, bytes).filter(|_| subtype == SUBTYPE_OWN)

@@ -10,7 +10,7 @@ use plimsoll_measure::clock::{self, Instant};
 pub(super) struct Gate {
     delay: Duration,
     from_ns: AtomicU64,
-    /// Zero without a freeze; then an answer reads nothing else.
+    /// The end of the freeze in nanoseconds; zero without a freeze, so that an answer reads nothing else.
     until_ns: AtomicU64,
 }
 
@@ -19,7 +19,7 @@ impl Gate {
         Self { delay, ..Self::default() }
     }
 
-    /// Holds all answers for `length` from `from` on. Replaces an earlier freeze.
+    /// Withholds all answers for `length`, starting at `from`. Replaces an earlier freeze.
     pub(super) fn freeze(&self, from: Instant, length: Duration) {
         let length = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
         self.until_ns.store(0, Ordering::Release);
@@ -43,7 +43,7 @@ impl Gate {
         }
     }
 
-    /// The rest of the freeze in nanoseconds, during a freeze.
+    /// The rest of the freeze in nanoseconds; `None` without a freeze.
     fn left_ns(&self) -> Option<u64> {
         let until_ns = self.until_ns.load(Ordering::Acquire);
         if until_ns == 0 {

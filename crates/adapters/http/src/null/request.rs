@@ -17,7 +17,6 @@ pub(super) struct RequestBuffer {
     skip: u64,
 }
 
-/// A request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RequestHead {
     pub is_head: bool,
@@ -39,7 +38,7 @@ impl RequestBuffer {
         &mut self.bytes[self.filled..]
     }
 
-    /// `count` bytes were written to the room.
+    /// Records that `count` bytes were written to the room.
     pub(super) fn advance(&mut self, count: usize) {
         self.filled += count;
     }
@@ -91,7 +90,7 @@ impl RequestHead {
                     let digits = std::str::from_utf8(header.value).map_err(|_| Refused)?;
                     head.body_len = digits.trim().parse().map_err(|_| Refused)?;
                 }
-                // No client of a load sends its body in chunks.
+                // No load client sends its body in chunks.
                 17 if header.name.eq_ignore_ascii_case("transfer-encoding") => return Err(Refused),
                 10 if header.name.eq_ignore_ascii_case("connection") => {
                     head.closes = header.value.eq_ignore_ascii_case(b"close");
@@ -108,7 +107,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Requests in bytes that arrive in parts of `step`.
+    /// Reads requests from bytes that arrive in parts of `step`.
     fn read(bytes: &[u8], step: usize) -> Result<Vec<RequestHead>, Refused> {
         let (mut buffer, mut all, mut open) = (RequestBuffer::new(), Vec::new(), None);
         for part in bytes.chunks(step) {
@@ -128,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_told_apart_however_they_arrive() {
+    fn requests_are_separated_however_they_arrive() {
         let bytes = b"POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\nhelloHEAD / HTTP/1.1\r\nconnection: close\r\n\r\nGET / HTTP/1.0\r\n\r\n";
         for step in 1..=bytes.len() {
             let all = read(bytes, step).unwrap();

@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 use super::Inside;
 use super::request::RequestBuffer;
 
-/// The maximum number of connections; one more is closed at once.
+/// The maximum number of connections; a further connection is closed at once.
 const CONNECTIONS_MAX: usize = 4096;
 /// The pause after a failed accept, for example for lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);

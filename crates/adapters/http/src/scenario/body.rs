@@ -17,13 +17,13 @@ const WORKLOAD: &str = "workload";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Value", into = "Value")]
 pub enum Body {
-    /// These bytes.
+    /// A literal text.
     Text(String),
     /// A document as JSON.
     Document(Template),
     /// Several documents.
     Batch(Batch),
-    /// A body of a workload; the workload reads its own settings.
+    /// A workload's body; the workload reads its own settings.
     Workload(Map<String, Value>),
 }
 
@@ -31,23 +31,23 @@ pub enum Body {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Batch {
-    /// How many.
+    /// The number of documents.
     pub documents: u32,
-    /// Each of them; its values may be generators.
+    /// The template of each document; its values may be generators.
     pub document: Template,
-    /// How they stand side by side.
+    /// The form of the batch.
     #[serde(default)]
     pub form: Form,
 }
 
-/// How several documents stand in one body.
+/// The form of several documents in one body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Form {
-    /// As a JSON array.
+    /// A JSON array.
     #[default]
     Array,
-    /// One a line.
+    /// One document per line.
     Ndjson,
 }
 
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_inside_a_batch_is_not_taken_for_a_document() {
+    fn a_typing_error_inside_a_batch_does_not_make_it_a_document() {
         let error =
             serde_json::from_value::<Body>(json!({"batch": {"documents": 3, "template": {}}})).unwrap_err();
         assert!(error.to_string().contains("template"), "{error}");

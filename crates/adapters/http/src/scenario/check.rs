@@ -12,14 +12,14 @@ use serde_json::Value;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Check {
-    /// One of these: 201, 2xx, 200-204, or a list; from 200 to 399 if left out.
+    /// The accepted status: 201, 2xx, 200-204, or a list; from 200 to 399 if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<Statuses>,
-    /// Headers by name: a text to be equal to, or `{exists, contains, starts_with}`.
+    /// Headers by name: the expected text, or `{exists, contains, starts_with}`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, TextCheck>,
-    /// Values of a JSON body by path (`items.0.id`, or `/items/0/id`): a constant to be equal to, or
-    /// `{exists, equals, min, max, items_min, items_max}`.
+    /// Values of a JSON body by path (`items.0.id`, or `/items/0/id`): the expected constant, or `{exists, equals, min, max,
+    /// items_min, items_max}`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub json: BTreeMap<String, ValueCheck>,
     /// The body as a whole.
@@ -40,9 +40,9 @@ impl Check {
     expecting = "a status such as 201, a class such as 2xx, a range such as 200-204, or a list of them"
 )]
 pub enum Statuses {
-    /// This.
+    /// One status, class or range.
     One(StatusMatch),
-    /// One of these.
+    /// A list of them.
     Several(Vec<StatusMatch>),
 }
 
@@ -50,9 +50,9 @@ pub enum Statuses {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "a status such as 201, a class such as 2xx, or a range such as 200-204")]
 pub enum StatusMatch {
-    /// This.
+    /// A single status.
     Number(u16),
-    /// `2xx` or `200-204`.
+    /// A class or a range: `2xx` or `200-204`.
     Text(String),
 }
 
@@ -60,9 +60,9 @@ pub enum StatusMatch {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "a text, or {exists, contains, starts_with}")]
 pub enum TextCheck {
-    /// Exactly this.
+    /// The exact text.
     Equals(String),
-    /// In some other way.
+    /// Conditions.
     Like(TextWanted),
 }
 
@@ -70,24 +70,24 @@ pub enum TextCheck {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TextWanted {
-    /// Whether it is there.
+    /// Whether the header exists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exists: Option<bool>,
-    /// It holds this.
+    /// The text contains this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contains: Option<String>,
-    /// It begins with this.
+    /// The text begins with this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub starts_with: Option<String>,
 }
 
-/// The check of a JSON value: an equal constant, or an object of [`Wanted`].
+/// The check of a JSON value: a constant, or an object of [`Wanted`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Value", into = "Value")]
 pub enum ValueCheck {
-    /// Exactly this.
+    /// The exact value.
     Equals(Value),
-    /// In some other way.
+    /// Conditions.
     Like(Wanted),
 }
 
@@ -95,22 +95,22 @@ pub enum ValueCheck {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Wanted {
-    /// Whether it is there.
+    /// Whether the value exists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exists: Option<bool>,
-    /// It is exactly this.
+    /// The value equals this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub equals: Option<Value>,
-    /// It is a number of at least this.
+    /// The value is a number of at least this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min: Option<f64>,
-    /// It is a number of at most this.
+    /// The value is a number of at most this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max: Option<f64>,
-    /// It is an array of at least so many items.
+    /// The value is an array of at least this many items.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub items_min: Option<u64>,
-    /// It is an array of at most so many items.
+    /// The value is an array of at most this many items.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub items_max: Option<u64>,
 }
@@ -156,13 +156,13 @@ impl JsonSchema for ValueCheck {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BodyCheck {
-    /// It has at least so many bytes.
+    /// The body has at least this size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min: Option<Bytes>,
-    /// It has at most so many bytes.
+    /// The body has at most this size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max: Option<Bytes>,
-    /// It holds this text.
+    /// The body contains this text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contains: Option<String>,
 }
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn checks_read_as_one_types_them_and_are_written_the_same() {
+    fn typed_checks_are_read_and_written_back_unchanged() {
         let yaml = "status: [201, 3xx]\nheaders: {content-type: {starts_with: application/json}, x: z}\n\
                     json: {items: {items_max: 50}, items.0.id: 5, gone: null, o: {equals: {a: 1}}}\nbody: {max: 1KB}";
         let check: Check = serde_saphyr::from_str(yaml).unwrap();
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_operator_is_refused_with_the_way_to_compare_objects() {
+    fn an_unknown_operator_is_refused_with_the_syntax_for_comparing_objects() {
         let error = serde_saphyr::from_str::<Check>("json: {a: {exist: true}}").unwrap_err().to_string();
         assert!(error.contains("exist") && error.contains("equals"), "{error}");
     }

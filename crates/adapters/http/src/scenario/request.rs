@@ -1,4 +1,4 @@
-//! One request, as typed: `{post: /api/orders, body: {…}, check: {status: 201}}`.
+//! Defines a request, as typed: `{post: /api/orders, body: {…}, check: {status: 201}}`.
 
 use std::collections::BTreeMap;
 
@@ -8,27 +8,27 @@ use serde::{Deserialize, Serialize};
 
 use super::{Body, Check};
 
-/// A method of HTTP.
+/// An HTTP method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// Reads.
     Get,
-    /// Reads the head of the answer only.
+    /// Reads only the head of the answer.
     Head,
-    /// Sends.
+    /// Submits.
     Post,
-    /// Puts in place.
+    /// Stores.
     Put,
     /// Changes.
     Patch,
     /// Removes.
     Delete,
-    /// Asks what may be asked.
+    /// Asks for the allowed methods.
     Options,
 }
 
 impl Method {
-    /// All of them.
+    /// All methods.
     pub const ALL: [Self; 7] =
         [Self::Get, Self::Head, Self::Post, Self::Put, Self::Patch, Self::Delete, Self::Options];
 
@@ -46,30 +46,30 @@ impl Method {
     }
 }
 
-/// One request, as typed. It is one question and one answer: redirects are not followed, cookies not kept, and compression
-/// is not asked for.
+/// A request, as typed. The client sends it once and reads one answer: it follows no redirects, keeps no cookies, and requests no
+/// compression.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Typed", into = "Typed")]
 #[schemars(with = "Typed")]
 pub struct Request {
     /// The method.
     pub method: Method,
-    /// Where: a path, perhaps with a query, whose `{name}`s are filled from `with`.
+    /// The path, perhaps with a query; `with` fills its `{name}`s.
     pub path: String,
     /// The values of the placeholders.
     pub with: Option<Template>,
-    /// Headers of this request besides those of all; values may hold placeholders.
+    /// Headers of this request in addition to the common ones; values may hold placeholders.
     pub headers: BTreeMap<String, String>,
-    /// The operations to send.
+    /// The body.
     pub body: Option<Body>,
     /// The checks of the answer.
     pub check: Check,
-    /// Words that results can be picked out by.
+    /// Labels for selecting results.
     pub tags: BTreeMap<String, String>,
 }
 
 impl Request {
-    /// A request without anything besides.
+    /// A request with defaults for everything else.
     pub fn new(method: Method, path: impl Into<String>) -> Self {
         Self {
             method,
@@ -82,7 +82,7 @@ impl Request {
         }
     }
 
-    /// Documents that one request sends, or 1 where it sends none: the unit of the rate.
+    /// The number of documents in one request, or 1 for a request without documents: the unit of the rate.
     pub fn documents(&self) -> u32 {
         match &self.body {
             Some(Body::Batch(batch)) => batch.documents,
@@ -90,8 +90,7 @@ impl Request {
         }
     }
 
-    /// Whether it sends documents, of which a phase may send a limited number: whether its body is made from a template or by
-    /// a workload.
+    /// Whether a template or a workload generates its body: such documents are numbered, and a phase may limit them.
     pub const fn makes(&self) -> bool {
         matches!(self.body, Some(Body::Document(_) | Body::Batch(_) | Body::Workload(_)))
     }
@@ -102,7 +101,7 @@ impl Request {
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Request")]
 struct Typed {
-    /// GET: the path, perhaps with a query, whose `{name}`s are filled from `with`.
+    /// GET: the path, perhaps with a query; `with` fills its `{name}`s.
     #[serde(skip_serializing_if = "Option::is_none")]
     get: Option<String>,
     /// HEAD: the path.
@@ -126,7 +125,7 @@ struct Typed {
     /// A document whose fields fill the placeholders of path and headers; its values may be generators.
     #[serde(skip_serializing_if = "Option::is_none")]
     with: Option<Template>,
-    /// Headers of this request besides those of all; values may hold placeholders.
+    /// Headers of this request in addition to the common ones; values may hold placeholders.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     headers: BTreeMap<String, String>,
     /// The body: a document whose values may be generators, `{batch: {documents: 100, document: {…}}}`,
@@ -136,7 +135,7 @@ struct Typed {
     /// The checks of the answer; by default a status from 200 to 399.
     #[serde(skip_serializing_if = "Check::is_default")]
     check: Check,
-    /// Words that results can be picked out by.
+    /// Labels for selecting results.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     tags: BTreeMap<String, String>,
 }
@@ -192,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn every_method_is_typed_with_its_path_and_written_the_same() {
+    fn every_method_is_read_with_its_path_and_written_back_unchanged() {
         for method in Method::ALL {
             let request = check(&format!("{}: /a/{{b}}?c={{d}}", method.name().to_lowercase())).unwrap();
             assert_eq!((request.method, request.path.as_str()), (method, "/a/{b}?c={d}"));
@@ -202,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn no_method_or_two_are_refused_with_an_example() {
+    fn a_request_without_a_method_or_with_two_is_refused_with_an_example() {
         for yaml in ["headers: {a: b}", "get: /a\npost: /b"] {
             assert!(check(yaml).unwrap_err().contains("get: /orders/{id}"), "{yaml}");
         }
@@ -210,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_body_that_is_made_makes_documents() {
+    fn only_a_generated_body_has_documents() {
         for (yaml, documents, makes) in [
             ("get: /a", 1, false),
             ("post: /a\nbody: text", 1, false),

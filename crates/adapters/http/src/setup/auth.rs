@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn a_password_or_a_token_makes_a_header() {
         let basic = Auth::Basic { user: "Aladdin".into(), password: Secret::Text("open sesame".into()) };
-        // The example of RFC 7617, section 2.
+        // The example in RFC 7617, section 2.
         assert_eq!(authorization(&basic).unwrap().unwrap(), "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==");
         let bearer = Auth::Bearer { token: Secret::Text("abc".into()) };
         assert_eq!(authorization(&bearer).unwrap().unwrap(), "Bearer abc");

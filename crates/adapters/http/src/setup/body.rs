@@ -13,9 +13,9 @@ use crate::scenario::{self, Form, Method, Request};
 /// The body of a request.
 #[derive(Debug)]
 pub(crate) enum Body {
-    /// Nothing.
+    /// No body.
     None,
-    /// These bytes.
+    /// A literal text.
     Text(Vec<u8>),
     /// A document as JSON.
     Document(Program),
@@ -83,7 +83,7 @@ impl Body {
         }
     }
 
-    /// Appends the body of `count` documents from `first` on; `bson` is room to work in.
+    /// Appends the body of `count` documents, starting at number `first`; `bson` is a work buffer.
     pub(crate) fn render(
         &self,
         first: u64,
@@ -125,7 +125,7 @@ fn one(program: &Program, number: u64, bson: &mut Vec<u8>, out: &mut Vec<u8>, st
 mod tests {
     use super::*;
 
-    /// The number of the request, times what the scenario says.
+    /// A workload whose body is the request's number times a setting of the scenario.
     #[derive(Debug)]
     struct Numbered(u64);
 
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_stand_in_an_array_or_one_a_line() {
+    fn documents_form_an_array_or_lines() {
         check("post: /\nbody: {n: {$number: {}}}", 4, 1, r#"{"n":4}"#);
         check(
             "post: /\nbody: {batch: {documents: 9, document: {n: {$number: {}}}}}",

@@ -1,4 +1,4 @@
-//! Compiles the checks of an answer to conditions; each has a name and its own counter.
+//! Compiles the checks of an answer into conditions; each has a name and its own counter.
 
 use std::ops::RangeInclusive;
 
@@ -16,14 +16,13 @@ const STATUS_DEFAULT: RangeInclusive<u16> = 200..=399;
 pub(crate) struct Checks {
     pub statuses: Vec<RangeInclusive<u16>>,
     pub conditions: Vec<Condition>,
-    /// One for the status and one for each condition.
+    /// One name for the status and one for each condition.
     pub names: Vec<String>,
 }
 
 /// A condition besides the status.
 #[derive(Debug)]
 pub(crate) enum Condition {
-    /// A header.
     Header(String, TextWant),
     /// A value of the JSON body.
     Json(Path, ValueWant),
@@ -45,7 +44,7 @@ pub(crate) enum TextWant {
 pub(crate) enum ValueWant {
     /// It must not exist.
     Missing,
-    /// It must exist and meet all of these.
+    /// It must exist and meet all these conditions.
     Like { equals: Option<Value>, number: Option<(f64, f64)>, items: Option<(u64, u64)> },
 }
 

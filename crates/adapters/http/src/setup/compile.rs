@@ -1,4 +1,4 @@
-//! Compiles the typed requests of a section to the calls of the workers.
+//! Compiles the typed requests of a section into the calls of the workers.
 
 use plimsoll_measure::random::{FNV_BASIS, fnv1a};
 

@@ -16,7 +16,7 @@ const STREAMS_MAX: u32 = 10_000;
 #[derive(Clone, Debug)]
 pub(crate) struct Endpoint {
     pub url: Url,
-    /// Connects there instead of where the URL says; host and certificate stay those of the URL.
+    /// Replaces the address of the URL; host and certificate stay those of the URL.
     pub address: Option<SocketAddr>,
     pub tls: Option<Tls>,
     pub protocol: Protocol,
@@ -28,7 +28,7 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Checks every number, and reads the authorities' file from its place under `base`.
+    /// Checks every number, and reads the authorities' file, whose path is relative to `base`.
     pub(super) fn build(section: &Section, url: Url, base: &Path) -> Result<Self, Error> {
         let limits = section.limits;
         check(section, &limits)?;

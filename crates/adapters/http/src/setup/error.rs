@@ -26,13 +26,13 @@ pub enum Error {
     Authority {
         /// The file.
         path: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// Invalid TLS settings.
     #[error("http.tls: {0}; give the authorities' certificates as PEM")]
     Tls(String),
-    /// A variable that is not set.
+    /// A variable without a value.
     #[error("http.auth: the variable {0} is not set; set it before the run, to the secret")]
     Secret(String),
     /// A user or token that no header can carry.

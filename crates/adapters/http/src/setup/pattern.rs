@@ -1,11 +1,11 @@
 //! Parses a text with placeholders `{name}`; `{{` and `}}` are literal braces.
 
-/// A part of such a text.
+/// A part of a text with placeholders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// As it is.
+    /// Literal text.
     Text(String),
-    /// The value of the name in braces.
+    /// The name in braces.
     Name(String),
 }
 

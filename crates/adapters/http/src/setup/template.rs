@@ -2,8 +2,8 @@
 //!
 //! `{$now: {}}` is the time at which the request is first sent, as RFC 3339 in UTC to the millisecond. `as: millis` writes
 //! milliseconds since 1970, and `plus: -5s` shifts the time. A template's content depends only on seed and number, so the
-//! template holds a mark of fixed width (binary data of a user-defined subtype), which the time overwrites when the request
-//! is sent. A retry carries the time of the first attempt.
+//! template holds a mark of fixed width (binary data of a user-defined subtype). The time overwrites the mark when the request is
+//! sent. A retry carries the time of the first attempt.
 
 use base64::engine::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -42,7 +42,6 @@ impl Values {
     }
 }
 
-/// Compiles a template.
 pub(super) fn compile(place: &str, template: &Template, settings: Settings) -> Result<Program, Error> {
     let mut fields = template.fields().clone();
     for (name, value) in &mut fields {
@@ -66,13 +65,13 @@ pub(super) fn compile(place: &str, template: &Template, settings: Settings) -> R
         }
         source => Error::Template { place: place.to_owned(), source },
     };
-    // A document refuses typing errors, which a fragment accepts as operators; a fragment gets no `_id`. So the template is
-    // checked as a document and used as a fragment.
+    // Documents refuse typing errors, which fragments accept as operators; fragments get no `_id`. So the template is checked as
+    // a document and used as a fragment.
     Program::compile(&template, &settings).map_err(refuse)?;
     Program::fragment(&template, &settings).map_err(refuse)
 }
 
-/// The document of a number.
+/// Appends the document with this number.
 pub(crate) fn encode(program: &Program, number: u64, out: &mut Vec<u8>) {
     program.encode(number, &Identity::default(), out);
 }

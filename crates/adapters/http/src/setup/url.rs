@@ -8,7 +8,7 @@ use super::Error;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Url {
     pub secure: bool,
-    /// Without brackets.
+    /// The host without brackets.
     pub host: String,
     pub port: u16,
     /// The prefix of all paths, without a slash at its end; may be empty.
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_are_read() {
+    fn valid_urls_are_parsed() {
         for (text, secure, host, port, path, header) in [
             ("http://h", false, "h", 80, "", "h"),
             ("https://api.example/v1/", true, "api.example", 443, "/v1", "api.example"),
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_url_is_refused_with_an_example() {
+    fn an_invalid_url_is_refused_with_an_example() {
         for text in [
             "",
             "h",

@@ -1,4 +1,5 @@
-//! A request over HTTP/1.1 allocates nothing once the buffers have grown, checks included; under TLS, what rustls needs.
+//! Tests that an HTTP/1.1 request allocates nothing once the buffers have grown, checks included; under TLS only rustls
+//! allocates.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -9,7 +10,7 @@ use plimsoll_measure::outcome::Outcome;
 use crate::client::{run, send, target};
 use crate::service::{Service, Way, echo};
 
-/// The system's allocator, with a count for each thread.
+/// The system's allocator with a counter for each thread.
 struct Counting;
 
 #[global_allocator]
@@ -20,15 +21,15 @@ thread_local! {
 }
 
 fn count_one() {
-    // A thread that is ending has no count any more, and no test to count for.
+    // A thread that is ending has no counter any more, and runs no test.
     let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
 }
 
-// SAFETY: every call goes to the system's allocator unchanged; counting touches no memory of the caller's.
+// SAFETY: every call goes unchanged to the system's allocator; counting touches none of the caller's memory.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count_one();
-        // SAFETY: the caller's promise is the one that the system's allocator asks for.
+        // SAFETY: the caller's promise is the same that the system's allocator requires.
         unsafe { System.alloc(layout) }
     }
 
@@ -58,7 +59,7 @@ const BATCH: &str = "post: /sensor\nbody: {batch: {documents: 20, document: {n: 
     check: {body: {contains: sensor}}";
 
 #[test]
-fn a_request_allocates_nothing_after_the_first_of_its_size() {
+fn later_requests_of_the_same_size_allocate_nothing() {
     for way in [Way::Http1, Way::Http1Tls] {
         let service = Service::start(way, echo);
         let requests = [
@@ -78,7 +79,7 @@ fn a_request_allocates_nothing_after_the_first_of_its_size() {
                 assert_eq!(reply.outcome, Outcome::Acknowledged, "{:?}", target.answers());
             }
             let made = allocations() - before;
-            // rustls makes a vector of each record that goes out and of each that came in.
+            // rustls allocates a vector for each record in either direction.
             let allowed = if way == Way::Http1 { 0 } else { 200 * 2 };
             assert!(made <= allowed, "{way:?}: {made}");
             assert!(before > 0, "the count counts");

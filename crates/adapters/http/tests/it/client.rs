@@ -10,12 +10,12 @@ use plimsoll_load::arrivals::Share;
 use plimsoll_load::target::{Prepared, Target};
 use plimsoll_measure::interval::Reply;
 
-/// Runs on a runtime of one thread, as a worker does.
+/// Runs on a single-threaded runtime, as a worker does.
 pub fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
-/// A setup from YAML: the section, and the requests by their names.
+/// Builds a setup from YAML: the section, and the requests with their names.
 pub fn setup(section: &str, requests: &[(&str, &str)]) -> Arc<Setup> {
     let section = serde_saphyr::from_str(section).unwrap();
     let request = |(name, yaml): &(&str, &str)| ((*name).to_owned(), serde_saphyr::from_str(yaml).unwrap());
@@ -24,7 +24,7 @@ pub fn setup(section: &str, requests: &[(&str, &str)]) -> Arc<Setup> {
     Arc::new(Setup::build(&section, &requests, context).unwrap())
 }
 
-/// A worker alone.
+/// Creates the target of the only worker.
 pub fn target(section: &str, requests: &[(&str, &str)]) -> Http {
     Http::new(setup(section, requests), Share::WHOLE)
 }

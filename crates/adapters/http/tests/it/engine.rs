@@ -1,4 +1,4 @@
-//! The engine over HTTP: every operation, document and check is counted, none twice.
+//! Tests the engine over HTTP: every operation, document and check is counted once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ fn phase(mix: &[(usize, f64)], arrivals: Arrivals, stop: Stop, documents: Docume
     }
 }
 
-/// Runs phases one after the other; what each operation did in all of them, and what the workers counted.
+/// Runs phases one after the other; returns each operation's totals and the workers' counts.
 fn load(
     targets: Vec<Arc<Http>>,
     operations: usize,
@@ -102,7 +102,7 @@ fn every_operation_and_every_check_is_counted() {
 }
 
 #[test]
-fn a_phase_of_documents_sends_exactly_those_and_the_next_goes_on() {
+fn a_phase_sends_exactly_its_documents_and_the_next_phase_continues() {
     let server = Server::start(&Options::default()).unwrap();
     let batch = "post: /b\nbody: {batch: {documents: 7, document: {n: {$sequence: {start: 1000000}}}}}";
     let targets = targets(&format!("url: http://{}", server.address()), &[("op", batch)], 2);
@@ -110,7 +110,7 @@ fn a_phase_of_documents_sends_exactly_those_and_the_next_goes_on() {
     let phases = [0, 1].map(|_| phase(&[(0, 1.0)], closed(4), stop, Documents::Made));
     let (tallies, _, finished) = load(targets, 1, &phases);
     assert_eq!((tallies[0].documents, finished.ended), (2000, Ended::Documents));
-    // Each document is `{"n":1000000}` with a comma, or with the brackets around the last.
+    // Each document is `{"n":1000000}` with a comma, or with a bracket for the last; each batch adds one bracket.
     assert_eq!(server.body_bytes(), 2000 * 13 + 2000 + tallies[0].count);
 }
 
@@ -126,13 +126,13 @@ fn a_freeze_shows_in_response_times_and_nothing_is_dropped() {
     let (tallies, _, _) = load(targets, 1, &[open]);
     let tally = &tallies[0];
     assert_eq!((tally.due, tally.count, tally.skipped), (800, 800, 0));
-    // Those that were due in the freeze waited for its end: about 200 of them, up to half a second.
+    // About 200 operations were due during the freeze and waited for its end, up to half a second.
     assert!(tally.response.max() >= 450_000_000, "{}", tally.response.max());
     assert!(tally.response.at(90.0) >= 100_000_000, "{}", tally.response.at(90.0));
 }
 
 #[test]
-fn any_answer_of_the_null_server_is_well_for_the_ceiling() {
+fn the_ceiling_accepts_any_answer_of_the_null_server() {
     let server = Server::start(&Options::default()).unwrap();
     let section = "url: http://example.invalid\nauth: {login: {request: {post: /login}, token: token}}";
     let request = "post: /a\nbody: {n: {$number: {}}}\ncheck: {status: 201, json: {id: {exists: true}}}";

@@ -1,4 +1,4 @@
-//! Servers of HTTP/2 that end connections in order while requests go on, as at a restart or after so many requests.
+//! Tests HTTP/2 servers that end connections gracefully during requests, as at a restart or after a fixed number of requests.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -15,11 +15,11 @@ use tokio::sync::{Notify, oneshot};
 use crate::client::{run, send, target};
 use crate::raw::Raw;
 
-/// A server that ends each connection in order after two requests; it ends with the value.
+/// A server that ends each connection gracefully after two requests; it stops when dropped.
 struct Server {
     address: SocketAddr,
     connections: Arc<AtomicUsize>,
-    /// Lets a request of `/held` be answered.
+    /// Releases the answer to `/held`.
     held: Arc<Notify>,
     closing: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -84,7 +84,7 @@ async fn serve(stream: tokio::net::TcpStream, held: Arc<Notify>) {
 }
 
 #[test]
-fn a_request_that_finds_its_connection_about_to_end_goes_by_another() {
+fn a_request_on_a_connection_about_to_end_moves_to_another() {
     let server = Server::start();
     let target = target(&server.section(), &[("held", "get: /held"), ("op", "get: /")]);
     run(async {
@@ -93,7 +93,7 @@ fn a_request_that_finds_its_connection_about_to_end_goes_by_another() {
         let mut held = pin!(target.send(&mut first));
         assert!(tokio::time::timeout(Duration::from_millis(100), held.as_mut()).await.is_err());
         assert_eq!(send(&target, &mut second, 1, 0).await.outcome, Outcome::Acknowledged);
-        // The server's word arrives, and the held request keeps the connection open.
+        // The GOAWAY frame arrives, and the held request keeps the connection open.
         tokio::time::sleep(Duration::from_millis(200)).await;
         let reply = send(&target, &mut second, 1, 1).await;
         assert_eq!(reply.outcome, Outcome::Acknowledged, "{:?}", target.answers());
@@ -107,7 +107,7 @@ fn a_request_that_finds_its_connection_about_to_end_goes_by_another() {
 }
 
 #[test]
-fn connections_that_end_after_so_many_requests_cost_no_request() {
+fn connections_that_end_after_some_requests_lose_no_request() {
     let server = Server::start();
     let target = target(&server.section(), &[("op", "get: /")]);
     run(async {
@@ -129,8 +129,8 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&head[..], &stream.to_be_bytes(), payload].concat()
 }
 
-/// A server that answers everything, but on its first connection ends that with `code` when a request comes, and names no
-/// stream that it took.
+/// A server that answers everything, except on its first connection: it ends that with `code` at the first request, and reports
+/// no processed stream.
 fn refusing(code: u32) -> Raw {
     const HEADERS: u8 = 1;
     const SETTINGS: u8 = 4;
@@ -148,7 +148,7 @@ fn refusing(code: u32) -> Raw {
                 (SETTINGS, 0) => frame(SETTINGS, 1, 0, &[]),
                 (PING, 0) => frame(PING, 1, 0, &payload),
                 (HEADERS, _) if number == 0 => frame(GOAWAY, 0, 0, &[[0; 4], code.to_be_bytes()].concat()),
-                // Status 200, and nothing after it.
+                // Status 200 without a body.
                 (HEADERS, _) => frame(HEADERS, 5, id, &[0x88]),
                 _ => continue,
             };
@@ -160,7 +160,7 @@ fn refusing(code: u32) -> Raw {
 }
 
 #[test]
-fn a_request_that_crossed_the_end_of_its_connection_is_sent_again_only_if_the_end_was_in_order() {
+fn a_request_is_sent_again_after_the_connection_ended_only_if_it_ended_gracefully() {
     const NO_ERROR: u32 = 0;
     const INTERNAL_ERROR: u32 = 2;
     for (code, expected, connections) in

@@ -1,4 +1,4 @@
-//! Servers that break off, say nonsense, say nothing, or hang up between two requests.
+//! Tests servers that break off, send garbage, stay silent, or close the connection between two requests.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -16,7 +16,7 @@ use crate::service::{Answer, Seen, Service, Way};
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}";
 
 #[test]
-fn an_answer_that_breaks_off_or_is_none_leaves_the_outcome_unknown() {
+fn a_truncated_or_invalid_answer_leaves_the_outcome_unknown() {
     let lost = Doubt::ConnectionLost;
     for (bytes, doubt) in [
         (&b""[..], lost),
@@ -43,7 +43,7 @@ fn an_answer_that_breaks_off_or_is_none_leaves_the_outcome_unknown() {
 }
 
 #[test]
-fn silence_is_a_timeout_within_the_ticks_of_the_limit() {
+fn a_silent_server_causes_a_timeout_within_a_tick_of_the_limit() {
     let server = Raw::start(|_, mut stream| {
         let _ = stream.read_to_end(&mut Vec::new());
     });
@@ -60,7 +60,7 @@ fn silence_is_a_timeout_within_the_ticks_of_the_limit() {
 }
 
 #[test]
-fn a_connection_that_ended_while_idle_is_opened_again_and_nothing_is_lost() {
+fn a_connection_that_closed_while_idle_is_reopened_without_a_loss() {
     let server = Raw::start(|_, mut stream| {
         read_head(&mut stream);
         stream.write_all(OK).unwrap();
@@ -71,14 +71,14 @@ fn a_connection_that_ended_while_idle_is_opened_again_and_nothing_is_lost() {
         for round in 1..=3 {
             assert_eq!(send(&target, &mut lane, 0, 0).await.outcome, Outcome::Acknowledged);
             assert_eq!(server.connections.load(Ordering::SeqCst), round);
-            // The end of the connection arrives, and the runtime hears of it.
+            // The end of the connection arrives, and the runtime sees it.
             tokio::time::sleep(Duration::from_millis(500)).await;
         }
     });
 }
 
 #[test]
-fn a_server_that_says_close_is_left() {
+fn a_connection_with_an_announced_close_is_not_reused() {
     let server = Raw::start(answering(b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"));
     let target = target(&server.section(), &[("op", "get: /")]);
     run(async {
@@ -89,13 +89,13 @@ fn a_server_that_says_close_is_left() {
 }
 
 #[test]
-fn an_answer_that_comes_before_the_request_was_read_counts() {
+fn an_answer_before_the_end_of_the_request_counts() {
     let server = Raw::start(|_, mut stream| {
         read_head(&mut stream);
         stream
             .write_all(b"HTTP/1.1 413 Content Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
             .unwrap();
-        // It reads no further, and only then closes.
+        // The server reads no further, and closes only then.
         std::thread::sleep(Duration::from_millis(500));
     });
     let target = target(&server.section(), &[("op", "post: /\nbody: {t: {$text: {bytes: 9000000}}}")]);
@@ -108,7 +108,7 @@ fn an_answer_that_comes_before_the_request_was_read_counts() {
 }
 
 #[test]
-fn a_connection_is_opened_anew_after_its_share_of_requests() {
+fn a_connection_is_reopened_after_its_limit_of_requests() {
     let server = Raw::start(answering(OK));
     let section = format!("{}limits: {{requests_per_connection: 2}}", server.section());
     let target = target(&section, &[("op", "get: /")]);
@@ -122,7 +122,7 @@ fn a_connection_is_opened_anew_after_its_share_of_requests() {
 }
 
 #[test]
-fn what_was_prepared_is_carried_to_a_fresh_connection_with_the_moment_it_had() {
+fn a_prepared_request_moves_to_a_new_connection_with_its_timestamp() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let inner = Arc::clone(&seen);
     let server = Raw::start(move |number, mut stream| {
@@ -152,7 +152,7 @@ fn what_was_prepared_is_carried_to_a_fresh_connection_with_the_moment_it_had() {
 }
 
 #[test]
-fn an_answer_that_is_not_waited_for_is_unknown_and_its_connection_is_left() {
+fn an_operation_given_up_is_unknown_and_its_connection_is_abandoned() {
     for way in [Way::Http1, Way::Http2] {
         let (held, answers) = held();
         let service = Service::start(way, answers);
@@ -170,7 +170,7 @@ fn an_answer_that_is_not_waited_for_is_unknown_and_its_connection_is_left() {
     }
 }
 
-/// A service that answers when the value is dropped.
+/// A service that answers once the returned sender is dropped.
 fn held() -> (mpsc::Sender<()>, impl Fn(&Seen) -> Answer + Send + Sync + 'static) {
     let (sender, receiver) = mpsc::channel::<()>();
     let receiver = Mutex::new(receiver);
@@ -181,8 +181,8 @@ fn held() -> (mpsc::Sender<()>, impl Fn(&Seen) -> Answer + Send + Sync + 'static
 }
 
 #[test]
-fn a_service_that_is_gone_refuses_and_says_so() {
-    // A port on which nothing listens any more.
+fn a_stopped_service_gives_a_clear_connection_error() {
+    // A port without a listener.
     let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let target = target(&format!("url: http://{gone}"), &[("op", "get: /")]);
     run(async {
@@ -192,7 +192,7 @@ fn a_service_that_is_gone_refuses_and_says_so() {
 }
 
 #[test]
-fn a_service_that_went_away_while_idle_was_not_asked() {
+fn a_request_to_a_service_that_stopped_while_idle_was_not_tried() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let section = format!("url: http://{}", listener.local_addr().unwrap());
     let serving = std::thread::spawn(move || {

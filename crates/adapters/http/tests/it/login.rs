@@ -1,4 +1,4 @@
-//! The token: asked for once a worker, carried by every request, asked for again when it is no longer taken.
+//! Tests the login token: requested once per worker, carried by every request, and renewed when it is rejected.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use tokio::task::{LocalSet, spawn_local};
 use crate::client::{run, send, target};
 use crate::service::{Answer, Seen, Service, WAYS, Way};
 
-/// How long a login takes: others come meanwhile.
+/// The duration of a login: other lanes arrive meanwhile.
 const LOGIN: Duration = Duration::from_millis(50);
-/// Lanes that come at once.
+/// Lanes that start at the same time.
 const LANES: usize = 4;
 
-/// A service that gives tokens and takes only the newest.
+/// A service that issues tokens and accepts only the newest.
 struct Gate {
     logins: AtomicU64,
-    /// Tokens up to this one are no longer taken.
+    /// Tokens up to this number are rejected.
     expired: AtomicU64,
 }
 
@@ -54,7 +54,7 @@ fn section(service: &Service, user: &str, token: &str) -> String {
 }
 
 #[test]
-fn a_token_is_asked_for_once_and_again_when_it_is_no_longer_taken() {
+fn a_token_is_requested_once_and_renewed_when_rejected() {
     for way in WAYS {
         let (gate, service) = Gate::start(way);
         let target = target(&section(&service, "eve", "data.token"), &[("op", "put: /a\nbody: {n: 1}")]);
@@ -69,7 +69,7 @@ fn a_token_is_asked_for_once_and_again_when_it_is_no_longer_taken() {
                 assert_eq!(send(&target, lane, 0, 0).await.outcome, Outcome::Acknowledged, "{way:?}");
             }
             assert_eq!(gate.logins.load(Ordering::SeqCst), 2, "{way:?}");
-            // One that is never taken is not asked for again and again.
+            // A token that was never accepted is not renewed.
             gate.expired.store(u64::MAX, Ordering::SeqCst);
             for lane in &mut lanes {
                 for _ in 0..3 {
@@ -96,7 +96,7 @@ where
     all
 }
 
-/// Opens a lane, if it has none yet, and sends on it.
+/// Opens a lane, if there is none yet, and sends on it.
 async fn ask(target: Rc<Http>, lane: Option<<Http as Target>::Lane>) -> <Http as Target>::Lane {
     let mut lane = match lane {
         Some(lane) => lane,
@@ -107,7 +107,7 @@ async fn ask(target: Rc<Http>, lane: Option<<Http as Target>::Lane>) -> <Http as
 }
 
 #[test]
-fn lanes_that_need_a_token_at_once_ask_for_one_together() {
+fn lanes_that_need_a_token_at_the_same_time_share_one_login() {
     for way in WAYS {
         let (gate, service) = Gate::start(way);
         let section = section(&service, "eve", "data.token");
@@ -125,7 +125,7 @@ fn lanes_that_need_a_token_at_once_ask_for_one_together() {
 }
 
 #[test]
-fn a_login_that_fails_says_what_to_correct() {
+fn a_failed_login_explains_the_fix() {
     let (_gate, service) = Gate::start(Way::Http1);
     for (user, token, words) in
         [("mallory", "data.token", "credentials"), ("eve", "data.tokens", "data.tokens")]

@@ -1,4 +1,4 @@
-//! The load target against real servers: an independent one (hyper) in the clear and under TLS, over HTTP/1.1 and HTTP/2, the
+//! Tests the load target against real servers: hyper as an independent server with and without TLS, over HTTP/1.1 and HTTP/2, the
 //! null server under the engine, and servers that break the protocol.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]

@@ -1,4 +1,4 @@
-//! Why a service cannot be used is said before the load.
+//! Tests that the preflight explains before the load why a service is unusable.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ fn error(section: &str) -> String {
 }
 
 #[test]
-fn a_service_that_answers_is_reached_by_every_way() {
+fn an_answering_service_is_reachable_over_every_protocol() {
     for way in WAYS {
         let service = Service::start(way, |_| (404, vec![("server", "them".into())], vec![]));
         let setup = setup(&service.section(), &[("op", "get: /")]);
@@ -25,11 +25,11 @@ fn a_service_that_answers_is_reached_by_every_way() {
 }
 
 #[test]
-fn what_is_in_the_way_is_said_with_its_mend() {
+fn each_obstacle_is_explained_with_its_remedy() {
     let plain = Service::start(Way::Http1, |_| (200, vec![], vec![]));
     let tls = Service::start(Way::Http1Tls, |_| (200, vec![], vec![]));
     let ssh = Raw::start(answering(b"SSH-2.0-OpenSSH\r\n"));
-    // One waits for a line that TLS does not send, the other says nothing to anybody.
+    // One server waits for a line that TLS does not send; the other never answers.
     let silent = Raw::start(answering(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"));
     let mute = Raw::start(|_, mut stream| drop(std::io::copy(&mut stream, &mut std::io::sink())));
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -56,7 +56,7 @@ fn what_is_in_the_way_is_said_with_its_mend() {
 }
 
 #[test]
-fn a_wrong_scheme_is_said_long_before_the_time_limit() {
+fn a_wrong_scheme_is_reported_long_before_the_time_limit() {
     let silent = Raw::start(answering(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"));
     let before = plimsoll_measure::clock::now();
     let limits = "\nlimits: {connect_timeout: 600s}";
@@ -66,7 +66,7 @@ fn a_wrong_scheme_is_said_long_before_the_time_limit() {
 }
 
 #[test]
-fn a_round_trip_is_one_request_on_a_connection_that_is_open_and_logged_in() {
+fn a_round_trip_is_one_request_on_an_open_connection_after_login() {
     let (logins, asked) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let (told, counted) = (Arc::clone(&logins), Arc::clone(&asked));
     let service = Service::start(Way::Http1, move |seen| {
@@ -90,7 +90,7 @@ fn a_round_trip_is_one_request_on_a_connection_that_is_open_and_logged_in() {
 }
 
 #[test]
-fn anyones_certificate_is_believed_when_that_is_asked_for() {
+fn any_certificate_is_accepted_on_request() {
     for way in [Way::Http1Tls, Way::Http2Tls] {
         let service = Service::start(way, |_| (200, vec![], vec![]));
         let protocol = if way == Way::Http2Tls { "http2" } else { "http1" };

@@ -1,11 +1,11 @@
-//! Servers that say exactly these bytes.
+//! Runs servers that send exactly the given bytes.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A server that hands each connection to a function, on a thread of its own. The threads end with the connections.
+/// A server that passes each connection to a function, on a separate thread. The threads end with the connections.
 pub struct Raw {
     pub address: SocketAddr,
     pub connections: Arc<AtomicUsize>,

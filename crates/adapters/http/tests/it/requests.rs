@@ -11,7 +11,7 @@ use crate::client::{run, send, setup, target};
 use crate::service::{Seen, Service, WAYS, Way, collecting, echo};
 
 #[test]
-fn a_request_arrives_as_it_was_meant_and_its_answer_is_checked() {
+fn a_request_arrives_as_typed_and_its_answer_is_checked() {
     for way in WAYS {
         let service = Service::start(way, echo);
         let section = format!(
@@ -36,7 +36,7 @@ fn a_request_arrives_as_it_was_meant_and_its_answer_is_checked() {
                 "{answers:?}"
             );
             assert_eq!(answers[0].statuses, BTreeMap::from([(200, 1)]));
-            // The document is the first of the operation, and a further attempt would be the same.
+            // The document is the first of the operation; a retry would send the same document.
             assert!(!target.is_broken(&lane), "{way:?}");
         });
     }
@@ -66,7 +66,7 @@ fn every_method_arrives_and_head_has_no_body() {
 }
 
 #[test]
-fn batches_are_dealt_between_workers_and_the_last_is_shorter() {
+fn batches_are_dealt_among_workers_and_the_last_is_shorter() {
     for way in [Way::Http1, Way::Http2] {
         let (seen, answers) = collecting();
         let service = Service::start(way, answers);
@@ -98,7 +98,7 @@ fn batches_are_dealt_between_workers_and_the_last_is_shorter() {
 }
 
 #[test]
-fn what_was_discarded_is_sent_later() {
+fn a_discarded_block_is_sent_later() {
     let (seen, answers) = collecting();
     let service = Service::start(Way::Http1, answers);
     let target = target(&service.section(), &[("op", "put: /a\nbody: {n: {$number: {}}}")]);
@@ -115,7 +115,7 @@ fn what_was_discarded_is_sent_later() {
 }
 
 #[test]
-fn large_bodies_go_both_ways() {
+fn large_bodies_arrive_in_both_directions() {
     for way in WAYS {
         let service = Service::start(way, echo);
         let request =
@@ -133,7 +133,7 @@ fn large_bodies_go_both_ways() {
 }
 
 #[test]
-fn an_answer_over_the_limit_has_a_class_of_its_own_and_the_service_is_still_there() {
+fn an_answer_above_the_limit_has_its_own_class_and_the_service_stays_usable() {
     for way in WAYS {
         let answers =
             |seen: &Seen| (if seen.uri == "/no" { 404 } else { 200 }, vec![], vec![b'x'; 2_000_000]);
@@ -141,7 +141,7 @@ fn an_answer_over_the_limit_has_a_class_of_its_own_and_the_service_is_still_ther
         let section = format!("{}limits: {{answer: 1MB}}", service.section());
         let target = target(&section, &[("op", "get: /"), ("no", "get: /no")]);
         run(async {
-            // A status that is not expected says more than the length.
+            // An unexpected status takes precedence over the length.
             for (operation, class) in [(0, Rejection::AnswerTooLarge), (1, Rejection::BadCommand)] {
                 let mut lane = target.open().await.unwrap();
                 let reply = send(&target, &mut lane, operation, 0).await;
@@ -174,7 +174,7 @@ fn lanes_of_http_2_share_connections_up_to_the_limit() {
 }
 
 #[test]
-fn the_bytes_of_a_request_are_those_on_the_wire() {
+fn the_counted_bytes_are_those_on_the_wire() {
     let service = Service::start(Way::Http1, |_| (200, vec![("date", "x".into())], b"12345".to_vec()));
     let target = target(&service.section(), &[("op", "get: /abc")]);
     run(async {

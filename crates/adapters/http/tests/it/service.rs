@@ -1,4 +1,4 @@
-//! An independent server: hyper, with a function that answers.
+//! Runs an independent server: hyper, with a function that answers.
 
 use std::convert::Infallible;
 use std::net::{SocketAddr, TcpListener};
@@ -17,7 +17,7 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// How it is spoken to.
+/// The protocol of the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     Http1,
@@ -48,7 +48,7 @@ pub type Answer = (u16, Vec<(&'static str, String)>, Vec<u8>);
 
 type Answers = Arc<dyn Fn(&Seen) -> Answer + Send + Sync>;
 
-/// A server on its own thread; it ends with the value.
+/// A server on its own thread; it stops when dropped.
 pub struct Service {
     pub address: SocketAddr,
     pub way: Way,
@@ -96,7 +96,7 @@ impl Service {
         }
     }
 
-    /// The section of a scenario that names it.
+    /// The scenario section for this service.
     pub fn section(&self) -> String {
         let protocol = if matches!(self.way, Way::Http2 | Way::Http2Tls) { "http2" } else { "http1" };
         let url = match self.certificate {
@@ -114,7 +114,7 @@ impl Drop for Service {
     }
 }
 
-/// A service that answers each request with what it saw, as JSON.
+/// A service that answers each request with a JSON description of it.
 pub fn echo(seen: &Seen) -> Answer {
     let body = serde_json::from_slice(&seen.body)
         .unwrap_or_else(|_| serde_json::Value::from(String::from_utf8_lossy(&seen.body).into_owned()));
@@ -125,7 +125,7 @@ pub fn echo(seen: &Seen) -> Answer {
     (200, vec![("content-type", "application/json".into())], answer.to_string().into_bytes())
 }
 
-/// Collects what arrives, and answers `{}`.
+/// Collects the received requests, and answers `{}`.
 pub fn collecting() -> (Arc<Mutex<Vec<Seen>>>, impl Fn(&Seen) -> Answer + Send + Sync + 'static) {
     let all = Arc::new(Mutex::new(Vec::new()));
     let inner = Arc::clone(&all);
@@ -167,7 +167,7 @@ async fn accept(listener: tokio::net::TcpListener, tls: Option<TlsAcceptor>, way
 async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, way: Way, answers: Answers) {
     let service = service_fn(move |request: Request<Incoming>| answer(request, Arc::clone(&answers)));
     let io = TokioIo::new(stream);
-    // A client that goes away ends its own connection.
+    // A client that disconnects ends only its own connection.
     let _ = match way {
         Way::Http1 | Way::Http1Tls => {
             hyper::server::conn::http1::Builder::new().serve_connection(io, service).await
@@ -191,7 +191,7 @@ async fn answer(request: Request<Incoming>, answers: Answers) -> Result<Response
     };
     let (status, headers, mut body) = answers(&seen);
     if seen.method == "HEAD" {
-        // Over HTTP/2 hyper would send it all the same.
+        // Over HTTP/2, hyper would still send the body.
         body.clear();
     }
     let mut response = Response::builder().status(status);

@@ -6,40 +6,40 @@ use crate::Failure;
 use crate::client::Client;
 use crate::rounds::Plan;
 
-/// The word before the client's name in the arguments of a process that is one client.
+/// The argument before the client's name, for a process that is one client.
 pub(crate) const SERVE: &str = "serve";
 
-/// The arguments, as meant.
+/// The parsed arguments.
 pub(crate) enum Arguments {
-    /// Be one of the clients and do as the lines on standard input say.
+    /// Run as one of the clients and follow the orders on standard input.
     Serve {
-        /// The selected one.
+        /// The selected client.
         client: Client,
-        /// Where the server listens.
+        /// The address of the server.
         address: Address,
     },
-    /// Measure all of them.
+    /// Measure all clients.
     Measure {
-        /// How much.
+        /// The size of the measurement.
         plan: Plan,
-        /// How the result is printed.
+        /// The output format.
         format: Format,
     },
 }
 
-/// How the result is printed.
+/// The output format.
 #[derive(Clone, Copy)]
 pub(crate) enum Format {
     /// For people.
     Table,
     /// For programs.
     Json,
-    /// Only that it runs.
+    /// A check that the benchmark runs.
     Verdict,
 }
 
 impl Arguments {
-    /// `cargo bench` adds `--bench`. Without it this is a test run: small, and deaf to the options of other tests.
+    /// `cargo bench` adds `--bench`. Without it this is a test run: small, and the options of other tests are ignored.
     pub(crate) fn read(words: impl Iterator<Item = String>) -> Result<Self, Failure> {
         let words: Vec<String> = words.collect();
         match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {

@@ -1,4 +1,4 @@
-//! The bound: a blocking socket, and one frame of which only the `_id`s change.
+//! Measures the lower bound: a blocking socket sends one frame in which only the `_id`s change.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -11,10 +11,10 @@ use crate::client::{Client, Insert};
 use crate::document::{DATABASE, Maker};
 use crate::workload::Order;
 
-/// Where the body of a reply starts: after the header, the flags and the kind of the section.
+/// The offset of a reply's body: after the header, the flags and the kind of the section.
 const BODY_AT: usize = 16 + 4 + 1;
 
-/// A socket and what goes over it.
+/// A socket with its buffers.
 pub(crate) struct Bare {
     stream: TcpStream,
     maker: Maker,
@@ -26,7 +26,7 @@ pub(crate) struct Bare {
 #[derive(Default)]
 struct Frame {
     bytes: Vec<u8>,
-    /// Where its documents lie.
+    /// The offsets of its documents.
     places: Vec<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! The clients by name, and what each of their processes does.
+//! Lists the clients by name and runs each in its own process.
 
 use std::env;
 use std::io::{self, BufRead, Write};
@@ -17,29 +17,29 @@ use crate::driver::Driver;
 use crate::lean::Lean;
 use crate::workload::{Cost, Order};
 
-/// The client that inserts.
+/// A client that inserts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Client {
-    /// A blocking socket and one frame: the least that an insert can cost.
+    /// A blocking socket and one frame: the lower bound for the cost of an insert.
     Bare,
     /// Our own client.
     Lean,
     /// The official driver for Rust on tokio's default runtime.
     Driver,
-    /// The same on a single-threaded runtime, where it costs least.
+    /// The same driver on a single-threaded runtime, where it costs least.
     DriverOneThread,
     /// The official driver for Python.
     Pymongo,
 }
 
-/// Inserts as an order says.
+/// Inserts as an order requires.
 pub(crate) trait Insert {
     /// Carries out the order; an error if anything was not acknowledged.
     fn insert(&mut self, order: Order) -> Result<(), Failure>;
 }
 
 impl Client {
-    /// All of them, in the order of the tables.
+    /// All clients, in the order of the tables.
     pub(crate) const ALL: [Client; 5] =
         [Client::Bare, Client::Lean, Client::Driver, Client::DriverOneThread, Client::Pymongo];
 
@@ -54,13 +54,13 @@ impl Client {
         }
     }
 
-    /// The client of that name.
+    /// Finds a client by name.
     pub(crate) fn named(name: &str) -> Result<Self, Failure> {
         let found = Self::ALL.into_iter().find(|client| client.name() == name);
         found.ok_or_else(|| format!("there is no client named {name:?}").into())
     }
 
-    /// The program that is this client.
+    /// The command that starts this client's process.
     pub(crate) fn program(self, address: &Address) -> Result<Command, Failure> {
         if self == Client::Pymongo {
             return pymongo(address);
@@ -70,7 +70,7 @@ impl Client {
         Ok(command)
     }
 
-    /// Is this client until standard input ends.
+    /// Runs this client until standard input ends.
     pub(crate) fn serve(self, address: &Address) -> Result<(), Failure> {
         match self {
             Client::Bare => serve(Bare::connect(address)?),
@@ -93,7 +93,7 @@ fn pymongo(address: &Address) -> Result<Command, Failure> {
     Ok(command)
 }
 
-/// Reads orders and answers with what they cost.
+/// Reads orders and answers with their costs.
 fn serve(mut client: impl Insert) -> Result<(), Failure> {
     println!("ready");
     for line in io::stdin().lock().lines() {

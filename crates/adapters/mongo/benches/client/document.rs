@@ -1,15 +1,15 @@
-//! The document that is inserted: made once, with a fresh `_id` for each copy.
+//! Builds the inserted document: made once, with a fresh `_id` for each copy.
 
 use bson::oid::ObjectId;
 use bson::rawdoc;
 
 use crate::Failure;
 
-/// Where the clients write, each to a collection of its name.
+/// The database of the benchmark; each client writes to a collection of its own name.
 pub(crate) const DATABASE: &str = "plimsoll_bench";
-/// The size of a document. The script for PyMongo makes the same one.
+/// The size of a document. The script for PyMongo makes the same document.
 const LEN: usize = 100;
-/// Where the last eight bytes of the `_id` lie: after the length, the type, the name with its NUL, and four bytes.
+/// The offset of the `_id`'s last eight bytes: after the length, the type, the name with its NUL, and four bytes.
 const NUMBER_AT: usize = 4 + 1 + 4 + 4;
 
 /// Makes documents of 100 bytes.
@@ -19,7 +19,7 @@ pub(crate) struct Maker {
 }
 
 impl Maker {
-    /// Starts with number 0.
+    /// Creates a maker that starts with number 0.
     pub(crate) fn new() -> Result<Self, Failure> {
         let id = ObjectId::from_bytes([0; 12]);
         let bytes = rawdoc! {"_id": id, "n": 7_i64, "note": "x".repeat(56)}.into_bytes();
@@ -36,7 +36,7 @@ impl Maker {
         &self.bytes
     }
 
-    /// Makes the document that lies at the start of `bytes` the next one.
+    /// Turns the document at the start of `bytes` into the next one.
     pub(crate) fn renew(&mut self, bytes: &mut [u8]) {
         patch(bytes, self.number);
         self.number += 1;

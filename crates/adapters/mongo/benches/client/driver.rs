@@ -1,7 +1,7 @@
-//! The official driver: a runtime of tokio's, a connection pool, and a monitor beside.
+//! Runs the official driver: a tokio runtime, a connection pool, and a monitor in the background.
 //!
-//! It gets raw documents, the cheapest that it takes, and the work is a task of its own: on the default runtime, work in the
-//! main thread would cost it a change of threads for each reply.
+//! It gets raw documents, its cheapest input, and works in a task of its own: on the default runtime, work in the main thread
+//! would cost it a thread switch for each reply.
 
 use bson::RawDocumentBuf;
 use mongodb::Collection;
@@ -13,7 +13,7 @@ use crate::client::{Client, Insert};
 use crate::document::{DATABASE, Maker};
 use crate::workload::Order;
 
-/// The runtime, and the writer while no task has it.
+/// The runtime, and the writer unless a task uses it.
 pub(crate) struct Driver {
     runtime: Runtime,
     writer: Option<Writer>,
@@ -25,7 +25,7 @@ struct Writer {
 }
 
 impl Driver {
-    /// Makes the client; it connects with the first operation.
+    /// Creates the client; it connects with the first operation.
     pub(crate) fn connect(client: Client, mut runtime: Builder, address: &Address) -> Result<Self, Failure> {
         let runtime = runtime.enable_all().build()?;
         let uri = format!("mongodb://{address}/?directConnection=true");

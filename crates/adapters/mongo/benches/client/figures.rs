@@ -1,4 +1,4 @@
-//! Medians and ratios of what was measured, and the bars that they are held against.
+//! Computes medians and ratios of the measurements, and compares them with the goals.
 
 use plimsoll_measure::matrix::Spread;
 
@@ -6,32 +6,29 @@ use crate::client::Client;
 use crate::rounds::{Measured, Round};
 use crate::workload::{Cost, Workload};
 
-/// The results of a client with a workload.
+/// The results of one client in one workload.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
-    /// The client.
     pub(crate) client: Client,
-    /// CPU time a document, in µs; with one document a command, that of an operation.
+    /// CPU time per document in µs; with one document a command, that is the time per operation.
     pub(crate) cpu_us: Spread,
-    /// Documents a second.
+    /// Documents per second.
     pub(crate) per_s: Spread,
-    /// Its CPU time in those of the bare socket.
+    /// This client's CPU time as a multiple of the bare socket's.
     pub(crate) times_bare: Spread,
-    /// How many times less than the driver's its CPU time is.
+    /// The driver's CPU time as a multiple of this client's.
     pub(crate) below_driver: Spread,
 }
 
 /// A workload's rows.
 pub(crate) struct Table {
-    /// The workload.
     pub(crate) workload: Workload,
-    /// One a client, in the order of [`Client::ALL`].
+    /// One row per client, in the order of [`Client::ALL`].
     pub(crate) rows: Vec<Row>,
 }
 
-/// Something that the lean client is to keep to.
+/// A goal of the lean client.
 pub(crate) struct Bar {
-    /// The claim.
     pub(crate) claim: &'static str,
     /// The measurements.
     pub(crate) measured: f64,
@@ -39,16 +36,16 @@ pub(crate) struct Bar {
     pub(crate) met: bool,
 }
 
-/// All that is shown.
+/// All results that are shown.
 pub(crate) struct Figures {
-    /// One a workload.
+    /// One table per workload.
     pub(crate) tables: Vec<Table>,
-    /// The bounds of the lean client.
+    /// The goals of the lean client.
     pub(crate) bars: Vec<Bar>,
 }
 
 impl Figures {
-    /// Works them out.
+    /// Computes the figures.
     pub(crate) fn of(measured: &[Measured]) -> Self {
         let tables: Vec<Table> = measured.iter().map(table).collect();
         let bars = tables.iter().flat_map(|table| bars(table.workload, lean(&table.rows))).collect();

@@ -1,4 +1,4 @@
-//! Our own client, as the load engine uses it: a task on a single-threaded runtime, with a time limit for each command.
+//! Runs our own client as the load engine does: a task on a single-threaded runtime, with a time limit for each command.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use crate::client::{Client, Insert};
 use crate::document::{DATABASE, Maker};
 use crate::workload::Order;
 
-/// The time limit of a command unless a scenario says otherwise.
+/// The time limit of a command when the scenario sets none.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The runtime, and the connection while no task has it.
+/// The runtime, and the connection unless a task uses it.
 pub(crate) struct Lean {
     runtime: Runtime,
     writer: Option<Writer>,
@@ -27,7 +27,6 @@ struct Writer {
 }
 
 impl Lean {
-    /// Connects.
     pub(crate) fn connect(address: &Address) -> Result<Self, Failure> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let options = ConnectOptions { timeout: Some(TIMEOUT), ..ConnectOptions::new(address.clone()) };

@@ -2,25 +2,25 @@
 //!
 //! ```sh
 //! cargo xtask bench client                    # or: cargo bench -p plimsoll-mongo --bench client -- [OPTIONS]
-//!     --rounds N    how many rounds (5)
+//!     --rounds N    number of rounds (5)
 //!     --json        print JSON instead of the table
 //! ```
 //!
-//! Five clients insert the same documents of 100 bytes, made in advance except for a fresh `_id` each: a bare blocking
-//! socket that patches and sends one frame again and again (the bound), the lean client as the load engine uses it (a
-//! task on a single-threaded runtime), the official driver as its users have it (a task on tokio's default runtime, raw
-//! documents), the same driver on a single-threaded runtime, where it costs least, and PyMongo (raw documents as well).
-//! Each is a process of its own, and what counts is the CPU time of the whole process, threads in the background and the
-//! kernel's work for it included. All are measured in small slices by turns, so that what disturbs one disturbs all; a
-//! ratio is taken within a round, and the median round is shown. "The driver" of a ratio is the one on the default
-//! runtime.
+//! Five clients insert the same documents of 100 bytes, made in advance except for a fresh `_id` each: a bare blocking socket
+//! that patches and resends one frame (the lower bound); the lean client as the load engine uses it (a task on a single-threaded
+//! runtime); the official driver as its users run it (a task on tokio's default runtime, raw documents); the same driver on a
+//! single-threaded runtime, where it costs least; and PyMongo (raw documents as well). Each is a separate process. Its cost is
+//! the CPU time of the whole process, with its background threads and the kernel's work for it. The clients take turns in small
+//! slices, so that a disturbance affects all of them. A ratio is taken within a round, and the median round is shown. "The
+//! driver" of a ratio is the one on the default runtime.
 //!
-//! The server is the embedded one with the relaxed profile, because waiting for a disk is not what is measured here; or
-//! that of `PLIMSOLL_BENCH_URI=mongodb://HOST:PORT`, without TLS and authentication. Database `plimsoll_bench` is dropped
-//! in the end; on a server that was given it must be empty before.
+//! The server is the embedded one with the relaxed profile, because disk waits are not measured here.
+//! `PLIMSOLL_BENCH_URI=mongodb://HOST:PORT` selects another server, without TLS and authentication. The database `plimsoll_bench`
+//! is dropped at the end; on the user's server it must be empty before.
 //!
-//! Goals of the lean client: 6 µs and at most 1.25 × the bare socket's CPU for one insert, 5 × less than the driver's; 0.2 µs
-//! a document in batches of 1000, 8 × less than the driver's. Not a goal: the highest rate, which is the server's here.
+//! Goals of the lean client: one insert takes 6 µs, at most 1.25 × the bare socket's CPU and 5 × less than the driver's; in
+//! batches of 1000, a document takes 0.2 µs, 8 × less than the driver's. The highest rate is not a goal: here the server limits
+//! it.
 
 mod arguments;
 mod place;
@@ -46,7 +46,7 @@ use std::process::ExitCode;
 
 use arguments::{Arguments, Format};
 
-/// Any failure ends the program with its words.
+/// Any failure ends the program with its message.
 type Failure = Box<dyn Error + Send + Sync>;
 
 fn main() -> ExitCode {

@@ -1,4 +1,4 @@
-//! The server that all clients talk to, and the machine.
+//! Provides the server that all clients use, and describes the machine.
 
 use std::env;
 
@@ -11,25 +11,25 @@ use plimsoll_wire::{Address, ConnectOptions, Connection};
 use crate::Failure;
 use crate::document::DATABASE;
 
-/// The variable that names a server to use instead of the embedded one.
+/// The environment variable that names a server to use instead of the embedded one.
 const VARIABLE: &str = "PLIMSOLL_BENCH_URI";
-/// More than all documents of a long run, so that the server never has to make room.
+/// More than all documents of a long run, so that the server never evicts.
 const CACHE_BYTES: u64 = 1 << 30;
 
-/// Where it is measured.
+/// The server and the machine of a measurement.
 pub(crate) struct Place {
-    /// Where the server listens.
+    /// The address of the server.
     pub(crate) address: Address,
     /// The description of the server.
     pub(crate) server: String,
     /// The machine of the clients.
     pub(crate) machine: Environment,
-    /// Ends with the value.
+    /// The embedded server, which stops when the value is dropped.
     _running: Option<Server>,
 }
 
 impl Place {
-    /// The server of the variable, or the embedded one, started.
+    /// Uses the server of the variable, or starts the embedded one.
     pub(crate) fn find() -> Result<Self, Failure> {
         let (address, server, running) = match env::var(VARIABLE) {
             Ok(uri) => (address(&uri)?, uri, None),
@@ -42,7 +42,7 @@ impl Place {
         Ok(Place { address, server, machine, _running: running })
     }
 
-    /// Removes what the clients wrote.
+    /// Drops the documents of the clients.
     pub(crate) fn clear(&self) -> Result<(), Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
@@ -53,7 +53,7 @@ impl Place {
     }
 }
 
-/// A database of that name on a server that was given may be the user's own: it is dropped only if it is empty before.
+/// A database of that name on the user's server may hold data of the user: it is dropped only if it was empty before.
 fn refuse_what_is_not_ours(address: &Address) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {

@@ -1,4 +1,4 @@
-//! A client's process, as the one that measures sees it.
+//! Starts a client's process and sends it orders.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
@@ -9,7 +9,7 @@ use crate::Failure;
 use crate::client::Client;
 use crate::workload::{Cost, Order};
 
-/// A client that waits for orders. Its process ends with the value.
+/// A client that waits for orders. Its process ends when the value is dropped.
 pub(crate) struct Process {
     client: Client,
     child: Child,
@@ -33,7 +33,7 @@ impl Process {
         Ok(process)
     }
 
-    /// Has the client carry out an order.
+    /// Sends the client an order and returns its cost.
     pub(crate) fn ask(&mut self, order: Order) -> Result<Cost, Failure> {
         let orders = self.orders.as_mut().ok_or("the client takes no orders any more")?;
         writeln!(orders, "{} {}", order.commands, order.documents)?;
@@ -51,7 +51,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // The end of its input is the end of the client. How it ended has been reported, if it matters.
+        // The client ends when its input ends. A failure has been reported before.
         self.orders = None;
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! Measures all clients by turns.
+//! Measures all clients in turn.
 
 use crate::Failure;
 use crate::client::Client;
@@ -6,16 +6,16 @@ use crate::place::Place;
 use crate::process::Process;
 use crate::workload::{Cost, Order, Workload};
 
-/// How much is measured.
+/// The size of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
-    /// How many values each median is taken of.
+    /// The number of values behind each median.
     pub(crate) rounds: u32,
-    /// How many turns each client has in a round.
+    /// The number of slices of each client in a round.
     pub(crate) slices: u32,
-    /// Commands of one document a slice.
+    /// Commands of one document per slice.
     pub(crate) singles: u32,
-    /// Commands of a thousand documents a slice.
+    /// Commands of a thousand documents per slice.
     pub(crate) batches: u32,
 }
 
@@ -24,18 +24,18 @@ pub(crate) type Round = [Cost; Client::ALL.len()];
 
 /// The rounds of a workload.
 pub(crate) struct Measured {
-    /// The selected one.
+    /// The selected workload.
     pub(crate) workload: Workload,
-    /// Commands a round and client.
+    /// Commands per round and client.
     pub(crate) commands: u32,
-    /// One value a round.
+    /// One value per round.
     pub(crate) rounds: Vec<Round>,
 }
 
 impl Plan {
-    /// About a minute.
+    /// Takes about a minute.
     pub(crate) const FULL: Plan = Plan { rounds: 5, slices: 20, singles: 500, batches: 5 };
-    /// Shows that everything still runs, nothing else.
+    /// Only shows that everything still runs.
     pub(crate) const SMALL: Plan = Plan { rounds: 1, slices: 1, singles: 20, batches: 2 };
 
     fn order(&self, workload: Workload) -> Order {
@@ -47,7 +47,7 @@ impl Plan {
     }
 }
 
-/// Measures every workload, on a database that is empty before and gone afterwards.
+/// Measures every workload in a database that must be empty before and is dropped afterwards.
 pub(crate) fn run(plan: &Plan, place: &Place) -> Result<Vec<Measured>, Failure> {
     place.clear()?;
     let mut processes = Vec::new();
@@ -66,7 +66,7 @@ pub(crate) fn run(plan: &Plan, place: &Place) -> Result<Vec<Measured>, Failure> 
 fn rounds(plan: &Plan, workload: Workload, processes: &mut [Process]) -> Result<Measured, Failure> {
     let order = plan.order(workload);
     let mut rounds = Vec::new();
-    // Buffers grow, connections open and Python learns its way in a slice that does not count.
+    // Warm-up: buffers grow, connections open and Python specialises its code in a slice that does not count.
     slice(order, 0, processes, &mut Round::default())?;
     for number in 1..=plan.rounds {
         eprintln!("{}: round {number} of {}", workload.name(), plan.rounds);
@@ -79,7 +79,7 @@ fn rounds(plan: &Plan, workload: Workload, processes: &mut [Process]) -> Result<
     Ok(Measured { workload, commands: order.commands * plan.slices, rounds })
 }
 
-/// One turn for each client; another one begins each time.
+/// One turn for each client; each slice starts with another client.
 fn slice(order: Order, turn: usize, processes: &mut [Process], round: &mut Round) -> Result<(), Failure> {
     for place in 0..processes.len() {
         let client = (turn + place) % processes.len();

@@ -1,4 +1,4 @@
-//! The result, for people and for programs.
+//! Prints the result as text or JSON.
 
 use std::fmt::Write;
 
@@ -61,7 +61,7 @@ fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
     let _ = writeln!(out, "{text}");
 }
 
-/// The same as JSON.
+/// The same result as JSON.
 pub(crate) fn json(place: &Place, plan: &Plan, figures: &Figures) -> Value {
     let tables: Vec<Value> = figures.tables.iter().map(table_json).collect();
     let bars: Vec<Value> = figures.bars.iter().map(bar_json).collect();

@@ -4,20 +4,20 @@ use std::str::FromStr;
 
 use crate::Failure;
 
-/// One of the ways to insert.
+/// A way to insert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Workload {
-    /// One document a command.
+    /// One document per command.
     Single,
-    /// A thousand documents a command.
+    /// A thousand documents per command.
     Batch,
 }
 
 impl Workload {
-    /// All of them, in the order of the tables.
+    /// All workloads, in the order of the tables.
     pub(crate) const ALL: [Workload; 2] = [Workload::Single, Workload::Batch];
 
-    /// How many documents a command carries.
+    /// The number of documents in a command.
     pub(crate) fn documents(self) -> u32 {
         match self {
             Workload::Single => 1,
@@ -37,9 +37,9 @@ impl Workload {
 /// An order to a client; as text, `COMMANDS DOCUMENTS`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Order {
-    /// How many insert commands.
+    /// The number of insert commands.
     pub(crate) commands: u32,
-    /// How many documents each of them carries.
+    /// The number of documents in each command.
     pub(crate) documents: u32,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Order {
 pub(crate) struct Cost {
     /// CPU time of the client's process, user and system.
     pub(crate) cpu_ns: u64,
-    /// Time that went by.
+    /// Elapsed time.
     pub(crate) wall_ns: u64,
 }
 

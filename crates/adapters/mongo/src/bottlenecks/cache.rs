@@ -1,4 +1,4 @@
-//! Checks the storage engine's cache: whether threads that should serve clients make room in it.
+//! Checks the storage engine's cache: whether threads that serve clients also evict pages.
 
 use plimsoll_load::bottlenecks::observation::both;
 use plimsoll_load::bottlenecks::reading::{reading, share};
@@ -10,9 +10,9 @@ use plimsoll_measure::sample::ServerSample;
 
 use super::WAIT_SHARE_MAX;
 
-/// WiredTiger's `eviction_dirty_trigger`: from here on threads that serve clients evict dirty pages first.
+/// WiredTiger's `eviction_dirty_trigger`: above this share, threads that serve clients first evict dirty pages.
 const DIRTY_SHARE_MAX: f64 = 0.20;
-/// WiredTiger's `eviction_trigger`: from here on threads that serve clients evict pages of any kind first.
+/// WiredTiger's `eviction_trigger`: above this share, threads that serve clients first evict pages of any kind.
 const USED_SHARE_MAX: f64 = 0.95;
 /// Fewer evicted pages per second are normal.
 const EVICTIONS_PER_S_MIN: f64 = 10.0;
@@ -38,7 +38,7 @@ fn used(sides: (&Observation, &Observation)) -> Result<(bool, Reading), NotObser
     Ok((departs(shares.0, shares.1, USED_SHARE_MAX), share("used share of the cache", shares)))
 }
 
-/// Compares evictions per operation: a higher rate alone is no departure.
+/// Compares evictions per operation: a higher rate alone is no deviation.
 fn evictions(sides: (&Observation, &Observation)) -> Result<(bool, Reading), NotObserved> {
     let per_s = both(sides, |side| side.per_s(|it| it.cache_application_evictions))?;
     let per_operation =

@@ -7,16 +7,16 @@ use plimsoll_load::bottlenecks::{
 use plimsoll_measure::clock::SECOND_NS;
 use plimsoll_measure::sample::{Checkpoint, checkpoints};
 
-/// Several checkpoints above this share of the time follow each other without a pause.
+/// Above this share of the time, several checkpoints follow each other without a pause.
 const TIME_SHARE_MAX: f64 = 0.50;
-/// The same for a single checkpoint: by default one begins a minute after the last ended.
+/// The limit for a single checkpoint: by default a checkpoint begins a minute after the end of the last.
 const TIME_SHARE_MAX_OF_ONE: f64 = 0.90;
-/// Operations that are slower by less do not break an objective, in milliseconds.
+/// The smallest slowdown that can break an objective, in milliseconds.
 const SLOWER_MS_MIN: f64 = 1.0;
 
-/// Finds checkpoints that slow operations, or that never end. A checkpoint that happens to fall into the window is not enough:
-/// operations must be slower while it runs. Compares service times, because a queue in front of the connections grows to a
-/// window's end by itself.
+/// Finds checkpoints that slow operations, or that never end. A checkpoint within the window is not enough: operations must be
+/// slower while it runs. Compares service times, because a queue in front of the connections grows towards a window's end in any
+/// case.
 pub(super) fn check(baseline: &Observation, knee: &Observation, _: Machine) -> Result<Finding, NotObserved> {
     let (before, at) = (Split::of(baseline)?, Split::of(knee)?);
     let limit = if at.count > 1 { TIME_SHARE_MAX } else { TIME_SHARE_MAX_OF_ONE };

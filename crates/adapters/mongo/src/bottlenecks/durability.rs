@@ -6,13 +6,13 @@ use plimsoll_load::bottlenecks::{Finding, Machine, NotObserved, Observation, dep
 
 use super::WAIT_SHARE_MAX;
 
-/// Faster syncs do not break an objective of tens of milliseconds, in milliseconds.
+/// The slowest sync that does not break an objective of tens of milliseconds, in milliseconds.
 const SYNC_MS_MAX: f64 = 5.0;
-/// Above this share of the time the next group of writes always waits for the last one's sync.
+/// Above this share of the time, the next group of writes always waits for the sync of the last.
 const SYNCING_SHARE_MAX: f64 = 0.90;
-/// Flow control that is engaged for a tenth of the window is no accident.
+/// The share of the time in flow control that is still accidental.
 const LAGGED_SHARE_MAX: f64 = 0.10;
-/// Servers count the lag in whole seconds: one second may be rounding, two are not. In seconds.
+/// Servers count the lag in whole seconds: so one second may be rounding, but two are not. In seconds.
 const LAG_S_MAX: f64 = 2.0;
 
 /// Finds slow or ceaseless journal syncs: an acknowledged write with `j: true` waits for one.
@@ -46,7 +46,7 @@ pub(super) fn flow_control(
     let waited = both(sides, |side| side.share_of_service(|it| it.flow_control_us))?;
     let mut departed = departs(waited.0, waited.1, WAIT_SHARE_MAX);
     let mut readings = vec![share("share of the service time spent waiting for flow control", waited)];
-    // Older servers do not report how long it was engaged.
+    // Older servers do not report how long flow control was engaged.
     if let Ok(lagged) = both(sides, |side| Ok(side.per_s(|it| it.flow_control_lagged_us)? / 1e6)) {
         departed |= departs(lagged.0, lagged.1, LAGGED_SHARE_MAX);
         readings.push(share("share of the time that it was engaged", lagged));

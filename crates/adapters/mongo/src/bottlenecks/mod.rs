@@ -1,4 +1,4 @@
-//! Finds what limits the rate of a MongoDB server, from its own counters.
+//! Finds the resources that limit the rate of a MongoDB server, from its own counters.
 
 mod cache;
 mod checkpoint;
@@ -11,10 +11,10 @@ use plimsoll_load::bottlenecks::{
 use plimsoll_measure::line::Probe;
 use plimsoll_measure::sample::ServerSample;
 
-/// A tenth of the service time shows in a percentile.
+/// From this share of the service time on, a wait shows in a percentile.
 const WAIT_SHARE_MAX: f64 = 0.10;
 
-/// From the client to the disk: of several resources that departed, an earlier one leaves the later ones less to do.
+/// The order is from the client to the disk: of several saturated resources, an earlier one relieves the later ones.
 pub const RULES: [Rule; 11] = [
     CLIENT_CPU,
     WAKE,
@@ -29,13 +29,13 @@ pub const RULES: [Rule; 11] = [
     DISK,
 ];
 
-/// Finds what is at its limit in a load without a lower rate to compare it with.
+/// Finds saturated resources of a load without a lower rate for comparison.
 pub fn at_limit(load: &Observation, machine: Machine) -> Examination {
     bottlenecks::at_limit(&RULES, &idle(load), load, machine)
 }
 
 /// The same server without a load. Operations take as long and evictions are as many: only a comparison with another load could
-/// show that they are slow or many.
+/// show that these are slow or many.
 fn idle(load: &Observation) -> Observation {
     let probe = Probe {
         window_s: load.probe.window_s,

@@ -1,4 +1,4 @@
-//! Holds every rule at and under its limit, and the list that its resource is in.
+//! Tests every rule at its limit and below it, and the list of bottlenecks with its resource.
 
 use plimsoll_measure::clock::SECOND_NS;
 use plimsoll_measure::histogram::Latency;
@@ -31,12 +31,12 @@ fn probe(rate: f64, client_cpu: f64, wake_ns: u64, service_ns: f64, busy: f64, c
     }
 }
 
-/// A knee at which nothing is conspicuous but that operations take 20 ms.
+/// A knee where only the service time of 20 ms is unusual.
 fn quiet() -> Probe {
     probe(900.0, 0.2, 60_000, 20e6, 0.6, Some(0.5))
 }
 
-/// A window that was looked at once a second; `change` makes of second n what the server then said.
+/// A window with a sample each second; `change` sets the server's counters in second n.
 fn side(probe: Probe, change: impl Fn(u64, &mut ServerSample)) -> Observation {
     let look = |second| {
         let mut sample = ServerSample { at_ns: second * SECOND_NS, ..ServerSample::default() };
@@ -93,12 +93,12 @@ fn evidence_of<'a>(examination: &'a Examination, name: &str) -> &'a str {
 }
 
 #[test]
-fn a_busy_worker_is_named_first() {
+fn a_busy_worker_is_listed_first() {
     check_client(probe(900.0, 0.97, 9_000_000, 2e6, 0.5, Some(0.6)), &["client CPU", "wake"]);
 }
 
 #[test]
-fn a_late_tool_is_named_only_where_it_makes_a_part_of_the_response_time_that_counts() {
+fn a_late_tool_is_listed_only_if_its_delay_is_a_relevant_part_of_the_response_time() {
     let late = |response_ms: u64| {
         let mut knee = probe(900.0, 0.3, 3_000_000, 20e6, 0.5, Some(0.6));
         knee.response_ns = Latency { count: 9000, p99: Some(response_ms * 1_000_000), ..Latency::default() };
@@ -109,22 +109,22 @@ fn a_late_tool_is_named_only_where_it_makes_a_part_of_the_response_time_that_cou
 }
 
 #[test]
-fn busy_connections_with_an_unmoved_service_time_are_named() {
+fn busy_connections_with_an_unchanged_service_time_are_listed() {
     check_client(probe(900.0, 0.3, 60_000, 1.2e6, 0.99, Some(0.6)), &["connections"]);
 }
 
 #[test]
-fn a_slow_server_is_not_blamed_on_the_connections() {
+fn the_connections_are_not_blamed_for_a_slow_server() {
     check_client(probe(900.0, 0.3, 60_000, 20e6, 1.0, Some(1.65)), &["server CPU"]);
 }
 
 #[test]
-fn a_server_of_one_thread_is_at_its_limit_at_one_core() {
+fn a_single_threaded_server_is_saturated_at_one_core() {
     check_client(probe(900.0, 0.2, 60_000, 20e6, 1.0, Some(0.98)), &["server CPU"]);
 }
 
 #[test]
-fn what_a_server_does_not_report_is_not_seen_and_never_innocent() {
+fn an_unreported_resource_is_not_observed_and_never_innocent() {
     let examination = check(&baseline(|_, _| ()), &side(quiet(), |_, _| ()), &[]);
     let unchecked: Vec<_> =
         examination.unchecked.iter().map(|it| (it.name.as_str(), it.reason.as_str())).collect();
@@ -140,7 +140,7 @@ fn what_a_server_does_not_report_is_not_seen_and_never_innocent() {
 }
 
 #[test]
-fn a_counter_needs_two_looks() {
+fn a_counter_needs_two_samples() {
     let journal =
         |second, it: &mut ServerSample| (it.journal_syncs, it.journal_sync_us) = (Some(second), Some(second));
     let mut knee = side(quiet(), journal);
@@ -159,28 +159,28 @@ fn dirty(share: f64) -> impl Fn(u64, &mut ServerSample) {
 }
 
 #[test]
-fn a_cache_over_its_dirty_trigger_is_named_with_both_shares() {
+fn a_cache_above_its_dirty_trigger_is_listed_with_both_shares() {
     let examination = check_server(dirty(0.04), dirty(0.24), &["WiredTiger cache"]);
     let evidence = evidence_of(&examination, "WiredTiger cache");
     assert_eq!(evidence, "dirty share of the cache 24 % (4 % at 100/s), used share of the cache 50 % (50 %)");
     check_server(dirty(0.04), dirty(0.19), &[]);
-    // As dirty where the objective holds: that is not what broke it.
+    // The cache is as dirty where the objective holds, so it did not break it.
     check_server(dirty(0.23), dirty(0.24), &[]);
 }
 
 #[test]
-fn threads_that_evict_instead_of_serving_are_named() {
+fn threads_that_evict_instead_of_serving_are_listed() {
     let evicting =
         |per_s| move |second, it: &mut ServerSample| it.cache_application_evictions = Some(second * per_s);
     check_server(evicting(0), evicting(400), &["WiredTiger cache"]);
-    // Nine times the rate and nine times the pages: no more of them an operation.
+    // Nine times the rate and nine times the pages: no more pages per operation.
     check_server(evicting(50), evicting(450), &[]);
     check_server(evicting(0), evicting(2), &[]);
 }
 
 #[test]
-fn threads_that_wait_for_pages_are_named_by_their_share_of_the_service_time() {
-    // 900 operations of 20 ms a second: 18 at a time, of which 3.6 wait for pages.
+fn threads_that_wait_for_pages_are_listed_by_their_share_of_the_service_time() {
+    // 900 operations of 20 ms a second: 18 run at a time, and 3.6 of them wait for pages.
     let waiting = |us_per_s| {
         move |second, it: &mut ServerSample| it.cache_application_read_us = Some(second * us_per_s)
     };
@@ -190,7 +190,7 @@ fn threads_that_wait_for_pages_are_named_by_their_share_of_the_service_time() {
 }
 
 #[test]
-fn tickets_in_use_and_operations_that_wait_for_them_are_named() {
+fn tickets_in_use_and_operations_that_wait_for_them_are_listed() {
     let tickets = |out, waiting| {
         move |_, it: &mut ServerSample| {
             (it.write_tickets_out, it.write_tickets_max) = (Some(out), Some(128));
@@ -200,7 +200,7 @@ fn tickets_in_use_and_operations_that_wait_for_them_are_named() {
     check_server(tickets(4, 0), tickets(126, 0), &["tickets"]);
     check_server(tickets(4, 0), tickets(60, 7), &["tickets"]);
     check_server(tickets(4, 0), tickets(60, 0), &[]);
-    // Read tickets alone will do.
+    // Read tickets alone suffice.
     let read = |out| {
         move |_, it: &mut ServerSample| (it.read_tickets_out, it.read_tickets_max) = (Some(out), Some(10))
     };
@@ -226,16 +226,16 @@ fn a_checkpoint_is_named_where_operations_are_slow_while_it_runs() {
     let evidence = evidence_of(&examination, "checkpoint");
     assert!(evidence.starts_with("share of the time under a checkpoint 33 % (0 % at 100/s)"), "{evidence}");
     assert!(evidence.contains("160 ms") && evidence.contains("20.0 ms"), "{evidence}");
-    // Slow at another time, or not slow at all: it only happened to run.
+    // Operations were slow at another time, or not slow at all: the checkpoint is a coincidence.
     check(&baseline(checkpointing(99, 99)), &slow(7, 9), &[]);
     check(&baseline(checkpointing(99, 99)), &slow(0, 0), &[]);
     check(&baseline(checkpointing(99, 99)), &side(quiet(), checkpointing(99, 99)), &[]);
 }
 
 #[test]
-fn checkpoints_that_follow_one_another_are_named() {
+fn checkpoints_without_a_pause_are_listed() {
     check(&baseline(checkpointing(3, 4)), &side(quiet(), checkpointing(0, 10)), &["checkpoint"]);
-    // One that takes half a window of some seconds says nothing about the minute around it.
+    // A checkpoint during half of a window of a few seconds says nothing about the surrounding minute.
     check(&baseline(checkpointing(3, 4)), &side(quiet(), checkpointing(2, 7)), &[]);
     let one_after_another = |second, it: &mut ServerSample| {
         (it.checkpoints, it.checkpoint_last_ms) = (Some(second / 3), Some(2000));
@@ -244,7 +244,7 @@ fn checkpoints_that_follow_one_another_are_named() {
 }
 
 #[test]
-fn slow_or_ceaseless_journal_syncs_are_named() {
+fn slow_or_ceaseless_journal_syncs_are_listed() {
     let syncs = |per_s, us_per_s| {
         move |second, it: &mut ServerSample| {
             (it.journal_syncs, it.journal_sync_us) = (Some(second * per_s), Some(second * us_per_s));
@@ -262,7 +262,7 @@ fn slow_or_ceaseless_journal_syncs_are_named() {
 }
 
 #[test]
-fn flow_control_and_a_lagging_majority_are_named() {
+fn flow_control_and_a_lagging_majority_are_listed() {
     let flow = |us_per_s, lagged_us_per_s| {
         move |second, it: &mut ServerSample| {
             it.flow_control_us = Some(second * us_per_s);
@@ -274,12 +274,12 @@ fn flow_control_and_a_lagging_majority_are_named() {
     check_server(flow(10, 0), flow(90, 0), &[]);
     let lag = |ms| move |_, it: &mut ServerSample| it.replication_lag_ms = Some(ms);
     check_server(lag(0), lag(4000), &["replication lag"]);
-    // One second may be nothing but the rounding of its clock.
+    // One second may be only rounding of the server's clock.
     check_server(lag(0), lag(1000), &[]);
 }
 
 #[test]
-fn a_disk_that_is_never_idle_is_named() {
+fn a_disk_that_is_never_idle_is_listed() {
     let busy = |ms_per_s| {
         move |second, it: &mut ServerSample| {
             it.disk_busy_ms = Some(second * ms_per_s);
@@ -307,7 +307,7 @@ fn several_bottlenecks_keep_their_order() {
     check_server(none, all, &["WiredTiger cache", "replication lag", "disk"]);
 }
 
-/// Ten seconds of 100 operations of 20 ms a second; `change` makes of second n what the server then said.
+/// Ten seconds of a load of 100 operations a second, of 20 ms each.
 fn steady_load(cpu_ns: u64) -> ObservedLoad {
     let mut load = ObservedLoad::default();
     for second in 0..10 {
@@ -348,7 +348,7 @@ fn check_at_limit(
 }
 
 #[test]
-fn a_load_without_a_baseline_names_what_is_at_its_limit() {
+fn a_load_without_a_baseline_lists_saturated_resources() {
     let examination = check_at_limit(SECOND_NS / 10, Some(1.95), |_, _| (), &["server CPU"]);
     let evidence = &examination.bottlenecks[0].evidence;
     assert_eq!(evidence, "used by the server 1.95 cores, left by the load itself 1.90 cores");
@@ -378,7 +378,7 @@ fn the_servers_counters_are_compared_with_their_limits() {
 }
 
 #[test]
-fn a_rule_that_needs_a_comparison_is_left_out_without_a_baseline() {
+fn a_rule_that_needs_a_comparison_is_skipped_without_a_baseline() {
     // A thousand pages a second may be many or few.
     let evicting = |second: u64, it: &mut ServerSample| {
         it.cache_application_evictions = Some(second * 1000);

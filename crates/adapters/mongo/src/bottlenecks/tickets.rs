@@ -1,4 +1,4 @@
-//! Checks tickets: the operations that the server admits to its storage engine at a time.
+//! Checks tickets, which limit the operations in the storage engine at a time.
 
 use plimsoll_load::bottlenecks::observation::both;
 use plimsoll_load::bottlenecks::reading::{reading, share};
@@ -6,12 +6,13 @@ use plimsoll_load::bottlenecks::{Finding, Machine, NOT_REPORTED, NotObserved, Ob
 use plimsoll_measure::line::Reading;
 use plimsoll_measure::sample::ServerSample;
 
-/// With this share in use on average, some operation nearly always finds none free.
+/// If this share is in use on average, some operation nearly always finds no free ticket.
 const IN_USE_MAX: f64 = 0.90;
-/// Operations that wait, on average.
+/// The average number of waiting operations.
 const WAITING_MIN: f64 = 1.0;
 
-/// Finds write or read tickets that are all in use or waited for. Servers since 7.0 adjust their number at run time.
+/// Finds write or read tickets that are all in use, or that operations wait for. Servers since 7.0 adjust their number at run
+/// time.
 pub(super) fn check(baseline: &Observation, knee: &Observation, _: Machine) -> Result<Finding, NotObserved> {
     let sides = (baseline, knee);
     let seen = [

@@ -1,4 +1,4 @@
-//! Changes over the official driver.
+//! Sends updates, replacements and deletions over the official driver.
 
 use mongodb::Collection;
 use mongodb::bson::RawDocumentBuf;
@@ -42,7 +42,7 @@ pub(super) async fn change(
     }
 }
 
-/// Returns how many documents it found.
+/// Returns the number of matched documents.
 async fn send(
     collection: &Collection<RawDocumentBuf>,
     command: &Command,

@@ -1,4 +1,4 @@
-//! Reads over the official driver: finds, ranges, aggregations and counts.
+//! Sends reads over the official driver: finds, ranges, aggregations and counts.
 
 use mongodb::bson::{Document, RawDocumentBuf, doc};
 use mongodb::options::ReadConcern;
@@ -62,7 +62,7 @@ pub(super) async fn find(
     }
 }
 
-/// Finds whole documents or parts of them; returns how many.
+/// Finds whole or partial documents and returns their number.
 pub(super) async fn read(
     builder: &OperationBuilder,
     collection: &Collection<RawDocumentBuf>,
@@ -103,7 +103,7 @@ pub(super) async fn read(
     if found { rest(&mut cursor, 1).await } else { Ok(0) }
 }
 
-/// Checks the first document against the ledger's knowledge of the picked one.
+/// Checks the first document against the ledger's entry for the picked document.
 fn judge(
     builder: &OperationBuilder,
     picked: &Picked,

@@ -1,4 +1,4 @@
-//! Inserts over the official driver.
+//! Sends inserts over the official driver.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use super::raw;
 use crate::operation_builder::OperationBuilder;
 use crate::outcome::{add, outcome, state};
 
-/// One insert.
+/// A prepared insert.
 #[derive(Debug)]
 pub(super) struct Ready {
     documents: Vec<RawDocumentBuf>,
@@ -60,7 +60,7 @@ fn bytes(documents: &[RawDocumentBuf]) -> u64 {
     documents.iter().map(|document| document.as_bytes().len() as u64).sum()
 }
 
-/// The outcome of each document of an insert, in spans.
+/// The outcomes of an insert's documents, in spans.
 fn outcomes(
     sent: &Result<(), Error>,
     count: usize,
@@ -86,7 +86,7 @@ fn outcomes(
     spread(refused, count, ordered, others)
 }
 
-/// Spans around refused documents; after the first refusal of an ordered insert nothing was sent.
+/// Spans around refused documents; after the first refusal of an ordered insert, the server did not try the rest.
 fn spread(
     refused: impl Iterator<Item = (usize, Outcome)>,
     count: usize,
@@ -114,13 +114,13 @@ enum Split {
 }
 
 impl Split {
-    /// Compared with the size that every server accepts in one command.
+    /// Compares an insert with the size that every server accepts in one command.
     const fn of(documents: usize, bytes: u64) -> Self {
         if documents > 100_000 || bytes > 48_000_000 { Self::Possible } else { Self::No }
     }
 }
 
-/// A refused command reveals nothing about those before it.
+/// A refused command reveals nothing about the commands before it.
 fn of_insert_error(error: &Error, split: Split) -> Outcome {
     match split {
         Split::No => of_error(error),
@@ -135,14 +135,14 @@ mod tests {
     const REFUSED: Outcome = Outcome::Rejected(Rejection::DuplicateKey);
 
     #[test]
-    fn a_refusal_says_nothing_of_an_insert_that_may_have_been_split() {
+    fn a_refusal_reveals_nothing_about_an_insert_that_may_have_been_split() {
         let error = super::super::outcome::command_error(10107);
         assert_eq!(of_insert_error(&error, Split::of(200_000, 0)), Outcome::Unknown(Doubt::Interrupted));
         assert_eq!(of_insert_error(&error, Split::No), Outcome::Rejected(Rejection::NotPrimary));
     }
 
     #[test]
-    fn refused_documents_stand_alone_in_an_unordered_insert() {
+    fn refused_documents_get_spans_of_their_own_in_an_unordered_insert() {
         let spans = spread([(1, REFUSED), (3, REFUSED)].into_iter(), 4, false, Outcome::Acknowledged);
         assert_eq!(
             spans,
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_tried_behind_the_first_refusal_of_an_ordered_insert() {
+    fn an_ordered_insert_stops_at_the_first_refusal() {
         let spans = spread([(1, REFUSED)].into_iter(), 4, true, Outcome::Acknowledged);
         assert_eq!(spans[2], (2..4, Outcome::Rejected(Rejection::NotTried)));
     }

@@ -31,16 +31,16 @@ mod outcome;
 pub struct Driver {
     builder: OperationBuilder,
     deployment: Arc<Deployment>,
-    /// One client a worker, created on its runtime: its pool is the one that users have.
+    /// One client per worker, created on the worker's runtime, with the pool that users have.
     client: Mutex<Option<Client>>,
 }
 
-/// One operation in flight through the worker's client.
+/// One operation in flight over the worker's client.
 #[derive(Debug)]
 pub struct Lane {
     client: Client,
     collection: Collection<RawDocumentBuf>,
-    /// Started with the first transaction.
+    /// Started by the first transaction.
     session: Option<ClientSession>,
     ready: Ready,
     operation: usize,
@@ -51,7 +51,7 @@ pub struct Lane {
 enum Ready {
     Nothing,
     Insert(insert::Ready),
-    /// Finds, and other operations with a filter and a document only.
+    /// Finds, and other operations that need only a filter and a document.
     Named(Named),
     Aggregate(Vec<Document>),
     Transaction(transaction::Ready),
@@ -61,7 +61,7 @@ enum Ready {
 #[derive(Debug)]
 struct Named {
     filter: Document,
-    /// The update or the replacement; empty where there is none.
+    /// The update or the replacement; empty for operations without either.
     update: RawDocumentBuf,
     /// Documents of a range.
     limit: u32,
@@ -150,7 +150,7 @@ impl Driver {
 }
 
 impl Ready {
-    /// Its number of documents.
+    /// The number of its documents.
     fn documents(&self) -> u64 {
         match self {
             Self::Insert(ready) => ready.documents(),
@@ -159,7 +159,7 @@ impl Ready {
         }
     }
 
-    /// Records that no answer came in time: the noted changes are in doubt.
+    /// Records a missing answer: the noted changes are in doubt.
     fn doubt(&mut self, builder: &OperationBuilder) {
         let late = Outcome::Unknown(Doubt::Timeout);
         match self {
@@ -209,7 +209,7 @@ impl Named {
 fn raw(write: impl FnOnce(&mut Vec<u8>)) -> RawDocumentBuf {
     let mut bytes = Vec::new();
     write(&mut bytes);
-    // The bytes are ours and complete; the server would refuse an invalid document.
+    // Our own bytes form a complete document; the server would refuse an invalid one.
     RawDocumentBuf::from_bytes(bytes).unwrap_or_default()
 }
 

@@ -18,7 +18,7 @@ pub(super) fn of_error(error: &Error) -> Outcome {
     }
 }
 
-/// A refused read was not done, for any reason.
+/// A refused read was not done, whatever the reason.
 pub(super) fn of_read_error(error: &Error) -> Outcome {
     match error.kind.as_ref() {
         ErrorKind::Command(error) => Outcome::Rejected(rejection(Class::of_code(error.code))),
@@ -26,7 +26,7 @@ pub(super) fn of_read_error(error: &Error) -> Outcome {
     }
 }
 
-/// The outcome of a transaction whose commit failed. The driver has sent the commit twice by then.
+/// The outcome of a transaction whose commit failed. The driver has sent the commit twice before it reports this.
 pub(super) fn of_commit(error: &Error) -> Outcome {
     if error.contains_label(UNKNOWN_TRANSACTION_COMMIT_RESULT) {
         return match of_error(error) {
@@ -49,7 +49,7 @@ pub(super) fn write_concern(lean: &plimsoll_wire::WriteConcern) -> WriteConcern 
     concern
 }
 
-/// The error that the driver makes of a refused command.
+/// The driver's error for a refused command.
 #[cfg(test)]
 pub(super) fn command_error(code: i32) -> Error {
     let response = mongodb::bson::doc! {"ok": 0, "code": code, "errmsg": "no", "codeName": "No"};
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_that_was_interrupted_leaves_its_documents_unknown() {
+    fn an_interrupted_command_leaves_its_documents_unknown() {
         for code in [11600, 11602, 91, 189, 50, 262] {
             assert_eq!(of_error(&command_error(code)), Outcome::Unknown(Doubt::Interrupted), "{code}");
         }

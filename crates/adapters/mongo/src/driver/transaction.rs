@@ -1,4 +1,4 @@
-//! Sends transactions over the official driver: one session a lane, as its users do.
+//! Sends transactions over the official driver: one session per lane, as the driver's users do.
 
 use std::ops::Range;
 
@@ -17,13 +17,13 @@ use crate::operation_builder::{OperationBuilder, Shows};
 use crate::setup::{Command, FindShape, Purpose};
 use crate::worker_ledger::Picked;
 
-/// One transaction.
+/// A prepared transaction.
 #[derive(Debug)]
 pub(super) struct Ready {
     steps: Vec<Step>,
 }
 
-/// One operation of it.
+/// One operation of a transaction.
 #[derive(Debug)]
 enum Step {
     Insert { documents: Vec<RawDocumentBuf>, numbers: Range<u64>, ordered: bool },
@@ -65,7 +65,7 @@ impl Ready {
         }
     }
 
-    /// Records that no answer came in time. Documents of inserts are unknown from the start.
+    /// Records a missing answer. Documents of inserts are unknown from the start.
     pub fn doubt(&mut self, builder: &OperationBuilder) {
         self.settle(builder, State::Unknown);
     }
@@ -167,7 +167,7 @@ fn of_committed(committed: Result<(), Error>) -> (State, Outcome) {
     (state, outcome)
 }
 
-/// Returns how many documents it found.
+/// Returns the number of matched documents.
 async fn run_named(
     builder: &OperationBuilder,
     command: &Command,

@@ -1,4 +1,4 @@
-//! Aggregations and counts over our own client.
+//! Sends aggregations and counts over our own client.
 
 use plimsoll_element::append;
 use plimsoll_measure::interval::Reply;
@@ -11,7 +11,7 @@ use crate::operation_builder::identity;
 use crate::outcome::of_error;
 use crate::setup::{Command, Pipeline, Setup};
 
-/// One aggregation.
+/// A prepared aggregation.
 #[derive(Debug)]
 pub(super) struct Buffers {
     query: Query,
@@ -24,7 +24,7 @@ impl Buffers {
 
     pub fn prepare(&mut self, work: Work<'_>, number: u64) -> Option<()> {
         let (Command::Aggregate(pipeline) | Command::Count(pipeline)) = work.command else { return None };
-        // A request over the server's limit gets no answer, and counts as refused.
+        // A request above the server's limit gets no answer and counts as refused.
         self.query.call().body(|out| write(out, work, pipeline, number)).unwrap_or_default();
         Some(())
     }

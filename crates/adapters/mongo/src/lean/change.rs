@@ -1,4 +1,4 @@
-//! Updates, replacements and deletions over our own client.
+//! Sends updates, replacements and deletions over our own client.
 
 use plimsoll_element::append;
 use plimsoll_measure::interval::Reply;
@@ -10,12 +10,12 @@ use crate::operation_builder::{Aim, OperationBuilder, PendingWrite};
 use crate::outcome::{add, of_write};
 use crate::setup::{Command, Purpose, Setup};
 
-/// One statement.
+/// A prepared statement.
 #[derive(Debug)]
 pub(super) struct Buffers {
     batch: WriteBatch,
     reply: WriteReply,
-    /// Whether it must find its document.
+    /// Whether the document must exist.
     promised: bool,
     pending: Option<PendingWrite>,
 }
@@ -41,7 +41,7 @@ impl Buffers {
         self.batch.clear();
         self.promised = aim.is_promised() && work.command.must_match();
         self.pending = aim.pending();
-        // A statement over the server's limit is not pushed, and counts as refused.
+        // A statement above the server's limit is not pushed and counts as refused.
         self.batch.push(|out| write(out, work, aim)).unwrap_or_default();
     }
 
@@ -60,7 +60,7 @@ impl Buffers {
         builder.release(&mut self.pending);
     }
 
-    /// A change by receipt must find a document that must exist.
+    /// Checks that a change by receipt matched, if its document must exist.
     fn judge(&self, reply: &mut Reply) {
         if reply.outcome != Outcome::Acknowledged {
             return;

@@ -8,7 +8,7 @@ use plimsoll_wire::{Call, Connection, Error, FindReply, Limits};
 use super::find::count;
 use crate::setup::Setup;
 
-/// A command with a cursor, and the request for more of it.
+/// A command with a cursor, and its `getMore` request.
 #[derive(Debug)]
 pub(super) struct Query {
     call: Call,
@@ -24,12 +24,12 @@ impl Query {
         Self { call, more, reply: FindReply::new(), namespace }
     }
 
-    /// The command, to be written.
+    /// The command's encoder.
     pub const fn call(&mut self) -> &mut Call {
         &mut self.call
     }
 
-    /// Sends the command and reads to its end; `first` sees the first batch.
+    /// Sends the command and reads the cursor to its end; `first` gets the first batch.
     pub async fn read(
         &mut self,
         connection: &mut Connection,

@@ -1,4 +1,4 @@
-//! Finds over our own client.
+//! Sends finds over our own client.
 
 use bson::RawDocument;
 use plimsoll_measure::interval::Reply;
@@ -11,13 +11,13 @@ use crate::outcome::of_error;
 use crate::setup::{FindShape, Selection, Setup};
 use crate::worker_ledger::Picked;
 
-/// One find.
+/// A prepared find.
 #[derive(Debug)]
 pub(super) struct Buffers {
     request: FindRequest,
     reply: FindReply,
     aim: Aim,
-    /// Whether whole documents come back.
+    /// Whether the server returns whole documents.
     whole: bool,
 }
 
@@ -50,7 +50,7 @@ impl Buffers {
     pub fn prepare_for(&mut self, work: Work<'_>, aim: Aim) {
         self.aim = aim;
         let written = self.request.filter(|out| work.builder.write_filter(out, work.command, aim));
-        // A filter over the server's limit is over the limit of every document, which was checked at compile time.
+        // A filter above the server's limit also exceeds the limit of every document, which was checked at compile time.
         debug_assert!(written.is_ok());
     }
 
@@ -86,7 +86,7 @@ impl Buffers {
     }
 }
 
-/// Adds a batch to the documents read.
+/// Adds a batch to the counts of documents and bytes.
 pub(super) fn count(read: &mut Reply, batch: &FindReply) {
     read.documents += u64::from(batch.len());
     read.bytes_sent += batch.bytes_sent() as u64;

@@ -1,4 +1,4 @@
-//! Finds with a change in the same command, over our own client.
+//! Finds and changes a document in one command, over our own client.
 
 use bson::{RawBsonRef, RawDocument};
 use plimsoll_element::append;
@@ -13,7 +13,7 @@ use crate::scenario::Returns;
 use crate::setup::{Command, Purpose, Setup};
 use crate::statement;
 
-/// One find-and-modify.
+/// A prepared find-and-modify.
 #[derive(Debug)]
 pub(super) struct Buffers {
     call: Call,
@@ -32,7 +32,7 @@ impl Buffers {
         self.aim = work.builder.aim(work.operation, number)?;
         self.pending = self.aim.pending();
         let aim = self.aim;
-        // A request over the server's limit gets no answer, and counts as refused.
+        // A request above the server's limit gets no answer and counts as refused.
         self.call.body(|out| write(out, work, aim)).unwrap_or_default();
         Some(())
     }
@@ -61,7 +61,7 @@ impl Buffers {
         builder.release(&mut self.pending);
     }
 
-    /// The returned document must be a version that may have existed.
+    /// The returned document must be a possible version.
     fn judge(&self, work: Work<'_>, answer: &Answer<'_>) -> Outcome {
         let Some(picked) = self.aim.document.filter(|_| answer.outcome == Outcome::Acknowledged) else {
             return answer.outcome;
@@ -78,7 +78,7 @@ impl Buffers {
 /// The server's answer.
 struct Answer<'a> {
     outcome: Outcome,
-    /// Whether it found a document.
+    /// Whether the command matched a document.
     matched: bool,
     /// The returned document.
     value: Option<&'a [u8]>,

@@ -1,4 +1,4 @@
-//! Inserts over our own client.
+//! Sends inserts over our own client.
 
 use std::ops::Range;
 
@@ -15,14 +15,14 @@ use crate::outcome::{add, answered, outcome, state};
 use crate::setup::{Command, Setup};
 use crate::worker_ledger::WorkerLedger;
 
-/// One insert.
+/// A prepared insert.
 #[derive(Debug)]
 pub(super) struct Buffers {
     batch: WriteBatch,
     reply: WriteReply,
     /// Numbers of its documents.
     numbers: Range<u64>,
-    /// Numbers of the documents over this server's size limit, which were not pushed.
+    /// Numbers of the documents above this server's size limit, which were not pushed.
     oversized: Vec<u64>,
 }
 
@@ -88,9 +88,9 @@ impl Buffers {
     }
 }
 
-/// A retry's outcome for one document. A duplicate `_id` is the document that was sent before: a success, but no promise,
-/// because no attempt was acknowledged; an earlier acknowledgement stays. A refusal, also by another unique index, reveals
-/// nothing about the earlier attempt: an unknown outcome stays unknown.
+/// The outcome of a retry for one document. A duplicate `_id` means that an earlier attempt inserted the document: a success, but
+/// no promise, because no attempt was acknowledged; an earlier acknowledgement stays. A refusal, also by another unique index,
+/// reveals nothing about the earlier attempt: an unknown outcome stays unknown.
 fn settle_again(ledger: &mut WorkerLedger, number: u64, said: Wire) -> Outcome {
     let outcome = outcome(said);
     match (ledger.state_of(number), outcome) {
@@ -104,7 +104,7 @@ fn settle_again(ledger: &mut WorkerLedger, number: u64, said: Wire) -> Outcome {
     }
 }
 
-/// Walks the numbers of an insert in the order they were pushed, without those that were not.
+/// Iterates over an insert's numbers in the order of pushing, without oversized documents.
 struct Pushed<'a> {
     next: u64,
     oversized: &'a [u64],
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn outcomes_are_noted_around_documents_that_were_not_pushed() {
+    fn outcomes_skip_documents_that_were_not_pushed() {
         let mut pushed = Pushed { next: 10, oversized: &[10, 13, 14] };
         let mut seen = Vec::new();
         pushed.take(1, |numbers| seen.push(numbers));

@@ -1,4 +1,4 @@
-//! Sends the load over our own client: one file an operation.
+//! Sends the load over our own client: one file per operation.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -35,23 +35,23 @@ mod rare;
 pub struct Lean {
     builder: Arc<OperationBuilder>,
     deployment: Arc<Deployment>,
-    /// Connections opened so far: each has its session.
+    /// Connections opened so far: each has its own session.
     opened: AtomicU64,
 }
 
-/// A connection and its buffers, one set an operation of the plan.
+/// A connection with its buffers, one set for each operation of the plan.
 #[derive(Debug)]
 pub struct Lane {
     connection: Connection,
     buffers: Vec<Buffers>,
     current: usize,
-    /// Whether the server is no longer the primary: the connection must be reopened, perhaps elsewhere.
+    /// Whether the server is no longer the primary: the connection must be reopened, perhaps to another member.
     misled: bool,
-    /// How often the prepared operation was sent.
+    /// The number of times that the prepared operation was sent.
     attempts: u32,
 }
 
-/// The buffers of one operation of the plan on one connection.
+/// The buffers for one operation of the plan on one connection.
 #[derive(Debug)]
 enum Buffers {
     Insert(Box<insert::Buffers>),
@@ -81,7 +81,7 @@ impl Lean {
         Self::sharing(Arc::new(OperationBuilder::new(setup, ledger)), deployment)
     }
 
-    /// A target that shares its worker's documents with others.
+    /// A target that shares its worker's documents with other targets.
     pub const fn sharing(builder: Arc<OperationBuilder>, deployment: Arc<Deployment>) -> Self {
         Self { builder, deployment, opened: AtomicU64::new(0) }
     }
@@ -100,7 +100,7 @@ impl Lean {
         Work { builder: &self.builder, command: &self.builder.setup.commands[operation], operation }
     }
 
-    /// A lane on an open connection.
+    /// Creates a lane on an open connection.
     ///
     /// # Errors
     /// When a command cannot be encoded.
@@ -111,7 +111,6 @@ impl Lean {
         Ok(Lane { connection, buffers, current: 0, misled: false, attempts: 0 })
     }
 
-    /// The deployment.
     pub(crate) const fn deployment(&self) -> &Arc<Deployment> {
         &self.deployment
     }
@@ -210,7 +209,7 @@ impl Target for Lean {
             Buffers::Insert(buffers) => buffers.send(connection, work, Attempt::of(lane.attempts)).await,
             Buffers::Change(buffers) => buffers.send(connection, work).await,
             Buffers::Find(buffers) => buffers.send(connection, work).await,
-            // A future is as large as its largest part, and is copied when it is created: the large ones are separate.
+            // A future is as large as its largest part and is copied when it is created, so the large ones are boxed.
             Buffers::Rare(buffers) => Box::pin(buffers.send(connection, work)).await,
         };
         lane.misled = reply.outcome == Outcome::Rejected(Rejection::NotPrimary);
@@ -239,7 +238,7 @@ impl Target for Lean {
     async fn settle(&self, lane: &mut Lane) {
         self.release(lane);
         if !self.builder.setup.is_acknowledged() && !lane.connection.is_broken() {
-            // The answer to a ping shows that everything sent before has arrived; without an answer nothing is promised.
+            // The answer to a ping shows that everything before it has arrived; without an answer nothing is promised.
             lane.connection.ping().await.unwrap_or_default();
         }
     }

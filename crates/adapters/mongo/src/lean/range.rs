@@ -1,4 +1,4 @@
-//! Ranges over our own client.
+//! Sends ranges over our own client.
 
 use plimsoll_element::append;
 use plimsoll_measure::interval::Reply;
@@ -13,7 +13,7 @@ use crate::setup::{Command, Setup};
 use crate::statement;
 use crate::worker_ledger::Picked;
 
-/// One range.
+/// A prepared range.
 #[derive(Debug)]
 pub(super) struct Buffers {
     query: Query,
@@ -35,7 +35,7 @@ impl Buffers {
             append::embedded(out, "filter", |out| work.builder.write_lower_bound(out, aim));
             append::nested(out, "sort", |out| append::int32(out, "_id", 1));
             append::int64(out, "limit", i64::from(limit));
-            // All of them in one reply, as far as it holds them.
+            // Asks for all documents in one reply, as far as they fit.
             append::int64(out, "batchSize", i64::from(limit));
             statement::constant(out, "projection", shape.projection.as_ref());
             read_concern(out, shape.read_concern.as_deref());
@@ -44,7 +44,7 @@ impl Buffers {
         Some(())
     }
 
-    /// The first document is the picked one: no earlier document matches.
+    /// The first returned document must be the picked one: no earlier document matches.
     pub async fn send(&mut self, connection: &mut Connection, work: Work<'_>) -> Reply {
         let Some(picked) = self.aim.document else { return Reply::acknowledged(0) };
         let whole = !has_projection(work.command);

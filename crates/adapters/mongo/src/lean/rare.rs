@@ -1,6 +1,6 @@
-//! Sends rare operations, and those of several commands, over our own client.
+//! Sends rare operations, and operations of several commands, over our own client.
 //!
-//! Their futures are larger than those of inserts, changes and finds, so they are kept apart from these.
+//! Their futures are larger than those of inserts, changes and finds, so they are separate.
 
 use plimsoll_measure::interval::Reply;
 use plimsoll_wire::{Connection, Error, Limits};

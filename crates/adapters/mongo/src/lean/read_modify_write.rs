@@ -8,7 +8,7 @@ use super::{Work, change, find};
 use crate::operation_builder::OperationBuilder;
 use crate::setup::{Command, FindShape, Selection, Setup};
 
-/// Two commands that are one operation.
+/// Two commands that form one operation.
 #[derive(Debug)]
 pub(super) struct Buffers {
     find: find::Buffers,
@@ -33,7 +33,7 @@ impl Buffers {
         Some(())
     }
 
-    /// A failed read ends the operation; nothing is written then.
+    /// A failed read ends the operation without a write.
     pub async fn send(&mut self, connection: &mut Connection, work: Work<'_>) -> Reply {
         let read = self.find.send(connection, work).await;
         if read.outcome != Outcome::Acknowledged {

@@ -1,4 +1,4 @@
-//! Transactions over our own client: one session for each connection and operation, no retry.
+//! Sends transactions over our own client: one session for each connection and operation, no retry.
 
 use std::ops::Range;
 
@@ -18,25 +18,25 @@ use crate::setup::{Command, FindShape, Purpose};
 use crate::statement;
 use crate::worker_ledger::Picked;
 
-/// The documents in a find's first batch: as many as the server returns.
+/// The documents in a find's first batch: as many as fit one reply.
 const FIND_BATCH: i32 = 1_000_000;
 
-/// One transaction.
+/// A prepared transaction.
 #[derive(Debug)]
 pub(super) struct Buffers {
     steps: Vec<Step>,
-    /// Commits or aborts.
+    /// The commit or the abort.
     last: Call,
     reply: CallReply,
     /// Bytes sent and received.
     bytes: (u64, u64),
     session: [u8; 16],
     number: i64,
-    /// How it ended, if it was sent: it is not sent again.
+    /// The outcome, once sent: a transaction is not retried.
     ended: Option<Outcome>,
 }
 
-/// One operation of it.
+/// One operation of a transaction.
 #[derive(Debug)]
 struct Step {
     call: Call,
@@ -44,15 +44,15 @@ struct Step {
     pending: Option<PendingWrite>,
     /// Numbers of the documents of an insert.
     numbers: Range<u64>,
-    /// Documents that it inserted, found or changed.
+    /// Documents inserted, found or changed.
     documents: u64,
 }
 
-/// The outcome of the whole.
+/// The outcome of the whole transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Committed,
-    /// Nothing of it exists, and nothing will.
+    /// Nothing of the transaction exists or will exist.
     Aborted,
     Unknown,
 }
@@ -98,7 +98,7 @@ impl Buffers {
                 }
                 self::read_concern(out, level);
             });
-            // A command over the server's limit ends the transaction without an answer.
+            // A command above the server's limit ends the transaction without an answer.
             written.unwrap_or_default();
         }
         Some(())
@@ -146,7 +146,7 @@ impl Buffers {
     /// Runs one operation after the other.
     ///
     /// # Errors
-    /// Why the transaction ended before its commit.
+    /// The reason why the transaction ended before its commit.
     async fn send_steps(
         &mut self,
         connection: &mut Connection,
@@ -223,7 +223,7 @@ impl Buffers {
 }
 
 impl Step {
-    /// Takes the documents that it inserts, or picks the one that it names.
+    /// Takes numbers for the inserted documents, or picks the named document.
     fn aim(&mut self, work: Work<'_>, index: usize, number: u64) -> Option<()> {
         self.documents = 0;
         if let Command::Insert { batch, .. } = work.command {
@@ -241,7 +241,7 @@ impl Step {
     /// Reads the server's answer.
     ///
     /// # Errors
-    /// Why the transaction ends.
+    /// The reason why the transaction ends.
     fn judge(&mut self, work: Work<'_>, body: &RawDocument) -> Result<(), Outcome> {
         if let Some(code) = first_write_error(body) {
             let outcome = outcome(Wire::of_write_error(code));
@@ -308,7 +308,7 @@ fn write_find(out: &mut Vec<u8>, work: Work<'_>, aim: Aim, shape: &FindShape) {
     if let Some(limit) = limit {
         append::int64(out, "limit", i64::from(limit));
     }
-    // A transaction reads what one reply holds.
+    // A transaction reads only the documents that fit one reply.
     append::int32(out, "batchSize", FIND_BATCH);
     append::boolean(out, "singleBatch", true);
 }
@@ -319,7 +319,7 @@ fn write_session(out: &mut Vec<u8>, session: [u8; 16], number: i64) {
     append::boolean(out, "autocommit", false);
 }
 
-/// A session for each connection of each worker of each run: a UUID of version 4 in form.
+/// A session ID for each connection of each worker of each run: a UUID in the form of version 4.
 fn session_id(builder: &OperationBuilder, session: u64) -> [u8; 16] {
     let run = builder.setup.run.receipt(0).stamp().cast_unsigned() ^ u64::from(builder.setup.run.time_s);
     let place = builder.ledger().worker() << 40 | session;

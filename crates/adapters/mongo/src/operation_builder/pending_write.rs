@@ -1,14 +1,14 @@
-//! Tracks the change of one document from its note as sent to its outcome.
+//! Tracks the change of one document from its first note to its outcome.
 
 use plimsoll_ledger::State as LedgerState;
 use plimsoll_measure::outcome::{Doubt, Outcome};
 
 use super::OperationBuilder;
 
-/// A change that was noted as sent.
+/// A change noted as sent.
 ///
-/// An attempt without an answer leaves its document in doubt for good: whatever a retry returns, the server may still
-/// execute the first attempt. Only an acknowledgement ends the doubt, because both attempts write the same.
+/// An attempt without an answer leaves its document in doubt: whatever a retry returns, the server may still execute the first
+/// attempt. Only an acknowledgement ends the doubt, because both attempts write the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PendingWrite {
     number: u64,
@@ -17,21 +17,21 @@ pub struct PendingWrite {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Not sent, or refused: it may be sent again, or withdrawn.
+    /// Not sent, or refused: it may be sent again or withdrawn.
     Open,
     /// Sent without an answer.
     Doubtful,
 }
 
 impl PendingWrite {
-    /// A change of the document `number` that was not sent yet.
+    /// A change of the document `number` before its first attempt.
     pub const fn of(number: u64) -> Self {
         Self { number, state: State::Open }
     }
 }
 
 impl OperationBuilder {
-    /// Records the outcome of an attempt; `matched` is whether the server found the document.
+    /// Records the outcome of an attempt; `matched` tells whether the server found the document.
     pub fn conclude(&self, pending: &mut Option<PendingWrite>, outcome: Outcome, matched: bool) {
         let Some(open) = pending else { return };
         match (outcome, open.state) {
@@ -45,13 +45,12 @@ impl OperationBuilder {
             }
             (Outcome::Acknowledged, State::Doubtful) => *pending = None,
             (Outcome::Unknown(_), _) => open.state = State::Doubtful,
-            // It may be sent again: the lane's next operation withdraws it.
+            // A retry is possible: the lane's next operation withdraws the change.
             (Outcome::Rejected(_), _) => {}
         }
     }
 
-    /// Records the outcome of a change whose transaction ended in `state`; `matched` is whether the server found the
-    /// document.
+    /// Records the outcome of a change whose transaction ended in `state`; `matched` tells whether the server found the document.
     pub fn conclude_with(&self, pending: &mut Option<PendingWrite>, state: LedgerState, matched: bool) {
         match state {
             LedgerState::Acknowledged => self.conclude(pending, Outcome::Acknowledged, matched),
@@ -78,8 +77,7 @@ mod tests {
     const LOST: Outcome = Outcome::Unknown(Doubt::ConnectionLost);
     const REFUSED: Outcome = Outcome::Rejected(Rejection::NotPrimary);
 
-    /// Checks the document's versions after these attempts and the lane's next operation: acknowledged and
-    /// sent.
+    /// Checks the document's acknowledged and sent versions after these attempts and the lane's next operation.
     fn check(attempts: &[(Outcome, bool)], expected: (u32, u32)) {
         let builder = builder(1);
         let (number, mut pending) = claimed(&builder);
@@ -90,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_acknowledged_is_there_and_what_was_refused_was_never_sent() {
+    fn an_acknowledged_change_exists_and_a_refused_change_was_never_sent() {
         check(&[], (0, 0));
         check(&[(Outcome::Acknowledged, true)], (1, 1));
         check(&[(Outcome::Acknowledged, false)], (0, 0));
@@ -99,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn doubt_ends_with_an_acknowledgement_and_with_nothing_else() {
+    fn only_an_acknowledgement_ends_the_doubt() {
         check(&[(LOST, false)], (0, 1));
         check(&[(LOST, false), (Outcome::Acknowledged, true)], (1, 1));
         check(&[(LOST, false), (Outcome::Acknowledged, false)], (0, 1));

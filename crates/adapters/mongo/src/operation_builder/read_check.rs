@@ -1,5 +1,5 @@
-//! Checks reads against the ledger: a read must not be older than the last version acknowledged before it was sent, and
-//! must have been sent at all.
+//! Checks reads against the ledger: a read must not return a version older than the last one acknowledged before it was sent, nor
+//! a version that was never sent.
 
 use plimsoll_document::{Encoded, STAMP_FIELD};
 use plimsoll_ledger::VERSION_MAX;
@@ -10,7 +10,7 @@ use crate::scenario::Stamp;
 use crate::statement;
 use crate::worker_ledger::{Claimed, Picked};
 
-/// Bytes of each read that are compared, on average; the version is checked in every read.
+/// Average number of compared bytes per read; the version is checked in every read.
 const BYTES_A_READ: u64 = 256;
 /// A stamp at a document's end: type, name, value, and the end of the document.
 const STAMP_BYTES: usize = 1 + STAMP_FIELD.len() + 1 + 8 + 1;
@@ -19,16 +19,16 @@ const STAMP_BYTES: usize = 1 + STAMP_FIELD.len() + 1 + 8 + 1;
 #[derive(Debug, Default)]
 pub(super) struct ReadChecker {
     scratch: Vec<u8>,
-    /// Bytes that may be compared now.
+    /// The number of bytes that may be compared now.
     credit: u64,
 }
 
-/// The state of a document that a changing operation returns.
+/// The document's state in the answer of an operation that changes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shows {
-    /// As it is before the change.
+    /// The state before the change.
     Before,
-    /// As it is after the change.
+    /// The state after the change.
     After,
 }
 
@@ -61,7 +61,7 @@ impl OperationBuilder {
         if sound { Ok(()) } else { Err(Rejection::CorruptedRead) }
     }
 
-    /// Checks the first document of a read that starts at a picked document, in the order of `_id`: nothing lies before it.
+    /// Checks the first document of a read in `_id` order that starts at a picked document: no earlier document matches.
     ///
     /// # Errors
     /// The class of the violation.
@@ -83,7 +83,7 @@ impl OperationBuilder {
         found.get(4..).is_some_and(|elements| elements.starts_with(&checker.scratch))
     }
 
-    /// The version in a document's stamp; none if it is another document.
+    /// The version in a document's stamp; `None` if it is another document.
     fn version_in(&self, number: u64, found: &[u8]) -> Option<u32> {
         if self.setup.stamp == Stamp::Off {
             return Some(0);
@@ -91,7 +91,7 @@ impl OperationBuilder {
         stamp_at_end(found).and_then(|stamp| self.setup.run.receipt(number).version_of(stamp))
     }
 
-    /// Whether the bytes match that version, as far as they are compared at all.
+    /// Whether the compared bytes match that version.
     fn follows(&self, number: u64, version: u32, found: &[u8]) -> bool {
         let mut checker = self.checker();
         checker.credit += BYTES_A_READ;
@@ -133,7 +133,7 @@ mod tests {
         builder.ledger().pick(&Keys::Uniform, Purpose::Read, |_| 0).unwrap()
     }
 
-    /// A document that was replaced once, and a picked read of it.
+    /// A document that was replaced once, and a pick of it for a read.
     fn replaced() -> (OperationBuilder, Picked) {
         let builder = builder(1);
         let (_, mut pending) = claimed(&builder);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_acknowledged_version_is_sound_and_an_earlier_one_is_stale() {
+    fn the_acknowledged_version_is_valid_and_an_earlier_one_is_stale() {
         let (builder, picked) = replaced();
         let judge = |version| {
             let found = document(&builder, version, picked.number);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_that_was_sent_while_reading_is_sound_too() {
+    fn a_version_sent_during_the_read_is_valid_too() {
         let builder = builder(1);
         let picked = read(&builder);
         let (number, _) = claimed(&builder);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn content_that_does_not_follow_is_corrupted() {
+    fn content_that_does_not_match_its_version_is_corrupted() {
         let (builder, picked) = replaced();
         let mut found = document(&builder, 1, picked.number);
         let at = found.len() / 2;
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_promised_document_that_is_absent_was_not_expected_to_be() {
+    fn a_missing_document_is_a_violation_only_if_promised() {
         let (builder, picked) = replaced();
         assert_eq!(builder.judge_read(&picked, Shows::Before, None), Err(Rejection::Unexpected));
         builder.ledger().pick(&Keys::Uniform, Purpose::Remove, |_| 0).unwrap();
@@ -185,14 +185,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_touched_meanwhile_is_not_judged() {
+    fn a_document_touched_meanwhile_is_not_judged() {
         let (builder, picked) = replaced();
         builder.ledger().touch(picked.number);
         assert_eq!(builder.judge_read(&picked, Shows::Before, Some(&[5, 0, 0, 0, 0])), Ok(()));
     }
 
     #[test]
-    fn a_change_shows_the_version_before_or_after_it() {
+    fn a_change_returns_the_version_before_or_after_it() {
         let builder = builder(1);
         let picked = builder.ledger().pick(&Keys::Uniform, Purpose::Replace, |_| 0).unwrap();
         let judge = |shows, version| {

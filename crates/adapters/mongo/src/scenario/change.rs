@@ -4,15 +4,15 @@ use plimsoll_document::Template;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// An update such as `{$set: {seen: {$sequence: {}}}}`, or `{one_of: [...]}` with several, of which one is drawn at random
-/// for each operation.
+/// An update such as `{$set: {seen: {$sequence: {}}}}`, or `{one_of: [...]}` with several, one of which is drawn at random for
+/// each operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Template", into = "Template")]
 #[schemars(with = "Template")]
 pub enum Updates {
-    /// This.
+    /// The only update.
     One(Template),
-    /// One of these, each as likely.
+    /// Several updates, each equally likely.
     OneOf(Vec<Template>),
 }
 
@@ -48,21 +48,21 @@ impl From<Updates> for Template {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Change {
-    /// It is updated.
+    /// Updates the document.
     Update(Updates),
-    /// It is replaced by its next version.
+    /// Replaces the document by its next version.
     Replace,
-    /// It is removed.
+    /// Removes the document.
     Remove,
 }
 
-/// The state of the document that an operation returns.
+/// The document's state in the answer of an operation that changes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Returns {
-    /// As it was before.
+    /// The state before the change.
     #[default]
     Old,
-    /// As it is now.
+    /// The state after the change.
     New,
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{By, Change, Keys, Limit, Returns, Updates};
 
-/// Documents of one insert command when the scenario does not say.
+/// Documents in one insert command when the scenario sets no number.
 const BATCH_DEFAULT: u32 = 1;
 /// One operation, as typed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -16,13 +16,13 @@ pub enum Operation {
     Insert(Insert),
     /// Finds documents.
     Find(Find),
-    /// Finds documents in the order of `_id`, from one of this run on.
+    /// Finds documents in the order of `_id`, starting at a document of this run.
     Range(Range),
     /// Counts documents.
     Count(Count),
     /// Runs an aggregation pipeline and reads its result to the end.
     Aggregate(Aggregate),
-    /// Updates one document, or all that a filter lets through.
+    /// Updates one document, or all that match a filter.
     Update(Update),
     /// Replaces one document of this run by its next version.
     Replace(Replace),
@@ -67,10 +67,10 @@ pub struct Find {
     /// The fields to return.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub projection: Option<Template>,
-    /// In which order.
+    /// The order of the documents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sort: Option<Template>,
-    /// The most documents of one find; all of them come in one reply.
+    /// The largest number of documents in one find; all of them are returned in one reply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
     /// Level of the read concern.
@@ -85,7 +85,7 @@ pub struct Range {
     /// The choice of the first document, among those of this run.
     #[serde(default)]
     pub keys: Keys,
-    /// How many documents.
+    /// The number of documents.
     pub limit: Limit,
     /// The fields to return.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -95,7 +95,7 @@ pub struct Range {
     pub read_concern: Option<String>,
 }
 
-/// Counts documents, as the drivers do: with an aggregation.
+/// Counts documents with an aggregation, as the drivers do.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Count {
@@ -110,9 +110,9 @@ pub struct Count {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Aggregate {
-    /// The stages, whose values may be generators. None may write.
+    /// The stages, whose values may be generators. Stages that write are refused.
     pub pipeline: Vec<Template>,
-    /// Whether the server may put intermediate results on disk; left to the server if left out.
+    /// Whether the server may put intermediate results on disk; by default the server decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow_disk_use: Option<bool>,
     /// Level of the read concern.
@@ -135,10 +135,10 @@ pub struct Update {
     pub filter: Option<Template>,
     /// The update, such as `{$set: {seen: {$sequence: {}}}}`, or `{one_of: [...]}`.
     pub update: Updates,
-    /// Whether all documents of the filter are updated, not only the first.
+    /// Whether all matching documents are updated, not only the first.
     #[serde(default)]
     pub multi: bool,
-    /// Whether a document is inserted where the filter finds none.
+    /// Whether a document is inserted if the filter matches none.
     #[serde(default)]
     pub upsert: bool,
 }
@@ -193,7 +193,7 @@ pub struct ReadModifyWrite {
     /// The choice among the documents of this run.
     #[serde(default)]
     pub keys: Keys,
-    /// The change of the document, which cannot be removed.
+    /// The change of the document; a removal is refused.
     pub change: Change,
 }
 
@@ -203,7 +203,7 @@ pub struct ReadModifyWrite {
 pub struct Transaction {
     /// The operations: insert, find, update, replace and delete.
     pub operations: Vec<Operation>,
-    /// Level of the read concern of all of them.
+    /// The read concern level of all operations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_concern: Option<String>,
 }
@@ -224,7 +224,7 @@ impl Operation {
         }
     }
 
-    /// Whether it inserts documents of this run.
+    /// Whether the operation inserts documents of this run.
     pub fn inserts(&self) -> bool {
         match self {
             Self::Insert(_) => true,
@@ -233,7 +233,7 @@ impl Operation {
         }
     }
 
-    /// Whether it may change or remove documents that were inserted before.
+    /// Whether the operation may change or remove documents that were inserted before.
     pub fn touches(&self) -> bool {
         match self {
             Self::Insert(_) | Self::Find(_) | Self::Range(_) | Self::Count(_) | Self::Aggregate(_) => false,
@@ -242,7 +242,7 @@ impl Operation {
         }
     }
 
-    /// Whether it replaces documents by their next versions.
+    /// Whether the operation replaces documents by their next versions.
     pub fn replaces(&self) -> bool {
         match self {
             Self::Replace(_) => true,
@@ -253,7 +253,7 @@ impl Operation {
         }
     }
 
-    /// Whether it needs documents that this run has inserted before.
+    /// Whether the operation needs documents that this run inserted before.
     pub fn needs_receipts(&self) -> bool {
         match self {
             Self::Insert(_) | Self::Count(_) | Self::Aggregate(_) => false,

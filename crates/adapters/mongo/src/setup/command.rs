@@ -1,4 +1,4 @@
-//! Describes operations as resolved, ready to be sent by either client.
+//! Describes compiled operations, which either client can send.
 
 use bson::Document;
 use plimsoll_document::Program;
@@ -9,33 +9,33 @@ use crate::scenario::Returns;
 /// The documents of an operation.
 #[derive(Clone, Debug)]
 pub enum Selection {
-    /// A document that this run has inserted.
+    /// One document that this run inserted.
     Receipt(Keys),
-    /// Those that match a filter.
+    /// All documents that match a filter.
     Filter(Program),
 }
 
 /// The purpose of an operation on a document that it names by receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// It is only read.
+    /// To read the document.
     Read,
-    /// It is replaced by its next version.
+    /// To replace the document by its next version.
     Replace,
-    /// It is removed.
+    /// To remove the document.
     Remove,
-    /// It is changed in a way that cannot be followed.
+    /// To change the document without a version.
     Touch,
 }
 
-/// The change of a document that was found.
+/// The change of a found document.
 #[derive(Clone, Debug)]
 pub enum Change {
     /// One of these updates.
     Update(Vec<Program>),
-    /// Its next version.
+    /// A replacement by the next version.
     Replace,
-    /// Its removal.
+    /// A removal.
     Remove,
 }
 
@@ -52,7 +52,7 @@ pub struct FindShape {
     pub read_concern: Option<String>,
 }
 
-/// A pipeline and how it is run.
+/// A pipeline and its options.
 #[derive(Clone, Debug)]
 pub struct Pipeline {
     /// The stages.
@@ -63,7 +63,7 @@ pub struct Pipeline {
     pub read_concern: Option<String>,
 }
 
-/// One operation, ready to be sent by either client.
+/// One compiled operation.
 #[derive(Clone, Debug)]
 pub enum Command {
     /// Inserts `batch` documents.
@@ -84,7 +84,7 @@ pub enum Command {
     Range {
         /// The first document; always by receipt.
         selection: Selection,
-        /// The least and the most documents.
+        /// The smallest and the largest number of documents.
         limit: (u32, u32),
         /// The settings; their sort and limit are not used.
         shape: FindShape,
@@ -97,11 +97,11 @@ pub enum Command {
     Update {
         /// The document.
         selection: Selection,
-        /// The update: one of these.
+        /// The updates, one of which is drawn.
         update: Vec<Program>,
-        /// Whether all are updated.
+        /// Whether all matching documents are updated.
         multi: bool,
-        /// Whether a missing document is inserted.
+        /// Whether a document is inserted if none matches.
         upsert: bool,
     },
     /// Replaces one document.
@@ -150,7 +150,7 @@ impl Change {
 }
 
 impl Command {
-    /// The documents that it selects; none if it does not select existing documents, or has parts that do.
+    /// The selection of existing documents; `None` for inserts, and for operations whose parts have their own.
     pub const fn selection(&self) -> Option<&Selection> {
         match self {
             Self::Find { selection, .. }
@@ -164,17 +164,17 @@ impl Command {
         }
     }
 
-    /// Its filter, if it has one.
+    /// The filter, if any.
     pub const fn filter(&self) -> Option<&Program> {
         if let Some(Selection::Filter(filter)) = self.selection() { Some(filter) } else { None }
     }
 
-    /// How it chooses a document of this run, if it does.
+    /// The choice among the documents of this run, if any.
     pub const fn keys(&self) -> Option<&Keys> {
         if let Some(Selection::Receipt(keys)) = self.selection() { Some(keys) } else { None }
     }
 
-    /// Its purpose for the documents that it names.
+    /// The purpose for the documents that the operation names.
     pub const fn purpose(&self) -> Purpose {
         match self {
             Self::Update { .. } => Purpose::Touch,
@@ -185,7 +185,7 @@ impl Command {
         }
     }
 
-    /// The updates of which it sends one, if it updates.
+    /// The updates to draw from, if the operation updates.
     pub fn updates(&self) -> Option<&[Program]> {
         match self {
             Self::Update { update, .. } => Some(update),
@@ -201,7 +201,7 @@ impl Command {
         by_receipt && !matches!(self, Self::Update { upsert: true, .. })
     }
 
-    /// The command itself, or its parts.
+    /// The command itself, or the operations of a transaction.
     pub fn parts(&self) -> &[Self] {
         if let Self::Transaction { steps, .. } = self { steps } else { std::slice::from_ref(self) }
     }

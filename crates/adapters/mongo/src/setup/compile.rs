@@ -1,4 +1,4 @@
-//! Compiles operations as typed into commands, and refuses invalid ones with their place.
+//! Compiles typed operations into commands, and refuses invalid ones with the place of the error.
 
 use bson::Document;
 use plimsoll_document::{EXPONENT_MAX, IdForm, Program, Settings, Template};
@@ -94,7 +94,7 @@ impl Compiler<'_> {
         Ok(Command::Range { selection, limit: (min, max), shape })
     }
 
-    /// The pipeline that the drivers' specification of CRUD gives for `countDocuments`.
+    /// The pipeline for `countDocuments` from the drivers' CRUD specification.
     fn count(&self, count: &Count) -> Result<Command, Error> {
         let matched = self.program(&wrapped("$match", count.filter.fields().clone().into()))?;
         let sum = serde_json::json!({"_id": 1, "n": {"$sum": 1}});
@@ -239,7 +239,7 @@ impl Compiler<'_> {
     }
 }
 
-/// A document with MongoDB's operators and with generators, and nothing added to it.
+/// A document with MongoDB's operators and with generators, without `_id` or stamp.
 fn operator_program(template: &Template, context: Context<'_>) -> Result<Program, Error> {
     let settings = Settings { seed: context.seed, start_ms: START_MS, ..Settings::default() };
     Ok(Program::fragment(template, &settings)?)
@@ -258,7 +258,7 @@ pub fn index_key(name: &str, typed: &Template, context: Context<'_>) -> Result<D
     }
 }
 
-/// A document without generators: the same for every number.
+/// A document without generators, the same for every number.
 pub(crate) fn constant(
     name: &str,
     field: &str,
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_is_refused_with_its_place_and_the_mend() {
+    fn an_invalid_operation_is_refused_with_its_place_and_a_remedy() {
         for (operation, part) in [
             (r#"{"find": {"keys": "latest", "filter": {"n": 1}}}"#, "op.keys: the filter says which"),
             (
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_section_does_not_allow_is_refused() {
+    fn an_operation_that_the_section_does_not_allow_is_refused() {
         let unstamped = r#"{"collection": "d.c", "document": {"a": 1}, "stamp": false}"#;
         check(
             unstamped,
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_nobody_names_removes_any_document() {
+    fn only_a_removal_without_a_receipt_removes_any_document() {
         let removes = |operation| setup(SECTION, &[("op", operation)]).unwrap().removes_any;
         assert!(!removes(r#"{"delete": {}}"#) && !removes(r#"{"find_and_modify": {"change": "remove"}}"#));
         assert!(removes(r#"{"delete": {"filter": {"a": 1}}}"#));

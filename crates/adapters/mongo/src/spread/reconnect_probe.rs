@@ -1,7 +1,7 @@
 //! Tries to reach a server that is down, in the background: no operation waits for an attempt.
 //!
-//! While the server is unreachable, one connection of a worker tries at a time, at intervals. After the first success every
-//! other lane may reconnect at once.
+//! While the server is unreachable, one connection of a worker tries at a time, at intervals. After the first success all other
+//! lanes may reconnect at once.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use tokio::task::JoinHandle;
 
 /// The interval between a worker's attempts to reach a server that is down, in nanoseconds.
 const TRY_EVERY_NS: u64 = 500 * MILLISECOND_NS;
-/// How long one attempt may take.
+/// The time limit of one attempt.
 const TRY_LIMIT: Duration = Duration::from_nanos(10 * SECOND_NS);
 
-/// One attempt. Dropping it ends it.
+/// One attempt, which ends when dropped.
 #[derive(Debug)]
 pub(super) struct ReconnectProbe {
     attempt: JoinHandle<Option<Connection>>,
@@ -32,9 +32,9 @@ impl ReconnectProbe {
         Self { attempt: tokio::spawn(attempt) }
     }
 
-    /// The attempt's result, without waiting: a connection, or none.
+    /// Polls the attempt's result: a connection, or `None` after a failure.
     pub fn answer(&mut self) -> Poll<Option<Connection>> {
-        // It wakes no task: the lane polls again.
+        // The waker does nothing: the lane polls again.
         let mut context = Context::from_waker(Waker::noop());
         Pin::new(&mut self.attempt).poll(&mut context).map(|ended| ended.ok().flatten())
     }
@@ -49,27 +49,27 @@ impl Drop for ReconnectProbe {
 /// Decides when a worker may try a server again.
 #[derive(Debug, Default)]
 pub(super) struct RetryGate {
-    /// When it may be tried, in nanoseconds; 0 while it is up.
+    /// The time of the next attempt, in nanoseconds; 0 while the server is up.
     next_ns: AtomicU64,
 }
 
 impl RetryGate {
-    /// Whether it is down, as far as the worker knows.
+    /// Whether the server is down, as far as the worker knows.
     pub fn is_down(&self) -> bool {
         self.next_ns.load(Ordering::Relaxed) > 0
     }
 
-    /// Notes that it was reached.
+    /// Records a successful attempt.
     pub fn reached(&self) {
         self.next_ns.store(0, Ordering::Relaxed);
     }
 
-    /// Notes that it was lost, or not reached.
+    /// Records a lost connection or a failed attempt.
     pub fn failed(&self, now: Instant) {
         self.next_ns.store((now + TRY_EVERY_NS).as_ns(), Ordering::Relaxed);
     }
 
-    /// Whether a lane may try it now. While it is down, one lane tries for all.
+    /// Whether a lane may try the server now. While it is down, one lane tries for all.
     pub fn may_try(&self, now: Instant) -> bool {
         let over = self.next_ns.load(Ordering::Relaxed) <= now.as_ns();
         if over && self.is_down() {
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_tries_for_all_until_the_server_is_reached_and_then_everybody_may() {
+    fn one_lane_tries_for_all_and_all_may_reconnect_after_its_success() {
         let (gate, start) = (RetryGate::default(), Instant::from_ns(SECOND_NS));
         assert!(gate.may_try(start) && gate.may_try(start), "it is there as far as anybody knows");
         gate.failed(start);

@@ -6,12 +6,12 @@ use plimsoll_ledger::{Changed, Intent, Touched, Version};
 use super::{Claimed, WorkerLedger};
 use crate::setup::Purpose;
 
-/// Changed documents that are handed to the journal writer at once: some hundred operations' worth, so that a crash forgets
-/// less than a second of them under a fast load.
+/// The number of changed documents that triggers a handover to the journal writer: some hundred operations' worth, so that a
+/// crash forgets less than a second of them under a fast load.
 const CHANGED_MAX: usize = 256;
 
 impl WorkerLedger {
-    /// The version of a document, as far as this worker knows; exact for those that it owns.
+    /// The version of a document, as far as this worker knows; exact for documents that it owns.
     pub fn version(&self, number: u64) -> Version {
         self.allocation.locate(number).map_or_else(Version::default, |slot| self.changes.versions.at(slot))
     }
@@ -24,7 +24,7 @@ impl WorkerLedger {
         }
     }
 
-    /// Records that the document's change in flight was not done.
+    /// Records that the document's change in flight did not happen.
     pub fn withdraw(&mut self, number: u64) {
         if let Some(slot) = self.allocation.locate(number) {
             self.changes.versions.withdraw(slot);
@@ -32,7 +32,7 @@ impl WorkerLedger {
         }
     }
 
-    /// Whether a change that cannot be followed may have altered a document.
+    /// Whether a change without a version may have altered a document.
     pub fn is_touched(&self, number: u64) -> bool {
         self.allocation.locate(number).is_some_and(|slot| self.changes.touched.contains(slot))
     }
@@ -50,9 +50,8 @@ impl WorkerLedger {
         self.changes.touched = Touched::All;
     }
 
-    /// Announces on disk, before the first change of a kind, that this worker makes such changes: a crash may forget which
-    /// documents it changed last, but not what it may have done to them. False if the disk refuses; then no change of this
-    /// kind may be sent.
+    /// Announces on disk, before the first change of a kind, that this worker makes such changes. After a crash the last changed
+    /// documents may be unknown, but not the kinds of change. False if the disk refuses; then no change of this kind may be sent.
     pub fn intend(&mut self, intent: Intent) -> bool {
         let Some(reservations) = &self.reservations else { return true };
         if !self.intents.contains(intent) && reservations.intend(intent) {
@@ -61,7 +60,7 @@ impl WorkerLedger {
         self.intents.contains(intent)
     }
 
-    /// Notes a document for the journal writer.
+    /// Queues a document for the journal writer.
     pub(super) fn note(&mut self, number: u64) {
         if self.reservations.is_none() {
             return;
@@ -78,7 +77,7 @@ impl WorkerLedger {
         if self.changed.is_empty() {
             return;
         }
-        // A change is noted when it is sent and when it is answered, often both since the last time.
+        // A change is noted when it is sent and when it is answered, so a document is often queued twice.
         self.changed.sort_unstable();
         self.changed.dedup();
         let slots = self.changed.drain(..).filter_map(|number| self.allocation.locate(number));
@@ -109,7 +108,7 @@ mod tests {
 
     const RUN: Run = Run { time_s: 1, tag: [1, 2, 3] };
 
-    /// A worker that changes documents until it crashes, and what a later audit knows.
+    /// Crashes a worker that changes documents, and returns the state that a later audit recovers.
     fn crashed(dir: &Path, change: impl FnOnce(&mut WorkerLedger)) -> Recovered {
         let allocation = Allocation::new(100, 1, None).unwrap();
         let journal = JournalWriter::start(dir, RUN, allocation, 0..1).unwrap();
@@ -117,7 +116,7 @@ mod tests {
         let numbers = ledger.take(50).unwrap();
         ledger.settle(numbers, State::Acknowledged);
         change(&mut ledger);
-        // Nothing is closed and nothing saved; the journal writer has written what it got.
+        // Neither ledger is closed nor saved; the journal writer has written all that it received.
         journal.close().unwrap();
         recover(dir).unwrap()
     }
@@ -134,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_changed_before_the_last_flush_survives_a_crash() {
+    fn a_change_before_the_last_flush_survives_a_crash() {
         let dir = tempfile::tempdir().unwrap();
         let mut touched = 0;
         let recovered = crashed(dir.path(), |ledger| {
@@ -154,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_worker_does_is_on_disk_before_it_does_it() {
+    fn the_kind_of_a_change_is_on_disk_before_the_change_is_sent() {
         for (purpose, intent) in [
             (Purpose::Replace, Some(Intent::Replace)),
             (Purpose::Remove, Some(Intent::Remove)),
@@ -171,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn many_changes_are_told_before_the_second_is_over() {
+    fn many_changes_reach_the_journal_writer_within_a_second() {
         let dir = tempfile::tempdir().unwrap();
         let recovered = crashed(dir.path(), |ledger| {
             for _ in 0..CHANGED_MAX {
@@ -183,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_changes_nothing_leaves_nothing_to_doubt_after_a_crash() {
+    fn a_run_without_changes_leaves_no_doubt_after_a_crash() {
         let dir = tempfile::tempdir().unwrap();
         let recovered = crashed(dir.path(), WorkerLedger::flush);
         assert_eq!(recovered.ledger.unseen(), Intents::NONE);

@@ -1,4 +1,4 @@
-//! Picks the document for an operation: one that this worker owns, that exists, and that no operation in flight changes.
+//! Picks the document for an operation: owned by this worker, existing, and without a change in flight.
 
 use plimsoll_ledger::{Slot, State};
 
@@ -7,9 +7,9 @@ use super::{Claimed, Given, WorkerLedger};
 use crate::keys::{Candidates, Keys};
 use crate::setup::Purpose;
 
-/// Random draws before the neighbours of the last one are tried.
+/// Random draws before the neighbours of the last drawn document are tried.
 const DRAWS_MAX: u32 = 8;
-/// Neighbours that are tried before a document with a change in flight is taken.
+/// Neighbours that are tried before a document with a change in flight is picked.
 const NEIGHBOURS_MAX: u64 = 4096;
 
 /// The document of an operation.
@@ -17,31 +17,31 @@ const NEIGHBOURS_MAX: u64 = 4096;
 pub struct Picked {
     /// Its number.
     pub number: u64,
-    /// Whether it must exist: it was acknowledged, and no known operation removes it.
+    /// Whether the document must exist: it was acknowledged, and no known operation removes it.
     pub promised: bool,
-    /// The version that was acknowledged last, if reads can be checked against it.
+    /// The last acknowledged version, if reads can be checked against it.
     pub least: Option<u32>,
-    /// The change that was noted as sent.
+    /// The change noted as sent.
     pub claimed: Option<Claimed>,
 }
 
-/// How well a document suits an operation.
+/// The suitability of a document for an operation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fit {
-    /// It exists, and no other operation changes it.
+    /// The document exists, and no other operation changes it.
     Good,
-    /// It may not exist.
+    /// The document may not exist.
     Unsure,
-    /// A change of it is in flight, or has an unknown outcome.
+    /// A change of the document is in flight, or has an unknown outcome.
     Busy,
-    /// It is deleted.
+    /// The document is deleted.
     Gone,
 }
 
 impl WorkerLedger {
-    /// Picks a document for an operation with this purpose; none if there is none. `draw` returns a random number for each
-    /// attempt. Notes the change that will be sent: a version, a removal, or a touch. Also returns none if the disk refuses
-    /// to record the worker's intent.
+    /// Picks a document for an operation with this purpose; `None` if there is none. `draw` returns a random number for each
+    /// attempt. Notes the change that will be sent: a version, a removal, or a touch. Also returns `None` if the disk refuses to
+    /// record the worker's intent.
     pub fn pick(&mut self, keys: &Keys, purpose: Purpose, draw: impl Fn(u32) -> u64) -> Option<Picked> {
         let (slot, fit) = self.choose(keys, purpose, draw)?;
         let number = self.allocation.global(slot)?;
@@ -67,7 +67,7 @@ impl WorkerLedger {
         Some(Picked { number, promised, least, claimed })
     }
 
-    /// Notes a change, if it can be followed.
+    /// Notes a change and returns it, if it has an outcome to follow.
     fn claim(&mut self, slot: Slot, fit: Fit, purpose: Purpose) -> Option<Claimed> {
         match purpose {
             Purpose::Replace if fit == Fit::Good => self.changes.versions.replace(slot).map(Claimed::Version),
@@ -96,7 +96,7 @@ impl WorkerLedger {
         }
     }
 
-    /// The next suitable document after one that is not; if no neighbour suits, the first that is not deleted.
+    /// The next suitable document after an unsuitable one; if no neighbour suits, the first that is not deleted.
     fn neighbour(&self, from: u64, count: u64, purpose: Purpose) -> Option<(Slot, Fit)> {
         let mut second_best = None;
         for step in 0..count {
@@ -123,7 +123,7 @@ impl WorkerLedger {
         }
     }
 
-    /// The documents that this worker owns: its share of the snapshot, then its own inserts since.
+    /// The documents that this worker owns: its share of the snapshot, then its own later inserts.
     fn candidates(&self) -> Candidates {
         let Given { owned, before } = self.given;
         Candidates {
@@ -154,7 +154,7 @@ mod tests {
         WorkerLedger::new(Allocation::new(10, 2, None).unwrap(), worker, None)
     }
 
-    /// WorkerLedger with `count` acknowledged documents.
+    /// A worker ledger with `count` acknowledged documents.
     fn filled(count: u64) -> WorkerLedger {
         let mut ledger = ledger(0);
         let mut left = count;
@@ -166,7 +166,7 @@ mod tests {
         ledger
     }
 
-    /// A draw that starts at the place with this share of all.
+    /// A draw that starts at this fraction of all documents.
     fn at(index: u64, of: u64) -> impl Fn(u32) -> u64 {
         move |_| (u64::MAX / of) * index + u64::MAX / of / 2
     }
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn only_documents_given_out_are_picked_and_all_of_them() {
+    fn every_document_with_a_number_is_picked_and_no_other() {
         let mut ledger = ledger(1);
         assert_eq!(read(&mut ledger, |_| 7), None);
         ledger.take(10);
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_of_other_workers_are_shared_out_and_those_in_flight_passed_over() {
+    fn documents_of_other_workers_are_shared_and_those_in_flight_are_skipped() {
         let (mut first, mut second) = (ledger(0), ledger(1));
         let inserted = first.take(4).unwrap();
         first.settle(inserted, State::Acknowledged);
@@ -208,13 +208,13 @@ mod tests {
     }
 
     #[test]
-    fn one_change_of_a_document_is_under_way_at_a_time() {
+    fn a_document_has_one_change_in_flight_at_a_time() {
         let mut ledger = filled(3);
         let replace =
             |ledger: &mut WorkerLedger| ledger.pick(&Keys::Uniform, Purpose::Replace, at(0, 3)).unwrap();
         let picked: Vec<_> = (0..3).map(|_| replace(&mut ledger).number).collect();
         assert_eq!(picked, [0, 1, 2]);
-        // Nothing is left: the first one is taken, and of it nothing is claimed any more.
+        // No document is free: the first one is picked, and no change of it is claimed.
         let fourth = replace(&mut ledger);
         assert_eq!((fourth.number, fourth.claimed, ledger.is_touched(0)), (0, None, true));
         ledger.acknowledge(1);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_deleted_is_not_picked_again_until_nothing_is_left() {
+    fn a_deleted_document_is_picked_only_if_no_other_is_left() {
         let mut ledger = filled(50);
         let mut gone: Vec<_> = (0..50)
             .map(|_| {
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_deleted_is_not_promised() {
+    fn a_possibly_deleted_document_is_not_promised() {
         let mut ledger = filled(1);
         ledger.pick(&Keys::Uniform, Purpose::Remove, |_| 0).unwrap();
         let read = ledger.pick(&Keys::Uniform, Purpose::Read, |_| 0).unwrap();
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_that_cannot_be_followed_touches() {
+    fn a_change_without_a_version_touches_its_document() {
         let mut ledger = filled(2);
         let picked = ledger.pick(&Keys::Uniform, Purpose::Touch, |_| 0).unwrap();
         assert!(ledger.is_touched(picked.number) && picked.claimed.is_none());
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_document_that_is_known_to_be_there_is_the_latest() {
+    fn the_latest_document_is_the_newest_acknowledged_one() {
         let mut ledger = filled(5);
         ledger.take(3);
         let keys = Keys::of(crate::scenario::Keys::Latest).unwrap();

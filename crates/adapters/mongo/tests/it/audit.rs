@@ -8,7 +8,7 @@ use plimsoll_ledger::{Allocation, Ledger, Neighbours, Run, State, Touched, Worke
 use plimsoll_mongo::audit::{Error, Scope, scan};
 use plimsoll_wire::{Address, ConnectOptions};
 
-/// A member of a replica set that answers the wait for a majority with `waited`.
+/// A member of a replica set that answers the majority wait with `waited`.
 fn member(waited: Document) -> Server {
     let script = move |command: &Document| {
         let name = command.keys().next().map(String::as_str);
@@ -26,7 +26,7 @@ fn member(waited: Document) -> Server {
     Server::start(script).unwrap()
 }
 
-/// Audits one acknowledged document that the server does not show.
+/// Audits one acknowledged document that the server does not return.
 fn audit(server: &Server) -> Result<u64, Error> {
     let mut ledger = Ledger::new(Run { time_s: 1, tag: [0; 3] }, Allocation::new(10, 1, None).unwrap());
     let mut worker = WorkerLedger::unjournaled();
@@ -47,7 +47,7 @@ fn audit(server: &Server) -> Result<u64, Error> {
 }
 
 #[test]
-fn a_replica_set_that_lags_is_not_audited_rather_than_accused() {
+fn a_lagging_replica_set_is_not_audited() {
     let late =
         doc! {"code": 64, "codeName": "WriteConcernTimeout", "errmsg": "waiting for replication timed out"};
     let server = member(doc! {"n": 0, "nModified": 0, "writeConcernError": late, "ok": 1.0});
@@ -61,7 +61,7 @@ fn a_replica_set_that_lags_is_not_audited_rather_than_accused() {
 }
 
 #[test]
-fn a_replica_set_that_has_caught_up_is_read_at_majority() {
+fn a_replica_set_without_a_lag_is_read_at_majority() {
     let server = member(doc! {"n": 0, "nModified": 0, "ok": 1.0});
     assert_eq!(audit(&server).unwrap(), 1);
     let heard = server.heard();

@@ -1,4 +1,4 @@
-//! Tests that the official driver's CPU is counted as the worker thread's.
+//! Tests that the official driver's CPU time is counted as the worker thread's.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use plimsoll_mongo::setup::{Context, Setup};
 use plimsoll_mongo::worker_ledger::WorkerLedger;
 use plimsoll_wire::Address;
 
-/// Operations of each kind that are sent.
+/// The number of operations of each kind.
 const TIMES: u64 = 20;
 
 fn setup() -> Setup {
@@ -37,7 +37,7 @@ fn setup() -> Setup {
 }
 
 #[test]
-fn everything_that_the_driver_does_is_done_on_the_workers_thread() {
+fn the_driver_works_only_on_the_workers_thread() {
     let server = null::Server::start(null::Options::default()).unwrap();
     let setup = Arc::new(setup());
     let address = Address { host: "127.0.0.1".into(), port: server.address().port() };
@@ -47,8 +47,7 @@ fn everything_that_the_driver_does_is_done_on_the_workers_thread() {
     let target = Driver::new(setup.clone(), deployment, ledger);
     let threads = Arc::new(AtomicUsize::new(0));
     let started = threads.clone();
-    // The runtime of a worker, which tells of every thread that it starts: those of blocking work. The driver itself
-    // starts none.
+    // The runtime of a worker, which reports every thread that it starts for blocking work. The driver itself starts none.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .on_thread_start(move || {

@@ -1,4 +1,4 @@
-//! Tests retried inserts whose first attempt had no answer.
+//! Tests the retry of an insert whose first attempt had no answer.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,7 +13,7 @@ use crate::scripts::{deployment, ledger, name, run, setup};
 
 const REJECTED: Outcome = Outcome::Rejected(Rejection::DuplicateKey);
 
-/// Inserts two documents twice: the first attempt is interrupted, of the second the first document is refused so.
+/// Inserts two documents twice: the first attempt is interrupted; in the second, `refusal` refuses the first document.
 fn check(refusal: Document, outcome: Outcome, documents: u64) {
     let told = refusal.clone();
     let interrupted = AtomicBool::new(false);
@@ -39,20 +39,20 @@ fn check(refusal: Document, outcome: Outcome, documents: u64) {
         let second = target.send(&mut lane).await;
         assert_eq!((second.outcome, second.documents), (outcome, documents), "{told}");
     });
-    // Nobody acknowledged the first document, and its refusal says nothing about the first attempt.
+    // The first document was never acknowledged, and its refusal reveals nothing about the first attempt.
     let expected = Counts { acknowledged: 1, unknown: 1, rejected: 0 };
     assert_eq!(target.close().unwrap().ledger.counts(), expected, "{told}");
 }
 
 #[test]
-fn a_document_that_the_server_has_already_was_done_by_the_first_attempt() {
+fn a_duplicate_document_was_inserted_by_the_first_attempt() {
     check(doc! {"keyPattern": {"_id": 1}, "errmsg": "E11000 duplicate key error"}, Outcome::Acknowledged, 2);
     let words = "E11000 duplicate key error collection: d.c index: _id_ dup key: { _id: 1 }";
     check(doc! {"errmsg": words}, Outcome::Acknowledged, 2);
 }
 
 #[test]
-fn a_document_that_another_unique_index_refuses_is_refused() {
+fn a_document_refused_by_another_unique_index_is_refused() {
     check(doc! {"keyPattern": {"a": 1}, "errmsg": "E11000 duplicate key error"}, REJECTED, 1);
     let words = "E11000 duplicate key error collection: d.c index: a_1 dup key: { a: 1 }";
     check(doc! {"errmsg": words}, REJECTED, 1);

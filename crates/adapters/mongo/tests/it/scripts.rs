@@ -1,4 +1,4 @@
-//! Shares a plan of inserts, and servers that take them, among the tests of the targets.
+//! Shares a plan of inserts, and servers that accept them, among the tests of the targets.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use plimsoll_mongo::setup::{Context, Setup};
 use plimsoll_mongo::worker_ledger::WorkerLedger;
 use plimsoll_wire::Address;
 
-/// The time limit of each operation: nothing here comes near it.
+/// The time limit of each operation, far above the time that any test needs.
 pub const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A plan of one operation.
@@ -34,18 +34,17 @@ pub fn deployment(port: u16) -> Arc<Deployment> {
     Arc::new(Deployment::single(Address { host: "127.0.0.1".into(), port }, TIMEOUT))
 }
 
-/// The name of a command.
 pub fn name(command: &Document) -> &str {
     command.keys().next().map_or("", String::as_str)
 }
 
-/// How many documents an insert has, taken.
+/// The answer to an insert: all its documents are acknowledged.
 pub fn taken(command: &Document) -> Document {
     let documents = command.get_array("documents").map_or(0, Vec::len);
     doc! {"n": documents as i32, "ok": 1.0}
 }
 
-/// Runs a test on a runtime as a worker has it.
+/// Runs a test on a runtime like a worker's.
 pub fn run<T>(test: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test)
 }

@@ -24,7 +24,7 @@ fn plan(sharding: serde_json::Value, documents: Option<u64>) -> Result<Plan, Err
     Plan::build(&typed, &setup, documents, context())
 }
 
-/// A server that greets as a mongos, or as something else, and agrees to everything.
+/// A server that greets with `message` (`isdbgrid` for a mongos) and accepts every command.
 fn server(message: Option<&'static str>, shards: &'static [&'static str]) -> Server {
     let script = move |command: &Document| {
         let name = command.keys().next().map(String::as_str);
@@ -48,7 +48,7 @@ fn server(message: Option<&'static str>, shards: &'static [&'static str]) -> Ser
     Server::start(script).unwrap()
 }
 
-/// Applies a plan; gives what was told, and every command that was heard, without the greeting.
+/// Applies a plan; returns the reported commands and the received commands, without the greeting.
 fn applied(server: &Server, plan: &Plan) -> (Result<(), Error>, Vec<String>, Vec<Document>) {
     let address = Address { host: "127.0.0.1".into(), port: server.address().port() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -105,7 +105,7 @@ fn a_key_may_be_split_at_values_and_left_to_the_balancer() {
 }
 
 #[test]
-fn a_server_that_is_no_mongos_is_refused_and_hears_nothing() {
+fn a_server_that_is_not_a_mongos_is_refused_and_gets_no_command() {
     let plan = plan(json!({"key": {"_id": "hashed"}}), None).unwrap();
     let server = server(None, &[]);
     let (result, told, heard) = applied(&server, &plan);
@@ -114,7 +114,7 @@ fn a_server_that_is_no_mongos_is_refused_and_hears_nothing() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_refused_with_its_place() {
+fn an_invalid_sharding_is_refused_with_its_place() {
     for (sharding, documents, part) in [
         (json!({"key": {}}), None, "shard.key: name at least one field"),
         (json!({"key": {"_id": 1}, "chunks": 1}), Some(10), "shard.chunks: 1; give a number from 2"),

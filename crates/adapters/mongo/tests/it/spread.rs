@@ -1,4 +1,4 @@
-//! Tests one load over several servers of which one goes down: operations for the others do not wait.
+//! Tests one load over several servers, one of which goes down: operations for the others do not wait.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use plimsoll_mongo::spread::{Lane, Spread};
 
 use crate::scripts::{deployment, ledger, name, run, setup, taken};
 
-/// A pause after which a server that is away is tried again.
+/// The pause before an unreachable server is tried again.
 const PAUSE: Duration = Duration::from_millis(600);
-/// Less than an attempt at a silent server takes, and far more than an answer, in nanoseconds.
+/// Shorter than an attempt at a silent server, and far longer than an answer, in nanoseconds.
 const WAIT_MAX_NS: u64 = 180 * MILLISECOND_NS;
-/// How long a server may take to be let in again, in nanoseconds.
+/// The time limit for a recovered server to get operations again, in nanoseconds.
 const BACK_MAX_NS: u64 = 60 * SECOND_NS;
 
 fn server() -> Server {
@@ -44,7 +44,7 @@ fn operations(target: &Spread) -> Vec<u64> {
 }
 
 #[test]
-fn no_operation_waits_for_a_server_that_is_away_and_it_is_let_in_when_it_is_back() {
+fn no_operation_waits_for_an_unreachable_server_and_a_recovered_server_is_used_again() {
     let (servers, proxy, target) = pair();
     run(async {
         let mut lane = target.open().await.unwrap();
@@ -53,7 +53,7 @@ fn no_operation_waits_for_a_server_that_is_away_and_it_is_let_in_when_it_is_back
         }
         proxy.disturb(Disturbance::Cut);
         assert_ne!(insert(&target, &mut lane, 5).await.0, Outcome::Acknowledged, "it was on its way");
-        // From now on it takes connections and says nothing.
+        // From now on the server accepts connections but never answers.
         proxy.disturb(Disturbance::Stall);
         let mut waits = Vec::new();
         for number in 6..10 {
@@ -80,7 +80,7 @@ fn no_operation_waits_for_a_server_that_is_away_and_it_is_let_in_when_it_is_back
 }
 
 #[test]
-fn a_further_connection_does_not_wait_for_a_server_that_is_known_to_be_away() {
+fn a_further_connection_does_not_wait_for_an_unreachable_server() {
     let (_servers, proxy, target) = pair();
     run(async {
         let mut lane = target.open().await.unwrap();
@@ -95,7 +95,7 @@ fn a_further_connection_does_not_wait_for_a_server_that_is_known_to_be_away() {
 }
 
 #[test]
-fn the_books_are_whole_while_a_server_is_still_being_tried() {
+fn the_ledger_is_complete_during_a_reconnect_probe() {
     let (_servers, proxy, target) = pair();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {

@@ -1,4 +1,4 @@
-//! Tests a replica set that is known by one member: its primary, before and after a failover.
+//! Tests a replica set known by one member: the target follows its primary, before and after a failover.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -12,10 +12,10 @@ use plimsoll_mongo::lean::Lean;
 
 use crate::scripts::{TIMEOUT, ledger, name, run, setup, taken};
 
-/// Attempts to connect after a failover: the first finds out, a later one goes where the primary is.
+/// Attempts to connect after a failover: the first finds the new primary, a later one connects to it.
 const ATTEMPTS: usize = 5;
 
-/// Two members of a replica set, of which one is the primary.
+/// Two members of a replica set, one of which is the primary.
 struct Members {
     servers: Vec<Option<Server>>,
     names: Arc<OnceLock<Vec<String>>>,
@@ -45,7 +45,7 @@ impl Members {
         format!("mongodb://{}/{options}", self.names.get().unwrap()[member])
     }
 
-    /// Documents that a member took.
+    /// The number of documents inserted on a member.
     fn inserts(&self, member: usize) -> usize {
         let heard = self.servers[member].as_ref().unwrap().heard();
         heard.iter().filter(|command| command.contains_key("insert")).count()
@@ -68,7 +68,7 @@ fn answer(command: &Document, member: usize, names: &[String], primary: usize) -
     }
 }
 
-/// Opens a connection as the engine does: again and again.
+/// Opens a connection with retries, as the engine does.
 async fn reopen(target: &Lean) -> Option<<Lean as Target>::Lane> {
     for _ in 0..ATTEMPTS {
         if let Ok(lane) = target.open().await {
@@ -92,7 +92,7 @@ fn target(deployment: Deployment) -> Lean {
 const REFUSED: Outcome = Outcome::Rejected(Rejection::NotPrimary);
 
 #[test]
-fn one_member_is_enough_to_follow_its_set_after_a_failover() {
+fn one_member_is_enough_to_follow_the_set_after_a_failover() {
     let members = Members::start();
     run(async {
         let target = target(Deployment::find(&members.uri(0, ""), TIMEOUT).await.unwrap());
@@ -108,7 +108,7 @@ fn one_member_is_enough_to_follow_its_set_after_a_failover() {
 }
 
 #[test]
-fn the_other_members_are_known_when_the_one_that_was_named_is_gone() {
+fn the_other_members_are_known_when_the_given_member_is_down() {
     let mut members = Members::start();
     run(async {
         let target = target(Deployment::find(&members.uri(0, ""), TIMEOUT).await.unwrap());
@@ -121,7 +121,7 @@ fn the_other_members_are_known_when_the_one_that_was_named_is_gone() {
 }
 
 #[test]
-fn a_secondary_that_is_named_leads_to_the_primary() {
+fn a_given_secondary_leads_to_the_primary() {
     let members = Members::start();
     run(async {
         let target = target(Deployment::find(&members.uri(1, ""), TIMEOUT).await.unwrap());
@@ -132,7 +132,7 @@ fn a_secondary_that_is_named_leads_to_the_primary() {
 }
 
 #[test]
-fn a_direct_connection_stays_where_it_is() {
+fn a_direct_connection_stays_on_its_member() {
     let members = Members::start();
     run(async {
         let deployment = Deployment::find(&members.uri(0, "?directConnection=true"), TIMEOUT).await.unwrap();

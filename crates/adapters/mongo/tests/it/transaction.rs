@@ -16,7 +16,7 @@ use plimsoll_mongo::setup::{Context, Setup};
 use plimsoll_mongo::worker_ledger::WorkerLedger;
 use plimsoll_wire::Address;
 
-/// A primary that takes every insert and answers a commit as it is told.
+/// A primary that accepts every insert and answers a commit with `commit`.
 fn primary(commit: Option<Document>) -> Server {
     let script = move |command: &Document| match command.keys().next().map(String::as_str) {
         Some("hello") => Some(doc! {
@@ -31,7 +31,7 @@ fn primary(commit: Option<Document>) -> Server {
     Server::start(script).unwrap()
 }
 
-/// Sends one transaction of two documents; gives its outcome and what the ledger keeps.
+/// Sends one transaction of two documents; returns its outcome and the ledger's counts.
 fn transact(server: &Server) -> (Outcome, Counts) {
     let section: Section = serde_json::from_str(r#"{"collection": "d.c", "document": {"a": 1}}"#).unwrap();
     let operation: Operation =
@@ -78,7 +78,7 @@ fn a_commit_of_unknown_result_leaves_its_documents_unknown() {
 }
 
 #[test]
-fn a_transaction_that_is_gone_was_never_there() {
+fn an_aborted_transaction_was_never_sent() {
     let gone = doc! {
         "ok": 0.0, "code": 251, "errmsg": "has been aborted", "errorLabels": ["TransientTransactionError"],
     };

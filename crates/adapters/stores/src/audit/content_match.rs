@@ -1,11 +1,11 @@
-//! Identifies events by their content, for destinations that do not store where an event came from.
+//! Identifies events by their content, for destinations that do not store an event's source.
 //!
-//! A found record matches the first event with the same content that has no match yet. If all have one, it is a duplicate of
-//! the first. So counts of events with equal content are exact, while the choice of the missing one is arbitrary.
+//! A found record matches the first event with the same content that has no match yet. If all have one, it is a duplicate of the
+//! first. So counts of events with equal content are exact, while the choice of the missing event is arbitrary.
 
 use plimsoll_measure::random::{FNV_BASIS, fnv1a};
 
-/// Events of one source at most: 1.5 GiB of memory.
+/// The largest number of events of one source: 1.5 GiB of memory.
 const EVENTS_MAX: usize = 1 << 26;
 
 /// A source with too many events to match by content.
@@ -21,7 +21,7 @@ pub struct TooManyEvents;
 pub struct ContentHash(u64);
 
 impl ContentHash {
-    /// The hash of a key and a payload. A missing one differs from an empty one.
+    /// The hash of a key and a payload. A missing part differs from an empty one.
     pub fn of(key: Option<&[u8]>, payload: Option<&[u8]>) -> Self {
         let add = |hash: u64, part: Option<&[u8]>| {
             let length = part.map_or(u64::MAX, |part| part.len() as u64).to_le_bytes();
@@ -36,7 +36,7 @@ struct Entry {
     hash: ContentHash,
     partition: u32,
     offset: u64,
-    /// In the first entry of a partition with this content: how many of them were found.
+    /// In a partition's first entry with this content: the number of found records.
     found: u32,
 }
 
@@ -69,8 +69,8 @@ impl ContentIndexBuilder {
 pub struct ContentIndex(Vec<Entry>);
 
 impl ContentIndex {
-    /// Matches a found record: returns the partition and offset of an event with this content. `within` restricts the match
-    /// to one partition. `None` if no event has this content.
+    /// Matches a found record: returns the partition and offset of an event with this content. `within` restricts the match to
+    /// one partition. `None` if no event has this content.
     pub fn find(&mut self, hash: ContentHash, within: Option<u32>) -> Option<(u32, u64)> {
         let mut duplicate = None;
         let mut at = self.place(hash, within.unwrap_or(0));

@@ -1,4 +1,4 @@
-//! Audits a destination against its source: which offsets of each partition exist, how often, and unchanged.
+//! Audits a destination against its source: for each partition, which offsets exist, how often, and whether unchanged.
 //!
 //! [`mod@reconcile`] folds over found documents and never connects. [`mod@scan`] reads collections into it.
 //! [`mod@content_match`] identifies events by content. [`mod@report`] holds the result.

@@ -6,7 +6,7 @@ use plimsoll_measure::random::{FNV_BASIS, fnv1a};
 
 use super::report::{Checksums, EXAMPLES_MAX, PartitionReport, Run};
 
-/// Offsets of one partition at most: 1 GiB of memory.
+/// The largest number of offsets in one partition: 1 GiB of memory.
 const OFFSETS_MAX: u64 = 8 << 30;
 
 /// The events of one partition in the source.
@@ -35,7 +35,7 @@ pub enum Payload<'a> {
     Null,
     /// A payload that cannot be read.
     Unreadable,
-    /// Not read, since no checksum is needed.
+    /// Not read, because no checksum is needed.
     Unread,
 }
 
@@ -71,7 +71,7 @@ pub fn checksum<'a>(offset: u64, payload: Option<impl IntoIterator<Item = &'a [u
 }
 
 impl Partition {
-    /// A partition of which nothing was found yet.
+    /// Creates a partition without findings.
     ///
     /// # Errors
     /// [`TooLong`] if it has too many offsets.

@@ -11,7 +11,7 @@ use crate::document::identity::Identity;
 pub enum Found<'a> {
     /// A document that identifies its event.
     Event {
-        /// The identity of the event.
+        /// The identity of its event.
         identity: Identity,
         /// Its payload, if it is stored and a checksum is needed.
         payload: Payload<'a>,
@@ -32,7 +32,7 @@ pub struct Reconcile {
 }
 
 impl Reconcile {
-    /// An audit of `expected`, without findings yet.
+    /// Creates an audit of `expected`, without findings.
     ///
     /// # Errors
     /// [`TooLong`] for a partition of more than 8 Gi offsets.
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_duplicates_and_strangers_are_counted_and_named() {
+    fn gaps_duplicates_and_strangers_are_counted_and_listed() {
         let offsets = (0..200).filter(|offset| !matches!(offset, 0 | 63..=65 | 199)).chain([5, 5, 300]);
         let report = fold(expected(0..200), offsets);
         let partition = &report.partitions[0];
@@ -164,7 +164,7 @@ mod tests {
         let wrong = fold(Expected { checksum: Some(right ^ 1), ..expected(0..5) }, 0..5);
         assert_eq!(wrong.partitions[0].mismatches(), [Mismatch::Altered]);
         assert_ne!(checksum(1, Some([&b""[..]])), checksum(1, None::<[&[u8]; 0]>));
-        // FNV-1a of eight zero bytes and one more, as its definition gives it.
+        // The FNV-1a hash of eight zero bytes and one more, by its definition.
         let by_hand = [0_u8; 9]
             .iter()
             .fold(0xcbf2_9ce4_8422_2325_u64, |hash, _| hash.wrapping_mul(0x0000_0100_0000_01b3));

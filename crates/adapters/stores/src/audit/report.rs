@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The version of the file form.
 pub const FORMAT: u32 = 1;
-/// Examples of gaps, duplicates and strangers per partition at most. Others are only counted.
+/// The largest number of examples of gaps, duplicates and strangers per partition. Others are only counted.
 pub const EXAMPLES_MAX: usize = 100;
 
 /// Represents the result of an audit.
@@ -27,9 +27,9 @@ pub struct Report {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Run {
-    /// The first.
+    /// The first offset.
     pub first: u64,
-    /// The last.
+    /// The last offset.
     pub last: u64,
 }
 
@@ -108,7 +108,7 @@ impl PartitionReport {
 }
 
 impl Report {
-    /// Whether every event of the source exists once and unchanged. Documents that no pipeline named are ignored.
+    /// Whether every event of the source exists once and unchanged. Documents without an identity are ignored.
     pub fn holds(&self) -> bool {
         self.unexpected == 0 && self.partitions.iter().all(|partition| partition.mismatches().is_empty())
     }

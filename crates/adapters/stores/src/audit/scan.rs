@@ -17,10 +17,10 @@ use crate::document::identity::Identity;
 
 /// Documents per reply.
 const BATCH: u32 = 10_000;
-/// How long the server may take for one reply.
+/// The server's time limit for one reply.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Where a document stores the identity of its event.
+/// The place of the event's identity in a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Identified {
     /// In its `_id`.
@@ -34,16 +34,16 @@ pub enum Identified {
 pub struct Part {
     /// The collection.
     pub namespace: Namespace,
-    /// Where its documents store the identities of their events.
+    /// The place of the events' identities in its documents.
     pub identified: Identified,
     /// The form of its documents. Dead letters are [`Form::Full`].
     pub form: Form,
 }
 
-/// Why a destination cannot be audited.
+/// The reason why a destination cannot be audited.
 #[derive(Debug, thiserror::Error)]
 pub enum AuditError {
-    /// It cannot be reached, or not be read completely.
+    /// It cannot be reached, or cannot be read completely.
     #[error(transparent)]
     Deployment(#[from] DeploymentError),
     /// A partition has too many offsets.
@@ -59,11 +59,11 @@ pub enum AuditError {
     NoPayload(Form),
 }
 
-/// Compares the collections `parts` of the deployment at `uri` with the source. Together they must hold each event once: data
-/// and dead letters.
+/// Compares the collections `parts` of the deployment at `uri` with the source. Together, data and dead letters must hold each
+/// event once.
 ///
 /// # Errors
-/// If they cannot be read completely.
+/// If a collection cannot be read completely.
 pub fn scan(uri: &str, expected: Vec<Expected>, parts: &[Part]) -> Result<Report, AuditError> {
     let summed = expected.iter().any(|expected| expected.checksum.is_some());
     let unfit = parts.iter().find(|part| !matches!(part.form, Form::Bson | Form::Full));

@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn a_dead_letter_keeps_the_original_and_the_cause() {
         let (mut batch, mut out) = (batch(b"original"), Vec::new());
-        // As a transform does that takes events out of envelopes.
+        // Imitates a transform that unwraps events from envelopes.
         let mut event = batch.events()[0];
         (event.key, event.payload) = (batch.keep(b"other"), batch.keep(b"changed"));
         (event.headers, event.appended_ms) = (Span::NULL, 99);

@@ -19,21 +19,21 @@ pub const PAYLOAD_ID: &str = "_payload_id";
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Form {
-    /// The payload is a BSON document and is stored unchanged. Its own `_id` moves to `_payload_id`, which it must not have
-    /// already.
+    /// The payload is a BSON document and is stored unchanged. Its own `_id` moves to `_payload_id`, a field that it must not
+    /// have already.
     Bson,
     /// The payload is a JSON object, plain or extended, and is stored as BSON.
     Json,
     /// `{_id, key, headers: [{name, value}], ts, payload}`: the whole event, with bytes as binary.
     #[default]
     Full,
-    /// `{_id, key, bytes, headers: {…}, ts}`: all except the payload, of which only the length is stored. With a two-byte key
-    /// and an ObjectId the document has 71 bytes.
+    /// `{_id, key, bytes, headers: {…}, ts}`: all except the payload, of which only the length is stored. With a two-byte key and
+    /// an ObjectId the document has 71 bytes.
     Metadata,
 }
 
 impl Form {
-    /// The fields that the form adds to a document in addition to `_id`.
+    /// The fields that the form adds to a document besides `_id`.
     pub const fn fields(self) -> &'static [&'static str] {
         match self {
             Self::Full => &["key", "headers", "ts", "payload"],
@@ -56,7 +56,7 @@ pub enum Id<'a> {
     Key(&'a [u8]),
 }
 
-/// Why an event cannot be stored.
+/// The reason why an event cannot be stored.
 #[derive(Debug, thiserror::Error)]
 pub enum Unfit {
     /// It has no payload.
@@ -102,7 +102,7 @@ impl<'a> Draft<'a> {
     /// Checks an event. `scratch` holds the BSON of a JSON payload.
     ///
     /// # Errors
-    /// If it cannot be stored in this form.
+    /// If the event cannot be stored in this form.
     pub fn of(
         form: Form,
         id: Id<'a>,
@@ -144,7 +144,7 @@ impl<'a> Draft<'a> {
     /// Omits a field of the payload that the sink writes itself. `ours` decides whether a sink wrote the existing value.
     ///
     /// # Errors
-    /// [`Unfit::Field`] if the payload has its own value there: of two fields of one name only one would be read.
+    /// [`Unfit::Field`] if the payload has its own value in the field: only one of two fields with one name would be read.
     pub fn leave_out(&mut self, name: &str, ours: impl FnOnce(RawBsonRef<'_>) -> bool) -> Result<(), Unfit> {
         let Body::Fields { document, left_out, .. } = &mut self.body else { return Ok(()) };
         let bytes = *document;
@@ -185,7 +185,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Appends the elements of a document around its own `_id`.
+    /// Appends the elements of a document; its own `_id` moves to `_payload_id`, unless it stays the `_id`.
     fn append_fields(
         &self,
         out: &mut Vec<u8>,
@@ -209,7 +209,7 @@ impl<'a> Draft<'a> {
 /// none is sent.
 ///
 /// # Errors
-/// Where it is malformed.
+/// If the document is malformed, with the place.
 pub fn checked_id(document: &[u8]) -> Result<Option<Element<'_>>, Damaged> {
     let mut id = None;
     element::check_each(document, DEPTH_MAX - 1, |element| {
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unfit_event_says_why() {
+    fn an_unfit_event_is_refused_with_the_reason() {
         let unfit = |form, id, payload| write(form, id, payload).unwrap_err();
         assert!(unfit(Form::Bson, Id::Payload, None).contains("no payload"));
         assert!(unfit(Form::Bson, Id::Payload, Some(b"{}")).contains("not a BSON document"));

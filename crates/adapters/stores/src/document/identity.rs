@@ -44,13 +44,13 @@ impl Identity {
         })
     }
 
-    /// Appends it as an element.
+    /// Appends the identity as an element.
     pub fn append(self, out: &mut Vec<u8>, key: &str) {
         append::binary(out, key, Some(&self.to_bytes()));
     }
 }
 
-/// How the `_id` of documents is chosen, which decides the effect of writing an event twice.
+/// The choice of documents' `_id`s, which decides the effect of writing an event twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum IdKind {
@@ -63,7 +63,7 @@ pub enum IdKind {
     Payload,
 }
 
-/// Makes ObjectIds: the second, five random bytes, and a counter.
+/// Generates ObjectIds: the second, five random bytes, and a counter.
 #[derive(Debug)]
 pub struct ObjectIds {
     second: u32,
@@ -72,13 +72,13 @@ pub struct ObjectIds {
 }
 
 impl ObjectIds {
-    /// A maker. `drawn` are its random bytes.
+    /// Creates a generator from the random bytes `drawn`.
     pub fn new(drawn: [u8; 8]) -> Self {
         let [a, b, c, d, e, x, y, z] = drawn;
         Self { second: 0, drawn: [a, b, c, d, e], count: u32::from_be_bytes([0, x, y, z]) }
     }
 
-    /// A maker with random bytes of the system.
+    /// Creates a generator with random bytes of the system.
     pub fn random() -> Self {
         Self::new(random())
     }
@@ -88,7 +88,7 @@ impl ObjectIds {
         self.second = second;
     }
 
-    /// Sets the current second. Once per batch is enough.
+    /// Sets the current second. One call per batch is enough.
     pub fn set_now(&mut self) {
         self.set_second(u32::try_from(clock::wall_ms() / 1000).unwrap_or(u32::MAX));
     }
@@ -107,7 +107,7 @@ pub fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     let drawn = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
     if drawn != Ok(N) {
-        // Early after boot the system has no random numbers: fall back to the clock and the process.
+        // Early after boot the system has no random numbers: the clock and the process replace them.
         let seed =
             clock::wall_ms() ^ clock::now().as_ns().rotate_left(17) ^ u64::from(std::process::id()) << 40;
         bytes.iter_mut().zip(seed.to_le_bytes().into_iter().cycle()).for_each(|(byte, seed)| *byte = seed);

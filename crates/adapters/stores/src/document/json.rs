@@ -12,7 +12,7 @@ use serde::de::{DeserializeSeed, Deserializer as _, Error, MapAccess, SeqAccess,
 /// Appends the document in `json`.
 ///
 /// # Errors
-/// If it is invalid; `out` may have grown then.
+/// If the JSON is invalid; `out` may have grown then.
 pub fn append(json: &[u8], out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
     let mut text = serde_json::Deserializer::from_slice(json);
     let mut kind = 0;
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_refused() {
+    fn a_text_that_is_not_an_object_is_refused() {
         for json in [
             "",
             "1",

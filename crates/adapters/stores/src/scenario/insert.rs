@@ -16,7 +16,7 @@ use crate::document::identity::IdKind;
 use crate::sink::insert::{InsertSettings, Inserts};
 use crate::topics::Topics;
 
-/// Connections per worker at most.
+/// The largest number of connections per worker.
 const CONNECTIONS_MAX: usize = 64;
 /// The default number of connections per worker.
 pub(super) const CONNECTIONS: usize = 4;
@@ -38,16 +38,16 @@ pub struct Insert {
     /// A field that stores the event's source in 16 bytes in addition to `_id`, so that an audit finds duplicates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_field: Option<String>,
-    /// The write concern; a journaled majority unless the file says otherwise.
+    /// The write concern; by default a journaled majority.
     #[serde(default = "WriteConcern::durable", deserialize_with = "WriteConcern::deserialize_durable")]
     pub write_concern: WriteConcern,
-    /// Connections per worker, and so commands in flight at once.
+    /// Connections per worker, and so commands in flight at a time.
     #[serde(default = "connections")]
     pub connections: usize,
     /// The time limit of a command, after which its batch is retried.
     #[serde(default = "default_timeout")]
     pub timeout: Span,
-    /// Numbers of topics, instead of those derived from their names.
+    /// Configured numbers of topics, instead of those derived from their names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub topics: BTreeMap<String, u32>,
 }

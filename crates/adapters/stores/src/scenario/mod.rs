@@ -15,7 +15,7 @@ mod vector;
 use plimsoll_measure::duration::Span;
 use std::time::Duration;
 
-/// Why a section is invalid.
+/// The reason why a section is invalid.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Refusal(String);
@@ -51,7 +51,7 @@ mod tests {
         serde_json::from_str(json).map_err(|error| error.to_string())
     }
 
-    /// The refusal of a section of which only `more` is not as it should be.
+    /// The refusal of a section in which only `more` is invalid.
     fn refusal<T: DeserializeOwned, B>(more: &str, build: impl Fn(&T) -> Result<B, Refusal>) -> String {
         let typed = read::<T>(&format!(r#"{{"uri": "mongodb://localhost", {more}}}"#));
         match typed.map(|typed| build(&typed).map(drop)) {

@@ -10,8 +10,8 @@ use crate::document::form::Form;
 use crate::source::dead_letters::DeadLetters;
 
 impl Transactional {
-    /// The sink of replayed events: the same documents under the same `_id`s. The transactional sink itself would take an
-    /// event before its stored position for an existing one.
+    /// The sink of replayed events: the same documents under the same `_id`s. The transactional sink would mistake an event
+    /// before its stored position for an existing one.
     pub fn sink_again(&self) -> Insert {
         let insert = Insert::new(self.uri.clone(), self.collection.clone());
         Insert {
@@ -34,12 +34,12 @@ impl Transactional {
 }
 
 impl Insert {
-    /// Whether a repeated letter gets a new `_id`, so that it replaces no other.
+    /// Whether a repeated letter gets a new `_id`, so that it replaces no other letter.
     pub const fn names_anew(&self) -> bool {
         matches!(self.identity, IdKind::ObjectId)
     }
 
-    /// The first `limit` letters that this sink wrote. Letters of events in `repeated` are not removed.
+    /// The source of the first `limit` letters that this sink wrote. Letters of events in `repeated` are not removed.
     ///
     /// # Errors
     /// If a setting is invalid.

@@ -13,16 +13,16 @@ use crate::positions;
 use crate::source::change_stream::{self, Payload, Watched};
 use crate::source::{id_order, scan};
 
-/// Splits of a collection at most.
+/// The largest number of splits of a collection.
 const SPLITS_MAX: usize = 1024;
 
-/// The changes of a collection, a database or a deployment.
+/// Reads the changes of a collection, a database or a deployment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeStream {
     /// The server: `mongodb://…`. It must be a member of a replica set, or a mongos.
     pub uri: String,
-    /// `database.collection`, `database`, or nothing for all of the deployment.
+    /// `database.collection`, `database`, or nothing for the whole deployment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watch: Option<String>,
     /// The part of a change that becomes the payload.
@@ -34,7 +34,7 @@ pub struct ChangeStream {
 }
 
 impl ChangeStream {
-    /// The source.
+    /// Builds the source.
     ///
     /// # Errors
     /// If a setting is invalid.
@@ -58,7 +58,7 @@ impl ChangeStream {
     }
 }
 
-/// A collection from its first `_id` to its last.
+/// Reads a collection from its first `_id` to its last.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Scan {
@@ -69,8 +69,8 @@ pub struct Scan {
     /// A filter, as extended JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter: Option<Value>,
-    /// Ascending `_id`s that split the collection into ranges, each a partition. They must not change while the pipeline has
-    /// positions.
+    /// Ascending `_id`s that split the collection into ranges; each range is a partition. They must not change while the pipeline
+    /// has positions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub splits: Vec<Value>,
     /// The time limit of a query, after which it is retried.
@@ -79,7 +79,7 @@ pub struct Scan {
 }
 
 impl Scan {
-    /// The source.
+    /// Builds the source.
     ///
     /// # Errors
     /// If a setting is invalid.
@@ -118,7 +118,7 @@ fn id(value: &Value) -> Result<Bson, Refusal> {
     })
 }
 
-/// The store of positions, for sources that keep none themselves.
+/// The position store, for sources without their own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Positions {

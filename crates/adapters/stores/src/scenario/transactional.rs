@@ -34,24 +34,24 @@ pub struct Transactional {
     /// The form of documents.
     #[serde(default)]
     pub form: Form,
-    /// Events after which a transaction is committed.
+    /// The number of events that starts a commit.
     #[serde(default = "gather_events")]
     pub gather_events: usize,
-    /// How long a transaction waits for more events.
+    /// The time that a transaction waits for more events.
     #[serde(default = "gather_wait")]
     pub gather_wait: Span,
-    /// Connections per worker, and so partitions with a transaction in flight at once.
+    /// Connections per worker, and so partitions with a transaction in flight at a time.
     #[serde(default = "connections")]
     pub connections: usize,
     /// The time limit of a command, after which its batches are retried.
     #[serde(default = "default_timeout")]
     pub timeout: Span,
-    /// Numbers of topics, instead of those derived from their names.
+    /// Configured numbers of topics, instead of those derived from their names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub topics: BTreeMap<String, u32>,
 }
 
-/// More events per transaction no longer lower the cost per event.
+/// Larger transactions no longer lower the cost per event.
 fn gather_events() -> usize {
     2000
 }
@@ -60,17 +60,17 @@ fn gather_wait() -> Span {
     Span::from_secs(1)
 }
 
-/// Batches per worker at most: batches may be small.
+/// The largest number of batches per worker: batches may be small.
 const BATCHES: usize = 64;
-/// Events per transaction at most: the server holds all of them in its cache.
+/// The largest number of events per transaction: the server holds all of them in its cache.
 const GATHER_EVENTS_MAX: usize = 50_000;
-/// Bytes per transaction.
+/// The largest size of a transaction in bytes.
 const GATHER_BYTES: usize = 14 << 20;
 /// The default collection of positions.
 pub const POSITIONS: &str = "plimsoll_positions";
 
 impl Transactional {
-    /// Transactions on a collection, with default settings.
+    /// Creates a section with default settings.
     pub fn new(uri: impl Into<String>, collection: impl Into<String>) -> Self {
         Self {
             uri: uri.into(),
@@ -119,7 +119,6 @@ impl Transactional {
         }))
     }
 
-    /// The collection of dead letters.
     pub(super) fn dead_letters_collection(&self) -> Result<Namespace, Refusal> {
         let namespace: Namespace = self.collection.parse().map_err(Refusal::of)?;
         match &self.dead_letters {

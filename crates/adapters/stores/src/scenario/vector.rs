@@ -25,22 +25,22 @@ pub struct Vector {
     pub uri: String,
     /// `database.collection`.
     pub collection: String,
-    /// The events that replace each other.
+    /// The choice of events that replace each other.
     #[serde(default)]
     pub by: By,
     /// The form of documents, without their vectors.
     #[serde(default)]
     pub form: Form,
-    /// The field of the vector. It replaces a field of this name in the payload.
+    /// The field of the vector. It replaces a field of the same name in the payload.
     #[serde(default = "default_field")]
     pub field: String,
-    /// The field that stores the event's source, by which newer events are recognised.
+    /// The field that stores the event's source, which shows which event is newer.
     #[serde(default = "default_source_field")]
     pub source_field: String,
     /// The format of the vector.
     #[serde(default)]
     pub stored: Stored,
-    /// The write concern; a journaled majority unless the file says otherwise.
+    /// The write concern; by default a journaled majority.
     #[serde(default = "WriteConcern::durable", deserialize_with = "WriteConcern::deserialize_durable")]
     pub write_concern: WriteConcern,
     /// Connections per worker, which share a batch.
@@ -49,7 +49,7 @@ pub struct Vector {
     /// The time limit of a command, after which its batch is retried.
     #[serde(default = "default_timeout")]
     pub timeout: Span,
-    /// Numbers of topics, instead of those derived from their names.
+    /// Configured numbers of topics, instead of those derived from their names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub topics: BTreeMap<String, u32>,
 }
@@ -63,7 +63,7 @@ fn default_source_field() -> String {
 }
 
 impl Vector {
-    /// Vectors in a collection, with default settings.
+    /// Creates a section with default settings.
     pub fn new(uri: impl Into<String>, collection: impl Into<String>) -> Self {
         Self {
             uri: uri.into(),

@@ -1,12 +1,12 @@
 //! Holds batches of partitions that another process took over.
 //!
-//! This is not a failure: the group moved the partition, and this process will be notified. Until then its batches are held
-//! while other partitions continue. Without a notification two pipelines of one name are running, and this one stops.
+//! This is not a failure: the group moved the partition, and this process will be notified. Until then its batches are held while
+//! other partitions continue. If no notification arrives, two pipelines of the same name are running, and this one stops.
 
 use plimsoll_measure::clock::{Instant, SECOND_NS};
 use plimsoll_pipeline::{Batch, FailureClass, Partition, Settled, Verdict};
 
-/// How long the notification of a lost partition may take.
+/// The time limit for the notification of a lost partition.
 const UNKNOWING_NS: u64 = 10 * SECOND_NS;
 
 /// Batches that must not be written.
@@ -30,7 +30,7 @@ impl Fenced {
         self.0.extend(batches.into_iter().map(|batch| Held { batch, since: now }));
     }
 
-    /// Holds a batch if others of its assignment are held; returns it otherwise.
+    /// Holds a batch if other batches of its assignment are held; returns it otherwise.
     pub fn join(&mut self, batch: Batch) -> Option<Batch> {
         let (partition, epoch) = (batch.position_partition(), batch.epoch());
         let same = |held: &&Held| held.batch.position_partition() == partition && held.batch.epoch() == epoch;
@@ -39,7 +39,7 @@ impl Fenced {
         None
     }
 
-    /// Releases revoked batches, for their new owner to read again, and overdue ones as failed.
+    /// Releases revoked batches, which their new owner reads again, and overdue batches as failed.
     pub fn release(&mut self, now: Instant) -> Vec<Settled> {
         let (mut free, mut held) = (Vec::new(), Vec::new());
         for one in std::mem::take(&mut self.0) {

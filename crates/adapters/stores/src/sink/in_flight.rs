@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 
 type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// The futures in flight, and results not taken yet.
+/// The futures in flight, and the results that were not taken yet.
 pub struct InFlight<T> {
     runtime: Runtime,
     pending: FuturesUnordered<Pending<T>>,
@@ -20,7 +20,7 @@ pub struct InFlight<T> {
 }
 
 impl<T> InFlight<T> {
-    /// Nothing in flight yet.
+    /// Creates an empty set on a runtime.
     pub fn new(runtime: Runtime) -> Self {
         Self { runtime, pending: FuturesUnordered::new(), finished: VecDeque::new() }
     }
@@ -55,7 +55,7 @@ impl<T> InFlight<T> {
         })
     }
 
-    /// Runs a future to its end, and nothing else meanwhile.
+    /// Runs one future to its end; the others pause meanwhile.
     pub fn wait_for<U>(&self, future: impl Future<Output = U>) -> U {
         self.runtime.block_on(future)
     }

@@ -20,7 +20,7 @@ use crate::document::identity::{IdKind, Identity, ObjectIds};
 use crate::reply;
 use crate::topics::Topics;
 
-/// All that the lanes of a sink's workers have in settings.
+/// The settings that all lanes of a sink's workers share.
 #[derive(Debug)]
 pub(crate) struct InsertSettings {
     pub deployment: Deployment,
@@ -28,7 +28,7 @@ pub(crate) struct InsertSettings {
     pub topics: Topics,
     pub id_kind: IdKind,
     pub form: Form,
-    /// The field that stores an event's identity in addition to `_id`.
+    /// The field that stores an event's identity besides `_id`.
     pub source_field: Option<String>,
     pub concern: Option<WriteConcern>,
     pub promise: Promise,
@@ -50,7 +50,7 @@ pub struct Insert {
     in_flight: InFlight<(Writer, Settled)>,
 }
 
-/// A connection, and the maker of its random ids.
+/// A connection with its generator of random ids.
 #[derive(Debug, Default)]
 struct Writer {
     connection: WriteConnection,
@@ -110,7 +110,7 @@ async fn is_time_series(settings: &InsertSettings) -> Result<bool, DeploymentErr
     match connection.command(&settings.namespace.db, &list).await {
         Ok(reply) => Ok(reply::first(&reply)
             .is_some_and(|found| found.get_str("type").is_ok_and(|kind| kind == "timeseries"))),
-        // A user with write access only may not query it, which is no reason to refuse.
+        // A user with write access only may not query it; such a user is not refused.
         Err(Wire::Server(error)) if !is_transient_code(error.code) => Ok(false),
         Err(error) => Err(error.into()),
     }
@@ -138,7 +138,7 @@ impl Sink for Insert {
     }
 
     fn submit(&mut self, batch: Batch) {
-        // The engine respects the capacity. A further batch would get a new connection.
+        // The engine respects the capacity; a batch above it would get a new connection.
         let writer = self.idle.pop().unwrap_or_default();
         self.in_flight.spawn(writer.write(batch, Arc::clone(&self.settings)));
     }
@@ -199,7 +199,7 @@ impl InsertSettings {
         self.id_kind == IdKind::Source || self.source_field.is_some()
     }
 
-    /// Omits the field for the event's source, which a document copied from such a collection already has.
+    /// Omits the payload's source field, which a document copied from such a collection already has.
     fn with_room<'d>(&self, mut draft: Draft<'d>) -> Result<Draft<'d>, Unfit> {
         if let Some(field) = &self.source_field {
             let ours = |bytes: &[u8]| Identity::from_bytes(bytes).is_some();

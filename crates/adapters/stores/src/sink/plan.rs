@@ -13,9 +13,9 @@ use crate::document::identity::Identity;
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Fate {
     Write,
-    /// It already exists.
+    /// The event already exists.
     Present,
-    /// It becomes a dead letter, for this reason.
+    /// The event becomes a dead letter, for this reason.
     Refused(String),
 }
 
@@ -49,7 +49,7 @@ pub struct Writes {
 }
 
 impl Plan {
-    /// Builds the documents of batches of one partition. Events that cannot be stored are refused.
+    /// Builds the documents for one partition's batches. Events that cannot be stored are refused.
     pub fn make(&mut self, batches: &[Batch], topic: u32, form: Form, bytes_max: usize) {
         self.topic = topic;
         self.documents.clear();
@@ -84,7 +84,7 @@ impl Plan {
         Identity { topic: self.topic, partition: batch.partition().index, offset: event.offset }
     }
 
-    /// The documents to write, of events from `next` on.
+    /// The documents to write, for events from `next` on.
     pub fn writes(&self, next: u64) -> Writes {
         let due = self.entries.iter().filter(|entry| entry.fate == Fate::Write && entry.offset >= next);
         Writes { documents: due.map(|entry| (entry.bytes.clone(), entry.offset)).collect() }
@@ -95,7 +95,7 @@ impl Plan {
         &self.documents
     }
 
-    /// Builds the dead letters of events from `next` on: those rejected before, and those refused here.
+    /// Builds the dead letters for events from `next` on: those rejected before, and those refused here.
     pub fn write_letters(&mut self, batches: &[Batch], next: u64) -> Writes {
         let mut writes = Writes::default();
         let mut bytes = std::mem::take(&mut self.letters);
@@ -146,7 +146,7 @@ impl Plan {
         self.letters_present.extend(offsets);
     }
 
-    /// The verdicts of the batches, once events from `next` on are committed. Earlier events existed before.
+    /// The verdicts of the batches after the commit of events from `next` on. Earlier events existed before.
     pub fn settle(&self, batches: Vec<Batch>, next: u64) -> Vec<Settled> {
         let mut verdicts = vec![(0, Vec::new()); batches.len()];
         for entry in &self.entries {
@@ -166,8 +166,8 @@ impl Plan {
     }
 }
 
-/// Whether a partition at `next` already has everything in these batches. A source may move on without events to a new token
-/// with the same number.
+/// Whether a partition at `next` already has all events of these batches. Without events, a source may still move on to a new
+/// token with the same number.
 pub fn is_written(next: u64, batches: &[Batch], behind: &Position) -> bool {
     let nothing = batches.iter().all(|batch| batch.events_read() == 0);
     behind.next > 0 && (next > behind.next || (next == behind.next && !nothing))

@@ -38,7 +38,7 @@ pub(crate) struct TransactionSettings {
     pub buffer: BufferLimits,
     /// Connections of one worker.
     pub connections: usize,
-    /// Batches of one worker in hand.
+    /// The largest number of batches that one worker holds.
     pub batches: usize,
 }
 
@@ -51,18 +51,18 @@ impl TransactionSettings {
     }
 }
 
-/// How a transaction ended.
+/// The outcome of a transaction.
 #[derive(Debug)]
 pub enum Outcome {
-    /// It is committed, now or before.
+    /// The transaction is committed, now or before.
     Written(Vec<Settled>),
     /// Another process holds the partition. Nothing was written.
     Fenced(Vec<Batch>),
-    /// It failed, or its result is unknown.
+    /// The transaction failed, or its result is unknown.
     Failed(Vec<Batch>, Failure),
 }
 
-/// The result of inserting documents in a transaction. Only the first kind lets the transaction continue.
+/// The result of inserting documents in a transaction. Only the first variant lets the transaction continue.
 enum Inserted {
     All,
     /// The events at these offsets already exist.
@@ -86,7 +86,7 @@ impl Session {
         Self { connection: None, session: random(), number: 0, plan, reply }
     }
 
-    /// Opens a connection unless it has a working one.
+    /// Opens a connection unless a working one exists.
     pub async fn open(&mut self, settings: &TransactionSettings) -> Result<&mut Connection, DeploymentError> {
         let kept = self.connection.take().filter(|connection| !connection.is_broken());
         let connection = match kept {
@@ -128,7 +128,7 @@ impl Session {
                 }
                 Err(TransactionError::Stop(failure)) => {
                     if failure.class == FailureClass::Final {
-                        // Release its locks for others.
+                        // Releases its locks for other transactions.
                         self.end(settings, "abortTransaction").await.unwrap_or_default();
                     }
                     return (self, Outcome::Failed(batches, failure));
@@ -148,7 +148,7 @@ impl Session {
         }
     }
 
-    /// Tries the transaction once. Returns the earlier position of the partition.
+    /// Tries the transaction once. Returns the partition's earlier position.
     async fn attempt(
         &mut self,
         batches: &[Batch],
@@ -181,7 +181,7 @@ impl Session {
         Ok(next)
     }
 
-    /// Advances the position within the epoch of the claim. Returns the earlier one.
+    /// Advances the position within the epoch of the claim. Returns the earlier position.
     async fn advance(
         &mut self,
         settings: &TransactionSettings,

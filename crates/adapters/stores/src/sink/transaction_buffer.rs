@@ -10,9 +10,9 @@ use plimsoll_pipeline::Batch;
 /// The limits that start a transaction.
 #[derive(Clone, Copy, Debug)]
 pub struct BufferLimits {
-    /// Events.
+    /// The number of events.
     pub events: usize,
-    /// Bytes. The events of a transaction are one command, which servers limit to 16 MiB.
+    /// The size in bytes. The events of a transaction are one command, which servers limit to 16 MiB.
     pub bytes: usize,
     /// The age of the oldest batch.
     pub wait: Duration,
@@ -34,19 +34,19 @@ pub struct TransactionBuffer {
 /// The result of adding a batch.
 #[derive(Debug)]
 pub enum Added {
-    /// It is buffered. Batches of an ended assignment come back: one transaction has one epoch.
+    /// The batch is buffered. Batches of an ended assignment are returned: one transaction has one epoch.
     Buffered {
         /// Batches of an earlier assignment.
         stale: Vec<Batch>,
     },
     /// An earlier batch must be retried first.
     TooEarly(Box<Batch>),
-    /// Its assignment has ended.
+    /// The batch's assignment has ended.
     Stale(Box<Batch>),
 }
 
 impl TransactionBuffer {
-    /// Adds a batch, if it is its turn.
+    /// Adds a batch, unless an earlier batch must be retried first.
     pub fn add(&mut self, batch: Batch, now: Instant) -> Added {
         let stale = match batch.epoch().cmp(&self.epoch) {
             Ordering::Less => return Added::Stale(Box::new(batch)),
@@ -71,8 +71,8 @@ impl TransactionBuffer {
         Added::Buffered { stale }
     }
 
-    /// Whether to start a transaction: none is in flight, and the buffer is large or old enough. `full` means that waiting
-    /// would add nothing.
+    /// Whether to start a transaction: none is in flight, and the buffer is large or old enough. `full` means that waiting would
+    /// add nothing.
     pub fn is_due(&self, limits: &BufferLimits, full: bool, now: Instant) -> bool {
         let worth = self.events >= limits.events || self.bytes >= limits.bytes;
         !self.in_flight && !self.batches.is_empty() && (full || worth || self.until_old(limits, now) == 0)
@@ -84,7 +84,7 @@ impl TransactionBuffer {
         self.empty()
     }
 
-    /// Nanoseconds until the age limit; `None` if the buffer is empty, or a transaction is in flight.
+    /// Nanoseconds until the age limit; `None` if the buffer is empty or a transaction is in flight.
     pub fn until_due(&self, limits: &BufferLimits, now: Instant) -> Option<u64> {
         (!self.in_flight && !self.batches.is_empty()).then(|| self.until_old(limits, now))
     }
@@ -98,8 +98,8 @@ impl TransactionBuffer {
         self.in_flight = false;
     }
 
-    /// Notes failed batches. Returns them with all buffered ones, to be retried in this order. Failures of an earlier
-    /// assignment block nothing of this one.
+    /// Records failed batches. Returns them with all buffered ones, to be retried in this order. Failures of an earlier
+    /// assignment do not block the current one.
     pub fn fail(&mut self, failed: Vec<Batch>) -> Vec<Batch> {
         if failed.first().is_some_and(|batch| batch.epoch() != self.epoch) {
             return failed;
@@ -109,7 +109,7 @@ impl TransactionBuffer {
         all
     }
 
-    /// Takes the buffered batches behind a batch of the same assignment.
+    /// Takes the buffered batches after a batch of the same assignment.
     pub fn take_behind(&mut self, first: Option<&Batch>) -> Vec<Batch> {
         if first.is_some_and(|batch| batch.epoch() == self.epoch) { self.empty() } else { Vec::new() }
     }
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_batches_are_retried_with_all_behind_them() {
+    fn failed_batches_are_retried_with_all_later_ones() {
         let mut buffer = TransactionBuffer::default();
         drop(buffer.add(batch(0), at(0)));
         let first = buffer.take_all();

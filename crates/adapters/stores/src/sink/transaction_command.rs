@@ -14,15 +14,15 @@ use super::verdict::COMMAND_CODES;
 use crate::document::identity::Identity;
 use crate::reply::{self, DUPLICATE_KEY};
 
-/// Bytes of documents per command: the limit of servers, less the rest of the command.
+/// The largest size of the documents in one command: the servers' limit, less the rest of the command.
 pub const COMMAND_BYTES_MAX: usize = 15 << 20;
 /// The label of a commit with an unknown result.
 pub const UNKNOWN_COMMIT: &str = "UnknownTransactionCommitResult";
-/// Documents per command.
+/// The largest number of documents in one command.
 const COMMAND_DOCUMENTS_MAX: usize = 50_000;
 const TRANSIENT: &str = "TransientTransactionError";
 
-/// Why a transaction did not complete.
+/// The reason why a transaction did not complete.
 #[derive(Debug)]
 pub enum TransactionError {
     /// Transient: retry the transaction.
@@ -48,9 +48,9 @@ pub struct Refused {
 /// Whether a command starts its transaction.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Start {
-    /// It is the first.
+    /// The first command.
     Yes,
-    /// It is a later one.
+    /// A later command.
     No,
 }
 
@@ -87,8 +87,8 @@ pub async fn insert(
     Ok(None)
 }
 
-/// The offsets of the events whose documents already exist. `like` gives topic and partition. One query replaces one
-/// transaction per existing document; if the server refuses it, none counts as existing.
+/// The offsets of the events whose documents already exist, with the topic and partition of `like`. One query replaces one
+/// transaction per existing document; if the server refuses it, no document counts as existing.
 pub async fn present(
     connection: &mut Option<Connection>,
     namespace: &Namespace,
@@ -115,7 +115,7 @@ pub async fn present(
     }
 }
 
-/// The offsets in the `_id`s of a reply's documents of the same topic and partition.
+/// The offsets in the `_id`s of a reply's documents with the topic and partition of `like`.
 fn offsets(reply: &RawDocument, like: Identity) -> Vec<u64> {
     let documents = reply::documents(reply).into_iter().flatten().flatten();
     let ids = documents.filter_map(|document| Identity::from_bytes(document.get_binary("_id").ok()?.bytes));
@@ -123,11 +123,11 @@ fn offsets(reply: &RawDocument, like: Identity) -> Vec<u64> {
     ours.map(|identity| identity.offset).collect()
 }
 
-/// The number of documents that fit a command: at least one.
+/// The number of documents that fit one command: at least one.
 fn command_len(documents: &[(Range<usize>, u64)]) -> usize {
     let mut bytes = 0;
     let fits = |(range, _): &&(Range<usize>, u64)| {
-        // Each also has a type byte and its index in decimal.
+        // Each document also has a type byte and its index in decimal.
         bytes += range.len() + 8;
         bytes <= COMMAND_BYTES_MAX
     };
@@ -175,7 +175,7 @@ pub fn stop(class: FailureClass, reason: impl Into<String>) -> TransactionError 
     TransactionError::Stop(Failure { class, reason: reason.into() })
 }
 
-/// The error of a missing connection, as if it had broken.
+/// The error of a missing connection, equal to that of a broken one.
 pub fn lost() -> Wire {
     let address = plimsoll_wire::Address { host: "the server".into(), port: 0 };
     Wire::Broken { address }
@@ -189,7 +189,7 @@ pub fn classify(error: &Wire) -> TransactionError {
             let is_final =
                 COMMAND_CODES.contains(&server.code) || Class::of_code(server.code) == Class::Unauthorized;
             match server.code {
-                // NoSuchTransaction: the server ended it, by its time limit or by a restart.
+                // NoSuchTransaction: the server ended the transaction at its time limit or by a restart.
                 _ if labelled || server.code == 251 || is_transient_code(server.code) => {
                     TransactionError::Retry(error.to_string())
                 }

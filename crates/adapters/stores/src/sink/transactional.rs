@@ -1,9 +1,9 @@
 //! Writes events, positions and dead letters in one transaction, fenced against other processes.
 //!
-//! Batches of a partition are buffered until they are large or old enough for a transaction. Each partition has one
-//! transaction in flight at a time; partitions run in parallel. When a transaction fails, all buffered batches of its
-//! partition fail too, and later ones fail until the failed ones are retried: nothing is written past a gap. Batches of a
-//! partition that another process took over are held until this process is notified.
+//! Batches of a partition are buffered until they are large or old enough for a transaction. Each partition has one transaction
+//! in flight at a time; partitions run in parallel. When a transaction fails, all buffered batches of its partition fail too, and
+//! later batches fail until the failed ones are retried: nothing is written after a gap. Batches of a partition that another
+//! process took over are held until this process is notified.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -97,7 +97,7 @@ impl Sink for Transactional {
         let buffer = self.buffers.entry(batch.position_partition().clone()).or_default();
         match buffer.add(batch, clock::now()) {
             Added::Buffered { stale } => {
-                // The next assignment has begun and reads these again.
+                // The next assignment has begun and reads these batches again.
                 let left = |batch| Settled { batch, verdict: Verdict::Revoked };
                 self.done.extend(stale.into_iter().map(left));
                 self.start();
@@ -146,7 +146,7 @@ impl Sink for Transactional {
 }
 
 impl Transactional {
-    /// Starts all due transactions for which there are connections.
+    /// Starts all due transactions, as far as connections are free.
     fn start(&mut self) {
         let now = clock::now();
         // Without space for more batches, waiting would add nothing.

@@ -12,7 +12,7 @@ use crate::document::identity::Identity;
 /// Bytes of an identity for topic and partition.
 const PARTITION_BYTES: usize = 8;
 
-/// Whether a value was written by a sink as such a field.
+/// Whether a sink wrote the value as its source field.
 fn is_source(value: RawBsonRef<'_>) -> bool {
     value.as_document().is_some_and(|kept| {
         let partition = kept.get_binary("partition");
@@ -35,7 +35,7 @@ pub fn push(
         By::Payload => Id::Payload,
     };
     let draft = Draft::of(settings.form, id, batch, event, scratch).and_then(|mut draft| {
-        // A document from such a collection has both fields; a second field of one name would hide ours.
+        // A document from such a collection has both fields; a second field of the same name would hide ours.
         draft.leave_out(&settings.field, |_| true)?;
         draft.leave_out(&settings.source.name, is_source)?;
         Ok(draft)
@@ -89,8 +89,8 @@ fn append_if_newer(
     });
 }
 
-/// Appends, as the first array item, whether an event is newer than the existing document: of another partition, or of a
-/// later offset. Missing fields compare as less than any number.
+/// Appends, as the first array item, whether an event is newer than the existing document: from another partition, or at a later
+/// offset. Missing fields compare as less than any number.
 fn append_newer(out: &mut Vec<u8>, source: Identity, kept: &SourceField) {
     append::item(out, kind::DOCUMENT, 0);
     append::document(out, |out| {

@@ -23,7 +23,7 @@ use super::vector_settings::VectorSettings;
 use super::verdict::{BatchVerdict, Existing, of_deployment, of_topic};
 use crate::document::identity::Identity;
 
-/// Fewer events do not justify another connection.
+/// Fewer events than this do not justify another connection.
 const EVENTS_MIN: usize = 32;
 
 pub use super::vector_settings::{By, Stored};
@@ -102,7 +102,7 @@ impl Sink for Vector {
             }
         }
         let Current { batch, verdict, .. } = self.current.take()?;
-        // The last command has released it.
+        // The last command has released the batch.
         let batch = Arc::into_inner(batch)?;
         let verdict = self.judged(&batch, verdict.verdict());
         Some(Settled { batch, verdict })
@@ -110,7 +110,7 @@ impl Sink for Vector {
 }
 
 impl Vector {
-    /// A refused event that replaced an earlier one of its key must not hide it: the batch is split until the earlier one is
+    /// A refused event must not hide an earlier event of its key that it replaced: the batch is split until the earlier event is
     /// the last of its key.
     fn judged(&self, batch: &Batch, verdict: Verdict) -> Verdict {
         let Verdict::Written { refused, .. } = &verdict else { return verdict };
@@ -133,7 +133,7 @@ impl Vector {
         verdict
     }
 
-    /// The events for each connection: the last of each key, and all of a key on one connection.
+    /// Assigns events to connections: the last event of each key, and each key to one connection.
     fn deal(&self, batch: &Batch, verdict: &mut BatchVerdict) -> Vec<Vec<u32>> {
         let most = batch.events().len().div_ceil(EVENTS_MIN).clamp(1, self.settings.connections);
         let mut parts = vec![Vec::new(); most];

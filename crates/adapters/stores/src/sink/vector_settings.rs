@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::document::form::{Form, checked_id};
 use crate::topics::Topics;
 
-/// The events that replace each other.
+/// The choice of events that replace each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum By {
@@ -18,7 +18,7 @@ pub enum By {
     Key,
     /// Only copies of the same event: the `_id` is topic, partition and offset.
     Source,
-    /// Events of one document: the `_id` is the BSON payload's own. The event read last wins, also one that a `scan` repeats.
+    /// Events of one document: the `_id` is the BSON payload's own. The event read last wins, even if a `scan` repeats it.
     Payload,
 }
 
@@ -69,7 +69,7 @@ impl SourceField {
 }
 
 impl By {
-    /// The bytes that identify the document of an event, if events can share one.
+    /// The bytes that identify the document of an event, if events can share a document.
     pub(super) fn name<'a>(self, batch: &'a Batch, event: &Event) -> Option<&'a [u8]> {
         match self {
             Self::Key => batch.key(event),

@@ -1,8 +1,8 @@
 //! Converts a server's reply to the verdict on a batch.
 //!
 //! A transient error (network, failover, overload, an unknown outcome) fails the batch, which is retried. An error of one
-//! document refuses its event. A permanent error (rights, names) stops the pipeline. After an error without document the
-//! batch is split to find it.
+//! document refuses its event. A permanent error (rights, names) stops the pipeline. An error without a document splits the batch
+//! to find it.
 
 use plimsoll_deployment::{Error as DeploymentError, is_transient_code};
 use plimsoll_pipeline::{Failure, FailureClass, Refused, Verdict};
@@ -11,7 +11,7 @@ use plimsoll_wire::{Class, Outcome, Span, WriteReply};
 use crate::topics::TopicError;
 
 /// Codes of errors in the command, never in a document: NamespaceNotFound, CommandNotFound, InvalidOptions, InvalidNamespace,
-/// CommandNotSupported, CommandNotSupportedOnView, NotImplemented, the stable API's, unknown fields.
+/// CommandNotSupported, CommandNotSupportedOnView, NotImplemented, errors of the stable API, unknown fields.
 pub const COMMAND_CODES: &[i32] = &[26, 59, 72, 73, 115, 166, 238, 322, 323, 324, 40413, 40414, 40415];
 /// DocumentValidationFailure: always about one document.
 const VALIDATION: i32 = 121;
@@ -97,7 +97,7 @@ impl BatchVerdict {
             _ => {}
         }
         let reason = match class {
-            // The first error may belong to a document that existed before.
+            // The first error may be about a document that existed before.
             Class::DuplicateKey if replays => "duplicate key in an index other than _id".to_owned(),
             _ if is_first => format!("{}: {words}", class.name()),
             _ => class.name().to_owned(),
@@ -108,7 +108,7 @@ impl BatchVerdict {
         }
     }
 
-    /// Counts updates that left a document unchanged: it had the same or a newer event.
+    /// Counts updates that left a document unchanged: it had the same event or a newer one.
     pub fn replay_unchanged(&mut self, reply: &WriteReply) {
         let unchanged = reply.n.saturating_sub(reply.n_modified + reply.n_upserted);
         self.replayed += u32::try_from(unchanged).unwrap_or(u32::MAX);

@@ -1,10 +1,10 @@
 //! Reads the changes of a collection, a database or a deployment.
 //!
-//! The offset of an event is the number of changes before it. The resume token is stored with the position. Both follow from
-//! the stream alone, so repeated changes have the same offsets. Therefore the start of the stream is stored before any change
-//! is handed over. The number of an event's partition distinguishes its stream from others of the same collection, which also
-//! count from zero. The driver follows the primary; streams that it gives up are reopened behind the last event. While idle,
-//! the position follows the server's history: an old resume token would expire.
+//! The offset of an event is the number of changes before it. The resume token is stored with the position. Both depend only on
+//! the stream, so repeated changes have the same offsets. Therefore the start of the stream is stored before any change is handed
+//! over. The number of an event's partition distinguishes its stream from others of the same collection, which also count from
+//! zero. The driver follows the primary; streams that it gives up are reopened after the last event. While idle, the position
+//! follows the server's history: an old resume token would expire.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,8 +27,8 @@ use tokio::runtime::Runtime;
 
 use super::{driver_errors, resume_token};
 
-/// How long a stream is idle before its position advances without an event. A new stream returns the current point of the
-/// server's history; the driver's own does not while it waits.
+/// The idle time after which a stream's position advances without an event. A new stream returns the current point of the
+/// server's history; the driver's own stream does not while it waits.
 const IDLE_NS: u64 = 30 * SECOND_NS;
 /// The driver's limit of server selection, after which it is retried.
 const SELECTION: Duration = Duration::from_secs(2);
@@ -45,13 +45,13 @@ pub enum Payload {
     Event,
 }
 
-/// The watched namespace, and how.
+/// The watched namespace, and the options.
 #[derive(Clone, Debug)]
 pub(crate) struct Watched {
     pub uri: String,
-    /// None for the whole deployment.
+    /// `None` for the whole deployment.
     pub db: Option<String>,
-    /// None for the whole database.
+    /// `None` for the whole database.
     pub collection: Option<String>,
     pub payload: Payload,
     /// Pipeline stages after the stream.
@@ -65,13 +65,12 @@ pub struct ChangeStream {
     client: Option<Client>,
     stream: Option<Stream<RawDocumentBuf>>,
     assignment: Option<Arc<Assignment>>,
-    /// The partition of its events.
     events: Partition,
     /// The position of the stream.
     at: Position,
-    /// Whether a position without an event is not handed over yet.
+    /// Whether a position without an event is waiting to be handed over.
     fresh: bool,
-    /// When the position last moved.
+    /// The time of the position's last move.
     moved_at: Instant,
 }
 
@@ -121,7 +120,7 @@ impl ChangeStream {
             None => resume_token::begin(&token),
         });
         if token.is_some() && token != known {
-            // The pipeline resumes here from now on, even if it ends before the next event.
+            // The pipeline now resumes here, even if it ends before the next event.
             self.at.token = token;
             self.fresh = true;
         }
@@ -130,8 +129,8 @@ impl ChangeStream {
         Ok(())
     }
 
-    /// Stores the start of the stream: a pipeline that ends before its first commit would otherwise start elsewhere and give
-    /// other changes the same offsets.
+    /// Stores the start of the stream: a pipeline that ends before its first commit would otherwise start at another point and
+    /// give other changes the same offsets.
     fn keep_beginning(&mut self, assignments: &Assignments) -> Result<(), SourceError> {
         if self.at.token.is_none() {
             return Err(SourceError::Refused(
@@ -159,7 +158,7 @@ impl ChangeStream {
         })
     }
 
-    /// Drops an idle stream. Changes it may have received are behind the position and are read again.
+    /// Drops an idle stream. Changes that it may have received are after the position and are read again.
     fn let_go_when_idle(&mut self, now: Instant) {
         if now.since(self.moved_at) >= IDLE_NS {
             let Self { runtime, stream, .. } = self;
@@ -275,7 +274,7 @@ impl Source for ChangeStream {
         let (mut moved, mut wait) = (std::mem::take(&mut self.fresh), Some(intake.wait()));
         let mut ended = Ok(None);
         while batch.events_read() < most && batch.bytes() < intake.space().bytes {
-            // Wait only for the first.
+            // Waits only for the first change.
             match self.next(wait.take().filter(|_| !moved)) {
                 Some(Ok(event)) => ended = self.take(&mut batch, &event).map(|()| None),
                 Some(Err(error)) => ended = Ok(Some(error)),

@@ -1,6 +1,6 @@
 //! Reads the dead letters of a collection, and removes them once their events are settled.
 //!
-//! A letter whose event is rejected again stays. Letters appended during the replay are left for the next one.
+//! A letter whose event is rejected again stays. Letters appended during the replay are left for the next replay.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use plimsoll_pipeline::{
 use super::id_order::{behind, until};
 use crate::reply;
 
-/// Letters per query, and per removal, at most.
+/// The largest number of letters per query and per removal.
 const LETTERS_MAX: usize = 1000;
 
 /// Reads the dead letters of a collection once.
 pub struct DeadLetters {
     admin: Admin,
     namespace: Namespace,
-    /// How many letters may still be read.
+    /// The number of letters that may still be read.
     left: u64,
     /// The events that became letters again under the same `_id`.
     repeated: Option<Arc<RepeatedLetters>>,
@@ -33,20 +33,20 @@ pub struct DeadLetters {
     /// The last `_id` read.
     last: Option<Bson>,
     read: u64,
-    /// Letters read and not settled.
+    /// Letters that were read but not settled.
     open: VecDeque<Open>,
-    /// Letters settled and not removed.
+    /// Letters that were settled but not removed.
     settled: Vec<Bson>,
 }
 
-/// A letter that was read.
+/// A read letter.
 struct Open {
     number: u64,
     id: Bson,
     event: (Partition, u64),
 }
 
-/// Why a command failed.
+/// The reason why a command failed.
 struct CommandFailure {
     words: String,
     /// Whether a retry may succeed.
@@ -145,7 +145,7 @@ fn letter(document: &Document) -> Option<DeadLetter<'_>> {
     })
 }
 
-/// Binary, or null for none.
+/// The value's bytes; null means no bytes.
 fn bytes(value: Option<&Bson>) -> Option<Option<&[u8]>> {
     match value? {
         Bson::Binary(binary) => Some(Some(&binary.bytes)),
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_letter_is_none() {
+    fn a_document_of_another_form_is_not_a_letter() {
         assert!(letter(&doc! {"_id": 1}).is_none());
         assert!(letter(&doc! {"headers": [], "ts": 5, "key": Bson::Null, "payload": Bson::Null}).is_none());
     }

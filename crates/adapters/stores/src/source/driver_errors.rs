@@ -12,7 +12,7 @@ const TOO_LARGE: i32 = 10334;
 /// Succeeds for a transient error, such as an unavailable server or a stepdown.
 ///
 /// # Errors
-/// A permanent error, and what to do.
+/// A permanent error, with a remedy.
 pub(super) fn check(error: &Error) -> Result<(), SourceError> {
     if is_too_large(error) {
         return Err(SourceError::Failed(describe(error)));
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn transient_errors_are_retried_and_permanent_ones_say_what_to_do() {
+    fn transient_errors_are_retried_and_permanent_ones_come_with_a_remedy() {
         // PrimarySteppedDown, Interrupted, NotWritablePrimary.
         for passing in [189, 11601, 10107] {
             assert_eq!(check(passing), None, "{passing}");

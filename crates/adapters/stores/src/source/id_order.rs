@@ -45,13 +45,13 @@ pub fn is_id(value: &Bson) -> bool {
     rank(value).is_some()
 }
 
-/// The filter for everything after an `_id`.
+/// The filter for all documents after an `_id`.
 pub fn behind(id: &Bson) -> Document {
     let types = rank(id).map_or(&[][..], |rank| &TYPES[rank + 1..]);
     doc! {"$or": [{"_id": {"$gt": id}}, {"_id": {"$type": types.to_vec()}}]}
 }
 
-/// The filter for an `_id` and everything before it.
+/// The filter for an `_id` and all documents before it.
 pub fn until(id: &Bson) -> Document {
     let types = rank(id).map_or(&[][..], |rank| &TYPES[..rank]);
     doc! {"$or": [{"_id": {"$lte": id}}, {"_id": {"$type": types.to_vec()}}]}

@@ -30,7 +30,7 @@ pub fn of_driver(token: &ResumeToken, stream: u32) -> Option<Arc<[u8]>> {
     bson::serialize_to_vec(&doc! {"_id": token, "stream": i64::from(stream)}).ok().map(Arc::from)
 }
 
-/// The token behind a change. The change's `_id` is the driver's token.
+/// The token after a change. The change's `_id` is the driver's token.
 pub fn of_change(id: RawBsonRef<'_>, stream: u32) -> Arc<[u8]> {
     let mut kept = RawDocumentBuf::new();
     kept.append(bson::cstr!("_id"), id);
@@ -41,7 +41,7 @@ pub fn of_change(id: RawBsonRef<'_>, stream: u32) -> Arc<[u8]> {
 /// The driver's part of a token.
 ///
 /// # Errors
-/// If it is invalid.
+/// If the token is invalid.
 pub fn to_driver(kept: &[u8]) -> Result<ResumeToken, Error> {
     let kept: Kept = bson::deserialize_from_slice(kept)?;
     Ok(kept.token)

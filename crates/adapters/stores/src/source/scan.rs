@@ -16,7 +16,7 @@ use tokio::runtime::Runtime;
 
 use super::id_order::{behind, until};
 
-/// Documents per query at most.
+/// The largest number of documents per query.
 const DOCUMENTS_MAX: usize = 10_000;
 
 /// Reads a collection once.
@@ -83,7 +83,7 @@ impl Scan {
                 None => deployment.connect().await?,
             };
             let opened = connection.insert(opened);
-            // Skip writes that a failover may roll back.
+            // Skips writes that a failover may roll back.
             spec.read_concern = opened.hello().is_replicated().then(|| "majority".into());
             let mut request = FindRequest::new(&spec, &opened.limits())?;
             let filter = filter.to_vec().map_err(plimsoll_wire::Error::from)?;
@@ -92,7 +92,7 @@ impl Scan {
         })
     }
 
-    /// Hands the found documents over.
+    /// Hands over the found documents.
     fn hand_over(
         &mut self,
         index: usize,
@@ -110,7 +110,7 @@ impl Scan {
             range.take(&mut batch, document)?;
             taken += 1;
         }
-        // A reply with fewer documents may have reached 16 MB; only an empty one is the end.
+        // A reply with fewer documents may have reached 16 MB; only an empty reply marks the end.
         range.done = taken == 0 && asked > 0;
         if taken == 0 {
             return Ok(Read::Idle);
@@ -125,7 +125,7 @@ impl Range {
     /// Appends a document as an event: its key is its `_id` as a document, `{_id: …}`.
     fn take(&mut self, batch: &mut Batch, document: &RawDocument) -> Result<(), SourceError> {
         let failed = |words: String| SourceError::Failed(format!("a document {words}"));
-        // Further checks of the document are up to the sink.
+        // The sink checks the rest of the document.
         let id = document.get("_id").map_err(|error| failed(error.to_string()))?;
         let id = id.ok_or_else(|| failed("has no _id: scan a collection, not a view without it".into()))?;
         let mut key = RawDocumentBuf::new();
@@ -161,7 +161,7 @@ impl Source for Scan {
         Replay::FromStore
     }
 
-    /// An offset is the number of documents before it: a removed or added document shifts all later ones.
+    /// An offset is the number of earlier documents: a removed or added document shifts all later ones.
     fn stable(&self) -> bool {
         false
     }

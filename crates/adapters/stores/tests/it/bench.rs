@@ -10,7 +10,7 @@ use plimsoll_measure::clock;
 use plimsoll_pipeline::{Batch, Failure, Partition, Position, Record, Refused, Sink, SinkFactory, Verdict};
 use plimsoll_wire::{ConnectOptions, Connection};
 
-/// How long a test waits for an expected event.
+/// The time limit for an expected event.
 pub const LIMIT: Duration = Duration::from_secs(120);
 
 /// A server for one test only.
@@ -32,7 +32,6 @@ pub fn shared() -> Arc<Server> {
     })
 }
 
-/// The server's URI.
 pub fn uri(server: &Server) -> String {
     format!("mongodb://{}/?directConnection=true", server.address())
 }
@@ -74,7 +73,7 @@ pub fn payload(offset: u64) -> Vec<u8> {
     doc! {"n": offset as i64, "text": format!("event {offset}")}.to_vec().unwrap()
 }
 
-/// A batch of events with offsets from `first` to before `end`, keyed by their offset.
+/// A batch of events with offsets from `first` up to `end`, exclusive, keyed by their offset.
 pub fn batch(topic: &str, partition: u32, first: u64, end: u64) -> Batch {
     let mut batch = Batch::new(Partition::new(topic, partition));
     for offset in first..end {

@@ -1,4 +1,4 @@
-//! Tests changes that end a stream: earlier changes arrive.
+//! Tests changes that end a stream: earlier changes still arrive.
 
 use std::sync::Arc;
 use std::thread;
@@ -44,7 +44,7 @@ fn begin(server: &Server, db: &str) {
     assert_eq!(follow(server, db, is_kept).0.unwrap(), Ended::Aborted);
 }
 
-/// They arrive together with the end in one reply, at every start.
+/// The changes arrive in one reply with the end, at every start.
 #[test]
 fn changes_before_a_collection_was_dropped_arrive() {
     let (server, db) = (shared(), "cs_dropped");

@@ -89,7 +89,7 @@ fn a_change_stream_resumes_at_its_position() {
     assert_eq!(offsets(&first), (0..50).collect::<Vec<_>>());
     assert_eq!(first[7].document(), doc! {"_id": 7, "n": 7});
     assert_eq!(first[7].key.as_deref(), doc! {"_id": 7}.to_vec().ok().as_deref());
-    // Nobody reads while these happen.
+    // These changes happen while no pipeline reads.
     insert(&server, "cs_resume", 50..60);
     ask(
         &server,
@@ -115,7 +115,7 @@ fn the_whole_event_can_be_the_payload() {
     assert_eq!(event.get_document("fullDocument").unwrap(), &doc! {"_id": 2, "n": 2});
 }
 
-/// Moves changes while `meanwhile` runs, and aborts then. Nothing is committed before that.
+/// Moves changes while `meanwhile` runs, then aborts. Nothing is committed before the abort.
 fn follow(
     server: &Server,
     db: &str,
@@ -152,7 +152,7 @@ fn beside(server: &Server, db: &str) -> Inserts {
     typed.build().unwrap()
 }
 
-/// The numbers that arrived there, in order.
+/// The numbers in the destination, in order.
 fn numbers(server: &Server, db: &str) -> Vec<i32> {
     let found = documents(server, db, "out");
     let mut numbers: Vec<_> = found.iter().map(|found| found.get_i32("n").unwrap()).collect();
@@ -160,7 +160,7 @@ fn numbers(server: &Server, db: &str) -> Vec<i32> {
     numbers
 }
 
-/// Positions of a process that may be killed: later writes are ignored.
+/// The positions of a process that may be killed: later writes are ignored.
 struct Mortal {
     positions: Positions,
     dead: Arc<AtomicBool>,
@@ -198,7 +198,7 @@ fn a_crash_before_the_first_commit_repeats_the_same_changes() {
     });
     assert_eq!(ended.unwrap(), Ended::Aborted);
     let first = numbers(&server, db)[0];
-    // Nobody reads while these happen.
+    // These changes happen while no pipeline reads.
     change(20);
     let ended = follow(&server, db, beside(&server, db), positions(&server, db), || {
         change(3);
@@ -222,7 +222,7 @@ fn a_stream_without_stored_start_is_not_read() {
     assert!(numbers(&server, db).is_empty());
 }
 
-/// Another pipeline counts other changes from zero: the destination must not mistake them for existing ones.
+/// Another pipeline counts other changes from zero: the destination must not mistake them for existing events.
 #[test]
 fn a_new_stream_identifies_its_changes_differently() {
     let (server, db) = (shared(), "cs_anew");
@@ -259,7 +259,7 @@ fn changes_and_positions_are_written_in_one_transaction() {
             wait_for("it begins", || next().is_some());
             let first = round * 200;
             (0..10).for_each(|part| insert(&server, db, first + part * 20..first + part * 20 + 20));
-            // It is ended at once in the midst of them; the last time when all are there.
+            // Ends the pipeline in the middle of the changes, in the last round after all of them.
             let enough = if round == 3 { 800 } else { round as u64 * 200 + 30 };
             wait_for("some arrive", || next() >= Some(enough));
         });
@@ -268,8 +268,7 @@ fn changes_and_positions_are_written_in_one_transaction() {
     assert_eq!((numbers(&server, db), next()), ((0..800).collect::<Vec<_>>(), Some(800)));
 }
 
-/// Otherwise a quiet collection of a busy server could not be resumed one day, because the history before its last change is
-/// gone.
+/// Otherwise a quiet collection of a busy server could not be resumed later, because the history before its last change expires.
 #[test]
 fn an_idle_stream_follows_the_history_and_misses_nothing() {
     let server = shared();
@@ -303,7 +302,7 @@ fn a_killed_server_is_followed_and_no_change_is_missed() {
 }
 
 #[test]
-fn a_server_without_change_streams_is_refused_first() {
+fn a_server_without_change_streams_is_refused_at_the_start() {
     let server = shared();
     let collect = Collect::default();
     let typed = r#"{"uri": "mongodb://127.0.0.1:1/?directConnection=true&connectTimeoutMS=100"}"#;

@@ -9,18 +9,18 @@ use plimsoll_pipeline::{
 
 use crate::bench::payload;
 
-/// Events of a batch.
+/// Events in a batch.
 const BATCH: u64 = 20;
 
 /// The change of the partition.
 pub enum Change {
-    /// It is reassigned after `batches` batches, `times` times.
+    /// The partition is reassigned after `batches` batches, `times` times.
     Again { batches: u32, times: u32 },
-    /// It is lost once this is set, and the source ends.
+    /// The partition is lost once this is set, and the source ends.
     Lost(Arc<AtomicBool>),
 }
 
-/// The numbers from 0 to before `end`, in partition `t/0`.
+/// The numbers from 0 up to `end`, exclusive, in partition `t/0`.
 pub struct Changing {
     end: u64,
     change: Change,

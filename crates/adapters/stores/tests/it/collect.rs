@@ -10,7 +10,7 @@ use plimsoll_pipeline::{
     Settings, Settled, Sink, SinkError, SinkFactory, Source, Verdict,
 };
 
-/// An event as it arrived.
+/// An event with its metadata, as received.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arrived {
     pub partition: u32,
@@ -80,7 +80,7 @@ impl Sink for Collecting {
     }
 }
 
-/// Runs a pipeline from a source to such a sink.
+/// Runs a pipeline from a source to a collecting sink.
 pub fn run(
     source: impl Source + 'static,
     sink: &Collect,

@@ -5,8 +5,8 @@ use plimsoll_pipeline::{FailureClass, Identity, SinkError, SinkFactory, Verdict}
 
 use crate::bench::{batch, settled, sink, write};
 
-/// Every submitted batch comes back once, unchanged. `found` finds the written events. A repeated event has the effect that
-/// the sink promises.
+/// Checks that every submitted batch is returned once, unchanged, and that a repeated event has the effect that the sink
+/// promises. `found` counts the written events.
 pub fn check(factory: &dyn SinkFactory, found: impl Fn() -> u64) {
     let mut sink = sink(factory);
     assert!(sink.settle(std::time::Duration::ZERO).is_none(), "nothing is in hand");
@@ -37,7 +37,7 @@ pub fn check(factory: &dyn SinkFactory, found: impl Fn() -> u64) {
     assert_eq!(write(&mut *sink, batch("t", 0, 7, 7)), Verdict::WRITTEN, "a batch without events");
 }
 
-/// A lost server fails a batch transiently, and a missing one fails the build of the sink.
+/// Checks that a lost server fails a batch transiently, and that a missing server fails the build of the sink.
 pub fn check_absence(server: &mut Server, factory: &dyn SinkFactory) {
     let mut sink = sink(factory);
     server.kill().unwrap();

@@ -1,7 +1,7 @@
-//! Tests the epoch: the writes of a process that does not know of its takeover yet.
+//! Tests the epoch: the writes of a process that has not noticed its takeover.
 //!
-//! Two processes of one pipeline read a collection that changes between them, so one number is a different document for each.
-//! The first writes after the second took the partition over, like a process that was suspended meanwhile.
+//! Two processes of one pipeline read a collection that changes in between, so one number is a different document for each. The
+//! first writes after the second took the partition over, like a process that was suspended meanwhile.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
@@ -38,7 +38,7 @@ impl Fence {
     }
 }
 
-/// Positions whose claims all return the epoch of the first.
+/// Positions in which every claim returns the first epoch.
 struct Unfenced(Positions);
 
 impl PositionStore for Unfenced {
@@ -84,7 +84,7 @@ impl Source for Scanned {
     }
 }
 
-/// Passes its batches on instead of writing them.
+/// Captures its batches instead of writing them.
 struct Catch(Sender<Batch>);
 
 impl SinkFactory for Catch {
@@ -117,7 +117,7 @@ impl Sink for Catch {
     }
 }
 
-/// The batch that a process reads under its own claim without writing it, and its assignments.
+/// Reads a batch under a new claim without writing it; returns it with its assignments.
 fn read(server: &Server, db: &str, positions: Arc<dyn PositionStore>) -> (Batch, Arc<Assignments>) {
     let ((batches, caught), (held, assignments)) = (channel(), channel());
     let typed = format!(r#"{{"uri": "{}", "collection": "{db}.c"}}"#, uri(server));
@@ -142,7 +142,7 @@ fn read(server: &Server, db: &str, positions: Arc<dyn PositionStore>) -> (Batch,
     })
 }
 
-/// The verdict on the batch of the fenced process, and the existing `_id`s after both wrote.
+/// The verdict on the batch of the fenced process, and the `_id`s after both wrote.
 fn taken_over(db: &str, fence: Fence) -> (Verdict, Vec<i32>) {
     let server = shared();
     let typed = Transactional { form: Form::Bson, ..Transactional::new(uri(&server), format!("{db}.out")) };
@@ -156,7 +156,7 @@ fn taken_over(db: &str, fence: Fence) -> (Verdict, Vec<i32>) {
     let (stale, assignments) = read(&server, db, positions());
     insert(&[15]);
     let (fresh, _) = read(&server, db, positions());
-    // Its sink looks at this only once it was fenced: it need not wait there until it is told.
+    // The sink checks the assignments only after it was fenced, so it does not wait for the notification here.
     assignments.lose(std::slice::from_ref(stale.partition()));
     let verdict = write(stale);
     assert!(matches!(write(fresh), Verdict::Written { .. }), "who holds the partition writes");
@@ -169,6 +169,6 @@ fn taken_over(db: &str, fence: Fence) -> (Verdict, Vec<i32>) {
 #[test]
 fn a_fenced_process_writes_nothing_and_the_epoch_is_necessary() {
     assert_eq!(taken_over("fence_kept", Fence::Kept), (Verdict::Revoked, vec![10, 15, 20, 30]));
-    // Numbers 0 to 2 are the first's, 3 is the second's: 15 is lost, and 30 is there twice.
+    // Numbers 0 to 2 are the first process's, 3 is the second's: 15 is lost, and 30 exists twice.
     assert_eq!(taken_over("fence_gone", Fence::Gone), (Verdict::WRITTEN, vec![10, 20, 30, 30]));
 }

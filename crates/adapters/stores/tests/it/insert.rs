@@ -33,7 +33,7 @@ fn every_id_kind_satisfies_the_contract() {
 }
 
 #[test]
-fn every_form_keeps_the_contract() {
+fn every_form_satisfies_the_contract() {
     let server = shared();
     for (db, form) in [("in_full", Form::Full), ("in_meta", Form::Metadata)] {
         contract::check(&inserts(&server, db, |typed| typed.form = form), || count(&server, db, "c"));
@@ -69,7 +69,7 @@ fn writes_and_flushes_of_all_workers_are_counted_from_replies() {
     let counted = || [Count::InsertWrites, Count::InsertFlushes].map(|count| tally.of(count));
     assert_eq!(write(&mut *sink(&factory), batch("t", 0, 0, 10)), Verdict::WRITTEN);
     assert_eq!(counted(), [10, 1]);
-    // Five are there already: they are a replay, and no write.
+    // Five events exist already: they count as replays, not as writes.
     let verdict = write(&mut *factory.build(1).unwrap(), batch("t", 0, 5, 15));
     assert_eq!(verdict, Verdict::Written { replayed: 5, refused: Vec::new() });
     assert_eq!(counted(), [15, 2]);
@@ -117,7 +117,7 @@ fn a_duplicate_in_another_index_is_refused_and_one_in_the_source_field_is_a_repl
     let factory = inserts(&server, "in_unique", |_| ());
     let mut sink = sink(&factory);
     assert_eq!(write(&mut *sink, batch("t", 0, 0, 10)), Verdict::WRITTEN);
-    // Offsets 5 to 9 were written before; 20 and 22 carry numbers that are taken.
+    // Offsets 5 to 9 were written before; 20 and 22 have numbers that are taken.
     let mut mixed = batch("t", 0, 5, 10);
     for (offset, number) in [(20, 3), (21, 21), (22, 4)] {
         mixed.push(Record { offset, appended_ms: 0, key: None, payload: Some(&payload(number)) });
@@ -170,7 +170,8 @@ fn a_killed_server_neither_loses_nor_duplicates_events() {
     let mut server = start();
     let factory = inserts(&server, "d", |typed| typed.connections = 3);
     let kills: u32 = 3;
-    // The collections are there before the first kill: the embedded server can be left with half of one that it was making.
+    // The collections must exist before the first kill: a kill during their creation can leave the embedded server with half of
+    // one.
     write_through(&mut *sink(&factory), batch("t", 0, 0, 1));
     for round in 0..kills {
         let first = u64::from(round) * 4000;

@@ -50,7 +50,7 @@ impl Source for Numbers {
             }
             let mut batch = intake.batch(assignment.partition());
             for offset in *next..end {
-                // Each number is there once over all partitions.
+                // Each number is unique across all partitions.
                 let payload =
                     payload(offset * u64::from(self.partitions) + u64::from(assignment.partition().index));
                 batch.push(Record { offset, appended_ms: 1, key: None, payload: Some(&payload) });
@@ -68,7 +68,7 @@ impl Source for Numbers {
     }
 }
 
-/// Runs a pipeline from numbers to a sink.
+/// Runs a pipeline from `Numbers` to a sink.
 pub fn run(
     numbers: impl Source + 'static,
     sink: impl SinkFactory + 'static,

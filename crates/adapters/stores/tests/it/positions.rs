@@ -25,7 +25,7 @@ fn a_position_keeps_its_token_and_never_moves_back() {
     assert_eq!(store("pos_keep", "other").claim(&at).unwrap().position, None, "each pipeline has its own");
 }
 
-/// A claim that incremented any existing epoch could be repeated by an abandoned attempt.
+/// If a claim incremented any existing epoch, an abandoned attempt could repeat it.
 #[test]
 fn simultaneous_claims_get_consecutive_epochs() {
     let (_server, at) = (shared(), Partition::new("t", 0));

@@ -1,5 +1,5 @@
-//! Tests the content of one transaction, and existing events: a pipeline under another name starts over, or its positions
-//! were lost.
+//! Tests the content of one transaction, and events that already exist because a pipeline under another name starts over or lost
+//! its positions.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -51,13 +51,13 @@ impl PositionStore for Held {
     }
 }
 
-/// The documents of a primary, by offset, until another replaces it.
+/// A primary's documents by offset, until another primary replaces it.
 #[derive(Default)]
 struct Primary {
     held: Mutex<BTreeSet<u64>>,
-    /// Offsets of documents that another index refuses.
+    /// Offsets of documents that another unique index refuses.
     refused: BTreeSet<u64>,
-    /// Commits that are lost with the primary, together with its documents.
+    /// The number of commits that are lost with the primary and its documents.
     lost: Mutex<u32>,
 }
 
@@ -139,7 +139,7 @@ fn existing_events_are_queried_once_per_primary() {
     let primary = Primary { held: Mutex::new((0..50).collect()), lost: Mutex::new(1), ..Primary::default() };
     let heard = heard(primary, 100);
     let inserted = heard.iter().filter_map(|command| command.get_array("documents").ok()).map(Vec::len);
-    // All, then those that were not there; the next primary has none of them.
+    // First all events, then the missing ones; the next primary has none of them.
     assert_eq!(inserted.collect::<Vec<_>>(), [100, 50, 100]);
 }
 

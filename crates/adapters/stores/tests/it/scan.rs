@@ -30,7 +30,7 @@ fn positions_of(server: &Server, db: &str, pipeline: &str) -> Positions {
     serde_json::from_str::<scenario::Positions>(&typed).unwrap().build(pipeline).unwrap()
 }
 
-/// Documents whose `_id`s are of many types.
+/// Inserts documents whose `_id`s are of many types.
 fn fill(server: &Server, db: &str) -> Vec<Document> {
     let number = |n: i32| doc! {"_id": n, "n": n};
     let text = |n: i32| doc! {"_id": format!("text {n:04}"), "n": n};
@@ -65,7 +65,7 @@ fn a_scan_reads_all_id_types_in_order() {
     );
 }
 
-/// Servers can hold documents with deeper nesting than sinks send; one of them must not end a scan.
+/// Servers can hold documents with deeper nesting than sinks send; such a document must not end a scan.
 #[test]
 fn a_deeply_nested_document_is_an_event() {
     let (server, db) = (shared(), "sc_deep");
@@ -110,7 +110,7 @@ fn a_scan_resumes_after_settled_documents() {
         std::thread::scope(|scope| {
             let watch = (collect.clone(), Arc::clone(&control));
             scope.spawn(move || {
-                // Ends the pipeline after some batches; when it reads to the end before, nothing is wrong either.
+                // Ends the pipeline after some batches; an earlier end of the scan is no failure.
                 for _ in 0..10_000 {
                     if watch.0.len() >= 150 {
                         break;
@@ -133,7 +133,7 @@ fn a_scan_resumes_after_settled_documents() {
     assert_eq!(found, all, "drained pipelines commit what they settled, so nothing comes twice");
 }
 
-/// Gives every event a vector, as an embedding does.
+/// Gives every event a vector, like an embedding transform.
 struct Embeds;
 
 impl TransformFactory for Embeds {
@@ -153,7 +153,7 @@ impl Transform for Embeds {
     }
 }
 
-/// Embeds the numbers of a collection, under a name of the pipeline.
+/// Embeds the numbers of a collection, for a pipeline of this name.
 fn embed(server: &Server, db: &str, pipeline: &str, by: By) -> Result<Ended, Error> {
     let vector = Vector { form: Form::Bson, by, ..Vector::new(uri(server), format!("{db}.embedded")) };
     let parts = Parts {
@@ -168,7 +168,7 @@ fn embed(server: &Server, db: &str, pipeline: &str, by: By) -> Result<Ended, Err
 }
 
 #[test]
-fn a_collection_is_embedded_under_its_own_ids_and_again_when_it_has_changed() {
+fn a_collection_is_embedded_under_its_own_ids_and_again_after_changes() {
     let (server, db) = (shared(), "sc_embed");
     let all = fill(&server, db);
     let words = embed(&server, db, "p", By::Key).unwrap_err().to_string();
@@ -179,7 +179,7 @@ fn a_collection_is_embedded_under_its_own_ids_and_again_when_it_has_changed() {
     let embedded = || documents(&server, db, "embedded");
     assert_eq!(embedded().iter().map(|one| one.get("_id").cloned().unwrap()).collect::<Vec<_>>(), ids);
     assert!(embedded().iter().all(|one| one.get_array("vector").is_ok()));
-    // The one that changed has another number by now, for one before it is gone.
+    // The removal of an earlier document shifts the number of the changed one.
     ask(&server, db, doc! {"delete": "c", "deletes": [{"q": {"_id": 0}, "limit": 1}]});
     ask(&server, db, doc! {"update": "c", "updates": [{"q": {"_id": 100}, "u": {"$set": {"n": 7777}}}]});
     assert_eq!(embed(&server, db, "again", By::Payload).unwrap(), Ended::Exhausted);

@@ -31,7 +31,7 @@ fn run(
     numbers::run(numbers, typed.build("p").unwrap(), typed.positions("p").unwrap(), control)
 }
 
-/// Every number from 0 on exists once.
+/// Checks that every number from 0 to `end` exists once.
 fn check_numbers(server: &Server, db: &str, end: i64) {
     let mut found: Vec<_> =
         documents(server, db, "c").iter().map(|found| found.get_i64("n").unwrap()).collect();
@@ -52,7 +52,7 @@ fn events_and_positions_are_written_together() {
     assert_eq!(ended, Ended::Exhausted);
     check_numbers(&server, "tx_all", 9000);
     assert_eq!([0, 1, 2].map(|partition| next(&server, "tx_all", partition)), [Some(3000); 3]);
-    // A pipeline that starts again goes on at the end, and writes nothing more.
+    // A restarted pipeline continues at the end, and writes nothing more.
     run(&server, "tx_all", Numbers::new(3, 3010, 250), &Arc::new(Control::default())).unwrap();
     check_numbers(&server, "tx_all", 9030);
 }
@@ -95,7 +95,7 @@ fn a_process_that_lost_the_partition_writes_no_more() {
         let first = scope.spawn(|| run(&server, "tx_fence", Numbers::new(1, 1_000_000_000, 100), &control));
         wait_for(|| next(&server, "tx_fence", 0).is_some_and(|next| next > 500));
         let seen = next(&server, "tx_fence", 0).unwrap();
-        // The second takes the partition over while the first is at work.
+        // The second process takes the partition over while the first is running.
         let second =
             run(&server, "tx_fence", Numbers::new(1, seen + 4000, 100), &Arc::new(Control::default()));
         assert_eq!(second.unwrap(), Ended::Exhausted);
@@ -106,7 +106,7 @@ fn a_process_that_lost_the_partition_writes_no_more() {
     check_numbers(&server, "tx_fence", end as i64);
 }
 
-/// Batches of an ended assignment are still buffered when those of the next one arrive.
+/// Batches of an ended assignment are still buffered when batches of the next assignment arrive.
 #[test]
 fn a_reassigned_partition_with_buffered_batches_is_written_once() {
     let server = shared();
@@ -135,7 +135,7 @@ fn a_process_notified_of_the_loss_in_time_continues() {
         let second =
             run(&server, "tx_lost", Numbers::new(1, seen + 4000, 100), &Arc::new(Control::default()));
         assert_eq!(second.unwrap(), Ended::Exhausted);
-        // It is fenced now, and does not know why yet.
+        // The process is fenced now, but not notified yet.
         std::thread::sleep(Duration::from_secs(2));
         assert!(!first.is_finished(), "it did not wait to be told");
         lost.store(true, Ordering::Relaxed);
@@ -150,14 +150,15 @@ fn killed_servers_and_aborts_neither_lose_nor_duplicate_events() {
     let mut server = start();
     let seed = clock::wall_ms();
     println!("seed {seed}");
-    // The collections are there before the first kill: the embedded server can be left with half of one that it was making.
+    // The collections must exist before the first kill: a kill during their creation can leave the embedded server with half of
+    // one.
     let warm = Transactional { form: Form::Bson, ..Transactional::new(uri(&server), "d.c") };
     let control = Arc::new(Control::default());
     numbers::run(Numbers::new(2, 10, 10), warm.build("p").unwrap(), warm.positions("p").unwrap(), &control)
         .unwrap();
     for round in 0..3_u64 {
         let control = Arc::new(Control::default());
-        // The kill is somewhere on the way, and never before the way begins.
+        // The kill comes at some point after the start.
         let (at, deployment) = (1 + (seed >> (4 * round)) % 4000, uri(&server));
         let before = next(&server, "d", 0).unwrap();
         let typed =

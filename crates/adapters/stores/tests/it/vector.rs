@@ -47,16 +47,16 @@ fn the_newest_event_of_a_key_wins() {
     assert_eq!(write(&mut *sink, keyed(0, &[("a", 1), ("b", 2), ("a", 3)])), Verdict::WRITTEN);
     assert_eq!(numbers(&server, "ve_key"), [("a".into(), 3), ("b".into(), 2)]);
     assert_eq!(write(&mut *sink, keyed(0, &[("a", 5), ("c", 6)])), Verdict::WRITTEN);
-    // The first two batches come again, as after a crash: nothing goes back.
+    // The first batch is repeated, as after a crash: no document goes back.
     let replay = write(&mut *sink, keyed(0, &[("a", 1), ("b", 2), ("a", 3)]));
     assert_eq!(replay, Verdict::Written { replayed: 2, refused: vec![] });
     assert_eq!(numbers(&server, "ve_key"), [("a".into(), 5), ("b".into(), 2), ("c".into(), 6)]);
-    // A key that moved to another partition counts by what is written last.
+    // For a key that moved to another partition, the last write counts.
     assert_eq!(write(&mut *sink, keyed(1, &[("a", 0)])), Verdict::WRITTEN);
     assert_eq!(numbers(&server, "ve_key")[0], ("a".into(), 0));
 }
 
-/// Events from an offset on, whose payloads have an `_id` or not.
+/// Events from an offset on, whose payloads may have an `_id`.
 fn named(first: u64, documents: &[(Option<&str>, i64)]) -> Batch {
     let mut batch = Batch::new(Partition::new("t", 0));
     for (index, (id, number)) in documents.iter().enumerate() {
@@ -85,7 +85,7 @@ fn documents_with_own_ids_hold_the_event_read_last() {
     let verdict = write(&mut *sink, named(10, &[(Some("a"), 1), (Some("b"), 2), (None, 5), (Some("a"), 3)]));
     assert_eq!(refused(&verdict), [2]);
     assert_eq!(numbers(&server, "ve_payload"), [("a".into(), 3), ("b".into(), 2)]);
-    // A source that numbers its events anew reads a document that was changed under a number that is no later.
+    // A source that renumbers its events may read a changed document under a number that is not later.
     assert_eq!(write(&mut *sink, named(0, &[(Some("a"), 4)])), Verdict::WRITTEN);
     assert_eq!(numbers(&server, "ve_payload"), [("a".into(), 4), ("b".into(), 2)]);
 }
@@ -121,7 +121,7 @@ fn an_event_without_vector_or_key_is_refused() {
     assert_eq!(count(&server, "ve_refuse", "c"), 1);
 }
 
-/// Events with a key. Those without a number have a payload that is not a document.
+/// Events with a key. If the flag is false, the payload is not a document.
 fn some_broken(events: &[(&str, u64, bool)]) -> Batch {
     let mut batch = Batch::new(Partition::new("t", 0));
     for (index, (key, offset, whole)) in events.iter().enumerate() {
@@ -135,10 +135,10 @@ fn some_broken(events: &[(&str, u64, bool)]) -> Batch {
 }
 
 #[test]
-fn a_refused_event_hides_no_earlier_one_of_its_key() {
+fn a_refused_event_hides_no_earlier_event_of_its_key() {
     let server = shared();
     let mut sink_by_key = sink(&vectors(&server, "ve_last", |_| ()));
-    // The last of the key a stands for the one before it, and is refused: the batch comes again in halves.
+    // The last event of the key a replaces the earlier one and is refused: the batch returns to be split.
     let verdict = write(&mut *sink_by_key, some_broken(&[("a", 1, true), ("b", 2, true), ("a", 3, false)]));
     let Verdict::Failed(failure) = verdict else { panic!("{verdict:?}") };
     assert_eq!(failure.class, FailureClass::Poisoned);
@@ -147,16 +147,16 @@ fn a_refused_event_hides_no_earlier_one_of_its_key() {
     let verdict = write(&mut *sink_by_key, some_broken(&[("b", 2, true), ("a", 3, false)]));
     assert_eq!(refused(&verdict), [1]);
     assert_eq!(numbers(&server, "ve_last"), [("a".into(), 1), ("b".into(), 2)]);
-    // One that stood for nobody is refused alone.
+    // An event that replaced no other is refused alone.
     let verdict = write(&mut *sink_by_key, some_broken(&[("c", 4, true), ("d", 5, false)]));
     assert_eq!(refused(&verdict), [1]);
-    // Where no event stands for another, nothing is taken along.
+    // If no event replaces another, no other event is affected.
     let mut sink_by_source = sink(&vectors(&server, "ve_last_s", |typed| typed.by = By::Source));
     let verdict = write(&mut *sink_by_source, some_broken(&[("a", 1, true), ("a", 3, false)]));
     assert_eq!((refused(&verdict), count(&server, "ve_last_s", "c")), (vec![1], 1));
 }
 
-/// Events of one key, numbered from an offset on, with these payloads.
+/// Events of one key with these payloads, numbered from an offset on.
 fn of_one_key(first: u64, payloads: &[Document]) -> Batch {
     let mut batch = Batch::new(Partition::new("t", 0));
     for (index, payload) in payloads.iter().enumerate() {
@@ -167,7 +167,7 @@ fn of_one_key(first: u64, payloads: &[Document]) -> Batch {
     batch
 }
 
-/// A second `source` in a document would hide the one that identifies the newer event.
+/// A second `source` in a document would hide the field that identifies the newer event.
 #[test]
 fn a_payload_with_a_field_of_the_sinks_name_is_refused_unless_the_sink_takes_another_name() {
     let server = shared();
@@ -249,7 +249,7 @@ impl plimsoll_pipeline::Sink for Adding {
 }
 
 #[test]
-fn the_sink_keeps_the_contract() {
+fn the_sink_satisfies_the_contract() {
     let server = shared();
     for (db, by) in [("ve_contract", By::Key), ("ve_contract_s", By::Source)] {
         let factory = WithVectors(vectors(&server, db, |typed| typed.by = by));

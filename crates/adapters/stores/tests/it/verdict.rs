@@ -37,8 +37,8 @@ fn errors(code: i32, indices: &[i32]) -> Document {
 }
 
 #[test]
-fn what_passes_comes_again() {
-    // Stepped down, shutting down, not primary, out of tickets, an error within, and one without a name.
+fn a_transient_error_is_retried() {
+    // Codes: PrimarySteppedDown, ShutdownInProgress, NotWritablePrimary, out of tickets, InternalError, UnknownError.
     for code in [189, 91, 10107, 202, 1, 8] {
         check(failed(code), FailureClass::Passing);
     }
@@ -50,7 +50,7 @@ fn what_passes_comes_again() {
 
 #[test]
 fn permanent_errors_stop_the_pipeline() {
-    // Rights, a name, a view, a command that is not known.
+    // Codes of missing rights, a bad name, a view, and an unknown command.
     for code in [13, 73, 166, 59] {
         check(failed(code), FailureClass::Final);
     }
@@ -58,7 +58,7 @@ fn permanent_errors_stop_the_pipeline() {
 
 #[test]
 fn a_refusal_without_document_splits_the_batch() {
-    // InvalidBSON, BadValue, BSONObjectTooLarge, a number that nobody knows.
+    // InvalidBSON, BadValue, BSONObjectTooLarge, and an unknown code.
     for code in [22, 2, 10334, 99_999] {
         check(failed(code), FailureClass::Poisoned);
     }

@@ -7,7 +7,7 @@ use crate::random::{Draw, below};
 use super::zipf::Zipf;
 use super::{Curve, Distribution};
 
-/// The most values a Zipf distribution can tell apart.
+/// The largest number of values in a Zipf distribution.
 const ZIPF_VALUES_MAX: u64 = 1 << 48;
 
 /// A random whole number from `least` to `least + span − 1`; a span of 0 stands for 2^64.
@@ -39,7 +39,7 @@ impl Whole {
         Self::new(min, max, fields.get("distribution"), 1.0)
     }
 
-    /// From `min` to `max`, which is not less, spread as `distribution` says, whose means and deviations are to be
+    /// A number from `min` to `max`, which is not less, distributed as `distribution` says. Its means and deviations are
     /// multiplied by `scale`.
     pub(crate) fn new(min: i64, max: i64, distribution: Option<Args<'_>>, scale: f64) -> Result<Self, Error> {
         let span = (max.wrapping_sub(min) as u64).wrapping_add(1);
@@ -61,7 +61,7 @@ impl Whole {
         Ok(Self { least: min, span, skew: skew.map(Box::new) })
     }
 
-    /// From `min` to `max`, all alike.
+    /// A number from `min` to `max`, all equally likely.
     pub(crate) fn uniform(min: i64, max: i64) -> Self {
         Self { least: min, span: (max.wrapping_sub(min) as u64).wrapping_add(1), skew: None }
     }
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_of_int64_is_a_range() {
+    fn all_of_int64_is_a_valid_range() {
         let seen = values(&Whole::uniform(i64::MIN, i64::MAX));
         assert!(
             seen.iter().any(|value| *value < i64::MIN / 2) && seen.iter().any(|value| *value > i64::MAX / 2)

@@ -1,14 +1,14 @@
 //! Draws ranks with Zipf's distribution: rank k of 1..=n with a weight of k^−exponent, for any exponent above 0.
 //!
 //! W. Hörmann, G. Derflinger, "Rejection-inversion to generate variates from monotone discrete distributions", ACM
-//! TOMACS 6 (1996), section 3. A rank takes 1.1 tries or fewer on average; nothing depends on n, and there are no tables.
+//! TOMACS 6 (1996), section 3. A rank takes 1.1 tries or fewer on average; the cost is independent of n, and there are no tables.
 
 use crate::arithmetic::{exp, exp_m1_over, ln, ln_1p_over};
 use crate::random::{Words, mix, unit};
 
 use super::Order;
 
-/// So that a word of bad luck cannot hold a document up; the chance of reaching it is below 10^-30.
+/// The limit of tries, so that unlucky words cannot delay a document; the chance of reaching it is below 10^-30.
 const TRIES_MAX: u32 = 64;
 
 /// A sampler of ranks.
@@ -28,7 +28,7 @@ impl Zipf {
         Self::new(ranks, exponent, Order::Ranked)
     }
 
-    /// The same among another number of ranks.
+    /// The same sampler among another number of ranks.
     pub(crate) fn among(self, ranks: u64) -> Self {
         let ranks = ranks as f64;
         Self { ranks, area_high: area(ranks + 0.5, self.exponent), ..self }

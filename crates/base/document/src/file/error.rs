@@ -9,7 +9,7 @@ use plimsoll_element::{Damage, Damaged};
 use super::table_error;
 use crate::DOCUMENT_BYTES_MAX;
 
-/// Why a file cannot be a source of documents.
+/// The reason why a file cannot be a source of documents.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -18,7 +18,7 @@ pub enum Error {
     Open {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
     /// The file could not be read to its end.
@@ -26,10 +26,10 @@ pub enum Error {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// The file's name does not say what it is.
+    /// The file's name has no known ending.
     #[error(
         "{path}: not a kind of file that can be read; use .bson (mongodump), .json, .jsonl, .ndjson (one document a \
          line), .csv or .tsv (a table whose first line names the fields), and decompress .gz first"
@@ -38,30 +38,30 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
-    /// There are no documents in the file.
+    /// The file has no documents.
     #[error("{path}: holds no documents; name another file")]
     Empty {
         /// The file.
         path: PathBuf,
     },
-    /// A record is not a document that can be sent.
+    /// A record is not a valid document.
     #[error("{path}: record {record} at byte {offset}: {problem}")]
     Record {
         /// The file.
         path: PathBuf,
         /// The record, counted from 0.
         record: u64,
-        /// Where the record begins, in bytes.
+        /// The start of the record, in bytes.
         offset: u64,
         /// The fault and its remedy.
         problem: Problem,
     },
-    /// A row of a table is not a document that can be sent.
+    /// A row of a table is not a valid document.
     #[error("{path}: {place}: {problem}")]
     Cell {
         /// The file.
         path: PathBuf,
-        /// Where in the file.
+        /// The place in the file.
         place: Place,
         /// The fault and its remedy.
         problem: Problem,
@@ -71,7 +71,7 @@ pub enum Error {
 /// A place in a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The line in which the row begins, counted from 1 with empty ones.
+    /// The line in which the row begins, counted from 1, including empty lines.
     pub line: u64,
     /// The column; `None` for the whole row.
     pub column: Option<Column>,
@@ -80,9 +80,9 @@ pub struct Place {
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Counted from 1.
+    /// The number of the column, counted from 1.
     pub number: usize,
-    /// Its name, or nothing.
+    /// The column's name, or an empty string.
     pub name: String,
 }
 
@@ -120,7 +120,7 @@ pub enum Problem {
     /// The bytes within the record are not BSON.
     #[error("damaged at byte {at} of the document: {what}; make the dump again")]
     Damaged {
-        /// Where in the document, in bytes.
+        /// The offset in the document, in bytes.
         at: usize,
         /// The fault.
         what: Damage,
@@ -148,7 +148,7 @@ pub enum Problem {
         /// The name.
         name: String,
     },
-    /// The `_id` of the record is to be kept, but it has none.
+    /// The record's own `_id` is required, but missing.
     #[error("has no _id, and `id: own` asks for it; leave `id` out to send receipts")]
     NoId,
     /// A table is invalid.
@@ -185,7 +185,7 @@ impl Error {
 }
 
 impl Failure {
-    /// Something is wrong in the row that begins at a line.
+    /// The error for a row that begins at `line`.
     pub(super) fn cell(line: u64, column: Option<Column>, problem: Problem) -> Self {
         Self::Cell { place: Place { line, column }, problem }
     }

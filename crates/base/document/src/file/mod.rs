@@ -34,7 +34,7 @@ pub enum PastEnd {
     /// There are no more documents.
     #[default]
     Stop,
-    /// The file begins again; each document gets a new `_id`, unless the file's own is kept.
+    /// The file begins again; each document gets a new `_id`, unless the file supplies it.
     Repeat,
 }
 
@@ -44,7 +44,7 @@ pub enum PastEnd {
 pub enum Encoded {
     /// One document was appended.
     Document,
-    /// Nothing was appended: the number lies past the end of the file, and the file is not repeated.
+    /// No document was appended: the number lies past the end of the file, and the file is not repeated.
     PastEnd,
 }
 
@@ -64,12 +64,12 @@ impl Default for Reading {
     }
 }
 
-/// The documents of a file, in memory, without their `_id` (unless it is kept).
+/// The documents of a file, in memory, without their `_id` (unless the file supplies it).
 #[derive(Clone, Debug)]
 pub struct FileSource {
     /// The elements of all documents, without lengths and final zeros.
     elements: Vec<u8>,
-    /// Where each document's elements end.
+    /// The end of each document's elements.
     ends: Vec<usize>,
     hash: [u8; 32],
     past_end: PastEnd,
@@ -83,26 +83,26 @@ pub struct FileSource {
 enum Form {
     /// Documents of BSON, one after another, as mongodump writes them.
     Dump,
-    /// One document of Extended JSON a line, as mongoexport writes them.
+    /// One document of Extended JSON per line, as mongoexport writes them.
     Lines,
-    /// Rows of values, the first of names, with this separator.
+    /// Rows of values with this separator. The first row contains the names.
     Table(u8),
 }
 
 impl FileSource {
-    /// Reads a `.bson` file (as of mongodump), a `.json`, `.jsonl` or `.ndjson` file (one document of Extended JSON a
-    /// line, as of mongoexport), or a `.csv` or `.tsv` file (a table whose first line names the fields, and may name
-    /// their types as mongoimport's `--columnsHaveTypes` has it). Only `id` and `stamp` of the settings matter. Texts in
-    /// BSON are not checked for UTF-8.
+    /// Reads a `.bson` file (as of mongodump), a `.json`, `.jsonl` or `.ndjson` file (one document of Extended JSON per line,
+    /// as of mongoexport), or a `.csv` or `.tsv` file (a table whose first line names the fields, and may name their types as
+    /// in mongoimport's `--columnsHaveTypes`). Only `id` and `stamp` of the settings matter. Texts in BSON are not checked for
+    /// UTF-8.
     ///
-    /// In a table, dots in names make documents, and an empty value is a field left out. In a column without a type,
-    /// numbers as JSON writes them become int32, int64 or double, `true` and `false` booleans, timestamps of RFC 3339
-    /// dates, and everything else, such as `007`, strings. The types are `auto()`, `boolean()`, `date()`,
-    /// `date(2006-01-02)`, `decimal()`, `double()`, `int32()`, `int64()` and `string()`, behind the name and a dot.
+    /// In a table, dots in names make documents, and an empty value omits its field. In a column without a type, numbers in
+    /// JSON's form become int32, int64 or double, `true` and `false` booleans, timestamps of RFC 3339 dates, and all other
+    /// values, such as `007`, strings. The types are `auto()`, `boolean()`, `date()`, `date(2006-01-02)`, `decimal()`,
+    /// `double()`, `int32()`, `int64()` and `string()`, after the name and a dot.
     ///
     /// # Errors
-    /// When the file cannot be read, is of another kind, needs more memory than allowed, has no documents, or holds
-    /// what is not a document; the message names the record, counted from 0, and its offset, or line and column.
+    /// When the file cannot be read, is of another kind, needs more memory than allowed, has no documents, or contains an
+    /// invalid document. The message names the record, counted from 0, and its offset, or line and column.
     pub fn open(path: &Path, settings: &Settings, reading: Reading) -> Result<Self, Error> {
         let form = form(path)?;
         let file = File::open(path).map_err(|source| Error::open(path, source))?;
@@ -124,7 +124,7 @@ impl FileSource {
         self.ends.len() as u64
     }
 
-    /// How many numbers have a document; `None` when the file is repeated.
+    /// The count of numbers that have a document; `None` when the file is repeated.
     #[must_use]
     pub fn documents_max(&self) -> Option<u64> {
         match self.past_end {
@@ -188,7 +188,7 @@ fn push_id(form: IdForm, identity: &Identity, out: &mut Vec<u8>) {
     }
 }
 
-/// The bytes of a document besides the record's own elements: length, `_id`, stamp and final zero.
+/// The bytes of a document around the record's own elements: length, `_id`, stamp and final zero.
 fn frame_bytes(id: IdForm, stamp: &[u8]) -> usize {
     let id_bytes = match id {
         IdForm::ObjectId => 5 + 12,
@@ -209,7 +209,7 @@ fn form(path: &Path) -> Result<Form, Error> {
     }
 }
 
-/// A reader that hashes what passes.
+/// A reader that hashes the bytes read.
 struct Hashed<R> {
     inner: R,
     hash: Sha256,
@@ -235,7 +235,7 @@ struct Records {
 }
 
 impl Records {
-    /// Room for a whole file is asked for at once, so that growing never takes twice the memory.
+    /// Reserves memory for a whole file at once, so that growing never takes twice the memory.
     fn new(settings: &Settings, file_bytes: u64, memory_bytes_max: u64) -> Self {
         let stamp =
             settings.stamp.as_ref().map_or(Vec::new(), |name| [b"\x12", name.as_bytes(), b"\0"].concat());
@@ -250,13 +250,13 @@ impl Records {
         }
     }
 
-    /// Checks a document at every level and takes it.
+    /// Checks a document at every level and appends it.
     fn check(&mut self, document: &[u8]) -> Result<(), Problem> {
         element::check(document, DEPTH_MAX)?;
         self.push(document)
     }
 
-    /// Takes a valid document.
+    /// Appends a valid document.
     fn push(&mut self, document: &[u8]) -> Result<(), Problem> {
         let start = self.elements.len();
         let mut has_id = false;

@@ -2,10 +2,10 @@
 
 use crate::{DEPTH_MAX, DOCUMENT_BYTES_MAX};
 
-/// The types as they are written, for messages.
+/// The names of the types, for messages.
 pub(super) const KINDS: &str = "auto(), boolean(), date(), decimal(), double(), int32(), int64(), string()";
 
-/// The most columns of a table.
+/// The largest number of columns of a table.
 pub(super) const COLUMNS_MAX: usize = 4096;
 
 /// The fault of the first line, a row or a value of a table.
@@ -27,13 +27,13 @@ pub enum Problem {
         /// The field that is both.
         name: String,
     },
-    /// The name ends in a type that there is not.
+    /// The name ends in an unknown type.
     #[error("{kind}() is no type; write one of {KINDS}, or no type at all")]
     NoKind {
-        /// The found value.
+        /// The unknown type.
         kind: String,
     },
-    /// The type has an argument that it does not take.
+    /// The type has an invalid argument.
     #[error(
         "{kind}({argument}) is not understood; write {kind}(), or date(2006-01-02) for days without a time"
     )]
@@ -46,13 +46,13 @@ pub enum Problem {
     /// There are too many columns.
     #[error("more than {COLUMNS_MAX} columns; split the table")]
     Columns,
-    /// Too many dots.
+    /// A name has too many dots.
     #[error("nested deeper than {DEPTH_MAX} levels; use fewer dots")]
     Depth,
     /// The first line is one name that looks like several.
     #[error("one name that looks like several; separate values by commas in .csv and by tabs in .tsv")]
     Separator,
-    /// A row has fewer or more values than there are names.
+    /// The row's number of values differs from the number of names.
     #[error(
         "values: {values}, columns: {columns}; add what is missing, and quote values that hold the separator"
     )]
@@ -67,7 +67,7 @@ pub enum Problem {
         "{value:?} is no {kind}; correct it, or give the column another type in the first line, such as string()"
     )]
     Misfit {
-        /// The value, or how it begins.
+        /// The beginning of the value.
         value: String,
         /// The type.
         kind: &'static str,

@@ -3,12 +3,12 @@
 use crate::distribution::Whole;
 use crate::random::Draw;
 
-/// How an index is chosen.
+/// The choice of an index.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Chooser {
-    /// By a distribution over the indexes.
+    /// A distribution over the indexes.
     Spread(Whole),
-    /// By weights: the first index whose bound lies above a random word.
+    /// Weights: the first index whose bound lies above a random word.
     Weighted(Box<[u64]>),
 }
 

@@ -50,7 +50,7 @@ pub(crate) fn optional(parser: &mut Parser<'_>, args: &Args<'_>) -> Result<Shape
     Ok(Shape::Optional { odds: Odds::new(probability), value })
 }
 
-/// The most values to pick from.
+/// The largest number of values to pick from.
 const CHOICES_MAX: usize = 1_000_000;
 
 /// Reads `$pick`, one of several constants:

@@ -7,7 +7,7 @@ mod text;
 
 use crate::parse::{Parse, same};
 
-/// Every generator but `$same`, which makes no value of its own.
+/// Every generator except `$same`, which has no own value.
 pub(crate) const GENERATORS: [(&str, Parse); 18] = [
     ("$array", composite::array),
     ("$bool", fixed::bool),

@@ -13,7 +13,7 @@ pub(crate) fn parse(args: &Args<'_>) -> Result<i64, Error> {
     milliseconds(args.text(expected)?).ok_or_else(|| args.expected(expected))
 }
 
-/// The same, from text; `None` when it is not a duration.
+/// Parses a duration in milliseconds from text; `None` if it is invalid.
 pub(crate) fn milliseconds(text: &str) -> Option<i64> {
     let (sign, mut rest) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
     if rest.is_empty() {

@@ -8,7 +8,7 @@ use crate::node::Shape;
 
 use crate::arguments::Args;
 
-/// Each key of Extended JSON, and how it is written.
+/// Each key of Extended JSON, and its form.
 const FORMS: [(&str, &str); 17] = [
     ("$binary", r#"{"$binary": {"base64": "AQID", "subType": "00"}}"#),
     ("$code", r#"{"$code": "function() {}"}"#),
@@ -34,7 +34,7 @@ pub(crate) fn keys() -> impl Iterator<Item = &'static str> {
     FORMS.iter().map(|(key, _)| *key)
 }
 
-/// Whether an object is Extended JSON; `$date` and `$uuid` are also generators, when an object of settings follows.
+/// Whether an object is Extended JSON. `$date` and `$uuid` with an object of settings are generators.
 pub(crate) fn is_constant(map: &Map<String, Value>) -> bool {
     let is_generator = |key: &str| match &map[key] {
         Value::Null => true,

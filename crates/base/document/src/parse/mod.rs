@@ -134,7 +134,7 @@ impl Parser<'_> {
         node
     }
 
-    /// Any value.
+    /// Parses any value.
     pub(crate) fn value(&mut self, args: &Args<'_>) -> Result<Rc<Node>, Error> {
         self.nesting += 1;
         let node = if self.nesting > DEPTH_MAX { Err(too_deep(args)) } else { self.any(args) };

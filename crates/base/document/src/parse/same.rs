@@ -1,6 +1,6 @@
 //! Parses `$same`: the value of an earlier field.
 //!
-//! Nothing is copied at run time: the earlier value depends only on its place, so the same program at the same place
+//! No value is copied at run time: the earlier value depends only on its place, so the same program at the same place
 //! generates the same bytes.
 
 use std::rc::Rc;
@@ -31,12 +31,12 @@ pub(crate) fn parse(parser: &Parser<'_>, args: &Args<'_>) -> Result<Rc<Node>, Er
     }
 }
 
-/// The error for a `$same` that the table of generators reaches, which it never should.
+/// The error for a `$same` in the table of generators, which should never occur.
 pub(crate) fn misplaced(_: &mut Parser<'_>, args: &Args<'_>) -> Result<Shape, Error> {
     Err(args.expected("the name of an earlier field"))
 }
 
-/// The field or item within a value, or what could have been named.
+/// The field or item within a value, or the valid names.
 fn inside(node: &Node, name: &str) -> Result<Rc<Node>, Vec<String>> {
     match &node.shape {
         Shape::Document(fields) => {

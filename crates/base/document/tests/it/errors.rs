@@ -1,4 +1,4 @@
-//! Every error names the path and the mend.
+//! Tests that every error names the path and the remedy.
 
 use plimsoll_document::{IdForm, Program, Settings};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ fn check_field(generator: Value, message: &str) {
 }
 
 #[test]
-fn wrong_values_say_what_is_expected() {
+fn errors_of_wrong_values_name_the_expected_values() {
     check_field(
         json!({"$text": {"bytes": "abc"}}),
         ".$text.bytes: expected a positive whole number, got \"abc\"",
@@ -116,7 +116,7 @@ fn unknown_names_are_suggested() {
 }
 
 #[test]
-fn missing_settings_say_what_to_write() {
+fn missing_settings_name_the_remedy() {
     check_field(json!({"$text": {}}), ".$text: missing \"bytes\"; write {bytes: 64} or {min: 16, max: 64}");
     check_field(json!({"$array": {"of": 1}}), ".$array: missing \"length\"; write {of: <value>, length: 3}");
     check_field(json!({"$pad": {}}), ".$pad: missing \"to\"; write {to: 1024}");
@@ -127,7 +127,7 @@ fn missing_settings_say_what_to_write() {
 }
 
 #[test]
-fn a_generator_stands_alone() {
+fn a_generator_must_be_the_only_key() {
     check_field(
         json!({"$text": {"bytes": 5}, "other": 1}),
         ": \"$text\" must be the only key of its object; move the other keys out of it",
@@ -139,7 +139,7 @@ fn a_generator_stands_alone() {
 }
 
 #[test]
-fn reserved_names_are_refused_with_the_mend() {
+fn reserved_names_are_refused_with_the_remedy() {
     check(
         json!({"_id": 1}),
         "document._id: Plimsoll's receipt is the _id; remove the field, or set `id: own` to keep it (documents are then \
@@ -179,7 +179,7 @@ fn same_names_an_earlier_field() {
 }
 
 #[test]
-fn misplaced_generators_say_where_they_belong() {
+fn misplaced_generators_name_their_valid_place() {
     let pad = "$pad may stand once, as a field of the document itself; move it there";
     check(json!({"a": {"b": {"$pad": {"to": 99}}}}), &format!("document.a.b.$pad: {pad}"));
     check(json!({"a": {"$pad": {"to": 99}}, "b": {"$pad": {"to": 99}}}), &format!("document.b.$pad: {pad}"));
@@ -194,7 +194,7 @@ fn misplaced_generators_say_where_they_belong() {
 }
 
 #[test]
-fn padding_that_cannot_be_names_the_least_size() {
+fn impossible_padding_names_the_smallest_size() {
     check(
         json!({"a": {"$text": {"max": 100}}, "p": {"$pad": {"to": 100}}}),
         "document.p.$pad.to: the rest of the document takes up to 150 bytes; set `to` to 150 or more, or shorten the rest",
@@ -231,7 +231,7 @@ fn nesting_has_a_limit_also_through_same() {
 }
 
 #[test]
-fn a_growing_tower_of_copies_is_refused_at_once() {
+fn exponentially_nested_copies_are_refused_at_once() {
     let mut tower = json!({"f0": {"x": {"$text": {"bytes": 10}}}});
     for link in 1..60 {
         let below = format!("f{}", link - 1);

@@ -1,4 +1,4 @@
-//! Files of documents: good ones are played back, hostile ones are refused with record and offset.
+//! Tests files of documents: valid files are replayed, invalid ones are refused with record and offset.
 
 use std::io::Write;
 use std::path::Path;
@@ -40,7 +40,7 @@ pub fn refused(suffix: &str, bytes: &[u8], settings: &Settings) -> String {
 }
 
 #[test]
-fn a_dump_is_played_back_with_receipts_and_stamps() {
+fn a_dump_is_replayed_with_receipts_and_stamps() {
     let file =
         file(".bson", &dump(&[doc! {"_id": 1, "a": "x"}, doc! {"a": [1, 2], "_id": {"b": 2}, "c": null}]));
     let source = open(file.path(), &settings(), PastEnd::Stop).unwrap();
@@ -51,7 +51,7 @@ fn a_dump_is_played_back_with_receipts_and_stamps() {
 }
 
 #[test]
-fn lines_give_the_same_documents_as_a_dump() {
+fn lines_and_a_dump_have_the_same_documents() {
     let lines = b"{\"_id\": 1, \"a\": {\"$date\": \"2026-01-31T00:00:00Z\"}}\r\n\n  {\"b\": {\"$numberLong\": \"5\"}}";
     let date = bson::DateTime::from_millis(1_769_817_600_000);
     let bytes = dump(&[doc! {"_id": 1, "a": date}, doc! {"b": 5_i64}]);
@@ -75,7 +75,7 @@ fn ids_may_be_strings_or_the_files_own_and_the_stamp_may_be_off() {
 }
 
 #[test]
-fn the_end_is_an_end_or_a_new_beginning() {
+fn a_file_ends_or_repeats_as_configured() {
     let file = file(".bson", &dump(&[doc! {"a": 1}, doc! {"a": 2}]));
     let stop = open(file.path(), &settings(), PastEnd::Stop).unwrap();
     let mut out = Vec::new();
@@ -145,7 +145,7 @@ fn damage_within_a_document_is_located() {
 }
 
 #[test]
-fn no_bytes_make_it_panic() {
+fn no_input_bytes_cause_a_panic() {
     let good = dump(&[doc! {"_id": 1, "a": "text", "b": [1, {"c": bson::DateTime::from_millis(5)}]}]);
     for at in 0..good.len() {
         for value in [0, 1, 3, 15, 127, 128, 255] {
@@ -190,7 +190,7 @@ fn conflicts_with_the_identity_are_refused() {
 }
 
 #[test]
-fn a_document_that_the_identity_brings_over_the_limit_is_refused() {
+fn a_document_too_large_with_its_identity_is_refused() {
     let large = dump(&[doc! {"a": "x".repeat(16_777_216 - 13)}]);
     assert_eq!(large.len(), 16_777_216);
     let want = "record 0 at byte 0: 16777245 bytes, over MongoDB's limit of 16777216; leave the document out";
@@ -198,7 +198,7 @@ fn a_document_that_the_identity_brings_over_the_limit_is_refused() {
 }
 
 #[test]
-fn files_that_cannot_be_sources_say_why() {
+fn invalid_files_are_refused_with_the_reason() {
     assert_eq!(refused(".bson", b"", &settings()), "holds no documents; name another file");
     assert_eq!(refused(".ndjson", b"\n \n", &settings()), "holds no documents; name another file");
     assert!(refused(".gz", b"", &settings()).contains("decompress .gz first"));

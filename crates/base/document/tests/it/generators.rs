@@ -1,4 +1,4 @@
-//! Every generator makes what it says.
+//! Tests that every generator makes the documented values.
 
 use std::collections::HashSet;
 
@@ -113,7 +113,7 @@ fn booleans_follow_their_probability() {
 }
 
 #[test]
-fn picks_come_from_their_list() {
+fn picks_are_values_of_their_list() {
     assert_eq!(distinct(json!({"$pick": ["new", "old", "odd"]})), 3);
     assert_eq!(distinct(json!({"$pick": [1, "two", {"three": [3]}, null, {"$numberLong": "5"}]})), 5);
     let weighted = values(json!({"$pick": {"from": ["a", "b", "c"], "weights": [0, 9, 1]}}));
@@ -163,7 +163,7 @@ fn extended_json_dates_and_uuids_stay_constants() {
 }
 
 #[test]
-fn texts_are_exactly_as_long_as_asked() {
+fn texts_have_exactly_the_requested_length() {
     let letters = |x: &Bson| x.as_str().unwrap().bytes().all(|c| c == b' ' || c.is_ascii_lowercase());
     for size in [1, 7, 8, 9, 120] {
         check(json!({"$text": {"bytes": size}}), |_, x| x.as_str().unwrap().len() == size && letters(x));
@@ -175,7 +175,7 @@ fn texts_are_exactly_as_long_as_asked() {
 }
 
 #[test]
-fn bytes_are_binary_of_subtype_nought() {
+fn bytes_are_binary_of_subtype_zero() {
     let sizes = |x: &Bson, low: usize, high: usize| match x {
         Bson::Binary(binary) => {
             binary.subtype == BinarySubtype::Generic && (low..=high).contains(&binary.bytes.len())
@@ -200,7 +200,7 @@ fn object_ids_and_uuids_are_random() {
 }
 
 #[test]
-fn padding_meets_the_size_whatever_the_rest_does() {
+fn padding_reaches_the_size_for_all_other_sizes() {
     let fixed = json!({"a": {"$int": {}}, "pad": {"$pad": {"to": 665}}, "z": true});
     let varying = json!({"a": {"$text": {"max": 90}}, "pad": {"$pad": {"to": 665}}, "z": {"$array": {"of": "x", "length": {"max": 20}}}});
     for json in [fixed, varying] {
@@ -237,7 +237,7 @@ fn arrays_have_their_length_and_differing_items() {
 }
 
 #[test]
-fn an_array_of_fixed_length_has_the_items_of_one_that_varies() {
+fn arrays_of_fixed_and_variable_length_have_the_same_items() {
     let array = |length: Value| {
         let inner = json!({"$array": {"of": {"$text": {"bytes": 3}}, "length": 2}});
         json!({"a": {"$array": {"of": {"n": {"$long": {}}, "inner": inner}, "length": length}}})
@@ -251,7 +251,7 @@ fn an_array_of_fixed_length_has_the_items_of_one_that_varies() {
 }
 
 #[test]
-fn optional_fields_come_and_go() {
+fn optional_fields_are_present_or_absent() {
     let documents =
         documents(json!({"a": {"$optional": {"probability": 0.3, "value": {"$int": {}}}}, "b": 1}), COUNT);
     let present = documents.iter().filter(|document| document.contains_key("a")).count();
@@ -279,7 +279,7 @@ fn same_repeats_an_earlier_value() {
     }
 }
 
-/// Each item holds the outer fields' values, and its own sibling's.
+/// Each item contains the outer fields' values, and its own sibling's.
 fn check_scopes(document: &Document) {
     for row in document.get_array("rows").unwrap() {
         let row = row.as_document().unwrap();
@@ -341,7 +341,7 @@ fn constants_of_every_type_pass_through() {
 }
 
 #[test]
-fn versions_of_a_document_differ_in_all_that_is_random_and_the_first_is_the_inserted_one() {
+fn versions_of_a_document_differ_in_every_random_value_and_the_first_is_inserted() {
     let typed = template(json!({"n": {"$number": {}}, "t": {"$text": {"bytes": 20}}}));
     let program = Program::compile(&typed, &Settings { id: IdForm::User, ..settings() }).unwrap();
     let encode = |version| {

@@ -1,4 +1,4 @@
-//! The bytes of documents are pinned: they must be the same on every machine and in every version.
+//! Tests that the bytes of documents are the same on every machine and in every version.
 
 use sha2::{Digest, Sha256};
 

@@ -1,4 +1,4 @@
-//! Tests of the whole crate through its public door.
+//! Tests the whole crate through its public interface.
 
 #![cfg(test)]
 
@@ -13,7 +13,7 @@ use bson::Document;
 use plimsoll_document::{Error, Identity, Program, Settings, Template};
 use serde_json::Value;
 
-/// The identity that the tests give.
+/// The identity of the tests' documents.
 const IDENTITY: Identity = Identity { id: [0x65, 0xA1, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8], stamp: -7 };
 
 fn template(json: Value) -> Template {

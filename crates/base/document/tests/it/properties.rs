@@ -61,7 +61,7 @@ fn fields() -> impl Strategy<Value = Value> {
         })
 }
 
-/// Optional fields that `$optional` or an array holds are refused, and big templates may not fit their padding.
+/// Compiles a template. `None` if it refers to an optional field within `$optional` or an array, or exceeds its padding.
 fn compiled(json: &Value, seed: u64) -> Option<Program> {
     let settings = plimsoll_document::Settings { seed, ..settings() };
     Program::compile(&template(json.clone()), &settings).ok()

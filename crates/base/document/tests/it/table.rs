@@ -1,4 +1,4 @@
-//! Tables: what the first line and the rows become, and what is said of those that are not as they should be.
+//! Tests tables: the documents of their rows, and the errors of invalid ones.
 
 use bson::{DateTime, Document, doc};
 use plimsoll_document::{Encoded, FileSource, IdForm, PastEnd, Reading, Settings};
@@ -42,7 +42,7 @@ fn every_row_is_a_document_with_the_fields_of_the_first_line() {
 }
 
 #[test]
-fn receipts_stamps_own_ids_and_the_end_are_as_with_other_files() {
+fn receipts_stamps_own_ids_and_the_end_are_as_in_other_files() {
     let file = file(".csv", b"a,_id\n1,x\n2,y\n");
     let source = open(file.path(), &settings(), PastEnd::Repeat).unwrap();
     let id = bson::oid::ObjectId::from_bytes(IDENTITY.id);
@@ -56,7 +56,7 @@ fn receipts_stamps_own_ids_and_the_end_are_as_with_other_files() {
 }
 
 #[test]
-fn dots_make_documents_that_are_left_out_when_they_are_empty() {
+fn dots_make_documents_and_empty_documents_are_omitted() {
     check(
         "a.b,x,a.c.d,a.c.e,0.1\n1,2,3,4,5\n,2,,,\n1,,,4,\n,,,,\n",
         &[
@@ -85,7 +85,7 @@ fn the_first_line_may_fix_types() {
 }
 
 #[test]
-fn quotes_are_read_as_rfc_4180_has_them() {
+fn quotes_follow_rfc_4180() {
     check(
         "a,\"b,c\",d\r\n\"x, \"\"y\"\"\",\"two\r\nlines\",\"5\"\r\n\"\",\"\n\",end",
         &[doc! {"a": "x, \"y\"", "b,c": "two\r\nlines", "d": 5}, doc! {"b,c": "\n", "d": "end"}],
@@ -93,7 +93,7 @@ fn quotes_are_read_as_rfc_4180_has_them() {
 }
 
 #[test]
-fn tabs_marks_of_utf_8_and_empty_lines_are_no_obstacle() {
+fn tabs_byte_order_marks_and_empty_lines_are_accepted() {
     let expected = [doc! {"a": "x,y", "b": 2}, doc! {"a": "ü", "b": 3}];
     assert_eq!(documents(".tsv", "a\tb\nx,y\t2\n\"ü\"\t3\n".as_bytes()), expected);
     check("\u{feff}a,b\n\n\r\n\"x,y\",2\n\nü,3\n\n\n", &expected);
@@ -103,7 +103,7 @@ fn tabs_marks_of_utf_8_and_empty_lines_are_no_obstacle() {
 }
 
 #[test]
-fn a_bad_first_line_names_the_column_and_the_mend() {
+fn an_invalid_first_line_names_the_column_and_the_remedy() {
     let name = "a field without a name; name every column in the first line, and every part between dots";
     check_refused("a,,c\n1,2,3\n", &format!("line 1, column 2 (\"\"): {name}"));
     check_refused("a,b..c\n1,2\n", &format!("line 1, column 2 (\"b..c\"): {name}"));
@@ -148,14 +148,14 @@ fn a_bad_first_line_names_the_column_and_the_mend() {
 }
 
 #[test]
-fn a_row_that_is_not_as_long_as_the_first_is_refused_at_its_line() {
+fn a_row_of_another_length_is_refused_at_its_line() {
     let mend = "add what is missing, and quote values that hold the separator";
     check_refused("a,b\n1,2\n3\n", &format!("line 3: values: 1, columns: 2; {mend}"));
     check_refused("a,b\n\"\n\n\",2\n\n1,2,3\n", &format!("line 6: values: 3, columns: 2; {mend}"));
 }
 
 #[test]
-fn a_value_that_does_not_fit_names_line_column_and_the_mend() {
+fn an_invalid_value_names_line_column_and_remedy() {
     let mend = "correct it, or give the column another type in the first line, such as string()";
     check_refused(
         "a,b.n.int32()\n1,2\n\"x\ny\",\"2.5\"\n",
@@ -174,7 +174,7 @@ fn a_value_that_does_not_fit_names_line_column_and_the_mend() {
 }
 
 #[test]
-fn a_quote_that_is_left_open_is_refused_where_its_row_begins() {
+fn an_unclosed_quote_is_refused_at_the_start_of_its_row() {
     let message = "line 3: a quote that is opened in this row is never closed; close it, and double quotes within values";
     for rest in ["3,\"x", "3,\"x\n4,5\n", "\"", "3,\"x\"\""] {
         check_refused(format!("a,b\n1,2\n{rest}"), message);
@@ -215,7 +215,7 @@ fn a_table_without_rows_is_empty() {
 
 proptest! {
     #[test]
-    fn whatever_is_written_by_the_rules_is_read_back(
+    fn every_valid_table_is_read_back(
         rows in proptest::collection::vec(proptest::collection::vec("[a-zA-Z ,\"\r\n\tüß.-]{0,12}", 3), 1..20),
     ) {
         let quoted = |row: &Vec<String>| {
@@ -230,7 +230,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_it_panic(bytes in proptest::collection::vec(proptest::sample::select(b"a1.,;\"\n\r\t()\xff\0".as_slice()), 0..80)) {
+    fn no_input_bytes_cause_a_panic(bytes in proptest::collection::vec(proptest::sample::select(b"a1.,;\"\n\r\t()\xff\0".as_slice()), 0..80)) {
         let file = file(".csv", &bytes);
         if let Ok(source) = open(file.path(), &settings(), PastEnd::Stop) {
             for number in 0..source.records() {

@@ -1,6 +1,6 @@
 //! Holds the findings of an audit: counts and a few examples.
 
-/// At most this many examples are kept of each kind.
+/// The maximum number of examples of each kind.
 pub const EXAMPLES_MAX: usize = 100;
 
 /// The findings of an audit. Each document that was sent is in exactly one of `acknowledged`, `rejected`,
@@ -18,7 +18,7 @@ pub struct Findings {
     pub phantom: u64,
     /// Receipts seen more than once, and documents that carry a known stamp under another `_id`.
     pub duplicated: u64,
-    /// Stored documents, whatever their promise, whose content or stamp contradicts the receipt.
+    /// Stored documents, with any promise, whose content or stamp contradicts the receipt.
     pub corrupted: u64,
     /// Documents that the server rejected, without those not audited.
     pub rejected: u64,
@@ -37,13 +37,13 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Whether every promise was kept: nothing lost, phantom, duplicated or corrupted.
+    /// Whether every promise holds: no document is lost, phantom, duplicated or corrupted.
     pub fn holds(&self) -> bool {
         [self.lost, self.phantom, self.duplicated, self.corrupted] == [0; 4]
     }
 
-    /// Adds the findings of another audit, of documents of its own. The examples stay numbers, so add only
-    /// audits whose numbers mean the same.
+    /// Adds the findings of another audit of other documents. The examples are only numbers, so both audits must number their
+    /// documents alike.
     pub fn merge(&mut self, other: &Findings) {
         self.acknowledged += other.acknowledged;
         self.found += other.found;
@@ -61,8 +61,8 @@ impl Findings {
     }
 }
 
-/// Document numbers to look at, ascending, at most [`EXAMPLES_MAX`] of a kind. A phantom without receipt
-/// and stamp has no number.
+/// Numbers of example documents, ascending, at most [`EXAMPLES_MAX`] of a kind. A phantom without receipt and stamp has no
+/// number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Examples {
     /// Lost documents.
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn each_violation_breaks_the_promise_and_nothing_else_does() {
+    fn only_violations_break_the_promise() {
         let broken: Vec<usize> = (0..12)
             .filter(|at| {
                 let mut findings = Findings::default();

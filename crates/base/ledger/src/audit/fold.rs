@@ -9,7 +9,7 @@ use crate::pairs::{DOCUMENTS_PER_PAGE, Pairs, State, first_of, lanes, occupied, 
 use crate::touched::Touched;
 use crate::versions::Versions;
 
-/// 32 documents, sorted: each field holds the low bit of the pair of each document it is true of.
+/// 32 documents, sorted. Each field has the low bit of the pair of each document to which it applies.
 struct Sorted {
     kept: u64,
     lost: u64,
@@ -60,7 +60,7 @@ fn fold_page(known: Known<'_>, worker: usize, page: usize, into: &mut Findings, 
     }
 }
 
-/// Acknowledged documents that were not seen at all: where something may have been removed, it may be they.
+/// Acknowledged documents without any sighting, unless a removal may explain their absence.
 #[inline]
 fn absent(state: u64, seen: u64, aside: u64) -> u64 {
     lanes(state, State::Acknowledged as u64) & !occupied(seen) & !bits(aside, UNDONE)
@@ -128,7 +128,7 @@ fn number_at(ledger: &Ledger, worker: usize, local: u64) -> u64 {
     ledger.allocation().global(slot).expect("only allocated numbers have a state")
 }
 
-/// Joins sightings: a document that both saw was seen more than once.
+/// Joins sightings: a document in both was seen more than once.
 pub(super) fn merge_seen(mine: &mut Pairs, theirs: &Pairs) {
     for (index, words) in theirs.pages() {
         let mut joined = Box::new(*mine.page(index));

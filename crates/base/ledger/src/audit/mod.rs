@@ -1,4 +1,4 @@
-//! Audits stored documents against the promises of the ledger. A pure fold, independent of order.
+//! Audits stored documents against the promises of the ledger. The audit is a pure fold, independent of order.
 
 mod sight;
 
@@ -24,9 +24,9 @@ const CORRUPTED: u64 = 2;
 /// Seen more than once.
 const REPEATED: u64 = 3;
 
-/// Set aside: a change that the ledger did not see explains the contradiction.
+/// Set aside: a change that the ledger did not record explains the contradiction.
 const EXPLAINED: u64 = 1;
-/// Set aside: found in an earlier version than promised, which nothing explains. One document can be both.
+/// Set aside: found in an earlier version than promised, without explanation. A document can be both.
 const UNDONE: u64 = 2;
 
 /// One stored document, as the scan found it.
@@ -51,37 +51,36 @@ pub enum Found {
 /// Whether a document's content follows from its receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// It does, in this version: 0 as it was inserted, then one more with each replacement.
+    /// The content follows, in this version: 0 as inserted, then one more with each replacement.
     Follows(u32),
-    /// It does not.
+    /// The content does not follow.
     Differs,
 }
 
-/// Whether others may have written to the scanned collection.
+/// Whether other writers may have used the scanned collection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Neighbours {
-    /// Others may have: a document without receipt and known stamp counts as foreign.
+    /// Other writers may have used it: a document without receipt and known stamp counts as foreign.
     #[default]
     Expected,
-    /// Nobody has, because the collection was empty before the run: such a document is a phantom.
+    /// The collection was empty before the run, so no other writer did: such a document is a phantom.
     Excluded,
 }
 
 /// A running audit: two bits a document, and counters.
 ///
-/// Several scanners may each keep one and [`Audit::merge`] them; the order of sightings does not matter.
-/// Shards of one run that wrote to one collection are audited each by itself or together, after [`Ledger::merge`]: a
-/// shard's ledger answers for the documents that were allocated to its workers, and the first one's for phantoms of nobody. So
-/// the findings of the shards add up to those of the whole run; only foreign documents are counted by each.
+/// Several scanners may each have an audit and [`Audit::merge`] them; the order of sightings does not matter. Shards of one run
+/// that wrote to one collection are audited separately, or together after [`Ledger::merge`]. A shard's ledger is responsible
+/// for its workers' documents, and the first shard's also for phantoms outside the allocation. So the findings of the shards
+/// add up to those of the whole run; only foreign documents are counted by each shard.
 ///
-/// A document that the server rejected and that is present nevertheless is a phantom. That holds for
-/// duplicate keys too: whoever sends a receipt twice marks it as it wants to have it judged (after a retry
-/// of an unknown outcome, "duplicate key" means that the first attempt arrived: `Acknowledged`).
+/// A document that the server rejected and that exists nevertheless is a phantom. That includes duplicate keys: a writer that
+/// sends a receipt twice must choose the state. After a retry of an unknown outcome, "duplicate key" means that the first
+/// attempt arrived: `Acknowledged`.
 ///
-/// For a replaced document, any version from the last acknowledged to the highest sent may be there. An earlier
-/// one is a lost update: the acknowledged version is not there, so the document counts as lost. A later one was never
-/// sent: corrupted. A document whose deletion was acknowledged must not be there; one whose deletion is in doubt is not
-/// audited.
+/// A replaced document may exist in any version from the last acknowledged to the highest sent. An earlier version is a lost
+/// update: the acknowledged version is missing, so the document counts as lost. A later version was never sent: corrupted. A
+/// document whose deletion was acknowledged must not exist. A document whose deletion is in doubt is not audited.
 ///
 /// After a crash of the writers the ledger does not know their last changes, only their intents ([`Ledger::unseen`]). A
 /// document is not audited if an intended change explains why it contradicts its promise. Every other contradiction counts.
@@ -115,12 +114,12 @@ struct Noted {
 }
 
 impl<'a> Audit<'a> {
-    /// An audit of documents that nothing touched after they were inserted.
+    /// An audit of documents that were not touched after their insertion.
     pub fn new(ledger: &'a Ledger) -> Audit<'a> {
         Audit::with(ledger, &Touched::None, Neighbours::default())
     }
 
-    /// An audit that leaves out touched documents and knows its neighbours.
+    /// An audit that excludes touched documents and considers neighbours.
     pub fn with(ledger: &'a Ledger, touched: &'a Touched, neighbours: Neighbours) -> Audit<'a> {
         static NONE: Versions = Versions::new();
         let seen = vec![Pairs::default(); ledger.workers().len()];
@@ -137,7 +136,7 @@ impl<'a> Audit<'a> {
         self.tally.merge(&other.tally);
     }
 
-    /// The numbers of all documents that are lost by now: acknowledged, not touched, and not seen.
+    /// The numbers of all lost documents so far: acknowledged, not touched, and not seen.
     pub fn lost(&self) -> impl Iterator<Item = u64> {
         let lost = |slot: &Slot| {
             self.ledger.state_at(*slot) == State::Acknowledged
@@ -149,7 +148,7 @@ impl<'a> Audit<'a> {
         self.ledger.slots().filter(lost).filter_map(|slot| self.ledger.allocation().global(slot))
     }
 
-    /// Returns the findings once every document was seen.
+    /// Returns the findings after the last sighting.
     pub fn finish(self) -> Findings {
         let mut findings = Findings {
             phantom: self.tally.phantom.count,
@@ -176,7 +175,7 @@ impl<'a> Audit<'a> {
         self.seen.iter().chain(&self.aside).map(Pairs::memory_bytes).sum()
     }
 
-    /// Whether a change that the ledger did not see explains that a document is not there as promised.
+    /// Whether an unrecorded change explains the contradiction between a document and its promise.
     fn is_explained(&self, slot: Slot) -> bool {
         let aside = self.aside[slot.worker as usize].get(slot.local);
         aside & EXPLAINED != 0 || aside & UNDONE == 0 && self.ledger.unseen().contains(Intent::Remove)
@@ -192,7 +191,7 @@ impl Tally {
         self.upserted += other.upserted;
     }
 
-    /// The examples that the fold found, together with those noted on the way.
+    /// The examples of the fold, together with those of the sightings.
     fn examples(self, folded: Examples) -> Examples {
         let mut examples = Examples {
             phantom: self.phantom.lowest.into_iter().collect(),

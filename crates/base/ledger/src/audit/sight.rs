@@ -10,15 +10,14 @@ use crate::pairs::State;
 enum Verdict {
     /// The document exists with this content.
     There(Content),
-    /// The content contradicts the promise, and a change outside of the ledger explains it.
+    /// The content contradicts the promise, and an unrecorded change explains it.
     Explained,
-    /// The content is older than promised: it counts as not seen, so that the last step finds the document
-    /// lost.
+    /// The content is older than promised. The document counts as not seen, so that the last step finds it lost.
     Undone,
 }
 
 impl Audit<'_> {
-    /// Takes one stored document into account.
+    /// Adds the sighting of one stored document.
     #[inline]
     pub fn see(&mut self, found: Found) {
         match found {
@@ -61,7 +60,7 @@ impl Audit<'_> {
         }
     }
 
-    /// Rare: only a contradiction is set aside.
+    /// Marks a contradiction. This is rare.
     #[cold]
     fn set_aside(&mut self, slot: Slot, bit: u64) {
         let aside = &mut self.aside[slot.worker as usize];
@@ -118,8 +117,8 @@ impl Audit<'_> {
         }
     }
 
-    /// Whether a document was sent in this version. Every stamp reads as some version of some number, so the
-    /// stamp of another run is recognised by a version that was never sent.
+    /// Whether a document was sent in this version. Every stamp reads as some version of some number, so an unsent version
+    /// reveals the stamp of another run.
     fn was_sent(&self, number: u64, version: u32) -> bool {
         self.ledger.allocation().locate(number).is_some_and(|slot| {
             self.ledger.state_at(slot) != State::NotSent && version <= self.versions.at(slot).highest()

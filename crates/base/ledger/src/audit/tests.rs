@@ -1,4 +1,4 @@
-//! Tests the finding for every promise, kept and broken.
+//! Tests the finding for every fulfilled and broken promise.
 
 use super::*;
 use crate::changes::Changes;
@@ -55,7 +55,7 @@ fn an_acknowledged_document_that_is_absent_is_lost() {
 }
 
 #[test]
-fn what_was_rejected_never_sent_or_outside_the_deal_is_a_phantom() {
+fn a_rejected_unsent_or_unallocated_document_is_a_phantom() {
     check(&[intact(25), intact(45), intact(50), intact(1 << 39)], |f| {
         f.phantom = 4;
         f.examples.phantom = vec![25, 45, 50, 1 << 39];
@@ -95,7 +95,7 @@ fn a_strange_document_is_foreign_among_neighbours_and_a_phantom_alone() {
 }
 
 #[test]
-fn an_unknown_document_may_be_there() {
+fn an_unknown_document_may_exist() {
     check(&[intact(30), intact(39)], |f| {
         (f.unknown_present, f.unknown_absent) = (2, 8);
         assert!(f.holds());
@@ -205,7 +205,7 @@ fn a_version_that_was_never_sent_is_corrupted() {
 }
 
 #[test]
-fn a_deleted_document_must_be_gone_and_one_in_doubt_may_be() {
+fn a_deleted_document_must_be_missing_and_a_doubtful_one_may_be() {
     check_changed(&[(0, 2), (1, 2), (3, 0)], |findings| assert!(findings.holds()));
     check_changed(&[(0, 2), (1, 2), (2, 0)], |f| {
         (f.phantom, f.examples.phantom) = (1, vec![2]);
@@ -228,7 +228,7 @@ fn a_copy_of_any_version_under_another_id_is_a_duplicate() {
 }
 
 #[test]
-fn when_all_is_touched_only_duplicates_are_judged() {
+fn only_duplicates_are_audited_if_all_documents_are_touched() {
     check_with(&Touched::All, Neighbours::Expected, &[intact(3)], |f| {
         let examples = Examples { duplicated: vec![3], ..Examples::default() };
         *f = Findings { not_audited: 40, duplicated: 1, examples, ..Findings::default() };

@@ -23,7 +23,7 @@ fn path(dir: &Path) -> PathBuf {
 /// The saved state: the changes, and the intents beyond them.
 type Saved = (Changes, Intents);
 
-/// Saves the changes, if they are known. They come before the ledger: where that is, they are not missing.
+/// Saves the changes, if they are known. They are saved before the ledger, so a saved ledger always has its changes.
 pub(super) fn write(dir: &Path, header: &Header, ledger: &Ledger) -> Result<(), Error> {
     let Some(changes) = ledger.changes() else { return Ok(()) };
     let path = path(dir);
@@ -31,7 +31,7 @@ pub(super) fn write(dir: &Path, header: &Header, ledger: &Ledger) -> Result<(), 
         .map_err(|source| Error::write(dir, &header.allocation, &path, source))
 }
 
-/// Puts the saved changes of a directory in place; where an older version saved none, they are not known.
+/// Loads the saved changes of a directory. An older format saved none; they are unknown then.
 pub(super) fn read(dir: &Path, header: &Header, ledger: &mut Ledger) -> Result<(), Error> {
     let path = path(dir);
     let bytes = match fs::read(&path) {
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn changes_are_read_as_written() {
         let all = Changes { touched: Touched::All, ..changes(0, 10) };
         for changes in [Changes::default(), changes(0, 3000), changes(50_000, 0), changes(50, 3000), all] {
             for unseen in [Intents::NONE, Intents::NONE.with(Intent::Remove)] {
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_or_a_flipped_bit_is_noticed() {
+    fn a_cut_or_a_flipped_bit_is_detected() {
         let whole = bytes(&changes(20_000, 300), Intents::NONE.with(Intent::Any));
         for at in (0..whole.len()).step_by(97) {
             assert_eq!(from_bytes(&whole[..at], &header()), None, "cut at {at}");
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_without_changes_does_not_know_them() {
+    fn a_directory_without_changes_reports_them_as_unknown() {
         let dir = tempfile::tempdir().unwrap();
         let mut ledger = Ledger::new(header().run, header().allocation);
         read(dir.path(), &header(), &mut ledger).unwrap();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::numbers::Allocation;
 
-/// Why the ledger could not be written or read.
+/// The failure of writing or reading the ledger.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The disk is full.
@@ -19,7 +19,7 @@ pub enum Error {
         /// The ledger's needs in the worst case, in megabytes.
         need_mb: u64,
     },
-    /// The operating system reports an error.
+    /// The operating system reported an error.
     #[error("cannot {action} {}: {source}; check the path and its permissions", path.display())]
     Io {
         /// The attempted action.
@@ -41,19 +41,19 @@ pub enum Error {
         /// The directory.
         dir: PathBuf,
     },
-    /// The run did not end in order, or its ledger is in journals still.
+    /// The run did not end regularly, or its ledger is still in journals.
     #[error("the run in {} did not save its ledger: recover it from the journals", dir.display())]
     Unsaved {
         /// The directory.
         dir: PathBuf,
     },
-    /// A file that every ledger has is gone.
+    /// A required file of the ledger is missing.
     #[error("{} is missing, and without it the sent documents are unknown: restore it", path.display())]
     Missing {
         /// The file.
         path: PathBuf,
     },
-    /// The file is of another version of the format.
+    /// The file has another version of the format.
     #[error(
         "{} has version {version} of the ledger's format: read it with the version that wrote it",
         path.display()
@@ -94,8 +94,8 @@ impl Error {
     }
 }
 
-/// Journals and the saved ledger together: three times two bits a document. Without a limit, enough for
-/// 100 million documents is asked for.
+/// The space for journals and saved ledger together: three times two bits a document. Without a limit, enough for 100 million
+/// documents.
 fn need_mb(allocation: &Allocation) -> u64 {
     let documents = allocation.limit().unwrap_or(100_000_000);
     (documents / 4 * 3).div_ceil(1_000_000).max(1)
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_disk_says_how_much_to_free() {
+    fn a_full_disk_names_the_space_to_free() {
         let allocation = Allocation::new(1000, 4, Some(100_000_000)).unwrap();
         let full = io::Error::from(io::ErrorKind::StorageFull);
         let error = Error::write(Path::new("/out/run"), &allocation, Path::new("/out/run/x"), full);

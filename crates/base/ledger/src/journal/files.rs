@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 
 /// The storage of a worker's journal: an append-only sequence of bytes.
 pub trait Log {
-    /// Appends bytes. A failed append leaves no trace that a later one would not overwrite.
+    /// Appends bytes. The next append overwrites the rest of a failed one.
     ///
     /// # Errors
-    /// Those of the storage; a full one gives [`io::ErrorKind::StorageFull`].
+    /// When the storage fails; a full storage gives [`io::ErrorKind::StorageFull`].
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
 
     /// Makes the appended bytes survive a power failure.
     ///
     /// # Errors
-    /// Those of the storage.
+    /// When the storage fails.
     fn sync(&mut self) -> io::Result<()>;
 }
 
@@ -66,7 +66,7 @@ pub(super) fn journals(dir: &Path) -> io::Result<Vec<u64>> {
     Ok(workers)
 }
 
-/// Writes a file so that it appears whole, durably, or not at all.
+/// Writes a file so that it appears completely and durably, or not at all.
 pub(super) fn write_whole(
     path: &Path,
     fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_failed_half_way_does_not_appear() {
+    fn a_partially_written_file_does_not_appear() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.txt");
         write_whole(&path, |file| file.write_all(b"first")).unwrap();
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_failed_append_left_is_overwritten() {
+    fn the_rest_of_a_failed_append_is_overwritten() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
         let mut log = FileLog::create(&path).unwrap();

@@ -53,7 +53,7 @@ impl Header {
         self.format > FORMAT_MIN
     }
 
-    /// The start value of the checksums of this run's records, so that another run's record is none.
+    /// The start value of the checksums of this run's records, so that another run's records are invalid.
     pub fn salt(&self) -> u32 {
         crc32fast::hash(&self.run.to_bytes())
     }
@@ -96,7 +96,7 @@ impl Header {
     }
 }
 
-/// The text before its last line, when that line is its checksum.
+/// The text without its last line, if that line is its checksum.
 fn checked(text: &str) -> Option<&str> {
     let at = text.rfind("crc ")?;
     let (body, last) = text.split_at(at);
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn a_header_is_read_as_written() {
         for limit in [None, Some(0), Some(1_000_000)] {
             let dir = tempfile::tempdir().unwrap();
             header(limit).write(dir.path()).unwrap();
@@ -157,14 +157,14 @@ mod tests {
     }
 
     #[test]
-    fn the_format_before_this_one_is_read() {
+    fn the_previous_format_is_read() {
         let older = Header { format: 1, ..header(None) };
         assert_eq!(read(&older.to_text()).unwrap(), older);
         assert!(!older.tells_changes() && header(None).tells_changes());
     }
 
     #[test]
-    fn an_empty_directory_holds_no_ledger() {
+    fn an_empty_directory_has_no_ledger() {
         let dir = tempfile::tempdir().unwrap();
         assert!(matches!(Header::read(dir.path()), Err(Error::Absent { .. })));
     }

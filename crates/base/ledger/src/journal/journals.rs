@@ -15,7 +15,7 @@ use crate::numbers::Allocation;
 use crate::pairs::Page;
 use crate::receipt::Run;
 
-/// Writes the journals of one shard's workers. It lives on a thread of its own.
+/// Writes the journals of one shard's workers, on its own thread.
 #[derive(Debug)]
 pub struct Journals<L = FileLog> {
     dir: PathBuf,
@@ -62,10 +62,10 @@ impl<L: Log> Journals<L> {
         Journals { dir: dir.to_owned(), header, journals, buffer: Vec::new() }
     }
 
-    /// Reserves a worker's documents up to local index `until`, durably; then the worker may be granted it.
+    /// Reserves a worker's documents up to local index `until`, durably. Then [`crate::WorkerLedger::grant`] may follow.
     ///
     /// # Errors
-    /// The disk is full or fails. Nothing is reserved then; it may be tried again.
+    /// The disk is full or fails. No document is reserved then; a retry is possible.
     ///
     /// # Panics
     /// If the worker belongs to another shard.
@@ -79,11 +79,11 @@ impl<L: Log> Journals<L> {
         Ok(())
     }
 
-    /// Writes pages that [`crate::WorkerLedger::take_dirty`] handed over. They are durable with the next
-    /// reservation; a power failure before that leaves their documents unknown.
+    /// Writes pages from [`crate::WorkerLedger::take_dirty`]. They are durable with the next reservation; a power failure
+    /// before that leaves their documents unknown.
     ///
     /// # Errors
-    /// The disk is full or fails. The pages are not written then; keep them, and try again.
+    /// The disk is full or fails. The pages are not written then; keep them, and retry.
     ///
     /// # Panics
     /// If the worker belongs to another shard.
@@ -98,10 +98,10 @@ impl<L: Log> Journals<L> {
         Ok(())
     }
 
-    /// Records durably which changes of existing documents a worker intends. It may make them afterwards.
+    /// Records durably the worker's intended changes of existing documents. The worker may make them afterwards.
     ///
     /// # Errors
-    /// The disk is full or fails. Nothing is recorded then; it may be tried again.
+    /// The disk is full or fails. The intents are not recorded then; a retry is possible.
     ///
     /// # Panics
     /// If the worker belongs to another shard.
@@ -115,10 +115,10 @@ impl<L: Log> Journals<L> {
         Ok(())
     }
 
-    /// Writes the outcomes of a worker's changes, as durably as [`Journals::flush`] does.
+    /// Writes the outcomes of a worker's changes, as durably as [`Journals::flush`].
     ///
     /// # Errors
-    /// The disk is full or fails. Some of the documents are not written then; keep them, and try again.
+    /// The disk is full or fails. Some of the documents are not written then; keep them, and retry.
     ///
     /// # Panics
     /// If the worker belongs to another shard.
@@ -173,7 +173,7 @@ mod tests {
 
     const RUN: Run = Run { time_s: 1, tag: [1, 2, 3] };
 
-    /// A disk with room for so many bytes.
+    /// A disk with space for this number of bytes.
     struct Small {
         free: usize,
         syncs: usize,
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_said_with_what_to_do() {
+    fn a_full_disk_is_reported_with_the_remedy() {
         let expected = "no space left for the ledger in runs/x: free 1 MB or choose another place with --out";
         assert_eq!(small(31).reserve(1, 10).unwrap_err().to_string(), expected);
         assert_eq!(small(31).intend(1, Intents::NONE).unwrap_err().to_string(), expected);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn reservations_and_intents_are_durable_and_what_follows_does_not_wait() {
+    fn reservations_and_intents_are_durable_and_later_writes_do_not_wait() {
         let mut journals = small(100_000);
         journals.reserve(1, 10).unwrap();
         journals.flush(1, &dirty_pages()).unwrap();
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_ledger_in_one_place_is_refused() {
+    fn a_second_ledger_in_one_directory_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let allocation = Allocation::new(10, 2, None).unwrap();
         Journals::create(dir.path(), RUN, allocation, 0..2).unwrap();

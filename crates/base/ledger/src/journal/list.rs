@@ -1,7 +1,7 @@
 //! Encodes the list of changed documents in a journal: 16 bytes each, up to 256 per record.
 //!
-//! A saved ledger keeps whole pages of versions and marks. A journal would grow by a page for each document, for what is
-//! changed in one second may lie anywhere.
+//! A saved ledger has whole pages of versions and marks. In a journal this would write a page for each document, because the
+//! changes of one second may be in any page.
 
 use crate::changes::Changed;
 use crate::numbers::{Allocation, Slot};
@@ -15,7 +15,7 @@ const LOCAL_BITS: u32 = 40;
 /// Marks a touched document; the bits below are its worker and its local index.
 const TOUCHED: u64 = 1 << 63;
 
-/// The words of a record of so many documents; the rest is 0.
+/// The words of a record of these documents; the rest is 0.
 ///
 /// # Panics
 /// If there are more than [`LISTED_MAX`].
@@ -30,7 +30,7 @@ pub(super) fn words(listed: &[Changed]) -> Box<Words> {
     words
 }
 
-/// The documents of a record; those outside the allocation are left out.
+/// The documents of a record. Documents outside the allocation are ignored.
 pub(super) fn read<'a>(
     words: &'a Words,
     count: u32,
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn a_list_is_read_as_written() {
         let allocation = Allocation::new(1000, WORKERS_MAX, None).unwrap();
         let last = allocation.allocated_to(WORKERS_MAX - 1) - 1;
         let mut listed: Vec<_> = (0..250).map(|at| changed(at, at * 999, at % 2 == 0)).collect();
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_beyond_the_deal_is_left_out() {
+    fn documents_outside_the_allocation_are_ignored() {
         let allocation = Allocation::new(10, 2, Some(25)).unwrap();
         let listed = [changed(0, 14, false), changed(0, 15, false), changed(1, 9, true), changed(2, 0, true)];
         let kept: Vec<_> = read(&words(&listed), 4, &allocation).collect();

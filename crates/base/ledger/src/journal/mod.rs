@@ -1,10 +1,10 @@
 //! Stores the ledger on disk: reserves numbers before they are sent, and appends outcomes page by page.
 //!
-//! A directory holds `ledger.txt` (the run and its allocation) and one append-only journal per worker. Workers never wait: the
-//! [`Journals`] writes on another thread. After a crash [`recover`] reads the journals: a reserved document without another
+//! A directory contains `ledger.txt` (the run and its allocation) and one append-only journal per worker. Workers never wait:
+//! the [`Journals`] writes on another thread. After a crash [`recover`] reads the journals: a reserved document without another
 //! recorded state is unknown. Intents are recorded like reservations, changes like outcomes. At the end of a run [`save`]
-//! writes the ledger to one file of two bits per document (25 MB for 100 million) and the changes to another, and removes
-//! the journals, which grow by each changed page in each flush.
+//! writes the ledger to one file of two bits per document (25 MB for 100 million) and the changes to another. It removes the
+//! journals, which grow by each changed page in each flush.
 
 mod changed;
 mod error;

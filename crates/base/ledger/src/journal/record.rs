@@ -8,8 +8,8 @@
 //! | 0..4 | `PLL1` |
 //! | 4..8 | the worker |
 //! | 8..12 | kind: 1 reservation, 2 page, 3 end, 4 page of marks, 5 page of versions, 6 everything is marked, 7 intents, 8 list of changed documents |
-//! | 12..16 | the page's index; for a list, how many documents it has; 0 for others |
-//! | 16..24 | reservation and page: the local index until which is reserved; end: the pages before it; intents and list: the changes that the worker intends |
+//! | 12..16 | the page's index; for a list, its number of documents; 0 for others |
+//! | 16..24 | reservation and page: the reservation's end, a local index; end: the pages before it; intents and list: the changes that the worker intends |
 //! | 24..28 | checksum of the page's words; 0 for others |
 //! | 28..32 | checksum of the run and the bytes before |
 
@@ -24,11 +24,11 @@ const HEAD_BYTES: usize = 32;
 /// One entry of a journal or a saved ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Record {
-    /// Everything below may be sent.
+    /// Every document below `until` may be sent.
     Reservation { worker: u32, until: u64 },
-    /// The states of a page, and, again, how far was reserved then.
+    /// The states of a page, and the reservation at that time.
     Page { worker: u32, until: u64, page: Page },
-    /// A saved ledger ends here, after so many pages.
+    /// The end of a saved ledger, after this number of pages.
     End { pages: u64 },
     /// The touched documents of a page.
     Marks { worker: u32, page: Page },
@@ -49,12 +49,12 @@ pub(super) enum Kind {
     Versions = 5,
 }
 
-/// The record at a position of a file.
+/// The content at a position of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Scanned {
     /// A whole record.
     Record(Record),
-    /// So many bytes that are no record.
+    /// This number of bytes that are not a record.
     Skipped(u64),
 }
 
@@ -79,7 +79,7 @@ pub(super) fn put_words(
     put_paged(into, salt, [worker, kind as u32, index], 0, words);
 }
 
-/// Appends that every document may have been touched.
+/// Appends the record that every document may have been touched.
 pub(super) fn put_all(into: &mut Vec<u8>, salt: u32) {
     put_head(into, salt, [0, 6, 0], 0, 0);
 }
@@ -119,8 +119,8 @@ fn put_head(into: &mut Vec<u8>, salt: u32, fields: [u32; 3], number: u64, payloa
     into.extend_from_slice(&crc.to_le_bytes());
 }
 
-/// Reads a file's bytes record by record. After bytes that are no record it goes on at the next one, so
-/// that damage costs no more than what it hit.
+/// Reads a file's bytes record by record. After invalid bytes it continues at the next record, so that damage affects only the
+/// damaged records.
 pub(super) fn scan(bytes: &[u8], salt: u32) -> impl Iterator<Item = Scanned> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -137,7 +137,7 @@ pub(super) fn scan(bytes: &[u8], salt: u32) -> impl Iterator<Item = Scanned> {
     })
 }
 
-/// The record at the start of the bytes and its length, when a whole one stands there.
+/// The record at the start of the bytes and its length, if it is complete and valid.
 fn read(bytes: &[u8], salt: u32) -> Option<(Record, usize)> {
     let head = bytes.first_chunk::<HEAD_BYTES>()?;
     let number = u64::from_le_bytes(*head[16..].first_chunk()?);
@@ -189,7 +189,7 @@ fn field(head: &[u8; HEAD_BYTES], at: usize) -> u32 {
     u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]])
 }
 
-/// The CRC-32 of `bytes` that follow bytes with the checksum `salt`.
+/// The CRC-32 of `bytes`, continued from the checksum `salt`.
 fn salted_crc(salt: u32, bytes: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new_with_initial(salt);
     hasher.update(bytes);
@@ -230,19 +230,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn records_are_read_as_written() {
         let (bytes, expected) = three_records();
         assert_eq!(bytes.len(), 3 * HEAD_BYTES + PAGE_BYTES);
         assert_eq!(records(&bytes, SALT), expected);
     }
 
     #[test]
-    fn another_runs_records_are_none() {
+    fn another_runs_records_are_skipped() {
         assert_eq!(records(&three_records().0, SALT + 1), []);
     }
 
     #[test]
-    fn damage_costs_the_record_that_it_hit_and_no_other() {
+    fn damage_affects_only_the_damaged_record() {
         let (bytes, expected) = three_records();
         for (at, hit) in [(5, 0), (HEAD_BYTES, 1), (HEAD_BYTES + 17, 1), (2000, 1), (bytes.len() - 1, 2)] {
             let mut damaged = bytes.clone();

@@ -20,26 +20,26 @@ pub struct Recovered {
     pub ledger: Ledger,
     /// The source of the ledger.
     pub source: Source,
-    /// Bytes of the journals that are not records. A crash of the machine leaves the end of a journal torn,
-    /// which harms nothing; more than a few pages mean that the disk damaged the journal.
+    /// Bytes of the journals that are not records. A machine crash leaves the end of a journal torn, which is harmless. More
+    /// than a few pages mean that the disk damaged the journal.
     pub skipped_bytes: u64,
 }
 
 /// The source of a ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// The run ended in order and saved its ledger, which is exact.
+    /// The run ended regularly and saved its ledger, which is exact.
     Saved,
     /// The run crashed: every reserved document without another recorded state is unknown.
     Journals,
 }
 
-/// Reads the ledger in a directory: the saved one, or else the journals. After a crash a document is
-/// `NotSent` only beyond its worker's reservation, and has an outcome only if that was flushed. Of the changes since the
-/// last flush only the possible kinds are known: [`Ledger::unseen`].
+/// Reads the ledger in a directory: the saved one, or else the journals. After a crash a document is `NotSent` only beyond its
+/// worker's reservation, and has an outcome only if that was flushed. For the time since the last flush only the possible kinds
+/// of change are known: [`Ledger::unseen`].
 ///
 /// # Errors
-/// The directory holds no ledger, or a file of it is missing, unreadable, or damaged beyond doubt.
+/// When the directory has no ledger, or a file of it is missing, unreadable, or too damaged.
 pub fn recover(dir: &Path) -> Result<Recovered, Error> {
     let header = Header::read(dir)?;
     if let Some(ledger) = saved::read(dir, &header)? {

@@ -17,7 +17,7 @@ pub(super) struct Replayed {
     reserved_until: u64,
 }
 
-/// Reads every record that is whole.
+/// Reads every complete record.
 pub(super) fn replay(bytes: &[u8], salt: u32, allocation: &Allocation, worker: u64) -> Replayed {
     let mut replayed = Replayed::default();
     scan(bytes, salt).for_each(|scanned| replayed.step(scanned, worker, allocation));
@@ -26,8 +26,7 @@ pub(super) fn replay(bytes: &[u8], salt: u32, allocation: &Allocation, worker: u
 }
 
 impl Replayed {
-    /// A later page, or a later entry of a document in a list, replaces an earlier one; reservations and intents only ever
-    /// grow.
+    /// A later page, or a later list entry of a document, replaces an earlier one. Reservations and intents only grow.
     fn step(&mut self, scanned: Scanned, worker: u64, allocation: &Allocation) {
         match scanned {
             Scanned::Record(Record::Reservation { worker: w, until }) if u64::from(w) == worker => {
@@ -72,7 +71,7 @@ mod tests {
         Allocation::new(1000, 1, Some(100_000)).unwrap()
     }
 
-    /// The state after a number of writes: how far each half of it went, and what of it is on disk.
+    /// The state after a number of writes: the progress of each half, and the part on disk.
     struct Moment {
         bytes: usize,
         reserved: u64,
@@ -84,7 +83,7 @@ mod tests {
         listed: Changes,
     }
 
-    /// A worker as it runs, and its journal.
+    /// A simulated worker and its journal.
     #[derive(Default)]
     struct Story {
         bytes: Vec<u8>,
@@ -100,7 +99,8 @@ mod tests {
     }
 
     impl Story {
-        /// Reserves 5000 at a time, sends 2000 and acknowledges them, flushes every other time, and changes more and more.
+        /// Reserves 5000 at a time, sends 2000 and acknowledges them, flushes every other time, and makes increasingly many
+        /// changes.
         fn tell() -> Self {
             let mut story = Story::default();
             story.remember();
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn any_prefix_of_a_journal_forgets_nothing_and_claims_nothing() {
+    fn any_prefix_of_a_journal_loses_no_document_and_adds_no_claim() {
         let Story { bytes, moments, .. } = Story::tell();
         for cut in 0..=bytes.len() {
             let replayed = replay(&bytes[..cut], SALT, &allocation(), 0);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flipped_byte_is_noticed_and_claims_nothing() {
+    fn a_flipped_byte_is_detected_and_adds_no_claim() {
         let Story { bytes, moments, .. } = Story::tell();
         let last = moments.last().unwrap();
         for at in (0..bytes.len()).step_by(7) {
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_beyond_the_deal_is_left_out() {
+    fn documents_outside_the_allocation_are_ignored() {
         let mut bytes = Vec::new();
         put_reservation(&mut bytes, SALT, 0, u64::MAX);
         put_page(&mut bytes, SALT, 0, u64::MAX, u32::MAX, &[u64::MAX; 512]);

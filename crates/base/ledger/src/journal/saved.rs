@@ -1,4 +1,4 @@
-//! Saves and loads the ledger of a run that ended in order: one file, two bits per document.
+//! Saves and loads the ledger of a run that ended regularly: one file, two bits per document.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -20,8 +20,7 @@ fn path(dir: &Path) -> PathBuf {
 /// Saves a complete ledger with its changes, exactly, and removes the journals that it replaces.
 ///
 /// # Errors
-/// The directory holds another run's ledger, cannot be written, or is full; its journals are still
-/// there then.
+/// When the directory has another run's ledger, cannot be written, or is full. Its journals remain then.
 pub fn save(dir: &Path, ledger: &Ledger) -> Result<(), Error> {
     let allocation = ledger.allocation();
     fs::create_dir_all(dir).map_err(|source| Error::write(dir, &allocation, dir, source))?;
@@ -35,7 +34,7 @@ pub fn save(dir: &Path, ledger: &Ledger) -> Result<(), Error> {
     remove_journals(dir).map_err(|source| Error::io("remove the journals in", dir, source))
 }
 
-/// Loads a ledger that was saved.
+/// Loads a saved ledger.
 ///
 /// # Errors
 /// The directory holds no saved ledger, or a damaged one.
@@ -44,7 +43,7 @@ pub fn load(dir: &Path) -> Result<Ledger, Error> {
     read(dir, &header)?.ok_or_else(|| Error::Unsaved { dir: dir.to_owned() })
 }
 
-/// The saved ledger of a directory, if there is one.
+/// The saved ledger of a directory, if any.
 pub(super) fn read(dir: &Path, header: &Header) -> Result<Option<Ledger>, Error> {
     let path = path(dir);
     let bytes = match fs::read(&path) {
@@ -82,7 +81,7 @@ fn write_pages(file: &mut dyn Write, ledger: &Ledger, salt: u32) -> io::Result<(
     file.write_all(&buffer)
 }
 
-/// The pages in which something was sent.
+/// The pages with sent documents.
 fn sent_pages(ledger: &Ledger) -> impl Iterator<Item = (u32, u32, &Words)> {
     let workers = (0_u32..).zip(ledger.workers());
     let pages = workers.flat_map(|(worker, pairs)| iter::repeat(worker).zip(pairs.pages()));
@@ -152,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ledger_of_a_shard_is_loaded_as_one_of_a_shard() {
+    fn the_ledger_of_a_shard_is_loaded_as_a_shard() {
         let dir = tempfile::tempdir().unwrap();
         let mut ledger = Ledger::of_shard(RUN, Allocation::new(1000, 3, Some(200_000)).unwrap(), 1..2);
         let mut own = WorkerLedger::unjournaled();

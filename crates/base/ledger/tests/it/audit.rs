@@ -1,4 +1,4 @@
-//! The audit against a model in plain maps, over random histories.
+//! Tests the audit against a model in plain maps, over random histories.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -12,7 +12,7 @@ use crate::dice::Dice;
 
 const RUN: Run = Run { time_s: 1_700_000_000, tag: [0xab, 0xcd, 0xef] };
 
-/// A history and what a scan found of it.
+/// A history and the findings of a scan.
 struct History {
     allocation: Allocation,
     states: HashMap<u64, State>,
@@ -98,13 +98,13 @@ impl History {
         self.changes.get(&number).is_some_and(|change| change.last == Last::Deleted)
     }
 
-    /// Whether nothing is claimed of a document.
+    /// Whether the audit excludes a document.
     fn is_left_out(&self, number: u64) -> bool {
         let doubtful = |change: &Change| change.last == Last::DeletionInDoubt;
         self.touched.contains(&number) || self.changes.get(&number).is_some_and(doubtful)
     }
 
-    /// The versions of a document that may be there.
+    /// The versions in which a document may exist.
     fn promised(&self, number: u64) -> std::ops::RangeInclusive<u32> {
         let Some(change) = self.changes.get(&number) else { return 0..=0 };
         match change.last {
@@ -114,7 +114,7 @@ impl History {
         }
     }
 
-    /// The highest version of a document that was sent.
+    /// The highest sent version of a document.
     fn highest(&self, number: u64) -> u32 {
         let sent = |change: &Change| change.replaced + u32::from(change.last == Last::ReplacementInDoubt);
         self.changes.get(&number).map_or(0, sent)
@@ -150,7 +150,7 @@ fn roll_change(dice: &mut Dice) -> Change {
     Change { replaced: dice.roll(3) as u32, last }
 }
 
-/// Mostly one intact sighting; sometimes none, two, a corrupted one, or a stranger.
+/// Mostly one intact sighting; sometimes none, two, a corrupted or a foreign document.
 fn roll_found(dice: &mut Dice, number: u64, limit: u64) -> Vec<Found> {
     let stamp = Some(RUN.receipt(number).stamp());
     let intact = Found::Receipt { number, content: Content::Follows(0), stamp };
@@ -171,7 +171,7 @@ fn roll_found(dice: &mut Dice, number: u64, limit: u64) -> Vec<Found> {
     }
 }
 
-/// The rules once more, the slow and plain way.
+/// The audit's rules in their simplest form.
 fn model(history: &History) -> Findings {
     let mut findings = Findings::default();
     let mut copies: HashMap<u64, u64> = HashMap::new();
@@ -191,7 +191,7 @@ fn model(history: &History) -> Findings {
     findings
 }
 
-/// Whether a sighting counts: an earlier version than the acknowledged one is none of what was promised.
+/// Whether a sighting counts: a version before the acknowledged one is not promised.
 fn model_receipt(
     history: &History,
     number: u64,
@@ -208,7 +208,7 @@ fn model_receipt(
         return false;
     }
     let follows = right && version.is_some_and(|version| promised.contains(&version));
-    // Of a document whose deletion is in doubt the content is judged all the same, but never its version.
+    // If the deletion is in doubt, the content is still checked, but not the version.
     let judged = sent && !history.touched.contains(&number);
     findings.corrupted += u64::from(judged && !follows);
     true
@@ -277,7 +277,7 @@ fn the_fold_agrees_with_the_model() {
 }
 
 #[test]
-fn neither_order_nor_the_number_of_scanners_matters() {
+fn order_and_number_of_scanners_do_not_matter() {
     for seed in 1000..1300 {
         let mut dice = Dice(seed);
         let history = History::roll(&mut dice);
@@ -290,7 +290,7 @@ fn neither_order_nor_the_number_of_scanners_matters() {
 }
 
 #[test]
-fn each_document_that_was_sent_is_counted_in_one_place() {
+fn each_sent_document_is_counted_once() {
     for seed in 2000..2200 {
         let mut history = History::roll(&mut Dice(seed));
         history.found.clear();
@@ -303,11 +303,11 @@ fn each_document_that_was_sent_is_counted_in_one_place() {
 }
 
 #[test]
-fn what_shards_find_of_their_own_adds_up_to_what_is_found_of_all() {
+fn the_findings_of_shards_add_up_to_those_of_the_whole() {
     for seed in 3000..3300 {
         let mut dice = Dice(seed);
         let mut history = History::roll(&mut dice);
-        // A second document of one that was replaced is known to the shard that replaced it; to the first it is a stranger.
+        // The shard that replaced a document recognises its second copy; for the first shard the copy is foreign.
         let later = |stamp| RUN.versioned(stamp).1 > 0;
         history
             .found
@@ -322,7 +322,7 @@ fn what_shards_find_of_their_own_adds_up_to_what_is_found_of_all() {
             foreign = findings.foreign;
             sum.merge(&findings);
         }
-        // Each shard counts all that are there.
+        // Each shard counts all foreign documents.
         sum.foreign = foreign;
         assert_eq!(sum, audit(&history, &history.found, 1), "seed {seed}, cut at worker {cut}");
     }

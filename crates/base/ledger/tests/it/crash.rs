@@ -1,4 +1,4 @@
-//! Plimsoll itself crashes at a random moment: what the journal tells afterwards.
+//! Tests the journal's content after Plimsoll crashes at a random moment.
 
 use std::fs::{self, OpenOptions};
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::dice::Dice;
 
 const RUN: Run = Run { time_s: 1_700_000_000, tag: [1, 2, 3] };
 
-/// One worker as it runs: its ledger, and what the disk was told.
+/// A running worker: its ledger, and the states on disk.
 struct Writer {
     own: WorkerLedger,
     flushed: WorkerLedger,
@@ -67,7 +67,7 @@ fn run(dir: &Path, allocation: Allocation, seed: u64) -> Vec<Writer> {
 }
 
 #[test]
-fn after_a_crash_what_was_not_flushed_is_unknown() {
+fn unflushed_documents_are_unknown_after_a_crash() {
     for seed in 0..20 {
         let dir = tempfile::tempdir().unwrap();
         let allocation = Allocation::new(500, 3, Some(100_000)).unwrap();
@@ -99,7 +99,7 @@ fn a_journal_cut_anywhere_is_read_without_new_claims() {
 }
 
 #[test]
-fn a_page_tells_again_how_far_was_reserved() {
+fn a_page_repeats_the_reservation() {
     let dir = tempfile::tempdir().unwrap();
     let mut journals =
         Journals::create(dir.path(), RUN, Allocation::new(10, 1, None).unwrap(), 0..1).unwrap();
@@ -133,7 +133,7 @@ fn files_of_noise_are_read_without_panic() {
 }
 
 #[test]
-fn a_missing_journal_is_an_error_for_it_may_have_told_of_sent_documents() {
+fn a_missing_journal_is_an_error_because_it_may_record_sent_documents() {
     let dir = tempfile::tempdir().unwrap();
     Journals::create(dir.path(), RUN, Allocation::new(10, 2, None).unwrap(), 0..2).unwrap();
     fs::remove_file(dir.path().join("worker-00001.journal")).unwrap();
@@ -141,7 +141,7 @@ fn a_missing_journal_is_an_error_for_it_may_have_told_of_sent_documents() {
 }
 
 #[test]
-fn shards_recovered_apart_are_joined() {
+fn separately_recovered_shards_are_joined() {
     let allocation = Allocation::new(500, 4, Some(10_000)).unwrap();
     let shards = [0..2, 2..4].map(|kept: std::ops::Range<u64>| {
         let dir = tempfile::tempdir().unwrap();

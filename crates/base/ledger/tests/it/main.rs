@@ -1,4 +1,4 @@
-//! Whole histories through the public interface.
+//! Tests whole histories through the public interface.
 
 mod audit;
 mod crash;

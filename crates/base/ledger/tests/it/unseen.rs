@@ -1,5 +1,5 @@
-//! Plimsoll crashes while it changes documents: nothing is accused that is there as it was left, and only what the last
-//! moment explains is not audited.
+//! Tests crashes while Plimsoll changes documents: no intact document is reported, and only contradictions that the last moment
+//! explains are not audited.
 
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ enum Stored {
     Gone,
 }
 
-/// Two workers, each with documents of both to change, and the server's storage.
+/// Two workers that change documents of both, and the server's storage.
 struct World {
     allocation: Allocation,
     journals: Journals,
@@ -29,7 +29,7 @@ struct World {
     fresh: [Vec<Slot>; 2],
     told: [Vec<Intent>; 2],
     stored: Vec<Stored>,
-    /// Changed since the last flush, as far as that can be told from what was stored.
+    /// The documents that the server's storage shows as changed since the last flush.
     late: Vec<bool>,
 }
 
@@ -107,7 +107,7 @@ impl World {
     }
 }
 
-/// Some seconds of changes, and a crash in the middle of the last.
+/// Some seconds of changes, and a crash in the middle of the last second.
 fn world(dir: &std::path::Path, dice: &mut Dice, kinds: &[Intent]) -> World {
     let mut world = World::new(dir);
     for _ in 0..dice.roll(8) {
@@ -148,7 +148,7 @@ const MIXES: [&[Intent]; 6] = [
 ];
 
 #[test]
-fn what_the_last_moment_did_is_not_accused_and_the_rest_is_audited() {
+fn changes_of_the_last_moment_are_not_reported_and_the_rest_is_audited() {
     for (seed, kinds) in (0..60).zip(MIXES.iter().cycle()) {
         let dir = tempfile::tempdir().unwrap();
         let world = world(dir.path(), &mut Dice(seed), kinds);
@@ -167,7 +167,7 @@ fn what_the_last_moment_did_is_not_accused_and_the_rest_is_audited() {
 }
 
 #[test]
-fn what_no_change_explains_is_found_after_a_crash_too() {
+fn unexplained_contradictions_are_found_after_a_crash_too() {
     let check = |kinds: &[Intent], damage: &dyn Fn(&mut Stored), expected: (u64, u64, u64)| {
         for seed in 100..110 {
             let dir = tempfile::tempdir().unwrap();
@@ -202,7 +202,7 @@ fn what_no_change_explains_is_found_after_a_crash_too() {
 }
 
 #[test]
-fn a_deleted_document_that_is_there_is_a_phantom_whatever_else_was_meant() {
+fn an_existing_deleted_document_is_a_phantom_for_all_other_intents() {
     let dir = tempfile::tempdir().unwrap();
     let mut dice = Dice(7);
     let mut world = World::new(dir.path());
@@ -222,7 +222,7 @@ fn a_deleted_document_that_is_there_is_a_phantom_whatever_else_was_meant() {
 }
 
 #[test]
-fn changes_of_documents_that_were_not_named_leave_nothing_to_audit() {
+fn changes_of_unnamed_documents_leave_no_document_to_audit() {
     let dir = tempfile::tempdir().unwrap();
     let mut world = World::new(dir.path());
     world.journals.intend(1, Intents::NONE.with(Intent::Any)).unwrap();
@@ -232,7 +232,7 @@ fn changes_of_documents_that_were_not_named_leave_nothing_to_audit() {
 }
 
 #[test]
-fn a_list_tells_again_what_was_meant() {
+fn a_list_repeats_the_intents() {
     let dir = tempfile::tempdir().unwrap();
     let allocation = Allocation::new(10, 1, None).unwrap();
     let mut journals = Journals::create(dir.path(), RUN, allocation, 0..1).unwrap();
@@ -249,7 +249,7 @@ fn a_list_tells_again_what_was_meant() {
 }
 
 #[test]
-fn a_recovered_ledger_that_is_saved_says_the_same() {
+fn a_saved_recovered_ledger_is_unchanged() {
     let dir = tempfile::tempdir().unwrap();
     world(dir.path(), &mut Dice(3), MIXES[5]);
     let ledger = recover(dir.path()).unwrap().ledger;
@@ -258,7 +258,7 @@ fn a_recovered_ledger_that_is_saved_says_the_same() {
 }
 
 #[test]
-fn journals_of_the_older_format_do_not_tell_what_was_changed() {
+fn journals_of_the_older_format_contain_no_changes() {
     let dir = tempfile::tempdir().unwrap();
     drop(World::new(dir.path()));
     let path = dir.path().join("ledger.txt");
@@ -269,7 +269,7 @@ fn journals_of_the_older_format_do_not_tell_what_was_changed() {
     assert_eq!((ledger.changes(), ledger.counts().acknowledged), (None, DOCUMENTS));
 }
 
-/// As in zlib, bit by bit.
+/// CRC-32 as in zlib, bit by bit.
 fn crc32(bytes: &[u8]) -> u32 {
     let step = |crc: u32| if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 };
     !bytes.iter().fold(!0, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), |crc, _| step(crc)))

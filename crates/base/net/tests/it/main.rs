@@ -1,4 +1,4 @@
-//! Streams against real sockets: TCP, TLS and Unix, and peers that refuse, stay silent or speak no TLS.
+//! Tests streams against real sockets: TCP, TLS and Unix, and peers that refuse, stay silent or do not support TLS.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -15,7 +15,7 @@ use plimsoll_net::{Channel, ConnectError, Destination, Fault, Receive, Stream, T
 use crate::server::{Peer, Server};
 
 const LIMIT: Duration = Duration::from_secs(20);
-/// More than the socket buffers of both sides hold.
+/// More bytes than the socket buffers of both sides can take.
 const LARGE: usize = 32 << 20;
 
 fn run<T>(work: impl Future<Output = T>) -> T {
@@ -54,7 +54,7 @@ impl Receive for Byte {
     }
 }
 
-/// Sends a request and returns the byte that answers it.
+/// Sends a request and returns the byte of the answer.
 async fn exchange(channel: &mut Channel, request: &[u8]) -> Result<u8, Fault<Infallible>> {
     let (mut sent, mut reply) = (0, Byte::default());
     channel.start();
@@ -110,7 +110,7 @@ fn a_silent_peer_ends_an_exchange_at_its_time_limit_and_a_closing_one_at_once() 
 }
 
 #[test]
-fn every_reason_for_no_connection_has_its_error() {
+fn every_connection_failure_has_its_own_error() {
     let (silent, http) = (Server::start(Peer::Silent, 0), Server::start(Peer::Http, 0));
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let tls_server = Server::start(Peer::Tls, 1);

@@ -1,4 +1,4 @@
-//! A peer on a thread of its own, for one kind of behaviour.
+//! Simulates a peer on its own thread, with one kind of behaviour.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -17,9 +17,9 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 pub enum Peer {
     /// Answers each request with its last byte.
     Tcp,
-    /// The same under TLS, for the protocol `known`.
+    /// As `Tcp`, under TLS, for the protocol `known`.
     Tls,
-    /// The same on a Unix socket.
+    /// As `Tcp`, on a Unix socket.
     Unix,
     /// Reads and never answers.
     Silent,
@@ -95,7 +95,7 @@ fn serve(peer: Peer, mut stream: std::net::TcpStream, config: Option<Arc<ServerC
     }
 }
 
-/// Answers each request, late enough for the client to fill the socket.
+/// Answers each request, with a delay that lets the client fill the socket.
 fn answer(mut stream: impl Read + Write, request_len: usize) {
     let mut request = vec![0; request_len];
     loop {

@@ -1,4 +1,4 @@
-//! Locks a home: only the holder may use its files.
+//! Locks a home: only the lock's owner may use its files.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::os::unix::fs::MetadataExt;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::{Error, LOCK, io_at};
 
-/// Tries and pauses for a held lock: half a second in all.
+/// The number of attempts for a lock of another process: half a second in total.
 const TRIES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -24,7 +24,7 @@ pub(super) fn take(home: &Path) -> Result<File, Error> {
     }
 }
 
-/// Whether the lock of a home is held.
+/// Whether the lock of a home is taken.
 pub(super) fn is_held(home: &Path) -> bool {
     OpenOptions::new()
         .write(true)
@@ -32,7 +32,7 @@ pub(super) fn is_held(home: &Path) -> bool {
         .is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
 }
 
-/// Retries: a child that another thread of the last owner is forking holds all its locks for some milliseconds, until exec.
+/// Retries: a child that another thread of the last owner is forking shares all its locks for some milliseconds, until exec.
 fn try_lock(file: &File) -> Result<(), TryLockError> {
     for _ in 1..TRIES {
         if let Ok(()) = file.try_lock() {

@@ -1,9 +1,9 @@
-//! Creates the directory of one program: its data, and a lock that its owner and the program hold.
+//! Creates the directory of one program: its data, and a lock that its owner and the program share.
 //!
 //! ```text
 //! plimsoll-4711-x8Kq2z/
 //!   lock    locked (flock) by the owner and, inherited, by the program
-//!   data/   what the program stores
+//!   data/   the program's data
 //! ```
 
 use std::fs::{self, File};
@@ -18,14 +18,14 @@ pub use sweep::sweep;
 const LOCK: &str = "lock";
 const DATA: &str = "data";
 
-/// Where a program keeps its data.
+/// The place of a program's data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Storage {
-    /// A new directory below the system's directory for temporary files (`TMPDIR`), removed with the program. The next
-    /// start removes it if its owner could not.
+    /// A new directory below the system's directory for temporary files (`TMPDIR`), removed with the program. The next start
+    /// removes it if its owner could not.
     #[default]
     Temporary,
-    /// This directory, created if it is missing, kept. One that is not empty must be a home that Plimsoll made.
+    /// This directory, created if it is missing, never removed. If it is not empty, it must be a home that Plimsoll created.
     At(PathBuf),
 }
 
@@ -45,13 +45,13 @@ pub enum Error {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// Another program runs on it.
+    /// Another program uses the directory.
     #[error("{0:?} is the storage of a running program: stop it first (a server: `plimsoll server stop`)")]
     Locked(PathBuf),
-    /// It holds foreign files.
+    /// The directory contains foreign files.
     #[error("{0:?} holds files that Plimsoll did not create: name an empty or a new directory")]
     Foreign(PathBuf),
     /// The target exists.
@@ -69,7 +69,7 @@ impl Home {
     /// process ID and six random characters. Leftovers of dead owners are removed first.
     ///
     /// # Errors
-    /// [`Error`]; existing files are untouched.
+    /// When the home cannot be created or locked; existing files are untouched.
     pub fn open(storage: &Storage, prefix: &str, parent: &Path) -> Result<Self, Error> {
         match storage {
             Storage::Temporary => {
@@ -109,12 +109,12 @@ impl Home {
         &self.path
     }
 
-    /// The directory in it for what the program stores.
+    /// The directory for the program's data.
     pub fn data(&self) -> PathBuf {
         self.path.join(DATA)
     }
 
-    /// Whether it goes with its owner.
+    /// Whether the home is removed with its owner.
     pub fn is_temporary(&self) -> bool {
         self.temporary
     }
@@ -122,12 +122,12 @@ impl Home {
     /// A second handle of the lock, for the program to inherit.
     ///
     /// # Errors
-    /// This process has too many files open.
+    /// When this process has too many open files.
     pub fn lock(&self) -> Result<File, Error> {
         self.lock.try_clone().map_err(io_at(&self.path))
     }
 
-    /// Leaves the directory where it is, temporary or not.
+    /// Keeps the directory, temporary or not.
     pub fn keep(mut self) -> PathBuf {
         self.temporary = false;
         self.path.clone()
@@ -136,7 +136,7 @@ impl Home {
     /// Moves the home to `to`, by renaming or, across file systems, by copying. The program must be stopped.
     ///
     /// # Errors
-    /// [`Error::Exists`]; [`Error::Io`], and a temporary home is gone then.
+    /// [`Error::Exists`]; [`Error::Io`], which also removes a temporary home.
     pub fn move_to(self, to: &Path) -> Result<PathBuf, Error> {
         if to.exists() {
             return Err(Error::Exists(to.to_owned()));
@@ -156,13 +156,13 @@ impl Home {
 impl Drop for Home {
     fn drop(&mut self) {
         if self.temporary {
-            // Nobody can receive an error here; the next start sweeps it.
+            // A drop cannot return an error; the next start sweeps the directory.
             let _ = fs::remove_dir_all(&self.path);
         }
     }
 }
 
-/// Copies a directory of directories and files; links and other kinds are not expected and refused.
+/// Copies a directory of directories and files; refuses links and other kinds.
 fn copy(from: &Path, to: &Path) -> Result<(), Error> {
     fs::create_dir(to).map_err(io_at(to))?;
     for entry in fs::read_dir(from).map_err(io_at(from))? {
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_temporary_home_goes_with_its_owner() {
+    fn a_temporary_home_is_removed_with_its_owner() {
         let parent = parent();
         let home = Home::open(&Storage::Temporary, PREFIX, parent.path()).unwrap();
         let path = home.path().to_owned();
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_home_moves_with_what_is_in_it_and_never_over_something() {
+    fn a_home_moves_with_its_content_and_never_over_an_existing_path() {
         let parent = parent();
         let home = Home::temporary(PREFIX, parent.path()).unwrap();
         fs::write(home.data().join("table"), "rows").unwrap();

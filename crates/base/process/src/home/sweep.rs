@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::{LOCK, lock};
 
-/// Removes the temporary homes below `parent` whose names begin with `prefix` and whose owner and program are dead; returns how
-/// many. A later sweep retries failures.
+/// Removes the temporary homes below `parent` whose names begin with `prefix` and whose owner and program are dead. Returns
+/// their number. A later sweep retries failures.
 pub fn sweep(parent: &Path, prefix: &str) -> usize {
     let Ok(entries) = fs::read_dir(parent) else { return 0 };
     entries
@@ -24,7 +24,7 @@ fn is_abandoned(path: &Path, prefix: &str) -> bool {
     dead && is_ours(path) && !lock::is_held(path)
 }
 
-/// Whether it is a home, or an empty directory that was to become one.
+/// Whether it is a home, or an empty directory meant for one.
 fn is_ours(path: &Path) -> bool {
     path.join(LOCK).is_file() || fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
 }
@@ -43,7 +43,7 @@ mod tests {
 
     const PREFIX: &str = "plimsoll-";
 
-    /// The home of a process that cannot be: its id is above the kernel's greatest limit of 2^22.
+    /// The home of an impossible process: its id is above the kernel's greatest limit of 2^22.
     fn abandoned(parent: &Path) -> PathBuf {
         let path = parent.join("plimsoll-5000000-abcdef");
         fs::create_dir_all(path.join("data")).unwrap();

@@ -1,5 +1,5 @@
-//! Commands whose end is asked for as Ctrl-C asks finish what they have begun, also when their owner is killed; commands that are
-//! bound to their owner die with it.
+//! Tests that commands with the lifetime `Asked` finish their work after SIGINT, also when their owner is killed, and that
+//! bound commands die with their owner.
 
 use std::env;
 use std::fs;
@@ -15,11 +15,11 @@ use plimsoll_process::{Child, Lifetime};
 
 use crate::owner::{Owner, again, soon};
 
-/// Where a program that is to be asked says how it is.
+/// The variable with the file in which the program reports its state.
 const SAID: &str = "PLIMSOLL_ASKED_SAID";
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Listens by itself, whatever is done with SIGINT where these tests run.
+/// Handles SIGINT itself, independently of the test runner.
 #[test]
 #[ignore = "the program that other tests ask"]
 fn works_until_it_is_asked() {
@@ -41,7 +41,7 @@ fn says(said: &Path, what: &str) -> bool {
     fs::read_to_string(said).is_ok_and(|text| text == what)
 }
 
-/// Starts one that is at work.
+/// Starts a program and waits until it works.
 fn at_work(said: &Path, lifetime: Lifetime) -> Child {
     let child = Child::run(work(said), lifetime).unwrap();
     soon("it is at work", || says(said, "at work"));
@@ -61,7 +61,7 @@ fn a_command_that_is_interrupted_finishes_by_itself() {
 }
 
 #[test]
-fn what_is_to_be_asked_is_asked_when_it_is_dropped_and_what_is_bound_is_not() {
+fn a_dropped_command_is_interrupted_if_its_lifetime_is_asked_and_killed_if_bound() {
     let directory = tempfile::tempdir().unwrap();
     for (lifetime, last) in [(Lifetime::Asked, "finished"), (Lifetime::Bound, "at work")] {
         let said = directory.path().join(last);
@@ -73,7 +73,7 @@ fn what_is_to_be_asked_is_asked_when_it_is_dropped_and_what_is_bound_is_not() {
 }
 
 #[test]
-fn a_command_has_the_words_the_variables_and_the_output_that_it_was_given() {
+fn a_command_has_the_callers_arguments_variables_and_output() {
     let directory = tempfile::tempdir().unwrap();
     let said = directory.path().join("said");
     let mut command = Command::new("/bin/sh");
@@ -84,7 +84,7 @@ fn a_command_has_the_words_the_variables_and_the_output_that_it_was_given() {
     assert!(Child::run(Command::new("/nowhere/at-all"), Lifetime::Asked).is_err());
 }
 
-/// Nothing where nobody wants to kill it: then all that is ignored is run.
+/// Does nothing without `--exact`, as when all ignored tests run.
 fn owns(lifetime: Lifetime) {
     if env::args_os().all(|word| word != "--exact") {
         return;
@@ -108,7 +108,7 @@ fn owns_one_that_is_bound() {
 }
 
 #[test]
-fn kill_9_of_the_owner_asks_what_is_to_be_asked_and_kills_what_is_bound() {
+fn kill_9_of_the_owner_interrupts_asked_commands_and_kills_bound_ones() {
     for (owner, last) in
         [("asked::owns_one_that_is_asked", "finished"), ("asked::owns_one_that_is_bound", "at work")]
     {

@@ -1,4 +1,4 @@
-//! An owner that is killed takes its child with it, and the next start sweeps what it left.
+//! Tests that a killed owner's child dies too, and that the next start removes the leftovers.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub(crate) struct Owner {
     home: PathBuf,
 }
 
-/// This program again, to do one thing that is a test for nobody else.
+/// Runs this test program again, with one ignored test as its task.
 pub(crate) fn again(what: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--ignored", "--exact", "--nocapture", what]);
@@ -28,7 +28,7 @@ pub(crate) fn again(what: &str) -> Command {
 }
 
 impl Owner {
-    /// Starts one that says `owns PROCESS HOME`, with a place for temporary files.
+    /// Starts an owner that prints `owns PROCESS HOME`, with a directory for temporary files.
     pub(crate) fn start(what: &str, temporary: &Path) -> Self {
         let mut command = again(what);
         let mut process = command.env("TMPDIR", temporary).stdout(Stdio::piped()).spawn().unwrap();
@@ -38,7 +38,7 @@ impl Owner {
         Self { process, child: pid.parse().unwrap(), home: home.into() }
     }
 
-    /// As `kill -9` does.
+    /// Kills the owner as `kill -9` does.
     pub(crate) fn kill(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();

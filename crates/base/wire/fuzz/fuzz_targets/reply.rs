@@ -1,4 +1,4 @@
-//! Any bytes from a server: no panic, and no more memory than the bytes are worth.
+//! Fuzzes the parsers of server replies: no bytes cause a panic, and the memory stays in proportion to the bytes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -9,7 +9,8 @@ use plimsoll_element::append;
 use crate::compress::{Compressor, zlib, zstd};
 use crate::frame;
 
-/// Commands that are never compressed: the handshake, and commands with secrets, because their size would reveal something.
+/// Commands that are never compressed: the handshake, and commands with secrets, because their compressed size could reveal
+/// secrets.
 const NEVER: [&str; 12] = [
     "hello",
     "isMaster",

@@ -30,7 +30,7 @@ impl Unpacker {
         Unpacker { compressor, inflater, plain: Vec::new(), filled: 0 }
     }
 
-    /// Forgets the message and keeps the memory.
+    /// Clears the message and keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.filled = 0;
     }
@@ -208,7 +208,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn messages_of_any_bytes_come_back_as_they_were(
+        fn messages_of_any_bytes_are_unpacked_unchanged(
             noise in proptest::collection::vec(any::<u8>(), 0..5000), level in -1..10_i32,
         ) {
             let noise = bson::Binary { subtype: bson::spec::BinarySubtype::Generic, bytes: noise };

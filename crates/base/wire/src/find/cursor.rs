@@ -21,7 +21,7 @@ enum State {
 }
 
 impl Cursor {
-    /// Nothing is sent before the first [`Cursor::next`].
+    /// A cursor. The first [`Cursor::next`] sends the find.
     pub fn new(request: FindRequest) -> Self {
         Cursor { request, reply: FindReply::new(), state: State::Fresh }
     }

@@ -7,7 +7,7 @@ use crate::error::Malformed;
 use crate::error::ServerError;
 use crate::frame::{self, Message};
 
-/// A reusable reply to find or getMore. Its buffer grows to the largest batch and is kept.
+/// A reusable reply to find or getMore. Its buffer grows to the largest batch and stays allocated.
 #[derive(Clone, Debug, Default)]
 pub struct FindReply {
     /// Holds the message in its first `filled` bytes.
@@ -66,7 +66,7 @@ impl FindReply {
         Documents { elements: Elements::of(array).ok(), left: self.batch.count as usize }
     }
 
-    /// Forgets the batch.
+    /// Clears the batch.
     pub(crate) fn clear(&mut self) {
         (self.filled, self.received) = (0, 0);
         self.batch = Batch::default();
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_without_a_sound_cursor_is_malformed() {
+    fn a_reply_without_a_valid_cursor_is_malformed() {
         for body in [
             rawdoc! {"ok": 1},
             rawdoc! {"ok": 1, "cursor": {"id": 1}},

@@ -51,7 +51,7 @@ impl FindRequest {
     /// The filter exceeds the limit of a document; the request then matches everything.
     ///
     /// # Panics
-    /// If `write` appends anything but one BSON document.
+    /// If `write` does not append exactly one BSON document.
     pub fn filter(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), TooLarge> {
         self.find.truncate(self.filter_at);
         write(&mut self.find);

@@ -6,7 +6,7 @@ use plimsoll_element::append;
 /// The members of a replica set that may answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ReadPreference {
-    /// Only the primary. Nothing is sent, because this is the server's default.
+    /// Only the primary. The client omits this preference, because it is the server's default.
     #[default]
     Primary,
     /// The primary if there is one. A direct connection to a secondary needs this or a weaker preference.

@@ -12,10 +12,11 @@ use crate::frame;
 use crate::hello::Limits;
 use crate::write::spec::{WriteKind, WriteSpec};
 
-/// The bytes that an update or delete statement may exceed a document by (MongoDB's `BSONObjMaxInternalSize`).
+/// The number of bytes by which an update or delete statement may exceed a document (MongoDB's `BSONObjMaxInternalSize`).
 const STATEMENT_SLACK: usize = 16 * 1024;
 
-/// A reusable batch of documents for one kind of write to one collection. Its buffer grows to the largest batch and is kept.
+/// A reusable batch of documents for one kind of write to one collection. Its buffer grows to the largest batch and stays
+/// allocated.
 #[derive(Clone, Debug)]
 pub struct WriteBatch {
     bytes: Vec<u8>,
@@ -72,7 +73,7 @@ impl WriteBatch {
         Ok(WriteBatch { bytes: Vec::new(), frames: Vec::new(), len: 0, template, bounds })
     }
 
-    /// Forgets the documents and keeps the memory.
+    /// Removes the documents, but keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.frames.clear();
@@ -85,7 +86,7 @@ impl WriteBatch {
     /// The document exceeds the server's limit; the batch is unchanged.
     ///
     /// # Panics
-    /// If `write` appends anything but one BSON document, or the batch has 4 billion documents.
+    /// If `write` does not append exactly one BSON document, or the batch has 4 billion documents.
     pub fn push(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), TooLarge> {
         let frame = self.frame_with_room();
         let at = self.bytes.len();
@@ -156,7 +157,7 @@ impl WriteBatch {
         Sealed { bytes, request_id, first, count }
     }
 
-    /// Removes the document that starts at `at`, and its frame if it was the first there.
+    /// Removes the document that starts at `at`, and its frame if it was the frame's first.
     fn roll_back(&mut self, at: usize) {
         self.bytes.truncate(at);
         if let Some(empty) = self.frames.pop_if(|frame| frame.count == 0) {
@@ -285,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_above_the_limit_is_refused_and_leaves_no_trace() {
+    fn a_document_above_the_limit_is_refused_and_the_batch_is_unchanged() {
         let limits = Limits { max_bson_object_bytes: 100, ..Limits::default() };
         let mut batch = batch(limits);
         for sizes in [vec![], vec![20, 30]] {

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ordered_batch_is_acknowledged_up_to_the_failure_and_not_tried_behind_it() {
+    fn an_ordered_batch_is_acknowledged_up_to_the_failure_and_not_tried_after_it() {
         let body = || rawdoc! {"n": 2, "writeErrors": [duplicate(2)], "ok": 1.0};
         let spans = [(100, 2, Outcome::Acknowledged), (102, 1, DUPLICATE), (103, 2, Outcome::NotSent)];
         check(frame(true, 5), body(), Next::Stop, &spans);
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unordered_batch_has_an_outcome_per_index_in_whatever_order_the_server_names_them() {
+    fn an_unordered_batch_has_an_outcome_per_index_in_any_order_of_the_errors() {
         let body = rawdoc! {"n": 3, "writeErrors": [duplicate(4), duplicate(0), duplicate(1)], "ok": 1.0};
         let spans = [
             (100, 2, DUPLICATE),
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_duplicate_of_an_inserts_own_id_is_told_from_that_of_another_index() {
+    fn a_duplicate_id_differs_from_a_duplicate_key_of_another_index() {
         let errors = || {
             [
                 rawdoc! {"index": 0, "code": 11000, "keyPattern": {"_id": 1}, "errmsg": "dup"},
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_concern_error_leaves_what_was_applied_unknown_and_what_was_refused_refused() {
+    fn a_write_concern_error_makes_applied_documents_unknown_and_refused_ones_stay_refused() {
         let concern = || rawdoc! {"code": 64, "errmsg": "waiting for replication timed out"};
         let body = rawdoc! {"n": 3, "writeConcernError": concern(), "ok": 1.0};
         check(frame(true, 3), body, Next::Send, &[(100, 3, UNSURE)]);
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_failed_as_a_whole_rejects_all_or_leaves_all_unknown() {
+    fn a_failed_command_rejects_all_documents_or_leaves_all_unknown() {
         for (code, outcome) in [
             (13, Outcome::Rejected(Class::Unauthorized)),
             (10107, Outcome::Rejected(Class::NotPrimary)),
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn an_insert_that_the_server_counts_short_is_not_believed() {
+    fn an_insert_with_too_low_a_count_is_miscounted() {
         let short = Outcome::Unknown(Cause::Miscounted);
         check(frame(true, 4), rawdoc! {"n": 3, "ok": 1}, Next::Send, &[(100, 4, short)]);
         check(frame(true, 4), rawdoc! {"ok": 1}, Next::Send, &[(100, 4, short)]);
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_is_no_reply_to_a_write_is_malformed() {
+    fn a_body_that_is_not_a_write_reply_is_malformed() {
         for body in [
             rawdoc! {"n": 1},
             rawdoc! {"ok": "yes"},

@@ -1,4 +1,4 @@
-//! The hot write path: insert, update and delete in batches, with an outcome for every document.
+//! Inserts, updates and deletes in batches on the hot path, with an outcome for every document.
 
 pub use batch::WriteBatch;
 pub use reply::WriteReply;

@@ -1,4 +1,4 @@
-//! Holds the outcome of a batch, reused from write to write, so that success allocates nothing.
+//! Holds the outcome of a batch, reused from write to write, so that success does not allocate.
 
 use std::fmt::Write;
 
@@ -53,7 +53,7 @@ impl WriteReply {
         self.error.is_set.then_some((self.error.code, self.error.message.as_str()))
     }
 
-    /// Forgets everything and keeps the memory.
+    /// Clears the reply, but keeps the memory.
     pub fn clear(&mut self) {
         self.spans.clear();
         self.refused.clear();

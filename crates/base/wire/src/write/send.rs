@@ -74,7 +74,7 @@ pub(crate) fn read(
     classify(sent_frame, Message::parse_reply(bytes, request_id)?.body.as_bytes(), reply)
 }
 
-/// Without a usable reply the documents are unknown as soon as the kernel has a byte of them.
+/// The outcome without a usable reply: the documents are unknown as soon as the kernel has a byte of them.
 fn give_up(sent_frame: &SentFrame, sent: usize, fault: &Fault, reply: &mut WriteReply) -> Next {
     let outcome = match fault {
         _ if sent == 0 => Outcome::NotSent,

@@ -3,7 +3,7 @@
 use bson::Document;
 use plimsoll_element::append;
 
-/// The members that must have a write before it is acknowledged.
+/// The members that must apply a write before the server acknowledges it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum W {
     /// This number of members; 0 requests no acknowledgement.
@@ -14,12 +14,12 @@ pub enum W {
     Tag(String),
 }
 
-/// When the server acknowledges a write.
+/// The condition for the acknowledgement of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriteConcern {
-    /// The members that must have it.
+    /// The members that must apply the write.
     pub w: W,
-    /// Whether it must be in the journal; `None` uses the server's default.
+    /// Whether the write must be in the journal; `None` uses the server's default.
     pub j: Option<bool>,
     /// The server's time limit for `w` in milliseconds; `None` waits without limit.
     pub timeout_ms: Option<u32>,
@@ -91,7 +91,7 @@ pub struct WriteSpec {
     pub kind: WriteKind,
     /// Whether the server stops at the first failure.
     pub ordered: bool,
-    /// When the server acknowledges; `None` uses the server's default.
+    /// The condition for the acknowledgement; `None` uses the server's default.
     pub write_concern: Option<WriteConcern>,
     /// The server's own time limit for a frame, in milliseconds (`maxTimeMS`).
     pub max_time_ms: Option<u32>,

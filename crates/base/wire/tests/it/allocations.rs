@@ -1,7 +1,7 @@
-//! The hot paths allocate nothing once their buffers are grown.
+//! Tests that the hot paths allocate no memory once their buffers have grown.
 //!
-//! Allocations of zstd's C code are not counted; its contexts are made once for a connection, and its
-//! one-step calls work in them and in our buffers.
+//! Allocations of zstd's C code are not counted. Its contexts are created once per connection, and its one-step calls work in
+//! them and in our buffers.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -25,15 +25,15 @@ thread_local! {
 }
 
 fn count_one() {
-    // A thread that is ending has no count any more, and no test to count for.
+    // A thread that is ending has no counter, and no test needs its count.
     let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
 }
 
-// SAFETY: every call goes to the system's allocator unchanged; counting touches no memory of the caller's.
+// SAFETY: every call goes to the system's allocator unchanged; counting does not touch the caller's memory.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count_one();
-        // SAFETY: the caller's promise is the one that the system's allocator asks for.
+        // SAFETY: the caller fulfils the contract of the system's allocator, which is the same.
         unsafe { System.alloc(layout) }
     }
 
@@ -56,7 +56,7 @@ fn allocations() -> u64 {
 async fn write(connection: &mut Connection, batch: &mut WriteBatch, reply: &mut WriteReply, documents: u32) {
     batch.clear();
     for _ in 0..documents {
-        // `{x: 1}`; the server gives it its `_id`.
+        // `{x: 1}`; the server assigns its `_id`.
         batch.push(|out| out.extend_from_slice(b"\x0c\0\0\0\x10x\0\x01\0\0\0\0")).unwrap();
     }
     connection.write(batch, reply).await;
@@ -97,14 +97,15 @@ fn a_find_allocates_nothing_after_the_first_of_its_size() {
     });
 }
 
-/// Finds all documents in batches of 60, four times. What the last two rounds allocated, and what all found.
+/// Finds all documents in batches of 60, four times. Returns the allocations of the last two rounds, and the number of
+/// documents found.
 async fn find_four_times(connection: &mut Connection, db: &str) -> (u64, usize) {
     let spec = FindSpec { batch_size: Some(60), ..FindSpec::new(db, "c") };
     let mut request = FindRequest::new(&spec, &connection.limits()).unwrap();
     let (mut reply, filter) = (FindReply::new(), rawdoc! {"x": 1});
     let (mut before, mut found) = (0, 0);
     for round in 0..4 {
-        // Two buffers are in turn: the connection's and the reply's.
+        // Two buffers alternate: the connection's and the reply's.
         before = if round < 2 { allocations() } else { before };
         request.filter(|out| out.extend_from_slice(filter.as_bytes())).unwrap();
         connection.find(&mut request, &mut reply).await.unwrap();

@@ -1,4 +1,4 @@
-//! SCRAM-SHA-256 against a real server that asks for it.
+//! Tests SCRAM-SHA-256 against a real server that requires it.
 
 use bson::rawdoc;
 use plimsoll_wire::{ConnectOptions, Connection, Credential, Error};
@@ -6,9 +6,9 @@ use plimsoll_wire::{ConnectOptions, Connection, Credential, Error};
 use crate::client::run;
 use crate::server::Server;
 
-/// The embedded server does not undo RFC 5802's escapes of `,` and `=` in names, so the name has none.
+/// The user's name. It has neither `,` nor `=`: the embedded server does not undo RFC 5802's escapes of them.
 const USER: &str = "ann";
-/// A password that SASLprep changes (the soft hyphen goes, the Roman numeral nine becomes `IX`).
+/// A password that SASLprep changes: it removes the soft hyphen, and replaces the Roman numeral nine by `IX`.
 const PASSWORD: &str = "p\u{ad}ß=,\u{2168}";
 
 fn options(server: &Server, credential: Option<Credential>) -> ConnectOptions {
@@ -27,7 +27,7 @@ async fn server_with_user() -> Server {
 }
 
 #[test]
-fn the_right_password_opens_and_everything_else_is_told_what_to_check() {
+fn the_right_password_connects_and_every_failure_names_its_remedy() {
     run(async {
         let server = server_with_user().await;
         let credential = Credential::new(USER, PASSWORD, "admin");
@@ -49,7 +49,7 @@ fn the_right_password_opens_and_everything_else_is_told_what_to_check() {
 }
 
 #[test]
-fn without_a_user_a_server_that_asks_for_one_refuses_commands() {
+fn a_server_that_requires_a_user_refuses_commands_without_one() {
     run(async {
         let server = server_with_user().await;
         let mut connection = Connection::connect(&options(&server, None)).await.unwrap();

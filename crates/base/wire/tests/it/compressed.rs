@@ -1,4 +1,4 @@
-//! Compressed connections: against a real server, and against servers that misuse them.
+//! Tests compressed connections against a real server, and against servers that break the protocol.
 
 use bson::{RawDocumentBuf, doc, rawdoc};
 use plimsoll_wire::{
@@ -24,7 +24,7 @@ fn documents(count: i32, text: &str) -> Vec<RawDocumentBuf> {
     (0..count).map(|id| rawdoc! {"_id": id, "text": text}).collect()
 }
 
-/// The ids of all documents, and the bytes of the replies that brought them.
+/// Returns the ids of all documents, and the size of the replies in bytes.
 async fn scan(connection: &mut Connection, db: &str) -> (Vec<i32>, usize) {
     let spec = FindSpec { sort: Some(doc! {"_id": 1}), batch_size: Some(50), ..FindSpec::new(db, "c") };
     let mut cursor = Cursor::new(FindRequest::new(&spec, &connection.limits()).unwrap());
@@ -37,7 +37,7 @@ async fn scan(connection: &mut Connection, db: &str) -> (Vec<i32>, usize) {
 }
 
 #[test]
-fn the_first_compressor_that_the_server_knows_is_agreed_on_and_none_unless_asked_for() {
+fn the_first_requested_compressor_that_the_server_supports_is_used() {
     let server = Server::shared();
     run(async {
         let [zlib, zstd] = BOTH;
@@ -98,7 +98,7 @@ fn a_compressed_write_with_w_0_is_done_when_a_ping_returns() {
 }
 
 #[test]
-fn a_batch_of_more_than_48_mb_that_cannot_be_made_smaller_arrives_whole() {
+fn an_incompressible_batch_above_48_mb_arrives_completely() {
     let server = Server::shared();
     run(async {
         let mut state = 1_u64;
@@ -127,7 +127,7 @@ fn hello(compressors: &[&str]) -> RawDocumentBuf {
     hello
 }
 
-/// A ping by someone who wants `compressor`, to a server that has agreed and then `act`s.
+/// Pings as a client with `compressor`, against a server that agreed to it and then runs `act`.
 fn ping(
     compressor: Compressor,
     agreed: &'static [&'static str],
@@ -149,7 +149,7 @@ fn ping(
     })
 }
 
-/// A reply to `request_id` that claims to be made by compressor `id` and to hold `size` bytes.
+/// A reply to `request_id` that claims compressor `id` and a decompressed size of `size` bytes.
 fn compressed(request_id: i32, id: u8, size: i32, bytes: &[u8]) -> Vec<u8> {
     let len = (frame::COMPRESSED_HEADER_LEN + bytes.len()) as i32;
     let head = [len, 1, request_id, frame::OPCODE_COMPRESSED, frame::OPCODE, size];
@@ -165,7 +165,7 @@ fn by_zstd(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn requests_are_compressed_once_that_is_agreed_on_and_replies_may_be_either_way() {
+fn requests_are_compressed_after_the_handshake_and_replies_may_be_either_way() {
     let (result, _) = ping(Compressor::Zstd, &["zstd"], |mut peer| {
         let bytes = peer.bytes();
         assert_eq!(bytes[12..16], frame::OPCODE_COMPRESSED.to_le_bytes());
@@ -181,11 +181,11 @@ fn requests_are_compressed_once_that_is_agreed_on_and_replies_may_be_either_way(
     result.unwrap();
 }
 
-/// The parts of a compressed reply: the request's id, the bytes behind the plain reply's header, the same
+/// The arguments of a compressed reply: the request's id, the bytes after the plain reply's header, and the same bytes
 /// compressed.
 type Make = fn(i32, &[u8], &[u8]) -> Vec<u8>;
 
-/// Pings a server that has agreed on `agreed` and answers what `make` makes.
+/// Pings a server that agreed to `agreed` and answers with the result of `make`.
 fn ping_answered(agreed: &'static [&'static str], make: Make) -> (Result<(), Error>, bool) {
     ping(Compressor::Zstd, agreed, move |mut peer| {
         let bytes = peer.bytes();
@@ -198,7 +198,7 @@ fn ping_answered(agreed: &'static [&'static str], make: Make) -> (Result<(), Err
 }
 
 #[test]
-fn a_reply_that_lies_about_its_compression_breaks_the_connection() {
+fn a_reply_with_false_compression_data_breaks_the_connection() {
     let good: Make = |id, plain, packed| compressed(id, 3, plain.len() as i32, packed);
     ping_answered(&["zstd"], good).0.unwrap();
     let lies: [(&'static [&'static str], Make); 8] = [

@@ -1,4 +1,4 @@
-//! The same commands through this client and through the official driver get the same replies.
+//! Tests that this client and the official driver get the same replies to the same commands.
 
 use bson::{Bson, Document, RawDocumentBuf, doc};
 use mongodb::Client;
@@ -7,7 +7,7 @@ use plimsoll_wire::Connection;
 use crate::client::{WAYS, connect_by, run};
 use crate::server::Server;
 
-/// The fields that differ from call to call, with any client.
+/// The fields that differ between calls of any client.
 const VOLATILE: [&str; 7] =
     ["$clusterTime", "operationTime", "electionId", "opTime", "localTime", "connectionId", "topologyVersion"];
 
@@ -44,7 +44,7 @@ fn clean(mut reply: Document) -> Document {
     reply
 }
 
-/// Each runs on a database that both clients find in the same state; `DB` stands for its name.
+/// The commands. Each runs on a database with the same content for both clients; `DB` stands for its name.
 fn commands() -> Vec<Document> {
     let many: Vec<Document> =
         (0..300).map(|id| doc! {"_id": id, "x": id % 7, "text": "t".repeat(50)}).collect();

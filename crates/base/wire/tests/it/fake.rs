@@ -1,4 +1,4 @@
-//! A server that shakes hands properly and then does what a test tells it.
+//! Simulates a server: it does the handshake, and then follows the test's script.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -7,12 +7,12 @@ use std::time::Duration;
 use bson::{RawDocument, RawDocumentBuf, rawdoc};
 use plimsoll_wire::{Message, frame};
 
-/// The conversation of one client, seen from the server.
+/// The server's side of a connection to one client.
 pub struct Peer {
     stream: TcpStream,
 }
 
-/// Listens; `act` talks to the first client on a thread of its own. Returns `host:port`.
+/// Listens, and runs `act` for the first client on its own thread. Returns `host:port`.
 pub fn serve(act: impl FnOnce(Peer) + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -24,7 +24,7 @@ pub fn serve(act: impl FnOnce(Peer) + Send + 'static) -> String {
     address
 }
 
-/// As [`serve`], with the handshake already done.
+/// As [`serve`], after the handshake.
 pub fn serve_greeted(act: impl FnOnce(Peer) + Send + 'static) -> String {
     serve(|mut peer| {
         let (request_id, _) = peer.request();
@@ -33,12 +33,12 @@ pub fn serve_greeted(act: impl FnOnce(Peer) + Send + 'static) -> String {
     })
 }
 
-/// The greeting of a current server.
+/// The reply of a current server to `hello`.
 pub fn hello() -> RawDocumentBuf {
     rawdoc! {"isWritablePrimary": true, "maxWireVersion": 21, "ok": 1.0}
 }
 
-/// A reply as it goes on the wire.
+/// The bytes of a reply on the wire.
 pub fn message(response_to: i32, body: &RawDocument) -> Vec<u8> {
     let mut bytes = Vec::new();
     let at = frame::start(&mut bytes, 1, response_to, 0);
@@ -48,13 +48,13 @@ pub fn message(response_to: i32, body: &RawDocument) -> Vec<u8> {
 }
 
 impl Peer {
-    /// Reads one request that is not compressed: its id and its whole bytes.
+    /// Reads one uncompressed request. Returns its id and its bytes.
     pub fn request(&mut self) -> (i32, Vec<u8>) {
         let bytes = self.bytes();
         (Message::parse(&bytes).unwrap().request_id, bytes)
     }
 
-    /// Reads the whole bytes of one request of whatever kind.
+    /// Reads the bytes of one request of any kind.
     pub fn bytes(&mut self) -> Vec<u8> {
         let mut bytes = vec![0; 4];
         self.stream.read_exact(&mut bytes).unwrap();
@@ -74,7 +74,7 @@ impl Peer {
         self.stream.write_all(bytes).unwrap();
     }
 
-    /// Waits until the client goes away.
+    /// Waits until the client closes the connection.
     pub fn stay_silent(mut self) {
         let _ = self.stream.read_to_end(&mut Vec::new());
     }

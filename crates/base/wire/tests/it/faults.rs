@@ -1,4 +1,4 @@
-//! Servers that go silent, close, lie about lengths, or talk nonsense.
+//! Tests servers that stay silent, close the connection, or send false lengths or invalid replies.
 
 use std::net::TcpListener;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::server::Server;
 
 type Spans = Vec<(u32, u32, Outcome)>;
 
-/// Writes six documents in frames of two to a server that `act`s after the handshake.
+/// Writes six documents in frames of two to a server that runs `act` after the handshake.
 fn outcomes(ordered: bool, act: impl FnOnce(Peer) + Send + 'static) -> (Spans, bool, String) {
     let address = serve_greeted(act);
     run(async {
@@ -79,7 +79,7 @@ fn a_reply_cut_at_any_byte_leaves_its_frame_unknown() {
 }
 
 #[test]
-fn a_reply_without_sense_leaves_its_frame_unknown_and_is_told() {
+fn an_invalid_reply_leaves_its_frame_unknown_and_is_reported() {
     type Nonsense = fn(i32) -> Vec<u8>;
     let nonsense: [Nonsense; 7] = [
         |_| b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(),
@@ -103,7 +103,7 @@ fn a_reply_without_sense_leaves_its_frame_unknown_and_is_told() {
 }
 
 #[test]
-fn a_server_that_is_no_primary_rejects_its_frame_and_nothing_more_is_sent() {
+fn a_server_that_is_not_primary_rejects_its_frame_and_no_later_frame_is_sent() {
     let (spans, broken, message) = outcomes(false, |mut peer| {
         acknowledge(&mut peer);
         let (request_id, _) = peer.request();
@@ -115,7 +115,7 @@ fn a_server_that_is_no_primary_rejects_its_frame_and_nothing_more_is_sent() {
 }
 
 #[test]
-fn a_reply_in_many_small_pieces_is_put_together() {
+fn a_reply_in_many_small_pieces_is_joined() {
     let (spans, broken, _) = outcomes(true, |mut peer| {
         for _ in 0..3 {
             let (request_id, _) = peer.request();
@@ -128,7 +128,7 @@ fn a_reply_in_many_small_pieces_is_put_together() {
 }
 
 #[test]
-fn a_killed_server_breaks_the_connection_and_nothing_is_sent_on_a_broken_one() {
+fn a_killed_server_breaks_the_connection_which_sends_no_more_requests() {
     let mut server = Server::start(&[]);
     run(async {
         let mut connection = connect(server.address()).await;
@@ -185,7 +185,7 @@ fn greeting(body: RawDocumentBuf) -> String {
 }
 
 #[test]
-fn every_way_not_to_connect_has_its_own_error() {
+fn every_connection_failure_has_its_own_error() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let error = connect_error(&free);
     assert!(matches!(error, Error::Refused { .. }), "{error:?}");
@@ -208,7 +208,7 @@ fn every_way_not_to_connect_has_its_own_error() {
 }
 
 #[test]
-fn a_reply_of_the_full_message_size_is_taken_and_one_above_it_is_refused_unread() {
+fn a_reply_of_the_maximum_size_is_accepted_and_a_larger_one_is_refused_unread() {
     let address = serve_greeted(|mut peer| {
         let (request_id, _) = peer.request();
         peer.reply(request_id, &rawdoc! {"ok": 1.0, "text": "x".repeat(47_000_000)});

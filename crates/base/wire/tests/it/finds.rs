@@ -1,4 +1,4 @@
-//! Finds and cursors against a real server.
+//! Tests finds and cursors against a real server.
 
 use bson::{Bson, RawDocumentBuf, doc, rawdoc};
 use plimsoll_wire::{
@@ -31,7 +31,7 @@ async fn scan(connection: &mut Connection, spec: &FindSpec) -> Vec<Vec<i32>> {
 }
 
 #[test]
-fn one_request_finds_by_one_filter_after_the_other() {
+fn one_request_is_reused_with_several_filters() {
     let server = Server::shared();
     run(async {
         let mut connection = connect(server.address()).await;
@@ -50,7 +50,7 @@ fn one_request_finds_by_one_filter_after_the_other() {
 }
 
 #[test]
-fn a_cursor_reads_everything_in_batches_of_the_size_asked_for() {
+fn a_cursor_reads_all_documents_in_batches_of_the_requested_size() {
     let server = Server::shared();
     run(async {
         let mut connection = connect(server.address()).await;
@@ -67,7 +67,7 @@ fn a_cursor_reads_everything_in_batches_of_the_size_asked_for() {
 }
 
 #[test]
-fn a_batch_of_many_megabytes_arrives_whole() {
+fn a_batch_of_many_megabytes_arrives_completely() {
     let server = Server::shared();
     run(async {
         let mut connection = connect(server.address()).await;
@@ -79,7 +79,7 @@ fn a_batch_of_many_megabytes_arrives_whole() {
 }
 
 #[test]
-fn a_killed_cursor_is_gone_on_the_server() {
+fn a_killed_cursor_is_closed_on_the_server() {
     let server = Server::shared();
     run(async {
         let mut connection = connect(server.address()).await;

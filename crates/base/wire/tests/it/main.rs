@@ -1,4 +1,4 @@
-//! The client against real servers, and against servers that misbehave on purpose.
+//! Tests the client against real servers, and against deliberately faulty ones.
 
 #[cfg(test)]
 mod allocations;

@@ -1,11 +1,11 @@
-//! Starts the embedded server for tests; it dies with the last test that holds it.
+//! Starts the embedded server for tests. It ends with the last test that uses it.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// A server on a port of its own, with a directory of its own.
+/// A server on its own port, with its own directory.
 pub struct Server {
     child: Child,
     address: String,
@@ -13,7 +13,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// The server that tests share; each uses a database of its own.
+    /// The server that tests share; each test uses its own database.
     pub fn shared() -> Arc<Server> {
         static SHARED: Mutex<Weak<Server>> = Mutex::new(Weak::new());
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -24,7 +24,7 @@ impl Server {
         })
     }
 
-    /// A server with more arguments than the port and the directory.
+    /// Starts a server with more arguments than the port and the directory.
     pub fn start(arguments: &[&str]) -> Server {
         let directory = tempfile::tempdir().unwrap();
         let mut child = Command::new(binary())
@@ -38,7 +38,7 @@ impl Server {
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let address =
             lines.find_map(|line| listening(&line.unwrap())).expect("the server says where it listens");
-        // Goes on reading, so that the server never blocks on its own output.
+        // Reads on, so that the server never blocks on its own output.
         std::thread::spawn(move || lines.for_each(drop));
         Server { child, address, directory }
     }

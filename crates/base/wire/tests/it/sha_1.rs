@@ -1,4 +1,4 @@
-//! SCRAM-SHA-1 against a scripted server that checks the proof, because the embedded server does not speak it.
+//! Tests SCRAM-SHA-1 against a scripted server that checks the proof, because the embedded server does not support it.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -13,7 +13,7 @@ use crate::fake::{self, Peer};
 
 const SALT: &[u8] = b"a salt of 16 byt";
 const ITERATIONS: u32 = 5000;
-/// The MD5 of `ann:mongo:p=ß,`: what MongoDB keeps of her password for SCRAM-SHA-1.
+/// The MD5 of `ann:mongo:p=ß,`: MongoDB's stored digest of the password for SCRAM-SHA-1.
 const DIGEST: &str = "3b1b4ead1c1b3c0804bd6fde5c58d5f9";
 
 fn hmac(key: &[u8], message: &[u8]) -> [u8; 20] {
@@ -22,7 +22,7 @@ fn hmac(key: &[u8], message: &[u8]) -> [u8; 20] {
     mac.finalize().into_bytes().into()
 }
 
-/// Greets, and says by which mechanisms the user is known.
+/// Answers `hello` with the user's mechanisms.
 fn greet(peer: &mut Peer, mechanisms: &[&str]) {
     let (request_id, request) = peer.request();
     let asked = Message::parse(&request).unwrap().body.get_str("saslSupportedMechs").unwrap().to_owned();
@@ -32,7 +32,7 @@ fn greet(peer: &mut Peer, mechanisms: &[&str]) {
     peer.reply(request_id, &hello);
 }
 
-/// The next request's id, mechanism (if it names one) and payload; it must go to the user's database.
+/// Returns the next request's id, mechanism (if it names one) and payload. The request must use the user's database.
 fn asked(peer: &mut Peer, command: &str) -> (i32, Option<String>, String) {
     let (request_id, request) = peer.request();
     let body = Message::parse(&request).unwrap().body;
@@ -48,7 +48,7 @@ fn answer(payload: &str, done: bool) -> RawDocumentBuf {
     rawdoc! {"conversationId": 1, "payload": payload, "done": done, "ok": 1.0}
 }
 
-/// The server's side of RFC 5802: it knows StoredKey and ServerKey only.
+/// Plays the server's side of RFC 5802, with only StoredKey and ServerKey.
 fn converse(peer: &mut Peer) {
     let salted = pbkdf2::pbkdf2_hmac_array::<Sha1, 20>(DIGEST.as_bytes(), SALT, ITERATIONS);
     let stored_key = Sha1::digest(hmac(&salted, b"Client Key"));
@@ -74,7 +74,7 @@ fn converse(peer: &mut Peer) {
     peer.reply(request_id, &answer(&format!("v={}", BASE64.encode(signature)), true));
 }
 
-/// Connects to a server that knows ann by `mechanisms`.
+/// Connects to a server where the user ann has `mechanisms`.
 fn connect(mechanisms: &'static [&str], asked: Option<Mechanism>, password: &str) -> Result<(), Error> {
     let address = fake::serve(|mut peer| {
         greet(&mut peer, mechanisms);
@@ -90,14 +90,14 @@ fn connect(mechanisms: &'static [&str], asked: Option<Mechanism>, password: &str
 }
 
 #[test]
-fn it_is_spoken_when_the_user_has_nothing_else_or_when_it_is_asked_for() {
+fn sha_1_is_used_if_the_user_has_no_other_mechanism_or_if_requested() {
     connect(&["SCRAM-SHA-1"], None, "p=ß,").unwrap();
     connect(&["SCRAM-SHA-1"], Some(Mechanism::ScramSha1), "p=ß,").unwrap();
     connect(&["SCRAM-SHA-1", "SCRAM-SHA-256"], Some(Mechanism::ScramSha1), "p=ß,").unwrap();
 }
 
 #[test]
-fn a_wrong_password_and_a_user_without_the_mechanism_are_told_what_to_check() {
+fn a_wrong_password_and_a_missing_mechanism_name_the_remedy() {
     for (asked, password, said) in [
         (None, "wrong", "Authentication failed."),
         (Some(Mechanism::ScramSha256), "p=ß,", "no credential for SCRAM-SHA-256, but for [\"SCRAM-SHA-1\"]"),

@@ -1,4 +1,4 @@
-//! TLS against a real server with a certificate of its own making.
+//! Tests TLS against a real server with a self-signed certificate.
 
 use bson::rawdoc;
 use plimsoll_wire::{ConnectOptions, Connection, Error, Tls, Trust};
@@ -32,7 +32,7 @@ async fn connect(secured: &Secured, tls: Option<Tls>) -> Result<Connection, Erro
 }
 
 #[test]
-fn a_trusted_certificate_opens_and_an_unknown_one_or_a_wrong_name_does_not() {
+fn only_a_trusted_certificate_with_the_right_name_connects() {
     let secured = secured();
     let trusted = Tls::new(&Trust::Authorities(secured.certificate.clone().into_bytes())).unwrap();
     run(async {
@@ -49,7 +49,7 @@ fn a_trusted_certificate_opens_and_an_unknown_one_or_a_wrong_name_does_not() {
 }
 
 #[test]
-fn anyones_certificate_opens_when_that_is_asked_for() {
+fn any_certificate_connects_if_requested() {
     let secured = secured();
     run(async {
         let mut connection = connect(&secured, Some(Tls::new(&Trust::Anyone).unwrap())).await.unwrap();
@@ -58,7 +58,7 @@ fn anyones_certificate_opens_when_that_is_asked_for() {
 }
 
 #[test]
-fn plain_tcp_to_a_server_that_wants_tls_and_tls_to_one_that_does_not_are_told_apart() {
+fn plain_tcp_to_a_tls_server_and_tls_to_a_plain_server_have_different_errors() {
     let secured = secured();
     run(async {
         let error = connect(&secured, None).await.unwrap_err();

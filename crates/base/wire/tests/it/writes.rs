@@ -1,4 +1,4 @@
-//! Inserts, updates and deletes against a real server.
+//! Tests inserts, updates and deletes against a real server.
 
 use bson::{Document, RawDocumentBuf, doc, rawdoc};
 use plimsoll_wire::{
@@ -86,7 +86,7 @@ fn an_ordered_batch_stops_at_a_duplicate_key() {
 }
 
 #[test]
-fn an_unordered_batch_goes_on_behind_duplicate_keys() {
+fn an_unordered_batch_continues_after_duplicate_keys() {
     let server = Server::shared();
     run(async {
         let mut connection = connect(server.address()).await;
@@ -103,7 +103,7 @@ fn an_unordered_batch_goes_on_behind_duplicate_keys() {
 }
 
 #[test]
-fn a_duplicate_of_a_unique_index_is_not_one_of_the_id() {
+fn a_duplicate_key_of_a_unique_index_is_not_a_duplicate_id() {
     let server = Server::shared();
     run(async {
         let mut connection = connect(server.address()).await;
@@ -154,7 +154,7 @@ async fn write_some(
 }
 
 #[test]
-fn a_batch_above_48_mb_arrives_whole() {
+fn a_batch_above_48_mb_arrives_completely() {
     let server = Server::shared();
     run(async {
         let mut connection = connect(server.address()).await;
@@ -168,7 +168,7 @@ fn a_batch_above_48_mb_arrives_whole() {
 }
 
 #[test]
-fn a_validator_rejects_by_its_own_class() {
+fn a_validator_rejects_with_its_own_class() {
     let server = Server::shared();
     run(async {
         let mut connection = connect(server.address()).await;
@@ -223,7 +223,7 @@ fn a_write_with_w_0_is_unknown_and_done_when_a_ping_returns() {
 }
 
 #[test]
-fn every_write_concern_is_understood() {
+fn the_server_accepts_every_write_concern() {
     let server = Server::shared();
     run(async {
         let mut connection = connect(server.address()).await;

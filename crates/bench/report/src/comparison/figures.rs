@@ -7,10 +7,10 @@ use super::numbers::{change, log_change, value};
 use crate::chart::Axis;
 use crate::units::or_dash;
 
-/// Names of pairs that fit below a figure.
+/// The maximum number of pair names below a figure.
 const NAMES_MAX: usize = 12;
 
-/// The figure of a metric; nothing where no pair has a ratio.
+/// The figure of a metric; empty if no pair has a ratio.
 pub(super) fn figure(metric: &Metric) -> Markup {
     let logs: Vec<Option<f64>> = metric.pairs.iter().map(|pair| pair.ratio().map(f64::ln)).collect();
     let known = || logs.iter().flatten().copied();
@@ -40,7 +40,7 @@ pub(super) fn figure(metric: &Metric) -> Markup {
     }
 }
 
-/// Names for so many pairs; of many, only some.
+/// Names for this number of pairs. If there are many, only some have a name.
 fn names(pairs: usize) -> Vec<String> {
     let step = pairs.div_ceil(NAMES_MAX).max(1);
     (0..pairs).map(|index| if index % step == 0 { (index + 1).to_string() } else { String::new() }).collect()
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_pair_is_a_dot_that_tells_its_values() {
+    fn every_pair_is_a_dot_with_its_values() {
         let comparison = sample(10, 0.9, 0.03);
         let markup = figure(&comparison.metrics[0]).into_string();
         assert_eq!(markup.matches("<title>pair ").count(), 10);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_metric_that_no_pair_has_is_not_drawn_and_a_gap_stays_one() {
+    fn a_metric_without_pairs_is_not_drawn_and_a_gap_stays_a_gap() {
         let mut metric = sample(10, 0.9, 0.03).metrics.remove(0);
         metric.pairs[2].a = None;
         assert_eq!(figure(&metric).into_string().matches("<title>pair ").count(), 9);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_pairs_some_are_named() {
+    fn only_some_of_many_pairs_are_named() {
         assert_eq!(names(10).join(" "), "1 2 3 4 5 6 7 8 9 10");
         assert_eq!(names(40).iter().filter(|name| !name.is_empty()).count(), 10);
     }

@@ -36,7 +36,7 @@ pub fn summary(comparison: &Comparison, directory: Option<&str>, style: Style) -
     document.finish()
 }
 
-/// The headline. It says so if B breaks expectations or fails where A does not, however fast B is.
+/// The headline. It reports if B breaks expectations or fails and A does not, even if B is faster.
 fn word(comparison: &Comparison) -> (String, Tone) {
     let (word, tone) = verdict(comparison.verdict);
     if comparison.is_broken() {
@@ -122,7 +122,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// `pairs` pairs of which B does `factor` of what A does, give or take `noise`.
+    /// A comparison of `pairs` pairs. B's value is `factor` times A's, plus or minus `noise`.
     pub(crate) fn sample(pairs: u64, factor: f64, noise: f64) -> Comparison {
         let wave = |index: u64| 1.0 + noise * ((index * 7 % 11) as f64 / 5.0 - 1.0);
         let runs: Vec<Run> = (1..=2 * pairs)
@@ -162,7 +162,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_comparison_is_summed_up() {
+    fn a_comparison_is_summarised() {
         let found = summary(&sample(10, 0.9, 0.03), Some("plimsoll-runs/c"), Style::Plain);
         for part in [
             "single <inserts>",

@@ -22,7 +22,7 @@ pub(super) fn log_change(log: f64) -> String {
     change(log.exp_m1())
 }
 
-/// A p, never rounded down to zero.
+/// A p-value, never rounded down to zero.
 pub(crate) fn p(p: f64) -> String {
     match p {
         tiny if tiny < 0.0005 => "< 0.001".to_owned(),
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_has_its_sign_and_no_idle_digits() {
+    fn a_change_has_its_sign_and_only_significant_digits() {
         for (share, text) in [
             (0.048, "+4.8 %"),
             (-0.1, "−10.0 %"),
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_p_is_never_rounded_to_nothing() {
+    fn a_p_value_is_never_rounded_to_zero() {
         for (value, text) in [(0.00001, "< 0.001"), (0.001_95, "0.002"), (0.62, "0.62"), (1.0, "1.00")] {
             assert_eq!(p(value), text);
         }

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_draws_every_pair_and_needs_nothing_else() {
+    fn the_page_draws_every_pair_and_is_self_contained() {
         let comparison = sample(10, 0.9, 0.03);
         let html = page(&comparison, Links::Siblings);
         for words in [

@@ -84,7 +84,7 @@ fn no_verdict(metric: &Metric, comparison: &Comparison) -> String {
     }
 }
 
-/// Sides that did nothing: such a comparison failed.
+/// Sides without operations: such a comparison failed.
 fn idle(comparison: &Comparison) -> Option<String> {
     let pairs = counted(comparison.pairs() as u64, "pair");
     let idle: Vec<String> = [("A", comparison.a.idle), ("B", comparison.b.idle)]
@@ -100,7 +100,7 @@ fn reason(metric: &Metric) -> String {
     metric.reason.as_ref().map(|reason| format!("; {reason}")).unwrap_or_default()
 }
 
-/// `is faster`, `costs less` and their like.
+/// The comparative for a metric, such as `is faster` or `costs less`.
 pub(super) const fn comparative(metric: &Metric) -> &'static str {
     match (metric.unit, matches!(metric.verdict, Verdict::Better)) {
         (Unit::Us | Unit::Bytes, true) => "costs less",
@@ -128,7 +128,7 @@ fn interval(metric: &Metric) -> String {
     format!("{} and {}", end(metric.low), end(metric.high))
 }
 
-/// Sides that broke promises: their rates mean little.
+/// Sides that broke promises: their rates have little meaning.
 fn broken_promises(comparison: &Comparison) -> Vec<String> {
     [("A", &comparison.a), ("B", &comparison.b)]
         .into_iter()
@@ -142,7 +142,7 @@ fn broken_promises(comparison: &Comparison) -> Vec<String> {
         .collect()
 }
 
-/// The drift of the machine by its calibrations; nothing without any.
+/// The drift of the machine by its calibrations; `None` without calibrations.
 pub(super) fn noise(noise: &Noise) -> Option<String> {
     let drifts = [("null server", noise.null_server), ("ping", noise.ping)];
     let drifts: Vec<String> = drifts
@@ -154,7 +154,7 @@ pub(super) fn noise(noise: &Noise) -> Option<String> {
     (!drifts.is_empty()).then(|| format!("Drift from before each load to after it: {}.", drifts.join(", ")))
 }
 
-/// How many pairs a new comparison needs. Adding pairs to this one because of its result would repeat the test, and
+/// The number of pairs that a new comparison needs. Adding pairs to this one because of its result would repeat the test, and
 /// raise the error rate above one in a hundred.
 pub(super) fn more(metric: &Metric, width: f64) -> String {
     let Some(needed) = metric.pairs_needed else { return String::new() };
@@ -178,7 +178,7 @@ pub(super) fn pairs_needed(metric: &Metric) -> String {
     }
 }
 
-/// Why a difference in another metric was not shown.
+/// The reason why a difference in another metric was not shown.
 pub(super) fn obstacle(metric: &Metric) -> Option<String> {
     let reason = metric.reason.as_ref()?;
     let enough = metric.pairs_needed.map(|pairs| match pairs as usize {
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn more_pairs_than_a_comparison_takes_are_never_advised() {
+    fn the_advised_number_of_pairs_never_exceeds_the_limit() {
         let mut comparison = sample(10, 1.0, 0.03);
         for (needed, first, short) in [
             (200, "a new comparison with about 200 pairs would narrow that to ± 3.0 %", "200"),
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_side_that_did_nothing_is_said_to_have_failed() {
+    fn a_side_without_operations_is_reported_as_failed() {
         let mut comparison = sample(10, 1.0, 0.0);
         comparison.b.idle = 9;
         let said = conclusions(&comparison);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_side_that_lost_documents_is_said_to_have() {
+    fn a_side_with_lost_documents_is_reported() {
         let mut comparison = sample(10, 1.2, 0.03);
         comparison.b.kept = false;
         let said = conclusions(&comparison);

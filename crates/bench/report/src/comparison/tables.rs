@@ -30,7 +30,7 @@ pub(super) fn brief(comparison: &Comparison) -> Table {
     Table { title: title(comparison), columns, rows, flexible: 0 }
 }
 
-/// Everything about the metrics, for a page.
+/// All columns of the metrics, for a page.
 pub(super) fn full(comparison: &Comparison) -> Table {
     let names = ["A", "B", "change", "interval", "p", "p among all", "had to show", "pairs"];
     let columns = [vec![left("metric")], names.map(right).into(), vec![left("verdict")]].concat();

@@ -2,7 +2,7 @@
 
 use plimsoll_measure::comparison::{Broken, Comparison};
 
-/// Failed expectations, invalid runs, and failed operations that B has alone or more of.
+/// Failed expectations, invalid runs, and failed operations, if only B has them or B has more.
 pub(super) fn unsound(comparison: &Comparison) -> Vec<String> {
     let pairs = comparison.pairs();
     let mut said: Vec<String> = comparison.broken.iter().map(|it| broken(it, pairs)).collect();
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_runs_hold_against_themselves_comes_first() {
+    fn failures_of_the_runs_come_first() {
         let broken = |a, b| Broken { metric: "insert.response".into(), expression: "p(99)<5ms".into(), a, b };
         let both = "insert.response p(99)<5ms did not hold in 10 of 10 runs of B and 0 of 10 of A: B breaks";
         check(|it| it.broken = vec![broken(0, 10)], both);
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_on_both_sides_alike_is_a_note_and_no_more() {
+    fn equal_failures_of_both_sides_are_only_a_note() {
         let mut comparison = sample(10, 1.2, 0.03);
         (comparison.a.failed, comparison.b.failed) = (3, 7);
         assert!(unsound(&comparison).is_empty());

@@ -6,14 +6,14 @@ use super::rate;
 use crate::tables::{Cell as Word, Column, Tone, median, right};
 use crate::units::{NONE, exact_rate, micros, percent, three_digits};
 
-/// The columns between the keys and the times that have values.
+/// The optional columns between the keys and the times that have values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Measured {
-    /// From the lowest to the highest of the repetitions.
+    /// The lowest to the highest of the repetitions.
     range: bool,
     /// The tool's CPU for one operation.
     cpu: bool,
-    /// The CPU ÷ that of the best cell.
+    /// The ratio of the CPU to that of the best cell.
     times_least: bool,
     /// The unit of rates.
     rate: &'static str,
@@ -37,7 +37,7 @@ impl Measured {
         }
     }
 
-    /// The same without CPU.
+    /// The same columns without CPU.
     pub(super) const fn without_cpu(self) -> Self {
         Self { cpu: false, times_least: false, ..self }
     }
@@ -49,7 +49,7 @@ impl Measured {
         [cpu, range, least].into_iter().flatten().collect()
     }
 
-    /// The CPU of an operation, a cell for each of these columns.
+    /// The CPU of an operation, with a cell for each of these columns.
     pub(super) fn cpu_words(self, matrix: &Matrix, cell: &Cell, name: &str) -> Vec<Word> {
         let cpu = cell.of(name).and_then(|figures| figures.client_cpu_us_per_operation);
         let range = |spread: Spread| format!("{} to {}", micros(spread.min), micros(spread.max));
@@ -77,7 +77,7 @@ impl Measured {
         columns.into_iter().chain(self.cost_columns()).flatten().collect()
     }
 
-    /// An operation of a cell, a cell for each column.
+    /// An operation of a cell, with a table cell for each column.
     pub(super) fn words(self, matrix: &Matrix, cell: &Cell, name: &str) -> Vec<Word> {
         let figures = cell.of(name);
         let rate = figures.and_then(|it| it.documents_per_s);

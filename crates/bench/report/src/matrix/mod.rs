@@ -17,7 +17,7 @@ use crate::layout::{Document, Style, WIDTH, titled, wrap};
 use crate::tables::verdict_word;
 use crate::units::{counted_in, exact, exact_rate, percentile};
 
-/// Reasons that are listed.
+/// The maximum number of listed reasons.
 const REASONS_MAX: usize = 20;
 
 /// The summary of a matrix, at most 100 columns wide, with a line feed at its end. `directory` holds its files.
@@ -96,7 +96,7 @@ fn reasons(matrix: &Matrix) -> Vec<String> {
     reasons
 }
 
-/// The operations that the scenario leaves out of tables and charts.
+/// The operations that the scenario excludes from tables and charts.
 fn hidden(matrix: &Matrix) -> Option<String> {
     let shown = matrix.operations();
     let all =

@@ -8,11 +8,11 @@ use crate::chart::{Axis, Chart, Dot, Point, Series, Shape, Size, Stroke};
 use crate::layout::cut;
 use crate::units::{counted, exact_rate, latency};
 
-/// Marks on all charts together.
+/// The maximum number of marks on all charts together.
 const MARKS_MAX: usize = 600;
 /// The largest share of a group's width for its marks.
 const GROUP_WIDTH: f64 = 0.7;
-/// Marks in a group are no further apart than this share of its width.
+/// The maximum distance of marks in a group, as a share of its width.
 const STEP_MAX: f64 = 0.12;
 
 /// The subject of a chart: an operation, and the values of the axes outside the chart.
@@ -21,7 +21,7 @@ struct Panel<'a> {
     fixed: Vec<(&'a str, &'a str)>,
 }
 
-/// The charts that hold the first [`MARKS_MAX`] marks, and how many charts that leaves out.
+/// The charts that contain the first [`MARKS_MAX`] marks, and the number of other charts.
 pub(super) fn charts(matrix: &Matrix) -> (Vec<Chart>, usize) {
     let mut panels = panels(matrix);
     panels.retain(|panel| marks(matrix, panel) > 0);
@@ -67,7 +67,7 @@ fn rate(cell: &Cell, operation: &str) -> Option<Spread> {
     cell.figures.as_ref()?.operations.get(operation)?.documents_per_s
 }
 
-/// The values of an axis; one without a name where there is no such axis.
+/// The values of an axis; one empty value without an axis.
 fn values<'a>(matrix: &'a Matrix, axis: Option<&str>) -> Vec<&'a str> {
     let found = matrix.axes.iter().find(|known| Some(known.name.as_str()) == axis);
     found.map_or_else(|| vec![""], |axis| axis.values.iter().map(String::as_str).collect())
@@ -75,7 +75,7 @@ fn values<'a>(matrix: &'a Matrix, axis: Option<&str>) -> Vec<&'a str> {
 
 fn chart(matrix: &Matrix, panel: &Panel<'_>, size: Size) -> Chart {
     let axes = varying(matrix);
-    // A single axis lies along the chart; of two, the first gives the colours.
+    // A single axis runs along the chart; of two axes, the first determines the colours.
     let (hue, across) = match axes[..] {
         [] => (None, None),
         [only] => (None, Some(only)),
@@ -106,7 +106,7 @@ const fn size_letters(size: Size) -> usize {
     if matches!(size, Size::Full) { 120 } else { 54 }
 }
 
-/// One mark of every group.
+/// The place of a mark in every group.
 struct Place<'a> {
     index: usize,
     of: usize,
@@ -115,7 +115,7 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Where its mark in group `group` lies.
+    /// The position of its mark in group `group`.
     fn x(&self, group: usize) -> f64 {
         let step = (GROUP_WIDTH / self.of as f64).min(STEP_MAX);
         group as f64 + 0.5 + (self.index as f64 - (self.of as f64 - 1.0) / 2.0) * step
@@ -167,7 +167,7 @@ fn dot(matrix: &Matrix, cell: &Cell, operation: &str, x: f64, rate: Spread) -> D
     Dot { x, y: rate.median, shape, title }
 }
 
-/// All charts of an operation have one scale, so that they can be compared.
+/// The scale of all charts of an operation, so that they can be compared.
 fn extent(matrix: &Matrix, operation: &str) -> (f64, f64) {
     let rates = matrix.cells.iter().filter_map(|cell| rate(cell, operation));
     let (low, high) =
@@ -185,7 +185,7 @@ fn title(matrix: &Matrix, panel: &Panel<'_>) -> String {
     }
 }
 
-/// How to read the charts.
+/// The explanation of the charts.
 pub(super) fn caption(matrix: &Matrix) -> String {
     let mut sentences = Vec::new();
     if matrix.repetitions > 1 {
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_never_more_than_600_marks() {
+    fn at_most_600_marks_are_drawn() {
         let mut matrix = sample();
         let cell = matrix.cells[0].clone();
         matrix.axes[2].values = (0..300).map(|index| index.to_string()).collect();

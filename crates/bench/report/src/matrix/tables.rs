@@ -21,7 +21,7 @@ struct Room {
 }
 
 impl Room {
-    /// From the widest to the narrowest.
+    /// The choices of columns from the widest to the narrowest.
     const ALL: [Self; 3] = [
         Self { range: true, p50: true },
         Self { range: false, p50: true },
@@ -120,7 +120,7 @@ pub(super) fn cost(matrix: &Matrix) -> Table {
     Table { title, columns, rows: in_groups(matrix).into_iter().map(row).collect(), flexible: 0 }
 }
 
-/// The resources of a managed service and its database; nothing if none was managed or measured.
+/// The resources of a managed service and its database; `None` if none was managed or measured.
 pub(super) fn service(matrix: &Matrix) -> Option<Table> {
     let measured = |figures: &Figures| figures.server_cores.is_some() || figures.disk_bytes.is_some();
     if matrix.is_audited() || !matrix.cells.iter().filter_map(|cell| cell.figures.as_ref()).any(measured) {

@@ -1,4 +1,4 @@
-//! Checks the texts of a matrix.
+//! Tests the texts of a matrix.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ fn run(documents_per_s: f64, lost: u64) -> Run {
     }
 }
 
-/// Two strategies by two sizes by one concern, twice each; the last cell lost documents, and one was not made.
+/// Two strategies by two sizes by one concern, twice each. The last cell lost documents, and one cell was not run.
 pub(super) fn sample() -> Matrix {
     let axis = |name: &str, values: &[&str]| Axis {
         name: name.to_owned(),
@@ -93,7 +93,7 @@ pub(super) fn sample() -> Matrix {
 }
 
 #[test]
-fn a_matrix_is_summed_up_in_one_table() {
+fn a_matrix_is_summarised_in_one_table() {
     let found = summary(&sample(), Some("plimsoll-runs/m"), Style::Plain);
     let expected = "
 customer records, by strategy
@@ -153,7 +153,7 @@ fn taxed() -> Matrix {
 }
 
 #[test]
-fn what_an_operation_costs_the_tool_stands_beside_the_least_and_nothing_is_cut() {
+fn the_cpu_of_an_operation_is_compared_with_the_least_and_no_text_is_cut() {
     let found = summary(&taxed(), None, Style::Plain);
     let rows: Vec<_> = found.lines().filter(|line| line.ends_with("lost")).collect();
     let words = |row: &str| {
@@ -174,7 +174,7 @@ fn what_an_operation_costs_the_tool_stands_beside_the_least_and_nothing_is_cut()
 }
 
 #[test]
-fn a_column_that_there_is_no_room_for_is_on_the_page() {
+fn a_column_that_does_not_fit_is_on_the_page() {
     let mut wide = taxed();
     for cell in &mut wide.cells {
         let operations = &mut cell.figures.as_mut().unwrap().operations;
@@ -187,12 +187,12 @@ fn a_column_that_there_is_no_room_for_is_on_the_page() {
 }
 
 #[test]
-fn a_run_is_told_in_one_line() {
+fn a_run_is_summarised_in_one_line() {
     assert_eq!(brief(&run(5_000.0, 3)), "insert 5,000 documents/s, p99 n too small; 3 of 1,000 lost; FAIL");
 }
 
 #[test]
-fn the_page_holds_the_chart_the_table_and_what_was_left_out() {
+fn the_page_has_the_chart_the_table_and_the_excluded_combinations() {
     let html = page(&sample());
     for words in
         ["Documents per second", "partitioned", "it takes &lt;too&gt; long", "3 lost", "001-x/report.html"]
@@ -205,12 +205,12 @@ fn the_page_holds_the_chart_the_table_and_what_was_left_out() {
 }
 
 #[test]
-fn a_matrix_of_which_nothing_is_known_still_has_a_page_and_a_summary() {
+fn a_matrix_without_results_has_a_page_and_a_summary() {
     assert!(page(&Matrix::default()).contains("INVALID"));
     assert!(summary(&Matrix::default(), None, Style::Plain).contains("INVALID"));
 }
 
-/// Two designs of a service that was started, one operation of which fails at times.
+/// Two designs of a started service, one operation of which fails occasionally.
 fn served() -> Matrix {
     let mut matrix = sample();
     matrix.axes = vec![Axis { name: "design".into(), values: vec!["document".into(), "bucket".into()] }];
@@ -233,7 +233,7 @@ fn served() -> Matrix {
 }
 
 #[test]
-fn a_matrix_of_a_service_tells_requests_errors_and_what_it_took() {
+fn a_matrix_of_a_service_shows_requests_errors_and_resources() {
     let found = summary(&served(), None, Style::Plain);
     let bare = found.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in [

@@ -7,13 +7,13 @@ use super::sentences::delta;
 use super::tables::unit;
 use crate::units::{exact_rate, three_digits};
 
-/// Room for a test, its words above its bar, in pixels.
+/// The height of a test with the text above its bar, in pixels.
 const ROW: usize = 50;
 const WORDS: usize = 13;
 const BAR: usize = 21;
 const BAR_HEIGHT: usize = 15;
 
-/// The figure; nothing where nothing was measured.
+/// The figure; empty without measurements.
 pub(super) fn figure(suite: &Suite) -> Markup {
     let unit = unit(suite);
     let most = suite.tests.iter().filter_map(|test| of(test, &unit)).map(|it| it.max).fold(0.0, f64::max);

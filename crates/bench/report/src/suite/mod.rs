@@ -15,7 +15,7 @@ use plimsoll_measure::suite::{Outcome, Suite};
 use crate::layout::{Document, Style, WIDTH};
 use crate::tables::Tone;
 
-/// Reasons that are listed.
+/// The maximum number of listed reasons.
 const REASONS_MAX: usize = 20;
 
 /// The summary of a suite, at most 100 columns wide, with a line feed at its end. `directory` holds its files.
@@ -37,7 +37,7 @@ pub fn summary(suite: &Suite, directory: Option<&str>, style: Style) -> String {
     document.finish()
 }
 
-/// Reasons why tests did not complete, each with the test.
+/// The reasons of incomplete tests, each with the test.
 fn reasons(suite: &Suite) -> Vec<String> {
     let told = suite.tests.iter().flat_map(|test| {
         test.reasons.iter().map(|reason| format!("{}: {reason}", test.name)).collect::<Vec<_>>()

@@ -146,13 +146,13 @@ pub(super) fn change(per_s: f64) -> String {
     format!("{sign}{}", exact_rate(per_s.abs()))
 }
 
-/// Microseconds with the unit that fits, and their sign where they are fewer.
+/// Microseconds with the suitable unit, and a sign if negative.
 pub(super) fn microseconds(us: f64) -> String {
     let size = latency((us.abs() * 1000.0).round() as u64);
     if us < 0.0 { format!("−{size}") } else { size }
 }
 
-/// A ratio with three digits that count, however small it is.
+/// A ratio with three significant digits at any size.
 pub(super) fn times(ratio: f64) -> String {
     if ratio < 0.1 { small(ratio) } else { three_digits(ratio) }
 }
@@ -162,12 +162,12 @@ pub(super) fn delta(delta: &Delta) -> String {
     format!("× {}, {}/s", times(delta.ratio), change(delta.change_per_s))
 }
 
-/// A moment in UTC, to the second.
+/// A time in UTC, to the second.
 pub(super) fn moment(ms: u64) -> String {
     utc(ms)
 }
 
-/// How many of the runs of a test were completed: `2 of 3`.
+/// The number of completed runs of a test: `2 of 3`.
 pub(super) fn made(suite: &Suite, test: &Test) -> String {
     let completed =
         suite.rows.iter().filter(|row| row.test == test.name && row.outcome == Outcome::Completed).count();

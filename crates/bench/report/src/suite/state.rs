@@ -6,14 +6,14 @@ use crate::layout::{WIDTH, cut, wrap};
 use crate::tables::server_in_words;
 use crate::units::{bytes, counted, duration, exact, three_digits};
 
-/// Lines begin so.
+/// The indentation of lines.
 const INDENT: &str = "            ";
 const BEFORE: &str = "  before    ";
 const AFTER: &str = "  after     ";
-/// Fields and neighbours that are named.
+/// The maximum number of named fields and neighbours.
 const FIELDS_MAX: usize = 12;
 const NEIGHBOURS_MAX: usize = 5;
-/// Partitions that are listed.
+/// The maximum number of listed partitions.
 const PARTITIONS_MAX: usize = 8;
 
 /// The state before a run; the collection of the run comes first in the inspection.
@@ -32,7 +32,7 @@ pub fn before(inspection: &Inspection) -> Vec<String> {
     headed(BEFORE, std::iter::once(head).chain(stands.into_iter().flatten()).chain(topics))
 }
 
-/// Facts, the first of them behind a heading.
+/// Facts, the first of them after a heading.
 fn headed(heading: &str, facts: impl Iterator<Item = String>) -> Vec<String> {
     let lines =
         facts.enumerate().map(|(at, said)| wrap(&said, if at == 0 { heading } else { INDENT }, WIDTH));
@@ -57,7 +57,7 @@ fn topic(topic: &Topic) -> String {
     )
 }
 
-/// That a topic was made anew.
+/// The message of a recreated topic.
 pub fn made_anew(name: &str, offsets: u64) -> String {
     format!(
         "{INDENT}topic {name} held {} and was made anew, as `existing: drop` says: it is empty now",
@@ -74,7 +74,7 @@ pub fn read_back(read: u64, lost: u64, reason: Option<&str>) -> String {
     format!("  read back {}: {found}", counted(read, "document"))
 }
 
-/// That a collection was dropped.
+/// The message of a dropped collection.
 pub fn cleared(namespace: &str, documents: u64) -> String {
     format!(
         "{INDENT}{namespace} held {} and was dropped, as `existing: drop` says: it is empty now",
@@ -142,8 +142,8 @@ fn fields(own: &Collection) -> Option<String> {
     (!named.is_empty()).then(|| format!("fields: {}{more}", named.join(", ")))
 }
 
-/// The time range of the documents, by the first field with dates. An `_id` dates the write; another date may mean
-/// anything, such as the append to a topic.
+/// The time range of the documents, by the first field with dates. An `_id` dates the write; another date may have any meaning,
+/// such as the append to a topic.
 fn times(own: &Collection) -> Option<String> {
     let times = own.times.first()?;
     let (first, last) = (&times.first, &times.last);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn topics_are_told_with_their_partitions_and_offsets() {
+    fn topics_are_shown_with_their_partitions_and_offsets() {
         let extent = |partition, end| Extent { partition, begin: 0, end };
         let topics = vec![
             Topic { name: "in".into(), exists: true, partitions: vec![extent(0, 1_500), extent(1, 500)] },
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn the_state_after_tells_count_sizes_fields_times_and_documents() {
+    fn the_state_after_shows_count_sizes_fields_times_and_documents() {
         let text = joined(&after(&Inspection { collections: vec![collection()], ..Inspection::default() }));
         for part in [
             "95,487,000 documents, only index: _id_ {\"_id\":1}",

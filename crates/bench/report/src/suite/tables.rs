@@ -19,7 +19,7 @@ struct Room {
 }
 
 impl Room {
-    /// From the widest to the narrowest.
+    /// The choices of columns from the widest to the narrowest.
     const ALL: [Self; 4] = [
         Self { range: true, change: true },
         Self { range: true, change: false },
@@ -55,7 +55,7 @@ fn stack_in(suite: &Suite, room: Room) -> Table {
     Table { title: title(suite), columns, rows: suite.tests.iter().map(row).collect(), flexible: 0 }
 }
 
-/// The cost stack with everything, for a page.
+/// The cost stack with all columns, for a page.
 pub(super) fn full(suite: &Suite) -> Table {
     let unit = unit(suite);
     let mut columns = vec![left("test"), left("completed"), right(format!("{unit}/s"))];
@@ -136,12 +136,12 @@ pub(super) fn settings(suite: &Suite) -> Table {
     Table { title: "What each test is".to_owned(), columns, rows, flexible: 2 }
 }
 
-/// A run's moments for people.
+/// The start and end of a run, for readers.
 pub(super) fn moments(row: &Row) -> String {
     format!("{} to {}", moment(row.from_ms), moment(row.to_ms))
 }
 
-/// The counted thing of most tests.
+/// The unit of most tests' counts.
 pub(super) fn unit(suite: &Suite) -> String {
     let first = suite.tests.iter().find_map(|test| Some(test.figures.as_ref()?.unit.clone()));
     first.unwrap_or_else(|| "documents".to_owned())
@@ -167,7 +167,7 @@ fn completed(suite: &Suite, test: &Test) -> Cell {
     Cell::toned(made(suite, test), tone)
 }
 
-/// The median; with its unit where that is not the column's.
+/// The median, with its unit if that differs from the column's.
 fn rate(figures: Option<&Figures>, unit: &str) -> Cell {
     let Some(figures) = figures else { return NONE.into() };
     let rate = exact_rate(figures.rate_per_s.median);
@@ -192,7 +192,7 @@ fn reference(test: &Test) -> Cell {
     or_dash(test.reference.as_ref(), |reference| exact(reference.rate_per_s)).into()
 }
 
-/// The median ÷ that rate.
+/// The ratio of the median to that rate.
 fn reference_ratio(test: &Test) -> Cell {
     let both =
         test.figures.as_ref().zip(test.reference.as_ref()).filter(|(_, reference)| reference.rate_per_s > 0);

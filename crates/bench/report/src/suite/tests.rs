@@ -1,10 +1,10 @@
-//! Checks the texts of a suite.
+//! Tests the texts of a suite.
 
 use plimsoll_measure::suite::{FORMAT, Kind, Measured, Planned, Reference, Row, Test};
 
 use super::*;
 
-/// Four tests of a stack, of which one hangs, three times each; the last one was interrupted in its third run.
+/// Four tests of a stack, three times each. One of them hangs; the last one was interrupted in its third run.
 pub(crate) fn sample() -> Suite {
     let tests: [(&str, [f64; 3]); 4] = [
         ("null", [955_000.0, 940_000.0, 961_000.0]),
@@ -104,7 +104,7 @@ fn the_summary_is_the_cost_stack_with_its_floor_and_its_time_ranges() {
 }
 
 #[test]
-fn the_last_step_of_the_stack_is_said_also_where_another_is_dearer() {
+fn the_last_step_of_the_stack_is_shown_even_if_another_costs_more() {
     let mut suite = sample();
     let said = |suite: &Suite| {
         let text = summary(suite, None, Style::Plain);
@@ -124,7 +124,7 @@ fn the_last_step_of_the_stack_is_said_also_where_another_is_dearer() {
 }
 
 #[test]
-fn where_room_is_short_columns_are_left_out_and_no_name_is_cut() {
+fn columns_that_do_not_fit_are_omitted_and_no_name_is_cut() {
     let headings = |width| {
         let columns = tables::stack(&sample(), width).columns;
         columns.into_iter().map(|column| column.name.into_owned()).collect::<Vec<_>>().join(" ")
@@ -157,7 +157,7 @@ fn a_published_rate_is_shown_with_its_source() {
 }
 
 #[test]
-fn the_page_draws_the_stack_links_to_the_runs_and_needs_nothing_else() {
+fn the_page_draws_the_stack_links_to_the_runs_and_is_self_contained() {
     let html = page(&sample());
     for part in [
         "What does each promise cost?",
@@ -178,7 +178,7 @@ fn the_page_draws_the_stack_links_to_the_runs_and_needs_nothing_else() {
 }
 
 #[test]
-fn what_is_said_on_the_way_fits_the_terminal() {
+fn progress_messages_fit_the_terminal() {
     let suite = sample();
     let mut lines = heading(&suite, &suite.runs[4]);
     assert!(lines[0].contains("[5/12] null, 2 of 3"), "{lines:?}");

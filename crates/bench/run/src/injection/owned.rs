@@ -1,4 +1,4 @@
-//! Shares a process among faults: the lasting effects of all decide what the end of one undoes.
+//! Shares a process among faults. The faults that are still active decide what the end of one fault undoes.
 
 use std::error::Error as StdError;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,49 +6,49 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use plimsoll_host::Server;
 use plimsoll_host::service::Service;
 
-/// Whether something could be done to it.
+/// The result of an action on a process.
 pub type Done = Result<(), Box<dyn StdError + Send + Sync>>;
 
-/// A process that faults can be done to.
+/// A process that faults can act on.
 pub trait Process: Send + 'static {
     /// Kills it as a crash would.
     ///
     /// # Errors
-    /// When it cannot be signalled.
+    /// When the process cannot be signalled.
     fn kill(&mut self) -> Done;
 
-    /// Starts it again where it was, after it was killed.
+    /// Restarts it at the same address after a kill.
     ///
     /// # Errors
-    /// When it does not start.
+    /// When the process does not start.
     fn restart(&mut self) -> Done;
 
-    /// Stops it where it is.
+    /// Suspends it.
     ///
     /// # Errors
-    /// When it cannot be signalled.
+    /// When the process cannot be signalled.
     fn pause(&mut self) -> Done;
 
-    /// Lets it go on.
+    /// Resumes it.
     ///
     /// # Errors
-    /// When it cannot be signalled.
+    /// When the process cannot be signalled.
     fn resume(&mut self) -> Done;
 }
 
-/// A server or a service of ours that the timeline of faults may kill and start again. Clones are the same one.
+/// A server or service that Plimsoll started and that faults may kill and restart. Clones share the process.
 #[derive(Debug)]
 pub struct Owned<P = Server> {
     process: Arc<Mutex<P>>,
     hurt: Arc<Mutex<Hurt>>,
 }
 
-/// The lasting effect of a fault on a process.
+/// The number of active faults of each kind on a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Hurt {
-    /// Kills that keep it down.
+    /// Active kills.
     down: u32,
-    /// Freezes.
+    /// Active freezes.
     frozen: u32,
 }
 
@@ -62,13 +62,13 @@ pub(super) enum Act {
 }
 
 impl Hurt {
-    /// A kill begins: a process that is down already stays so.
+    /// A kill begins. The process is killed unless it is already down.
     pub(super) fn kill(&mut self) -> &'static [Act] {
         self.down += 1;
         if self.down == 1 { &[Act::Kill] } else { &[] }
     }
 
-    /// A kill ends: with the last one the process is started, and stopped where it is if a freeze still lasts.
+    /// A kill ends. The last one restarts the process, and pauses it if a freeze is still active.
     pub(super) fn restart(&mut self) -> &'static [Act] {
         self.down = self.down.saturating_sub(1);
         match (self.down, self.frozen) {
@@ -78,13 +78,13 @@ impl Hurt {
         }
     }
 
-    /// A freeze begins: one that is down is frozen when it is back.
+    /// A freeze begins. A process that is down is frozen after its restart.
     pub(super) fn freeze(&mut self) -> &'static [Act] {
         self.frozen += 1;
         if self.down == 0 && self.frozen == 1 { &[Act::Pause] } else { &[] }
     }
 
-    /// A freeze ends: with the last one the process goes on.
+    /// A freeze ends. The last one resumes the process.
     pub(super) fn thaw(&mut self) -> &'static [Act] {
         self.frozen = self.frozen.saturating_sub(1);
         if self.down == 0 && self.frozen == 0 { &[Act::Resume] } else { &[] }
@@ -97,7 +97,7 @@ impl Owned {
         self.process()
     }
 
-    /// The server for good, once nobody else has it.
+    /// The server itself. `None` while another clone exists.
     pub fn into_server(self) -> Option<Server> {
         let server = Arc::into_inner(self.process)?;
         Some(server.into_inner().unwrap_or_else(PoisonError::into_inner))
@@ -110,7 +110,7 @@ impl<P> Owned<P> {
         Self::sharing(Arc::new(Mutex::new(process)))
     }
 
-    /// Lets faults have a process that is shared already. All of its faults come from clones of one of these.
+    /// Wraps a process that is already shared. All faults of a process must use clones of one wrapper.
     pub fn sharing(process: Arc<Mutex<P>>) -> Self {
         Self { process, hurt: Arc::default() }
     }
@@ -125,7 +125,7 @@ impl<P> Owned<P> {
 }
 
 impl<P: Process> Owned<P> {
-    /// Begins a fault. One that could not be begun is not undone later, so it does not count.
+    /// Begins a fault. If that fails, the fault does not count, because it is not undone later.
     pub(super) fn begin(&self, step: fn(&mut Hurt) -> &'static [Act]) -> Done {
         let mut hurt = self.hurt();
         let before = *hurt;
@@ -133,7 +133,7 @@ impl<P: Process> Owned<P> {
         self.act(acts).inspect_err(|_| *hurt = before)
     }
 
-    /// Ends a fault that was begun.
+    /// Ends an active fault.
     pub(super) fn end(&self, step: fn(&mut Hurt) -> &'static [Act]) -> Done {
         let acts = step(&mut self.hurt());
         self.act(acts)
@@ -208,7 +208,7 @@ mod tests {
     use crate::injection::tie_service;
 
     #[test]
-    fn a_process_goes_on_when_the_last_fault_that_stopped_it_ends() {
+    fn a_process_resumes_when_its_last_fault_ends() {
         for (steps, expected) in [
             (
                 vec![Hurt::freeze as fn(&mut Hurt) -> _, Hurt::freeze, Hurt::thaw, Hurt::thaw],
@@ -238,7 +238,7 @@ mod tests {
         Runs,
     }
 
-    /// A program that says that it listens.
+    /// A program that prints an address, as a listening service does.
     fn service(directory: &Path) -> Owned<Service> {
         let args = ["-c", "echo http://$2; exec sleep 60", "sh"].map(OsString::from).to_vec();
         let log = directory.join("service.log");
@@ -254,7 +254,7 @@ mod tests {
         }
     }
 
-    /// A signal takes its moment.
+    /// Waits for the state, because a signal takes some time.
     #[track_caller]
     fn comes_to(service: &Owned<Service>, expected: State) {
         let began = clock::now();
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_of_a_service_that_overlap_know_of_each_other() {
+    fn overlapping_faults_of_a_service_respect_each_other() {
         let directory = tempfile::tempdir().unwrap();
         let service = service(directory.path());
         let lasts = Span::from_secs(1);

@@ -1,11 +1,11 @@
-//! Collects facts of shards that need no adding up: identity, and findings of each shard.
+//! Collects the facts of shards that need no addition: identity, and findings of each shard.
 
 use plimsoll_measure::integrity::Integrity;
 use plimsoll_measure::run::{Answers, Client, Joined, Run, ScenarioFacts, ServerShare, ShardFacts};
 
 use super::shard::Shard;
 
-/// The run of all shards, as far as they say it themselves. The first speaks for all where they see the same.
+/// The run of all shards, from their own summaries. Facts that are equal for all come from the first shard.
 pub fn known(shards: &[Shard], joined: Joined) -> Run {
     let Some(first) = shards.first().map(|shard| &shard.run) else { return Run::default() };
     let runs = || shards.iter().map(|shard| &shard.run);
@@ -28,7 +28,7 @@ pub fn known(shards: &[Shard], joined: Joined) -> Run {
         integrity: integrity(shards),
         client: client(shards),
         bottleneck: runs().find_map(|run| run.bottleneck.clone()),
-        // The shard that looked last saw most of it.
+        // The collection grows, so the largest inspection is the latest.
         collection_after: after.max_by_key(|collection| collection.documents),
         ..whose(first)
     }
@@ -49,7 +49,7 @@ fn whose(first: &Run) -> Run {
     }
 }
 
-/// The shards in a few words each.
+/// A short summary of each shard.
 pub fn facts(shards: &[Shard]) -> Vec<ShardFacts> {
     let fact = |shard: &Shard| {
         let operations = || shard.run.operations.values();
@@ -66,8 +66,7 @@ pub fn facts(shards: &[Shard]) -> Vec<ShardFacts> {
     shards.iter().map(fact).collect()
 }
 
-/// All tools together. Of what each measures of itself before and after the load the slowest round trip counts, and the
-/// ceilings add up.
+/// The clients of all shards together. The slowest calibration round trip counts; the ceilings add up.
 fn client(shards: &[Shard]) -> Client {
     let clients = || shards.iter().map(|shard| &shard.run.client);
     let positions = |of: fn(&Client) -> usize| clients().map(of).min().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Checks that runs are the shards of one run: differences, missing shards, and distant starts.
+//! Checks that run directories are the shards of one run: finds differences, missing shards, and distant starts.
 
 use anyhow::{bail, ensure};
 use plimsoll_load::arrivals::Share;
@@ -8,15 +8,15 @@ use serde_json::Value;
 
 use super::shard::Shard;
 
-/// Shards that began further apart than this are no run, in milliseconds: the same second of each is added up.
+/// The largest distance between shard starts, in milliseconds: the join adds up the same second of each shard.
 pub const APART_MS_MAX: u64 = 1000;
 /// The command that shards run.
 const COMMAND: &str = "run";
 
-/// Checks that they are all shards of one run, and puts them in order.
+/// Checks that the shards belong to one run, and sorts them.
 ///
 /// # Errors
-/// What differs, what is missing or there twice, what did not end, and how far apart they began.
+/// When shards differ, are missing, appear twice, ended early, or started too far apart.
 pub fn check(shards: &mut [Shard]) -> anyhow::Result<()> {
     shards.iter().try_for_each(alone)?;
     let Some((first, others)) = shards.split_first() else { bail!("name the run directory of every shard") };
@@ -96,7 +96,7 @@ fn alike(a: &Shard, b: &Shard) -> anyhow::Result<()> {
     }
 }
 
-/// The first value that differs, with its path; nothing that is secret is told.
+/// The first value that differs, with its path. Secrets are masked.
 fn difference(path: &str, a: &Value, b: &Value) -> Option<[String; 3]> {
     let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
     match (a, b) {
@@ -115,7 +115,7 @@ fn difference(path: &str, a: &Value, b: &Value) -> Option<[String; 3]> {
     }
 }
 
-/// Each shard once.
+/// Checks that each shard is present exactly once.
 fn complete(shards: &[Shard]) -> anyhow::Result<()> {
     for (at, shard) in shards.iter().enumerate() {
         if let Some(same) = shards[..at].iter().find(|other| other.share == shard.share) {
@@ -134,7 +134,7 @@ fn complete(shards: &[Shard]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether they ran at one time, as one run.
+/// Checks that the shards ran at the same time, as one run.
 fn together(shards: &[Shard]) -> anyhow::Result<()> {
     let began = |shard: &Shard| shard.run.began_ms.unwrap_or(shard.run.started_ms);
     let (Some(first), Some(last)) =
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_whole_set_of_shards_of_one_run_is_refused_with_what_is_wrong() {
+    fn an_incomplete_or_inconsistent_set_of_shards_is_refused_with_the_reason() {
         type Change = fn(&mut Vec<Shard>);
         let changes: [(Change, &str); 18] = [
             (|all| drop(all.remove(1)), "shard 1/3 is missing"),

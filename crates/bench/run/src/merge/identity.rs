@@ -3,8 +3,8 @@
 use plimsoll_ledger::Run as RunId;
 use sha2::{Digest, Sha256};
 
-/// The identity that every shard of a plan has that begins at one moment, in milliseconds since 1970. It follows from what
-/// decides which documents are whose, so that shards that would send the same numbers are different runs.
+/// The run ID of every shard of a plan that starts at one time, in milliseconds since 1970. The ID follows from everything that
+/// distributes the documents over the shards. So two shards that would send the same document numbers have different runs.
 pub fn identity(hash: &str, shards: u64, workers: usize, start_ms: u64) -> RunId {
     let text = format!("{hash} {shards} {workers} {start_ms}");
     let digest = Sha256::digest(text.as_bytes());
@@ -17,7 +17,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shards_agree_on_who_they_are_and_other_plans_are_others() {
+    fn shards_of_one_plan_share_an_id_and_other_plans_have_others() {
         let own = identity("abc", 3, 2, 1_795_285_800_000);
         assert_eq!(own, identity("abc", 3, 2, 1_795_285_800_000));
         assert_eq!(own.time_s, 1_795_285_800);

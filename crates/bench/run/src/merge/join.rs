@@ -1,4 +1,4 @@
-//! Adds shards up second by second, and concludes as for one run.
+//! Adds shards up second by second, and builds the summary as for one run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,21 +29,21 @@ use crate::shard_log::{Began, Reader};
 use plimsoll_scenario::Plan;
 use plimsoll_scenario::{self as scenario, Loaded};
 
-/// A run that was joined.
+/// A joined run.
 #[derive(Debug)]
 pub struct Joined {
     /// Its summary.
     pub run: Run,
-    /// The exit code that it deserves.
+    /// Its exit code.
     pub exit: Exit,
     /// Its directory.
     pub path: PathBuf,
 }
 
-/// Joins shards, of which there are all and in order, into a directory of their own.
+/// Joins shards into a new run directory. The shards must be complete and sorted.
 ///
 /// # Errors
-/// What is damaged, or cannot be written.
+/// When a shard is damaged, or the result cannot be written.
 pub fn join(shards: &[Shard], out: Option<&Path>) -> Outcome<Joined> {
     let first = shards.first().context("name the run directory of every shard").deserves(Exit::Usage)?;
     let file = run_dir::scenario(&first.path).display().to_string();
@@ -57,7 +57,7 @@ pub fn join(shards: &[Shard], out: Option<&Path>) -> Outcome<Joined> {
     made.inspect_err(|_| run_dir::abandon(&path))
 }
 
-/// A run that is being joined.
+/// A join in progress.
 struct Joint<'a> {
     shards: &'a [Shard],
     plan: &'a Plan,
@@ -68,7 +68,7 @@ struct Joint<'a> {
     samples: Vec<ServerSample>,
     beside: Beside,
     ended: Ended,
-    /// By how much the shards began a phase apart, in milliseconds: the first phase, and the worst.
+    /// The largest distance between the starts of a phase, in milliseconds: of the first phase, and of the worst.
     apart_ms: (u64, u64),
     server_cpu_ns: Option<u64>,
 }
@@ -112,7 +112,7 @@ impl<'a> Joint<'a> {
         Ok(joint)
     }
 
-    /// Adds up one phase of all shards that came to it. Moments count from the first shard's start.
+    /// Adds up one phase of all shards that reached it. Times count from the first shard's start.
     fn phase(&mut self, phase: &Phase, key: usize, begun: &[u64]) -> anyhow::Result<()> {
         let came = |input: &Reader| input.phase().filter(|began| began.key == Some(key));
         let began: Vec<Option<Began>> = self.inputs.iter().map(came).collect();
@@ -155,7 +155,7 @@ impl<'a> Joint<'a> {
         self.apart_ms.1 = self.apart_ms.1.max(apart_ms);
     }
 
-    /// Concludes as a run does, and writes everything down.
+    /// Builds the summary as a run does, and writes it.
     fn finish(mut self) -> Outcome<Joined> {
         let mut log = Log {
             names: self.plan.names(),
@@ -203,7 +203,7 @@ impl<'a> Joint<'a> {
         run
     }
 
-    /// Adds the notes of a joined run.
+    /// Adds the notes about the join to the summary.
     fn say(&self, run: &mut Run) {
         let (apart_ms, worst_ms) = self.apart_ms;
         let names: Vec<_> =
@@ -224,7 +224,7 @@ impl<'a> Joint<'a> {
     }
 }
 
-/// A shard's file, which says whose it is if it is damaged.
+/// A shard's log. Its errors name the shard.
 struct Named<'a> {
     name: &'a str,
     reader: &'a mut Reader,
@@ -258,7 +258,7 @@ impl Record for Named<'_> {
     }
 }
 
-/// Adds up a phase of those shards that began it, second by second; tells how it ended.
+/// Adds up a phase of the shards that began it, second by second. Returns the end of the phase.
 fn add_up(
     shards: &[Shard],
     inputs: &mut [Reader],
@@ -276,7 +276,7 @@ fn add_up(
     shards::join(&mut entries.collect::<anyhow::Result<Vec<_>>>()?, sink)
 }
 
-/// Joins what the shards remember of their documents, where they made some that are proven.
+/// Joins the ledgers of the shards that have one.
 fn save_ledger(shards: &[Shard], to: &Path) -> anyhow::Result<()> {
     let mut whole: Option<Ledger> = None;
     for shard in shards {

@@ -1,7 +1,7 @@
 //! Joins the shards of one plan, each measured by its own process, as one run.
 //!
-//! In reading order: the run ID that shards share (`identity`), the log of each (`shard_log`), reading it back
-//! (`shard`), the check that they belong together (`check`), and the sum (`join`).
+//! In reading order: the run ID that shards share (`identity`), the log of each shard (`shard_log`), its reader (`shard`), the
+//! check that the shards belong together (`check`), and the sum (`join`).
 
 mod account;
 mod check;

@@ -11,26 +11,26 @@ use serde_json::Value;
 use crate::run_dir;
 use plimsoll_scenario::plan;
 
-/// A shard that was measured.
+/// A measured shard.
 #[derive(Clone, Debug)]
 pub struct Shard {
-    /// Its directory, as it was named.
+    /// Its directory, as the user named it.
     pub name: String,
-    /// The same as a path.
+    /// Its directory as a path.
     pub path: PathBuf,
     /// Its summary.
     pub run: Run,
     /// The shard's share.
     pub share: Share,
-    /// Its scenario as resolved, where it is there and understood.
+    /// Its resolved scenario, if the file exists and can be parsed.
     pub scenario: Option<Value>,
 }
 
 impl Shard {
-    /// Reads what a run directory says of itself.
+    /// Reads the run directory of a shard.
     ///
     /// # Errors
-    /// When it is none, or its run did not end.
+    /// When the path is no run directory, or its run did not end.
     pub fn open(path: &Path) -> anyhow::Result<Self> {
         let name = path.display().to_string();
         ensure!(path.is_dir(), "{name} is not there: name the run directory of every shard");

@@ -9,16 +9,14 @@ use super::shard::Shard;
 use crate::phase_recorder::Log;
 use crate::run_dir;
 
-/// The remaining entries, in order.
+/// The entries that are not emitted yet, in order.
 #[derive(Debug, Default)]
 pub struct Beside {
     events: VecDeque<(u64, Event)>,
 }
 
-/// The shards' events besides their seconds. All looked at the same server, of which the first one tells; what
-/// was done
-/// to it, and what was noted, each tells for itself. `begun` is when each began its first phase, in nanoseconds from its own
-/// start.
+/// The shards' events other than their seconds. All shards sample the same server, so the first shard's samples are used. Faults
+/// and notes come from every shard. `begun` holds the start of each shard's first phase, in nanoseconds from its own start.
 ///
 /// # Errors
 /// When the events of a shard cannot be read.
@@ -46,7 +44,7 @@ pub fn beside(shards: &[Shard], begun: &[u64]) -> anyhow::Result<Beside> {
 }
 
 impl Beside {
-    /// Tells everything up to a moment.
+    /// Emits all entries up to a time.
     pub fn tell(&mut self, log: &mut Log<'_>, until_ns: u64) {
         while self.events.front().is_some_and(|(at_ns, _)| *at_ns <= until_ns) {
             match self.events.pop_front() {

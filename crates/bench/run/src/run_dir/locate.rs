@@ -7,10 +7,10 @@ use anyhow::{Context, bail};
 
 use super::{COMPARISON, EVENTS, MATRIX, RUNS, SUITE};
 
-/// The directory that was named, or the latest run.
+/// The named run directory, or the latest one.
 ///
 /// # Errors
-/// When there is none, or it is none.
+/// When there is no run, or the path is no run directory.
 pub fn locate(named: Option<&Path>) -> anyhow::Result<PathBuf> {
     let path = match named {
         Some(path) => path.to_owned(),
@@ -34,13 +34,13 @@ pub fn is_run(path: &Path) -> bool {
     path.join(EVENTS).is_file()
 }
 
-/// The matrix directory that was named; with no name, the latest one if no run is later.
+/// The named matrix directory. Without a name: the latest one, if no run is later.
 pub fn locate_matrix(named: Option<&Path>) -> Option<PathBuf> {
     let path = named.map(Path::to_owned).or_else(|| latest(&[EVENTS, MATRIX]))?;
     path.join(MATRIX).is_file().then_some(path)
 }
 
-/// The kind of a directory with several runs.
+/// The kind of a directory that holds several runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whole {
     /// A matrix.
@@ -55,7 +55,7 @@ impl Whole {
     const ALL: [(&str, Self); 3] =
         [(MATRIX, Self::Matrix), (SUITE, Self::Suite), (COMPARISON, Self::Comparison)];
 
-    /// The kind or description.
+    /// A description of the kind.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Matrix => "a matrix of runs",
@@ -65,7 +65,7 @@ impl Whole {
     }
 }
 
-/// Locates the named directory of several runs; with no name, the latest one if no run is later.
+/// Locates the named directory of several runs. Without a name: the latest one, if no run is later.
 pub fn locate_whole(named: Option<&Path>) -> Option<(Whole, PathBuf)> {
     let latest = || latest(&[EVENTS, MATRIX, SUITE, COMPARISON]);
     let path = named.map(Path::to_owned).or_else(latest)?;

@@ -1,4 +1,4 @@
-//! Parses the words that name servers.
+//! Parses the options that name servers.
 
 use std::str::FromStr;
 
@@ -7,12 +7,12 @@ use plimsoll_host::Profile;
 
 use plimsoll_scenario::secret::{repeated, without_password};
 
-/// The port of a server whose address has none.
+/// The default port of a MongoDB server.
 const PORT: &str = "27017";
-/// More servers than this are refused.
+/// The largest number of servers.
 const SERVERS_MAX: usize = 64;
 
-/// The words by which the user names servers.
+/// The options by which the user names servers.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerAddress<'a> {
     /// One server, or the URL of a service.
@@ -26,7 +26,7 @@ pub struct ServerAddress<'a> {
 /// The resolved choice of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// A `mongod` from the PATH if there is one, else the embedded server.
+    /// A `mongod` from the PATH if one exists, else the embedded server.
     Any,
     /// The embedded server with a durability profile.
     Embedded(Profile),
@@ -34,12 +34,12 @@ pub enum Choice {
     Mongod,
     /// A connection string.
     Uri(String),
-    /// Several servers that know nothing of each other.
+    /// Several independent servers.
     Several(Vec<Choice>),
 }
 
 impl Choice {
-    /// Whether the server, or one of several, runs before and after the run: nobody starts it for the run.
+    /// Whether the server, or one of several, runs before and after the run, because the run does not start it.
     pub fn is_running(&self) -> bool {
         match self {
             Self::Uri(_) => true,
@@ -48,7 +48,7 @@ impl Choice {
         }
     }
 
-    /// The same with one spelling for each address.
+    /// The choice with one spelling for each address.
     #[must_use]
     pub fn canonical(&self) -> Self {
         match self {
@@ -80,10 +80,10 @@ impl FromStr for Choice {
     }
 }
 
-/// The servers that the words name: one by `server`, several by `hosts`, or `count` embedded ones.
+/// The servers that the options name: one by `server`, several by `hosts`, or `count` embedded ones.
 ///
 /// # Errors
-/// When the words contradict each other, or name no server.
+/// When the options contradict each other, or name no server.
 pub fn choice(server: Option<&str>, hosts: &[String], count: usize) -> anyhow::Result<Choice> {
     if count == 0 || count > SERVERS_MAX || hosts.len() > SERVERS_MAX {
         bail!("--count and --hosts: give from 1 to {SERVERS_MAX} servers");
@@ -114,15 +114,15 @@ fn several(hosts: &[String]) -> anyhow::Result<Choice> {
     Ok(Choice::Several(hosts.iter().map(|host| uri(host).parse()).collect::<anyhow::Result<_>>()?))
 }
 
-/// `host:port` as a connection string to that server alone.
+/// Turns `host:port` into a connection string to that server alone.
 fn uri(host: &str) -> String {
     if host.contains("://") { host.to_owned() } else { format!("mongodb://{host}/?directConnection=true") }
 }
 
-/// A durability profile by its name.
+/// The durability profile with this name.
 ///
 /// # Errors
-/// When there is none of that name.
+/// When no profile has this name.
 pub fn profile(name: &str) -> anyhow::Result<Profile> {
     match name {
         "journaled" => Ok(Profile::Journaled),
@@ -131,7 +131,7 @@ pub fn profile(name: &str) -> anyhow::Result<Profile> {
     }
 }
 
-/// An address in which this machine has one name and a server of MongoDB its port.
+/// Normalizes an address: the local machine gets one name, and a MongoDB server gets its port.
 pub fn canonical_address(address: &str) -> String {
     let Some((scheme, rest)) = address.split_once("://") else { return address.to_owned() };
     let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
@@ -141,7 +141,7 @@ pub fn canonical_address(address: &str) -> String {
 }
 
 fn canonical_host(scheme: &str, host: &str) -> String {
-    // A port follows the last colon, but not one of those within the brackets of an IPv6 address.
+    // The port follows the last colon, unless that colon is inside the brackets of an IPv6 address.
     let parts = host.rsplit_once(':').filter(|(_, port)| !port.ends_with(']'));
     let known = if scheme == "mongodb" { PORT } else { "" };
     let (name, port) = parts.unwrap_or((host, known));
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_server_is_not_repeated_with_its_password() {
+    fn an_invalid_server_name_is_repeated_without_its_password() {
         let twice = ["ann:hush@h:1".to_owned(), "ann:hush@h:1".to_owned()];
         let refusals = ["ann:hush@h:1".parse::<Choice>(), choice(None, &twice, 1)];
         for refusal in refusals {

@@ -1,4 +1,4 @@
-//! Asks a server for its facts.
+//! Queries the facts of a server.
 
 use plimsoll_host::probe::Probe;
 use plimsoll_measure::environment::ServerFacts;
@@ -6,10 +6,10 @@ use plimsoll_measure::environment::ServerFacts;
 use super::Place;
 
 impl Place {
-    /// The server's own facts, and those that its starter knows.
+    /// The facts that the server reports, and those that its starter has.
     ///
     /// # Errors
-    /// When it cannot be asked.
+    /// When the server cannot be queried.
     pub async fn facts(&self) -> anyhow::Result<ServerFacts> {
         let mut facts = Probe::connect(&self.site.options()).await?.facts().await?;
         facts.kind = self.kind;

@@ -8,7 +8,7 @@ use crate::console::Console;
 /// The cache for installed programs.
 ///
 /// # Errors
-/// When no directory for it is known.
+/// When no directory for the cache is known.
 pub fn cache() -> anyhow::Result<Cache> {
     Ok(Cache::locate()?)
 }
@@ -16,7 +16,7 @@ pub fn cache() -> anyhow::Result<Cache> {
 /// Installs the embedded server unless it is installed, and shows the progress.
 ///
 /// # Errors
-/// Why it failed, and what it needs.
+/// When the installation fails. The error names the missing requirement.
 pub fn install(console: &dyn Console) -> anyhow::Result<()> {
     let cache = cache()?;
     if embedded::is_installed(&cache) {

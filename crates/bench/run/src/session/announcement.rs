@@ -8,7 +8,7 @@ use plimsoll_measure::run::Run;
 
 use plimsoll_scenario::Loaded;
 
-/// That a run starts, of which who, when and where is known.
+/// The event of a run's start.
 pub fn announcement(loaded: &Loaded, run: &Run) -> Event {
     Event::Started {
         id: run.id.clone(),
@@ -20,7 +20,7 @@ pub fn announcement(loaded: &Loaded, run: &Run) -> Event {
     }
 }
 
-/// That a phase starts.
+/// The event of a phase's start.
 pub fn phase_event(phase: &Phase, at_ns: u64) -> Event {
     Event::Phase {
         at_ns,
@@ -34,7 +34,7 @@ pub(super) const fn sends(loaded: &Loaded) -> Sends {
     if loaded.scenario.http.is_some() { Sends::Requests } else { Sends::Operations }
 }
 
-/// The server in a few words.
+/// A short description of the server.
 pub fn describe(facts: &ServerFacts) -> String {
     let what = facts.product.clone().or_else(|| facts.version.clone()).unwrap_or_else(|| "server".into());
     let profile = facts.profile.as_ref().map(|profile| format!(", {profile}")).unwrap_or_default();

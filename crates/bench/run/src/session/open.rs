@@ -1,4 +1,4 @@
-//! Opens a session: announces it, begins, and calibrates before any operation is sent.
+//! Opens a session: announces the run, prepares the system, and calibrates before any operation is sent.
 
 use plimsoll_ledger::Run as RunId;
 use plimsoll_load::arrivals::Share;
@@ -25,25 +25,25 @@ pub struct Opening {
     pub plan: Plan,
     /// The system under load.
     pub system: Box<dyn System>,
-    /// Those who hear of the run's events.
+    /// The sinks of the run's events.
     pub readers: Readers,
-    /// The user's wish to stop.
+    /// Receives the user's request to stop.
     pub control: Control,
-    /// This process among all shards.
+    /// The share of this process among all shards.
     pub shard: Share,
     /// The run's identity.
     pub run: RunId,
     /// Wall time of the start in milliseconds.
     pub started_ms: u64,
-    /// Whether the load is sent to a server that answers at once as well, before and after.
+    /// Whether the load is also sent to a server that answers at once, before and after.
     pub canary: bool,
 }
 
 impl Session {
-    /// Gets everything ready: nothing of the load is sent yet.
+    /// Prepares everything. Sends nothing of the load yet.
     ///
     /// # Errors
-    /// What cannot be meant, reached or begun.
+    /// When the system cannot be reached or prepared, or a file cannot be written.
     pub fn open(opening: Opening) -> Outcome<Self> {
         let Opening { loaded, plan, system, readers, control, shard, run, started_ms, canary } = opening;
         let summary = Summary::new(plan.names(), plan.objective.clone()).expecting(&plan.expectations);
@@ -76,8 +76,8 @@ impl Session {
         };
         session.announce()?;
         session.begin()?;
-        // The ping comes last, as near to the load as the one after it: the server has had time to start up, and the machine
-        // to get warm.
+        // The ping comes last, so that it is as close to the load as the ping after it: the server has started up, and the
+        // machine is warm.
         session.measure_ceiling()?;
         session.ping();
         session.observer = session.system.observed().map(|options| Observer::start(options, session.start));

@@ -1,6 +1,6 @@
 //! Defines the system under load: a database, or a service, possibly with a database behind it.
 //!
-//! A session knows phases, readers and figures; a system knows connections, documents and processes.
+//! A session handles phases, event sinks and figures; a system handles connections, documents and processes.
 
 use std::path::Path;
 use std::time::Duration;
@@ -29,7 +29,7 @@ mod subject;
 
 pub use subject::{Estimate, Fill, Isolation, Kind, Registry, Subject, resolve};
 
-/// The purpose of an opened system.
+/// The run that a system is opened for.
 #[derive(Clone, Copy, Debug)]
 pub struct RunContext<'a> {
     /// The scenario.
@@ -38,7 +38,7 @@ pub struct RunContext<'a> {
     pub plan: &'a Plan,
     /// The run's identity.
     pub run: RunId,
-    /// This process among all shards.
+    /// The share of this process among all shards.
     pub shard: Share,
 }
 
@@ -52,9 +52,9 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// As many workers as there are cores to spare beside a local server, at most one a connection. The pacer spins only
-    /// where they leave a core free. A shard has as many wherever the server is: all shards must have the same, for the
-    /// shares of the plan follow from it.
+    /// One worker for each core that a local server leaves free, at most one per connection. The pacer spins only if a core stays
+    /// free. A shard ignores where the server is: all shards must have the same number of workers, because the shares of the plan
+    /// follow from it.
     pub fn of(context: RunContext<'_>, is_local: bool) -> Self {
         let cores = machine::cores() as usize;
         let servers = usize::from(is_local && context.shard == Share::WHOLE);
@@ -68,7 +68,7 @@ impl Workers {
 
 /// The system under load.
 pub trait System: std::fmt::Debug {
-    /// The system's own facts.
+    /// The facts of the system.
     fn facts(&self) -> &ServerFacts;
 
     /// Records the provenance of the server at the address, from its starter.
@@ -80,45 +80,45 @@ pub trait System: std::fmt::Debug {
     /// The client that sends the operations.
     fn client(&self) -> &'static str;
 
-    /// Whether that client tells how many bytes went over the wire.
+    /// Whether that client reports the number of bytes on the wire.
     fn tells_bytes(&self) -> bool;
 
-    /// The collections that the load goes to, where it goes to any.
+    /// The collections that the load writes or reads, if any.
     fn collections(&self) -> Vec<String>;
 
-    /// The checked answers of each operation of a service, after its end.
+    /// The checked answers of each operation of a service, available after its end.
     fn answers(&self) -> Vec<Answers> {
         Vec::new()
     }
 
-    /// Its processes, as far as they run on this machine. After a restart they are others.
+    /// Its processes that run on this machine. A restart changes them.
     fn pids(&self) -> Vec<u32>;
 
-    /// The server whose counters tell what happens inside, if there is one.
+    /// The server whose counters show its internal work, if there is one.
     fn observed(&self) -> Option<ConnectOptions>;
 
-    /// Gets everything ready that has to be there before the load; `tell` hears of it as it happens.
+    /// Prepares everything that the load requires. Reports the progress to `tell`.
     ///
     /// # Errors
-    /// What the system refuses.
+    /// When the system refuses.
     fn begin(&mut self, context: RunContext<'_>, ledger: &Path, tell: &mut dyn FnMut(String)) -> Outcome<()>;
 
-    /// Gets ready what one of the plan's phases needs before its load.
+    /// Prepares the requirements of one phase before its load.
     ///
     /// # Errors
-    /// What the system refuses.
+    /// When the system refuses.
     fn prepare(&mut self, plan: &Plan, phase: usize, tell: &mut dyn FnMut(String)) -> Outcome<()>;
 
     /// The planned faults of a phase, connected to the system.
     fn faults(&self, plan: &Plan, phase: &Phase) -> Vec<Box<dyn Fault>>;
 
-    /// The next phase begins at this moment; so it does for every other shard, if there are any.
+    /// Schedules the next phase for this time, which all shards share.
     fn begin_at(&mut self, at: Instant);
 
     /// Runs a phase.
     ///
     /// # Errors
-    /// When it cannot be run at all.
+    /// When the phase cannot be run at all.
     fn run(
         &mut self,
         phase: &Phase,
@@ -127,38 +127,36 @@ pub trait System: std::fmt::Debug {
         sink: &mut dyn FnMut(Progress),
     ) -> Result<Finished, RunError>;
 
-    /// Connections that are open.
+    /// The number of open connections.
     fn connections(&self) -> usize;
 
     /// Each server's share of the load.
     fn shares(&self) -> Vec<ServerShare>;
 
-    /// Median round trip of an empty request, in nanoseconds; nothing if it does not answer.
+    /// Median round trip of an empty request, in nanoseconds. `None` if the server does not answer.
     fn ping_ns(&self) -> Option<u64>;
 
-    /// The tool's ceiling with the load of a phase, against a server that answers at once: (operations,
-    /// documents) per
-    /// second.
+    /// The tool's ceiling with the load of a phase, against a server that answers at once: (operations, documents) per second.
     ///
     /// # Errors
-    /// When that server cannot be started, or the load not be sent.
+    /// When that server cannot be started, or the load cannot be sent.
     fn ceiling(&self, phase: &Phase, control: &Control) -> anyhow::Result<(f64, f64)>;
 
-    /// Ends the workers and closes the books.
+    /// Ends the workers and saves the ledger.
     ///
     /// # Errors
     /// When the disk refuses the ledger.
     fn close(&mut self, ledger: &Path) -> anyhow::Result<()>;
 
-    /// Reads back what was written, once the books are closed; `progress` hears (documents read, documents expected). A
-    /// server on its way back is waited for as long as `patience`. Nothing if the load proves nothing.
+    /// Reads the written documents back after `close`. Reports (documents read, documents expected) to `progress`. Waits at most
+    /// `patience` for a server that restarts. `None` if the load proves nothing.
     fn audit(&mut self, patience: Duration, progress: &mut (dyn FnMut(u64, u64) + Send))
     -> Option<Integrity>;
 
     /// The collection before the load, and after the audit.
     fn inspections(&self) -> (Option<Collection>, Option<Collection>);
 
-    /// The collections that a service of ours keeps everything in, before the load and when it was closed.
+    /// The collections in which a started service stores its data, before the load and at its end.
     fn collections_behind(&self) -> [Vec<Collection>; 2] {
         [Vec::new(), Vec::new()]
     }
@@ -168,14 +166,14 @@ pub trait System: std::fmt::Debug {
         None
     }
 
-    /// Moves the storage of every server that we started into the run directory; says whether there was any.
+    /// Moves the storage of every server that Plimsoll started into the run directory. Returns whether there was any.
     ///
     /// # Errors
     /// When it cannot be moved.
     fn keep(self: Box<Self>, run: &Path) -> anyhow::Result<bool>;
 }
 
-/// CPU that processes have used, in nanoseconds; zero if it is not known.
+/// The CPU time of processes in nanoseconds. Zero if unknown.
 pub fn cpu_ns(pids: &[u32]) -> u64 {
     pids.iter().filter_map(|pid| process::usage(*pid)).map(|usage| usage.cpu_ns).sum()
 }

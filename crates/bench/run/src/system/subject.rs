@@ -31,12 +31,12 @@ pub trait Kind: Debug + Sync {
 /// The kinds of systems of a program.
 pub type Registry = &'static [&'static dyn Kind];
 
-/// A system as a scenario and the options name it: resolved, neither found nor started.
+/// A resolved system that is not yet found or started.
 pub trait Subject: Debug {
     /// Checks everything that can be checked before a server is contacted.
     ///
     /// # Errors
-    /// The first thing that this system cannot do.
+    /// When the system does not support a part of the plan.
     fn check(&self, loaded: &Loaded, plan: &Plan) -> anyhow::Result<()>;
 
     /// Finds or starts the system.
@@ -52,47 +52,47 @@ pub trait Subject: Debug {
         runtime: Runtime,
     ) -> Outcome<Box<dyn System>>;
 
-    /// The database server that takes the load, or that stands behind a service which the run starts.
+    /// The database server under load, or behind a service that the run starts.
     fn server(&self) -> Option<&Choice>;
 
-    /// How the runs of a series are kept apart on this system.
+    /// The isolation of the runs of a series on this system.
     fn isolation(&self) -> Isolation;
 
-    /// The needs of a run besides its operations.
+    /// The requirements of a run besides its operations.
     ///
     /// # Errors
     /// When its documents cannot be compiled.
     fn estimate(&self, loaded: &Loaded, plan: &Plan) -> anyhow::Result<Estimate>;
 
-    /// The same system with another database behind it, where it has one of its own.
+    /// The same system with another database, if it has its own database.
     fn on_database(&self, name: &str) -> Option<Arc<dyn Subject>>;
 
-    /// A text that is equal for two names of one system.
+    /// A text that is equal for all names of one system.
     fn canonical(&self) -> String;
 }
 
-/// How the runs of a series are kept apart.
+/// The isolation of the runs of a series.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Isolation {
-    /// Each run has a collection of its own on the database.
+    /// Each run has its own collection on the database.
     Collection,
-    /// Nothing is kept apart: a running service keeps what each run leaves.
+    /// No isolation: a running service keeps the data of each run.
     Shared,
     /// Each run starts its own server and service.
     Fresh,
     /// Each run starts its own service, with its own database on a running server.
     Database {
-        /// Where the scenario names the database.
+        /// The path of the database name in the scenario.
         path: String,
-        /// The name in the scenario.
+        /// The database name in the scenario.
         name: String,
     },
 }
 
-/// The needs of a run besides its operations.
+/// The requirements of a run besides its operations.
 #[derive(Clone, Debug, Default)]
 pub struct Estimate {
-    /// The compiled documents, where they are read back after the load.
+    /// The compiled documents, if they are read back after the load.
     pub audited: Option<Arc<Setup>>,
     /// The fill of a service that the run starts.
     pub fill: Option<Fill>,
@@ -103,18 +103,18 @@ pub struct Estimate {
 pub struct Fill {
     /// Documents: readings, activities and the like.
     pub documents: u64,
-    /// The most writes that storing them takes.
+    /// The largest number of writes that storing them takes.
     pub writes: u64,
     /// The data in words, such as `360 readings of 1 sensors`.
     pub description: String,
-    /// The order, which the service reads as JSON.
+    /// The order that the service reads, as JSON.
     pub order: Value,
 }
 
 /// The checked subject of a scenario.
 ///
 /// # Errors
-/// When the scenario and the address contradict each other, or ask for something that the system cannot do.
+/// When the scenario and the address contradict each other, or request an unsupported feature.
 pub fn resolve(
     registry: Registry,
     loaded: &Loaded,

@@ -5,7 +5,7 @@ use anyhow::bail;
 use crate as scenario;
 use crate::operation::Operation;
 
-/// Every operation by name; the same name may stand in several phases if it means the same.
+/// Every operation by name. Several phases can use the same name for equal operations.
 pub(super) fn operations(scenario: &scenario::Scenario) -> anyhow::Result<Vec<(String, Operation)>> {
     let mut known: Vec<(String, Operation)> = Vec::new();
     let mut all = Vec::new();
@@ -42,7 +42,7 @@ fn named(name: &str, load: &scenario::Load) -> anyhow::Result<Vec<(String, Opera
     Ok(works)
 }
 
-/// A scenario with a section `http` sends requests, one without it operations.
+/// Refuses an operation of the wrong kind: a scenario with the section `http` sends requests, any other scenario commands.
 fn check_system(scenario: &scenario::Scenario, name: &str, work: &Operation) -> anyhow::Result<()> {
     match (scenario.http.is_some(), work) {
         (true, Operation::Database(_)) => bail!(

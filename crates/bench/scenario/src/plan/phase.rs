@@ -33,13 +33,13 @@ pub(super) fn build_phase(
     Ok(built)
 }
 
-/// A phase whose loads all end by themselves lasts as long as the longest of them.
+/// The stop condition of a phase. If every load has an end, the phase lasts as long as its longest load.
 fn ending(stop: Stop, loads: &[Load]) -> Stop {
     let ends: Option<Vec<_>> = loads.iter().map(|load| load.end(stop)).collect();
     Stop { duration: ends.and_then(|ends| ends.into_iter().max()), ..stop }
 }
 
-/// The faults of a phase; the first has the key `key`. One that is repeated without a limit happens as often as may be.
+/// The faults of a phase. The first one has the key `key`. A repeated fault without a limit occurs at most `FAULTS_MAX` times.
 fn faults(phase: &scenario::Phase, key: usize) -> Vec<Planned> {
     let planned = |(index, fault): (usize, &scenario::Fault)| Planned {
         name: fault.inject.name(),
@@ -88,7 +88,7 @@ fn build_load(
     })
 }
 
-/// The tags of an operation: its load's, and its own, which win.
+/// The tags of an operation: those of its load, overridden by its own.
 fn tags(load: &str, shared: &Tags, own: &Tags) -> anyhow::Result<Tags> {
     let tags: Tags = shared.iter().chain(own).map(|(name, value)| (name.clone(), value.clone())).collect();
     if let Some(name) = tags.keys().find(|name| is_reserved(name)) {

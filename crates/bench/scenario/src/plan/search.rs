@@ -7,13 +7,13 @@ use plimsoll_load::phase::{Load, Phase, Timing};
 use super::Plan;
 use crate::Scenario;
 
-/// The load that is varied, and those of its phase that go on beside it.
+/// The varied load, and the background loads of its phase.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Searched {
-    /// The load that is varied.
+    /// The varied load.
     pub load: Load,
-    /// The others: they arrive as they do in their phase, from the beginning of each try to its end. They send no document
-    /// twice: a target goes on with the numbers of documents where the last try left off.
+    /// The background loads. They arrive as in their phase, from the start of each try to its end. They send no document twice:
+    /// each try continues the document numbers of the try before.
     pub beside: Vec<Load>,
 }
 
@@ -23,19 +23,19 @@ impl Searched {
         self.beside.iter().map(|load| format!("{} ({})", load.name, load.describe())).collect()
     }
 
-    /// The loads of a try, the one that is varied first.
+    /// The loads of a try, with the varied load first.
     pub fn loads(&self, varied: Load) -> Vec<Load> {
         std::iter::once(varied).chain(self.beside.iter().cloned()).collect()
     }
 
-    /// For whoever watches, if there is something beside: what is varied, and that the rest goes on.
+    /// A note that names the varied load and the background loads. `None` without background loads.
     pub fn note(&self) -> Option<String> {
         let beside = self.described().join("; ");
         (!beside.is_empty()).then(|| format!("{} is varied; beside it go on {beside}", self.load.name))
     }
 }
 
-/// The place of the load that is varied among those of the last phase: the one that is named, or the only one.
+/// The index of the varied load in the last phase: the named load, or the only one.
 pub(super) fn varied(phases: &[Phase], named: Option<&str>) -> anyhow::Result<Option<usize>> {
     let loads = of_last(phases);
     let Some(name) = named else { return Ok((loads.len() == 1).then_some(0)) };
@@ -57,7 +57,7 @@ impl Plan {
     /// The load that a search or a ladder varies.
     ///
     /// # Errors
-    /// When nobody can know which it is.
+    /// When the last phase has several loads and none is named.
     pub fn searched(&self) -> anyhow::Result<Searched> {
         let loads = of_last(&self.phases);
         let Some(varied) = self.varied else {
@@ -72,13 +72,13 @@ impl Plan {
         Ok(Searched { load: loads[varied].clone(), beside })
     }
 
-    /// Connections of the search's constant arrivals.
+    /// The number of connections of the search's constant arrivals.
     pub fn search_connections(&self, scenario: &Scenario) -> u32 {
         let own = self.varied_load().map_or(1, |load| load.arrivals.connections());
         scenario.line.connections.unwrap_or(own.max(CONNECTIONS_DEFAULT))
     }
 
-    /// Mean documents of one operation of the load that is varied.
+    /// The mean number of documents per operation of the varied load.
     pub fn documents_per_operation(&self) -> f64 {
         let Some(load) = self.varied_load() else { return 1.0 };
         let weight: f64 = load.mix.iter().map(|(_, weight)| weight).sum();
@@ -88,12 +88,12 @@ impl Plan {
         load.mix.iter().map(documents).sum::<f64>() / weight
     }
 
-    /// Operations a second that the open loads beside a search send, at their peaks.
+    /// The sum of the peak rates of the open background loads, in operations per second.
     pub fn beside_per_s(&self) -> f64 {
         self.beside().filter_map(|load| load.arrivals.peak()).sum()
     }
 
-    /// The load that is varied, if that is known.
+    /// The varied load, if known.
     fn varied_load(&self) -> Option<&Load> {
         of_last(&self.phases).get(self.varied?)
     }
@@ -104,7 +104,7 @@ impl Plan {
     }
 }
 
-/// A load that goes on for as long as the phase does: a try is no phase with a beginning and an end of its own.
+/// A copy of a load without its own start and end: it lasts for the whole try.
 fn whole(load: &Load) -> Load {
     Load { timing: Timing { think: load.timing.think, ..Timing::default() }, ..load.clone() }
 }
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn the_load_that_is_named_is_searched_and_the_others_go_on_beside_it() {
+    fn the_named_load_is_searched_and_the_others_run_in_the_background() {
         let plan = plan("baseline", &["phases.0.load.feed.start=10s"]).unwrap();
         let searched = plan.searched().unwrap();
         assert_eq!(searched.load.name, "ingest");
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn several_loads_of_which_none_is_named_can_be_run_and_not_searched() {
+    fn several_loads_without_a_named_one_can_be_run_but_not_searched() {
         let several = plan("baseline", &["line={}"]).unwrap();
         let said = several.searched().unwrap_err().to_string();
         assert!(said.contains("(feed, ingest, statistics)") && said.contains("--set line.load="), "{said}");
@@ -145,14 +145,14 @@ mod tests {
     }
 
     #[test]
-    fn the_only_load_need_not_be_named_and_has_nothing_beside_it() {
+    fn the_only_load_needs_no_name_and_has_no_background() {
         let searched = plan("bulk-baseline", &[]).unwrap().searched().unwrap();
         assert_eq!((searched.load.name.as_str(), searched.note()), ("insert", None));
     }
 
     #[test]
-    fn every_shipped_scenario_says_which_load_is_searched() {
-        // A matrix is many scenarios, of which a search takes one cell.
+    fn every_shipped_scenario_defines_its_searched_load() {
+        // A matrix holds many scenarios, and a search takes one cell.
         for builtin in builtins() {
             let loaded = load(builtin.name, &[], None).unwrap();
             if loaded.scenario.matrix.is_none() {

@@ -1,24 +1,24 @@
-//! Reads k6's spellings as ours, and adds them to the schema for editors.
+//! Lists k6's spellings of keys, and adds them to the schema for editors.
 
 use schemars::Schema;
 use serde_json::{Map, Value, json};
 
-/// The spellings of a load: as k6 writes it, and our word.
+/// The spellings of a load's keys: k6's, then Plimsoll's.
 const LOAD: [(&str, &str); 2] = [("startTime", "start"), ("gracefulStop", "graceful_stop")];
-/// The spellings of a scenario.
+/// The spellings of a scenario's keys.
 const SCENARIO: [(&str, &str); 1] = [("thresholds", "expect")];
 
-/// The other name of a key, to explain a duplicate: Plimsoll's name or k6's.
+/// k6's name of a key, to explain a duplicate.
 pub fn other_name(key: &str) -> Option<&'static str> {
     LOAD.iter().chain(&SCENARIO).find(|(_, ours)| *ours == key).map(|(theirs, _)| *theirs)
 }
 
-/// Adds the spellings of a load to its schema.
+/// Adds k6's spellings to the schema of a load.
 pub fn of_load(schema: &mut Schema) {
     add(schema, &LOAD);
 }
 
-/// Adds the spellings of a scenario to its schema.
+/// Adds k6's spellings to the schema of a scenario.
 pub fn of_scenario(schema: &mut Schema) {
     add(schema, &SCENARIO);
 }
@@ -46,7 +46,7 @@ mod tests {
     use crate::plan::Plan;
     use crate::{Loaded, Scenario, load};
 
-    /// Loads as in k6's `options.scenarios`, each executor's name before its own settings.
+    /// Loads in the form of k6's `options.scenarios`, with each executor's name before its settings.
     const TYPED: &str = "\
 title: t
 document: {a: 1}
@@ -83,7 +83,7 @@ thresholds:
     }
 
     #[test]
-    fn a_scenario_in_k6s_words_means_what_ours_would() {
+    fn a_scenario_with_k6_names_has_the_plan_of_plimsolls_names() {
         let (_, plan) = planned(TYPED).unwrap();
         let (ingest, users) = (find(&plan, "ingest"), find(&plan, "users"));
         assert_eq!(ingest.arrivals, Arrivals::Constant { rate: 1000.0, connections: 100 });
@@ -91,7 +91,7 @@ thresholds:
         assert_eq!(users.timing.start, Span::from_secs(120));
         assert_eq!(users.arrivals.connections(), 10);
         assert_eq!(users.end(plan.phases[0].stop), Some(Span::from_secs(220)));
-        // The phase has no end of its own: it lasts as long as its longest load.
+        // The phase has no stop condition, so it lasts as long as its longest load.
         assert_eq!(plan.phases[0].stop.duration, Some(Span::from_secs(300)));
         let wanted: Vec<_> = plan.expectations.iter().map(|it| (it.metric.name, it.abort_after)).collect();
         assert_eq!(
@@ -107,7 +107,7 @@ thresholds:
     }
 
     #[test]
-    fn what_was_read_in_k6s_words_reads_back_from_a_runs_directory() {
+    fn a_scenario_with_k6_names_reads_back_from_a_run_directory() {
         let (loaded, _) = planned(TYPED).unwrap();
         let (again, _) = planned(&loaded.resolved().unwrap()).unwrap();
         assert_eq!(again.scenario.phases, loaded.scenario.phases);
@@ -117,7 +117,7 @@ thresholds:
     }
 
     #[test]
-    fn a_slip_in_k6s_words_is_refused_with_its_place() {
+    fn a_mistake_in_k6_names_is_refused_with_its_place() {
         for (typed, slip, part) in [
             ("timeUnit", "timeunit", "did you mean `timeUnit`?"),
             ("constant-arrival-rate", "constant-arrivals-rate", "did you mean `constant-arrival-rate`?"),
@@ -134,7 +134,7 @@ thresholds:
     }
 
     #[test]
-    fn a_scenario_without_these_words_is_written_as_before() {
+    fn a_scenario_without_k6_names_is_written_without_them() {
         let tree = load("bulk-baseline", &[], None).unwrap().tree().unwrap();
         let load = &tree["phases"][0]["load"]["insert"];
         let keys: Vec<_> = load.as_object().unwrap().keys().map(String::as_str).collect();

@@ -5,7 +5,7 @@
 pub struct Builtin {
     /// Its name: the file's stem.
     pub name: &'static str,
-    /// Where it lies in the source, from the root.
+    /// Its path from the root of the source.
     pub path: &'static str,
     /// The file.
     pub text: &'static str,
@@ -72,7 +72,7 @@ pub const fn all() -> &'static [Builtin] {
     &ALL
 }
 
-/// Every shipped pipeline, likewise: from what does least to what does most.
+/// Every shipped pipeline, in the order of `plimsoll scenarios`: from the simplest to the most complex.
 pub const fn pipelines() -> &'static [Builtin] {
     static PIPELINES: [Builtin; 7] = shipped![
         "pipeline" / "generator-to-noop",
@@ -86,7 +86,7 @@ pub const fn pipelines() -> &'static [Builtin] {
     &PIPELINES
 }
 
-/// Every shipped suite, likewise.
+/// Every shipped suite, in the order of `plimsoll scenarios`.
 pub const fn suites() -> &'static [Builtin] {
     static TABLES: [Builtin; 3] = {
         let [table] = shipped![".csv": "suite" / "write-cost"];
@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(files(&others), shipped(suites().iter().chain(pipelines())));
     }
 
-    /// The files of folders, from `scenarios` on.
+    /// The files of folders, relative to `scenarios`.
     fn files(folders: &[std::fs::DirEntry]) -> Vec<String> {
         let files = folders.iter().flat_map(|folder| std::fs::read_dir(folder.path()).unwrap().flatten());
         let paths = files.map(|file| file.path()).filter(|path| path.is_file());
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn one_name_stands_for_one_thing() {
+    fn every_name_is_unique() {
         let all: Vec<_> = all().iter().chain(suites()).chain(pipelines()).map(|it| it.name).collect();
         let names: std::collections::BTreeSet<_> = all.iter().collect();
         assert_eq!(names.len(), all.len(), "{all:?}");
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn every_shipped_scenario_can_be_planned_and_says_its_question() {
+    fn every_shipped_scenario_can_be_planned_and_has_a_question() {
         for builtin in all() {
             let loaded = super::super::load(builtin.name, &[], None).unwrap();
             assert!(loaded.scenario.question.is_some(), "{}", builtin.name);

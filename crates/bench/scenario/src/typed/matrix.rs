@@ -12,24 +12,24 @@ use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value as Json;
 
-/// How long a matrix may take if the scenario does not say.
+/// The default time limit of a matrix.
 const TIME_DEFAULT: Span = Span::from_secs(3600);
 /// The default limit of a matrix on the server's disk.
 const DISK_DEFAULT: Bytes = Bytes::new(10_000_000_000);
 
-/// Runs of this scenario with different values, side by side.
+/// Runs of this scenario with different values, for comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Matrix {
     /// The varied axes; the last one changes fastest.
     pub axes: Vec<Axis>,
-    /// Combinations that make no sense.
+    /// Combinations to skip because they make no sense.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leave_out: Vec<LeaveOut>,
-    /// How often every combination is run: all once, then all again.
+    /// The number of runs of every combination: all run once, then all again.
     #[serde(default = "once")]
     pub repetitions: u32,
-    /// The operations that tables and charts show, in this order; all if left out.
+    /// The operations that tables and charts show, in this order. Default: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub show: Vec<String>,
     /// The limits of the matrix.
@@ -37,18 +37,18 @@ pub struct Matrix {
     pub bounds: Bounds,
 }
 
-/// Something that is varied.
+/// A varied axis.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Axis {
     /// Its name.
     pub name: String,
-    /// By name, what each value puts where: the same paths and values as `--set` takes.
+    /// The values by name. Each value sets paths of the scenario, as `--set` does.
     pub values: Ordered<Ordered<Json>>,
-    /// The values that are run unless `--only` asks for others; all if left out.
+    /// The values that run unless `--only` selects others. Default: all.
     #[serde(default, skip_serializing_if = "Names::is_empty")]
     pub default: Names,
-    /// Whether its values win over those of earlier axes that say something else for the same place.
+    /// Whether its values override those of earlier axes at the same path.
     #[serde(default, rename = "override", skip_serializing_if = "is_off")]
     pub wins: bool,
 }
@@ -57,19 +57,19 @@ pub struct Axis {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LeaveOut {
-    /// One value or several, by axis; axes that are not named do not matter.
+    /// One or several values, by axis. Axes without an entry do not matter.
     pub when: BTreeMap<String, Names>,
-    /// Why, in a few words.
+    /// The reason, in a few words.
     pub because: String,
 }
 
-/// The limits of a matrix; more is refused before anything is sent.
+/// The limits of a matrix. A larger matrix is refused before anything is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Bounds {
-    /// Time in all.
+    /// The total time.
     pub time: Span,
-    /// Disk on the server at once.
+    /// The largest use of the server's disk at any time.
     pub disk: Bytes,
 }
 
@@ -93,12 +93,12 @@ const fn is_off(on: &bool) -> bool {
 pub struct Names(pub Vec<String>);
 
 impl Names {
-    /// Whether there is none.
+    /// Whether the list is empty.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether `name` is among them.
+    /// Whether `name` is in the list.
     pub fn has(&self, name: &str) -> bool {
         self.0.iter().any(|known| known == name)
     }
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_stands_there_twice_is_refused() {
+    fn a_duplicate_value_is_refused() {
         let twice = TYPED.replace("none:", "10K: {}");
         let message = serde_saphyr::from_str::<Matrix>(&twice).unwrap_err().to_string();
         assert!(message.contains("10K") || message.contains("duplicate"), "{message}");

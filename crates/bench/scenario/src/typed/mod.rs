@@ -42,22 +42,21 @@ pub use service_spec::ServiceSpec;
 #[serde(deny_unknown_fields)]
 #[schemars(transform = alias::of_scenario)]
 pub struct Scenario {
-    /// The title, in a few words.
+    /// A short title.
     pub title: String,
-    /// The question that it answers.
+    /// The question that the scenario answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
-    /// Where the load goes unless the command line says otherwise: a mongodb:// URI, `mongod`, `embedded` or
-    /// `embedded:relaxed`.
+    /// The server unless the command line names another: a mongodb:// URI, `mongod`, `embedded` or `embedded:relaxed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
-    /// Several servers that know nothing of each other, to spread the load over: URIs or host:port.
+    /// Several independent servers to spread the load over: URIs or host:port.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<String>,
-    /// The storage engine's cache of a server that Plimsoll starts; its own default if left out.
+    /// The storage engine's cache of a server that Plimsoll starts. Default: the server's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<Bytes>,
-    /// `database.collection`; in the database `plimsoll`, under the scenario's name, if left out.
+    /// `database.collection`. Default: the scenario's name in the database `plimsoll`.
     #[serde(default)]
     pub collection: String,
     /// The treatment of a collection that is not empty.
@@ -66,7 +65,7 @@ pub struct Scenario {
     /// The document to insert: a template.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub document: Option<Template>,
-    /// A file of documents to insert, instead of `document`; relative paths start at the scenario.
+    /// A file of documents to insert, instead of `document`. Relative paths start at the scenario's directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub documents_from: Option<DocumentFile>,
     /// The form of `_id`.
@@ -75,34 +74,34 @@ pub struct Scenario {
     /// Whether each document carries its stamp.
     #[serde(default)]
     pub stamp: Stamp,
-    /// How the collection is sharded before the load; needs a mongos.
+    /// The sharding of the collection before the load. Requires a mongos.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<Sharding>,
-    /// When writes are acknowledged; left to the server if left out.
+    /// The write concern of all writes. Default: the server's own.
     #[serde(default)]
     pub write_concern: WriteConcern,
-    /// A service that is started for the run, on the database that `server` names.
+    /// A service that the run starts, on the database that `server` names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<ServiceSpec>,
-    /// The service that the load goes to over HTTP, instead of a database.
+    /// The service under load over HTTP, instead of a database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<plimsoll_http::Section>,
     /// The client that sends the operations.
     #[serde(default)]
     pub client: Client,
-    /// How long an operation may take before it is given up as unknown.
+    /// The time limit of an operation. Its outcome is unknown after that.
     #[serde(default = "timeout_default")]
     pub timeout: Span,
-    /// After how long without any connection a run ends.
+    /// The time without any connection after which a run ends.
     #[serde(default = "unreachable_default")]
     pub unreachable_for: Span,
-    /// Whether an operation that failed is sent again.
+    /// Whether failed operations are sent again.
     #[serde(default)]
     pub retry: Retry,
     /// Seed of all randomness.
     #[serde(default)]
     pub seed: u64,
-    /// Worker threads; as many as the machine has cores to spare if left out.
+    /// The number of worker threads. Default: as many as the machine has spare cores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workers: Option<u32>,
     /// The phases, one after the other.
@@ -114,7 +113,7 @@ pub struct Scenario {
     /// The objective of the load line.
     #[serde(default)]
     pub line: Line,
-    /// Runs of this scenario with different values, side by side, for `run`.
+    /// Runs of this scenario with different values, for the command `run`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matrix: Option<Matrix>,
 }
@@ -123,21 +122,21 @@ pub struct Scenario {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Phase {
-    /// Its name; numbered if left out.
+    /// Its name. Default: its number, such as `phase 1`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Loads side by side, by name.
+    /// Concurrent loads, by name.
     pub load: BTreeMap<String, Load>,
-    /// Indexes that are made before its load starts, by their keys.
+    /// Indexes to create before its load starts, by their keys.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub indexes: Vec<Template>,
-    /// When it ends; with the last of its loads if each of them ends by itself.
+    /// The condition that ends it. Default: the end of its last load, if every load has an end.
     #[serde(default)]
     pub stop: Stop,
-    /// How long overdue operations may be sent after the end of their load.
+    /// The time limit for sending overdue operations after the end of their load.
     #[serde(default = "drain_default")]
     pub drain: Span,
-    /// When the run ends because an open load does not reach its rate; a load may say it for itself.
+    /// The condition that ends the run if an open load misses its rate. A load can set its own.
     #[serde(default, alias = "reach", skip_serializing_if = "Option::is_none")]
     pub rate_floor: Option<RateFloor>,
     /// The faults during the phase.
@@ -145,19 +144,19 @@ pub struct Phase {
     pub faults: Vec<Fault>,
 }
 
-/// Something that is done to the server at a moment of a phase, as typed.
+/// A planned fault of the server or the service, as typed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
-    /// When it first begins, from the phase's start.
+    /// The time of its first start, from the phase's start.
     pub at: Span,
-    /// How far apart it is repeated, from beginning to beginning; once if left out.
+    /// The time between the starts of its repetitions. Default: no repetition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every: Option<Span>,
-    /// How often it happens at most; until the phase ends if it is repeated and this is left out.
+    /// The largest number of occurrences. Default: one without repetition, else as many as fit into the phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<u32>,
-    /// Whether repetitions are evenly spaced or at random.
+    /// Whether repetitions are evenly spaced or random.
     #[serde(default)]
     pub spacing: Spacing,
     /// The victim of the fault.
@@ -192,10 +191,10 @@ impl Victim {
 #[serde(deny_unknown_fields)]
 #[schemars(transform = alias::of_load)]
 pub struct Load {
-    /// The operation, which has the load's name.
+    /// The operation. It has the load's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<Operation>,
-    /// The request instead, where the load goes to a service.
+    /// The request, instead of an operation, if the load goes to a service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Request>,
     /// Several operations by name and weight.
@@ -204,25 +203,25 @@ pub struct Load {
     /// The unit of the mix's weights: the number of operations, or, with closed arrivals, time.
     #[serde(default, skip_serializing_if = "is_default")]
     pub mix_by: By,
-    /// When operations are due: in our words, or as one of k6's executors.
+    /// The arrivals of operations: in Plimsoll's form, or as one of k6's executors.
     pub arrivals: Typed,
     /// The treatment of overdue operations.
     #[serde(default)]
     pub overdue: Overdue,
-    /// How long after its phase it begins; with it if left out.
+    /// The delay of its start after its phase's start. Default: none.
     #[serde(default, alias = "startTime", skip_serializing_if = "Option::is_none")]
     pub start: Option<Time>,
-    /// When it ends, counted from its own start; with its phase if left out. Documents are counted by the phase alone.
+    /// The condition that ends it, from its own start. Default: the end of its phase. Only the phase counts documents.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stop: Stop,
-    /// How long after its end operations may still be sent, and still end; the phase's `drain`, and each operation's own
-    /// time limit, if left out.
+    /// The time after its end in which operations may still be sent and completed. Default: the phase's `drain` for sending, and
+    /// each operation's own time limit for completion.
     #[serde(default, alias = "gracefulStop", skip_serializing_if = "Option::is_none")]
     pub graceful_stop: Option<Time>,
     /// The pause of a closed writer between two operations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub think: Option<Think>,
-    /// When the run ends because the rate is not reached.
+    /// The condition that ends the run if the load misses its rate.
     #[serde(default, alias = "reach", skip_serializing_if = "Option::is_none")]
     pub rate_floor: Option<RateFloor>,
     /// Tags of its operations, for metrics such as `response{kind:write}`.
@@ -239,10 +238,10 @@ pub struct Weighted {
     /// The operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<Operation>,
-    /// The request instead, where the load goes to a service.
+    /// The request, instead of an operation, if the load goes to a service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Request>,
-    /// Its tags, beside those of its load.
+    /// Its tags, in addition to those of its load.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tags: Tags,
 }
@@ -251,17 +250,16 @@ pub struct Weighted {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Line {
-    /// The load of the last phase whose rate is searched, which has to be said where that phase has several: the others go
-    /// on beside it as they are.
+    /// The load of the last phase whose rate is searched. Required if that phase has several loads. The others continue in the
+    /// background.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load: Option<String>,
-    /// The objective, by metric (`response`, `service`, `errors`); by default p99 response under 50 ms and no
-    /// errors.
+    /// The objective, by metric (`response`, `service`, `errors`). Default: p99 response under 50 ms and no errors.
     pub objective: BTreeMap<String, Vec<String>>,
-    /// Connections of the constant arrivals; those of the scenario, 16 at least, if left out.
+    /// The number of connections of the constant arrivals. Default: those of the scenario, at least 16.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connections: Option<u32>,
-    /// The first rate to try, in operations per second; a third of what closed arrivals reach if left out.
+    /// The first rate to try, in operations per second. Default: a third of the rate that closed arrivals reach.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start: Option<f64>,
 }
@@ -283,7 +281,7 @@ fn timeout_default() -> Span {
 }
 
 impl Scenario {
-    /// MongoDB's section.
+    /// The section of MongoDB.
     pub fn section(&self) -> Section {
         Section {
             collection: self.collection.clone(),

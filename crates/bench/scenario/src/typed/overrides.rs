@@ -1,4 +1,4 @@
-//! `--set path=value`: replaces one value of a scenario.
+//! Overrides one value of a scenario with `--set path=value`.
 
 use anyhow::{Context, anyhow, bail};
 use serde_json::{Map, Value};
@@ -9,17 +9,17 @@ use crate::secret;
 /// Sets the value at a dotted path; numbers index lists.
 ///
 /// # Errors
-/// When the path leads through something that is neither a map nor a list, or the value cannot be read.
+/// When the path leads through a value that is neither a map nor a list, or the new value cannot be parsed.
 pub fn set(scenario: &mut Value, assignment: &str) -> anyhow::Result<()> {
     let (path, value) = assigned(assignment, "phases.0.stop.duration=5s")?;
     put(scenario, path, value).with_context(|| format!("--set {path}"))
 }
 
-/// The path and the value of `path=value`. The value is read as YAML, so that `5s`, `3`, `true` and `{w: 1}` mean what they
-/// mean in the file.
+/// The path and the value of `path=value`. The value is parsed as YAML, so that `5s`, `3`, `true` and `{w: 1}` mean the same as
+/// in the file.
 ///
 /// # Errors
-/// When it is no such thing, with an example of one, or the value cannot be read.
+/// When the text is no assignment, or its value cannot be parsed. The error shows the example.
 pub fn assigned<'a>(assignment: &'a str, example: &str) -> anyhow::Result<(&'a str, Value)> {
     let Some((path, text)) = secret::halves(assignment) else {
         let repeated = secret::repeated(assignment);
@@ -29,7 +29,7 @@ pub fn assigned<'a>(assignment: &'a str, example: &str) -> anyhow::Result<(&'a s
     Ok((path, value))
 }
 
-/// A value that may hold a secret is not repeated.
+/// The error for an invalid value. A value that may hold a secret is not repeated.
 fn unreadable(path: &str, text: &str, error: &serde_saphyr::Error) -> anyhow::Error {
     let origin = format!("--set {path}");
     if secret::hides(path) || secret::may_hold(text) {
@@ -41,7 +41,7 @@ fn unreadable(path: &str, text: &str, error: &serde_saphyr::Error) -> anyhow::Er
 /// Puts `value` at a dotted path; numbers index lists.
 ///
 /// # Errors
-/// When the path leads through something that is neither a map nor a list.
+/// When the path leads through a value that is neither a map nor a list.
 pub fn put(scenario: &mut Value, path: &str, value: Value) -> anyhow::Result<()> {
     let mut place = scenario;
     for (index, key) in path.split('.').enumerate() {
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_repeated_only_if_it_holds_no_secret() {
+    fn an_invalid_override_is_repeated_only_if_it_holds_no_secret() {
         for (assignment, part) in [
             ("stop={duration: 5s", "read the value `{duration: 5s`"),
             ("server={uri: mongodb://ann:swordfish@h", "--set server: read the value: "),
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_leads_nowhere_says_where_it_ends() {
+    fn a_missing_path_is_refused_with_its_first_missing_key() {
         let mut scenario = json!({"phases": [{}], "title": "x"});
         for (assignment, part) in [
             ("phases.7.stop=1", "`phases` has no `7`"),

@@ -13,28 +13,28 @@ use super::redacted_errors::{of_tree, rendered};
 use super::{Scenario, alias, builtins, overrides};
 use crate::secret;
 
-/// No scenario file is larger, in bytes.
+/// The largest size of a scenario file, in bytes.
 const FILE_BYTES_MAX: u64 = 4 << 20;
-/// A known key this similar to an unknown one (Jaro–Winkler) is suggested.
+/// The least similarity (Jaro–Winkler) of a known key that is suggested for an unknown one.
 const SIMILAR_MIN: f64 = 0.75;
 
-/// A scenario that was read.
+/// A scenario with its name and its directory.
 #[derive(Clone, Debug)]
 pub struct Loaded {
     /// The file's stem.
     pub name: String,
     /// The scenario, with overrides applied.
     pub scenario: Scenario,
-    /// Where relative paths in it start.
+    /// The directory at which its relative paths start.
     pub base: PathBuf,
 }
 
 impl Loaded {
-    /// The scenario as YAML, everything spelt out, as it is kept with a run: files by their whole path, so that an audit
-    /// finds them from anywhere, and no server, whose URI may hold a password.
+    /// The complete scenario as YAML, as a run saves it. Files have absolute paths, so that an audit finds them from any
+    /// directory. Servers are left out, because a URI may hold a password.
     ///
     /// # Errors
-    /// When it cannot be written as YAML.
+    /// When the scenario cannot be written as YAML.
     pub fn resolved(&self) -> anyhow::Result<String> {
         let mut kept = self.scenario.clone();
         kept.server = None;
@@ -50,32 +50,32 @@ impl Loaded {
     /// The scenario as a tree of plain values, without its matrix.
     ///
     /// # Errors
-    /// When it cannot be written as one.
+    /// When the scenario cannot be written as a tree.
     pub fn tree(&self) -> anyhow::Result<Value> {
         let scenario = Scenario { matrix: None, ..self.scenario.clone() };
         serde_json::to_value(scenario).context("write the scenario as a tree")
     }
 
-    /// The scenario that `tree` says, in the place of this one.
+    /// A copy with the scenario replaced by `tree`.
     ///
     /// # Errors
-    /// What in it cannot be understood.
+    /// When the tree is no valid scenario.
     pub fn with_tree(&self, tree: Value) -> anyhow::Result<Self> {
         let scenario = Scenario::deserialize(&tree).map_err(|error| explained(&of_tree(&error, &tree)))?;
         Ok(Self { scenario, ..self.clone() })
     }
 
-    /// SHA-256 of the scenario as resolved, in hex.
+    /// SHA-256 of the resolved scenario, in hex.
     pub fn hash(&self) -> String {
         let text = serde_json::to_string(&self.scenario).unwrap_or_default();
         Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }
 
-/// Reads the scenario `name`: a path, or the name of a shipped one.
+/// Reads the scenario `name`: a path, or the name of a shipped scenario.
 ///
 /// # Errors
-/// What cannot be found, read or understood, and where.
+/// When the scenario is missing, unreadable or invalid. The error names the place.
 pub fn load(name: &str, assignments: &[String], seed: Option<u64>) -> anyhow::Result<Loaded> {
     let source = find(name)?;
     let mut scenario = parse::<Scenario>(&source.text, &source.origin)?;
@@ -91,16 +91,16 @@ pub fn load(name: &str, assignments: &[String], seed: Option<u64>) -> anyhow::Re
     Ok(Loaded { name: source.name, scenario, base: source.base })
 }
 
-/// A file that a person wrote.
+/// The text of a file, with its origin.
 #[derive(Debug)]
 pub struct Text {
     /// The file's stem.
     pub name: String,
-    /// The file, as it was named.
+    /// The path of the file, as the user gave it.
     pub origin: String,
     /// The contents.
     pub text: String,
-    /// Where relative paths in it start.
+    /// The directory at which its relative paths start.
     pub base: PathBuf,
 }
 
@@ -108,7 +108,7 @@ impl Text {
     /// Reads a file of bounded size.
     ///
     /// # Errors
-    /// When it is too large or cannot be read.
+    /// When the file is too large or cannot be read.
     pub fn of_file(path: &Path) -> anyhow::Result<Self> {
         let origin = path.display().to_string();
         let size = path.metadata().map_or(0, |metadata| metadata.len());
@@ -145,10 +145,10 @@ fn suggestion(name: &str) -> String {
     }
 }
 
-/// Reads a text with some of its values replaced.
+/// Parses a text, with some of its values overridden.
 ///
 /// # Errors
-/// What cannot be understood, and where.
+/// When the text or an override is invalid. The error names the place.
 pub fn parse_with<T: DeserializeOwned>(
     text: &str,
     origin: &str,
@@ -171,13 +171,13 @@ fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> anyhow::Result<T> {
         .map_err(|error| anyhow!("{origin}: {}", explained(&rendered(&error, text, origin))))
 }
 
-/// The error of a parser, with the nearest known key for an unknown one.
+/// A parser's error, with a hint for an unknown or duplicate key.
 fn explained(message: &str) -> anyhow::Error {
     let hint = unknown_key(message).or_else(|| double_key(message));
     anyhow!("{message}{}", hint.map(|hint| format!("\n{hint}")).unwrap_or_default())
 }
 
-/// For a key that is there twice, which may be under both of its names: the parser calls it `duplicate field `x``.
+/// The hint for a duplicate key, which may appear under two names: the parser reports "duplicate field `x`".
 fn double_key(message: &str) -> Option<String> {
     let (_, rest) = message.split_once("duplicate field ")?;
     let key = rest.split('`').nth(1)?;
@@ -185,7 +185,7 @@ fn double_key(message: &str) -> Option<String> {
     Some(format!("`{theirs}` is k6's word for `{key}`: keep one of them"))
 }
 
-/// For an unknown key, the nearest known one: the parser lists them as `unknown field `x`, expected one of a, b`.
+/// The hint for an unknown key, with the nearest known one: the parser reports "unknown field `x`, expected one of a, b".
 fn unknown_key(message: &str) -> Option<String> {
     let (_, rest) = message.split_once("unknown ")?;
     let unknown = rest.split('`').nth(1)?;
@@ -195,7 +195,7 @@ fn unknown_key(message: &str) -> Option<String> {
     nearest(unknown, &known).map(|near| format!("did you mean `{near}`?"))
 }
 
-/// The known name that is most like `name`, if any is.
+/// The known name most similar to `name`, if one is similar enough.
 pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let scored = known.iter().map(|candidate| (strsim::jaro_winkler(name, candidate), *candidate));
     let best = scored.max_by(|a, b| a.0.total_cmp(&b.0))?;
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn the_taste_of_the_manual_is_read() {
+    fn the_example_in_the_manual_is_read() {
         let scenario: Scenario = parse(SOUND, "my.yaml").unwrap();
         assert_eq!(scenario.phases[0].stop.documents, Some(1000));
     }
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_under_both_of_its_names_is_told_that_they_are_one() {
+    fn a_key_under_both_of_its_names_is_refused_with_both_names() {
         let both = message(&format!("{SOUND}expect: {{}}\nthresholds: {{}}\n"));
         assert!(both.contains("`thresholds` is k6's word for `expect`: keep one of them"), "{both}");
         let twice = "startTime: 1s, start: 1s, arrivals:";
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_threshold_that_is_no_list_is_told_how_to_be_one() {
+    fn a_threshold_that_is_no_list_is_refused_with_an_example() {
         let said = message(&format!("{SOUND}thresholds: {{insert.response: p(99)<50ms}}\n"));
         assert!(said.contains("write [\"p(99)<50ms\"]"), "{said}");
     }
@@ -253,11 +253,11 @@ mod tests {
     }
 
     #[test]
-    fn the_lines_around_a_fault_stand_under_the_name_of_their_file() {
+    fn the_lines_around_an_error_carry_the_name_of_their_file() {
         let fault = SOUND.replace("title:", "titel:");
         let plain = message(&fault);
         assert!(plain.contains("--> my.yaml:1:") && !plain.contains("<input>"), "{plain}");
-        // They are those of the file as changed, which has other lines than the file.
+        // The shown lines are those of the changed text, which differ from those of the file.
         let changed = parse_with::<Scenario>(&fault, "my.yaml", &["seed=1".into()]).unwrap_err().to_string();
         assert!(changed.contains("--> my.yaml with --set seed=1:"), "{changed}");
         let value = parse_with::<Scenario>(SOUND, "my.yaml", &["seed={".into()]).unwrap_err();
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_in_a_replaced_value_is_not_told() {
+    fn a_password_in_an_override_is_not_printed() {
         let fault = SOUND.replace("title:", "titel:");
         for (assignment, part) in [
             ("server=mongodb://ann:swordfish@h", "did you mean `title`?"),
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scenario_that_is_not_there_suggests_the_nearest() {
+    fn a_missing_scenario_suggests_the_nearest() {
         let message = load("bulk-basline", &[], None).unwrap_err().to_string();
         assert!(message.contains("`bulk-baseline`"), "{message}");
     }

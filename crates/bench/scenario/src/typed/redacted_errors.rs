@@ -5,13 +5,12 @@ use serde_saphyr::SnippetMode;
 
 use crate::secret;
 
-/// The message where every further word could be a secret.
+/// The message for an error whose text could repeat a secret.
 const UNSAID: &str = "it cannot be understood, and is not repeated, since it may hold a password or a token: look there for \
                       a key, a quote or a bracket that is wrong";
 
-/// The parser's error in `text`, with the lines around the fault as lines of `origin`. Where something in the
-/// text is secret,
-/// these lines are left out, and a message that would repeat it says no more than the place.
+/// The parser's error in `text`, with the surrounding lines labelled as lines of `origin`. If the text holds a secret, these
+/// lines are left out, and a message that would repeat the secret is reduced to the place.
 pub fn rendered(error: &serde_saphyr::Error, text: &str, origin: &str) -> String {
     let Some(secrets) = secret::in_yaml(text) else { return unsaid(error) };
     let snippets = if secrets.is_empty() { SnippetMode::Auto } else { SnippetMode::Off };
@@ -20,13 +19,13 @@ pub fn rendered(error: &serde_saphyr::Error, text: &str, origin: &str) -> String
     if secret::are_in(&said, &secrets) { unsaid(error) } else { said }
 }
 
-/// Where the fault is, and nothing else.
+/// The place of the error, without its message.
 pub fn unsaid(error: &serde_saphyr::Error) -> String {
     let place = error.location().map(|at| format!("line {}, column {}: ", at.line(), at.column()));
     format!("{}{UNSAID}", place.unwrap_or_default())
 }
 
-/// The error in an invalid tree, without repeating a secret.
+/// The error in an invalid tree, without secrets.
 pub fn of_tree(error: &serde_json::Error, tree: &Value) -> String {
     let said = error.to_string();
     if secret::are_in(&said, &secret::in_tree(tree)) { UNSAID.to_owned() } else { said }
@@ -60,20 +59,20 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_is_told_without_the_secrets_around_it() {
+    fn an_error_is_printed_without_the_secrets_around_it() {
         check("servr: 1\n", &["unknown field `servr`", "--> my.yaml:1:"]);
         check("servr: 1\nauth: {basic: swordfish}\n", &["unknown field `servr`", "line 1"]);
         check("# mongodb://ann:swordfish@h\nservr: 1\n", &["unknown field `servr`", "line 2"]);
     }
 
     #[test]
-    fn a_message_that_would_repeat_a_secret_tells_the_place_alone() {
+    fn a_message_that_would_repeat_a_secret_gives_only_the_place() {
         check("server: mongodb://ann:swordfish@h\n", &["is not repeated"]);
         check("auth: {token: 'swordfish\n", &["is not repeated"]);
     }
 
     #[test]
-    fn a_tree_is_told_without_its_secrets_too() {
+    fn an_error_in_a_tree_is_printed_without_its_secrets() {
         for (tree, part) in [
             (json!({"server": "mongodb://ann:swordfish@h"}), "is not repeated"),
             (json!({"servr": 1, "auth": "swordfish"}), "unknown field `servr`"),

@@ -1,4 +1,4 @@
-//! Defines the `service` section: a service that the run starts. Its own part of the section is read by its kind.
+//! Defines the `service` section: a service that the run starts. The kind of the service reads its own part of the section.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use super::overrides::put;
 
-/// The settings that name files, in every service.
+/// The settings of every service that hold file paths.
 const FILES: [&str; 3] = ["/tls/certificate", "/tls/key", "/security/jwt/key_file"];
 
 /// A service that the run starts, as typed: `NAME: {settings: {…}, fill: {…}}`.
@@ -21,9 +21,9 @@ const FILES: [&str; 3] = ["/tls/certificate", "/tls/key", "/security/jwt/key_fil
 pub struct ServiceSpec {
     /// The service: `plimsoll serve NAME` starts it.
     pub name: String,
-    /// Its settings, as in its own file.
+    /// Its settings, as in its own settings file.
     pub settings: Map<String, Value>,
-    /// The data that it holds before it starts.
+    /// The data for its database before the start.
     pub fill: Option<Value>,
 }
 
@@ -55,7 +55,7 @@ impl Serialize for ServiceSpec {
     }
 }
 
-/// The binary replaces it by the sections of the services that it registers.
+/// A placeholder: the binary replaces it with the sections of its registered services.
 impl JsonSchema for ServiceSpec {
     fn schema_name() -> Cow<'static, str> {
         "Service".into()
@@ -72,7 +72,7 @@ impl JsonSchema for ServiceSpec {
 }
 
 impl ServiceSpec {
-    /// The name of the database that stores the service's data: the service's own name, unless the settings say otherwise.
+    /// The name of the database that stores the service's data. The default is the service's name; the settings can override it.
     pub fn database(&self) -> &str {
         let named = self.settings.get("database").and_then(|database| database.get("name"));
         named.and_then(Value::as_str).unwrap_or(&self.name)

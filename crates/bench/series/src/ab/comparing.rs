@@ -21,24 +21,24 @@ pub struct Asked {
     pub names: [String; 2],
     /// The keys that may differ.
     pub varied: Vec<String>,
-    /// Whether all keys may.
+    /// Whether all keys may differ.
     pub force: bool,
 }
 
 /// Compares measured runs.
 ///
 /// # Errors
-/// Why the two cannot be compared.
+/// When the two cannot be compared. The error names the reason.
 pub fn weigh(a: &[Measured], b: &[Measured], asked: Asked, judge: &Judging) -> Outcome<Comparison> {
     let mut comparison = comparison::compare(request(a, b, asked, judge)).deserves(Exit::Usage)?;
     comparison.conclusions = conclusions(&comparison);
     Ok(comparison)
 }
 
-/// Checks whether enough pairs of such runs could be compared.
+/// Checks whether enough pairs of such runs can be compared.
 ///
 /// # Errors
-/// Why they cannot.
+/// When they cannot be compared. The error names the reason.
 pub fn check(a: &[Measured], b: &[Measured], asked: Asked, judge: &Judging) -> Outcome<()> {
     comparison::check(&request(a, b, asked, judge)).deserves(Exit::Usage)
 }
@@ -55,9 +55,9 @@ fn request<'a>(a: &'a [Measured], b: &'a [Measured], asked: Asked, judge: &Judgi
     }
 }
 
-/// The exit of a comparison. A regression ends like a failed expectation. So do an expectation that B breaks in more runs than A,
-/// more failed operations on B, a side that did nothing, and a primary metric without a verdict: a gate must not open for a
-/// comparison that could not be judged. Missing documents weigh more.
+/// The exit of a comparison. A regression ends like a failed expectation. So do an expectation that B breaks in more runs than
+/// A, more failed operations on B, a side without operations, and a primary metric without a verdict: a gate must not open for
+/// a comparison without a judgement. Missing documents have priority.
 pub fn exit(comparison: &Comparison) -> Exit {
     let breaks = comparison.is_broken() || comparison.is_unsound();
     if !(comparison.a.kept && comparison.b.kept) {

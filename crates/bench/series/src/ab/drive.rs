@@ -33,7 +33,7 @@ use crate::server::{Contents, Server, refuse};
 /// A run of a comparison is the only load in its directory.
 const ITSELF: &str = "";
 
-/// A comparison whose runs are made, or that was cut short.
+/// A comparison whose runs are made, or that was interrupted.
 #[derive(Debug)]
 pub struct Finished {
     /// The comparison, if there are enough pairs.
@@ -42,7 +42,7 @@ pub struct Finished {
     pub path: PathBuf,
     /// The number of measured pairs.
     pub pairs: usize,
-    /// Why it was cut short; [`Exit::Held`] if it was not.
+    /// The reason of the interruption; [`Exit::Held`] if there was none.
     pub ended: Exit,
 }
 
@@ -53,7 +53,7 @@ pub struct Finished {
 pub fn measure(settings: &Settings, flag: Arc<AtomicBool>) -> Outcome<Finished> {
     let sides = prepare(settings).deserves(Exit::Usage)?;
     let mut drive = Drive::start(settings, sides, flag)?;
-    // The pairs of an earlier attempt may be such that no further pair helps.
+    // The pairs of an earlier attempt may already rule out a comparison.
     drive.save()?;
     make_all(&mut drive)?;
     let comparison = drive.save()?;
@@ -72,7 +72,7 @@ struct Drive<'a> {
     turns: Vec<Turn>,
     dir: SeriesDir,
     flag: Arc<AtomicBool>,
-    /// Why a run ended the comparison.
+    /// The exit of the run that ended the comparison.
     ended: Exit,
     console: &'static dyn Console,
 }
@@ -162,7 +162,7 @@ impl<'a> Drive<'a> {
         }
         let exit = code.and_then(Exit::of);
         let Some(run) = run else {
-            // A run that was stopped before it could react has no code.
+            // A run that was stopped before it handled the signal has no code.
             let none = if self.flag.load(Ordering::Relaxed) { Exit::Interrupted } else { Exit::Failed };
             let exit = exit.filter(|exit| *exit != Exit::Held).unwrap_or(none);
             if exit != Exit::Interrupted {
@@ -192,7 +192,7 @@ impl<'a> Drive<'a> {
         Ok(sides)
     }
 
-    /// Writes the comparison of the measured pairs; nothing while they are too few. Pairs that can never be compared are refused
+    /// Writes the comparison of the measured pairs; `None` while they are too few. Pairs that can never be compared are refused
     /// from the first one on.
     fn save(&self) -> Outcome<Option<Comparison>> {
         let [a, b] = self.measured()?;
@@ -230,28 +230,28 @@ fn open(settings: &Settings, plan: &Plan) -> Outcome<SeriesDir> {
     Ok(dir)
 }
 
-/// Whether a run was made to its end.
+/// Whether a run was completed.
 fn is_whole(found: &Found, phases: usize) -> bool {
     let whole = |run: &Run| !run.interrupted && run.aborted.is_none() && run.phases.len() >= phases;
     matches!(found, Found::Summary(run) if whole(run))
 }
 
-/// The keys in which the runs of A and B may differ: the given ones, and those that follow from them in the scenario. A value
-/// below a new key brings other values with it.
+/// The keys in which the runs of A and B may differ: the given keys, and the keys that follow from them in the scenario. A
+/// value below a new key adds other values.
 fn varied([a, b]: &[Prepared; 2]) -> anyhow::Result<Vec<String>> {
     let follows = differing_keys(&a.loaded.tree()?, &b.loaded.tree()?);
     Ok([a.side.varied(), b.side.varied(), follows].concat())
 }
 
-/// A collection or database that a run may fill, and that is dropped after it.
+/// A collection or database that a run may fill, and that is dropped after the run.
 enum Owned {
     Collection(Namespace),
     Database(String),
 }
 
 impl Prepared {
-    /// Checks the collection or database of run `number` on a running server. Nothing if none is to be dropped after the run: the
-    /// run has none, or an empty one existed before.
+    /// Checks the collection or database of run `number` on a running server. `None` if none is to be dropped after the run:
+    /// the run has none, or an empty one existed before.
     fn claim(&self, number: u32, path: &Path) -> Outcome<Option<Owned>> {
         let (Some(server), Some(name)) = (&self.server, self.exclusive.name(number)) else { return Ok(None) };
         if let Exclusive::NumberedDatabase { path: key, .. } = &self.exclusive {
@@ -274,7 +274,7 @@ impl Prepared {
         Ok(Some(Owned::Collection(namespace)))
     }
 
-    /// Drops the collection or database of a run. A collection stays if the audit found something wrong.
+    /// Drops the collection or database of a run. A collection stays if the audit found violations.
     fn release(&self, owned: &Owned, run: Option<&Run>) -> Outcome<()> {
         let Some(server) = &self.server else { return Ok(()) };
         let intact = run.and_then(|run| run.integrity.as_ref()).is_some_and(is_intact);
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupted_run_is_not_whole() {
+    fn an_interrupted_run_is_not_complete() {
         let phases = vec![PhaseFacts::default()];
         let run = |interrupted| {
             Found::Summary(Box::new(Run { interrupted, phases: phases.clone(), ..Run::default() }))

@@ -1,4 +1,4 @@
-//! Decides whether two sides describe the same system: then their difference is only noise.
+//! Decides whether two sides describe the same system, so that their difference is only noise.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
@@ -10,10 +10,10 @@ use plimsoll_run::reexec;
 use plimsoll_run::system::Subject;
 use plimsoll_scenario::Scenario;
 
-/// The bytes of two programs that are compared at once.
+/// The chunk size of the comparison of two programs, in bytes.
 const CHUNK_LEN: usize = 64 * 1024;
 
-/// The parts of a side that decide what is sent, and where.
+/// The parts of a side that decide the load and its destination.
 #[derive(Clone, Copy, Debug)]
 pub struct Sender<'a> {
     /// Its description.
@@ -31,7 +31,7 @@ pub fn is_same(a: Sender<'_>, b: Sender<'_>) -> bool {
         && is_one_program(program(a.side), program(b.side))
 }
 
-/// A scenario without its texts and its address: the subject has the address.
+/// A scenario without its texts and its address: the subject contains the address.
 fn sent(scenario: &Scenario) -> Scenario {
     let mut sent = Scenario {
         title: String::new(),
@@ -50,7 +50,7 @@ fn program(side: &Side) -> &Path {
     side.binary.as_deref().unwrap_or(reexec::program())
 }
 
-/// Whether two paths name one file, or equal files: a build may change nothing.
+/// Whether two paths name one file, or equal files: two builds may be identical.
 fn is_one_program(a: &Path, b: &Path) -> bool {
     let identity = |path: &Path| fs::metadata(path).map(|it| (it.dev(), it.ino())).ok();
     let is_one_file = a == b || identity(a).is_some_and(|it| Some(it) == identity(b));
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_no_run_depends_on_make_no_difference() {
+    fn texts_without_effect_on_a_run_make_no_difference() {
         check(|_| (), true);
         check(|it| (it.title, it.question) = ("other".into(), Some("why?".into())), true);
         check(|it| it.server = Some("mongodb://h".into()), true);

@@ -38,7 +38,7 @@ impl Measured {
 /// Reads the runs in `paths`: run directories, run.json files, and directories of run directories.
 ///
 /// # Errors
-/// When one of them has another form, or cannot be read.
+/// When a path has another form, or cannot be read.
 pub fn gather(paths: &[PathBuf]) -> anyhow::Result<Vec<Measured>> {
     let all: Vec<Vec<Measured>> = paths.iter().map(|path| group(path)).collect::<anyhow::Result<_>>()?;
     Ok(all.concat())
@@ -72,7 +72,7 @@ fn group(path: &Path) -> anyhow::Result<Vec<Measured>> {
     inside.iter().map(|file| read(file)).collect()
 }
 
-/// The summary of the run in a directory; for a run of a suite that of the load, not of its warm-up.
+/// The summary of the run in a directory. For a run of a suite it is the summary of the load, not of its warm-up.
 fn summary(directory: &Path) -> Option<PathBuf> {
     [directory.join(RUN), directory.join(OF_SUITE).join(RUN)].into_iter().find(|file| file.is_file())
 }
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_named_by_its_directory_its_file_or_the_directory_around_it() {
+    fn a_run_is_named_by_its_directory_its_file_or_the_parent_directory() {
         let dir = tempfile::tempdir().unwrap();
         ["001-a", "002-b", "001-a.cut-1"].iter().for_each(|name| keep(dir.path(), name, FORMAT));
         assert_eq!(names(&[dir.path().to_owned()]), ["001-a", "002-b"], "what was put aside is left out");

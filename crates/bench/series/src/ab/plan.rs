@@ -1,4 +1,4 @@
-//! Keeps the request of a comparison, so that it continues with the same words: `ab.json`.
+//! Stores the request of a comparison, so that it continues with the same request: `ab.json`.
 
 use std::fs;
 use std::path::Path;
@@ -29,7 +29,7 @@ impl Plan {
     /// Writes it into a directory.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// When the file cannot be written.
     pub fn keep(&self, dir: &SeriesDir) -> anyhow::Result<()> {
         let text = serde_json::to_string_pretty(self).context("write ab.json")?;
         dir.replace(FILE, &format!("{text}\n"))
@@ -38,7 +38,7 @@ impl Plan {
     /// Checks that an earlier comparison had the same request.
     ///
     /// # Errors
-    /// When there is none, or it had another request.
+    /// When the request is missing, or differs.
     pub fn check(&self, path: &Path) -> anyhow::Result<()> {
         let file = path.join(FILE);
         let text = fs::read_to_string(&file).with_context(|| {

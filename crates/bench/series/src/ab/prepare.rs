@@ -38,7 +38,7 @@ pub struct Settings {
     pub judge: Judging,
     /// The options of every run.
     pub load: LoadOptions,
-    /// Whether the runs print nothing.
+    /// Whether the runs are silent.
     pub quiet: bool,
 }
 
@@ -54,7 +54,7 @@ pub struct Prepared {
     pub phases: usize,
     /// The system that it loads.
     pub subject: Arc<dyn Subject>,
-    /// The part that each run has alone.
+    /// The data that each run has alone.
     pub exclusive: Exclusive,
     /// The running server on which each run has a collection or database alone.
     pub server: Option<Server>,
@@ -84,7 +84,7 @@ impl Prepared {
         run.into_iter().chain(flags).chain(no_calibration).chain(own).collect()
     }
 
-    /// The parts of it that decide what is sent, and where.
+    /// The parts of it that decide the load and its destination.
     fn sender(&self) -> Sender<'_> {
         Sender { side: &self.side, scenario: &self.loaded.scenario, subject: self.subject.as_ref() }
     }
@@ -97,10 +97,10 @@ impl Prepared {
     }
 }
 
-/// Resolves both sides before anything starts.
+/// Resolves both sides before any run starts.
 ///
 /// # Errors
-/// The first invalid option.
+/// When an option is invalid. The error names the first.
 pub fn prepare(settings: &Settings) -> anyhow::Result<[Prepared; 2]> {
     let pairs = settings.pairs as usize;
     ensure!(

@@ -1,4 +1,4 @@
-//! Explains what to do when measured runs cannot be compared.
+//! Adds the remedy when measured runs cannot be compared.
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use plimsoll_measure::comparison::sign_flip::PAIRS_MIN;
 
 use plimsoll_run::exit::Failure;
 
-/// Adds what to do to a refusal: `plimsoll ab` does not have the flags of `plimsoll compare`. `last` is the directory of a run of
-/// the last pair.
+/// Adds the remedy to a refusal: `plimsoll ab` does not have the flags of `plimsoll compare`. `last` is the directory of a run
+/// of the last pair.
 pub fn with_remedy(failure: Failure, path: &Path, pairs: usize, last: &str) -> Failure {
     let found = failure.error.downcast_ref::<Error>().and_then(Error::forcible);
     let Some(found) = found else { return failure };
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_machine_is_explained_with_what_to_do() {
+    fn a_changed_machine_is_explained_with_the_remedy() {
         let governor = Difference {
             path: "environment.governor".into(),
             a: Some("\"performance\"".into()),

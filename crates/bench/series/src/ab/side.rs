@@ -13,11 +13,11 @@ const SERVER: [&str; 4] = ["server", "servers", "cache", "http"];
 /// A side of a comparison.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Side {
-    /// Its server, if it is not that of both.
+    /// Its server, unless both sides share one.
     pub server: Option<String>,
     /// Replaced values of the scenario, as `--set` takes them.
     pub overrides: Vec<String>,
-    /// Its program, if it is another one.
+    /// Its program, unless it is this one.
     pub binary: Option<PathBuf>,
 }
 
@@ -25,7 +25,7 @@ impl Side {
     /// Parses the values of `--a` or `--b`.
     ///
     /// # Errors
-    /// The first invalid or repeated value.
+    /// When a value is invalid or repeated. The error names the first.
     pub fn read(flag: &str, words: &[String]) -> anyhow::Result<Self> {
         let mut side = Self::default();
         for word in words {
@@ -60,7 +60,7 @@ impl Side {
         if parts.is_empty() { "as the scenario says".to_owned() } else { parts.join(", ") }
     }
 
-    /// The options of both with those of this side.
+    /// The options of both sides, completed by those of this side.
     pub fn with(&self, both: &LoadOptions) -> LoadOptions {
         let mut options = both.clone();
         if let Some(server) = &self.server {

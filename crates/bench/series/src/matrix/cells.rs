@@ -12,9 +12,9 @@ use super::choice::Choice;
 use plimsoll_scenario::Plan;
 use plimsoll_scenario::{LeaveOut, Loaded, Matrix, put};
 
-/// The most combinations, including those left out.
+/// The maximum number of combinations, including excluded ones.
 const COMBINATIONS_MAX: u64 = 100_000;
-/// The most cells.
+/// The maximum number of cells.
 const CELLS_MAX: usize = 1000;
 
 /// One combination of values, ready to run.
@@ -37,14 +37,14 @@ pub struct Cell {
 pub struct Expanded {
     /// The cells in order.
     pub cells: Vec<Cell>,
-    /// The combinations left out, and why.
+    /// The excluded combinations, with their reasons.
     pub left_out: Vec<LeftOut>,
 }
 
 /// Expands the matrix in `loaded` into the cells of `choice`.
 ///
 /// # Errors
-/// An invalid matrix or cell.
+/// When the matrix or a cell is invalid.
 pub fn expand(loaded: &Loaded, matrix: &Matrix, choice: &Choice) -> anyhow::Result<Expanded> {
     ensure!(
         loaded.scenario.existing == Existing::Refuse,
@@ -80,7 +80,7 @@ pub fn expand(loaded: &Loaded, matrix: &Matrix, choice: &Choice) -> anyhow::Resu
     Ok(expanded)
 }
 
-/// Every shown operation must exist in a cell.
+/// Checks that every shown operation exists in a cell.
 fn check_shown(matrix: &Matrix, cells: &[Cell]) -> anyhow::Result<()> {
     let operations: BTreeSet<&str> =
         cells.iter().flat_map(|cell| &cell.plan.operations).map(|(name, _)| name.as_str()).collect();
@@ -96,7 +96,7 @@ fn check_shown(matrix: &Matrix, cells: &[Cell]) -> anyhow::Result<()> {
 /// Refuses an invalid matrix.
 ///
 /// # Errors
-/// The first invalid value.
+/// When a value is invalid. The error names the first.
 pub fn refuse(loaded: &Loaded, matrix: &Matrix) -> anyhow::Result<()> {
     check(matrix, &loaded.tree()?)
 }
@@ -131,7 +131,7 @@ fn cell(
     Ok(Cell { number, values, label, loaded: filled, plan })
 }
 
-/// The scenario with `values`, put in in the order of the axes.
+/// The scenario with `values`, applied in the order of the axes.
 fn fill(loaded: &Loaded, matrix: &Matrix, base: &Json, values: &[(&str, &str)]) -> anyhow::Result<Loaded> {
     let mut tree = base.clone();
     for (axis, (name, value)) in matrix.axes.iter().zip(values) {
@@ -157,7 +157,7 @@ pub(crate) mod tests {
     use super::*;
     use plimsoll_scenario as scenario;
 
-    /// A scenario with a matrix of two strategies and three sizes; one size is no default.
+    /// A scenario with a matrix of two strategies and three sizes; one size is not a default.
     pub const SCENARIO: &str = "
 title: writes
 collection: plimsoll.writes
@@ -218,7 +218,7 @@ matrix:
     }
 
     #[test]
-    fn a_value_that_is_no_default_runs_on_request() {
+    fn a_value_that_is_not_a_default_runs_on_request() {
         let expanded = expanded(SCENARIO, &["size=10M"]).unwrap();
         assert_eq!(expanded.cells.len(), 1);
         assert_eq!(expanded.cells[0].label, "many");

@@ -7,11 +7,11 @@ use serde_json::Value as Json;
 
 use plimsoll_scenario::{Axis, LeaveOut, Matrix, Names, nearest, put};
 
-/// The most axes of a matrix.
+/// The maximum number of axes of a matrix.
 const AXES_MAX: usize = 8;
-/// The most values of an axis.
+/// The maximum number of values of an axis.
 const VALUES_MAX: usize = 100;
-/// The most repetitions.
+/// The maximum number of repetitions.
 const REPETITIONS_MAX: u32 = 100;
 /// The longest name, in characters.
 const NAME_MAX: usize = 40;
@@ -19,13 +19,13 @@ const NAME_MAX: usize = 40;
 const SHARED: [&str; 5] = ["matrix", "existing", "server", "servers", "cache"];
 /// The keys that cells share if each starts its own server and service.
 const SHARED_ANEW: [&str; 3] = ["matrix", "existing", "servers"];
-/// Every value of an axis, on the command line.
+/// The name of all values of an axis, on the command line.
 pub const ALL: &str = "all";
 
 /// Refuses an invalid matrix, for all values; `base` is the scenario as a tree.
 ///
 /// # Errors
-/// The first invalid value.
+/// When a value is invalid. The error names the first.
 pub fn check(matrix: &Matrix, base: &Json) -> anyhow::Result<()> {
     ensure!(!matrix.axes.is_empty(), "matrix.axes: name at least one axis, or leave out `matrix`");
     let axes = matrix.axes.len();
@@ -75,7 +75,7 @@ fn check_show(matrix: &Matrix) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Names appear on the command line, in file names and in tables.
+/// Checks a name. Names appear on the command line, in file names and in tables.
 fn check_name(name: &str) -> anyhow::Result<()> {
     let length = name.chars().count();
     if length == 0 || length > NAME_MAX {
@@ -87,10 +87,10 @@ fn check_name(name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses names that are no values of `axis`.
+/// Refuses names that are not values of `axis`.
 ///
 /// # Errors
-/// The first unknown name, with the nearest known one.
+/// When a name is unknown. The error suggests the nearest known one.
 pub fn known(axis: &Axis, names: &Names) -> anyhow::Result<()> {
     let values: Vec<_> = axis.values.names().collect();
     match names.0.iter().find(|name| axis.values.get(name).is_none()) {
@@ -113,7 +113,7 @@ fn shared(base: &Json) -> &'static [&'static str] {
     if starts_one { &SHARED_ANEW } else { &SHARED }
 }
 
-/// Every path must exist in the scenario.
+/// Checks that every path exists in the scenario.
 fn check_places(axis: &Axis, base: &Json) -> anyhow::Result<()> {
     for (name, places) in &axis.values.0 {
         let mut tree = base.clone();
@@ -143,8 +143,8 @@ fn check_rule(rule: &LeaveOut, matrix: &Matrix) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Two values of different axes must not set one key to different values: only their order would decide. An axis with
-/// `override: true` wins over those before it.
+/// Refuses two values of different axes that set one key to different values: only their order would decide. An axis with
+/// `override: true` wins over earlier axes.
 fn check_contradictions(matrix: &Matrix, base: &Json) -> anyhow::Result<()> {
     for (index, later) in matrix.axes.iter().enumerate().filter(|(_, axis)| !axis.wins) {
         for earlier in &matrix.axes[..index] {
@@ -186,7 +186,7 @@ fn is_within(path: &str, other: &str) -> bool {
     path.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// Whether a rule on no other axes leaves out every cell with both values.
+/// Whether a rule that uses only these axes excludes every cell with both values.
 fn is_left_out(matrix: &Matrix, pair: [(&String, &String); 2]) -> bool {
     let covers = |rule: &LeaveOut| {
         rule.when
@@ -223,7 +223,7 @@ leave_out:
     }
 
     #[test]
-    fn a_sound_matrix_passes() {
+    fn a_valid_matrix_passes() {
         assert_eq!(message(SOUND), "sound");
     }
 
@@ -253,7 +253,7 @@ leave_out:
     }
 
     #[test]
-    fn cells_that_start_their_own_server_may_differ_in_it() {
+    fn cells_with_their_own_server_may_have_different_servers() {
         let typed = "axes: [{name: cache, values: {small: {cache: 64MB}, large: {cache: 1GB}}}]";
         let matrix: Matrix = serde_saphyr::from_str(typed).unwrap();
         assert!(check(&matrix, &json!({})).is_err());

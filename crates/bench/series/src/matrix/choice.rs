@@ -13,7 +13,7 @@ impl Choice {
     /// Parses `--only axis=value[,value]`; the other axes run their defaults.
     ///
     /// # Errors
-    /// An unknown axis or value.
+    /// When an axis or value is unknown.
     pub fn read(matrix: &Matrix, words: &[String]) -> anyhow::Result<Self> {
         let mut requested: Vec<(&str, Names)> = Vec::new();
         for word in words {
@@ -71,7 +71,7 @@ fn parse<'a>(matrix: &'a Matrix, word: &str) -> anyhow::Result<(&'a str, Names)>
     Ok((&axis.name, values))
 }
 
-/// The values of `axis` in its own order: the requested ones, else its defaults, else all.
+/// The values of `axis` in its own order: the requested values, else its defaults, else all.
 fn chosen(axis: &plimsoll_scenario::Axis, requested: &[(&str, Names)]) -> Vec<String> {
     let wanted =
         requested.iter().find(|(name, _)| *name == axis.name).map_or(&axis.default, |(_, names)| names);

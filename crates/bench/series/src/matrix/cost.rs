@@ -1,4 +1,4 @@
-//! Estimates documents, time and disk of a matrix, and refuses what exceeds its bounds.
+//! Estimates documents, time and disk of a matrix, and refuses a matrix that exceeds its bounds.
 
 use plimsoll_report::units::{bytes, duration};
 
@@ -24,7 +24,7 @@ pub struct Estimate {
     pub filled: u64,
     /// Runs with an unknown number of documents.
     pub uncounted: u32,
-    /// Seconds of the limited loads, and of everything around the loads.
+    /// Seconds of the limited loads, and of all other steps of the runs.
     pub seconds: f64,
     /// Runs whose load has no duration.
     pub unlimited: u32,
@@ -35,13 +35,13 @@ pub struct Estimate {
 /// Whether collections stay after their audit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// Each is dropped after its audit.
+    /// Each collection is dropped after its audit.
     Nothing,
-    /// All stay.
+    /// All collections stay.
     Everything,
 }
 
-/// Adds up the estimates of `runs` of so many cells.
+/// Adds up the estimates of `runs` for this number of cells.
 pub fn estimate(cells: usize, runs: &[RunEstimate], keep: Keep) -> Estimate {
     let kept = |run: &RunEstimate| (run.documents.unwrap_or(0) + run.filled) as f64;
     let disk = |run: &RunEstimate| (kept(run) * run.document_bytes * DISK_FACTOR) as u64;
@@ -62,8 +62,8 @@ pub fn estimate(cells: usize, runs: &[RunEstimate], keep: Keep) -> Estimate {
     }
 }
 
-/// Why the matrix is refused: it would take more than its bounds, or more than `free` bytes on the disk of a server that this
-/// program starts. Nothing if it may start.
+/// The reason to refuse the matrix: it would take more than its bounds, or more than `free` bytes on the disk of a server that
+/// this program starts. `None` if it may start.
 pub fn refusal(estimate: &Estimate, bounds: &Bounds, free: Option<u64>) -> Option<String> {
     let remedy = "pick fewer values with --only";
     if estimate.seconds > bounds.time.as_secs() {
@@ -94,7 +94,7 @@ pub fn refusal(estimate: &Estimate, bounds: &Bounds, free: Option<u64>) -> Optio
     })
 }
 
-/// A sufficient time, as `--set` takes it.
+/// A sufficient time, in the form for `--set`.
 fn minutes(seconds: f64) -> String {
     format!("{:.0}m", (seconds / 60.0).ceil())
 }
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_largest_collection_exists_at_once_unless_all_are_kept() {
+    fn only_the_largest_collection_needs_disk_unless_all_stay() {
         let filled = RunEstimate { filled: 500_000, ..run(Some(500_000), None) };
         let runs = [filled, run(Some(3_000_000), Some(10.0)), run(None, Some(5.0))];
         let dropped = estimate(2, &runs, Keep::Nothing);

@@ -34,9 +34,9 @@ use plimsoll_scenario::Scenario;
 
 /// The resolved scenario, in the directory of the matrix.
 const SCENARIO: &str = "scenario.yaml";
-/// After so many lost servers in a row the other runs are not tried.
+/// The number of consecutive lost servers after which the other runs are skipped.
 const SERVER_FAILURES_MAX: u32 = 3;
-/// A run without a duration does not start with less of the time bound, in seconds.
+/// The minimum rest of the time bound for a run without a duration, in seconds.
 const LEFT_S_MIN: f64 = 1.0;
 
 /// A matrix in progress.
@@ -47,12 +47,12 @@ struct Drive<'a> {
     environment: Environment,
     flag: Arc<AtomicBool>,
     started: Instant,
-    /// Runs in a row that lost the server.
+    /// Consecutive runs that lost the server.
     failures: u32,
     console: &'static dyn Console,
 }
 
-/// A matrix whose runs are made, or that was cut short.
+/// A matrix whose runs are made, or that was interrupted.
 #[derive(Debug)]
 pub struct Finished {
     /// The results of all runs.
@@ -68,7 +68,7 @@ pub struct Finished {
 /// Makes the missing runs of a matrix until `flag` is set or its time is up.
 ///
 /// # Errors
-/// When the server cannot be reached or started, a collection is taken, or the disk refuses.
+/// When the server cannot be reached or started, a collection is not empty, a database exists, or a file cannot be written.
 pub fn make(prepared: Prepared<'_>, settings: &Settings, flag: Arc<AtomicBool>) -> Outcome<Finished> {
     let mut drive = Drive::start(prepared, settings, flag)?;
     make_all(&mut drive)?;
@@ -139,7 +139,7 @@ impl<'a> Drive<'a> {
         Ok(drive)
     }
 
-    /// Keeps the results of runs that were made before, and resets the others.
+    /// Restores the results of completed runs, and resets the others.
     fn recall(&mut self) {
         for (run, made) in self.prepared.runs.iter().zip(&self.prepared.made) {
             let Some(known) = self.results.runs.iter_mut().find(|known| known.number == run.number) else {
@@ -216,7 +216,7 @@ impl<'a> Drive<'a> {
         exit
     }
 
-    /// Records why a run could not be made. A run that the user stopped before its load stays planned.
+    /// Records the reason of a failed run. A run that the user stopped before its load stays planned.
     fn record_failure(&mut self, index: usize, failure: &Failure) -> Exit {
         let planned = &self.prepared.runs[index];
         let subject = self.prepared.subject(planned);
@@ -243,7 +243,7 @@ impl<'a> Drive<'a> {
         Ok(())
     }
 
-    /// Ends the shared server, and sums up the exits.
+    /// Ends the shared server, and combines the exits.
     fn end(self) -> Outcome<Finished> {
         let Self { dir, results, environment, flag, .. } = self;
         environment.end_all(dir.path())?;
@@ -280,7 +280,7 @@ fn begin(prepared: &Prepared<'_>, settings: &Settings) -> anyhow::Result<(Series
     Ok((dir, results))
 }
 
-/// A phase without a duration gets the rest of the time bound.
+/// A phase limited to the rest of the time bound, if it has no duration.
 fn limited(phase: &Phase, left_s: f64) -> Phase {
     let mut phase = phase.clone();
     let left = Span::from_ns((left_s.max(LEFT_S_MIN) * 1e9) as u64);

@@ -26,7 +26,7 @@ use crate::server::{Contents, Server, refuse};
 /// The servers of a matrix.
 #[derive(Debug)]
 pub struct Environment {
-    /// The database that all runs share, if they do.
+    /// The database that all runs share, if any.
     shared: Option<Server>,
     /// Its empty collections that existed before: the runs use them, and they stay.
     existing: BTreeSet<String>,
@@ -36,12 +36,12 @@ pub struct Environment {
     runtime: Arc<Runtime>,
 }
 
-/// The remains of a run.
+/// The leftovers of a run.
 #[derive(Debug, Default)]
 pub struct Remains {
     /// The size of its data, as far as known.
     pub size: Option<Size>,
-    /// Why something stays.
+    /// The reason why data stays.
     pub note: Option<String>,
 }
 
@@ -49,7 +49,7 @@ impl Environment {
     /// Finds or starts the shared server, and checks the collections or databases of the missing runs.
     ///
     /// # Errors
-    /// When the server cannot be reached, or a collection or database is taken.
+    /// When the server cannot be reached, a collection is not empty, or a database exists.
     pub fn open(prepared: &Prepared<'_>, start: StartOptions) -> Outcome<Self> {
         let runtime = Arc::new(lifecycle::runtime()?);
         let has_databases = matches!(prepared.isolation, Isolation::Database { .. });
@@ -71,7 +71,7 @@ impl Environment {
         Ok(environment)
     }
 
-    /// The databases of the missing runs must not exist: each is dropped after its run.
+    /// Checks that the databases of the missing runs do not exist, because each is dropped after its run.
     fn check_databases(&self, prepared: &Prepared<'_>, start: StartOptions) -> Outcome<()> {
         let mut taken = Vec::new();
         for (_, run) in prepared.missing() {
@@ -104,7 +104,7 @@ impl Environment {
         Ok(Box::new(Database::open(context, place, runtime)?))
     }
 
-    /// Measures the data of a run, and drops them unless they existed before, are wrong, or are to be kept.
+    /// Measures the data of a run. Drops it unless it existed before, has violations, or is to stay.
     pub fn clear(&self, run: &CellRun, closed: Closed, subject: &dyn Subject) -> Remains {
         let Some(server) = &self.shared else {
             let size = closed.system.size();
@@ -131,13 +131,13 @@ impl Environment {
         }
     }
 
-    /// Ends a run's service, and drops its data unless they are to be kept.
+    /// Ends a run's service, and drops its data unless it is to stay.
     fn end(&self, run: &CellRun, closed: Closed, subject: &dyn Subject) -> anyhow::Result<()> {
         let Closed { system, path, .. } = closed;
         if self.keep == Keep::Everything {
             return system.keep(&path).map(drop);
         }
-        // The service ends before its database: it would write on.
+        // The service ends before its database is dropped; otherwise it would continue to write.
         drop(system);
         self.forget(run, subject)
     }
@@ -153,7 +153,7 @@ impl Environment {
         server.drop_database(&run.collection)
     }
 
-    /// Moves the storage of the shared server into the directory of the matrix, if it is to be kept.
+    /// Moves the storage of the shared server into the directory of the matrix, if it is to stay.
     ///
     /// # Errors
     /// When it cannot be moved.
@@ -165,7 +165,7 @@ impl Environment {
     }
 }
 
-/// Existing collections of the missing runs must be empty.
+/// Checks that existing collections of the missing runs are empty.
 fn check_collections(prepared: &Prepared<'_>, server: &Server) -> Outcome<BTreeSet<String>> {
     let (mut existing, mut taken) = (BTreeSet::new(), Vec::new());
     for (_, CellRun { collection, .. }) in prepared.missing() {

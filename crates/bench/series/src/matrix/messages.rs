@@ -10,7 +10,7 @@ use super::run_estimate::RunEstimate;
 use plimsoll_run::system::Isolation;
 use plimsoll_scenario::Bounds;
 
-/// Columns of the names of facts.
+/// The width of the names of facts, in columns.
 const WIDTH: usize = 12;
 
 /// The facts of an announcement.
@@ -22,19 +22,19 @@ pub struct Announcement<'a> {
     pub estimate: &'a Estimate,
     /// The bounds of the matrix.
     pub bounds: &'a Bounds,
-    /// The combinations left out.
+    /// The excluded combinations.
     pub left_out: &'a [LeftOut],
     /// The runs.
     pub runs: &'a [CellRun],
     /// Runs that were made before.
     pub made: usize,
-    /// Whether data stay.
+    /// Whether data stays.
     pub keep: Keep,
-    /// How runs are kept apart.
+    /// The isolation of the runs.
     pub isolation: &'a Isolation,
 }
 
-/// The announcement, one fact a line.
+/// The announcement, one fact per line.
 pub fn announce(announcement: &Announcement<'_>) -> String {
     let estimate = announcement.estimate;
     let mut lines = vec![format!(
@@ -148,7 +148,7 @@ fn left_out(rule: &LeftOut) -> String {
     format!("{}: {} ({})", when.join(" "), rule.because, counted(rule.cells.into(), "cell"))
 }
 
-/// The cells, one a line.
+/// The cells, one per line.
 pub fn list(cells: &[Cell], estimates: &[RunEstimate]) -> String {
     let line = |(cell, estimate): (&Cell, &RunEstimate)| {
         let values: Vec<_> = cell.values.iter().map(|(axis, value)| format!("{axis}={value}")).collect();
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_announcement_tells_every_fact() {
+    fn the_announcement_contains_every_fact() {
         let run = |number, collection: &str| CellRun {
             number,
             collection: collection.to_owned(),

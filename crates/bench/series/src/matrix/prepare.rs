@@ -47,17 +47,17 @@ pub struct Prepared<'a> {
     pub estimates: Vec<RunEstimate>,
     /// The system that each cell loads.
     pub subjects: Vec<Arc<dyn Subject>>,
-    /// How all runs are kept apart.
+    /// The isolation of all runs.
     pub isolation: Isolation,
     /// The runs in their order.
     pub runs: Vec<CellRun>,
-    /// Whether each of them was made before.
+    /// Whether each run was made before.
     pub made: Vec<bool>,
     /// The estimate of all missing runs.
     pub estimate: Estimate,
-    /// Why that is too much.
+    /// The reason to refuse that estimate.
     pub refusal: Option<String>,
-    /// Whether their data stay.
+    /// Whether the data of the runs stays.
     pub keep: Keep,
     /// Whether Plimsoll calibrates itself before and after each load.
     pub calibrate: bool,
@@ -67,10 +67,10 @@ pub struct Prepared<'a> {
     pub earlier: Option<(SeriesDir, Results)>,
 }
 
-/// Makes every decision that needs no server.
+/// Makes every decision that does not need a server.
 ///
 /// # Errors
-/// The first invalid value.
+/// When a value is invalid. The error names the first.
 pub fn prepare<'a>(loaded: &'a Loaded, settings: &Settings) -> anyhow::Result<Prepared<'a>> {
     let matrix = loaded.scenario.matrix.as_ref().context("the scenario has no matrix")?;
     let whole = plan::shard(&settings.load.shard)?.of == 1;
@@ -119,7 +119,7 @@ pub fn prepare<'a>(loaded: &'a Loaded, settings: &Settings) -> anyhow::Result<Pr
     })
 }
 
-/// Refuses an address on the command line that an axis gives for each cell.
+/// Refuses an address on the command line if an axis sets it for each cell.
 fn check_words(matrix: &Matrix, options: &LoadOptions) -> anyhow::Result<()> {
     if options.server.is_none() && options.hosts.is_empty() {
         return Ok(());
@@ -147,7 +147,7 @@ fn reopen(path: &Path) -> anyhow::Result<(SeriesDir, Results)> {
     Ok(earlier)
 }
 
-/// The values of the command line; those of the earlier matrix, if there is one.
+/// The values of the command line, or those of the earlier matrix, if there is one.
 fn choose(
     loaded: &Loaded,
     matrix: &Matrix,
@@ -170,7 +170,7 @@ fn choose(
     Ok(earlier_choice)
 }
 
-/// The hash of the scenario without the bounds and the shown operations: both may change when it is resumed.
+/// The hash of the scenario without the bounds and the shown operations: both may change on resume.
 fn hash(loaded: &Loaded) -> String {
     let matrix = loaded.scenario.matrix.clone();
     let matrix = matrix.map(|matrix| Matrix { bounds: Bounds::default(), show: Vec::new(), ..matrix });
@@ -222,7 +222,7 @@ impl Prepared<'_> {
         self.runs.iter().enumerate().filter(|(index, _)| !self.made[*index])
     }
 
-    /// The system that a run loads, with the run's database behind it where it has one alone.
+    /// The system that a run loads, with the run's own database if it has one.
     pub fn subject(&self, run: &CellRun) -> Arc<dyn Subject> {
         let subject = &self.subjects[cell(run)];
         let has_database = matches!(self.isolation, Isolation::Database { .. });

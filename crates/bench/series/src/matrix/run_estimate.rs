@@ -25,19 +25,19 @@ const SAMPLES: u64 = 500;
 /// The estimate of one run of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RunEstimate {
-    /// The most documents; absent if only time ends the load.
+    /// The maximum number of documents; absent if only time ends the load.
     pub documents: Option<u64>,
     /// Mean bytes of a document; zero if unknown.
     pub document_bytes: f64,
     /// Documents stored before the load.
     pub filled: u64,
-    /// The most seconds of load; absent if only documents or operations end it.
+    /// The maximum seconds of load; absent if only documents or operations end it.
     pub load_s: Option<f64>,
-    /// Seconds of everything around the load.
+    /// Seconds of all other steps of the run.
     pub around_s: f64,
 }
 
-/// Estimates a run on a system that adds `besides` to the operations it sends.
+/// Estimates a run on a system that adds the estimate `besides` to that of the sent operations.
 pub fn of(plan: &Plan, besides: &Estimate) -> RunEstimate {
     match (&besides.audited, &besides.fill) {
         (Some(setup), _) => audited(plan, setup),
@@ -46,7 +46,8 @@ pub fn of(plan: &Plan, besides: &Estimate) -> RunEstimate {
     }
 }
 
-/// Estimates a run on a database, which is audited. An unknown number of documents is read back faster than it was written.
+/// Estimates a run on a database, which is audited. Reading back an unknown number of documents takes less time than writing
+/// them.
 pub fn audited(plan: &Plan, setup: &Setup) -> RunEstimate {
     let load = sent(plan);
     let audit_s = load.documents.map_or(load.load_s.unwrap_or(0.0), |count| count as f64 / AUDIT_PER_S);
@@ -57,13 +58,13 @@ pub fn audited(plan: &Plan, setup: &Setup) -> RunEstimate {
     }
 }
 
-/// Estimates a run on a service that is started and filled with so many documents in so many `writes`.
+/// Estimates a run on a service that is started and filled with this number of documents in `writes` writes.
 pub fn staged(plan: &Plan, filled: u64, writes: u64) -> RunEstimate {
     let around_s = RUN_S + STAGE_S + writes as f64 / FILL_PER_S;
     RunEstimate { document_bytes: KEPT_BYTES, filled, around_s, ..sent(plan) }
 }
 
-/// Estimates a run on a running service: its load alone.
+/// Estimates a run on a running service: only its load.
 pub fn sent(plan: &Plan) -> RunEstimate {
     let phases = &plan.phases;
     RunEstimate {
@@ -74,7 +75,7 @@ pub fn sent(plan: &Plan) -> RunEstimate {
     }
 }
 
-/// The most documents that a phase inserts; nothing if unknown.
+/// The maximum number of documents that a phase inserts; `None` if unknown.
 fn documents(plan: &Plan, phase: &Phase) -> Option<u64> {
     let batch = |load: &Load| {
         let operations = load.mix.iter().map(|(index, _)| &plan.operations[*index].1);
@@ -92,20 +93,20 @@ fn documents(plan: &Plan, phase: &Phase) -> Option<u64> {
     [phase.stop.documents, by_operations, by_time].into_iter().flatten().min()
 }
 
-/// The most operations of a load, by its limits.
+/// The maximum number of operations of a load, by its limits.
 fn counted(load: &Load, phase: Stop) -> Option<u64> {
     let limits = load.limits(phase);
     let each = limits.operations_each.map(|each| each * u64::from(load.arrivals.connections()));
     limits.operations.into_iter().chain(each).min()
 }
 
-/// The most operations of an open load, by its highest rate and its time.
+/// The maximum number of operations of an open load, by its highest rate and its time.
 fn timed(load: &Load, phase: Stop) -> Option<u64> {
     let span_s = load.end(phase)?.as_secs() - load.timing.start.as_secs();
     Some((load.arrivals.peak()? * span_s).ceil() as u64)
 }
 
-/// The most seconds of a phase, including the drain of overdue operations.
+/// The maximum seconds of a phase, including the drain of overdue operations.
 fn seconds(phase: &Phase) -> Option<f64> {
     let is_open = phase.loads.iter().any(|load| load.arrivals.is_open());
     let drain = if is_open { phase.drain.as_secs() } else { 0.0 };
@@ -116,7 +117,7 @@ fn mean_bytes(source: &Source, setup: &Setup) -> f64 {
     let count = source.documents_max().map_or(SAMPLES, |most| most.min(SAMPLES)).max(1);
     let mut encoded = Vec::new();
     for number in 0..count {
-        // A number past the end of a file adds nothing.
+        // A number past the end of a file adds no document.
         let _ = source.encode(number, &identity(setup.run, number), &mut encoded);
     }
     encoded.len() as f64 / count as f64

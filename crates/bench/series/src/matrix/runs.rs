@@ -1,4 +1,4 @@
-//! Plans the runs of a matrix and decides which are still to make.
+//! Plans the runs of a matrix and selects the missing ones.
 
 use plimsoll_load::phase::Phase;
 use plimsoll_measure::matrix::CellRun;
@@ -10,12 +10,12 @@ use crate::directory::Found;
 use crate::isolation::Exclusive;
 use crate::rounds::{Order, Turn, turns};
 
-/// The longest part of a directory's name that tells its values, in characters.
+/// The maximum length of the values in a directory's name, in characters.
 const SLUG_MAX: usize = 60;
-/// The end of a phase by its duration, as run.json calls it.
+/// The name in run.json of a phase's end by its duration.
 const ENDED_BY_TIME: &str = "duration";
 
-/// Every run: all cells once, then all again. `exclusive` is what the runs of each cell have alone.
+/// Every run: all cells once, then all again. `exclusive` is the own data of each cell's runs.
 pub fn schedule(cells: &[Cell], repetitions: u32, exclusive: &[Exclusive]) -> Vec<CellRun> {
     let planned = |turn: Turn| CellRun {
         number: turn.number,
@@ -39,7 +39,7 @@ fn slug(label: &str) -> String {
     label.replace(", ", "-").chars().map(plain).take(SLUG_MAX).collect()
 }
 
-/// Whether a run of `plan` was made to its end.
+/// Whether a run of `plan` was completed.
 pub fn is_made(found: &Found, plan: &Plan) -> bool {
     matches!(found, Found::Summary(run) if !run.interrupted && !is_cut(run, plan))
 }
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_reached_its_end_is_not_made_again() {
+    fn a_completed_run_is_not_repeated() {
         let plan = &expanded(SCENARIO, &[]).unwrap().cells[0].plan;
         let ended = |by: &str| {
             let phase = PhaseFacts { ended_by: by.to_owned(), ..PhaseFacts::default() };
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_its_own_time_ended_is_made_and_says_so() {
+    fn a_run_ended_by_its_duration_is_complete_and_has_a_note() {
         let plan = &expanded(SCENARIO, &["size=10M"]).unwrap().cells[0].plan;
         let phase = PhaseFacts { ended_by: "duration".into(), ..PhaseFacts::default() };
         let run = Run { phases: vec![phase], ..Run::default() };

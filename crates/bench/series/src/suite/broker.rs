@@ -15,13 +15,13 @@ use crate::cpus::{Cpus, pinned};
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::server_provisioning;
 
-/// The time limit of one answer to the suite itself. The brokers keep a killed member until its session ends, after 45 s by
+/// The time limit of one answer to the suite itself. The brokers remember a killed member until its session ends, after 45 s by
 /// default.
 const LIMIT: Duration = Duration::from_mins(1);
 
 /// The brokers of one run.
 pub struct Brokers {
-    /// The broker that the suite started; it ends with this value.
+    /// The broker that the suite started. Dropping this value ends it.
     process: Option<Process>,
     address: String,
     cluster: Cluster,
@@ -32,7 +32,7 @@ impl Brokers {
     /// Finds or starts the brokers.
     ///
     /// # Errors
-    /// When they are not installed, or cannot be started.
+    /// When the brokers are not installed, or cannot be started.
     pub fn open(topics: &Topics, cpus: Option<&Cpus>) -> Outcome<Self> {
         let process = match &topics.broker {
             Broker::At(_) => None,
@@ -80,7 +80,7 @@ impl Brokers {
         Ok(inspection::Topic { name: name.to_owned(), exists: !partitions.is_empty(), partitions })
     }
 
-    /// Creates a topic, or recreates it by the rule. A message, if it held events.
+    /// Creates a topic, or recreates it by the rule. Returns a message if it contained events.
     ///
     /// # Errors
     /// When it is not empty and must not be recreated, or the brokers refuse.

@@ -35,7 +35,7 @@ const BETWEEN: char = ';';
 
 /// The former names of columns.
 const RENAMED: [(&str, &str); 2] = [("beside", "reference"), ("beside_of", "reference_of")];
-/// The columns that the results show as settings, behind the overrides.
+/// The columns that the results show as settings, after the overrides.
 const SETTINGS: [&str; 11] = [
     "server",
     "cache",
@@ -56,10 +56,10 @@ pub fn present(column: &str) -> &str {
 }
 
 impl Row {
-    /// Sets one column from its text in a table; an empty text leaves it out.
+    /// Sets one column from its text in a table; an empty text leaves the column unset.
     ///
     /// # Errors
-    /// When the text is no value of the column.
+    /// When the text is not a value of the column.
     pub fn put(&mut self, column: &str, text: &str) -> anyhow::Result<()> {
         let value = match column {
             _ if text.is_empty() => return Ok(()),
@@ -78,17 +78,17 @@ impl Row {
 
     /// The columns that have a value.
     pub fn tree(&self) -> Map<String, Value> {
-        // A row is a plain structure, which always has a tree.
+        // A row is a plain structure, so it always has a tree.
         let Ok(Value::Object(mut tree)) = serde_json::to_value(self) else { return Map::new() };
         tree.retain(|_, value| !value.is_null() && value.as_array().is_none_or(|all| !all.is_empty()));
         tree
     }
 
-    /// The row's own values, and those of `defaults` for columns that it leaves out. Its overrides come after those of the
-    /// defaults, so that they win.
+    /// The row's own values, and those of `defaults` for unset columns. Its overrides come after those of the defaults, so that
+    /// they win.
     ///
     /// # Errors
-    /// Never: both are rows.
+    /// Never, because both are rows.
     pub fn or(&self, defaults: &Self) -> anyhow::Result<Self> {
         let has_work = self.scenario.is_some() || self.pipeline.is_some();
         let mut tree = defaults.tree();
@@ -102,7 +102,7 @@ impl Row {
         Ok(serde_json::from_value(tree.into())?)
     }
 
-    /// Its settings apart from its name and its work, `column=value` each, without passwords.
+    /// Its settings except its name and its work, as `column=value`, without passwords.
     pub fn settings(&self) -> Vec<String> {
         let tree = self.tree();
         let shown = |column: &&str| {
@@ -115,7 +115,7 @@ impl Row {
     }
 }
 
-/// The overrides in one value; empty ones, as after a last separator, do not count.
+/// The overrides in one value. Empty overrides, as after a last separator, are ignored.
 fn split(text: &str) -> Vec<String> {
     text.split(BETWEEN).map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
 }
@@ -131,7 +131,7 @@ mod tests {
     use crate::suite::typed::Existing;
 
     #[test]
-    fn a_table_has_the_columns_that_yaml_has() {
+    fn a_table_has_the_columns_of_yaml() {
         let filled = COLUMNS.iter().fold(Row::default(), |mut row, column| {
             let text = match *column {
                 "duration" | "warm_up" | "timeout" => "5s",
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_values_say_what_they_should_have_been() {
+    fn invalid_values_are_refused_with_the_expected_form() {
         for (column, text, part) in [
             ("repetitions", "many", "is no whole number"),
             ("in_flight", "-1", "is no whole number"),
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_says_more_than_its_defaults_and_names_its_own_work() {
+    fn a_row_extends_its_defaults_and_names_its_own_work() {
         let row = |texts: &[(&str, &str)]| {
             let mut row = Row::default();
             texts.iter().for_each(|(column, text)| row.put(column, text).unwrap());

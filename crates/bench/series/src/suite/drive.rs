@@ -1,4 +1,4 @@
-//! Makes the runs of a suite, each as a child process. A failed run ends nothing else.
+//! Makes the runs of a suite, each as a child process. A failed run does not end the suite.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,11 +28,11 @@ use crate::drive::{Next, Series, make_all};
 use crate::server::When;
 use crate::watch::{self, Watch};
 
-/// The load in a run's directory.
+/// The directory of the load within a run's directory.
 const RUN: &str = "run";
-/// Its warm-up.
+/// The directory of the warm-up.
 const WARM_UP: &str = "warm-up";
-/// The fill of its topic.
+/// The directory of the topic's fill.
 const FILL: &str = "fill";
 const BEFORE: &str = "before.json";
 const AFTER: &str = "after.json";
@@ -48,9 +48,9 @@ pub struct Drive {
     pub tests: Vec<Test>,
     /// Its options.
     pub settings: Settings,
-    /// Set when the user asks to stop.
+    /// The flag that is set when the user asks to stop.
     pub flag: Arc<AtomicBool>,
-    /// For questions to servers.
+    /// The runtime for questions to servers.
     pub runtime: Arc<Runtime>,
 }
 
@@ -99,7 +99,7 @@ impl Drive {
     /// Makes every missing run.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// When a file cannot be written.
     pub fn make_all(&mut self) -> Outcome<()> {
         let retry = self.settings.retry;
         self.suite.rows.retain(|row| !is_missing(Some(row), retry));
@@ -170,7 +170,7 @@ impl<'a> Attempt<'a> {
         })
     }
 
-    /// Fills the topic before anything reads it. The result of the run, if it fails here.
+    /// Fills the topic before it is read. Returns the result of the run, if the fill fails.
     fn fill(&self) -> Outcome<Option<Row>> {
         let (Some(text), Some(fill)) = (self.environment.filling()?, self.test.row.fill) else {
             return Ok(None);
@@ -185,13 +185,13 @@ impl<'a> Attempt<'a> {
         Ok(self.cut_short(FILL, &over, whole))
     }
 
-    /// Sends the load for a short time, and drops its documents. The result of the run, if it fails here.
+    /// Sends the load for a short time, and drops its documents. Returns the result of the run, if the warm-up fails.
     fn warm_up(&self) -> Outcome<Option<Row>> {
         let Some((arguments, namespace)) = self.test.job.warm_up_of(self.number) else { return Ok(None) };
         let namespace: Option<&Namespace> = namespace.as_ref();
         self.drive.say(self.environment.clear_warm_up(namespace)?);
         let over = self.run(WARM_UP, &arguments, self.environment.server_address())?;
-        // The collection was empty, so all its documents are those of the warm-up, however it ended.
+        // The collection was empty, so all its documents belong to the warm-up, however it ended.
         let dropped = self.environment.drop_warm_up(namespace).deserves(Exit::Server);
         let row = self.cut_short(WARM_UP, &over, self.ended(WARM_UP).is_some());
         match (&row, dropped) {
@@ -245,7 +245,7 @@ impl<'a> Attempt<'a> {
         start.run(&drive.flag, Some(watchdog))
     }
 
-    /// The messages of a load.
+    /// The file of a load's messages.
     fn log(&self, name: &str) -> PathBuf {
         self.path.join(if name == RUN { "output.log".to_owned() } else { format!("{name}.log") })
     }
@@ -285,7 +285,7 @@ impl<'a> Attempt<'a> {
         Ok(())
     }
 
-    /// Reads the documents back where the kind can, and whether they are intact.
+    /// Reads the documents back if the kind supports it. Returns whether they are intact.
     fn read_back(&self, row: Row, ended: Option<&Ended>) -> (Row, bool) {
         let total = row.measured.as_ref().map_or(0, |measured| measured.total);
         let (server, brokers) = (self.environment.server_address(), self.environment.brokers_address());

@@ -1,4 +1,4 @@
-//! Finds or starts the server and the brokers of one run where the suite owns them, and prepares and clears their data.
+//! Finds or starts the server and the brokers of one run if the suite owns them, and prepares and clears their data.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,10 +21,10 @@ use super::resolve::Test;
 use super::topics::Topics;
 use crate::server::{Contents, Server, When, nothing};
 
-/// The start of a message about a collection or a topic.
+/// The indentation of a message about a collection or a topic.
 const INDENT: &str = "            ";
 
-/// The server and the brokers of one run, as far as the suite owns them.
+/// The server and the brokers of one run, if the suite owns them.
 pub struct Environment<'a> {
     test: &'a Test,
     /// The server, and the collection of the run.
@@ -43,7 +43,7 @@ impl<'a> Environment<'a> {
     /// Finds or starts the servers of run `number` of a test.
     ///
     /// # Errors
-    /// When one cannot be installed, started or reached.
+    /// When a server or broker cannot be installed, started or reached.
     pub fn open(
         test: &'a Test,
         number: u32,
@@ -86,10 +86,10 @@ impl<'a> Environment<'a> {
     }
 
     /// Applies the rules for collections and topics that are not empty, and creates missing topics; `before` is the inspection
-    /// before. Messages about its actions.
+    /// before. Returns messages about its actions.
     ///
     /// # Errors
-    /// When a collection or topic is taken, or the server or the brokers refuse.
+    /// When a collection or topic is not empty and must not be cleared, or the server or the brokers refuse.
     pub fn clear(&mut self, before: &Inspection) -> Outcome<Vec<String>> {
         let mut messages = Vec::new();
         if let Some((server, namespace)) = &self.server {
@@ -111,7 +111,7 @@ impl<'a> Environment<'a> {
     /// Prepares an empty collection and topics for the warm-up.
     ///
     /// # Errors
-    /// When one is taken, or the server or the brokers refuse.
+    /// When a collection or topic is not empty and must not be cleared, or the server or the brokers refuse.
     pub fn clear_warm_up(&self, namespace: Option<&Namespace>) -> Outcome<Vec<String>> {
         let (job, mut messages) = (&self.test.job, Vec::new());
         if let Some(((server, _), namespace)) = self.server.as_ref().zip(namespace) {
@@ -140,7 +140,7 @@ impl<'a> Environment<'a> {
         Ok(())
     }
 
-    /// The file of a pipeline that fills the topic that the run reads; nothing if none is filled.
+    /// The file of a pipeline that fills the topic that the run reads; `None` without a fill.
     ///
     /// # Errors
     /// When the brokers do not answer.
@@ -152,7 +152,7 @@ impl<'a> Environment<'a> {
         Ok(topics.filling(brokers.address(), partitions))
     }
 
-    /// The server's address for a run, where its arguments do not say it. A pipeline has it from its file, unless its row names
+    /// The server's address for a run whose arguments lack it. A pipeline has the address in its file, unless its row names
     /// another.
     pub fn server_address(&self) -> Option<&str> {
         let in_arguments = self.test.kind.kind() == Kind::Pipeline && self.test.row.server.is_none();
@@ -169,7 +169,7 @@ impl<'a> Environment<'a> {
         self.test.row.broker.is_some().then(|| brokers.address())
     }
 
-    /// Arguments that tell a run about its server and its brokers.
+    /// Arguments that describe the server and the brokers to a run.
     pub fn arguments(&self) -> Vec<String> {
         match (self.test.kind.kind(), &self.server) {
             (Kind::Scenario, Some((server, _))) => server.arguments(),
@@ -193,8 +193,8 @@ impl<'a> Environment<'a> {
         cpu_ns(&self.pids())
     }
 
-    /// Drops the collection and the topics that the run created on servers that stay, unless something in them is wrong.
-    /// Messages about its actions.
+    /// Drops the collection and the topics that the run created on servers that stay, unless their data has violations. Returns
+    /// messages about its actions.
     pub fn tidy(&self, ended: Option<&Ended>) -> Vec<String> {
         let mut messages = Vec::new();
         if let Some((server, namespace)) = &self.server {
@@ -253,8 +253,8 @@ fn tidied(brokers: &Brokers, name: &str, whole: bool) -> String {
     }
 }
 
-/// Applies the rule for a collection that is not empty; documents of earlier attempts are dropped. A message, and whether all
-/// documents that a run adds are then alone in it.
+/// Applies the rule for a collection that is not empty; documents of earlier attempts are dropped. Returns a message, and
+/// whether all documents after the run are its own.
 fn clear(
     server: &Server,
     namespace: &Namespace,

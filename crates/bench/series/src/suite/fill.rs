@@ -14,9 +14,9 @@ const BYTES_MAX: u64 = 1 << 40;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Fill {
-    /// Their number.
+    /// The number of events.
     pub events: u64,
-    /// The size of each.
+    /// The size of each event.
     pub each: Each,
 }
 

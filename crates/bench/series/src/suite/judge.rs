@@ -41,7 +41,7 @@ pub fn refused(failure: &Failure, is_over: bool) -> Row {
     if is_over { stopped() } else { now(Outcome::Refused, failure.exit, &format!("{:#}", failure.error)) }
 }
 
-/// Adds the CPU time of the servers, where the run itself could not measure it.
+/// Adds the CPU time of the servers, if the run itself could not measure it.
 pub fn with_server_cpu(mut row: Row, cpu_ns: u64) -> Row {
     if let Some(measured) = row.measured.as_mut().filter(|it| it.unit == EVENTS && it.total > 0) {
         let us = (cpu_ns > 0).then(|| cpu_ns as f64 / 1e3 / measured.total as f64);
@@ -50,7 +50,7 @@ pub fn with_server_cpu(mut row: Row, cpu_ns: u64) -> Row {
     row
 }
 
-/// Adds what was read back at the destination.
+/// Adds the result of reading back the destination.
 pub fn with_read_back(mut row: Row, found: ReadBack) -> Row {
     if let Some(measured) = &mut row.measured {
         measured.lost = Some(found.lost);
@@ -111,7 +111,7 @@ fn by_itself(
     }
 }
 
-/// The end of a process without an exit code of Plimsoll: a signal killed it, or it panicked.
+/// The end of a process without an exit code of Plimsoll, caused by a signal or a panic.
 fn abrupt(status: ExitStatus, last_words: Option<String>) -> String {
     let how = match (status.signal(), status.code()) {
         (Some(signal), _) => format!("its process was killed by signal {signal}"),
@@ -141,7 +141,7 @@ pub const fn why(cause: Cause) -> &'static str {
     }
 }
 
-/// A text on one line, and not too long.
+/// A text on one line, with limited length.
 fn short(text: &str) -> String {
     let words: Vec<_> = text.split_whitespace().collect();
     let line = words.join(" ");
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_is_one_line_and_not_too_long() {
+    fn a_reason_is_one_line_of_limited_length() {
         assert_eq!(short("a\n b"), "a b");
         assert_eq!(short(&"x".repeat(1000)).chars().count(), REASON_MAX);
     }

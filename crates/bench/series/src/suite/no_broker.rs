@@ -6,7 +6,7 @@ use super::topics::Topics;
 use crate::cpus::Cpus;
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 
-/// Brokers, which do not exist in this build.
+/// Brokers, which this build does not support.
 pub enum Brokers {}
 
 impl Brokers {

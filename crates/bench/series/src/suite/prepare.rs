@@ -47,10 +47,10 @@ pub fn planned(loaded: &Loaded, tests: &[Test]) -> Suite {
     }
 }
 
-/// Creates the directory `out`, or a new one, and keeps the request in it.
+/// Creates the directory `out`, or a new one, and stores the request in it.
 ///
 /// # Errors
-/// When it is not empty, or the disk refuses.
+/// When it is not empty, or a file cannot be written.
 pub fn begin(out: Option<&Path>, loaded: &Loaded, tests: Vec<Test>) -> anyhow::Result<Prepared> {
     let mut suite = planned(loaded, &tests);
     let dir = SeriesDir::create::<Suite>(out, &format!("{}-suite", suite.name), suite.started_ms)?;
@@ -59,17 +59,17 @@ pub fn begin(out: Option<&Path>, loaded: &Loaded, tests: Vec<Test>) -> anyhow::R
     Ok(Prepared { dir, suite, tests })
 }
 
-/// A URI in the request may hold a password.
+/// Stores the request privately, because a URI in it may contain a password.
 fn keep(dir: &SeriesDir, loaded: &Loaded, tests: &[Test]) -> anyhow::Result<()> {
     let text = serde_saphyr::to_string(&kept(loaded, tests));
     dir.replace_private(TYPED, &text.map_err(|error| anyhow!("write the suite as YAML: {error}"))?)?;
     results::write(dir, &[])
 }
 
-/// Reads an earlier suite, if all its runs are made: then its scenarios need not exist any more.
+/// Reads an earlier suite if all its runs are made: then its scenarios need not exist any more.
 ///
 /// # Errors
-/// When the directory holds no suite.
+/// When the directory has no suite.
 pub fn completed(path: &Path) -> anyhow::Result<Option<Suite>> {
     let suite: Suite = read(path).with_context(|| {
         format!("--resume {}: name a directory that `plimsoll suite` made", path.display())
@@ -80,7 +80,7 @@ pub fn completed(path: &Path) -> anyhow::Result<Option<Suite>> {
 /// Opens an earlier suite. Its tests and its machine must be the same; `existing` replaces the rules of its rows.
 ///
 /// # Errors
-/// When they are not, or another process makes it.
+/// When the tests or the machine differ, or another process makes the suite.
 pub fn reopen(path: &Path, existing: Option<Existing>, registry: Registry) -> anyhow::Result<Prepared> {
     let (dir, suite, loaded) = open(path)?;
     check_same(&suite.environment, &machine::environment(path))?;
@@ -110,7 +110,7 @@ fn open(path: &Path) -> anyhow::Result<(SeriesDir, Suite, Loaded)> {
     let typed = fs::read_to_string(path.join(TYPED)).with_context(|| format!("read {TYPED}"))?;
     let loaded = parse(&suite.name, TYPED, &typed, PathBuf::from("."))?;
     let rows = results::open(&dir)?;
-    // A line that a crash cut off is removed.
+    // This removes a line that a crash cut off.
     results::write(&dir, &rows)?;
     Ok((dir, Suite { rows, ..suite }, loaded))
 }
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_a_crash_cut_off_is_removed_and_its_run_is_written_again() {
+    fn an_incomplete_line_is_removed_and_its_run_is_written_again() {
         let parent = tempfile::tempdir().unwrap();
         let path = parent.path().join("s");
         let dir = begun(&path);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_is_made_again_has_one_line() {
+    fn a_repeated_run_has_one_line() {
         let parent = tempfile::tempdir().unwrap();
         let dir = begun(&parent.path().join("s"));
         results::append(&dir, &row(1, Outcome::Interrupted)).unwrap();

@@ -1,4 +1,4 @@
-//! Reads a suite from a file or from the shipped ones, as table or YAML, and reports errors with place and remedy.
+//! Reads a suite from a file or from the shipped suites, as table or YAML, and reports errors with place and remedy.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,14 +22,14 @@ pub struct Loaded {
     pub suite: Suite,
     /// The place of each test in the file.
     pub places: Vec<String>,
-    /// The start of relative paths.
+    /// The base of relative paths.
     pub base: PathBuf,
 }
 
-/// Reads the suite `name`: a path, or the name of a shipped one.
+/// Reads the suite `name`: a path, or the name of a shipped suite.
 ///
 /// # Errors
-/// When it cannot be found, read or parsed, with the place.
+/// When it cannot be found, read or parsed. The error names the place.
 pub fn load(name: &str) -> anyhow::Result<Loaded> {
     let path = Path::new(name);
     let shipped = suites().iter().find(|builtin| builtin.name == name).filter(|_| !path.is_file());
@@ -56,10 +56,10 @@ fn suggestion(name: &str) -> String {
     }
 }
 
-/// Parses a suite; the ending of its file `origin` tells the form.
+/// Parses a suite; the ending of its file `origin` determines the form.
 ///
 /// # Errors
-/// The first invalid value, and its place.
+/// When a value is invalid. The error names the first, and its place.
 pub fn parse(name: &str, origin: &str, text: &str, base: PathBuf) -> anyhow::Result<Loaded> {
     let (suite, places) = match Path::new(origin).extension().and_then(|ending| ending.to_str()) {
         Some("csv") => csv(text).with_context(|| origin.to_owned())?,

@@ -1,4 +1,4 @@
-//! Resolves a suite: checks every test before anything starts.
+//! Resolves a suite: checks every test before any run starts.
 
 use anyhow::{Context, ensure};
 use plimsoll_measure::duration::Span;
@@ -13,15 +13,15 @@ use crate::cpus::Cpus;
 use plimsoll_scenario::nearest;
 use serde_json::{Value, json};
 
-/// The most tests of a suite.
+/// The maximum number of tests of a suite.
 const TESTS_MAX: usize = 500;
-/// The most repetitions of a test.
+/// The maximum number of repetitions of a test.
 const REPETITIONS_MAX: u32 = 100;
 /// The longest name of a test, in characters.
 const NAME_MAX: usize = 80;
 /// The default timeout.
 const TIMEOUT: Span = Span::from_secs(3_600);
-/// The default warm-up of tests that can have one.
+/// The default warm-up of tests that support one.
 const WARM_UP: Span = Span::from_secs(2);
 
 /// A resolved test.
@@ -29,7 +29,7 @@ const WARM_UP: Span = Span::from_secs(2);
 pub struct Test {
     /// Its name, unique in the suite.
     pub name: String,
-    /// Its row, with the defaults filled in.
+    /// Its row, completed by the defaults.
     pub row: Row,
     /// Its kind.
     pub kind: &'static dyn Kind,
@@ -54,14 +54,14 @@ pub struct Arguments {
     pub existing: Option<Existing>,
     /// The repetitions, instead of those of the rows.
     pub repetitions: Option<u32>,
-    /// The tests to make; all if empty.
+    /// The tests to run; all if empty.
     pub only: Vec<String>,
 }
 
 /// Resolves the requested tests.
 ///
 /// # Errors
-/// The first invalid value, and its place.
+/// When a value is invalid. The error names the first, and its place.
 pub fn build(loaded: &Loaded, arguments: &Arguments, registry: Registry) -> anyhow::Result<Vec<Test>> {
     let tests = &loaded.suite.tests;
     ensure!(!tests.is_empty(), "{}: a suite without a test: add one row a test", loaded.name);
@@ -79,7 +79,7 @@ pub fn build(loaded: &Loaded, arguments: &Arguments, registry: Registry) -> anyh
     asked.map(build).collect()
 }
 
-/// Names become directories, and must be unique.
+/// Checks names: they become directories, and must be unique.
 fn check_names(loaded: &Loaded) -> anyhow::Result<()> {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     for (index, (row, place)) in loaded.suite.tests.iter().zip(&loaded.places).enumerate() {
@@ -142,7 +142,7 @@ fn test(loaded: &Loaded, row: &Row, arguments: &Arguments, registry: Registry) -
     })
 }
 
-/// A row without a warm-up gets the default one, if the test can have one.
+/// Prepares the work of a row. A row without a warm-up gets the default one, if the test supports it.
 fn prepare(kind: &dyn Kind, row: &Row, registry: Registry) -> anyhow::Result<Job> {
     if row.warm_up.is_some() {
         return kind.prepare(row, registry);
@@ -175,7 +175,7 @@ fn check_numbers(row: &Row, repetitions: u32, timeout: Span) -> anyhow::Result<(
     Ok(())
 }
 
-/// The suite as its directory keeps it, so that it can continue from anywhere.
+/// The suite in the form for its directory, so that it can continue from any working directory.
 pub fn kept(loaded: &Loaded, tests: &[Test]) -> Value {
     let tests: Vec<_> = tests.iter().map(|test| test.row.tree()).collect();
     json!({"title": title(loaded), "question": loaded.suite.question, "tests": tests})

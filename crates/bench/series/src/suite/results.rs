@@ -1,7 +1,7 @@
-//! `results.csv`: a line for each ended run, appended as it ends.
+//! Writes `results.csv`: a line for each ended run, appended at its end.
 //!
-//! A line is complete when its line feed is there. The rest of a line that a crash cut off is removed when the file is opened
-//! again, and its run is made again.
+//! A line is complete with its line feed. When the file is opened again, an incomplete line of a crash is removed, and its run
+//! is repeated.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -48,15 +48,15 @@ const MEASURED: std::ops::Range<usize> = 8..19;
 /// Replaces all lines of a suite's results.
 ///
 /// # Errors
-/// When the disk refuses.
+/// When the file cannot be written.
 pub fn write(dir: &SeriesDir, rows: &[Row]) -> anyhow::Result<()> {
     dir.replace(FILE, &text(rows))
 }
 
-/// Appends a line: it is on the disk when this returns.
+/// Appends a line. The line is on the disk when this returns.
 ///
 /// # Errors
-/// When the disk refuses.
+/// When the file cannot be written.
 pub fn append(dir: &SeriesDir, row: &Row) -> anyhow::Result<()> {
     let file = OpenOptions::new().append(true).open(dir.path().join(FILE));
     let written = file.and_then(|mut file| {
@@ -69,7 +69,7 @@ pub fn append(dir: &SeriesDir, row: &Row) -> anyhow::Result<()> {
 /// Reads all complete lines of a suite's results.
 ///
 /// # Errors
-/// When there is no file, or the user changed it.
+/// When the file is missing, or the user changed it.
 pub fn open(dir: &SeriesDir) -> anyhow::Result<Vec<Row>> {
     let bytes = fs::read(dir.path().join(FILE)).with_context(|| format!("read {FILE}"))?;
     read(&String::from_utf8_lossy(&bytes)).context(FILE)
@@ -81,7 +81,7 @@ fn text(rows: &[Row]) -> String {
 
 /// A line, with its line feed.
 fn line(row: &Row) -> String {
-    // A row is a plain structure of texts and numbers, which always has a tree.
+    // A row is a plain structure of texts and numbers, so it always has a tree.
     let tree = serde_json::to_value(row).unwrap_or_default();
     let cell = |column: &&str| match tree.get(column).unwrap_or(&tree["measured"][*column]) {
         Value::String(text) => text.clone(),
@@ -93,7 +93,7 @@ fn line(row: &Row) -> String {
     table::write(cells.iter().map(String::as_str))
 }
 
-/// The rows of a file that may be cut off anywhere. Of two rows of one run the later one counts.
+/// The rows of a file that may be cut off anywhere. If a run has two rows, the later one counts.
 fn read(text: &str) -> anyhow::Result<Vec<Row>> {
     let whole = text.rfind('\n').map_or("", |at| &text[..=at]);
     let Some(lines) = whole.strip_prefix(&table::write(COLUMNS)) else {
@@ -129,7 +129,7 @@ fn row(values: &[String]) -> Option<Row> {
     serde_json::from_value(tree.into()).ok()
 }
 
-/// The value of a cell; nothing if it is no number where there must be one.
+/// The value of a cell; `None` if a number is required and the text is not one.
 fn value(column: &str, text: &str) -> Option<Value> {
     match (TEXTS.contains(&column), text) {
         (true, "") if column == "reason" => Some(Value::Null),
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_cut_at_any_byte_gives_every_complete_row() {
+    fn every_complete_row_of_a_file_cut_at_any_byte_is_read() {
         let (rows, text) = (rows(), text(&rows()));
         for end in 0..=text.len() {
             let cut = String::from_utf8_lossy(&text.as_bytes()[..end]);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_rows_of_one_run_the_later_one_counts() {
+    fn the_later_of_two_rows_of_one_run_counts() {
         let mut again = rows()[1].clone();
         again.outcome = Outcome::Completed;
         let read = read(&(text(&rows()) + &line(&again))).unwrap();

@@ -1,4 +1,4 @@
-//! Orders the runs of a suite and finds those still to make.
+//! Orders the runs of a suite and selects the missing ones.
 
 use plimsoll_measure::suite::{Outcome, Planned, Row};
 
@@ -11,11 +11,11 @@ use crate::rounds::{Order, Turn, turns};
 /// The options of a suite.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// The time between two looks of the watchdog.
+    /// The time between two checks of the watchdog.
     pub watch: Span,
-    /// The number of looks without progress after which a run counts as hung.
+    /// The number of checks without progress after which a run counts as hung.
     pub hung_after: u32,
-    /// Whether failed and hung runs are made again.
+    /// Whether failed and hung runs are repeated.
     pub retry: Retry,
     /// The sink of messages.
     pub console: &'static dyn Console,
@@ -51,17 +51,17 @@ pub fn is_same(one: &[Planned], other: &[Planned]) -> bool {
     sorted(one) == sorted(other)
 }
 
-/// Whether failed and hung runs are made again.
+/// Whether failed and hung runs are repeated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Retry {
-    /// They are results.
+    /// Failed and hung runs are results.
     #[default]
     No,
-    /// They are made again.
+    /// Failed and hung runs are repeated.
     Yes,
 }
 
-/// Whether a run with the result `known` is still to be made.
+/// Whether a run with the result `known` is still missing.
 pub fn is_missing(known: Option<&Row>, retry: Retry) -> bool {
     known.is_none_or(|row| match row.outcome {
         Outcome::Completed => false,
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn completed_runs_are_kept_and_interrupted_ones_made_again() {
+    fn completed_runs_stay_and_interrupted_ones_are_repeated() {
         let made = |outcome, retry| {
             let row = Row { outcome, ..Row::default() };
             is_missing(Some(&row), retry)

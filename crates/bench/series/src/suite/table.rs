@@ -5,11 +5,11 @@
 use anyhow::{bail, ensure};
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
-/// The most values of a row.
+/// The maximum number of values of a row.
 const VALUES_MAX: usize = 64;
-/// The most bytes of a row's values.
+/// The maximum bytes of a row's values.
 const ROW_BYTES_MAX: usize = 64 << 10;
-/// The most rows of a table.
+/// The maximum number of rows of a table.
 const ROWS_MAX: usize = 100_000;
 
 /// One row.
@@ -24,7 +24,7 @@ pub struct Row {
 /// Parses every row of a table; the first row names the columns.
 ///
 /// # Errors
-/// The first invalid line.
+/// When a line is invalid. The error names the first.
 pub fn read(text: &str) -> anyhow::Result<Vec<Row>> {
     let mut rest = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut rows = Vec::new();
@@ -61,7 +61,7 @@ fn row(text: &str, line: u64, values: &mut [u8]) -> anyhow::Result<(Vec<String>,
     let (result, mut read, written, mut count) = parser.read_record(text.as_bytes(), values, &mut ends);
     match result {
         ReadRecordResult::Record => {}
-        // The last row of a file may end without a line end, unless it is within quotes.
+        // The last row of a file may lack a line end, unless it is within quotes.
         ReadRecordResult::InputEmpty => {
             let (result, more, _, fields) =
                 parser.read_record(b"\n", &mut values[written..], &mut ends[count..]);
@@ -85,7 +85,7 @@ fn line_ends(text: &str) -> u64 {
     text.bytes().filter(|byte| *byte == b'\n').count() as u64
 }
 
-/// Writes a row with a line feed at its end. Line ends within a value become blanks, so that a row is always one line.
+/// Writes a row with a line feed at its end. Line ends within a value become spaces, so that a row is always one line.
 pub fn write<'a>(values: impl IntoIterator<Item = &'a str>) -> String {
     let cell = |value: &str| {
         let flat: String =

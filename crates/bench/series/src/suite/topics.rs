@@ -12,10 +12,10 @@ use plimsoll_stream::PipelineFile;
 
 /// The default partitions of a created topic; a recreated topic keeps its own.
 pub const PARTITIONS: u32 = 4;
-/// The most partitions: a generator has a thread for each.
+/// The maximum number of partitions: a generator has a thread for each.
 const PARTITIONS_MAX: u32 = 64;
 
-/// The end of the names of a warm-up's groups, topics and writers.
+/// The suffix of the names of a warm-up's groups, topics and writers.
 pub const WARM_UP: &str = "-warm-up";
 
 /// The brokers of a test.
@@ -64,7 +64,7 @@ impl Topics {
     /// The topics of a pipeline's file, if it has any.
     ///
     /// # Errors
-    /// The first invalid column.
+    /// When a column is invalid. The error names the first.
     pub fn of(file: &mut PipelineFile, row: &Row) -> anyhow::Result<Option<Self>> {
         let named = file.brokers().first().map(|brokers| (*brokers).clone());
         let Some(named) = named else {
@@ -91,12 +91,12 @@ impl Topics {
         self.broker != Broker::Installed
     }
 
-    /// All topics, the read one first.
+    /// All topics, with the read topic first.
     pub fn all(&self) -> Vec<&str> {
         self.read.iter().chain(&self.written).map(String::as_str).collect()
     }
 
-    /// The topics that are created before a run: the written ones, and the read one if it is filled.
+    /// The topics that are created before a run: the written topics, and the read topic if it is filled.
     pub fn made(&self) -> Vec<&str> {
         if self.rule == Existing::Append {
             return Vec::new();
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_columns_say_what_to_do() {
+    fn invalid_columns_are_refused_with_the_remedy() {
         for (text, columns, part) in [
             (MADE_UP, &[("fill", "7 of 64B")][..], "reads no topic"),
             (MADE_UP, &[("partitions", "4")], "has no topics"),

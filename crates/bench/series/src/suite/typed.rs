@@ -8,32 +8,32 @@ use serde::{Deserialize, Serialize};
 
 use super::fill::Fill;
 
-/// A suite, as its file has it.
+/// A suite in the form of its file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Suite {
-    /// Its title; its name if left out.
+    /// Its title. Default: its name.
     #[serde(default)]
     pub title: Option<String>,
     /// The question that it answers.
     #[serde(default)]
     pub question: Option<String>,
-    /// The values of columns that a row leaves out.
+    /// The values of columns that a row does not set.
     #[serde(default)]
     pub defaults: Row,
     /// The tests in the order of the cost stack: each is compared with the one above it.
     pub tests: Vec<Row>,
 }
 
-/// A test, as its row has it: one value a column. A column that is left out keeps the scenario's value.
+/// A test in the form of its row: one value per column. An unset column keeps the scenario's value.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Row {
     /// Its name: letters, digits and `-`, `_`, `.`
     pub name: Option<String>,
-    /// Its scenario: a file, relative to the suite's, or the name of a shipped one.
+    /// Its scenario: a file, relative to the suite's, or the name of a shipped scenario.
     pub scenario: Option<String>,
-    /// Its pipeline instead.
+    /// Its pipeline, instead of a scenario.
     pub pipeline: Option<String>,
     /// The length of the last phase, instead of its other ends; the length of a pipeline's run.
     pub duration: Option<Span>,
@@ -41,7 +41,8 @@ pub struct Row {
     pub warm_up: Option<Span>,
     /// Replaced values of the scenario or the pipeline: `path=value`, as `--set` takes them; in CSV separated by `;`.
     pub overrides: Vec<String>,
-    /// Operations in flight at most: the writers of a closed load, the connections of any other, the events of a pipeline.
+    /// The maximum number of operations in flight: the writers of a closed load, the connections of any other load, the events
+    /// of a pipeline.
     pub in_flight: Option<u32>,
     /// Its number of runs.
     pub repetitions: Option<u32>,
@@ -68,10 +69,10 @@ pub struct Row {
     pub existing: Option<Existing>,
     /// The longest time of the load and its audit.
     pub timeout: Option<Span>,
-    /// A published rate to show next to this test's, per second.
+    /// A published rate to compare with this test's, per second.
     #[serde(alias = "beside")]
     pub reference: Option<u64>,
-    /// Its source: whose figure, on which machine, from when.
+    /// The source of the published rate: author, machine and date.
     #[serde(alias = "beside_of")]
     pub reference_of: Option<String>,
 }
@@ -82,7 +83,7 @@ pub struct Row {
 pub enum Existing {
     /// The test does not start.
     Refuse,
-    /// The collection is dropped first, the topic created anew.
+    /// The collection is dropped first, the topic is recreated.
     Drop,
 }
 

@@ -1,18 +1,18 @@
-//! Collects round trips of empty requests and takes a median. Leaves out the first ones: a server that just started answers
-//! them slowly, and the machine would look quieter after the load than before it.
+//! Collects round trips of empty requests and takes a median. Leaves out the first ones: a server that just started answers them
+//! slowly, and the machine would look quieter after the load than before it.
 
 use plimsoll_measure::clock;
 
-/// Round trips of which the median is told, and that are held against as many before them.
+/// The number of round trips in a part. The median of the last part is reported; it is compared with the part before.
 const PART: usize = 100;
-/// They still settle while the median of a part is under this share of the one before it, in percent.
+/// A median below this percentage of the part before means that the round trips still settle.
 const STEADY_PERCENT: u64 = 95;
-/// Round trips at most.
+/// The largest number of round trips.
 const TRIPS_MAX: usize = 2_000;
-/// Time for them at most, in nanoseconds: what there is by then is taken.
+/// The total time limit of all round trips, in nanoseconds. The round trips up to then count.
 const TIME_NS_MAX: u64 = clock::SECOND_NS;
 
-/// Round trips in nanoseconds, in the order in which they were made.
+/// Round trips in nanoseconds, in order of time.
 #[derive(Debug, Default)]
 pub struct Trips {
     all_ns: Vec<u64>,
@@ -20,26 +20,26 @@ pub struct Trips {
 }
 
 impl Trips {
-    /// One more.
+    /// Adds a round trip.
     pub fn add(&mut self, ns: u64) {
         self.all_ns.push(ns);
         self.sum_ns = self.sum_ns.saturating_add(ns);
     }
 
-    /// Whether no more are needed: they get no shorter, or there is no more time.
+    /// Whether no more are needed: the times no longer fall, or a limit is reached.
     pub fn are_enough(&self) -> bool {
         let len = self.all_ns.len();
         let is_over = len >= TRIPS_MAX || self.sum_ns >= TIME_NS_MAX;
         is_over || (len >= 2 * PART && len.is_multiple_of(PART) && self.have_settled())
     }
 
-    /// How many more are worth making where that has to be known before: two parts, or as many as there is time for.
+    /// The number of further round trips, for a caller that needs it in advance: two parts, or as many as the time allows.
     pub fn worth(&self) -> usize {
         let own_ns = self.median_ns().unwrap_or(TIME_NS_MAX).max(1);
         usize::try_from(TIME_NS_MAX / own_ns).unwrap_or(usize::MAX).clamp(1, 2 * PART)
     }
 
-    /// The median of the last part, or of the last half where there are fewer than two parts.
+    /// The median of the last part, or of the last half if there are fewer than two parts.
     pub fn median_ns(&self) -> Option<u64> {
         let taken = PART.min(self.all_ns.len().div_ceil(2));
         median(&self.all_ns[self.all_ns.len() - taken..])
@@ -71,7 +71,7 @@ fn median(all_ns: &[u64]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Pings until there are enough: how many, and what is taken of them.
+    /// Adds round trips until they are enough. Returns their number and their median.
     fn pinged(trip_ns: impl Fn(usize) -> u64) -> (usize, u64) {
         let mut trips = Trips::default();
         let mut made = 0;
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_takes_while_it_starts_up_is_not_taken_for_noise() {
+    fn slow_answers_of_a_starting_server_are_left_out() {
         assert_eq!(pinged(|_| 30_000), (200, 30_000), "it stands already");
         assert_eq!(pinged(|at| if at < 70 { 326_000 } else { 30_000 }), (300, 30_000));
         let (made, ns) = pinged(|at| 30_000 + 300_000 / (1 + at as u64 / 50));
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn pings_end_whatever_a_server_does() {
+    fn pings_end_at_any_speed_of_the_server() {
         assert_eq!(pinged(|_| 50_000_000), (20, 50_000_000), "of a slow one there are fewer");
         assert_eq!(pinged(|_| 3_000_000_000), (1, 3_000_000_000));
         let shorter = |at: usize| 400_000_u64 >> (at / PART).min(18);
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_list_the_first_part_is_thrown_away() {
+    fn the_first_part_of_a_list_is_left_out() {
         let trips = |all: &[u64]| all.iter().copied().collect::<Trips>();
         assert_eq!(trips(&[900, 800, 30, 31, 32]).median_ns(), Some(31));
         assert_eq!(trips(&[7]).median_ns(), Some(7));

@@ -14,7 +14,7 @@ use crate::client_engine::Fleet;
 use plimsoll_run::exit::Outcome;
 use plimsoll_run::system::RunContext;
 
-/// The documents after the load.
+/// The recorded state of the documents after the load.
 #[derive(Debug)]
 pub(super) struct Promised {
     /// The outcomes of all documents.
@@ -39,8 +39,8 @@ impl Database {
         Ok(())
     }
 
-    /// An empty ledger. A shard that has one identity with the others answers for its own documents; the first one for
-    /// strangers' besides.
+    /// An empty ledger. A shard that shares its run ID with others is responsible for its own documents; the first shard also for
+    /// foreign ones.
     pub(super) fn ledger(&self, closed: &[Closed]) -> Ledger {
         let (run, allocation) = (self.setup.run, self.allocation);
         let workers = closed.iter().map(|books| books.worker);
@@ -50,7 +50,7 @@ impl Database {
         }
     }
 
-    /// Whether documents of others may be in the collection.
+    /// Whether the collection may hold documents of others.
     pub(super) fn neighbours(&self) -> Neighbours {
         let upserts = |command: &Command| matches!(command, Command::Update { upsert: true, .. });
         let own = self.setup.id == IdForm::Own || self.setup.commands.iter().any(upserts);

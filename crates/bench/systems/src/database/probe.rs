@@ -1,4 +1,4 @@
-//! Asks a server for its facts and for the state of the collection before the load.
+//! Queries the facts of a server, and the state of the collection before the load.
 
 use plimsoll_deployment::collection::{self, InitialState};
 use plimsoll_measure::environment::ServerFacts;
@@ -9,7 +9,7 @@ use plimsoll_run::exit::{Deserves, Exit, Failure, Outcome};
 use plimsoll_run::server_provisioning::Place;
 use plimsoll_scenario::Loaded;
 
-/// Asks the server what it is, and looks at the collection.
+/// Queries all servers, and adds up their collections.
 pub(super) async fn probe(
     place: &Place,
     setup: &Setup,
@@ -27,7 +27,7 @@ pub(super) async fn probe(
     Ok((facts, before))
 }
 
-/// Looks at the collection on one server and makes it ready.
+/// Inspects and prepares the collection on one server.
 async fn look_at(place: &Place, setup: &Setup, loaded: &Loaded) -> Outcome<InitialState> {
     let mut connection = Connection::connect(&place.site.options()).await.deserves(Exit::Server)?;
     let prepared = collection::prepare(&mut connection, &setup.namespace, loaded.scenario.existing).await;
@@ -40,7 +40,7 @@ async fn look_at(place: &Place, setup: &Setup, loaded: &Loaded) -> Outcome<Initi
     Ok(before)
 }
 
-/// Documents over the server's limit are refused before any load.
+/// Refuses documents over the server's size limit before any load.
 fn check_size(setup: &Setup, connection: &Connection) -> Outcome<()> {
     let limit = connection.limits().max_bson_object_bytes as usize;
     let (_, largest) = setup.source.as_ref().map_or((0, 0), |source| source.len_bounds());

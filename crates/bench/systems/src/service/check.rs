@@ -1,4 +1,4 @@
-//! Refuses scenario keys that have no meaning for a service.
+//! Refuses scenario keys that do not apply to a service.
 
 use plimsoll_load::retry::Retry;
 use plimsoll_mongo::scenario::Section;
@@ -9,7 +9,7 @@ use plimsoll_scenario::Scenario;
 /// Refuses database keys for a service.
 ///
 /// # Errors
-/// The first such key, and what to say instead.
+/// When the scenario sets such a key. The error names the alternative.
 pub fn check(scenario: &Scenario, plan: &Plan) -> anyhow::Result<()> {
     let database = Section::default();
     let meant = [

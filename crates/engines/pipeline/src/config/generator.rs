@@ -1,4 +1,4 @@
-//! The `generator` source of a pipeline file.
+//! Defines the `generator` source of a pipeline file.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ pub struct GeneratorConfig {
     pub rate: Option<f64>,
     /// Events at most, over all partitions.
     pub events: Option<u64>,
-    /// How long events are made.
+    /// The time limit of the generator.
     pub duration: Option<Span>,
     /// The seed of the payloads.
     pub seed: u64,

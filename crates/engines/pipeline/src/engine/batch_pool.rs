@@ -8,7 +8,7 @@ use crate::event::Batch;
 
 /// Pooled batches at most.
 const BATCHES_MAX: usize = 64;
-/// A batch with more memory is not pooled, in bytes.
+/// The largest memory of a pooled batch, in bytes.
 const BATCH_BYTES_MAX: usize = 8 << 20;
 
 /// Finished batches that sources fill again. Together they keep no more memory than may be in flight.

@@ -1,4 +1,4 @@
-//! Refuses settings and parts that contradict each other, whatever the guarantee.
+//! Refuses settings and parts that contradict each other, under every guarantee.
 
 use super::dead_letter_window::DeadLetterLimit;
 use super::parts::Parts;
@@ -9,7 +9,7 @@ use crate::guarantee::{Capabilities, Guarantee};
 use crate::port::sink::Identity;
 use crate::port::source::Replay;
 
-/// The capabilities of a pipeline's parts, for each kind of source: every kind must satisfy the guarantee.
+/// The capabilities of a pipeline's parts, for each kind of source. Every kind must satisfy the guarantee.
 pub(super) fn capabilities(parts: &Parts) -> Vec<Capabilities> {
     let replays: Vec<_> = parts.sources.iter().map(|source| source.replay()).collect();
     let kinds = [Replay::Nothing, Replay::FromStore, Replay::FromItself];

@@ -22,11 +22,11 @@ pub struct Circuit {
     retry: Retry,
     failures: u32,
     paused_until: Instant,
-    /// When the probe in flight counts as lost.
+    /// The time at which the probe in flight counts as lost.
     probe_until: Option<Instant>,
 }
 
-/// A probe without result after this time is forgotten, in nanoseconds. Every sink bounds its waiting by less.
+/// The time after which a probe without result is forgotten, in nanoseconds. Every sink bounds its waiting by less.
 const PROBE_NS_MAX: u64 = 60_000_000_000;
 
 impl Circuit {

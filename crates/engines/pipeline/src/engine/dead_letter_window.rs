@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 pub struct DeadLetterLimit {
     /// Dead letters at most.
     pub most: u64,
-    /// Among this many latest events.
+    /// The number of latest events in which dead letters are counted.
     pub of: u64,
 }
 

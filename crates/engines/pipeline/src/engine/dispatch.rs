@@ -21,16 +21,16 @@ use crate::position::Partition;
 const QUEUE_MAX: usize = 16_384;
 /// The wait for a full queue between checks for an abort.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long a worker may take to end before the next worker of its partition starts, in nanoseconds. Its sink bounds its
+/// The time limit for a worker to end before the next worker of its partition starts, in nanoseconds. Its sink bounds its
 /// waiting, and the source must keep its membership in its group.
 const ENDING_NS_MAX: u64 = 30 * SECOND_NS;
-/// The interval of checks for its end.
+/// The interval of checks for the worker's end.
 const ENDING_LOOK: Duration = Duration::from_millis(5);
 
-/// How long the sink of a new partition may be unavailable in a running pipeline, in nanoseconds: the source must keep its
+/// The longest allowed outage of a new partition's sink in a running pipeline, in nanoseconds: the source must keep its
 /// membership in its group.
 const AWAY_NS_MAX: u64 = 120 * SECOND_NS;
-/// The pause between two attempts to reach it.
+/// The pause between two attempts to reach the sink.
 const AWAY_PAUSE: Duration = Duration::from_millis(100);
 
 /// A queue of batches.
@@ -41,11 +41,11 @@ pub(super) fn queue() -> (Sender<Box<Batch>>, Receiver<Box<Batch>>) {
 /// The route of batches to workers.
 #[derive(Clone)]
 pub(super) enum Route {
-    /// All to one queue shared by all workers.
+    /// All batches go to one queue shared by all workers.
     Any(Sender<Box<Batch>>),
-    /// Each assignment to one of a fixed number of workers.
+    /// Each assignment goes to one of a fixed number of workers.
     Pinned(Vec<Sender<Box<Batch>>>),
-    /// Each assignment to its own worker, started for it.
+    /// Each assignment goes to its own worker, started for it.
     Own,
 }
 
@@ -59,7 +59,7 @@ struct Own<'scope> {
 /// Hands batches to workers; each source has its own.
 pub(super) struct Dispatch<'scope, 'env> {
     route: Route,
-    /// By the number of the assignment.
+    /// The workers by the number of their assignment.
     own: BTreeMap<usize, Own<'scope>>,
     /// Workers whose assignments have ended, by number. They finish their batches.
     ending: Vec<(usize, ScopedJoinHandle<'scope, ()>)>,
@@ -105,7 +105,7 @@ impl<'scope, 'env> Dispatch<'scope, 'env> {
         Ok(&self.own[&assignment.number()].queue)
     }
 
-    /// Starts a worker for a assignment.
+    /// Starts a worker for an assignment.
     fn start_own(&mut self, assignment: &Arc<Assignment>) -> Result<(), Error> {
         self.retire_closed();
         if self.own.len() >= WORKERS_MAX {
@@ -122,7 +122,7 @@ impl<'scope, 'env> Dispatch<'scope, 'env> {
         Ok(())
     }
 
-    /// Builds a worker. Once the pipeline has written events, an unavailable sink is waited for.
+    /// Builds a worker. Once the pipeline has written events, it waits for an unavailable sink.
     fn build_own(&self, number: usize, queue: &Receiver<Box<Batch>>) -> Result<Worker<'env>, Error> {
         let began = clock::now();
         loop {

@@ -1,4 +1,4 @@
-//! The parts that a pipeline is built from.
+//! Defines the parts of a pipeline.
 
 use std::sync::Arc;
 

@@ -17,9 +17,9 @@ use crate::port::source::{Intake, Last, Outlet, Read, Replay, Source, SourceErro
 use crate::position::PositionError;
 use crate::position::{Partition, Position};
 
-/// How long a source waits for its first event, and for space.
+/// The time limit of a source's wait for its first event, and for space.
 const WAIT: Duration = Duration::from_millis(50);
-/// How long a source's problem is shown after its last report, in nanoseconds.
+/// The time for which a source's problem is shown after its last report, in nanoseconds.
 const TROUBLE_NS_MAX: u64 = 60 * clock::SECOND_NS;
 /// The interval of checks whether events are still in flight.
 const DRAIN_LOOK: Duration = Duration::from_millis(5);
@@ -34,7 +34,7 @@ pub(super) struct Reader<'scope, 'env> {
     /// Positions that are settled and not committed yet.
     pub(super) reached: BTreeMap<Partition, Position>,
     pub(super) committed_at: Instant,
-    /// When the source last reported a problem.
+    /// The time of the source's last report of a problem.
     pub(super) troubled_at: Option<Instant>,
 }
 
@@ -98,7 +98,7 @@ impl<'env> Reader<'_, 'env> {
             self.shared.meter.add(Count::StarvedNs, found.since(begun));
         }
         self.show_trouble(taken.trouble.as_deref(), taken.events);
-        // Batches handed over before a failure are sent: nothing else would settle them.
+        // Batches handed over before a failure are sent: only this settles them.
         self.send(taken.batches)?;
         Ok(read?)
     }
@@ -175,7 +175,7 @@ impl<'env> Reader<'_, 'env> {
             self.reached.clear();
             return Ok(());
         }
-        // A source that keeps its own positions is called even if nothing moved, to retry a failed commit.
+        // A source that keeps its own positions is called even without new positions, to retry a failed commit.
         if self.reached.is_empty() && self.source.replay() != Replay::FromItself {
             return Ok(());
         }
@@ -207,7 +207,7 @@ struct Taken<'a> {
     shared: &'a Shared,
     batches: Vec<Batch>,
     events: usize,
-    /// When the source first asked for a batch.
+    /// The time of the source's first request for a batch.
     asked_at: Option<Instant>,
     /// The problem that the source reported.
     trouble: Option<String>,

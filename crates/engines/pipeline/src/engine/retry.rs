@@ -11,7 +11,7 @@ pub struct Retry {
     pub pause_ns_max: u64,
     /// Retries at most; `None`: unlimited.
     pub attempts_max: Option<u32>,
-    /// How long after its first failure a batch is retried, in nanoseconds; `None`: unlimited.
+    /// The time limit of retries after a batch's first failure, in nanoseconds; `None`: unlimited.
     pub time_ns_max: Option<u64>,
     /// The action when retries are exhausted.
     pub then: Exhausted,
@@ -22,7 +22,7 @@ pub struct Retry {
 /// The action when the retries of a batch are exhausted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exhausted {
-    /// The pipeline stops. Nothing is lost.
+    /// The pipeline stops. No event is lost.
     Stop,
     /// Its events become dead letters.
     DeadLetters,

@@ -20,14 +20,14 @@ use crate::port::sink::Order;
 use crate::port::source::Source;
 use crate::position::PositionStore;
 
-/// How a pipeline ended.
+/// The way in which a pipeline ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// All sources ended; everything is settled and committed.
+    /// All sources ended; every event is settled and committed.
     Exhausted,
-    /// It was drained; events in flight are settled and committed.
+    /// The pipeline was drained; events in flight are settled and committed.
     Drained,
-    /// It was aborted; the next run reads the events in flight again.
+    /// The pipeline was aborted; the next run reads the events in flight again.
     Aborted,
 }
 
@@ -86,7 +86,7 @@ impl Pipeline {
         });
         started?;
         if shared.settings.guarantee == Guarantee::AtMostOnce {
-            // The positions of unfinished events are committed, so nothing reads them again.
+            // The positions of unfinished events are committed, so no run reads them again.
             let counts = shared.meter.counts();
             shared.meter.add(Count::Lost, counts.get(Count::Read).saturating_sub(counts.settled()));
         }

@@ -66,7 +66,7 @@ impl Default for Settings {
     }
 }
 
-/// Why a pipeline cannot be built or cannot continue.
+/// The failure of a pipeline's construction or run.
 #[derive(Debug, Error)]
 pub enum Error {
     /// The settings contradict each other.
@@ -93,15 +93,15 @@ pub enum Error {
     /// The retries of a batch are exhausted.
     #[error("events {first} to {last} of {partition} could not be written in {attempts} attempts: {reason}")]
     Exhausted {
-        /// Their partition.
+        /// The partition of the events.
         partition: Partition,
-        /// The offset of the first.
+        /// The offset of the first event.
         first: u64,
-        /// The offset of the last.
+        /// The offset of the last event.
         last: u64,
-        /// How often the sink was tried.
+        /// The number of attempts to write them.
         attempts: u32,
-        /// Its last reason.
+        /// The sink's last reason.
         reason: String,
     },
     /// An event was rejected, and there is no sink of dead letters.
@@ -110,13 +110,13 @@ pub enum Error {
          dropped silently", word = class.word()
     )]
     NoDeadLetters {
-        /// Its partition.
+        /// The event's partition.
         partition: Partition,
-        /// Its offset.
+        /// The event's offset.
         offset: u64,
-        /// The stage that rejected it.
+        /// The stage that rejected the event.
         stage: String,
-        /// Why.
+        /// The class of the cause.
         class: CauseClass,
         /// The details.
         message: String,
@@ -132,7 +132,7 @@ pub enum Error {
     Thread(String),
 }
 
-/// Holds the state that the threads of a pipeline share, its settings and its errors.
+/// Holds the state that the threads of a pipeline share.
 pub(super) struct Shared {
     pub(super) settings: Settings,
     pub(super) promise: Promise,

@@ -9,15 +9,15 @@ use crate::position::Partition;
 /// The class of a cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum CauseClass {
-    /// The security stage did not admit it.
+    /// The security stage did not admit the event.
     Denied,
-    /// A transform could not read it: invalid JSON, a damaged envelope, a missing field.
+    /// A transform could not read the event: invalid JSON, a damaged envelope, a missing field.
     Invalid,
-    /// It is larger than the limit.
+    /// The event is larger than the limit.
     Oversize,
-    /// The sink refused it for good.
+    /// The sink refused the event permanently.
     Refused,
-    /// The sink could not write it within the allowed retries.
+    /// The sink could not write the event within the allowed retries.
     Exhausted,
 }
 
@@ -25,7 +25,7 @@ impl CauseClass {
     /// Every class, in the order of their numbers.
     pub const ALL: [Self; 5] = [Self::Denied, Self::Invalid, Self::Oversize, Self::Refused, Self::Exhausted];
 
-    /// Its word in headers, metrics and reports.
+    /// The word of the class in headers, metrics and reports.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Denied => "denied",
@@ -37,16 +37,16 @@ impl CauseClass {
     }
 }
 
-/// Explains why an event becomes a dead letter.
+/// The cause of a dead letter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
     /// The stage that rejected the event: `security`, a transform's name, `sink`.
     pub stage: Cow<'static, str>,
-    /// The class.
+    /// The class of the cause.
     pub class: CauseClass,
-    /// The details, for a person: at most some hundred bytes, no payload.
+    /// The details for the operator: at most some hundred bytes, no payload.
     pub message: String,
-    /// How often the sink was tried.
+    /// The number of attempts to write the event.
     pub attempts: u32,
 }
 
@@ -65,7 +65,7 @@ pub mod header {
     pub const STAGE: &str = "plimsoll-stage";
     /// The details.
     pub const MESSAGE: &str = "plimsoll-message";
-    /// How often the sink was tried, in decimal.
+    /// The number of attempts to write the event, in decimal.
     pub const ATTEMPTS: &str = "plimsoll-attempts";
     /// The topic, file or namespace of the event.
     pub const TOPIC: &str = "plimsoll-topic";
@@ -96,11 +96,11 @@ impl fmt::Display for Cause {
     }
 }
 
-/// An event that becomes a dead letter, and why.
+/// An event that becomes a dead letter, and the cause.
 #[derive(Clone, Debug)]
 pub struct Rejected {
     /// The event. The batch still holds its memory.
     pub event: Event,
-    /// The cause.
+    /// The cause of the rejection.
     pub cause: Cause,
 }

@@ -9,7 +9,7 @@ pub struct Headers<'a>(&'a [u8]);
 const NO_VALUE: u32 = u32::MAX;
 
 impl<'a> Headers<'a> {
-    /// The headers in `bytes`, which [`append`] made.
+    /// The headers in `bytes`, which [`append`] wrote.
     pub(crate) const fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
@@ -49,8 +49,8 @@ impl<'a> Iterator for Headers<'a> {
     }
 }
 
-/// Appends a header to `out`. A name longer than 65,535 bytes is cut there, at the end of a character; sources reject records
-/// with such names.
+/// Appends a header to `out`. A name longer than 65,535 bytes is cut to this length, at the end of a character; sources reject
+/// records with such names.
 pub(crate) fn append(out: &mut Vec<u8>, name: &str, value: Option<&[u8]>) {
     let name = &name[..name.floor_char_boundary(usize::from(u16::MAX))];
     let name_len = u16::try_from(name.len()).unwrap_or(u16::MAX);

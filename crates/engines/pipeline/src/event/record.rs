@@ -9,7 +9,7 @@ use super::Span;
 pub struct Event {
     /// Its offset in its partition. Partition and offset identify the event.
     pub offset: u64,
-    /// When the source's system stored it, in milliseconds since 1970 UTC: the start of delivery latency.
+    /// The time at which the source's system stored it, in milliseconds since 1970 UTC: the start of delivery latency.
     pub appended_ms: u64,
     /// Its key, if it has one.
     pub key: Span,
@@ -37,7 +37,7 @@ impl Event {
 pub struct Record<'a> {
     /// Its offset in its partition.
     pub offset: u64,
-    /// When the source's system stored it, in milliseconds since 1970 UTC.
+    /// The time at which the source's system stored it, in milliseconds since 1970 UTC.
     pub appended_ms: u64,
     /// Its key, if it has one.
     pub key: Option<&'a [u8]>,

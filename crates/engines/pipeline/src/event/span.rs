@@ -1,6 +1,6 @@
 //! Refers to a range of a batch's memory.
 
-/// A range of a batch's arena, or nothing at all.
+/// A range of a batch's arena, or no value.
 ///
 /// A span is two 32-bit numbers: [`crate::Limits`] keeps an arena below 4 GiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

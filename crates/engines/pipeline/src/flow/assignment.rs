@@ -25,13 +25,13 @@ struct Ring {
     /// The number of the front batch.
     first: u64,
     waiting: VecDeque<Waiting>,
-    /// Threads waiting until everything is settled.
+    /// Threads waiting until every batch is settled.
     watched: usize,
-    /// The position behind the settled front, unless it was taken since.
+    /// The position behind the settled front, until it is taken.
     reached: Option<Position>,
     /// Accepts no more batches.
     closed: bool,
-    /// Another process, or another assignment, holds the partition.
+    /// Another process, or another assignment, owns the partition.
     lost: bool,
 }
 
@@ -42,7 +42,7 @@ struct Waiting {
 }
 
 impl Assignment {
-    /// An assignment without batches, the `number`-th of its pipeline, held in an epoch (zero without a fence).
+    /// An assignment without batches, the `number`-th of its pipeline, assigned in an epoch (zero without a fence).
     pub(super) fn new(partition: Partition, number: usize, epoch: u64) -> Self {
         Self { partition, number, epoch, ring: Mutex::default(), moved: Condvar::new() }
     }
@@ -57,7 +57,7 @@ impl Assignment {
         self.number
     }
 
-    /// The epoch in which the partition is held; zero without a fence.
+    /// The epoch of the partition's ownership; zero without a fence.
     pub const fn epoch(&self) -> u64 {
         self.epoch
     }
@@ -67,12 +67,12 @@ impl Assignment {
         self.lock().closed
     }
 
-    /// Whether settling has no effect any more, because the partition belongs to another.
+    /// Whether settling has no effect any more, because the partition has another owner.
     pub(crate) fn is_revoked(&self) -> bool {
         self.lock().lost
     }
 
-    /// Numbers the next batch, behind which the source is at `behind`. `None` if the assignment has ended.
+    /// Numbers the next batch. `behind` is the source's position after it. `None` if the assignment has ended.
     pub(super) fn enqueue(&self, behind: Position) -> Option<u64> {
         let mut ring = self.lock();
         if ring.closed {
@@ -101,17 +101,17 @@ impl Assignment {
         }
     }
 
-    /// The position up to which everything is settled, if it moved since the last call.
+    /// The position up to which every batch is settled, if it moved since the last call.
     pub fn take_settled(&self) -> Option<Position> {
         self.lock().reached.take()
     }
 
-    /// The number of batches that are unsettled, or behind an unsettled one.
+    /// The number of batches that are unsettled or follow an unsettled batch.
     pub fn waiting(&self) -> usize {
         self.lock().waiting.len()
     }
 
-    /// Waits until everything is settled. Returns whether it is.
+    /// Waits until every batch is settled. Returns whether all are.
     pub(super) fn wait_settled(&self, wait: Duration) -> bool {
         let mut ring = self.lock();
         ring.watched += 1;

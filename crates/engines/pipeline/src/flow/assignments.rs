@@ -10,7 +10,7 @@ use plimsoll_measure::clock;
 use super::assignment::Assignment;
 use crate::position::{Claim, Partition, Position, PositionError, PositionStore};
 
-/// The partitions that this process holds. Sources open and close them, the engine commits their positions.
+/// The partitions of this process. Sources open and close them, the engine commits their positions.
 #[derive(Default)]
 pub struct Assignments {
     held: Mutex<Held>,
@@ -27,7 +27,7 @@ struct Held {
 }
 
 impl Assignments {
-    /// No partitions yet. Positions come from `positions`, unless the source keeps its own.
+    /// An empty set of partitions. Positions come from `positions`, unless the source keeps its own.
     pub fn new(positions: Option<Arc<dyn PositionStore>>) -> Self {
         Self { positions, ..Self::default() }
     }
@@ -100,7 +100,7 @@ impl Assignments {
         ended.collect()
     }
 
-    /// Ends partitions that others already hold: nothing more may be committed.
+    /// Ends partitions that other processes own: no more positions may be committed.
     pub fn lose(&self, partitions: &[Partition]) {
         let mut held = self.lock();
         for partition in partitions {

@@ -89,7 +89,7 @@ impl Budget {
         self.limits
     }
 
-    /// Reserves up to `wish` of the free space. `None` if nothing becomes free within `wait`.
+    /// Reserves up to `wish` of the free space. `None` if no space becomes free within `wait`.
     ///
     /// One free event and one free byte are enough: a source that cannot put an event back may then exceed the bytes by one
     /// event ([`Budget::hold`]).

@@ -10,7 +10,7 @@ use crate::position::Position;
 /// A batch's number in its assignment, and its share of the space in flight.
 ///
 /// Only [`Ticket::settle`] lets the position move on. A dropped ticket frees its memory and leaves its batch unsettled for
-/// good, so nothing behind it is ever committed.
+/// good, so no position behind it is ever committed.
 #[derive(Debug)]
 pub struct Ticket {
     claim: Arc<Claim>,
@@ -21,7 +21,7 @@ struct Claim {
     assignment: Arc<Assignment>,
     sequence: u64,
     held: Space,
-    /// Bytes added since.
+    /// Bytes added after the claim.
     grown: AtomicUsize,
     budget: Arc<Budget>,
     /// Unsettled parts of the batch.
@@ -29,8 +29,8 @@ struct Claim {
 }
 
 impl Ticket {
-    /// A ticket for the next batch of an assignment, behind which the source is at `behind`. It holds `held` of the budget.
-    /// `None` if the assignment has ended.
+    /// A ticket for the next batch of an assignment, with `held` of the budget. `behind` is the source's position after the
+    /// batch. `None` if the assignment has ended.
     pub(crate) fn claim(
         assignment: &Arc<Assignment>,
         behind: Position,
@@ -79,7 +79,7 @@ impl Ticket {
         self.claim.sequence
     }
 
-    /// The epoch of the assignment's assignment.
+    /// The epoch of the batch's assignment.
     pub fn epoch(&self) -> u64 {
         self.claim.assignment.epoch()
     }

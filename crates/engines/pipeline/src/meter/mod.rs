@@ -34,7 +34,7 @@ pub trait Tally: fmt::Debug + Send + Sync {
     fn of(&self, count: Count) -> u64;
 }
 
-/// The counters and clocks of a pipeline. Its threads write them, others read them.
+/// The counters and clocks of a pipeline. Its threads write them, reports read them.
 #[derive(Debug)]
 pub struct Meter {
     counts: [AtomicU64; Count::ALL.len()],
@@ -87,7 +87,7 @@ impl Meter {
     /// Sets or clears the transient problem of a part.
     pub fn set_trouble(&self, part: Part, reason: Option<&str>) {
         let trouble = &self.troubles[part as usize];
-        // This is called once per batch and rarely changes anything.
+        // This is called once per batch and rarely changes the state.
         if trouble.is_some.load(Ordering::Relaxed) || reason.is_some() {
             trouble.is_some.store(reason.is_some(), Ordering::Relaxed);
             *trouble.reason.lock().unwrap_or_else(PoisonError::into_inner) = reason.map(str::to_owned);

@@ -1,4 +1,4 @@
-//! Records how long events take at each stage.
+//! Records the time of events at each stage.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -27,7 +27,7 @@ pub enum Identity {
 pub enum Order {
     /// Any: workers may share a partition.
     Any,
-    /// As read, by one worker per partition. A failed batch is retried before those behind it.
+    /// The order of reading, by one worker per partition. A failed batch is retried before those behind it.
     Kept,
 }
 
@@ -38,7 +38,7 @@ pub struct Promise {
     pub durable: bool,
     /// The effect of writing an event twice.
     pub identity: Identity,
-    /// The order it needs.
+    /// The order that the sink needs.
     pub order: Order,
     /// Whether the sink writes dead letters itself, in the same transaction as the events.
     pub writes_dead_letters: bool,
@@ -64,7 +64,7 @@ pub enum FailureClass {
     Final,
 }
 
-/// A batch that was not written, and why.
+/// The failure of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The class.
@@ -83,15 +83,15 @@ pub enum Verdict {
         /// Permanently refused events, by ascending index.
         refused: Vec<Refused>,
     },
-    /// It was not written, or the result is unknown.
+    /// The batch was not written, or the result is unknown.
     Failed(Failure),
-    /// Nothing of it was or will be written: its partition went to another process, or to another assignment of this one,
-    /// which reads it again. Only sinks that track assignments return this.
+    /// The batch is unwritten and will not be written: its partition went to another process, or to another assignment of this
+    /// process, which reads the batch again. Only sinks that track assignments return this.
     Revoked,
 }
 
 impl Verdict {
-    /// Everything is written, and nothing existed before.
+    /// Every event is written, and none existed before.
     pub const WRITTEN: Self = Self::Written { replayed: 0, refused: Vec::new() };
 
     /// A failure of this class.
@@ -109,7 +109,7 @@ pub struct Settled {
     pub verdict: Verdict,
 }
 
-/// Why a sink cannot be built.
+/// The reason why a sink cannot be built.
 #[derive(Debug, Error)]
 pub enum SinkError {
     /// The settings are invalid, or the destination refuses them.

@@ -10,14 +10,14 @@ use crate::event::{Batch, Cause, CauseClass, Event, Fate};
 use crate::flow::{Assignment, Assignments, Budget, Limits, Space, Ticket};
 use crate::position::{Partition, Position, PositionError};
 
-/// How a source can resume after a crash.
+/// The way in which a source resumes after a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replay {
-    /// Not at all: an event that was read and not written is lost.
+    /// The source cannot resume: an event that was read and not written is lost.
     Nothing,
-    /// From a position store.
+    /// The source resumes from a position store.
     FromStore,
-    /// From positions that the source commits itself.
+    /// The source resumes from positions that it commits itself.
     FromItself,
 }
 
@@ -32,7 +32,7 @@ pub enum Read {
     End,
 }
 
-/// Why a source cannot continue.
+/// The failure of a source.
 #[derive(Debug, Error)]
 pub enum SourceError {
     /// The settings are invalid, or the source refuses them.
@@ -55,7 +55,7 @@ pub enum SourceError {
 /// An implementor promises: it hands events of a partition over in order. A batch holds events of one partition, and its
 /// position lies behind its last event. It reads no more than the given space, except one event that it cannot put back.
 pub trait Source: Send {
-    /// How it resumes after a crash.
+    /// The way in which the source resumes after a crash.
     fn replay(&self) -> Replay;
 
     /// Whether an event has the same offset whenever it is read. Then partition and offset identify it.
@@ -71,7 +71,7 @@ pub trait Source: Send {
     /// If the data is missing or cannot be read.
     fn open(&mut self, assignments: &Arc<Assignments>) -> Result<(), SourceError>;
 
-    /// Hands over as many batches as there is space for. Waits at most `intake.wait()` for the first event.
+    /// Hands over as many batches as fit the space. Waits at most `intake.wait()` for the first event.
     ///
     /// # Errors
     ///
@@ -91,7 +91,7 @@ pub trait Source: Send {
 /// Whether a commit is the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Last {
-    /// More follow.
+    /// More commits follow.
     No,
     /// The pipeline ends.
     Yes,
@@ -125,12 +125,12 @@ impl<'a> Intake<'a> {
         Self { space, wait, budget, outlet }
     }
 
-    /// The free space. Events in batches that are not handed over yet are the source's to count.
+    /// The free space. The source must subtract the events in batches that are not handed over yet.
     pub const fn space(&self) -> Space {
         self.space
     }
 
-    /// How long to wait for the first event.
+    /// The time limit of the wait for the first event.
     pub const fn wait(&self) -> Duration {
         self.wait
     }
@@ -169,7 +169,7 @@ impl<'a> Intake<'a> {
     }
 }
 
-/// Condemns events that are larger than the limit. Few batches are so large that some event could be.
+/// Rejects events that are larger than the limit. Few batches are large enough to contain such an event.
 fn reject_oversize(batch: &mut Batch, event_bytes_max: usize) {
     let fits = |event: &Event| event.bytes() <= event_bytes_max;
     if batch.bytes() <= event_bytes_max || batch.events().iter().all(fits) {

@@ -7,7 +7,7 @@ use thiserror::Error;
 use crate::event::Batch;
 use crate::meter::Tally;
 
-/// Why a transform cannot continue. A problem with one event only rejects that event.
+/// The failure of a transform. A problem with one event only rejects that event.
 #[derive(Debug, Error)]
 pub enum TransformError {
     /// The settings are invalid.

@@ -47,7 +47,7 @@ struct Entry {
 const FORMAT: u32 = 1;
 
 impl FilePositions {
-    /// Positions in a file, which need not exist yet. Until the first claim nothing is created or locked, so that inspecting
+    /// Positions in a file, which need not exist yet. No file is created or locked before the first claim, so that inspecting
     /// a pipeline has no effect.
     ///
     /// # Errors
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn opening_a_file_locks_and_creates_nothing() {
+    fn opening_a_file_does_not_lock_or_create_it() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("positions.json");
         drop(FilePositions::open(&path).unwrap());

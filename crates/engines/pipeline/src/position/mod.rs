@@ -1,4 +1,4 @@
-//! Partitions, positions in them, and the store that keeps positions.
+//! Defines partitions, positions in them, and the store of positions.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ pub use file::FilePositions;
 pub struct Partition {
     /// The topic, the file's path or the namespace.
     pub topic: Arc<str>,
-    /// The number within the topic. A source of one partition uses zero, or in events a number that distinguishes this file or
-    /// stream from earlier ones of the same name.
+    /// The number within the topic. A source of one partition uses zero. Its events may have a number instead, which
+    /// distinguishes this file or stream from earlier ones of the same name.
     pub index: u32,
 }
 
@@ -57,7 +57,7 @@ pub struct Claim {
     pub epoch: u64,
 }
 
-/// Why positions cannot be read or written.
+/// The failure of reading or writing positions.
 #[derive(Debug, Error)]
 pub enum PositionError {
     /// The store is unavailable.

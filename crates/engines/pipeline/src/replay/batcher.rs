@@ -1,4 +1,4 @@
-//! DeadLetterFile become batches: one for each run of letters whose events were read from one partition.
+//! Groups dead letters into batches: one batch for each run of letters from one partition.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ struct Open {
 }
 
 impl<'a, 'i> LetterBatcher<'a, 'i> {
-    /// No letters yet; the space of the read.
+    /// A batcher without letters, for the space of the read.
     pub fn new(intake: &'a mut Intake<'i>) -> Self {
         let room = intake.space();
         Self { intake, room, events: 0, bytes: 0, open: None }

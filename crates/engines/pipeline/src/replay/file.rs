@@ -20,7 +20,7 @@ const LINE_BYTES_MAX: u64 = 256 << 20;
 #[derive(Debug)]
 pub struct DeadLetterFile {
     path: PathBuf,
-    /// DeadLetterFile that may still be read.
+    /// The number of letters that may still be read.
     left: u64,
     reader: Option<BufReader<fs::File>>,
     open: Option<(Arc<Assignment>, Fingerprint)>,

@@ -21,7 +21,7 @@ const OURS: [&str; 7] = [
 /// A dead letter as read from its store.
 #[derive(Clone, Debug, Default)]
 pub struct DeadLetter<'a> {
-    /// When the event was appended to its source, in milliseconds since 1970 UTC.
+    /// The time at which the event was appended to its source, in milliseconds since 1970 UTC.
     pub appended_ms: u64,
     /// The event's key.
     pub key: Option<&'a [u8]>,
@@ -31,14 +31,14 @@ pub struct DeadLetter<'a> {
     pub headers: Vec<Header<'a>>,
 }
 
-/// Where the event of a letter was first read.
+/// The place of a letter's event in its first source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin<'a> {
     /// The topic, the file's path or the namespace.
     pub topic: &'a str,
-    /// Its partition there.
+    /// The event's partition in the topic.
     pub partition: u32,
-    /// Its offset there.
+    /// The event's offset in the partition.
     pub offset: u64,
     /// The cause, if the letter holds only a part of its event and must be rejected again.
     pub incomplete: Option<Cause>,
@@ -50,7 +50,7 @@ pub struct Origin<'a> {
 pub struct NotADeadLetter(&'static str);
 
 impl<'a> DeadLetter<'a> {
-    /// The origin of the event, and its original headers. Of several headers of one name the last belongs to the letter: an
+    /// The origin of the event, and its original headers. The last of several headers of one name belongs to the letter: an
     /// event may have been a dead letter before.
     ///
     /// # Errors

@@ -17,7 +17,7 @@ pub(super) struct Line {
 ///
 /// # Errors
 ///
-/// The reason why it is invalid.
+/// If the line is invalid. The error is the reason.
 pub(super) fn read(line: &[u8]) -> Result<Line, String> {
     let whole: Value =
         serde_json::from_slice(line).map_err(|error| format!("this line is not JSON: {error}"))?;

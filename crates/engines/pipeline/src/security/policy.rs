@@ -13,9 +13,9 @@ pub enum Principal {
     #[default]
     Nobody,
     /// The same for all events: the identity with which the source connects (a certificate's subject, a SASL user). It is not
-    /// verified here: without authentication of the source, nothing has verified it.
+    /// verified here: only the source's authentication does that.
     Fixed(String),
-    /// The value of this header. Anyone who may write to the source can put any name there, unless events have a `signature`,
+    /// The value of this header. Every writer to the source can put any name into it, unless events have a `signature`,
     /// which covers this header: then anyone with the signing key can. A signature does not detect an event that is sent
     /// twice.
     Header(String),
@@ -47,9 +47,9 @@ pub enum Rule {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Otherwise {
-    /// They are admitted.
+    /// The events are admitted.
     Allow,
-    /// They are denied.
+    /// The events are denied.
     #[default]
     Deny,
 }
@@ -59,9 +59,9 @@ pub enum Otherwise {
 pub enum Decision {
     /// The event is admitted.
     Admit,
-    /// The event is denied, and why.
+    /// The event is denied for this reason.
     Deny(String),
-    /// The decision is impossible, and why.
+    /// No decision is possible for this reason.
     Undecidable(String),
 }
 
@@ -133,7 +133,7 @@ impl Match {
 /// Whether `text` matches `pattern`. Takes at most the time of the product of their lengths.
 fn glob(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut of) = (0, 0);
-    // Where to resume when the last star must take one more byte.
+    // The place to resume when the last star must take one more byte.
     let mut star = None;
     while of < text.len() {
         if pattern.get(at) == Some(&b'*') {

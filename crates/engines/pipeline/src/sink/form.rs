@@ -20,7 +20,7 @@ pub enum Form {
     Whole,
 }
 
-/// Appends an event in this form, or returns why it cannot be.
+/// Appends an event in this form, or returns the reason of the failure.
 pub(super) fn render(
     form: Form,
     out: &mut Vec<u8>,

@@ -1,4 +1,4 @@
-//! Built-in sinks, without outside dependencies: a file, and a sink that discards everything.
+//! Provides built-in sinks, without outside dependencies: a file, and a sink that discards every event.
 
 mod file;
 mod form;

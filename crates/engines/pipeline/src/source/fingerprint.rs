@@ -80,7 +80,7 @@ mod tests {
     const PLACE: [u64; 2] = [1, 2];
 
     #[test]
-    fn a_grown_file_matches_and_one_with_another_beginning_does_not() {
+    fn a_grown_file_matches_and_a_file_with_another_beginning_does_not() {
         let fingerprint = Fingerprint::first(b"one\n", PLACE);
         let grown = fingerprint.verify(b"one\ntwo\n").unwrap();
         assert_eq!(

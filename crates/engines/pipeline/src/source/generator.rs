@@ -12,14 +12,14 @@ use crate::flow::{Assignment, Assignments, Space};
 use crate::port::source::{Intake, Last, Read, Replay, Source, SourceError};
 use crate::position::{Partition, Position};
 
-/// When a generator ends.
+/// The stop condition of a generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// Never.
+    /// The generator never stops.
     Never,
-    /// After this number of events of this generator.
+    /// The generator stops after this number of its events.
     Events(u64),
-    /// After this time.
+    /// The generator stops after this time.
     Time(Duration),
 }
 
@@ -34,9 +34,9 @@ pub struct GeneratorSettings {
     pub key: Option<Vec<u8>>,
     /// Events per second; `None`: as fast as possible.
     pub rate_per_s: Option<f64>,
-    /// When the generator ends.
+    /// The stop condition.
     pub stop: Stop,
-    /// Whether a store keeps positions, so that the generator resumes with the next number.
+    /// Whether a store has its positions, so that the generator resumes with the next number.
     pub resumes: bool,
     /// The seed of the payloads.
     pub seed: u64,
@@ -82,11 +82,11 @@ impl Generator {
         self
     }
 
-    /// The number of events that are due now and fit the space.
+    /// The number of due events that fit the space.
     fn due(&self, now: Instant, begun: Begun, space: Space) -> usize {
         let payload_bytes = self.words.map_or(self.settings.payload_bytes, |words| words * WORD_BYTES_MAX);
         let bytes_each = payload_bytes.max(1) + self.settings.key.as_ref().map_or(0, Vec::len);
-        // One event is admitted whatever its size, so that large ones are possible.
+        // One event is admitted at any size, so that large ones are possible.
         let room = space.events.min((space.bytes / bytes_each).max(usize::from(space.bytes > 0))) as u64;
         let by_rate = self.settings.rate_per_s.map_or(u64::MAX, |rate| {
             let due = (now.since(begun.at) as f64 / SECOND_NS as f64 * rate) as u64;
@@ -123,7 +123,7 @@ impl Generator {
     }
 }
 
-/// When the event after `before` others is due, in milliseconds since 1970 UTC.
+/// The due time of the event after `before` others, in milliseconds since 1970 UTC.
 fn due_ms(begun: Begun, rate_per_s: f64, before: u64) -> u64 {
     begun.wall_ms + ((before + 1) as f64 / rate_per_s * 1e3) as u64
 }

@@ -1,4 +1,4 @@
-//! Built-in sources, without outside dependencies: a file, and a generator.
+//! Provides built-in sources, without outside dependencies: a file, and a generator.
 
 mod file;
 pub(crate) mod fingerprint;

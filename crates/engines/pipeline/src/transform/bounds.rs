@@ -1,8 +1,8 @@
 //! Bounds the steps, stack and repeated texts of a program's run. The library that runs programs has no limits.
 //!
-//! Every step of a program looks up the table of its terms: there the steps are counted and the stack depth is checked. An
-//! exceeding run is left by unwinding, the only way out. Steps are counted instead of time, so that a repeated event has the
-//! same result. A repeated text is measured before it is made.
+//! Every step of a program looks up the table of its terms: there the steps are counted and the stack depth is checked. A run
+//! that exceeds a bound ends by unwinding, the only way to end it. Steps are counted instead of time, so that a repeated event
+//! has the same result. A repeated text is measured before it is made.
 //!
 //! Memory is not bounded: a sum, a collected array or a library function can allocate much in one step without a table
 //! lookup. Programs belong to the operator; the guide lists the risks.
@@ -21,9 +21,9 @@ use jaq_json::{Error, Num, Val};
 pub(super) const STEPS_MAX: u64 = 10_000_000;
 /// Bytes of a made text that count as one step.
 const STEP_BYTES: usize = 64;
-/// How far the stack may grow in a run, in bytes. Threads have twice that.
+/// The stack's largest growth in a run, in bytes. Threads have twice that.
 const STACK_BYTES_MAX: usize = 1 << 20;
-/// How deep values are measured.
+/// The depth to which values are measured.
 const DEPTH_MAX: usize = 512;
 
 /// The name of our product function. No program can contain it.
@@ -54,7 +54,7 @@ impl DataT for Bounded {
     type Data<'a> = &'a Run<'a>;
 }
 
-/// One run of a program.
+/// A run of a program.
 pub(super) struct Run<'a> {
     lut: &'a Lut<Bounded>,
     bounds: Bounds,
@@ -88,11 +88,11 @@ fn stack() -> usize {
     ptr::from_ref(&here).addr()
 }
 
-/// Runs `work` within bounds.
+/// Runs `work` within the bounds.
 ///
 /// # Errors
 ///
-/// If it exceeds a bound.
+/// If `work` exceeds a bound.
 pub(super) fn within<T>(
     lut: &Lut<Bounded>,
     bounds: Bounds,

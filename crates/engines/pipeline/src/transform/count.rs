@@ -24,7 +24,7 @@ pub struct CountSettings {
 /// Counts events in windows of their append time.
 ///
 /// Each batch yields one event per window (and key): `{"window":<ms>,"count":<n>}`, with the key of the counted events and
-/// the offset of the last one. Consumers add up the counts of a window. Nothing is delayed, so a late event counts in its own
+/// the offset of the last one. Consumers add up the counts of a window. No event is delayed, so a late event counts in its own
 /// window. The counts depend on the division into batches, which may differ when events are read again: effectively-once
 /// needs a sink whose transaction keeps the positions.
 #[derive(Clone, Copy, Debug)]

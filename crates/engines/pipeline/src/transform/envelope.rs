@@ -1,12 +1,14 @@
 //! Encodes events into a compact binary envelope, for systems that keep only bytes, and decodes them.
 //!
-//! All numbers little-endian:
+//! All numbers are little-endian:
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! | --- | --- |
 //! | 2 | `PW` |
 //! | 1 | version, now 1 |
-//! append time, in milliseconds since 1970 UTC
+//! | 1 | flags: 1 has a key, 2 has a payload |
+//! | 4 | checksum |
+//! | 8 | append time, in milliseconds since 1970 UTC |
 //! | 4, 4, 4 | lengths of key, headers and payload |
 //! | … | key, headers ([`crate::Headers`]), payload |
 
@@ -23,16 +25,16 @@ const HEAD_BYTES: usize = 28;
 /// The bytes of the checksum.
 const CHECKSUM: std::ops::Range<usize> = 4..8;
 
-/// Why an envelope is invalid.
+/// The fault of an invalid envelope.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum EnvelopeError {
-    /// It is shorter than its lengths.
+    /// The envelope is shorter than its lengths.
     #[error("the envelope ends after {0} bytes")]
     Short(usize),
-    /// It is longer than its lengths.
+    /// The envelope is longer than its lengths.
     #[error("{0} bytes follow the envelope")]
     Long(usize),
-    /// It is not an envelope.
+    /// The bytes are not an envelope.
     #[error("this is not an envelope: it does not begin with `PW`")]
     Magic,
     /// A newer program wrote it.
@@ -41,10 +43,10 @@ pub enum EnvelopeError {
     /// A newer program wrote it.
     #[error("the envelope has flags that this program does not know ({0:#010b})")]
     Flags(u8),
-    /// Its headers are invalid.
+    /// The envelope's headers are invalid.
     #[error("the envelope's headers end within a header: it was not written by this program")]
     Headers,
-    /// It is damaged.
+    /// The envelope is damaged.
     #[error("the envelope's checksum is {found:#010x} and should be {expected:#010x}")]
     Checksum {
         /// The checksum in the envelope.

@@ -6,10 +6,10 @@ use super::bounds::{Beyond, STEPS_MAX};
 use super::extended::ConversionError;
 use crate::event::CauseClass;
 
-/// Why a program is invalid, or fails for an event.
+/// The failure of a program, at compilation or for an event.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum ExpressionError {
-    /// It is not a program of the jq language.
+    /// The text is not a program of the jq language.
     #[error("`{text}` is not a program of the jq language: {reason}")]
     Program {
         /// The beginning of the program.
@@ -26,16 +26,16 @@ pub enum ExpressionError {
     /// The program failed for this payload.
     #[error("the expression failed: {0}")]
     Failed(String),
-    /// It returned more than one value.
+    /// The program returned more than one value.
     #[error("the expression returned more than one value, and one event must stay one event")]
     Several,
-    /// It took too many steps.
+    /// The program took too many steps.
     #[error("the expression took more than {STEPS_MAX} steps: does it end?")]
     Endless,
-    /// Its recursion was too deep.
+    /// The program's recursion was too deep.
     #[error("the recursion of the expression is too deep: use a tail call, or `reduce`")]
     Deep,
-    /// Its result is too large.
+    /// The program's result is too large.
     #[error("the expression returned more than {0} bytes: raise `in_flight.event`")]
     Oversize(usize),
 }

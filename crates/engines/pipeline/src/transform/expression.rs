@@ -79,7 +79,7 @@ impl Expression {
     }
 }
 
-/// Why a program failed. The message may contain a whole payload, so it is cut.
+/// The reason of a program's failure. The message may contain a whole payload, so it is cut.
 fn failed(why: Exn<'_, Val>) -> ExpressionError {
     ExpressionError::Failed(match why.get_err() {
         Ok(error) => bounds::written(&error, WORDS_BYTES_MAX).0,

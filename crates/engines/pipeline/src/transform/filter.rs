@@ -13,7 +13,7 @@ use crate::port::transform::{Transform, TransformError, TransformFactory};
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FilterSettings {
-    /// A program of the jq language. An event is kept unless it returns `false`, `null` or nothing. A tombstone is `null`.
+    /// A program of the jq language. An event is kept unless it returns `false`, `null` or no value. A tombstone is `null`.
     #[serde(rename = "where")]
     pub condition: String,
     /// The encoding of payloads.

@@ -11,7 +11,7 @@ use crate::event::{Batch, Event};
 
 /// The names of a program's variables, in the order of [`variables`].
 pub(super) const VARIABLES: [&str; 5] = ["$key", "$timestamp", "$topic", "$partition", "$offset"];
-/// How deep a payload may be nested: the parser needs stack for each level.
+/// The deepest nesting of a payload: the parser needs stack for each level.
 const DEPTH_MAX: usize = 256;
 
 /// The encoding of payloads.

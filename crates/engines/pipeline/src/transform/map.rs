@@ -118,7 +118,7 @@ fn program(settings: &MapSettings) -> String {
         let pairs: Vec<_> =
             settings.rename.iter().map(|(old, new)| format!("{}: {}", quoted(old), quoted(new))).collect();
         let renamed = format!("with_entries(.key |= ({{{}}}[.] // .))", pairs.join(", "));
-        // Of two fields with one name only the second would remain.
+        // If two fields had one name, only the second would remain.
         let whole = r#"if length == $fields then . else error("two fields would have one name") end"#;
         steps.push(format!("(length as $fields | {renamed} | {whole})"));
     }

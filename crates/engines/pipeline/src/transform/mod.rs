@@ -1,4 +1,4 @@
-//! Built-in transforms, without outside dependencies.
+//! Provides built-in transforms, without outside dependencies.
 
 mod bounds;
 mod count;

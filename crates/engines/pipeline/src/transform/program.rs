@@ -27,7 +27,7 @@ const OURS: &str = "def range($from; $to; $by): _range($from; $to; $by) | .;";
 ///
 /// # Errors
 ///
-/// The reason why it is invalid.
+/// If the program is invalid. The error is the reason.
 pub(super) fn compile(
     text: &str,
     variables: impl IntoIterator<Item = &'static str>,

@@ -16,7 +16,7 @@ use plimsoll_pipeline::{
 use crate::outcome::settings;
 use crate::scripted::{Counting, Scripted};
 
-/// Loses its partition after its first batches, and continues with it like another process.
+/// A source that loses its partition after its first batches, and continues with it like another process.
 struct Loses {
     inner: Counting,
     assignments: Option<Arc<Assignments>>,
@@ -89,7 +89,7 @@ fn batches_of_a_lost_partition_are_left_to_its_owner() {
     assert!(lose(&Scripted::writing()).counts().get(Count::Left) > 0);
 }
 
-/// Shares its assignments, so that a sink can revoke them.
+/// A source that shares its assignments, so that a sink can revoke them.
 struct Lends {
     inner: Counting,
     assignments: Arc<Mutex<Option<Arc<Assignments>>>>,
@@ -116,7 +116,7 @@ impl Source for Lends {
 
 #[test]
 fn a_batch_released_by_the_sink_is_neither_written_nor_replayed() {
-    // The sink is given batches while their partition is held, and hears that it went before it writes them.
+    // The sink gets batches while their partition is assigned, and learns of its loss before it writes them.
     let assignments: Arc<Mutex<Option<Arc<Assignments>>>> = Arc::default();
     let lent = Arc::clone(&assignments);
     let sink = Scripted::new(move |batch| {
@@ -142,7 +142,7 @@ fn a_batch_released_within_its_assignment_is_retried() {
     }));
 }
 
-/// Never ends. With a flag it loses its partition within its first commit.
+/// A source that never ends. With a flag it loses its partition within its first commit.
 struct Commits {
     inner: Counting,
     assignments: Option<Arc<Assignments>>,
@@ -177,7 +177,7 @@ impl Source for Commits {
     }
 }
 
-/// Runs such a source until `until` holds of its commits, then drains.
+/// Runs such a source until `until` is true for its commits, then drains.
 fn commits(loses: bool, guarantee: Guarantee, until: impl Fn(&[usize]) -> bool) -> (Scripted, Arc<Meter>) {
     let (sink, asked, control) = (Scripted::writing(), Arc::default(), Arc::new(Control::default()));
     let source =
@@ -204,13 +204,13 @@ fn a_failed_commit_is_retried_even_if_no_position_moves() {
 }
 
 #[test]
-fn at_most_once_writes_nothing_of_a_partition_revoked_during_the_commit() {
+fn at_most_once_writes_no_event_of_a_partition_revoked_during_the_commit() {
     let (sink, meter) = commits(true, Guarantee::AtMostOnce, |asked| !asked.is_empty());
     assert_eq!(sink.written(), [] as [u64; 0]);
     assert!(meter.counts().get(Count::Left) > 0);
 }
 
-/// A sink that notes its workers, and how many of them exist at once.
+/// A sink that records its workers, and how many of them exist at once.
 #[derive(Default)]
 struct Noted {
     numbers: Mutex<Vec<usize>>,

@@ -13,7 +13,7 @@ fn at_most_once() -> Settings {
     Settings { guarantee: Guarantee::AtMostOnce, ..settings() }
 }
 
-/// Fails with the events 550 to 559.
+/// A sink that fails for the events 550 to 559.
 fn failing() -> Scripted {
     Scripted::new(|batch| match batch.events()[0].offset {
         550..560 => Verdict::failed(FailureClass::Passing, "away"),
@@ -32,7 +32,7 @@ fn at_most_once_commits_first_and_never_retries() {
 }
 
 #[test]
-fn one_poisoned_event_takes_no_other_with_it() {
+fn one_poisoned_event_loses_no_other() {
     let check = |letters: Option<&Scripted>, lost: u64| {
         let sink = Scripted::new(|batch| match batch.events().iter().any(|event| event.offset == 555) {
             true => Verdict::failed(FailureClass::Poisoned, "something is wrong"),

@@ -33,7 +33,7 @@ fn exactly_the_limit_of_events_is_in_flight() {
         while budget.in_flight().events < ceiling {
             std::thread::yield_now();
         }
-        // The sink is shut: nothing may come in any more, however long the source tries.
+        // The sink is blocked: no event may be read any more, however long the source tries.
         std::thread::sleep(Duration::from_millis(120));
         assert_eq!(budget.in_flight().events, ceiling);
         sink.set_open(true);
@@ -76,7 +76,7 @@ fn space_reserved_by_a_waiting_source_is_not_in_flight() {
     assert_eq!(running.thread.join().unwrap(), Ended::Drained);
 }
 
-/// Makes each payload a thousand bytes long.
+/// A transform that makes each payload a thousand bytes long.
 struct Grows;
 
 impl TransformFactory for Grows {
@@ -99,7 +99,7 @@ impl Transform for Grows {
     }
 }
 
-/// Reads once, and then only when permitted.
+/// A source that reads once, and then only when permitted.
 struct Gated {
     inner: Counting,
     begun: bool,
@@ -135,7 +135,7 @@ fn growth_by_transforms_counts_as_in_flight_and_pauses_reading() {
     sink.set_open(false);
     let source = Gated { inner: Counting::new(u64::MAX, 10), begun: false, open: Arc::clone(&open) };
     let running = start(Box::new(source), vec![Box::new(Grows)], &sink);
-    // Forty events of a byte were read, and ten of them, in the sink's hands, grew by a thousand each.
+    // Forty events of a byte were read. Ten of them, in the sink, grew by a thousand bytes each.
     while running.budget.in_flight().bytes < 10_040 {
         std::thread::yield_now();
     }

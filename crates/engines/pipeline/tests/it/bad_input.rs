@@ -1,4 +1,4 @@
-//! Tests that invalid input is reported and loses nothing.
+//! Tests that invalid input is reported and loses no event.
 
 use std::fs;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::scripted::{Counting, Scripted};
 #[test]
 fn a_full_disk_stops_the_pipeline_when_retries_are_exhausted() {
     let sink = FileSink::new(FileSinkSettings { path: "/dev/full".into(), form: Form::Lines });
-    // One batch, of the bytes 0 to 9: the next one is a line break, which no line may hold.
+    // One batch of the bytes 0 to 9: the next byte is a line break, which no line may contain.
     let source = Counting::new(10, 10);
     let committed = Arc::clone(&source.committed);
     let parts = Parts {
@@ -88,7 +88,7 @@ fn an_oversize_event_is_rejected_in_every_source() {
     assert!(sink.written().is_empty());
     let dead = fs::read_to_string(dir.path().join("dead")).unwrap();
     assert_eq!(dead.matches("\"plimsoll-cause\":\"oversize\"").count(), 2, "{dead}");
-    // A source that looks at nothing: the engine looks.
+    // The source does not check sizes: the engine does.
     let limits = Limits { event_bytes_max: 63, ..Limits::default() };
     let source = generator(64);
     let parts = Parts {

@@ -1,6 +1,5 @@
-//! Tests every combination of source, sink, dead letters and transforms against a model of crashes: refused combinations
-//! could break the guarantee, and accepted ones hold it whenever the crash happens and however events are divided into
-//! batches.
+//! Tests every combination of source, sink, dead letters and transforms against a model of crashes. Refused combinations could
+//! break the guarantee. Accepted combinations keep it at every crash and for every division into batches.
 //!
 //! The model has three events. Two exist at first; a source with changing offsets gets one more before them later.
 
@@ -20,18 +19,18 @@ struct Written {
     of: u8,
 }
 
-/// Where a source resumes: after this number of events, and after those with smaller numbers.
+/// The point at which a source resumes: after this number of events, and after those with smaller numbers.
 #[derive(Clone, Copy, Default)]
 struct At {
     next: u64,
     behind: u8,
 }
 
-/// When a run ends within its batch.
+/// The moment at which a run ends within its batch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum When {
     Read,
-    /// Written and not committed; at most once, committed and not written.
+    /// The batch is written and not committed; for at-most-once, committed and not written.
     Between,
     Done,
 }
@@ -48,7 +47,7 @@ struct Course {
     when: When,
     /// Whether the systems behind the sinks crash too.
     forgets: bool,
-    /// Where a source without stored position starts: at its beginning, or with the next event.
+    /// The start of a source without stored position: its beginning, or the next event.
     anew: Option<At>,
 }
 
@@ -104,7 +103,7 @@ impl World<'_> {
         let each = (first..).zip(batch).map(|(offset, event)| Written { offset, of: 1_u8 << event });
         let (denied, mut left): (Vec<_>, Vec<_>) = each.partition(|one| one.of & self.denied > 0);
         if !capabilities.repeatable {
-            // It makes one event of those of a batch.
+            // The transform makes one event of those of a batch.
             let one = left.into_iter().reduce(|all, one| Written { of: all.of | one.of, ..all });
             left = one.into_iter().collect();
         }
@@ -171,7 +170,7 @@ fn holds(guarantee: Guarantee, capabilities: &Capabilities, course: Course) -> b
     world.holds()
 }
 
-/// Every course of events. A pipeline without sink of dead letters stops at one, so none is denied there.
+/// Every course of events. A pipeline without sink of dead letters stops at a denied event, so none is denied.
 fn courses(capabilities: &Capabilities) -> Vec<Course> {
     let writes_dead_letters = capabilities.dead_letters.is_some() || capabilities.sink.writes_dead_letters;
     let denied: &[u8] = if writes_dead_letters { &[0, 0b010, 0b011] } else { &[0] };
@@ -193,7 +192,7 @@ const fn promise(durable: bool, identity: Identity, writes_dead_letters: bool) -
     Promise { durable, identity, order: Order::Any, writes_dead_letters }
 }
 
-/// Every sink with every sink of dead letters. A transactional one writes its own or none.
+/// Every sink with every sink of dead letters. A transactional sink writes its own dead letters or none.
 fn ends() -> Vec<(Promise, Option<Promise>)> {
     let plain: Vec<_> = BOTH
         .into_iter()
@@ -236,8 +235,8 @@ fn combinations() -> Vec<Capabilities> {
     all
 }
 
-/// Possible, but useless: a store without writer, a weaker guarantee than available, and a sink that must recognise all
-/// events again at every start.
+/// Whether a combination is possible, but useless: a store without writer, a weaker guarantee than available, or a sink that
+/// must recognise all events again at every start.
 fn is_pointless(said: Result<(), Refusal>, capabilities: &Capabilities) -> bool {
     match said {
         Err(Refusal::PositionsTwice | Refusal::TransactionAtMostOnce) => true,
@@ -247,7 +246,7 @@ fn is_pointless(said: Result<(), Refusal>, capabilities: &Capabilities) -> bool 
 }
 
 #[test]
-fn refused_guarantees_would_break_and_given_ones_hold() {
+fn refused_guarantees_would_break_and_accepted_ones_hold() {
     let mut refused = HashSet::new();
     for capabilities in combinations() {
         let courses = courses(&capabilities);

@@ -11,7 +11,7 @@ use plimsoll_pipeline::{
 
 use crate::scripted::{Counting, Scripted};
 
-/// Drops every third event, and rejects every fifth of the others.
+/// A transform that drops every third event, and rejects every fifth of the others.
 struct Thirds;
 
 impl TransformFactory for Thirds {

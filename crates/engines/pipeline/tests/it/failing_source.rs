@@ -13,7 +13,7 @@ use plimsoll_pipeline::{
 use crate::outcome::settings;
 use crate::scripted::{Counting, Scripted};
 
-/// Fills its space, and fails in the same read and in every later one.
+/// A source that fills its space, and fails in the same read and in every later one.
 struct Fails(Counting);
 
 impl Source for Fails {
@@ -55,7 +55,7 @@ fn batches_handed_over_before_a_source_fails_are_written_and_committed() {
     while meter.counts().get(Count::Read) < 50 {
         std::thread::yield_now();
     }
-    // It fails again while the rest is waited for.
+    // The source fails again while the pipeline waits for the rest.
     std::thread::sleep(Duration::from_millis(50));
     sink.set_open(true);
     let error = end.recv_timeout(Duration::from_secs(60)).unwrap().unwrap_err();

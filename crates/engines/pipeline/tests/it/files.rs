@@ -95,7 +95,7 @@ fn bson_documents_pass_unchanged_and_a_truncated_one_is_reported() {
     fs::write(dir.path().join("in"), [&whole[..], &[12, 0, 0]].concat()).unwrap();
     let words = run(dir.path(), Format::Bson, Form::Raw, Limits::default()).unwrap_err().to_string();
     assert!(words.contains("ends within a document") && words.contains("byte 600"), "{words}");
-    // What stands before it in a file that is read for the first time arrives all the same.
+    // The documents before the damage arrive nevertheless when the file is read for the first time.
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("in"), [&whole[..], &[12, 0, 0]].concat()).unwrap();
     let words = run(dir.path(), Format::Bson, Form::Raw, Limits::default()).unwrap_err().to_string();

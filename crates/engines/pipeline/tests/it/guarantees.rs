@@ -55,7 +55,7 @@ fn refusal(parts: Parts, guarantee: Guarantee) -> String {
     Pipeline::build(parts, settings, Arc::default()).err().unwrap().to_string()
 }
 
-/// Otherwise every start would read its beginning again.
+/// Otherwise every start would read the file's beginning again.
 #[test]
 fn a_file_that_would_be_read_from_its_beginning_again_is_refused_at_most_once_too() {
     let file = File::new(FileSettings { path: "in".into(), format: Format::Ndjson });
@@ -85,7 +85,7 @@ fn each_of_several_sources_must_satisfy_the_guarantee() {
     assert!(words.contains("no `positions:` store, so at-most-once is impossible"), "{words}");
     let words = refusal(both(), Guarantee::AtLeastOnce);
     assert!(words.contains("cannot read events again"), "{words}");
-    // A store that the file needs is not in the way of a source that keeps its own positions.
+    // A store that the file needs does not conflict with a source that keeps its own positions.
     let positions = Arc::new(FilePositions::open(dir.path().join("positions")).unwrap());
     let sources: Vec<Box<dyn Source>> = vec![Box::new(Counting::new(1, 1)), file()];
     let parts = Parts { positions: Some(positions), ..parts(sources, &Scripted::writing()) };
@@ -106,7 +106,7 @@ impl PositionStore for Away {
 }
 
 #[test]
-fn only_a_fatal_position_error_says_that_the_pipeline_stops() {
+fn only_the_message_of_a_fatal_position_error_mentions_the_stop() {
     let settings = GeneratorSettings { resumes: true, rate_per_s: Some(1000.0), ..made_up(0, Stop::Never) };
     let parts = parts(vec![Box::new(Generator::new(settings))], &Scripted::writing());
     let parts = Parts { positions: Some(Arc::new(Away)), ..parts };

@@ -14,7 +14,7 @@ use plimsoll_pipeline::{
 use crate::outcome::settings;
 use crate::scripted::Scripted;
 
-/// Gives an event of one partition, and after its settlement one of another.
+/// A source of one event of a partition, and after its settlement one event of another partition.
 #[derive(Default)]
 struct OneByOne {
     assignments: Option<Arc<Assignments>>,
@@ -55,7 +55,7 @@ impl Source for OneByOne {
     }
 }
 
-/// Builds sinks, except those of these numbers.
+/// A sink factory that fails in these attempts.
 struct Away {
     sink: Scripted,
     away: Range<u32>,
@@ -75,7 +75,7 @@ impl SinkFactory for Away {
     }
 }
 
-/// Runs it with a sink that is unavailable in these attempts. Returns the end, the number of attempts, and the written
+/// Runs the source with a sink that is unavailable in these attempts. Returns the end, the number of attempts, and the written
 /// events.
 fn run(away: Range<u32>) -> (Result<Ended, Error>, u32, Vec<u64>) {
     let (sink, made) = (Scripted::writing(), Arc::new(AtomicU32::new(0)));

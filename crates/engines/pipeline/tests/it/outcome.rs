@@ -1,4 +1,4 @@
-//! Runs a thousand events from a counting source through a pipeline, and holds the result.
+//! Runs a thousand events from a counting source through a pipeline, and stores the result.
 
 use std::sync::Arc;
 
@@ -30,12 +30,12 @@ pub fn settings() -> Settings {
     Settings { retry: RETRY, executor: Executor::Pool(2), ..Settings::default() }
 }
 
-/// Ten events a batch.
+/// Runs the pipeline with ten events per batch.
 pub fn run(sink: &Scripted, letters: Option<&Scripted>, settings: Settings) -> Outcome {
     run_through(Vec::new(), sink, letters, settings)
 }
 
-/// The same with transforms.
+/// Runs the pipeline with transforms.
 pub fn run_through(
     transforms: Vec<Box<dyn TransformFactory>>,
     sink: &Scripted,
@@ -58,7 +58,7 @@ pub fn run_through(
     Outcome { ended, meter, committed }
 }
 
-/// Denies the event at offset 555.
+/// A transform that denies the event at offset 555.
 pub struct Denies;
 
 impl TransformFactory for Denies {

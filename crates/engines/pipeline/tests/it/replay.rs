@@ -17,13 +17,13 @@ use serde_json::{Value, json};
 /// Bytes of an event at most.
 const EVENT_BYTES_MAX: usize = 1000;
 
-/// Fails with every tenth number.
+/// A transform that fails for every tenth number.
 fn strict() -> Box<dyn TransformFactory> {
     let condition = "if .n % 10 == 3 then error else true end".to_owned();
     Box::new(Filter::build(FilterSettings { condition, ..FilterSettings::default() }).unwrap())
 }
 
-/// Runs a pipeline from a source. A strict one fails with every tenth number.
+/// Runs a pipeline from a source. A strict pipeline fails for every tenth number.
 fn run(dir: &Path, source: Box<dyn Source>, positions: &str, is_strict: bool) {
     let transforms = if is_strict { vec![strict()] } else { Vec::new() };
     run_through(dir, source, positions, transforms);
@@ -80,7 +80,7 @@ fn a_letter_is_replayed_as_its_event_once() {
     read(dir, true);
     let count = |name| lines(dir, name).len();
     assert_eq!((count("out"), count("dead")), (90, 10));
-    // Not mended: three are letters again, behind the others.
+    // The pipeline is not repaired: three events become letters again, behind the others.
     replay(dir, true, 3);
     assert_eq!((count("out"), count("dead")), (90, 13));
     replay(dir, false, u64::MAX);
@@ -116,10 +116,10 @@ fn letters_before_an_invalid_line_are_replayed() {
     assert_eq!(lines(dir, "out").len(), 40);
 }
 
-/// When the events in envelopes were appended, in milliseconds since 1970 UTC.
+/// The append time of the events in envelopes, in milliseconds since 1970 UTC.
 const APPENDED_MS: u64 = 1;
 
-/// An event with a key and a header, in an envelope that is a line: no byte of it is a line break.
+/// An event with a key and a header, in an envelope that fits a line: it contains no line break.
 fn envelope(payload: &str) -> Vec<u8> {
     let mut batch = Batch::new(Partition::new("t", 0));
     let record =
@@ -146,7 +146,7 @@ fn a_letter_of_a_decoded_event_holds_the_original() {
     assert_eq!(dead[0]["headers"].get("theirs"), None, "{}", dead[0]);
     assert_ne!(dead[0]["appended_ms"], APPENDED_MS, "that is the time in the envelope");
     assert_eq!(dead[0]["headers"]["plimsoll-stage"], "filter");
-    // Mended, and through the same envelope.
+    // The pipeline is repaired, and decodes the same envelope.
     run_through(
         dir,
         Box::new(DeadLetterFile::new(dir.join("dead"), u64::MAX)),

@@ -1,4 +1,4 @@
-//! Tests that failed batches are retried in order, and nothing behind them is committed before.
+//! Tests that failed batches are retried in order, and no later position is committed before them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -32,7 +32,7 @@ fn a_transient_failure_costs_only_time() {
 
 #[test]
 fn failed_batches_reach_the_sink_again_in_order() {
-    // Everything in hand fails with the first, as in a transaction: what comes again must be as it was read.
+    // All batches in the sink fail with the first, as in a transaction: repeated batches must be in the order of reading.
     let failures = Arc::new(AtomicU32::new(0));
     let mut sink = Scripted::new(move |batch| {
         let first = batch.events()[0].offset;
@@ -83,7 +83,7 @@ fn exhausted_retries_stop_or_dead_letter_as_configured() {
 
 #[test]
 fn a_split_uses_no_retry() {
-    // The event 7 is found by three cuts; then those that were cut off last fail as often as they may, and no more.
+    // Three splits isolate event 7. The parts split off last then fail as often as allowed, and no more.
     let failures = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&failures);
     let sink = Scripted::new(move |batch| {

@@ -33,7 +33,7 @@ const SENT: [Sent; 5] = [
     (Some("svc-eu"), "eu-1", "paid: 99"),
 ];
 
-/// Hands all events over in one batch.
+/// A source that hands all events over in one batch.
 struct Once(Option<Arc<Assignment>>);
 
 impl Source for Once {

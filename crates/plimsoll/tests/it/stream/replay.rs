@@ -248,7 +248,7 @@ fn unreplayable_letters_are_refused_with_the_remedy() {
     check("", "keeps no dead letters");
     check("dead_letters: {noop: {}}\n", "`noop` cannot be read again");
     check("dead_letters: {file: {path: dead}}\n", "form: whole");
-    check("dead_letters: {file: {path: dead, form: whole}}\n", "no dead letters in");
+    check("dead_letters: {file: {path: dead, form: whole}}\n", "no dead letters exist in");
     check(
         "dead_letters: {insert: {uri: 'mongodb://127.0.0.1:1', collection: a.b, form: json}}\n",
         "form: full",

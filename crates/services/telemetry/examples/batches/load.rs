@@ -1,4 +1,4 @@
-//! The load: connections that each send the next body as soon as the last one is answered.
+//! Generates the load: connections that each send the next body after the last answer.
 
 use std::fmt::Write;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ pub enum Shape {
 /// Ticks of one sensor that follow each other in [`Shape::Runs`]: a minute.
 const RUN: u64 = 6;
 
-/// How a batch is written.
+/// The format of a batch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Media {
     Lines,
@@ -38,7 +38,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Readings that were acknowledged; every one must be.
+    /// Sends readings, all of which must be acknowledged. Returns their number.
     pub fn run(&mut self, runtime: &tokio::runtime::Runtime, address: &str, time: Duration) -> u64 {
         let end = Instant::now() + time;
         let first = self.next;
@@ -48,7 +48,7 @@ impl Load {
         sent.iter().sum::<u64>() * self.batch
     }
 
-    /// Sends from a number on; gives the batches that were sent.
+    /// Sends batches from a number on. Returns the number of batches sent.
     async fn call(&self, address: &str, first: u64, end: Instant) -> u64 {
         let mut stream = TcpStream::connect(address).await.unwrap();
         stream.set_nodelay(true).unwrap();

@@ -1,15 +1,15 @@
-//! Measures what a reading costs over HTTP, in batches or one by one: CPU of the service, of the server and of the load.
+//! Measures the cost of a reading over HTTP, in batches or single: CPU of the service, of the server and of the load.
 //!
 //! `cargo run --release -p plimsoll-telemetry --example batches -- [batch=1000] [callers=4] [seconds=10] [rounds=5]
 //! [sensors=10000] [ticks=360] [shape=turn|runs] [media=lines|json] [services=PROGRAM,PROGRAM] [set=YAML] [cache_mb=1024]
 //! [relaxed]`
 //!
 //! It starts an embedded server, fills it with `ticks` readings of each sensor, and then, in turns, a service of each of
-//! `services` (this program itself, if none is named; an older build of it to compare with) on that same database.
-//! `batch=1` sends single readings. `shape=turn` has all sensors in turn, the least kind to an index; `runs` has a minute
-//! of each sensor. A data point is one metric of a reading, and every reading here has four.
+//! `services` on that same database. The default is this program itself; an older build allows a comparison. `batch=1` sends
+//! single readings. `shape=turn` sends all sensors in turn, the worst case for an index; `runs` sends a minute of each sensor.
+//! A data point is one metric of a reading, and every reading here has four.
 //!
-//! Goal: what a reading costs, and ratios within one run. Not a goal: latency; the load is closed.
+//! Goal: the cost of a reading, and ratios within one run. Not a goal: latency; the load is closed.
 
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot go on ends")]
 #![expect(clippy::disallowed_methods, reason = "what is measured shares no clock with the ruler")]
@@ -36,7 +36,7 @@ use told::{Cost, told};
 
 const INTERVAL_MS: i64 = 10_000;
 const HOUR_MS: i64 = 3_600_000;
-/// How far back the data begins: what is sent must not lie in the future.
+/// The age of the oldest data: sent readings must not be in the future.
 const BACK_MS: i64 = 400 * HOUR_MS;
 const METRICS: u64 = 4;
 const DATABASE: &str = "batches";
@@ -123,7 +123,7 @@ fn now_ms() -> i64 {
     i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap()
 }
 
-/// A service in a process of its own. It ends with the value.
+/// A service in its own process. Dropping the value ends it.
 struct Service {
     child: Child,
     address: String,
@@ -145,13 +145,13 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
-        // Nothing waits any more, and what it was is not asked for.
+        // No caller waits any more, and the exit status does not matter.
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 }
 
-/// Serves until it is killed.
+/// Serves until the process is killed.
 fn serve(uri: &str, settings: &str) {
     let mut typed = Typed::read(settings).unwrap();
     typed.listen = "127.0.0.1:0".parse().unwrap();

@@ -22,7 +22,7 @@ impl fmt::Display for Cost {
     }
 }
 
-/// Says the median, the least and the greatest of every figure, and those of the ratios to the first program.
+/// Prints the median, the minimum and the maximum of every figure, and of the ratios to the first program.
 pub fn told(programs: &[&str], costs: &[Vec<Cost>]) {
     type Figure = (&'static str, fn(&Cost) -> f64);
     const FIGURES: [Figure; 3] = [

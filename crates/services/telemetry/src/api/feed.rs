@@ -1,4 +1,4 @@
-//! `GET /api/activity/{user}`: the feed of a user, page by page.
+//! Serves `GET /api/activity/{user}`: the feed of a user, page by page.
 
 use std::sync::Arc;
 

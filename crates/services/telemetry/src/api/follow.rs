@@ -1,4 +1,4 @@
-//! `PUT /api/activity/{user}/following/{author}`: follows a user.
+//! Serves `PUT /api/activity/{user}/following/{author}`: follows a user.
 
 use std::sync::Arc;
 

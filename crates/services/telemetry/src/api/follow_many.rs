@@ -1,4 +1,4 @@
-//! `POST /api/activity/{user}/following`: follows several users.
+//! Serves `POST /api/activity/{user}/following`: follows several users.
 
 use std::sync::Arc;
 

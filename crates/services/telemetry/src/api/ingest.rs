@@ -1,6 +1,6 @@
-//! `POST /api/telemetry/ingest`: stores one reading.
+//! Serves `POST /api/telemetry/ingest`: stores one reading.
 //!
-//! A retry is answered 201 too, so a client that lost the first answer gets the same. The body shows the difference.
+//! A retry is answered 201 too, so a client that lost the first answer gets the same status. The body shows the difference.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `POST /api/telemetry/ingest/batch`: stores many readings, each with its own outcome.
+//! Serves `POST /api/telemetry/ingest/batch`: stores many readings, each with its own outcome.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `GET /api/telemetry/{sensor}/latest`: the newest reading of a sensor.
+//! Serves `GET /api/telemetry/{sensor}/latest`: the newest reading of a sensor.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The HTTP interface: endpoints, one file each, in the order of the description.
+//! Defines the HTTP interface: endpoints, one file each, in the order of the description.
 
 pub mod ingest;
 pub mod ingest_batch;

@@ -1,4 +1,4 @@
-//! `POST /api/activity`: stores an activity.
+//! Serves `POST /api/activity`: stores an activity.
 //!
 //! A retry is answered 201 too, as for readings.
 

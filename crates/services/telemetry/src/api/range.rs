@@ -1,4 +1,4 @@
-//! `GET /api/telemetry/{sensor}`: readings of a sensor in order of time, page by page.
+//! Serves `GET /api/telemetry/{sensor}`: readings of a sensor in order of time, page by page.
 
 use std::sync::Arc;
 

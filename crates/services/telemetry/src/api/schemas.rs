@@ -1,4 +1,4 @@
-//! The schemas of bodies, for the OpenAPI description.
+//! Defines the schemas of bodies, for the OpenAPI description.
 
 use plimsoll_service::openapi::reference;
 use serde_json::{Map, Value, json};

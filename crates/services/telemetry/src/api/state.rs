@@ -1,4 +1,4 @@
-//! Holds everything that the endpoints work on.
+//! Holds the state of the endpoints.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::settings::limits::RequestLimits;
 /// The context of a request to this service.
 pub type Context = plimsoll_service::Context<State>;
 
-/// Everything that the endpoints work on.
+/// The state of the endpoints.
 pub struct State {
     /// The database, for readiness.
     pub database: Database,

@@ -1,4 +1,4 @@
-//! `GET /api/telemetry/stats/{sensor}`: statistics of one sensor in a window of time.
+//! Serves `GET /api/telemetry/stats/{sensor}`: statistics of one sensor in a window of time.
 
 use std::sync::Arc;
 

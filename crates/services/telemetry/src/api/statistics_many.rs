@@ -1,4 +1,4 @@
-//! `POST /api/telemetry/stats`: statistics of several sensors and several intervals in one call.
+//! Serves `POST /api/telemetry/stats`: statistics of several sensors and several intervals in one call.
 
 use std::sync::Arc;
 

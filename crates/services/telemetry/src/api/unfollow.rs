@@ -1,4 +1,4 @@
-//! `DELETE /api/activity/{user}/following/{author}`: unfollows a user.
+//! Serves `DELETE /api/activity/{user}/following/{author}`: unfollows a user.
 
 use std::sync::Arc;
 

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn without_time_and_id_it_gets_both() {
+    fn an_activity_without_time_and_id_gets_both() {
         let (one, other) =
             (json!({"userId": "ann", "type": "post"}), json!({"userId": "ann", "type": "post"}));
         let (one, other) = (parse(&one).unwrap(), parse(&other).unwrap());

@@ -1,4 +1,4 @@
-//! The port of the designs: how activities reach feeds.
+//! Defines the port of the designs, which deliver activities to feeds.
 
 use std::pin::Pin;
 
@@ -24,8 +24,8 @@ pub trait Delivery: Send + Sync {
     /// Removes an author from a user's feed.
     fn unfollowed<'a>(&'a self, user: &'a str, author: &'a str) -> BoxFuture<'a, ()>;
 
-    /// Fills a user's feed after a bulk load of timeline and edges; `activities` are those in the feed. Designs without copies
-    /// do nothing.
+    /// Fills a user's feed after a bulk load of timeline and edges; `activities` are those of the feed. Designs without copies
+    /// ignore this.
     fn filled<'a>(&'a self, _user: &'a str, _activities: &'a [&'a Activity]) -> BoxFuture<'a, ()> {
         Box::pin(async { Ok(()) })
     }

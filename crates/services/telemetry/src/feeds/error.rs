@@ -1,4 +1,4 @@
-//! The errors of feeds.
+//! Defines the errors of feeds.
 
 use plimsoll_service::BudgetError;
 
@@ -17,7 +17,7 @@ pub enum Error {
         /// The design.
         was: String,
     },
-    /// A user would follow too many.
+    /// A user would follow too many users.
     #[error("a user follows at most {most} others: unfollow some first")]
     TooMany {
         /// The limit.

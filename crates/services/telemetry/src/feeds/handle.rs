@@ -1,4 +1,4 @@
-//! The interface of feeds: post, follow, unfollow, read.
+//! Provides the interface of feeds: post, follow, unfollow, read.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -39,9 +39,9 @@ pub struct Feeds {
 /// The outcome of a post.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Posted {
-    /// It was stored.
+    /// The activity was stored.
     New,
-    /// An activity with its id exists; nothing changed.
+    /// An activity with this id exists; the database is unchanged.
     Known(Activity),
 }
 

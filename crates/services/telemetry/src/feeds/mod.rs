@@ -1,7 +1,7 @@
 //! Stores and reads activity feeds: the activities of a user and of the users they follow, newest first.
 //!
-//! A feed depends only on the users followed *now*, not on when following began. It is ordered by time and then by id, both
-//! descending. Three designs keep this contract at different costs:
+//! A feed depends only on the users followed *now*, not on the start of following. It is ordered by time and then by id, both
+//! descending. Three designs fulfil this contract at different costs:
 //!
 //! * [`on_read`]: stores an activity once; a read queries all authors.
 //! * [`on_write`]: copies an activity into the feed of every follower; a read queries one range.

@@ -1,4 +1,4 @@
-//! Fan-out on read: stores an activity once; a read queries all authors.
+//! Implements fan-out on read: stores an activity once; a read queries all authors.
 //!
 //! A post costs one insert, following one edge, a read one index range for each followed author.
 

@@ -1,7 +1,7 @@
-//! Fan-out on write: copies an activity into the feed of every follower; a read queries one range.
+//! Implements fan-out on write: copies an activity into the feed of every follower; a read queries one range.
 //!
 //! A post costs one insert for each follower. Following copies the author's newest activities, unfollowing deletes them. Each
-//! step writes first and reads the edges afterwards, so concurrent follows and unfollows end as the edges say.
+//! step writes first and reads the edges afterwards, so the feeds match the edges after concurrent follows and unfollows.
 
 use mongodb::bson::{Document, doc};
 use mongodb::options::IndexOptions;
@@ -52,7 +52,7 @@ impl OnWrite {
 
     /// Copies the newest activities of an author for a user.
     async fn fill(&self, user: &str, author: &str) -> Result<(), Error> {
-        // These become no answer; the depth bounds the copies of each author.
+        // These activities are not part of an answer; the depth bounds the copies of each author.
         let memory = Reservation::unlimited();
         let activities = self.timeline.page(&[author.to_owned()], None, self.depth, &memory).await?;
         for chunk in activities.chunks(CHUNK as usize) {
@@ -62,7 +62,7 @@ impl OnWrite {
         Ok(())
     }
 
-    /// Removes an author from the feeds of users who do not follow. Concurrent followers are filled again.
+    /// Removes an author from the feeds of users who do not follow. Fills the feeds of concurrent followers again.
     async fn forget(&self, users: &[String], author: &str) -> Result<(), Error> {
         forget(users, author).run(&self.database).await?;
         for user in self.graph.still(author, users).await? {

@@ -1,10 +1,10 @@
-//! Positions in a feed, and the cursor between pages.
+//! Defines positions in a feed, and the cursor between pages.
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use mongodb::bson::{DateTime, Document, doc};
 
-/// A position in a feed: after the activity of that time and id. Feeds run downwards.
+/// A position in a feed: after the activity of that time and id. Feeds are in descending order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     /// The activity's time, in milliseconds since 1970.

@@ -1,4 +1,4 @@
-//! Queries and changes as values, which the driver runs and `explain` takes.
+//! Represents queries and changes as values, which the driver runs and `explain` takes.
 
 use futures_util::TryStreamExt;
 use mongodb::bson::{Document, doc};
@@ -97,7 +97,7 @@ impl Delete {
 /// Inserts documents and ignores duplicates.
 ///
 /// # Errors
-/// All errors but duplicate keys.
+/// All errors except duplicate keys.
 pub(super) async fn insert_new(
     database: &Database,
     collection: &'static str,

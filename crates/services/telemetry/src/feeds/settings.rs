@@ -1,4 +1,4 @@
-//! The settings of feeds.
+//! Defines the settings of feeds.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ pub struct Settings {
     pub depth: u32,
     /// The most users that one user may follow.
     pub following_max: u32,
-    /// Hybrid: authors with so many followers are pulled.
+    /// Hybrid: authors with this many followers are pulled.
     pub pull_from: u32,
     /// Hybrid: activities in a cache.
     pub cache_max: u32,
@@ -72,7 +72,7 @@ const DEPTH_MAX: u32 = 10_000;
 const FOLLOWING_MAX: u32 = 10_000;
 
 impl Settings {
-    /// Why the settings are invalid, or `None`.
+    /// The reason why the settings are invalid, or `None`.
     pub fn fault(&self) -> Option<String> {
         let within = |name: &str, value: u32, most: u32| {
             (value == 0 || value > most).then(|| format!("{name} is {value}: it must be 1 to {most}"))

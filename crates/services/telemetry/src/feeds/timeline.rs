@@ -13,7 +13,7 @@ use super::query::{Find, insert_new, is_known};
 use plimsoll_service::Reservation;
 
 const COLLECTION: &str = "activities";
-/// Authors in one query. The server merges so many index ranges in order; with many more it would read and sort everything.
+/// Authors in one query. The server merges this many index ranges in order; with many more it would read and sort all.
 pub(super) const AUTHORS: usize = 100;
 /// Concurrent queries of one read.
 const AT_ONCE: usize = 4;
@@ -53,8 +53,8 @@ impl Timeline {
         Ok(insert_new(&self.database, COLLECTION, documents).await?)
     }
 
-    /// The newest `limit` activities of the authors below a position, newest first. Memory holds a few times the limit, however
-    /// many authors there are.
+    /// The newest `limit` activities of the authors below a position, newest first. The memory is a few times the limit, for
+    /// any number of authors.
     pub(super) async fn page(
         &self,
         authors: &[String],

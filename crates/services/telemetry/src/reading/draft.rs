@@ -60,7 +60,7 @@ impl Draft {
             ));
         }
         let number = match *value {
-            // Metrics are doubles: above 2⁵³ digits are lost.
+            // Metrics are doubles, which lose digits above 2⁵³.
             Scalar::Whole(whole) => whole as f64,
             Scalar::Number(number) if number.abs() <= METRIC_MAX => number,
             Scalar::Number(_) => {
@@ -132,7 +132,7 @@ fn timestamp_ms(value: Scalar<'_>, now_ms: i64, limits: &Limits) -> Result<i64, 
     Ok(at_ms)
 }
 
-/// Why a metric's name is invalid, or `None`. It becomes part of a field path in the database.
+/// The reason why a metric's name is invalid, or `None`. It becomes part of a field path in the database.
 fn metric_fault(name: &str, bytes_max: usize) -> Option<String> {
     if name.is_empty() {
         return Some("a metric needs a name".into());
@@ -161,7 +161,7 @@ mod tests {
         })
     }
 
-    /// A reading with one field replaced, or left out.
+    /// A reading with one field replaced or removed.
     fn with(field: &str, value: Option<Value>) -> Value {
         let mut json = json!({"sensorId": "s-1", "timestamp": NOW, "temperature": 21.5});
         match value {

@@ -10,7 +10,7 @@ use super::draft::{Draft, Wrong};
 use super::scalar::{Name, Simple};
 use super::{Limits, Reading};
 
-/// A seed that parses readings. It returns an invalid reading as a value, so that parsing can go on behind it. Errors are
+/// A seed that parses readings. It returns an invalid reading as a value, so that parsing can continue after it. Errors are
 /// invalid JSON and duplicate keys.
 #[derive(Clone, Copy, Debug)]
 pub struct Read<'l> {
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_json_is_told_from_invalid_fields() {
+    fn invalid_json_and_invalid_fields_have_different_errors() {
         for json in ["", "{", "{} {}", "{\"a\":NaN}", "{\"a\":1e999}", "[1,]", "\u{feff}{}"] {
             assert!(matches!(read(json), Err(Unread::Json(_))), "{json}");
         }

@@ -10,7 +10,7 @@ use plimsoll_service::Reservation;
 const SUMMARY_BYTES: usize = 1 << 10;
 /// The memory of a value: a growing list may have twice the capacity.
 const VALUE_BYTES: usize = 16;
-/// Memory is reserved for so many values at a time.
+/// Memory is reserved for this many values at a time.
 const STEP: usize = 1 << 10;
 
 /// The remaining memory of one call, shared by its sensors. Clones share it.
@@ -47,7 +47,7 @@ impl Allowance {
     /// # Errors
     /// [`Error::TooMany`], [`Error::Memory`].
     pub(crate) fn summary(&self) -> Result<(), Error> {
-        // One task works on a call, so nothing depends on the order.
+        // One task works on a call, so the order does not matter.
         if self.summaries.fetch_add(1, Ordering::Relaxed) >= self.summaries_max {
             return Err(Error::TooMany { summaries_max: self.summaries_max });
         }
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_budget_the_error_says_whether_a_retry_can_succeed() {
+    fn beyond_the_budget_the_error_shows_whether_a_retry_can_succeed() {
         let budget = Budget::new(64 << 10);
         let others = budget.reservation();
         others.grow(60 << 10).unwrap();

@@ -23,7 +23,7 @@ pub(crate) struct Job {
     pub(crate) readings: Vec<Reading>,
     pub(crate) accepted_ns: u64,
     pub(crate) answer: oneshot::Sender<Result<Vec<Written>, Fault>>,
-    /// Released when the caller has its answer.
+    /// The places in the queue, released when the caller has its answer.
     pub(crate) room: Places,
 }
 

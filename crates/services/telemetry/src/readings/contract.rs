@@ -56,7 +56,7 @@ async fn the_first_of_several_counts(store: &dyn Store, model: &mut Model) {
     model.compare(store).await;
 }
 
-/// Writes the same readings through two stores at once, like two processes.
+/// Writes the same readings through two stores at once, as two processes would.
 async fn writers_that_meet_count_once(store: &dyn Store, model: &mut Model) {
     let all: Vec<_> = (0..40).map(|n| reading(SENSORS[2], n * 700, None, n as f64)).collect();
     let (left, right) = futures_util::join!(store.write(&all[..30]), store.write(&all[10..]));
@@ -131,7 +131,7 @@ async fn time_series_keep_the_contract() {
 }
 
 #[tokio::test]
-async fn buckets_are_not_divided_anew() {
+async fn the_division_of_buckets_never_changes() {
     let database = database("contract_layout").await;
     let open = async |minutes, readings_max| {
         Buckets::open(&database, &BucketSettings { minutes, readings_max }).await.map(drop)

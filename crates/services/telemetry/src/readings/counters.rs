@@ -12,9 +12,9 @@ pub struct Counters {
     pub accepted: u64,
     /// Readings stored for the first time.
     pub new: u64,
-    /// Readings that were stored already.
+    /// Readings that already existed.
     pub known: u64,
-    /// Readings whose commit failed.
+    /// Readings of failed commits.
     pub failed: u64,
     /// Readings refused because the queue was full.
     pub busy: u64,

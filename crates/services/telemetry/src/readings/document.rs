@@ -1,4 +1,4 @@
-//! Stores one document a reading: `{_id: "sensor⇥time⇥event", t: time, m: {metric: value}}`.
+//! Stores one document per reading: `{_id: "sensor⇥time⇥event", t: time, m: {metric: value}}`.
 //!
 //! The `_id` follows from the reading, so a retry is a duplicate key. It sorts by sensor and time, so the index on `_id`
 //! serves every query, and the collection has no other.
@@ -27,7 +27,7 @@ pub(crate) struct Documents {
 }
 
 impl Documents {
-    /// Creates the collection, so that the first commit need not.
+    /// Creates the collection, so that the first commit does not have to.
     pub(crate) async fn open(database: &Database) -> Result<Self, Error> {
         create(database.create_collection(COLLECTION)).await?;
         Ok(Documents { readings: database.collection(COLLECTION) })
@@ -128,7 +128,7 @@ fn page(query: &RangeQuery) -> Lookup {
     };
     let mut bounds = first;
     bounds.insert("$lt", key::from(sensor, *to_ms));
-    // One more than the page shows whether another page follows.
+    // One more reading than the page has shows whether another page follows.
     Lookup::new(doc! {"_id": bounds}).sorted(doc! {"_id": 1}).limited(limit + 1)
 }
 
@@ -137,7 +137,7 @@ fn last(sensor: &str, since_ms: Option<i64>) -> Lookup {
     Lookup::new(doc! {"_id": {"$gte": least, "$lt": key::end(sensor)}}).sorted(doc! {"_id": -1}).limited(1)
 }
 
-/// The key and the index of each reading, sorted, so that index neighbours are inserted together. Of duplicates the first
+/// The key and the index of each reading, sorted, so that index neighbours are inserted together. The first of several duplicates
 /// stays first.
 fn sorted(readings: &[Reading]) -> Vec<(String, usize)> {
     let mut order: Vec<_> = readings.iter().map(key::of).zip(0..).collect();

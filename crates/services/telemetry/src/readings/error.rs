@@ -1,4 +1,4 @@
-//! The errors of readings.
+//! Defines the errors of readings.
 
 use plimsoll_service::BudgetError;
 
@@ -45,7 +45,7 @@ pub enum Error {
     /// A setting is invalid.
     #[error("{0}")]
     Setting(String),
-    /// The write concern acknowledges nothing.
+    /// The write concern requests no acknowledgement.
     #[error("the write concern is `w: 0`, which acknowledges nothing: use `w=majority` in the URI")]
     Unacknowledged,
     /// The query is invalid.

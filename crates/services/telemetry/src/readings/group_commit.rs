@@ -1,14 +1,14 @@
-//! Decides when a committer commits. Pure: callers pass in the time and arrivals.
+//! Decides when a committer commits. The decision is pure: time and arrivals are parameters.
 
 /// The readings waiting for the next commit.
 #[derive(Clone, Debug)]
 pub(crate) struct GroupCommit {
     /// The longest time that the first reading waits for others.
     gather_ns: u64,
-    /// A commit of so many readings does not wait.
+    /// A commit of this many readings does not wait.
     full: usize,
     waiting: usize,
-    /// The arrival of the first waiting reading.
+    /// The arrival time of the first waiting reading.
     since_ns: u64,
     ending: bool,
 }
@@ -18,7 +18,7 @@ pub(crate) struct GroupCommit {
 pub(crate) enum Step {
     /// No reading waits: wait for one.
     Idle,
-    /// Wait for more readings, at most for so many nanoseconds.
+    /// Wait for more readings, at most for this many nanoseconds.
     Within(u64),
     /// Commit the waiting readings.
     Commit,
@@ -29,7 +29,7 @@ impl GroupCommit {
         GroupCommit { gather_ns, full, waiting: 0, since_ns: 0, ending: false }
     }
 
-    /// Counts arrivals at `at_ns`. Arrivals during a commit have waited when it ends, which counts.
+    /// Counts arrivals at `at_ns`. Waiting during an earlier commit counts too.
     pub(crate) fn arrive(&mut self, readings: usize, at_ns: u64) {
         if self.waiting == 0 {
             self.since_ns = at_ns;
@@ -37,7 +37,7 @@ impl GroupCommit {
         self.waiting += readings;
     }
 
-    /// No more readings will arrive: stop waiting.
+    /// Ends the wait: no more readings will arrive.
     pub(crate) fn end(&mut self) {
         self.ending = true;
     }

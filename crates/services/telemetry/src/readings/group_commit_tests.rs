@@ -27,7 +27,7 @@ fn gated() -> (Memory, Arc<tokio::sync::Semaphore>) {
 }
 
 #[tokio::test]
-async fn callers_that_come_together_share_a_commit() {
+async fn concurrent_callers_share_a_commit() {
     let memory = Memory::default();
     let readings = readings(&memory, |settings| settings.gather_max = Duration::from_millis(50));
     let calls = (0..100).map(|n| readings.ingest(reading("s", n)));
@@ -54,7 +54,7 @@ async fn a_failed_commit_is_answered_to_all_of_its_callers_and_to_no_other() {
 }
 
 #[tokio::test]
-async fn an_error_of_one_reading_goes_to_its_own_caller() {
+async fn an_error_of_one_reading_is_returned_to_its_caller() {
     let memory = Memory::from(Script { refuse: Some("bad".into()), ..Script::default() });
     let readings = readings(&memory, |settings| settings.committers = 1);
     let (good, bad) = tokio::join!(readings.ingest(reading("good", 1)), readings.ingest(reading("bad", 1)));
@@ -69,7 +69,7 @@ async fn an_error_of_one_reading_goes_to_its_own_caller() {
 }
 
 #[tokio::test]
-async fn a_full_queue_refuses_callers_and_stores_nothing_of_theirs() {
+async fn a_full_queue_refuses_callers_and_stores_none_of_their_readings() {
     let (memory, gate) = gated();
     let readings = readings(&memory, |settings| settings.queue_readings_max = 10);
     let inside: Vec<_> = (0..10)
@@ -107,7 +107,7 @@ async fn closing_answers_accepted_readings_and_accepts_no_more() {
         let readings = readings.clone();
         async move { readings.close().await }
     });
-    // This runtime has one thread: the closing task begins when this one lets it.
+    // This runtime has one thread: the closing task begins when this task yields.
     for _ in 0..10 {
         tokio::task::yield_now().await;
     }
@@ -152,7 +152,7 @@ async fn callers_time_out_if_the_store_does_not_answer() {
 }
 
 #[tokio::test]
-async fn a_batch_larger_than_the_queue_goes_in_part_by_part() {
+async fn a_batch_larger_than_the_queue_is_queued_in_parts() {
     let memory = Memory::default();
     let readings = readings(&memory, |settings| settings.queue_readings_max = 40);
     let batch: Vec<_> = (0..1000).map(|n| reading(&format!("s{}", n % 7), n)).collect();
@@ -163,7 +163,7 @@ async fn a_batch_larger_than_the_queue_goes_in_part_by_part() {
 
 proptest! {
     #[test]
-    fn every_answer_is_right_for_any_order_of_commits(
+    fn every_answer_is_correct_for_any_order_of_commits(
         batches in commits(),
         committers in 1..5_usize,
         commit_readings_max in 1..20_usize,

@@ -1,4 +1,4 @@
-//! The interface of readings: ingest, statistics, ranges, the latest.
+//! Provides the interface of readings: ingest, statistics, ranges, the latest.
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -153,7 +153,7 @@ impl Readings {
             while !share.is_empty() {
                 let rest = share.split_off(share.len().min(self.settings.commit_readings_max));
                 let rest_places = places.split_off(share.len());
-                // The whole part has a place in the queue, so each share has.
+                // The whole part has places in the queue, so each share has too.
                 let Some(room) = room.split(share.len()) else { continue };
                 sent.push((places, self.send(committer, share, room)));
                 (places, share) = (rest_places, rest);
@@ -195,8 +195,8 @@ impl Readings {
         (hasher.finish() % self.committers.len() as u64) as usize
     }
 
-    /// Statistics of each sensor, in the order of the query. A sensor without readings has no intervals. `memory` reserves their
-    /// memory, so keep it as long as them.
+    /// Statistics of each sensor, in the order of the query. A sensor without readings has no intervals. `memory` reserves
+    /// their memory, so keep it as long as the statistics.
     ///
     /// # Errors
     /// [`Error::Query`], [`Error::TooMuch`], [`Error::TooMany`], [`Error::Memory`], [`Error::Database`].
@@ -238,7 +238,7 @@ impl Readings {
         let hint = newest.of(sensor);
         let mut found = self.shared.store.latest(sensor, hint).await?;
         if let Some(at_ms) = hint.filter(|_| found.is_none()) {
-            // The last known reading is gone, as after a rollback. An older one may exist.
+            // The last known reading is missing, as after a rollback. An older one may exist.
             newest.forget(sensor, at_ms);
             found = self.shared.store.latest(sensor, None).await?;
         }
@@ -251,7 +251,7 @@ impl Readings {
     /// # Errors
     /// [`Error::Database`], [`Error::Foreign`].
     pub async fn knows(&self, sensor: &str) -> Result<bool, Error> {
-        // The last known reading was acknowledged. If it is gone, the answer is empty instead of a 404.
+        // The last known reading was acknowledged. If it is missing, the answer is empty instead of a 404.
         Ok(self.shared.newest.of(sensor).is_some() || self.latest(sensor).await?.is_some())
     }
 

@@ -1,4 +1,4 @@
-//! A `find` as a value, which the driver runs and `explain` takes.
+//! Represents a `find` as a value, which the driver runs and `explain` takes.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A store in memory with scripted failures, for tests.
+//! Stores readings in memory with scripted failures, for tests.
 
 use std::collections::BTreeMap;
 use std::collections::HashSet;
@@ -24,13 +24,13 @@ type Stock = BTreeMap<Key, Vec<(String, f64)>>;
 pub(crate) struct Script {
     /// Commits wait for a permit of this semaphore.
     pub(crate) gate: Option<Arc<Semaphore>>,
-    /// One of so many commits fails and stores nothing.
+    /// One of this many commits fails and stores no reading.
     pub(crate) fail_every: Option<usize>,
     /// Each reading of this sensor fails.
     pub(crate) refuse: Option<String>,
 }
 
-/// Clones share everything.
+/// The store. Clones share everything.
 #[derive(Clone, Default)]
 pub(crate) struct Memory {
     readings: Arc<Mutex<Stock>>,

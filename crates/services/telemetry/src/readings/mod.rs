@@ -1,5 +1,5 @@
-//! Stores readings in MongoDB with group commit, each once however often it is sent, and reads them back as statistics,
-//! ranges and the latest.
+//! Stores readings in MongoDB with group commit, each once however often it is sent. Reads them back as statistics, ranges and
+//! the latest.
 //!
 //! * [`Readings`]: the interface; [`Settings`] and [`Design`] configure it.
 //! * `group_commit`, `committer`, `queue`: many callers, few commits, bounded memory.

@@ -1,4 +1,4 @@
-//! A plain model of the expected answers, and random histories.
+//! Models the expected answers simply, and generates random histories.
 
 use std::collections::BTreeMap;
 
@@ -15,19 +15,19 @@ use super::tally::Tally;
 use crate::reading::Reading;
 use plimsoll_service::Reservation;
 
-/// An hour that some buckets start in.
+/// The start of an hour, at which buckets start.
 pub(crate) const START_MS: i64 = 1_789_999_200_000;
 const HOUR_MS: i64 = 3_600_000;
-/// Names of which one is the other's beginning.
+/// Sensor names, two of which begin with the third.
 pub(crate) const SENSORS: [&str; 3] = ["a", "a 1", "a.b"];
 
-/// Commits of readings: late, out of order, repeated, crowded into moments, with metrics that come and go.
+/// Commits of readings: late, out of order, repeated, at crowded times, with varying metrics.
 pub(crate) fn commits() -> impl Strategy<Value = Vec<Vec<Reading>>> {
     vec(vec(reading(), 1..12), 1..25)
 }
 
 fn reading() -> impl Strategy<Value = Reading> {
-    // Some moments are crowded: one millisecond, one second, one minute, and the edges of an hour.
+    // Some times are crowded: one millisecond, one second, one minute, and the edges of an hour.
     let at_ms = prop_oneof![
         0..3_i64,
         0..1_000_i64,
@@ -36,7 +36,7 @@ fn reading() -> impl Strategy<Value = Reading> {
         (-HOUR_MS)..(2 * HOUR_MS),
     ];
     let event = option::of(select(vec!["x", "y:1", "z"]));
-    // Quarters, whose sums are exact in every order.
+    // Multiples of a quarter, whose sums are exact in every order.
     let metrics = proptest::sample::subsequence(vec!["humidity", "m-1", "temperature"], 1..=3);
     (select(SENSORS.to_vec()), at_ms, event, metrics, -400..400_i32).prop_map(
         |(sensor, offset_ms, event, names, quarters)| Reading {
@@ -55,7 +55,7 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    /// Whether it is new.
+    /// Adds a reading. Returns whether it is new.
     pub(crate) fn add(&mut self, reading: &Reading) -> bool {
         let key = (reading.sensor.clone(), Cursor { at_ms: reading.at_ms, event: reading.event.clone() });
         let mut new = false;
@@ -70,7 +70,7 @@ impl Model {
         self.readings.values().filter(|reading| reading.sensor == sensor).cloned().collect()
     }
 
-    /// For each interval and metric that has values.
+    /// The statistics of each interval and metric with values.
     fn statistics(&self, sensor: &str, query: &StatisticsQuery) -> BTreeMap<(i64, String), MetricStatistics> {
         let mut values: BTreeMap<(i64, String), Vec<f64>> = BTreeMap::new();
         let length_ms = query.interval_ms.unwrap_or(i64::MAX);
@@ -85,7 +85,7 @@ impl Model {
         values.into_iter().map(|(key, values)| (key, statistics(values, query.detail))).collect()
     }
 
-    /// Asks a store everything and compares.
+    /// Runs every query on a store and compares the answers.
     pub(crate) async fn compare(&self, store: &dyn Store) {
         for sensor in SENSORS {
             for query in queries(sensor) {
@@ -153,7 +153,7 @@ fn queries(sensor: &str) -> Vec<StatisticsQuery> {
 
 fn statistics(mut values: Vec<f64>, detail: Detail) -> MetricStatistics {
     values.sort_by(f64::total_cmp);
-    // The least value that at least so many percent of all are not greater than.
+    // The least value with at least this percentage of all values at or below it.
     let at = |percent: usize| {
         let enough = |value: &&f64| {
             values.iter().filter(|other| *other <= *value).count() * 100 >= percent * values.len()

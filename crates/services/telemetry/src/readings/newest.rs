@@ -1,7 +1,7 @@
 //! Caches the latest known time of each sensor, as a lower bound for the query of its latest reading.
 //!
-//! It is only a hint. The database may lose an acknowledged reading (a rolled-back primary with `w: 1`), or somebody may delete
-//! it. Then the query finds nothing, the hint is dropped, and the query runs without it. A row in the database instead would
+//! It is only a hint. The database may lose an acknowledged reading (a rolled-back primary with `w: 1`), or a user may delete
+//! it. Then the query finds no reading, the hint is dropped, and the query runs without it. A row in the database instead would
 //! have to change with every reading.
 
 use std::collections::HashMap;
@@ -32,7 +32,7 @@ impl Newest {
         }
     }
 
-    /// Drops a hint that found nothing. A newer hint stays.
+    /// Drops a hint whose query found no reading. A newer hint stays.
     pub(crate) fn forget(&self, sensor: &str, at_ms: i64) {
         let mut known = self.at_ms.lock().unwrap_or_else(PoisonError::into_inner);
         if known.get(sensor) == Some(&at_ms) {

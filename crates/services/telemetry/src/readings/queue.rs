@@ -16,7 +16,7 @@ pub(crate) struct Queue {
     room: Arc<Semaphore>,
     readings_max: u32,
     closing: AtomicBool,
-    /// The present time for one reading; 0 if unknown.
+    /// The current time per reading, in nanoseconds; 0 if unknown.
     reading_ns: AtomicU64,
 }
 
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_queue_tells_callers_when_to_retry() {
+    fn a_full_queue_refuses_callers_with_a_retry_time() {
         let queue = Queue::new(10);
         let eight = queue.try_enter(8).unwrap();
         let busy = |retry_after_s| Err(IngestError::Busy { retry_after_s });

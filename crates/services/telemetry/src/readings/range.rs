@@ -1,4 +1,4 @@
-//! Pages of readings in order of time.
+//! Pages through readings in order of time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -41,7 +41,7 @@ pub struct Cursor {
     pub event: Option<String>,
 }
 
-/// A text is no cursor.
+/// The error of an invalid cursor text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid cursor: send `next` of the previous page, unchanged")]
 pub struct NoCursor;
@@ -68,7 +68,7 @@ impl FromStr for Cursor {
 }
 
 impl RangeQuery {
-    /// Why the query is invalid or too large, or `None`.
+    /// Refuses an invalid or too large query.
     pub(crate) fn check(&self, limits: &QueryLimits) -> Result<(), Error> {
         if self.limit == 0 || self.limit > limits.page_max {
             return Err(Error::Query(format!("a page has 1 to {} readings", limits.page_max)));
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn readings_come_in_order_once_and_from_page_to_page() {
+    fn readings_are_paged_in_order_without_duplicates() {
         let all = [(7, None), (3, Some("b")), (3, None), (7, None), (3, Some("a")), (-1, None), (100, None)];
         let page = |query: &RangeQuery| {
             let mut merge = Merge::new(query);

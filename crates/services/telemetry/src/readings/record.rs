@@ -74,7 +74,7 @@ pub(crate) fn number(value: RawBsonRef<'_>) -> Result<f64, Error> {
     match value {
         RawBsonRef::Double(value) => Ok(value),
         RawBsonRef::Int32(value) => Ok(value.into()),
-        // Above 2⁵³ digits are lost, as when the reading was parsed.
+        // Doubles lose digits above 2⁵³, as when the reading was parsed.
         RawBsonRef::Int64(value) => Ok(value as f64),
         other => Err(Error::Foreign(format!("a number was expected, not {other:?}"))),
     }

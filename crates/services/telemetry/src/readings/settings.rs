@@ -1,4 +1,4 @@
-//! The settings of readings.
+//! Defines the settings of readings.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::Error;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Design {
-    /// One document a reading. Its `_id` follows from sensor, time and event, and is the only index.
+    /// One document per reading. Its `_id` follows from sensor, time and event, and is the only index.
     #[default]
     Document,
     /// One document for each sensor and hour (or part of it), with the values, and count, sum, minimum and maximum of each
@@ -30,14 +30,14 @@ pub struct Settings {
     /// Readings in a full commit, which does not wait. At most 2,000.
     pub commit_readings_max: usize,
     /// Commits in flight. Each sensor belongs to one committer, so that the commits of a process do not conflict in a bucket.
-    /// Two keep the server busy: one is in flight while the next collects readings. More help only with a long round trip,
-    /// because larger commits cost less for each reading.
+    /// Two committers keep the server busy: one commit is in flight while the next collects readings. More help only with a
+    /// long round trip, because larger commits cost less for each reading.
     pub committers: usize,
     /// Readings waiting or in flight. When it is exceeded, callers get a retry time.
     pub queue_readings_max: usize,
     /// The longest time for one commit, after which it counts as failed.
     pub commit_time_max: Duration,
-    /// For [`Design::Bucket`].
+    /// The size of the buckets of [`Design::Bucket`].
     pub bucket: BucketSettings,
     /// The limits of queries.
     pub query: QueryLimits,
@@ -103,7 +103,7 @@ impl Default for QueryLimits {
 }
 
 impl Settings {
-    /// Why the settings are invalid, or `None`.
+    /// Refuses invalid settings.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let within = |name, value: usize, least: usize, most: usize| match value {
             _ if (least..=most).contains(&value) => Ok(()),

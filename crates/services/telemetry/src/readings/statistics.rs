@@ -1,4 +1,4 @@
-//! Statistics queries and their answers.
+//! Defines statistics queries and their answers.
 
 use super::{Error, QueryLimits};
 
@@ -7,7 +7,7 @@ use super::{Error, QueryLimits};
 pub enum Detail {
     /// Count, minimum, maximum, mean. Buckets within one interval are read without their values.
     Summary,
-    /// The same and exact percentiles, which need every value.
+    /// The summary and exact percentiles, which need every value.
     #[default]
     Percentiles,
 }
@@ -52,17 +52,17 @@ pub struct IntervalStatistics {
 pub struct MetricStatistics {
     /// The number of values, at least one.
     pub count: u64,
-    /// The least.
+    /// The least value.
     pub min: f64,
-    /// The greatest.
+    /// The greatest value.
     pub max: f64,
-    /// Their sum divided by their count.
+    /// The sum of the values divided by their count.
     pub mean: f64,
     /// The percentiles, on request.
     pub percentiles: Option<Percentiles>,
 }
 
-/// Exact percentiles by nearest rank: the least value that at least so many percent of the values do not exceed.
+/// Exact percentiles by nearest rank: the least value with at least this percentage of all values at or below it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Percentiles {
     /// The median.
@@ -86,7 +86,7 @@ impl Percentiles {
 }
 
 impl StatisticsQuery {
-    /// Why the query is invalid or too large, or `None`.
+    /// Refuses an invalid or too large query.
     pub(crate) fn check(&self, limits: &QueryLimits) -> Result<(), Error> {
         let fault = |text: String| Err(Error::Query(text));
         let (sensors, most) = (self.sensors.len(), limits.sensors_max);

@@ -1,4 +1,4 @@
-//! The port of the storage designs. `contract.rs` tests its contract.
+//! Defines the port of the storage designs. `contract.rs` tests its contract.
 
 use bson::Document;
 use futures_util::future::BoxFuture;
@@ -11,17 +11,17 @@ use crate::reading::Reading;
 /// The outcome of a reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stored {
-    /// It is new.
+    /// The reading is new.
     New,
-    /// It was stored before, or is a duplicate within the commit; it counts once. After a lost answer of the database the
-    /// caller may see this on its first success.
+    /// The reading was stored before, or is a duplicate within the commit; it counts once. After a lost answer of the database
+    /// the caller may see this on its first success.
     Known,
 }
 
 /// The outcome of one reading of a commit.
 pub(crate) type Written = Result<Stored, Fault>;
 
-/// Stores readings. Sensor, time and event identify a reading; of duplicates the first counts.
+/// Stores readings. Sensor, time and event identify a reading; the first of several duplicates counts.
 pub(crate) trait Store: Send + Sync + 'static {
     /// Stores the readings of one commit, which may contain duplicates, and returns their outcomes in order after the write
     /// concern is met. One process has at most one commit in flight for a sensor; other processes may have more.

@@ -1,4 +1,4 @@
-//! Aggregates readings into statistics, in any order. Pure.
+//! Aggregates readings into statistics, in any order, as a pure computation.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::statistics::{
 /// Values and intervals that take about a millisecond of CPU time to finish.
 const LONG: usize = 20_000;
 
-/// Count, sum, minimum and maximum of values, as a bucket holds them for each metric.
+/// Count, sum, minimum and maximum of values, in the form of a bucket's metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Summary {
     pub(crate) count: u64,
@@ -87,7 +87,7 @@ impl Tally {
     /// Adds a value of a reading; values outside the window are ignored.
     ///
     /// # Errors
-    /// Those of the allowance.
+    /// When the allowance is exceeded.
     pub(crate) fn add(&mut self, at_ms: i64, metric: &str, value: f64) -> Result<(), Error> {
         if at_ms < self.from_ms || at_ms >= self.to_ms {
             return Ok(());
@@ -108,7 +108,7 @@ impl Tally {
     /// Adds a summary that [`Tally::takes_summary`] accepts.
     ///
     /// # Errors
-    /// Those of the allowance.
+    /// When the allowance is exceeded.
     pub(crate) fn add_summary(&mut self, from_ms: i64, metric: &str, summary: Summary) -> Result<(), Error> {
         self.cell(from_ms, metric)?.summary.add(summary);
         Ok(())
@@ -156,7 +156,7 @@ impl Tally {
 impl Cell {
     fn finish(mut self) -> MetricStatistics {
         let Summary { count, sum, min, max } = self.summary;
-        // The sum of so many values has lost more digits than this conversion.
+        // The sum of that many values has lost more digits than this conversion.
         let mean = sum / count as f64;
         MetricStatistics { count, min, max, mean, percentiles: Percentiles::of(&mut self.values) }
     }

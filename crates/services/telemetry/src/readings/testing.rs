@@ -7,7 +7,7 @@ use mongodb::{Client, Database};
 use plimsoll_host::embedded::{self, Options};
 use plimsoll_host::{Cache, Profile, Server};
 
-/// A database of the shared server, which must have been installed. The client belongs to the runtime that calls.
+/// A database of the shared server, which must be installed. The client belongs to the calling runtime.
 pub(crate) async fn database(name: &str) -> Database {
     static SERVER: OnceLock<Server> = OnceLock::new();
     // A server is bound to the thread that starts it, and a test's own thread ends with the test.

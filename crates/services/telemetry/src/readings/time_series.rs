@@ -1,10 +1,10 @@
 //! Stores readings in a time-series collection `{t: time, s: sensor, e: event, m: {metric: value}}`, and their keys in
 //! another.
 //!
-//! Time-series collections have no unique index and no transactions, so idempotence costs a second write for each reading:
-//! the key goes into an ordinary collection first, and the reading follows only if the key is new. A known key proves
-//! nothing, because the process may have stopped between the two writes: then the store queries the series and inserts a
-//! missing reading. Two processes can both insert it, so readers drop duplicates, and every statistic stays exact.
+//! Time-series collections have no unique index and no transactions, so idempotence costs a second write for each reading. The
+//! key goes into an ordinary collection first, and the reading follows only if the key is new. A known key does not prove that
+//! the reading exists, because the process may have stopped between the two writes. Then the store queries the series and
+//! inserts a missing reading. Two processes can both insert it, so readers drop duplicates, and every statistic stays exact.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;

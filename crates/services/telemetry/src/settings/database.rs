@@ -1,4 +1,4 @@
-//! The section `database`: the server, the write concern and the driver.
+//! Defines the section `database`: the server, the write concern and the driver.
 
 use std::{fmt, io};
 
@@ -110,7 +110,7 @@ impl Default for Database {
 }
 
 impl Database {
-    /// Why the section is invalid, or `None`.
+    /// The reason why the section is invalid, or `None`.
     pub(super) fn fault(&self) -> Option<String> {
         if self.write_concern.w == Nodes::Count(0) {
             return Some("write_concern.w is 0, which acknowledges nothing: use 1 or majority".into());
@@ -160,7 +160,7 @@ impl Database {
     fn concern(&self, given: Option<WriteConcern>) -> WriteConcern {
         let mut concern = given.unwrap_or_default();
         if concern.w == Some(Acknowledgment::Nodes(0)) {
-            // `Readings::open` refuses this with a hint. The driver would complain about the journal first.
+            // `Readings::open` refuses this with a remedy. The driver would report the journal first.
             return concern;
         }
         concern.w.get_or_insert_with(|| match &self.write_concern.w {

@@ -1,4 +1,4 @@
-//! The section `feeds`: the storage of feeds.
+//! Defines the section `feeds`: the storage of feeds.
 
 use plimsoll_service::Span;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ pub struct Feeds {
     pub depth: u32,
     /// The most users that one user may follow.
     pub following_max: u32,
-    /// `hybrid`: authors with so many followers are pulled on read, not pushed.
+    /// `hybrid`: authors with this many followers are pulled on read, not pushed.
     pub pull_from: u32,
     /// `hybrid`: activities in a cache.
     pub cache: u32,

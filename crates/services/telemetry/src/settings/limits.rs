@@ -1,4 +1,4 @@
-//! The section `limits`: those of HTTP, and those of a single request.
+//! Defines the section `limits`: the limits of HTTP, and of a single request.
 
 use plimsoll_service::Span;
 use plimsoll_service::limits::{Limits as HttpLimits, zero};
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Those of HTTP.
+    /// The limits of HTTP.
     #[serde(flatten)]
     pub http: HttpLimits,
-    /// Those of a single request.
+    /// The limits of a single request.
     #[serde(flatten)]
     pub request: RequestLimits,
 }
@@ -48,7 +48,7 @@ impl Default for RequestLimits {
 }
 
 impl RequestLimits {
-    /// Why the limits are invalid, or `None`.
+    /// The reason why the limits are invalid, or `None`.
     pub(super) fn fault(&self) -> Option<String> {
         zero(&[
             ("batch_readings_max", self.batch_readings_max),
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_that_would_answer_nothing_are_refused() {
+    fn limits_that_allow_no_request_are_refused() {
         assert_eq!(RequestLimits::default().fault(), None);
         let limits = RequestLimits { summaries_max: 0, ..RequestLimits::default() };
         assert!(limits.fault().is_some_and(|fault| fault.contains("summaries_max is 0")));

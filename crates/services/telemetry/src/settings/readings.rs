@@ -1,4 +1,4 @@
-//! The section `readings`: accepted readings and their storage.
+//! Defines the section `readings`: accepted readings and their storage.
 
 use plimsoll_service::Span;
 use serde::{Deserialize, Serialize};

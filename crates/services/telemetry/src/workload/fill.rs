@@ -1,4 +1,4 @@
-//! Fills a database with earlier data: an hour of readings, and feeds. Data is generated as it is stored, in bounded pieces.
+//! Fills a database with earlier data: an hour of readings, and feeds. Generates the data in bounded pieces as it is stored.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -107,7 +107,7 @@ impl Fill {
         pieces(self.users, PIECE / edges.saturating_mul(each.max(1)))
     }
 
-    /// Splits the activity numbers of so many users into pieces.
+    /// Splits the activity numbers of this many users into pieces.
     fn numbers_by_piece(&self, users: usize) -> impl Iterator<Item = Range<u64>> {
         pieces(self.activities, PIECE / (users as u64).max(1))
     }
@@ -132,8 +132,8 @@ impl Fill {
     }
 }
 
-/// Stores the readings and feeds in the designs of the settings. Filling again changes nothing. `tell` gets the progress of
-/// the readings.
+/// Stores the readings and feeds in the designs of the settings. Filling again changes no data. `tell` gets the progress of the
+/// readings.
 ///
 /// # Errors
 /// The first [`Error`].
@@ -233,7 +233,7 @@ mod tests {
         assert!(times.is_sorted() && *times.last().unwrap() < FILL.end_ms, "{times:?}");
     }
 
-    /// As large as what is refused leaves room for.
+    /// The largest fill within the limits.
     const LARGE: Fill = Fill { users: 1_000_000, follows: 100, activities: 100, ..FILL };
 
     #[test]
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_cover_everything_and_none_is_too_large() {
+    fn pieces_cover_the_whole_range_and_none_is_too_large() {
         for (count, size, expected) in [
             (0, 5, vec![(0, 0)]),
             (5, 5, vec![(0, 5)]),

@@ -28,7 +28,7 @@ pub struct Preload {
 pub struct Progress {
     /// Acknowledged readings, new or known.
     pub done: u64,
-    /// Known readings among these: filling again changes nothing.
+    /// Known readings among these: filling again changes no data.
     pub known: u64,
     /// All readings of the fill.
     pub total: u64,
@@ -44,7 +44,7 @@ pub struct PreloadError {
     pub source: IngestError,
 }
 
-/// Stores the readings sensor by sensor, so that buckets are written whole. Reports progress after every batch.
+/// Stores the readings sensor by sensor, so that each bucket is written at once. Reports progress after every batch.
 ///
 /// # Errors
 /// [`PreloadError`] at the first reading that is not acknowledged.

@@ -10,13 +10,13 @@ pub(super) fn hash(parts: &[u64]) -> u64 {
     })
 }
 
-/// From 0 to just below 1.
+/// A number from 0 to just below 1.
 pub(super) fn unit(parts: &[u64]) -> f64 {
-    // 53 bits are what a double holds.
+    // A double has 53 bits of precision.
     (hash(parts) >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// From `least` to just below `most`, with two decimals, which compress well (advice of MongoDB).
+/// A number from `least` to just below `most`, with two decimals, which compress well (advice of MongoDB).
 pub(super) fn between(least: f64, most: f64, parts: &[u64]) -> f64 {
     round(least + unit(parts) * (most - least))
 }

@@ -1,4 +1,4 @@
-//! Kills the server while activities are posted.
+//! Tests that a killed server loses no acknowledged activity.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! Checks that every design writes with the database's write concern and acknowledges nothing without it.
+//! Tests that every design writes with the database's write concern and acknowledges no reading without it.
 
 use bson::{Bson, Document, doc};
 use mongodb::{Client, Database};

@@ -1,4 +1,4 @@
-//! Fills a database before the service starts.
+//! Tests filling a database before the service starts.
 
 use std::path::Path;
 

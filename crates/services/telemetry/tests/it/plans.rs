@@ -1,4 +1,4 @@
-//! Checks the server's plan of every query of every design: it uses an index and equals the page in the docs.
+//! Tests the server's plan of every query of every design: it uses an index and equals the page in the docs.
 
 use std::fmt::Write as _;
 
@@ -80,7 +80,7 @@ async fn of_feeds(design: feeds::Design) -> Vec<Plan> {
     for n in 0..30 {
         feeds.post(activity(&format!("{n:02}"), &format!("u{}", n % 5), n)).await.unwrap();
         feeds.follow(&format!("u{}", n % 5), &[format!("u{}", (n + 1) % 5), "all".into()]).await.unwrap();
-        // The hybrid makes its caches when they are read.
+        // The hybrid design creates its caches on read.
         assert!(!ids(&feeds, &format!("u{}", n % 5)).await.is_empty());
     }
     feeds.explain().await.unwrap()

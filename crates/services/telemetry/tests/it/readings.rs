@@ -111,7 +111,7 @@ async fn disordered_readings_give_the_same_statistics_in_every_design() {
 }
 
 #[tokio::test]
-async fn filling_a_database_twice_changes_nothing() {
+async fn filling_a_database_twice_changes_no_data() {
     for design in DESIGNS {
         let readings = open(design, "preload").await;
         let sensors = Sensors { seed: 1, count: 30, start_ms: START_MS, interval_ms: 10_000 };
@@ -143,7 +143,7 @@ async fn the_latest_is_found_after_the_last_known_reading_was_deleted() {
         let kept = collection.find_one(bson::doc! {}).await.unwrap().unwrap();
         assert_eq!(readings.ingest(new.clone()).await, Ok(Stored::New));
         assert_eq!(readings.latest("s").await.unwrap(), Some(new));
-        // As after a rollback: of what was acknowledged, the older reading alone is there.
+        // As after a rollback: only the older acknowledged reading exists.
         collection.delete_many(bson::doc! {}).await.unwrap();
         collection.insert_one(kept).await.unwrap();
         for _ in 0..2 {
@@ -171,7 +171,7 @@ async fn hostile_names_are_only_names() {
 }
 
 #[tokio::test]
-async fn invalid_settings_are_refused_before_anything_is_created() {
+async fn invalid_settings_are_refused_before_any_collection_is_created() {
     let uri = crate::server::uri(shared()).replace("w=majority&journal=true", "w=0");
     let database = mongodb::Client::with_uri_str(uri).await.unwrap().database("refused");
     assert!(matches!(Readings::open(&database, Settings::default()).await, Err(Error::Unacknowledged)));
@@ -210,7 +210,7 @@ async fn call(
     failed
 }
 
-/// The same in batches.
+/// Sends readings in batches until stopped.
 async fn call_in_batches(
     readings: Readings,
     caller: usize,

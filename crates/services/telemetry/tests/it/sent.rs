@@ -1,4 +1,4 @@
-//! Checks that the page of queries shows the plan of every query that the service sends.
+//! Tests that the page of queries shows the plan of every query that the service sends.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -93,7 +93,7 @@ fn hold(sent: &Sent, plans: &[Plan]) {
 async fn every_query_of_readings_is_shown_with_its_plan() {
     for design in [Design::Document, Design::Bucket, Design::TimeSeries] {
         let (database, sent) = recorded(&format!("sent_{design:?}")).await;
-        // Small buckets, so that readings go to those for minutes and seconds.
+        // Buckets are small, so that readings go to those for minutes and seconds.
         let bucket = BucketSettings { minutes: 60, readings_max: 4 };
         let settings = Settings { design, bucket, ..Settings::default() };
         let readings = Readings::open(&database, settings.clone()).await.unwrap();
@@ -148,7 +148,7 @@ async fn use_feeds(feeds: &Feeds) {
         for n in 0..20 {
             feeds.post(activity(&format!("{n:02}"), user(n), n)).await.unwrap();
         }
-        // The first has so many followers that the hybrid pulls.
+        // The first user has so many followers that the hybrid pulls.
         for n in 1..5 {
             feeds.follow(user(n), &[user(0).clone(), user(n + 2).clone()][..1 + round]).await.unwrap();
         }

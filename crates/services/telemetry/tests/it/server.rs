@@ -1,4 +1,4 @@
-//! Embedded servers for the tests.
+//! Starts embedded servers for the tests.
 
 use std::sync::OnceLock;
 use std::sync::mpsc;
@@ -38,7 +38,7 @@ pub fn uri(server: &Server) -> String {
     )
 }
 
-/// A database of a server. The client belongs to the runtime that calls.
+/// A database of a server. The client belongs to the calling runtime.
 pub async fn database(server: &Server, name: &str) -> Database {
     Client::with_uri_str(uri(server)).await.unwrap().database(name)
 }

@@ -1,4 +1,4 @@
-//! Answers as servers send them, whole, in parts, cut and changed.
+//! Tests answers as servers send them: whole, in parts, cut and changed.
 
 use proptest::prelude::*;
 
@@ -13,7 +13,7 @@ const CHUNKED: &[u8] =
     5;a=b\r\nhello\r\n1\r\n,\r\n6\r\n world\r\n0\r\nX-T: 1\r\n\r\n";
 const SIZED: &[u8] = b"HTTP/1.1 201 Created\r\ncontent-length: 5\r\n\r\nhello";
 
-/// Feeds bytes in parts of `step`; says whether the answer was whole, and gives what was not read any more.
+/// Feeds bytes in parts of `step`; returns whether the answer was complete, and the unread rest.
 fn feed<'a>(
     incoming: &mut Incoming,
     options: ReadOptions,
@@ -49,7 +49,7 @@ fn check(bytes: &[u8], status: u16, body: &str, keeps_alive: bool) {
 }
 
 #[test]
-fn an_answer_is_read_whole_however_it_is_cut() {
+fn a_split_answer_is_read_whole() {
     check(SIZED, 201, "hello", true);
     check(CHUNKED, 200, "hello, world", true);
     check(b"HTTP/1.1 200 OK\r\n\r\nuntil the end", 200, "until the end", false);
@@ -71,7 +71,7 @@ fn an_answer_is_read_whole_however_it_is_cut() {
 }
 
 #[test]
-fn the_answer_to_head_has_no_body_and_what_follows_ends_the_connection() {
+fn an_answer_to_head_has_no_body_and_further_bytes_end_the_connection() {
     let mut incoming = Incoming::new(1000);
     let head = ReadOptions { is_head: true, keep_body: false };
     feed(&mut incoming, head, b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n", 99).unwrap();
@@ -81,7 +81,7 @@ fn the_answer_to_head_has_no_body_and_what_follows_ends_the_connection() {
 }
 
 #[test]
-fn an_answer_that_ends_too_soon_is_not_whole() {
+fn a_truncated_answer_is_incomplete() {
     for bytes in [SIZED, CHUNKED] {
         for len in 0..bytes.len() {
             let mut incoming = Incoming::new(1000);
@@ -92,7 +92,7 @@ fn an_answer_that_ends_too_soon_is_not_whole() {
 }
 
 #[test]
-fn what_is_no_answer_is_refused() {
+fn an_invalid_answer_is_refused() {
     let many = [&b"HTTP/1.1 200 OK\r\n"[..], &b"a: b\r\n".repeat(101), b"\r\n"].concat();
     let long = [&b"HTTP/1.1 200 OK\r\na: "[..], &[b'x'; 70_000]].concat();
     for bytes in [
@@ -114,7 +114,7 @@ fn what_is_no_answer_is_refused() {
 }
 
 #[test]
-fn a_body_over_the_limit_is_not_read_to_its_end() {
+fn a_body_above_the_limit_is_not_read_to_its_end() {
     for options in [KEEP, PASS] {
         let mut incoming = Incoming::new(100_000);
         let bytes =
@@ -126,7 +126,7 @@ fn a_body_over_the_limit_is_not_read_to_its_end() {
 }
 
 #[test]
-fn a_body_that_nobody_looks_at_takes_no_memory() {
+fn an_unneeded_body_takes_no_memory() {
     let chunk = [&b"4000\r\n"[..], &[b'x'; 0x4000], b"\r\n"].concat();
     let bytes =
         [&b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"[..], &chunk.repeat(100), b"0\r\n\r\n"]
@@ -153,7 +153,7 @@ proptest! {
     }
 
     #[test]
-    fn an_answer_with_bytes_changed_never_panics_and_allocates_little(
+    fn a_changed_answer_never_panics_and_allocates_little(
         changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4), step in 1_usize..200, keep: bool,
     ) {
         for bytes in [SIZED, CHUNKED] {

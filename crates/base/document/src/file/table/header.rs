@@ -26,7 +26,7 @@ struct Typed {
 /// A field of a document.
 #[derive(Debug)]
 struct Field {
-    /// With its final NUL.
+    /// The key with its final NUL.
     key: Vec<u8>,
     node: Node,
 }
@@ -56,7 +56,7 @@ impl Header {
         Ok(header)
     }
 
-    /// Makes a document of a row; `out` holds nothing else afterwards.
+    /// Encodes a row as a document. Clears `out` first.
     pub(super) fn encode(&self, row: &Row<'_>, out: &mut Vec<u8>) -> Result<(), Failure> {
         let (values, columns) = (row.len(), self.columns.len());
         if values != columns {
@@ -111,7 +111,7 @@ impl Header {
         appended.map_err(|problem| row.failure_at(Some(column()), problem))
     }
 
-    /// Leaves the document out if all its values are.
+    /// Omits the document if all its values are omitted.
     fn append_document(
         &self,
         key: &[u8],
@@ -134,13 +134,13 @@ impl Header {
     }
 }
 
-/// Room for a document's length.
+/// Appends space for a document's length. Returns its place.
 fn open(out: &mut Vec<u8>) -> usize {
     out.extend_from_slice(&[0; 4]);
     out.len() - 4
 }
 
-/// The final zero, and the length at `at`.
+/// Appends the final zero, and sets the length at `at`.
 fn close(out: &mut Vec<u8>, at: usize) {
     out.push(0);
     // Names and values are bounded to some 16 MB each.
@@ -160,7 +160,7 @@ fn typed(text: &str) -> Result<(&str, Kind), Problem> {
     }
 }
 
-/// Puts a column where its name belongs. `before` is the part of the name that leads to `fields`.
+/// Inserts a column at the place of its name. `before` is the part of the name that leads to `fields`.
 fn insert(fields: &mut Vec<Field>, before: &str, name: &str, number: usize) -> Result<(), Problem> {
     let (first, rest) = name.split_once('.').map_or((name, None), |(first, rest)| (first, Some(rest)));
     let key = [first.as_bytes(), b"\0"].concat();
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_ends_in_a_type_only_if_it_looks_like_one() {
+    fn a_name_ends_in_a_type_only_if_it_has_the_form_of_a_type() {
         let check = |text: &str, name: &str, kind: Kind| assert_eq!(typed(text), Ok((name, kind)));
         check("a.b.int32()", "a.b", Kind::Int32);
         check("born.date(2006-01-02)", "born", Kind::Day);

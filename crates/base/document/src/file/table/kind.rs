@@ -9,17 +9,17 @@ use crate::file::table_error::Problem;
 
 /// The type of a column.
 ///
-/// The types are those that mongoimport's `--columnsHaveTypes` has in common with this: `binary()`, `date_ms()` and
-/// `date_oracle()` are not read, and of Go's layouts in `date()` those of RFC 3339 and of a day.
+/// These are the types that this crate shares with mongoimport's `--columnsHaveTypes`. `binary()`, `date_ms()` and
+/// `date_oracle()` are unsupported. Of Go's layouts in `date()`, only RFC 3339 and a day are supported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// `auto()`, or no type at all. In this order, and without regard to quotes:
     ///
-    /// 1. a whole number as JSON writes it, that fits: int32, or int64;
-    /// 2. any other number as JSON writes it (`1.5`, `-2e6`): double;
+    /// 1. a whole number in JSON's form, within 64 bits: int32, or int64;
+    /// 2. any other number in JSON's form (`1.5`, `-2e6`): double;
     /// 3. `true` or `false`: boolean;
     /// 4. a timestamp of RFC 3339 (`2026-01-31T12:00:00Z`): date, in milliseconds;
-    /// 5. everything else: string. So `007`, `+49`, `1,5`, `.5`, `NaN`, and whole numbers that need more than 64 bits,
+    /// 5. any other value: string. So `007`, `+49`, `1,5`, `.5`, `NaN`, and whole numbers that need more than 64 bits,
     ///    keep every digit (mongoimport makes numbers of some).
     Auto,
     /// `boolean()`: `true` or `1`, `false` or `0`, in any case.
@@ -40,7 +40,7 @@ pub(super) enum Kind {
     String,
 }
 
-/// A value as BSON has it.
+/// A value in BSON's form.
 #[derive(Debug, PartialEq)]
 enum Value<'a> {
     Boolean(bool),
@@ -172,7 +172,7 @@ fn timestamp(text: &str) -> Option<Value<'static>> {
     DateTime::parse_rfc3339_str(text).ok().map(|date| Value::Date(date.timestamp_millis()))
 }
 
-/// A number as JSON writes it (RFC 8259, section 6), if nothing of it would be lost but digits behind the point.
+/// A number in JSON's form (RFC 8259, section 6), unless its conversion loses more than digits after the point.
 fn number(text: &str) -> Option<Value<'static>> {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let unsigned = text.strip_prefix('-').unwrap_or(text);
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_column_without_a_type_takes_numbers_truth_and_timestamps_and_leaves_the_rest_as_it_is() {
+    fn an_untyped_column_converts_numbers_booleans_and_timestamps_only() {
         let date = Value::Date(1_769_860_800_123);
         for (text, value) in [
             ("0", Value::Int32(0)),
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_takes_what_mongoimport_takes_and_refuses_the_rest() {
+    fn a_type_accepts_the_values_that_mongoimport_accepts_and_no_others() {
         let check = |kind: &str, text: &str, value: Option<Value<'_>>| {
             assert_eq!(Kind::read(kind, "").unwrap().value(text), value, "{kind} {text}");
         };
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_in_a_message_is_cut_short() {
+    fn a_long_value_in_a_message_is_cut() {
         let Problem::Misfit { value, .. } = Kind::Int32.misfit(&"ü".repeat(1000)) else {
             panic!("no misfit")
         };

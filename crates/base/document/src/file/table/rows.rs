@@ -16,22 +16,22 @@ pub(super) struct Rows<R> {
     parser: Reader,
     /// The values of a row, one after another, without quotes.
     text: Vec<u8>,
-    /// Where each value ends. One more than allowed, so that too many are seen.
+    /// The end of each value. Has space for one more than allowed, so that too many values are detected.
     ends: Vec<usize>,
-    /// How many line ends were read.
+    /// The number of line ends read.
     lines: u64,
     /// Whether a line end was added to the input.
     is_closed: bool,
 }
 
-/// One row, and where it begins.
+/// One row, and its first line.
 pub(super) struct Row<'a> {
     line: u64,
     text: &'a [u8],
     ends: &'a [usize],
 }
 
-/// How much of a row was read.
+/// The progress in a row.
 #[derive(Default)]
 struct Filled {
     text: usize,
@@ -74,7 +74,7 @@ impl<R: Read> Rows<R> {
         }
     }
 
-    /// The parser passes over them, too, but would count them to the row behind.
+    /// Skips empty lines. The parser skips them too, but would count them to the next row.
     fn pass_empty_lines(&mut self) -> std::io::Result<()> {
         loop {
             let buffer = self.input.fill_buf()?;
@@ -88,8 +88,8 @@ impl<R: Read> Rows<R> {
         }
     }
 
-    /// Gives the parser what is there. A line end is added at the end of the input: it ends the last row, unless that
-    /// is within quotes, and then the parser says only at the true end that there was a row.
+    /// Passes the available input to the parser. At the end of the input a line end is added, which ends the last row. If that
+    /// row is within quotes, the parser reports the row only at the true end.
     fn step(&mut self, line: u64, filled: &mut Filled) -> Result<Step, Failure> {
         let buffer = self.input.fill_buf().map_err(Failure::Read)?;
         let is_end = buffer.is_empty();
@@ -130,7 +130,7 @@ fn line_ends(bytes: &[u8]) -> u64 {
 }
 
 impl<'a> Row<'a> {
-    /// How many values the row has.
+    /// The number of values of the row.
     pub(super) fn len(&self) -> usize {
         self.ends.len()
     }
@@ -146,12 +146,12 @@ impl<'a> Row<'a> {
         (0..self.len()).map(|number| self.text(number))
     }
 
-    /// Something is wrong with the row.
+    /// The error for this row.
     pub(super) fn failure(&self, problem: error::Problem) -> Failure {
         Failure::cell(self.line, None, problem)
     }
 
-    /// Something is wrong with a value of the row.
+    /// The error for a value of this row.
     pub(super) fn failure_at(&self, column: Option<Column>, problem: Problem) -> Failure {
         Failure::cell(self.line, column, problem.into())
     }

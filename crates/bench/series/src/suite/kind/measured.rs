@@ -20,8 +20,7 @@ pub fn ended(run: &Run) -> Ended {
     }
 }
 
-/// The run's own inspections before and after: of its collection, or of the collections of its service. Nothing if it made
-/// none.
+/// The run's own inspections before and after: of its collection, or of the collections of its service. `None` if it made none.
 pub fn states(run: &Run) -> Option<(Inspection, Inspection)> {
     let state = |one: &Option<Collection>, all: &[Collection]| Inspection {
         format: FORMAT,
@@ -45,7 +44,7 @@ fn measured(run: &Run) -> Option<Measured> {
     let seconds = (phase.to_s - phase.from_s).max(f64::MIN_POSITIVE);
     let rate_per_s = if counts_documents { phase.documents_per_s } else { phase.operations as f64 / seconds };
     let each = |per_operation: f64| per_operation * phase.operations as f64 / total.max(1) as f64;
-    // The server's cost is known for all phases together only.
+    // The server's cost is known only for all phases together.
     let server = Some(&run.server_cost).filter(|_| run.phases.len() == 1);
     let latency = &phase.response_ns;
     Some(Measured {
@@ -63,7 +62,7 @@ fn measured(run: &Run) -> Option<Measured> {
     })
 }
 
-/// Missing documents, if the audit looked for each: a mere count finds none.
+/// Missing documents, if the audit searched for each: a mere count finds none.
 fn lost(integrity: &Integrity) -> Option<u64> {
     (integrity.proof == Proof::Proven).then_some(integrity.lost)
 }

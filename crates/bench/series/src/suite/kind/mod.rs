@@ -38,13 +38,13 @@ pub trait Kind: Debug + Sync {
     /// The work of a row with absolute paths. Every invalid value is refused here, before a server is contacted.
     ///
     /// # Errors
-    /// The first invalid value.
+    /// When a value is invalid. The error names the first.
     fn prepare(&self, row: &Row, registry: Registry) -> anyhow::Result<Job>;
 
     /// Reads the progress of the run in `directory`.
     fn progress(&self, directory: &Path) -> Box<dyn Progress>;
 
-    /// The result of the run in `directory`; nothing if it has none.
+    /// The result of the run in `directory`; `None` if it has none.
     fn ended(&self, directory: &Path) -> Option<Ended>;
 
     /// The inspections before and after the run in `directory`, if the run made them itself.
@@ -52,7 +52,7 @@ pub trait Kind: Debug + Sync {
         None
     }
 
-    /// Reads back the documents of a run, if the destination allows it and the run does not do it itself.
+    /// Reads back the documents of a run, if the destination supports it and the run does not do it itself.
     fn read_back(&self, _row: &Row, _reached: &Reached<'_>) -> Option<anyhow::Result<ReadBack>> {
         None
     }
@@ -61,9 +61,9 @@ pub trait Kind: Debug + Sync {
 /// The destination of an ended run.
 #[derive(Clone, Copy, Debug)]
 pub struct Reached<'a> {
-    /// The server, if it is not that of its file.
+    /// The server, unless the run's file names it.
     pub server: Option<&'a str>,
-    /// The brokers, if they are not those of its file.
+    /// The brokers, unless the run's file names them.
     pub brokers: Option<&'a str>,
     /// Its counted total.
     pub total: u64,
@@ -76,7 +76,7 @@ pub struct ReadBack {
     pub read: u64,
     /// Missing documents.
     pub lost: u64,
-    /// Why they are wrong, if they are.
+    /// The reason why they are wrong, if they are.
     pub reason: Option<String>,
 }
 
@@ -85,7 +85,7 @@ pub struct ReadBack {
 pub struct Job {
     /// The name of its scenario or pipeline.
     pub what: String,
-    /// SHA-256 of that as resolved, in hex.
+    /// SHA-256 of the resolved scenario or pipeline, in hex.
     pub hash: String,
     /// This program's arguments for one run, without the server and the directory.
     pub arguments: Vec<String>,
@@ -93,11 +93,11 @@ pub struct Job {
     pub warm_up: Option<WarmUp>,
     /// The owner of the server.
     pub host: Host,
-    /// The part that each run has alone on a running server.
+    /// The data that each run has alone on a running server.
     pub exclusive: Exclusive,
     /// The rule for a collection that is not empty.
     pub existing: Existing,
-    /// Whether its server is never changed: only a pipeline's file names it.
+    /// Whether the suite never changes its server, because only a pipeline's file names it.
     pub is_theirs: bool,
     /// The storage engine's cache of a server that the suite starts, in bytes.
     pub cache_bytes: Option<u64>,
@@ -168,8 +168,8 @@ impl Job {
 pub enum Host {
     /// The suite, which inspects the collection before and after.
     Suite(Choice, Namespace),
-    /// The run itself, at this address or that of its scenario: there are faults of the server's process, or several servers,
-    /// or none.
+    /// The run itself, at this address or that of its scenario. This applies to faults of the server's process, for several
+    /// servers, and for none.
     Run(Option<String>),
 }
 
@@ -182,7 +182,7 @@ pub struct Ended {
     pub interrupted: bool,
     /// Whether every acknowledged document was read back.
     pub intact: bool,
-    /// Reasons against it.
+    /// Reasons for a negative judgement.
     pub reasons: Vec<String>,
 }
 
@@ -202,7 +202,7 @@ fn arguments(command: &[&str], overrides: &[String]) -> Vec<String> {
     command.iter().map(|word| (*word).to_owned()).chain(sets).collect()
 }
 
-/// The kind of a row: the filled column.
+/// The kind of a row, by its filled column.
 ///
 /// # Errors
 /// When no column is filled, or several are.
@@ -257,7 +257,7 @@ mod tests {
             ("embedded", "", false, "plimsoll.bulk_baseline"),
         ] {
             let mut job = job(server, existing);
-            // Another rule of a resumed suite moves no run to another collection.
+            // Another rule of a resumed suite does not move a run to another collection.
             for rule in [None, Some(typed::Existing::Drop)] {
                 rule.into_iter().for_each(|rule| job.rule(rule));
                 let word = format!("collection={collection}");

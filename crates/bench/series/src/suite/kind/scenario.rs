@@ -143,7 +143,7 @@ fn needs_process(plan: &Plan) -> bool {
     plan.injections.iter().any(|aimed| aimed.victim == Victim::Server && aimed.fault.needs_process())
 }
 
-/// CPUs can be assigned only where the suite starts the server and the load itself.
+/// Checks the CPU columns: CPUs can be assigned only if the suite starts the server and the load itself.
 fn check_cpus(row: &Row, subject: &dyn Subject, plan: &Plan) -> anyhow::Result<()> {
     let running = |choice: &Choice| match choice {
         Choice::Uri(_) => true,
@@ -183,7 +183,8 @@ fn existing(row: &Row, loaded: &Loaded) -> Existing {
     row.existing.map_or(loaded.scenario.existing, Existing::from)
 }
 
-/// A rule that drops or keeps documents needs the named collection. All others get their own collection on a running server.
+/// The data that each run has alone. A rule that drops or keeps documents needs the named collection. Otherwise each run gets
+/// its own collection on a running server.
 fn exclusive(subject: &dyn Subject, loaded: &Loaded, rule: Existing) -> Exclusive {
     let exclusive = Exclusive::of(subject, loaded);
     let is_own = rule == Existing::Refuse && matches!(exclusive, Exclusive::NumberedCollection(_));

@@ -26,7 +26,7 @@ impl Worker<'_> {
             Verdict::Failed(failure) if failure.class == FailureClass::Final => {
                 Err(Error::Final(failure.reason))
             }
-            // Nothing of it is written, or the sink recognises written events, so a split duplicates nothing under any
+            // The batch is unwritten, or the sink recognises written events, so a split duplicates no event under any
             // guarantee.
             Verdict::Failed(failure) if failure.class == FailureClass::Poisoned => {
                 self.poisoned(batch, &failure)
@@ -38,13 +38,13 @@ impl Worker<'_> {
         }
     }
 
-    /// Handles a batch of which the sink wrote nothing, because its assignment has ended.
+    /// Handles a batch that the sink did not write, because its assignment has ended.
     fn revoked(&mut self, batch: Box<Batch>) {
         self.circuit().give_back();
         if batch.is_revoked() {
             self.note_handed_over(&batch);
         } else {
-            // The sink noticed it before the assignment did.
+            // The sink noticed the end before the assignment did.
             self.retries.put_back(batch);
         }
     }
@@ -96,7 +96,7 @@ impl Worker<'_> {
         self.slot.record_all(self.transforms.stage_sink() + 1, runs);
     }
 
-    /// At most once: drops a failed batch without retry. Events rejected before become dead letters.
+    /// At most once: drops a failed batch without retry. Earlier rejected events become dead letters.
     fn drop_failed(&mut self, mut batch: Box<Batch>, failure: &Failure) -> Result<(), Error> {
         self.note_failure();
         self.shared.meter.set_trouble(Part::Sink, Some(&failure.reason));
@@ -106,7 +106,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Whether another process reads a batch again, because its partition was revoked. At most once, none does.
+    /// Whether another process reads a batch again, because its partition was revoked. Always false for at-most-once.
     pub(super) fn is_revoked(&self, batch: &Batch) -> bool {
         self.shared.settings.guarantee != Guarantee::AtMostOnce && batch.is_revoked()
     }
@@ -171,7 +171,7 @@ fn at_sink(class: CauseClass, reason: &str, attempts: u32) -> Cause {
     Cause { attempts, ..Cause::new("sink", class, reason) }
 }
 
-/// Condemns what the sink refused.
+/// Rejects the events that the sink refused.
 fn reject(batch: &mut Batch, refused: &[Refused], attempts: u32) {
     let mut refused = refused.iter().peekable();
     if refused.peek().is_none() {
@@ -183,7 +183,7 @@ fn reject(batch: &mut Batch, refused: &[Refused], attempts: u32) {
     });
 }
 
-/// Condemns every event.
+/// Rejects every event.
 fn reject_all(batch: &mut Batch, class: CauseClass, reason: &str) {
     let attempts = batch.attempts() + 1;
     batch.sift(|_, _| Fate::Reject(at_sink(class, reason, attempts)));

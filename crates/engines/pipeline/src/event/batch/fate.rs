@@ -6,11 +6,11 @@ use crate::event::{Cause, Rejected};
 /// The decision about an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It stays in the batch.
+    /// The event stays in the batch.
     Keep,
-    /// It is dropped on purpose, by a filter.
+    /// A filter drops the event.
     Drop,
-    /// It becomes a dead letter.
+    /// The event becomes a dead letter.
     Reject(Cause),
 }
 
@@ -31,7 +31,7 @@ impl Batch {
         self.events.truncate(kept);
     }
 
-    /// Events that become dead letters, and why.
+    /// Events that become dead letters, with their causes.
     pub fn rejected(&self) -> &[Rejected] {
         &self.rejected
     }

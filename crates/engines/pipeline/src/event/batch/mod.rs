@@ -104,8 +104,8 @@ impl Batch {
         &self.events
     }
 
-    /// The same events, mutable. Spans must lie in this batch's memory. To change more than payload and vector, use
-    /// [`Batch::replace`].
+    /// The same events, mutable. Spans must lie in this batch's memory. Use [`Batch::replace`] to change more than payload and
+    /// vector.
     pub fn events_mut(&mut self) -> &mut [Event] {
         &mut self.events
     }

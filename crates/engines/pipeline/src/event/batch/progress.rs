@@ -24,17 +24,17 @@ pub(crate) struct Failures {
 }
 
 impl Batch {
-    /// When the source handed the batch over.
+    /// The time at which the source handed the batch over.
     pub const fn read_at(&self) -> Instant {
         self.progress.read_at
     }
 
-    /// How often a sink received this batch before.
+    /// The number of earlier submissions to a sink.
     pub const fn attempts(&self) -> u32 {
         self.progress.attempts
     }
 
-    /// When a sink last received the batch.
+    /// The time of the last submission to a sink.
     pub const fn submitted_at(&self) -> Instant {
         self.progress.submitted_at
     }

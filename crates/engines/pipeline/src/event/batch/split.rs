@@ -6,8 +6,8 @@ use crate::event::{Event, Span};
 use crate::flow::Ticket;
 
 impl Batch {
-    /// Splits the second half of its events off into a new batch. The original is settled when both halves are. Copies only
-    /// the memory of these events, since repeated splits must not multiply the memory in flight.
+    /// Moves the second half of the events to a new batch. The original is settled when both halves are. Copies only the memory
+    /// of these events, since repeated splits must not multiply the memory in flight.
     pub(crate) fn split_off_half(&mut self) -> Self {
         let mut half = Self::new(self.partition.clone());
         half.position = self.position.clone();
@@ -54,7 +54,7 @@ mod tests {
     use crate::event::batch::testing::batch;
     use crate::event::{Batch, Cause, CauseClass, Fate, Span};
 
-    /// Everything known of the events of a batch.
+    /// The complete data of one event, for comparison.
     type Told = (u64, Option<Vec<u8>>, Option<Vec<u8>>, Option<Vec<u8>>, Vec<u8>, Option<Vec<f32>>);
 
     fn told(batch: &Batch) -> Vec<Told> {

@@ -1,13 +1,13 @@
 //! Converts BSON payloads to values of the jq language and back.
 //!
 //! A program sees relaxed extended JSON: texts, numbers, booleans, null, arrays and documents as themselves, other types by
-//! their extended names (`{"$oid": …}`, `{"$date": …}`, `{"$numberDecimal": …}`). On the way back
+//! their extended names (`{"$oid": …}`, `{"$date": …}`, `{"$numberDecimal": …}`). On the way back:
 //!
-//! an unchanged value in its old place keeps its bytes, so a program changes only what it touches;
-//! an object of extended JSON becomes its BSON type;
-//! another integer becomes int32 if it fits, else int64, and any other number a double.
+//! - an unchanged value in its old place keeps its bytes, so a program changes only what it touches;
+//! - an object of extended JSON becomes its BSON type;
+//! - another integer becomes int32 if it fits, else int64, and any other number a double.
 //!
-//! A value without such a form rejects its event: nothing changes silently.
+//! A value without such a form rejects its event: no value changes silently.
 
 mod read;
 mod write;
@@ -30,7 +30,7 @@ pub(super) fn document(payload: &[u8]) -> Result<&RawDocument, ConversionError> 
     RawDocument::from_bytes(payload).map_err(ConversionError::malformed)
 }
 
-/// How deep documents may nest: the limit of servers.
+/// The deepest nesting of documents: the limit of servers.
 const DEPTH_MAX: usize = 100;
 
 /// Explains why a BSON document or a program's result cannot be converted.
@@ -45,10 +45,10 @@ pub enum ConversionError {
     /// Two fields have one name.
     #[error("the document has the field `{0}` twice")]
     Twice(String),
-    /// A document that reads like extended JSON.
+    /// A document looks like extended JSON.
     #[error("a document with the field `{0}` reads like extended JSON, but is plain data: rename the field")]
     Ambiguous(String),
-    /// A value that its text does not preserve.
+    /// A value's text does not preserve the value.
     #[error("the value {0} cannot be converted to text without loss")]
     Inexact(String),
     /// The result is not an object.

@@ -1,8 +1,8 @@
-//! Tracks the authors with too many followers for push.
+//! Tracks the authors whose followers are too many for push.
 //!
-//! An author moves from *pushed* over *both* to *pulled* and never back. In *both* activities are still pushed, and new
-//! caches list the author as pulled. After all caches without that entry are deleted, pushing ends. So every activity is
-//! visible at any time.
+//! An author moves from *pushed* over *both* to *pulled* and never back. In *both*, activities are still pushed, and new caches
+//! list the author as pulled. Pushing ends after all caches without that entry are deleted. So every activity is visible at any
+//! time.
 
 use std::collections::HashSet;
 
@@ -19,11 +19,11 @@ const PULLED: &str = "pulled";
 /// The delivery of an author's activities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// By push.
+    /// Activities are pushed.
     Pushed,
-    /// By push, while new caches already pull.
+    /// Activities are pushed, while new caches already pull them.
     Both,
-    /// By pull.
+    /// Activities are pulled.
     Pulled,
 }
 
@@ -39,7 +39,7 @@ impl Authors {
         Self { database: database.clone() }
     }
 
-    /// The delivery of an author.
+    /// The delivery of an author's activities.
     pub async fn way(&self, author: &str) -> Result<Way, Error> {
         let found = of(&[author.to_owned()]).first(&self.database).await?;
         Ok(match found.as_ref().and_then(|found| found.get_str("s").ok()) {

@@ -1,7 +1,7 @@
 //! Caches the feed of an active reader in one capped document.
 //!
 //! Creating a cache uses a token: insert an empty document, read its content, merge both. So no concurrent push is lost.
-//! Operations that invalidate caches, such as following, delete them; a creation then finds its token gone and stops.
+//! Operations that invalidate caches, such as following, delete them. A creation then misses its token and stops.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -144,7 +144,7 @@ impl Caches {
 }
 
 impl Cache {
-    /// The lowest position down to which it is complete; `None` if it is complete.
+    /// The lowest position down to which the cache is complete; `None` if it has all activities.
     pub fn floor(&self) -> Option<Position> {
         self.newest.last().filter(|_| self.full).map(Activity::position)
     }

@@ -1,5 +1,5 @@
-//! The hybrid design: pushes activities into capped caches of active readers, and pulls those of authors with too many
-//! followers.
+//! Implements the hybrid design: pushes activities into capped caches of active readers, and pulls those of authors with too
+//! many followers.
 //!
 //! A cache is one document. The first read creates it, following or unfollowing deletes it, and it expires when idle. A user
 //! who never reads costs a post only a name in a filter. Pages below a cache are read as in fan-out on read.
@@ -115,7 +115,7 @@ impl Hybrid {
         };
         let made = self.fill(user, token, limit, memory).await;
         if made.is_err() {
-            // Nobody must wait for an unfinished cache. The first error counts, whether this succeeds or not.
+            // Other readers must not wait for an unfinished cache. The first error counts, whether this succeeds or not.
             self.caches.give_up(user, token).await.unwrap_or_default();
         }
         made
@@ -137,7 +137,7 @@ impl Hybrid {
         let mut page = self.timeline.page(&pushed, None, self.cache_max.max(limit), memory).await?;
         let kept = &page[..page.len().min(self.cache_max as usize)];
         if kept.is_empty() && alone {
-            // Unknown user: invented names must not fill the database.
+            // The user is unknown: invented names must not fill the database.
             self.caches.give_up(user, token).await?;
         } else {
             self.caches.finish(user, token, kept, &pulled).await?;

@@ -1,4 +1,4 @@
-//! Assigns readings to buckets. Pure.
+//! Assigns readings to buckets, as a pure computation.
 
 use bson::raw::RawBsonRef;
 use bson::{Bson, RawDocument};

@@ -7,12 +7,12 @@
 //!  r: [{k: milliseconds after the start, or "milliseconds:event", m: {metric: value}}]}
 //! ```
 //!
-//! A full bucket accepts no more readings. Further readings go to the bucket of their minute; when that is full, of their
-//! second; then of their millisecond. So time and the set of full buckets determine the bucket of a reading, and full
-//! buckets stay full: a retried reading is found along the same path, in at most four documents.
+//! A full bucket accepts no more readings. Further readings go to the bucket of their minute, then of their second, then of
+//! their millisecond. So time and the set of full buckets determine the bucket of a reading, and full buckets stay full: a
+//! retried reading is found along the same path, in at most four documents.
 //!
-//! A write is one update with a guard: the bucket is not full and holds none of the readings. All readings of a commit for
-//! one bucket are one update. If the guard fails, the upsert reports a duplicate key; then the store reads the bucket and
+//! A write is one update with a guard: the bucket is not full and contains none of the readings. All readings of a commit for
+//! one bucket are one update. If the guard fails, the upsert reports a duplicate key. Then the store reads the bucket and
 //! retries the missing readings.
 
 use std::sync::Arc;
@@ -56,7 +56,7 @@ pub(crate) struct Buckets {
 }
 
 impl Buckets {
-    /// Makes the collection, so that the first commit does not have to.
+    /// Creates the collection, so that the first commit does not have to.
     pub(crate) async fn open(database: &Database, settings: &BucketSettings) -> Result<Self, Error> {
         create(database.create_collection(COLLECTION)).await?;
         agree(database, settings).await?;
@@ -67,8 +67,8 @@ impl Buckets {
     }
 }
 
-/// Makes sure that readings which are sent again are looked for where they were put: the first to open a database writes
-/// down how its buckets are divided, and the least fill that was ever set.
+/// Ensures that retried readings are looked up in the right buckets. The first process to open a database records the division
+/// of its buckets, and the smallest setting of a full bucket.
 async fn agree(database: &Database, settings: &BucketSettings) -> Result<(), Error> {
     let layouts = database.collection::<Document>(LAYOUTS);
     let (minutes, fill) =
@@ -85,7 +85,7 @@ async fn agree(database: &Database, settings: &BucketSettings) -> Result<(), Err
     same("readings_max", |ours, theirs| ours <= theirs, fill)
 }
 
-/// Where the division of this collection is written down.
+/// The identity of this collection's record of the division.
 fn ours() -> Document {
     doc! {"_id": COLLECTION}
 }

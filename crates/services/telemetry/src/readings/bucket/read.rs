@@ -61,7 +61,8 @@ impl Buckets {
         Ok(())
     }
 
-    /// Buckets arrive by start and hold nothing before it. So all readings before the start of the next bucket are in order.
+    /// Buckets arrive by start and contain no earlier reading. So all readings before the start of the next bucket are in
+    /// order.
     pub(super) async fn page(&self, query: &RangeQuery) -> Result<Page, Error> {
         let mut merge = Merge::new(query);
         for lookup in window(&self.layout, &query.sensor, query.start_ms(), query.to_ms) {
@@ -80,7 +81,7 @@ impl Buckets {
         Ok(merge.finish())
     }
 
-    /// The last reading is in the bucket with the last start, or in one that contains that start.
+    /// The last reading is in the bucket with the last start, or in another bucket that contains that start.
     pub(super) async fn last(&self, sensor: &str, since_ms: Option<i64>) -> Result<Option<Reading>, Error> {
         let mut cursor = last(&self.layout, sensor, since_ms).run(&self.buckets).await?;
         if !cursor.advance().await? {

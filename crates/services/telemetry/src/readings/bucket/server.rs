@@ -163,7 +163,7 @@ fn acknowledged(reply: Document) -> Result<Document, Fault> {
 
 /// Whether a retry may reach a new primary or a restarted server.
 fn may_be_sent_again(error: &DriverError) -> bool {
-    /// Error codes of a server that is no primary, or shuts down.
+    /// Error codes of a server that is not primary, or shuts down.
     const MOVED: [i32; 7] = [91, 189, 10_058, 10_107, 11_600, 11_602, 13_435];
     match &*error.kind {
         ErrorKind::Io(_) | ErrorKind::ConnectionPoolCleared { .. } => true,
@@ -178,14 +178,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reply_without_its_write_concern_is_no_acknowledgement() {
+    fn a_reply_without_its_write_concern_is_not_an_acknowledgement() {
         let late = doc! {"ok": 1.0, "n": 1, "writeConcernError": {"code": 64, "errmsg": "waiting timed out"}};
         assert!(acknowledged(late).unwrap_err().to_string().contains("timed out"));
         assert!(acknowledged(doc! {"ok": 1.0, "n": 1}).is_ok());
     }
 
     #[test]
-    fn updates_that_do_not_fit_one_command_go_in_several() {
+    fn updates_too_large_for_one_command_are_split() {
         let layout = Layout::new(&BucketSettings::default());
         let metrics = (0..64).map(|n| (format!("{n:064}"), 0.1)).collect();
         let reading = Reading { sensor: "s".into(), at_ms: 0, event: None, metrics };

@@ -15,7 +15,7 @@ use super::layout::{Layout, Slot};
 use super::write::{Applied, Io, Seen, Update, write};
 use crate::reading::Reading;
 
-/// A collection with atomic updates, as the server's are, whose interleaving follows from a seed.
+/// A simulated collection with atomic updates like the server's. A seed determines the interleaving.
 struct Simulated {
     layout: Layout,
     buckets: Mutex<BTreeMap<String, Vec<(Slot, String)>>>,
@@ -27,7 +27,7 @@ impl Simulated {
         Simulated { layout, buckets: Mutex::default(), seed: Mutex::new(seed) }
     }
 
-    /// Perhaps lets the other process run first.
+    /// May let the other process run first.
     async fn turn(&self) {
         let turns = {
             let mut seed = self.seed.lock().unwrap();
@@ -88,7 +88,7 @@ impl Io for Simulated {
     }
 }
 
-/// One process with its own cache of full buckets. Returns how often each key was new.
+/// Simulates one process with its own cache of full buckets. Returns the keys that were new.
 async fn process(io: &Simulated, commits: &[Vec<Reading>]) -> Vec<String> {
     let full = Full::default();
     let mut new = Vec::new();
@@ -123,7 +123,7 @@ fn check(readings_max: usize, seed: u64, left: &[Vec<Reading>], right: &[Vec<Rea
 
 proptest! {
     #[test]
-    fn whatever_two_processes_write_each_reading_is_stored_once(
+    fn two_processes_store_each_reading_once(
         readings_max in 4..20_usize,
         seed: u64,
         left in commits(),
@@ -133,13 +133,13 @@ proptest! {
     }
 
     #[test]
-    fn two_processes_that_are_sent_the_same_store_it_once(seed: u64, both in commits()) {
+    fn two_processes_store_the_same_reading_once(seed: u64, both in commits()) {
         check(4, seed, &both, &both);
     }
 }
 
 #[test]
-fn a_moment_with_more_events_than_any_bucket_takes_is_refused_and_the_rest_is_stored() {
+fn readings_beyond_a_full_millisecond_are_refused_and_the_rest_is_stored() {
     let layout = Layout::new(&BucketSettings { minutes: 60, readings_max: 2 });
     let io = Simulated::new(layout, 0);
     let event = |n: i32| Reading {

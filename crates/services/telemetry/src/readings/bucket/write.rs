@@ -40,7 +40,7 @@ pub(super) enum Applied {
     Done,
     /// The guard failed, or another process created the bucket.
     Conflict,
-    /// Refused.
+    /// The update was refused.
     Failed(Fault),
 }
 
@@ -94,7 +94,7 @@ pub(super) async fn write(
     Ok(written)
 }
 
-/// Tries all readings once; returns those to retry.
+/// Tries all readings once. Returns those to retry.
 async fn round(
     layout: &Layout,
     full: &Full,

@@ -1,4 +1,4 @@
-//! Pauses and kills the database: readiness, and the metrics of waits for a connection.
+//! Tests the service while the database is paused or killed: readiness, and the metrics of waits for a connection.
 
 use std::time::Duration;
 
@@ -74,7 +74,7 @@ async fn waits_for_the_only_connection_are_counted_and_timed() {
             })
         })
         .collect();
-    // One has the connection; the others wait for it.
+    // One call has the connection; the others wait for it.
     let waiting = f64::from(CALLS - 1);
     let all_wait = async {
         while metric(&mut client, "telemetry_pool_waiting").await < waiting {
@@ -91,7 +91,7 @@ async fn waits_for_the_only_connection_are_counted_and_timed() {
     let waited_s = metric(&mut client, sum).await - before.1;
     let whole_s = Duration::from_nanos(clock.now_ns()).as_secs_f64();
     assert!(counted >= f64::from(CALLS), "{counted}");
-    // Each of them waited at least as long as the database stood still, and none longer than the whole took.
+    // Each call waited at least for the pause of the database, and none longer than the whole test.
     assert!(waited_s > waiting * STILL_S * 0.9, "{waited_s} s");
     assert!(waited_s < counted * whole_s, "{waited_s} s of {counted} operations in {whole_s} s");
     service.stop().await;

@@ -13,17 +13,17 @@ use serde_json::{Value, json};
 use super::client::Client;
 use crate::server;
 
-/// Starts a service with these settings, besides the address and the database.
+/// Starts a service with these settings, in addition to the address and the database.
 pub async fn start(name: &str, settings: &str) -> Running {
     start_in(name, settings, Path::new(".")).await
 }
 
-/// The same, with files of the settings relative to `base`.
+/// Starts a service with files of the settings relative to `base`.
 pub async fn start_in(name: &str, settings: &str, base: &Path) -> Running {
     start_before(server::shared(), name, settings, base).await
 }
 
-/// The same on a given server.
+/// Starts a service on a given server.
 pub async fn start_on(server: &Server, settings: &str) -> Running {
     start_before(server, "own", settings, Path::new(".")).await
 }

@@ -1,4 +1,4 @@
-//! A plain HTTP/1.1 client for tests.
+//! Implements a plain HTTP/1.1 client for tests.
 
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -13,7 +13,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 pub struct Client {
     pub stream: Box<dyn Stream>,
     read: Vec<u8>,
-    /// Sent with every request.
+    /// The headers of every request.
     pub headers: Vec<(String, String)>,
 }
 
@@ -84,7 +84,7 @@ impl Client {
         self.try_send(method, path, headers, body).await.unwrap()
     }
 
-    /// The same; an error if the connection ends early.
+    /// Sends a request; an error if the connection ends early.
     pub async fn try_send(
         &mut self,
         method: &str,

@@ -63,7 +63,7 @@ async fn refusals_of_each_route_are_described() {
     let activity = |user: &str| json!({"activityId": "1", "userId": user, "type": "post"});
     client.post("/api/telemetry/ingest", &reading("s", now_ms(), 1.0)).await.is(201);
     client.post("/api/activity", &activity("ann")).await.is(201);
-    // The client itself holds every answer against the description.
+    // The client itself checks every answer against the description.
     client.post("/api/activity", &activity("bob")).await.problem(409);
     client.post("/api/telemetry/stats", &json!({"sensors": ["nobody"]})).await.problem(404);
     for path in ["/api/telemetry/stats/nobody", "/api/telemetry/nobody/latest", "/api/telemetry/nobody"] {

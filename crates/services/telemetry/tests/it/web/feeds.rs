@@ -1,4 +1,4 @@
-//! Tests the contract of feeds: every design shows the same.
+//! Tests the contract of feeds: every design shows the same feeds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,7 +36,7 @@ pub async fn all(feeds: &Feeds, user: &str, limit: u32) -> Vec<Activity> {
             .unwrap();
         assert!(feed.activities.len() <= limit as usize);
         found.extend(feed.activities);
-        // As a client carries it.
+        // The cursor passes through its text, as in a client.
         cursor = feed.next.map(|next| Cursor::of(&next.text()).unwrap());
         if cursor.is_none() {
             return found;
@@ -87,7 +87,7 @@ async fn every_design_matches_the_definition_after_random_operations() {
             let (one, other) = (user(&mut random), user(&mut random));
             match random.below(10) {
                 0..5 => {
-                    // Late ones, equal times, and a new one now and then.
+                    // Late activities, equal times, and a new activity now and then.
                     let at_ms = 1_000 + i64::try_from(random.below(60)).unwrap();
                     let posted = activity(&format!("a{step}"), &one, at_ms);
                     assert_eq!(feeds.post(posted.clone()).await.unwrap(), Posted::New);
@@ -221,7 +221,7 @@ async fn edges(design: Design) -> BTreeSet<(String, String)> {
 }
 
 #[tokio::test]
-async fn an_unknown_user_leaves_nothing_in_the_database() {
+async fn an_unknown_user_leaves_no_data_in_the_database() {
     let (database, feeds) = open(Design::Hybrid, "nobody").await;
     for n in 0..5 {
         assert!(ids(&feeds, &format!("made-up-{n}")).await.is_empty());
@@ -299,7 +299,7 @@ async fn many_authors_need_bounded_memory_and_show_the_newest() {
     let found = feeds.read(&query, &hold).await.unwrap().activities;
     let expected: Vec<Activity> = posted.into_iter().rev().take(50).collect();
     assert_eq!(found, expected);
-    // Six queries found 50 each.
+    // Six queries found 50 activities each.
     let each = budget.taken_bytes();
     assert!(each > 0 && each < 100_000, "{each} bytes for 50 activities");
     drop(hold);

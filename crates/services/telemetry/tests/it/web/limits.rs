@@ -30,7 +30,7 @@ async fn readings_beyond_the_queue_get_a_retry_time() {
         })
     });
     let first: Vec<_> = first.collect();
-    // Whoever comes while the first ones are gathered finds the queue full.
+    // A caller that arrives while the first readings are gathered finds the queue full.
     let mut late = Client::connect(address).await;
     let full = async {
         while !late.get("/metrics").await.text().contains("telemetry_readings_queued 10\n") {
@@ -131,7 +131,7 @@ async fn statistics_beyond_the_limits_are_refused_with_a_hint() {
     let asked = json!({"sensors": sensors, "window": "31d", "interval": "5m", "detail": "summary"});
     let problem = client.post("/api/telemetry/stats", &asked).await.problem(422);
     assert!(problem["detail"].as_str().unwrap().contains("longer intervals"), "{problem}");
-    // Intervals count whether they have readings or not, and figures as they are found.
+    // Intervals count with or without readings, and summaries when they are found.
     client.get("/api/telemetry/stats/s?window=15h&interval=1m").await.problem(422);
     client.get("/api/telemetry/stats/s?window=10h&interval=1m").await.is(200);
     service.stop().await;
@@ -167,7 +167,7 @@ async fn answers_beyond_the_budget_get_a_retry_time() {
     }
     client.post("/api/telemetry/stats", &many).await.is(200);
 
-    // More than the whole budget: a retry would not help.
+    // The answer exceeds the whole budget: a retry would not help.
     client.post(BATCH, &batch(5_000)).await.is(201);
     let problem = client.get("/api/telemetry/stats/s?window=1h").await.problem(422);
     assert!(problem["detail"].as_str().unwrap().contains("shorter window"), "{problem}");
@@ -212,7 +212,7 @@ async fn connections_beyond_the_limit_wait() {
     });
     assert!(early.is_err(), "a third one is not served beside them");
     drop(first);
-    // The request is on its way already; only its answer is missing.
+    // The request was sent; only its answer is missing.
     timeout(PATIENCE, third.answer()).await.unwrap().unwrap().is(200);
     service.stop().await;
 }

@@ -1,4 +1,4 @@
-//! Tests refusals: their status, and that nothing is stored.
+//! Tests refusals: their status, and that no data is stored.
 
 use plimsoll_telemetry::serve::Running;
 use serde_json::{Value, json};
@@ -115,7 +115,7 @@ async fn a_duplicate_key_is_refused() {
 }
 
 #[tokio::test]
-async fn a_body_of_10_mb_is_refused_everywhere_and_said_so() {
+async fn a_body_of_10_mb_is_refused_everywhere_with_the_reason() {
     let (service, _) = with_one("large").await;
     let filling = " ".repeat(10 << 20);
     for path in [INGEST, "/api/telemetry/ingest/batch", "/api/activity", "/api/telemetry/stats"] {
@@ -147,7 +147,7 @@ async fn a_page_in_a_browser_may_not_use_a_service_without_security() {
     let (service, mut client) = with_one("origin").await;
     let body = reading("s", now_ms(), 1.0).to_string();
     let batch = format!("[{body}]");
-    // What a page sends to another site without asking it first: a body without a type, or of one that forms have.
+    // The request that a page may send to another site without a preflight: a body without a type, or with the type of a form.
     for origin in ["https://page.example", "null", "http://127.0.0.1:3000"] {
         for (path, body) in [(INGEST, &body), ("/api/telemetry/ingest/batch", &batch)] {
             let problem =

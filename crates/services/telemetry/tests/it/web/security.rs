@@ -107,7 +107,7 @@ async fn every_route_needs_a_key_with_its_scope() {
     }
     client.headers = vec![("x-api-key".into(), "activity:read".into())];
     client.get("/api/activity/ann").await.is(200);
-    // A page in a browser that has a key may use it.
+    // A page in a browser may use a key.
     client.send("GET", "/api/activity/ann", &[("origin", "https://page.example")], b"").await.is(200);
     service.stop().await;
 }

@@ -1,4 +1,4 @@
-//! Stops the service under load: acknowledged data is stored.
+//! Tests a stop of the service under load: acknowledged data is stored.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -78,7 +78,7 @@ async fn a_stop_under_load_loses_no_acknowledged_reading() {
 }
 
 /// Sends batches until the connection ends, each with one invalid reading if `mixed`. Returns the times of the acknowledged
-/// readings: all in a 201 or 207 but those listed as failed.
+/// readings: all in a 201 or 207 except those listed as failed.
 async fn load_batches(address: SocketAddr, sensor: String, mixed: bool, stop: Arc<AtomicBool>) -> Vec<i64> {
     let mut client = Client::connect(address).await;
     let (begun, mut acknowledged) = (now_ms(), Vec::new());
@@ -167,7 +167,7 @@ async fn a_stop_finishes_a_begun_request_and_accepts_no_other() {
     let body = reading("s", now_ms(), 1.0).to_string();
     let head = format!("POST {INGEST} HTTP/1.1\r\nhost: t\r\ncontent-length: {}\r\n\r\n", body.len());
     client.stream.write_all(head.as_bytes()).await.unwrap();
-    // It is there when it is counted.
+    // The request has begun once the metric counts it.
     while !idle.get("/metrics").await.text().contains("in_flight 1\n") {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

@@ -1,4 +1,4 @@
-//! Runs a pipeline as a test: a child process that ends when the row is done.
+//! Runs a pipeline as a test: a child process that ends at the row's limits.
 
 mod outcome;
 mod warm;
@@ -101,7 +101,7 @@ fn hash(file: &PipelineFile) -> anyhow::Result<String> {
     Ok(Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// The owner of the MongoDB server, and the rule for its collection. A server that only the file names is inspected and never
+/// The owner of the MongoDB server, and the rule for its collection. If only the file names a server, it is inspected and never
 /// changed.
 fn host(file: &mut PipelineFile, row: &Row) -> anyhow::Result<(Host, Existing)> {
     let Some(uri) = file.uris().first().map(|uri| (*uri).clone()) else {
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_only_the_file_names_is_inspected_and_not_changed() {
+    fn a_server_named_only_by_the_file_is_inspected_and_not_changed() {
         let job = job("generator-to-mongodb", &[]).unwrap();
         let Host::Suite(choice, namespace) = &job.host else { panic!("{:?}", job.host) };
         assert_eq!(*choice, Choice::Uri("mongodb://localhost:27017".into()));
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_columns_say_what_to_do() {
+    fn invalid_columns_are_refused_with_the_remedy() {
         for (pipeline, columns, part) in [
             ("generator-to-noop", &[("cache", "1GB")][..], "no MongoDB server is started"),
             ("generator-to-noop", &[("server_cpus", "0")], "nothing is started for this test"),

@@ -17,7 +17,7 @@ pub fn ended(stream: &Stream) -> Ended {
     }
 }
 
-/// The figures of a run while events moved. Nothing was audited.
+/// The figures of a run while events moved. No audit was made.
 fn measured(stream: &Stream) -> Measured {
     let (last, written) = (&stream.last, stream.last.count(Count::Written));
     let delivery = last.stages.last().filter(|stage| stage.events > 0);

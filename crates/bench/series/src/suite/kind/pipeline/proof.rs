@@ -7,7 +7,7 @@ use crate::suite::typed::Row;
 use plimsoll_stream::PipelineFile;
 use plimsoll_stream::audit::{Question, words};
 
-/// Reads the topic and the destination; nothing if the destination cannot be audited, or the run did not reach the end of the
+/// Reads the topic and the destination. `None` if the destination cannot be audited, or the run did not reach the end of the
 /// topic.
 pub fn read_back(file: &PipelineFile, row: &Row, reached: &Reached<'_>) -> Option<anyhow::Result<ReadBack>> {
     let whole = row.fill.is_some_and(|fill| reached.total >= fill.events);

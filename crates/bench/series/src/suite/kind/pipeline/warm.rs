@@ -1,4 +1,4 @@
-//! Builds the warm-up of a pipeline: a short run under other names, which leaves nothing behind.
+//! Builds the warm-up of a pipeline: a short run under other names, which leaves no data.
 
 use anyhow::{bail, ensure};
 use plimsoll_measure::duration::Span;
@@ -11,7 +11,7 @@ use plimsoll_stream::{PipelineFile, SinkSection, SourceSection};
 /// The warm-up of a row.
 ///
 /// # Errors
-/// Why it cannot have one.
+/// When the row cannot have a warm-up. The error names the reason.
 pub fn up(name: &str, sets: &[String], file: &PipelineFile, row: &Row, time: Span) -> anyhow::Result<WarmUp> {
     ensure!(
         file.positions.is_none() && file.dead_letters.is_none(),

@@ -15,7 +15,7 @@ const PER_PARTITION: &str = "per_partition";
 /// The row's overrides of the file, then those of its columns.
 ///
 /// # Errors
-/// The first invalid column.
+/// When a column is invalid. The error names the first.
 pub fn sets(name: &str, row: &Row) -> anyhow::Result<Vec<String>> {
     let mut all = row.overrides.clone();
     all.extend(row.in_flight.map(|events| format!("in_flight.events={events}")));
