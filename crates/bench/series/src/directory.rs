@@ -9,9 +9,9 @@ use plimsoll_measure::comparison::{self, Comparison};
 use plimsoll_measure::matrix::{self, Matrix};
 use plimsoll_measure::run::Run;
 use plimsoll_measure::suite::{self, Suite};
+use plimsoll_process::home::try_lock;
 use plimsoll_report as report;
 use plimsoll_run::run_dir;
-use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -129,7 +129,7 @@ impl SeriesDir {
     /// When another process has locked it.
     pub fn locked<T: Results>(path: &Path) -> anyhow::Result<Self> {
         let lock = File::create(path.join(format!("{}.lock", T::KIND))).with_context(|| full(path))?;
-        flock(&lock, FlockOperation::NonBlockingLockExclusive).with_context(|| {
+        try_lock(&lock).with_context(|| {
             format!("{}: another process makes this {}: wait for its end, or end it", path.display(), T::KIND)
         })?;
         Ok(Self { path: path.to_owned(), _lock: Some(lock) })

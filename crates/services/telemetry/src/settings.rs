@@ -181,7 +181,7 @@ mod tests {
             assert!(message.contains(part), "{message}");
         };
         check("listne: 127.0.0.1:1", "listne");
-        check("readings: {gather: 5}", "no duration");
+        check("readings: {gather: 5}", "is not a duration");
         check("readings: {design: graph}", "graph");
         check("database: {pool_max: 0}", "database: pool_max");
         check("limits: {page_max: 0}", "limits: page_max is 0");

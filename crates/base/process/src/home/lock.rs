@@ -32,8 +32,12 @@ pub(super) fn is_held(home: &Path) -> bool {
         .is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
 }
 
-/// Retries: a child that another thread of the last owner is forking shares all its locks for some milliseconds, until exec.
-fn try_lock(file: &File) -> Result<(), TryLockError> {
+/// Locks a file for this process. It retries for half a second: a child that another thread of the last owner is forking shares
+/// all its locks for some milliseconds, until exec.
+///
+/// # Errors
+/// When another process has locked the file, or it cannot be locked.
+pub fn try_lock(file: &File) -> Result<(), TryLockError> {
     for _ in 1..TRIES {
         if let Ok(()) = file.try_lock() {
             return Ok(());

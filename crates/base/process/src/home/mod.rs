@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 mod lock;
 mod sweep;
 
+pub use lock::try_lock;
 pub use sweep::sweep;
 
 const LOCK: &str = "lock";

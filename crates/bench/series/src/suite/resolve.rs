@@ -255,7 +255,7 @@ mod tests {
             ("name,scenario\na/b,rate\n", "`a/b` is no name for a directory"),
             ("name,scenario\na,\n", "s.csv, line 2, test a: it names no scenario"),
             ("name,scenario,pipeline\na,rate,x\n", "it names a scenario and a pipeline"),
-            ("name,pipeline\na,x\n", "there is no pipeline `x`: name a YAML file"),
+            ("name,pipeline\na,x\n", "no pipeline `x` exists: name a YAML file"),
             ("name,scenario\na,bulk-basline\n", "the nearest shipped one is `bulk-baseline`"),
             ("name,scenario\na,strategies\n", "strategies is a matrix of runs, and a test is one run"),
             ("name,scenario,repetitions\na,rate,0\n", "repetitions 0: give a number from 1 to 100"),
