@@ -174,7 +174,7 @@ fn complete(usr: &Path) -> Result<()> {
     ensure!(version.trim() == format!("plimsoll {VERSION}"), "the packed program says {version:?}");
     let files = COMPLETIONS.map(|(_, path)| path.to_owned()).into_iter();
     let files = files.chain(UNITS.map(|unit| format!("lib/systemd/system/{unit}")));
-    let pages = ["plimsoll", "plimsoll-run", "plimsoll-serve-telemetry", "plimsoll-pipeline-run"];
+    let pages = ["plimsoll", "plimsoll-run", "plimsoll-serve", "plimsoll-pipeline-run"];
     for file in files.chain(pages.map(|page| format!("share/man/man1/{page}.1"))) {
         ensure!(
             usr.join(&file).metadata().is_ok_and(|it| it.len() > 0),
