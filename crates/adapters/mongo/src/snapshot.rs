@@ -16,7 +16,7 @@ pub struct WorkerDocuments {
     pub taken: u64,
     /// Their outcomes.
     pub states: DocumentStates,
-    /// Changes of its own documents and of other workers' documents.
+    /// The changes that the worker made: to documents that it inserted, and to documents of other workers.
     pub changes: Changes,
 }
 

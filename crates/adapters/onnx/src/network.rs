@@ -24,7 +24,7 @@ pub(crate) struct Network {
 
 impl Network {
     /// Loads an ONNX file, and runs it once with the largest number of tokens, each with the tokenizer's
-    /// highest number. With `weights` of the same file, it keeps no weights of its own.
+    /// highest number. Networks of one file share `weights`, if given, instead of loading them again.
     ///
     /// # Errors
     /// [`NetworkError`].

@@ -36,7 +36,7 @@ impl Kind for HttpKind {
         };
         ensure!(
             section.url.is_empty(),
-            "http.url: the service that is started has an address of its own; leave out `url`, or `service`"
+            "http.url: the run starts the service on a free port, so it needs no URL: remove `url`, or remove `service`"
         );
         let kind = service_kind::find(self.0, &spec.name)?;
         let server = kind.has_database().then(|| check::choose(address, scenario)).transpose()?;

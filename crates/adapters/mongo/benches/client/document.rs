@@ -5,7 +5,7 @@ use bson::rawdoc;
 
 use crate::Failure;
 
-/// The database of the benchmark; each client writes to a collection of its own name.
+/// The database of the benchmark. Each client writes to the collection that has the client's name.
 pub(crate) const DATABASE: &str = "plimsoll_bench";
 /// The size of a document. The script for PyMongo makes the same document.
 const LEN: usize = 100;

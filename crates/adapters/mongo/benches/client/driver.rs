@@ -1,7 +1,7 @@
 //! Runs the official driver: a tokio runtime, a connection pool, and a monitor in the background.
 //!
-//! It gets raw documents, its cheapest input, and works in a task of its own: on the default runtime, work in the main thread
-//! would cost it a thread switch for each reply.
+//! It gets raw documents, its cheapest input. It works in a separate task: in the main thread of the default runtime, each
+//! reply would cost a thread switch.
 
 use bson::RawDocumentBuf;
 use mongodb::Collection;

@@ -93,7 +93,7 @@ fn loads_begin_and_end_at_their_own_times() {
     assert_eq!(seen.sent_ms(3), (0..8).map(|it| it * 500).collect::<Vec<_>>());
     let achieved: Vec<_> = seen.operations.iter().map(|it| it.achieved).collect();
     assert_eq!(achieved, [None, Some(1.0), None, Some(1.0)]);
-    // Each rate counts over the time of its own load.
+    // A load's rate is its operations divided by the time of that load, not of the phase.
     assert_eq!((seen.operations[0].rate_per_s, seen.operations[1].rate_per_s), (20.0, 10.0));
     assert_eq!((seen.ended, seen.to_ns), (Ended::Operations, 3_550 * MS));
 }

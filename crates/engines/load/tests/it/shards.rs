@@ -183,8 +183,8 @@ fn a_shard_that_misses_a_phase_adds_nothing_to_it() {
     assert_eq!(counted(&joined(vec![None, Some(&parts[1])], 2)), counted(&parts[1]));
 }
 
-/// A shard cannot know that the others have sent their documents. A parallel load without a stop ends with
-/// the documents of its own process. The documents themselves are exact.
+/// A shard does not know when the other shards have sent their documents. So a parallel load without a stop
+/// ends when its shard has sent its share. The number of documents is exact.
 #[test]
 fn what_lasts_until_the_documents_are_sent_lasts_until_those_of_its_own_shard_are() {
     let mut parallel_loads =
