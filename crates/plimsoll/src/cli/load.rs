@@ -24,8 +24,8 @@ pub struct RunArgs {
     /// Also write the result to this file, in the form that k6 passes to handleSummary.
     #[arg(long, value_name = "FILE")]
     pub summary_export: Option<PathBuf>,
-    /// Also write the result in k6's older form, that of its own --summary-export, where `true` marks a
-    /// failed threshold.
+    /// Also write the result to this file, in the form of k6's --summary-export, where `true` marks a failed
+    /// threshold.
     #[arg(long, value_name = "FILE")]
     pub summary_export_legacy: Option<PathBuf>,
     /// Begin the load at this moment, after all preparations: a time in UTC such as 2026-11-21T18:30:00Z,

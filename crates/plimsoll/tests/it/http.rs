@@ -267,7 +267,7 @@ fn database_keys_are_refused_for_a_service() {
         &staged.replace("http: {}", "http: {url: \"http://127.0.0.1:1\"}"),
         &[],
         2,
-        "an address of its own",
+        "so it needs no URL",
     );
     refused(&plain, &["--server", "127.0.0.1:8080"], 2, "begins with http://");
 }
