@@ -30,7 +30,7 @@ impl Server {
     pub fn start(
         script: impl Fn(&Document) -> Option<Document> + Send + Sync + 'static,
     ) -> Result<Self, Error> {
-        let service = Scripted { script: Box::new(script), heard: Mutex::default() };
+        let service = Scripted { script: Box::new(script), commands: Mutex::default() };
         Ok(Self { listener: Listener::open(service, AnswerDelay::default())? })
     }
 
@@ -40,8 +40,8 @@ impl Server {
     }
 
     /// Every command so far, in order of arrival.
-    pub fn heard(&self) -> Vec<Document> {
-        self.listener.service().heard().clone()
+    pub fn commands(&self) -> Vec<Document> {
+        self.listener.service().commands().clone()
     }
 }
 
@@ -49,18 +49,18 @@ type Script = Box<dyn Fn(&Document) -> Option<Document> + Send + Sync>;
 
 struct Scripted {
     script: Script,
-    heard: Mutex<Vec<Document>>,
+    commands: Mutex<Vec<Document>>,
 }
 
 impl fmt::Debug for Scripted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Scripted {{ heard: {} }}", self.heard().len())
+        write!(f, "Scripted {{ commands: {} }}", self.commands().len())
     }
 }
 
 impl Scripted {
-    fn heard(&self) -> MutexGuard<'_, Vec<Document>> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    fn commands(&self) -> MutexGuard<'_, Vec<Document>> {
+        self.commands.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -68,7 +68,7 @@ impl Service for Scripted {
     fn answer(&self, request: &Request<'_>, out: &mut Vec<u8>) {
         let Some(command) = whole(request) else { return reply::unknown(out, request.name) };
         let answer = (self.script)(&command);
-        self.heard().push(command);
+        self.commands().push(command);
         match answer.and_then(|answer| bson::RawDocumentBuf::try_from(&answer).ok()) {
             Some(answer) => reply::append(out, &answer),
             None => common::answer(request, "scripted server", out),
@@ -103,6 +103,9 @@ mod tests {
         let mut client = Client::of(server.address());
         assert_eq!(client.ask(&rawdoc! {"listShards": 1, "$db": "admin"}), doc! {"shards": [], "ok": 1.0});
         assert_eq!(client.ask(&rawdoc! {"conjure": 1, "$db": "d"}).get_i32("code").unwrap(), 59);
-        assert_eq!(server.heard(), [doc! {"listShards": 1, "$db": "admin"}, doc! {"conjure": 1, "$db": "d"}]);
+        assert_eq!(
+            server.commands(),
+            [doc! {"listShards": 1, "$db": "admin"}, doc! {"conjure": 1, "$db": "d"}]
+        );
     }
 }

@@ -15,7 +15,7 @@ use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
 
 use crate::answer::Answer;
 use crate::counts::Counts;
-use crate::fault::Fault;
+use crate::fault::ExchangeError;
 use crate::json::{self, Found};
 use crate::setup::{Call, Condition, TextWant, ValueWant};
 
@@ -39,15 +39,17 @@ pub(crate) fn answered(call: &Call, operation: usize, answer: &Answer<'_>, count
 }
 
 /// Classifies an unanswered request. Counts every condition as failed.
-pub(crate) fn unanswered(call: &Call, operation: usize, fault: &Fault, counts: &Counts) -> Outcome {
+pub(crate) fn unanswered(call: &Call, operation: usize, fault: &ExchangeError, counts: &Counts) -> Outcome {
     counts.status(operation, 0);
     (0..call.checks.names.len()).for_each(|check| counts.check(operation, check, false));
     match fault {
-        Fault::Timeout => Outcome::Unknown(Doubt::Timeout),
-        Fault::Lost(error) if error.kind() == io::ErrorKind::TimedOut => Outcome::Unknown(Doubt::Timeout),
-        Fault::Lost(_) => Outcome::Unknown(Doubt::ConnectionLost),
-        Fault::Malformed(_) => Outcome::Unknown(Doubt::MalformedAnswer),
-        Fault::NotTried | Fault::Leaving => Outcome::Rejected(Rejection::NotTried),
+        ExchangeError::Timeout => Outcome::Unknown(Doubt::Timeout),
+        ExchangeError::Lost(error) if error.kind() == io::ErrorKind::TimedOut => {
+            Outcome::Unknown(Doubt::Timeout)
+        }
+        ExchangeError::Lost(_) => Outcome::Unknown(Doubt::ConnectionLost),
+        ExchangeError::Malformed(_) => Outcome::Unknown(Doubt::MalformedAnswer),
+        ExchangeError::NotTried | ExchangeError::Leaving => Outcome::Rejected(Rejection::NotTried),
     }
 }
 

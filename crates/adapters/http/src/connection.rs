@@ -2,7 +2,7 @@
 
 use crate::answer::{Answer, Fields};
 use crate::connect::{self, Error};
-use crate::fault::Fault;
+use crate::fault::ExchangeError;
 use crate::http1::{self, ReadOptions};
 use crate::http2;
 use crate::scenario::Protocol;
@@ -42,7 +42,7 @@ impl Connection {
         request: &[u8],
         head_len: usize,
         options: ReadOptions,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ExchangeError> {
         match self {
             Self::Http1(connection) => connection.exchange(request, options).await,
             // A future is as large as its largest part and is copied when it is made, so the large one is boxed.

@@ -9,7 +9,7 @@ pub(crate) struct Malformed(pub &'static str);
 
 /// The reason why an exchange failed. The connection is unusable after any of these.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Fault {
+pub(crate) enum ExchangeError {
     /// No answer in time.
     #[error("no answer within the time limit")]
     Timeout,
@@ -27,12 +27,12 @@ pub(crate) enum Fault {
     Leaving,
 }
 
-impl From<plimsoll_net::Fault<Malformed>> for Fault {
-    fn from(fault: plimsoll_net::Fault<Malformed>) -> Self {
+impl From<plimsoll_net::ExchangeError<Malformed>> for ExchangeError {
+    fn from(fault: plimsoll_net::ExchangeError<Malformed>) -> Self {
         match fault {
-            plimsoll_net::Fault::Timeout => Self::Timeout,
-            plimsoll_net::Fault::Lost(error) => Self::Lost(error),
-            plimsoll_net::Fault::Malformed(error) => Self::Malformed(error),
+            plimsoll_net::ExchangeError::Timeout => Self::Timeout,
+            plimsoll_net::ExchangeError::Lost(error) => Self::Lost(error),
+            plimsoll_net::ExchangeError::Malformed(error) => Self::Malformed(error),
         }
     }
 }

@@ -8,7 +8,7 @@ use tokio::sync::Mutex;
 use crate::answer::Answer;
 use crate::connect::Error;
 use crate::connection::Connection;
-use crate::fault::Fault;
+use crate::fault::ExchangeError;
 use crate::http1::ReadOptions;
 use crate::json;
 use crate::prepared::Prepared;
@@ -92,10 +92,10 @@ pub(crate) fn now_ms() -> i64 {
 }
 
 /// Explains why the first request on a connection was not answered.
-pub(crate) fn no_answer(fault: &Fault, endpoint: &Endpoint) -> Error {
+pub(crate) fn no_answer(fault: &ExchangeError, endpoint: &Endpoint) -> Error {
     let address = endpoint.shown();
     match fault {
-        Fault::Timeout => Error::Timeout { address, limit: endpoint.timeout },
+        ExchangeError::Timeout => Error::Timeout { address, limit: endpoint.timeout },
         fault => Error::NotHttp { address, detail: fault.to_string() },
     }
 }

@@ -13,7 +13,7 @@ use crate::connect;
 use crate::connection::Connection;
 use crate::counts::{Answers, Counts};
 use crate::document_numbers::{Block, DocumentNumbers};
-use crate::fault::Fault;
+use crate::fault::ExchangeError;
 use crate::http1::ReadOptions;
 use crate::http2::Pool;
 use crate::login::{Tokens, now_ms};
@@ -96,7 +96,7 @@ impl Http {
         let call = &*self.setup.calls[lane.operation];
         let mut done = self.exchange(lane).await;
         let mut before = (0, 0);
-        if matches!(done, Err(Fault::Leaving)) {
+        if matches!(done, Err(ExchangeError::Leaving)) {
             before = lane.connection.bytes();
             // A future is as large as its largest part, so the rare one is boxed.
             done = Box::pin(self.exchange_elsewhere(lane)).await;
@@ -112,7 +112,7 @@ impl Http {
     }
 
     /// Sends the prepared request and collects its answer.
-    async fn exchange(&self, lane: &mut Lane) -> Result<(), Fault> {
+    async fn exchange(&self, lane: &mut Lane) -> Result<(), ExchangeError> {
         let call = &*self.setup.calls[lane.operation];
         let options =
             ReadOptions { is_head: call.method == Method::Head, keep_body: call.checks.needs_body() };
@@ -122,12 +122,12 @@ impl Http {
 
     /// Sends the request on a new connection, because the server closes this one and did not take it. If no connection can be
     /// opened, the request was not tried.
-    async fn exchange_elsewhere(&self, lane: &mut Lane) -> Result<(), Fault> {
-        lane.connection = self.dial().await.map_err(|_| Fault::Leaving)?;
+    async fn exchange_elsewhere(&self, lane: &mut Lane) -> Result<(), ExchangeError> {
+        lane.connection = self.dial().await.map_err(|_| ExchangeError::Leaving)?;
         self.exchange(lane).await
     }
 
-    fn classify(&self, call: &Call, lane: &Lane, done: Result<(), Fault>) -> (u16, Outcome) {
+    fn classify(&self, call: &Call, lane: &Lane, done: Result<(), ExchangeError>) -> (u16, Outcome) {
         match done {
             Ok(()) => {
                 let answer = lane.connection.answer();
@@ -148,7 +148,8 @@ impl Http {
             }
             Err(_) => {
                 let call = &self.setup.calls[lane.operation];
-                let outcome = classify::unanswered(call, lane.operation, &Fault::NotTried, &self.counts);
+                let outcome =
+                    classify::unanswered(call, lane.operation, &ExchangeError::NotTried, &self.counts);
                 Err(Reply::failed(outcome, lane.documents))
             }
         }
@@ -269,7 +270,7 @@ impl Target for Http {
     fn give_up(&self, lane: &mut Lane) -> Reply {
         lane.given_up = true;
         let call = &self.setup.calls[lane.operation];
-        let outcome = classify::unanswered(call, lane.operation, &Fault::Timeout, &self.counts);
+        let outcome = classify::unanswered(call, lane.operation, &ExchangeError::Timeout, &self.counts);
         let mut reply = Reply::failed(outcome, lane.documents);
         (reply.bytes_sent, reply.bytes_received) = lane.connection.bytes();
         reply

@@ -10,11 +10,11 @@ use plimsoll_load::mix::scramble;
 
 use crate::setup::{Command, Purpose, Setup};
 use crate::statement;
-use crate::worker_ledger::{Claimed, Closed, Picked, WorkerLedger};
+use crate::worker_ledger::{Claimed, Closed, PickedDocument, WorkerLedger};
 
 pub use pending_write::PendingWrite;
 use read_check::ReadChecker;
-pub use read_check::Shows;
+pub use read_check::ReturnedState;
 
 mod pending_write;
 mod read_check;
@@ -37,14 +37,14 @@ pub struct OperationBuilder {
 
 /// The number and the document of one operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Aim {
+pub struct OperationTarget {
     /// The operation's number in the plan.
     pub number: u64,
     /// The document of this run that the operation names, if any.
-    pub document: Option<Picked>,
+    pub document: Option<PickedDocument>,
 }
 
-impl Aim {
+impl OperationTarget {
     /// The change noted as sent, if any.
     pub fn pending(&self) -> Option<PendingWrite> {
         let document = self.document?;
@@ -96,19 +96,19 @@ impl OperationBuilder {
 
     /// Aims operation `operation` with the plan-wide number `number`, and notes the change that it will send. Returns `None` if
     /// it needs a document and there is none, or if the disk refuses the note.
-    pub fn aim(&self, operation: usize, number: u64) -> Option<Aim> {
+    pub fn aim(&self, operation: usize, number: u64) -> Option<OperationTarget> {
         self.aim_at(&self.setup.commands[operation], operation as u64, number)
     }
 
     /// Aims a single command; `salt` makes the commands of one operation choose independently.
-    pub fn aim_at(&self, command: &Command, salt: u64, number: u64) -> Option<Aim> {
+    pub fn aim_at(&self, command: &Command, salt: u64, number: u64) -> Option<OperationTarget> {
         let purpose = self.purpose(command);
         let mut ledger = self.ledger();
         let Some(keys) = command.keys() else {
             if purpose != Purpose::Read {
                 ledger.intend(Intent::Any).then(|| ledger.touch_all())?;
             }
-            return Some(Aim { number, document: None });
+            return Some(OperationTarget { number, document: None });
         };
         // Even an unacknowledged removal must be announced: it may remove the document.
         if command.purpose() == Purpose::Remove && !ledger.intend(Intent::Remove) {
@@ -118,7 +118,7 @@ impl OperationBuilder {
         let mut picked = ledger.pick(keys, purpose, |attempt| scramble(seed, u64::from(attempt)))?;
         // A missing document is a surprise only if it existed when the operation was prepared.
         picked.promised &= !self.setup.removes_any;
-        Some(Aim { number, document: Some(picked) })
+        Some(OperationTarget { number, document: Some(picked) })
     }
 
     /// The purpose of a command: an unacknowledged change is only a touch, because its outcome is unknown.
@@ -147,7 +147,7 @@ impl OperationBuilder {
     }
 
     /// Appends the filter of an operation.
-    pub fn write_filter(&self, out: &mut Vec<u8>, command: &Command, aim: Aim) {
+    pub fn write_filter(&self, out: &mut Vec<u8>, command: &Command, aim: OperationTarget) {
         match command.filter() {
             Some(filter) => filter.encode(aim.number, &self.identity(aim.number), out),
             None => statement::by_receipt(out, self.setup.id, &self.identity(named(aim))),
@@ -155,7 +155,7 @@ impl OperationBuilder {
     }
 
     /// Appends the filter of a range.
-    pub fn write_lower_bound(&self, out: &mut Vec<u8>, aim: Aim) {
+    pub fn write_lower_bound(&self, out: &mut Vec<u8>, aim: OperationTarget) {
         statement::from_receipt(out, self.setup.id, &self.identity(named(aim)));
     }
 
@@ -166,7 +166,7 @@ impl OperationBuilder {
     }
 
     /// Appends the update or the replacement.
-    pub fn write_update(&self, out: &mut Vec<u8>, command: &Command, aim: Aim) {
+    pub fn write_update(&self, out: &mut Vec<u8>, command: &Command, aim: OperationTarget) {
         let Some(updates) = command.updates() else {
             return self.write_version(out, version(aim), named(aim));
         };
@@ -182,12 +182,12 @@ impl OperationBuilder {
 }
 
 /// The number of the operation's document.
-fn named(aim: Aim) -> u64 {
+fn named(aim: OperationTarget) -> u64 {
     aim.document.map_or(0, |document| document.number)
 }
 
 /// The version that a replacement writes; a touch writes the inserted version.
-fn version(aim: Aim) -> u32 {
+fn version(aim: OperationTarget) -> u32 {
     match aim.document.and_then(|document| document.claimed) {
         Some(Claimed::Version(version)) => version,
         _ => 0,

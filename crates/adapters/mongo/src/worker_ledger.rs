@@ -10,7 +10,7 @@ use plimsoll_ledger::{
 use crate::journal_writer::Reservations;
 use crate::snapshot::{Snapshot, WorkerDocuments};
 
-pub use pick::Picked;
+pub use pick::PickedDocument;
 
 mod changes;
 mod pick;

@@ -12,7 +12,9 @@ mod fields;
 mod size;
 
 pub use difference::{Change, Difference, difference, differences};
-pub use fields::{Choice, Field, Forbidden, Inventory, Place, Presence, Sample, Source, Spread, Times};
+pub use fields::{
+    Choice, Field, Forbidden, Inventory, Presence, Sample, SamplePosition, Source, Spread, Times,
+};
 pub use size::{Reported, Size};
 
 /// The version of the form. It grows when a key changes its meaning or goes away; new keys do not change it.

@@ -35,7 +35,7 @@ pub trait Receive {
 
 /// The failure of an exchange. Close the connection after any of these.
 #[derive(Debug, thiserror::Error)]
-pub enum Fault<E> {
+pub enum ExchangeError<E> {
     /// The reply was not complete in time.
     #[error("no answer within the time limit")]
     Timeout,
@@ -116,22 +116,22 @@ impl Channel {
         &mut self,
         cx: &mut Context<'_>,
         into: &mut R,
-    ) -> Poll<Result<(), Fault<R::Error>>> {
-        while !into.is_complete().map_err(Fault::Malformed)? {
+    ) -> Poll<Result<(), ExchangeError<R::Error>>> {
+        while !into.is_complete().map_err(ExchangeError::Malformed)? {
             match ready!(self.stream.poll_read_into(cx, into.room())) {
                 Ok(0) if into.close() => break,
-                Ok(0) => return Poll::Ready(Err(Fault::Lost(io::ErrorKind::UnexpectedEof.into()))),
+                Ok(0) => return Poll::Ready(Err(ExchangeError::Lost(io::ErrorKind::UnexpectedEof.into()))),
                 Ok(count) => into.advance(count),
-                Err(error) => return Poll::Ready(Err(Fault::Lost(error))),
+                Err(error) => return Poll::Ready(Err(ExchangeError::Lost(error))),
             }
         }
         Poll::Ready(Ok(()))
     }
 
-    /// Ready with [`Fault::Timeout`] once the exchange is out of time.
+    /// Ready with [`ExchangeError::Timeout`] once the exchange is out of time.
     #[inline]
-    pub fn poll_timeout<E>(&self, cx: &Context<'_>) -> Poll<Result<(), Fault<E>>> {
-        self.deadline.poll(cx).map(|()| Err(Fault::Timeout))
+    pub fn poll_timeout<E>(&self, cx: &Context<'_>) -> Poll<Result<(), ExchangeError<E>>> {
+        self.deadline.poll(cx).map(|()| Err(ExchangeError::Timeout))
     }
 
     /// Whether the peer closed the idle connection, or sent bytes without a request. The bytes are lost.

@@ -6,7 +6,7 @@
 //!
 //! This crate must not know any protocol above TLS, load or scenarios.
 
-pub use channel::{Channel, Fault, Receive};
+pub use channel::{Channel, ExchangeError, Receive};
 pub use connect::{ConnectError, Destination, connect, connect_unix, tcp};
 pub use deadline::Deadline;
 pub use stream::Stream;

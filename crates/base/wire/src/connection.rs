@@ -15,7 +15,7 @@ use crate::error::{Error, ServerError, TooLarge};
 use crate::frame::{self, Message};
 use crate::hello::{Hello, Limits};
 use crate::options::ConnectOptions;
-use crate::transport::{Fault, Transport};
+use crate::transport::{ExchangeError, Transport};
 
 /// An open, authenticated connection. One command is in flight at a time: its methods take `&mut self`.
 ///
@@ -149,12 +149,14 @@ impl Connection {
         Error::Protocol { address: self.address.clone(), source }
     }
 
-    pub(crate) fn fail(&self, fault: Fault) -> Error {
+    pub(crate) fn fail(&self, fault: ExchangeError) -> Error {
         let address = self.address.clone();
         match fault {
-            Fault::Malformed(source) => Error::Protocol { address, source },
-            Fault::Lost(source) => Error::Lost { address, source: explain_closed(source) },
-            Fault::Timeout => Error::Timeout { address, limit: self.transport.timeout().unwrap_or_default() },
+            ExchangeError::Malformed(source) => Error::Protocol { address, source },
+            ExchangeError::Lost(source) => Error::Lost { address, source: explain_closed(source) },
+            ExchangeError::Timeout => {
+                Error::Timeout { address, limit: self.transport.timeout().unwrap_or_default() }
+            }
         }
     }
 }

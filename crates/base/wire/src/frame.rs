@@ -30,8 +30,6 @@ pub const SLACK: usize = 16 * 1024;
 pub const CHECKSUM_PRESENT: u32 = 1;
 /// The sender sends another message and expects no reply to this one.
 pub const MORE_TO_COME: u32 = 1 << 1;
-/// The sender accepts a reply in several messages.
-pub const EXHAUST_ALLOWED: u32 = 1 << 16;
 /// The flag bits that a receiver must know: 0 to 15.
 const REQUIRED: u32 = 0xffff;
 

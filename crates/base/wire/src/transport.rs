@@ -12,7 +12,7 @@ use crate::frame;
 use crate::reply_buffer::ReplyBuffer;
 
 /// The failure of an exchange. The stream is unusable afterwards.
-pub(crate) type Fault = plimsoll_net::Fault<Malformed>;
+pub(crate) type ExchangeError = plimsoll_net::ExchangeError<Malformed>;
 
 /// An open stream with the state that its requests share.
 pub(crate) struct Transport {
@@ -78,12 +78,12 @@ impl Transport {
     }
 
     /// Sends a request that has no reply. `sent` counts the bytes handed over, compressed, also on failure.
-    pub(crate) async fn post(&mut self, request: &[u8], sent: &mut usize) -> Result<(), Fault> {
+    pub(crate) async fn post(&mut self, request: &[u8], sent: &mut usize) -> Result<(), ExchangeError> {
         self.begin();
         let request = packed(&mut self.packer, request);
         let channel = &mut self.channel;
         poll_fn(|cx| match channel.poll_send(cx, request, sent) {
-            Poll::Ready(done) => Poll::Ready(done.map_err(Fault::Lost)),
+            Poll::Ready(done) => Poll::Ready(done.map_err(ExchangeError::Lost)),
             Poll::Pending => channel.poll_timeout(cx),
         })
         .await?;
@@ -93,20 +93,20 @@ impl Transport {
 
     /// Sends a request and collects its reply: see [`Transport::reply`]. `sent` counts the bytes handed over,
     /// compressed, also on failure.
-    pub(crate) async fn exchange(&mut self, request: &[u8], sent: &mut usize) -> Result<(), Fault> {
+    pub(crate) async fn exchange(&mut self, request: &[u8], sent: &mut usize) -> Result<(), ExchangeError> {
         self.begin();
         let request = packed(&mut self.packer, request);
         let (channel, reply) = (&mut self.channel, &mut self.reply);
         poll_fn(|cx| {
             let done = match channel.poll_send(cx, request, sent) {
                 Poll::Ready(Ok(())) => channel.poll_receive(cx, reply),
-                Poll::Ready(Err(error)) => Poll::Ready(Err(Fault::Lost(error))),
+                Poll::Ready(Err(error)) => Poll::Ready(Err(ExchangeError::Lost(error))),
                 Poll::Pending => Poll::Pending,
             };
             if done.is_pending() { channel.poll_timeout(cx) } else { done }
         })
         .await?;
-        self.reply.unpack().map_err(Fault::Malformed)?;
+        self.reply.unpack().map_err(ExchangeError::Malformed)?;
         self.end();
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plimsoll_host::fault::{Fault as Injection, Network};
-use plimsoll_host::proxy::{Lasting, Proxy};
+use plimsoll_host::proxy::{DisturbanceHandle, Proxy};
 use plimsoll_host::service::Service;
 use plimsoll_load::fault::Fault;
 
@@ -68,7 +68,7 @@ struct Disturbed {
     proxies: Vec<Arc<Proxy>>,
     how: Network,
     /// The disturbance that this fault caused at each proxy, while it lasts.
-    lasting: Vec<Lasting>,
+    lasting: Vec<DisturbanceHandle>,
 }
 
 impl Fault for Disturbed {

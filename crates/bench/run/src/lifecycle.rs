@@ -28,7 +28,7 @@ use crate::run_summary::{conclude, exit};
 use crate::server_provisioning::{Choice, StartOptions};
 use crate::session::{Opening, Session, new_run, phase_event};
 use crate::shard_log::{Books, Recorder};
-use crate::start_at::{Meant, Moment};
+use crate::start_at::{Moment, SharedBy};
 use crate::system::{RunContext, Subject, System, Workers, resolve};
 use plimsoll_scenario as scenario;
 use plimsoll_scenario::{Plan, plan};
@@ -148,7 +148,7 @@ fn check_shard(
          `--set existing=refuse`"
     );
     anyhow::ensure!(
-        start.is_none_or(|start| start.meant == Meant::ByAll),
+        start.is_none_or(|start| start.shared_by == SharedBy::AllProcesses),
         "--start-at: each shard would count from its own start; give all of them one moment, such as {}",
         clock::utc(clock::wall_ms() + SHARDS_AHEAD_MS)
     );

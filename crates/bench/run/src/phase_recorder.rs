@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_load::bottlenecks::ObservedLoad;
 use plimsoll_load::engine::Second;
-use plimsoll_load::fault::Happening;
+use plimsoll_load::fault::InjectedFault;
 use plimsoll_load::phase::Phase;
 use plimsoll_load::summary::Summary;
 use plimsoll_load::worker::{Control, Ended};
@@ -63,7 +63,7 @@ impl Log<'_> {
     }
 
     /// Records the start or the end of a fault.
-    pub fn happened(&mut self, phase: &Phase, happening: &Happening) {
+    pub fn happened(&mut self, phase: &Phase, happening: &InjectedFault) {
         let name = phase.faults[happening.fault].name.clone();
         let phase_ns = happening.to_ns.unwrap_or(happening.from_ns);
         let undone = happening.to_ns.is_some();

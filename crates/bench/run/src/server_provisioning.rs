@@ -44,7 +44,7 @@ impl StartOptions {
 
 /// A running server. Clones share it. A server that Plimsoll started ends with the last clone.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct RunningServer {
     /// The deployment, addressed directly.
     pub site: Arc<Deployment>,
     /// Its origin.
@@ -58,13 +58,13 @@ pub struct Place {
     /// The proxies between the load and the server, for network faults.
     pub proxies: Vec<Arc<Proxy>>,
     /// Further independent servers that share the load.
-    pub others: Vec<Place>,
+    pub others: Vec<RunningServer>,
 }
 
 /// The time limit of a connection attempt to one of several addresses of a name.
 const RESOLVE_LIMIT: Duration = Duration::from_secs(2);
 
-impl Place {
+impl RunningServer {
     /// Finds or starts the server.
     ///
     /// # Errors

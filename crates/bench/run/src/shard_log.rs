@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
 use plimsoll_load::engine::{Finished, Second};
-use plimsoll_load::fault::Happening;
+use plimsoll_load::fault::InjectedFault;
 use plimsoll_load::worker::Ended;
 use serde::{Deserialize, Serialize};
 
@@ -53,7 +53,7 @@ pub struct Began {
 pub struct Ending {
     to_ns: u64,
     ended: Ended,
-    faults: Vec<Happening>,
+    faults: Vec<InjectedFault>,
 }
 
 /// The facts at the end of the file.

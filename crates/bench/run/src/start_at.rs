@@ -13,16 +13,16 @@ pub struct Moment {
     /// In milliseconds since 1970.
     pub wall_ms: u64,
     /// The processes that share the time.
-    pub meant: Meant,
+    pub shared_by: SharedBy,
 }
 
 /// The processes that share a start time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Meant {
+pub enum SharedBy {
     /// All processes, on every machine.
-    ByAll,
+    AllProcesses,
     /// Only this process: the time counts from when the option was read.
-    ByOne,
+    ThisProcess,
 }
 
 /// Parses RFC 3339, milliseconds since 1970, or a distance from `now_ms` such as `+10s`.
@@ -38,10 +38,13 @@ pub fn read(text: &str, now_ms: u64) -> anyhow::Result<Moment> {
 }
 
 fn parse(text: &str, now_ms: u64) -> anyhow::Result<Moment> {
-    let all = |wall_ms| Moment { wall_ms, meant: Meant::ByAll };
+    let all = |wall_ms| Moment { wall_ms, shared_by: SharedBy::AllProcesses };
     if let Some(length) = text.strip_prefix('+') {
         let span: Span = length.parse().map_err(|error| anyhow::anyhow!("{error}"))?;
-        return Ok(Moment { wall_ms: now_ms.saturating_add(span.as_ns() / 1_000_000), meant: Meant::ByOne });
+        return Ok(Moment {
+            wall_ms: now_ms.saturating_add(span.as_ns() / 1_000_000),
+            shared_by: SharedBy::ThisProcess,
+        });
     }
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Ok(all(text.parse().context("a number of milliseconds that is too large")?));
@@ -76,15 +79,19 @@ mod tests {
 
     #[test]
     fn a_start_time_has_three_forms() {
-        for (text, ahead_ms, meant) in [
-            ("2026-11-21T18:30:10Z", 10_000, Meant::ByAll),
-            ("2026-11-21T19:30:10.5+01:00", 10_500, Meant::ByAll),
-            ("1795285801000", 1_000, Meant::ByAll),
-            ("+10s", 10_000, Meant::ByOne),
-            ("+1h", 3_600_000, Meant::ByOne),
-            ("+1500ms", 1_500, Meant::ByOne),
+        for (text, ahead_ms, shared_by) in [
+            ("2026-11-21T18:30:10Z", 10_000, SharedBy::AllProcesses),
+            ("2026-11-21T19:30:10.5+01:00", 10_500, SharedBy::AllProcesses),
+            ("1795285801000", 1_000, SharedBy::AllProcesses),
+            ("+10s", 10_000, SharedBy::ThisProcess),
+            ("+1h", 3_600_000, SharedBy::ThisProcess),
+            ("+1500ms", 1_500, SharedBy::ThisProcess),
         ] {
-            assert_eq!(read(text, NOW_MS).unwrap(), Moment { wall_ms: NOW_MS + ahead_ms, meant }, "{text}");
+            assert_eq!(
+                read(text, NOW_MS).unwrap(),
+                Moment { wall_ms: NOW_MS + ahead_ms, shared_by },
+                "{text}"
+            );
         }
     }
 

@@ -19,7 +19,7 @@ use tokio::runtime::Runtime;
 use crate::cpus::{Cpus, pinned};
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::server_provenance::HostedAs;
-use plimsoll_run::server_provisioning::{Choice, Place, StartOptions};
+use plimsoll_run::server_provisioning::{Choice, RunningServer, StartOptions};
 use plimsoll_run::stale_runs;
 use plimsoll_systems::service_database;
 
@@ -55,7 +55,7 @@ pub enum Contents {
 /// One server, or several servers that share the load.
 #[derive(Clone, Debug)]
 pub struct Server {
-    place: Place,
+    place: RunningServer,
     uri: String,
     cache_bytes: Option<u64>,
     runtime: Arc<Runtime>,
@@ -72,7 +72,7 @@ impl Server {
         cpus: Option<&Cpus>,
         runtime: &Arc<Runtime>,
     ) -> Outcome<Self> {
-        let place = pinned(cpus, || Place::open(choice, start, runtime)).deserves(Exit::Failed)??;
+        let place = pinned(cpus, || RunningServer::open(choice, start, runtime)).deserves(Exit::Failed)??;
         let uri = match choice {
             Choice::Uri(uri) => uri.clone(),
             _ => {
@@ -84,7 +84,7 @@ impl Server {
     }
 
     /// The server as a run in this process loads it.
-    pub const fn place(&self) -> &Place {
+    pub const fn place(&self) -> &RunningServer {
         &self.place
     }
 
@@ -241,12 +241,12 @@ impl Contents {
     }
 }
 
-async fn connect(place: &Place) -> anyhow::Result<Connection> {
+async fn connect(place: &RunningServer) -> anyhow::Result<Connection> {
     Ok(Connection::connect(&place.site.options()).await?)
 }
 
 /// Makes a checkpoint, because sizes on disk are those of the last one. If the server refuses, the sizes stay old.
-async fn checkpoint(place: &Place, connection: &mut Connection) {
+async fn checkpoint(place: &RunningServer, connection: &mut Connection) {
     if place.server.is_some() {
         let _ = connection.command("admin", &rawdoc! {"fsync": 1}).await;
     }

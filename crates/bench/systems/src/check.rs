@@ -4,7 +4,7 @@ use plimsoll_load::retry::Retry;
 use plimsoll_mongo::scenario::Client;
 
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
-use plimsoll_run::server_provisioning::{Choice, Place, ServerAddress, StartOptions, choice};
+use plimsoll_run::server_provisioning::{Choice, RunningServer, ServerAddress, StartOptions, choice};
 use plimsoll_run::system::RunContext;
 use plimsoll_scenario::plan::{Aimed, Plan};
 use plimsoll_scenario::{self as scenario, Victim};
@@ -90,7 +90,7 @@ pub fn several(scenario: &scenario::Scenario, plan: &Plan, choice: &Choice) -> a
 ///
 /// # Errors
 /// When the client does not support proxies, or one cannot be started.
-pub fn put_proxies(place: &mut Place, loaded: &scenario::Loaded, plan: &Plan) -> Outcome<()> {
+pub fn put_proxies(place: &mut RunningServer, loaded: &scenario::Loaded, plan: &Plan) -> Outcome<()> {
     let disturbs = |aimed: &Aimed| aimed.victim == Victim::Server && !aimed.fault.needs_process();
     if plan.injections.iter().any(disturbs) {
         let open = place.all().all(|place| place.site.is_open());
@@ -114,8 +114,8 @@ pub fn open_place(
     choice: &Choice,
     start: StartOptions,
     runtime: &Runtime,
-) -> Outcome<Place> {
-    let mut place = Place::open(choice, start, runtime)?;
+) -> Outcome<RunningServer> {
+    let mut place = RunningServer::open(choice, start, runtime)?;
     put_proxies(&mut place, context.loaded, context.plan)?;
     Ok(place)
 }

@@ -32,7 +32,7 @@ use crate::client_engine::Fleet;
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::injection;
 use plimsoll_run::server_provenance::HostedAs;
-use plimsoll_run::server_provisioning::Place;
+use plimsoll_run::server_provisioning::RunningServer;
 use plimsoll_run::system::{RunContext, System, Workers};
 use plimsoll_scenario::Loaded;
 use plimsoll_scenario::Plan;
@@ -46,7 +46,7 @@ use probe::probe;
 /// A database under load.
 #[derive(Debug)]
 pub struct Database {
-    place: Place,
+    place: RunningServer,
     setup: Arc<Setup>,
     facts: ServerFacts,
     workers: Workers,
@@ -84,7 +84,7 @@ impl Database {
     ///
     /// # Errors
     /// When the scenario is invalid, the server cannot be reached, or it refuses a command.
-    pub fn open(context: RunContext<'_>, place: Place, runtime: Runtime) -> Outcome<Self> {
+    pub fn open(context: RunContext<'_>, place: RunningServer, runtime: Runtime) -> Outcome<Self> {
         let setup = Arc::new(compile(context.loaded, context.plan, context.run).deserves(Exit::Usage)?);
         let workers = Workers::of(context, !place.pids().is_empty());
         let (facts, before) = runtime.block_on(probe(&place, &setup, context.loaded))?;

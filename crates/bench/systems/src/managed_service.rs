@@ -20,7 +20,7 @@ use plimsoll_run::console::Console;
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::reexec;
 use plimsoll_run::run_dir;
-use plimsoll_run::server_provisioning::Place;
+use plimsoll_run::server_provisioning::RunningServer;
 use plimsoll_run::system::Fill;
 use plimsoll_scenario::{self as scenario, ServiceSpec};
 
@@ -42,7 +42,7 @@ pub struct StartedService {
 #[derive(Debug)]
 pub struct DatabaseBehind {
     /// Its server.
-    pub place: Place,
+    pub place: RunningServer,
     /// The server's description of itself.
     pub facts: ServerFacts,
 }
@@ -71,7 +71,7 @@ impl StartedService {
     ///
     /// # Errors
     /// When the database refuses, or the service does not start.
-    pub fn start(start: Start<'_>, place: Option<Place>, runtime: &Runtime) -> Outcome<Self> {
+    pub fn start(start: Start<'_>, place: Option<RunningServer>, runtime: &Runtime) -> Outcome<Self> {
         let Start { spec, run, seed, wants_proxy, .. } = start;
         let uri = place.as_ref().map(uri).transpose().deserves(Exit::Usage)?;
         let database = place.map(|place| DatabaseBehind::open(place, runtime)).transpose()?;
@@ -129,7 +129,7 @@ impl StartedService {
 }
 
 impl DatabaseBehind {
-    fn open(place: Place, runtime: &Runtime) -> Outcome<Self> {
+    fn open(place: RunningServer, runtime: &Runtime) -> Outcome<Self> {
         let facts = runtime.block_on(place.facts()).deserves(Exit::Server)?;
         Ok(Self { place, facts })
     }
@@ -147,7 +147,7 @@ impl Start<'_> {
 }
 
 /// The URI by which the service reaches its database.
-fn uri(place: &Place) -> anyhow::Result<String> {
+fn uri(place: &RunningServer) -> anyhow::Result<String> {
     anyhow::ensure!(
         place.site.is_open(),
         "service: Plimsoll hands the address of the database on to the service, and this one wants more than an address \

@@ -10,7 +10,7 @@ use plimsoll_measure::inspection::{Collection, Size};
 use plimsoll_measure::matrix::together;
 use plimsoll_wire::Connection;
 
-use plimsoll_run::server_provisioning::Place;
+use plimsoll_run::server_provisioning::RunningServer;
 
 /// The time limit for measuring or dropping a database.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -24,7 +24,7 @@ const DEPTH_MAX: usize = 8;
 ///
 /// # Errors
 /// When the server refuses, or the connection fails.
-pub async fn exists(place: &Place, name: &str) -> anyhow::Result<bool> {
+pub async fn exists(place: &RunningServer, name: &str) -> anyhow::Result<bool> {
     let mut connection = Connection::connect(&place.site.options()).await?;
     Ok(!collections(&mut connection, name).await?.is_empty())
 }
@@ -33,7 +33,7 @@ pub async fn exists(place: &Place, name: &str) -> anyhow::Result<bool> {
 ///
 /// # Errors
 /// When the server refuses, or the connection fails.
-pub async fn end(place: &Place, name: &str) -> anyhow::Result<()> {
+pub async fn end(place: &RunningServer, name: &str) -> anyhow::Result<()> {
     let mut connection = Connection::connect(&place.site.options()).await?;
     connection.command(name, &rawdoc! {"dropDatabase": 1}).await?;
     Ok(())
@@ -41,7 +41,7 @@ pub async fn end(place: &Place, name: &str) -> anyhow::Result<()> {
 
 /// The size of a database. For a server that Plimsoll started, the size on disk is that of all its files, including its oplog but
 /// not its journal. Its own report would not do, because it covers some collections only.
-pub async fn size(place: &Place, name: &str) -> Option<Size> {
+pub async fn size(place: &RunningServer, name: &str) -> Option<Size> {
     let mut connection = Connection::connect(&place.site.options()).await.ok()?;
     if place.server.is_some() {
         // Sizes on disk are those of the last checkpoint. If the server refuses to make one, the older sizes count.
@@ -59,7 +59,7 @@ pub async fn size(place: &Place, name: &str) -> Option<Size> {
 }
 
 /// The quick statistics of each collection of a database. Empty if the server does not answer.
-pub async fn look(place: &Place, name: &str) -> Vec<Collection> {
+pub async fn look(place: &RunningServer, name: &str) -> Vec<Collection> {
     let Ok(mut connection) = Connection::connect(&place.site.options()).await else { return Vec::new() };
     let mut all = Vec::new();
     for collection in collections(&mut connection, name).await.unwrap_or_default() {

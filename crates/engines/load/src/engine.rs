@@ -10,7 +10,7 @@ use std::time::Duration;
 use plimsoll_measure::clock::{self, MILLISECOND_NS, SECOND_NS};
 
 use crate::arrivals::Share;
-use crate::fault::{self, Fault, Happening, Stretch};
+use crate::fault::{self, Fault, InjectedFault, Stretch};
 use crate::phase::{Error, Phase};
 use crate::rate_watch::RateWatch;
 use crate::runtime::{Real, Spin};
@@ -32,7 +32,7 @@ pub enum Progress {
     /// A second has ended.
     Second(Second),
     /// A fault has begun or ended.
-    Fault(Happening),
+    Fault(InjectedFault),
 }
 
 /// The end of a phase.
@@ -45,7 +45,7 @@ pub struct Finished {
     /// The most severe reason of all workers for the end.
     pub ended: Ended,
     /// The faults that happened during the phase.
-    pub faults: Vec<Happening>,
+    pub faults: Vec<InjectedFault>,
 }
 
 impl Finished {
@@ -55,7 +55,7 @@ impl Finished {
         self.to_ns = self.to_ns.max(other.to_ns);
         self.ended = self.ended.max(other.ended);
         for (index, theirs) in other.faults.iter().enumerate() {
-            let nth = |all: &[Happening]| all.iter().filter(|it| it.fault == theirs.fault).count();
+            let nth = |all: &[InjectedFault]| all.iter().filter(|it| it.fault == theirs.fault).count();
             let earlier = nth(&other.faults[..index]);
             match self.faults.iter_mut().filter(|it| it.fault == theirs.fault).nth(earlier) {
                 Some(own) => own.merge(theirs),
@@ -237,7 +237,7 @@ impl<T: Target> Engine<T> {
 /// A message from a thread of a phase.
 enum Message {
     Slice(usize, Slice),
-    Fault(Happening),
+    Fault(InjectedFault),
 }
 
 /// Counts one worker less when dropped: the faults end after the last worker.
@@ -261,7 +261,7 @@ fn play(
     let (runtime, driver) = match Real::new(Spin::Off) {
         Ok(timer) => timer,
         Err(error) => {
-            let missed = |it: &Stretch| Happening {
+            let missed = |it: &Stretch| InjectedFault {
                 fault: it.fault,
                 from_ns: it.from_ns,
                 to_ns: None,
@@ -341,9 +341,13 @@ impl<T: Target> Worker<T> {
 }
 
 /// Adds up the slices of all workers, second by second; returns the faults that happened.
-fn collect(messages: &Receiver<Message>, workers: usize, sink: &mut impl FnMut(Progress)) -> Vec<Happening> {
+fn collect(
+    messages: &Receiver<Message>,
+    workers: usize,
+    sink: &mut impl FnMut(Progress),
+) -> Vec<InjectedFault> {
     let mut collector = Collector::new(workers);
-    let mut faults: Vec<Happening> = Vec::new();
+    let mut faults: Vec<InjectedFault> = Vec::new();
     for message in messages {
         match message {
             Message::Slice(worker, slice) => collector.add(worker, slice),
@@ -361,7 +365,7 @@ fn collect(messages: &Receiver<Message>, workers: usize, sink: &mut impl FnMut(P
 }
 
 /// Keeps one entry for each fault: its end replaces its beginning.
-fn note(faults: &mut Vec<Happening>, happening: &Happening) {
+fn note(faults: &mut Vec<InjectedFault>, happening: &InjectedFault) {
     match faults.iter_mut().find(|it| (it.fault, it.from_ns) == (happening.fault, happening.from_ns)) {
         Some(known) => *known = happening.clone(),
         None => faults.push(happening.clone()),

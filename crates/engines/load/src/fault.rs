@@ -91,7 +91,7 @@ pub struct Stretch {
 /// A fault that happened, in nanoseconds from the phase's start.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Happening {
+pub struct InjectedFault {
     /// The fault's index in the phase.
     pub fault: usize,
     /// The beginning.
@@ -102,7 +102,7 @@ pub struct Happening {
     pub error: Option<String>,
 }
 
-impl Happening {
+impl InjectedFault {
     /// Merges the same fault of another shard.
     pub fn merge(&mut self, other: &Self) {
         self.from_ns = self.from_ns.min(other.from_ns);
@@ -175,9 +175,9 @@ pub async fn play<R: Runtime>(
     stretches: &[Stretch],
     faults: &mut [Box<dyn Fault>],
     is_over: impl Fn() -> bool,
-    mut sink: impl FnMut(Happening),
+    mut sink: impl FnMut(InjectedFault),
 ) {
-    let mut lasting: Vec<(u64, Happening)> = Vec::new();
+    let mut lasting: Vec<(u64, InjectedFault)> = Vec::new();
     let mut next = stretches.iter().peekable();
     loop {
         let over = is_over();
@@ -206,20 +206,20 @@ fn begin<R: Runtime>(
     start: Instant,
     stretch: Stretch,
     faults: &mut [Box<dyn Fault>],
-) -> Happening {
+) -> InjectedFault {
     let from_ns = runtime.now().since(start);
     let error = faults[stretch.fault].begin().err().map(|error| error.to_string());
-    Happening { fault: stretch.fault, from_ns, to_ns: None, error }
+    InjectedFault { fault: stretch.fault, from_ns, to_ns: None, error }
 }
 
 fn undo<R: Runtime>(
     runtime: &R,
     start: Instant,
-    happening: Happening,
+    happening: InjectedFault,
     faults: &mut [Box<dyn Fault>],
-) -> Happening {
+) -> InjectedFault {
     let error = faults[happening.fault].end().err().map(|error| error.to_string());
-    Happening { to_ns: Some(runtime.now().since(start)), error, ..happening }
+    InjectedFault { to_ns: Some(runtime.now().since(start)), error, ..happening }
 }
 
 #[cfg(test)]
@@ -295,7 +295,7 @@ mod tests {
         }
     }
 
-    fn play_until(over_s: u64, refuses: bool) -> (Vec<Happening>, Vec<&'static str>) {
+    fn play_until(over_s: u64, refuses: bool) -> (Vec<InjectedFault>, Vec<&'static str>) {
         let second = plimsoll_measure::clock::SECOND_NS;
         let world = Simulated::default();
         let log = Arc::new(Mutex::new(Vec::new()));

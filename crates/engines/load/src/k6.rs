@@ -170,7 +170,7 @@ impl JsonSchema for Time {
 
 /// Resolved arrivals and their end.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Meant {
+pub struct ResolvedExecutor {
     /// The arrivals.
     pub arrivals: Arrivals,
     /// The end of the load; no limit for arrivals in Plimsoll's own form.
@@ -179,39 +179,43 @@ pub struct Meant {
 
 impl Executor {
     /// Resolves the executor.
-    pub fn meant(&self) -> Meant {
+    pub fn resolve(&self) -> ResolvedExecutor {
         let lasting = |Time(span): &Time| Stop { duration: Some(*span), ..Stop::default() };
         match self {
             Self::ConstantVus { vus, duration } => {
-                Meant { arrivals: Arrivals::Closed { writers: *vus }, stop: lasting(duration) }
+                ResolvedExecutor { arrivals: Arrivals::Closed { writers: *vus }, stop: lasting(duration) }
             }
-            Self::RampingVus { start_vus, stages, .. } => Meant {
+            Self::RampingVus { start_vus, stages, .. } => ResolvedExecutor {
                 stop: lasting(&length(stages)),
                 arrivals: Arrivals::Writers { from: *start_vus, stages: scaled(stages, |target| target) },
             },
-            Self::PerVuIterations { vus, iterations, max_duration } => Meant {
+            Self::PerVuIterations { vus, iterations, max_duration } => ResolvedExecutor {
                 arrivals: Arrivals::Closed { writers: *vus },
                 stop: Stop { operations_each: Some(*iterations), ..lasting(max_duration) },
             },
-            Self::SharedIterations { vus, iterations, max_duration } => Meant {
+            Self::SharedIterations { vus, iterations, max_duration } => ResolvedExecutor {
                 arrivals: Arrivals::Closed { writers: *vus },
                 stop: Stop { operations: Some(*iterations), ..lasting(max_duration) },
             },
-            Self::ConstantArrivalRate { rate, time_unit, duration, pre_allocated_vus, max_vus } => Meant {
-                arrivals: Arrivals::Constant {
-                    rate: rate / time_unit.0.as_secs(),
-                    connections: connections(*pre_allocated_vus, *max_vus),
-                },
-                stop: lasting(duration),
-            },
-            Self::RampingArrivalRate { start_rate, time_unit, stages, pre_allocated_vus, max_vus } => Meant {
-                stop: lasting(&length(stages)),
-                arrivals: Arrivals::Rates {
-                    from: start_rate / time_unit.0.as_secs(),
-                    stages: scaled(stages, |target| target / time_unit.0.as_secs()),
-                    connections: connections(*pre_allocated_vus, *max_vus),
-                },
-            },
+            Self::ConstantArrivalRate { rate, time_unit, duration, pre_allocated_vus, max_vus } => {
+                ResolvedExecutor {
+                    arrivals: Arrivals::Constant {
+                        rate: rate / time_unit.0.as_secs(),
+                        connections: connections(*pre_allocated_vus, *max_vus),
+                    },
+                    stop: lasting(duration),
+                }
+            }
+            Self::RampingArrivalRate { start_rate, time_unit, stages, pre_allocated_vus, max_vus } => {
+                ResolvedExecutor {
+                    stop: lasting(&length(stages)),
+                    arrivals: Arrivals::Rates {
+                        from: start_rate / time_unit.0.as_secs(),
+                        stages: scaled(stages, |target| target / time_unit.0.as_secs()),
+                        connections: connections(*pre_allocated_vus, *max_vus),
+                    },
+                }
+            }
         }
     }
 }

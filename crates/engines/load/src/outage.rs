@@ -5,7 +5,7 @@ use plimsoll_measure::clock::{MILLISECOND_NS, SECOND_NS};
 use plimsoll_measure::outcome::Failures;
 
 use crate::engine::TenthLine;
-use crate::fault::Happening;
+use crate::fault::InjectedFault;
 
 /// The shortest silence that counts as an outage, in nanoseconds.
 const SILENCE_NS_MIN: u64 = 100 * MILLISECOND_NS;
@@ -45,7 +45,7 @@ pub struct Outage {
 /// Measures the effect of the fault that began at `happening`, up to `until_ns`. A silence counts as an outage if it is
 /// longer than any before `calm_until_ns`, the moment of the phase's first fault.
 pub fn outage(
-    happening: &Happening,
+    happening: &InjectedFault,
     until_ns: u64,
     calm_until_ns: u64,
     tenths: &[TenthLine],
@@ -138,8 +138,8 @@ mod tests {
         (0..20).map(second).collect()
     }
 
-    fn kill_at(at_ms: u64) -> Happening {
-        Happening { from_ns: at_ms * MS, to_ns: Some((at_ms + 1000) * MS), ..Happening::default() }
+    fn kill_at(at_ms: u64) -> InjectedFault {
+        InjectedFault { from_ns: at_ms * MS, to_ns: Some((at_ms + 1000) * MS), ..InjectedFault::default() }
     }
 
     #[test]
@@ -177,7 +177,8 @@ mod tests {
         }
         let (first, second) = (kill_at(5_005), kill_at(9_001));
         let seconds = seconds(|_| true);
-        let of = |kill: &Happening, until_ms: u64| outage(kill, until_ms * MS, 5_005 * MS, &tenths, &seconds);
+        let of =
+            |kill: &InjectedFault, until_ms: u64| outage(kill, until_ms * MS, 5_005 * MS, &tenths, &seconds);
         assert_eq!(of(&first, 9_001).silence_ns, 2_000 * MS);
         assert_eq!(of(&second, 20_000).first_success_ns, Some(13_000 * MS));
     }

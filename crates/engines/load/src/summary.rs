@@ -8,7 +8,7 @@ use plimsoll_measure::interval::Tally;
 use plimsoll_measure::run::{Answers, Expectation, FaultFacts, Operation, PhaseFacts};
 
 use crate::engine::{Finished, Second, TenthLine};
-use crate::fault::Happening;
+use crate::fault::InjectedFault;
 use crate::objective::Objective;
 use crate::outage;
 use crate::phase::Phase;
@@ -245,7 +245,7 @@ fn connections(phase: &Phase) -> u64 {
 fn faults(phase: &Phase, finished: &Finished, current: &Current, from_ns: u64) -> Vec<FaultFacts> {
     let seen: Vec<_> = current.seconds.iter().map(|second| second.seen).collect();
     let calm_until_ns = finished.faults.iter().map(|it| it.from_ns).min().unwrap_or(0);
-    let fact = |(index, happening): (usize, &Happening)| {
+    let fact = |(index, happening): (usize, &InjectedFault)| {
         let next = finished.faults.get(index + 1).map(|next| next.from_ns);
         let until_ns = next.unwrap_or(finished.to_ns);
         let outage = outage::outage(happening, until_ns, calm_until_ns, &current.tenths, &seen);

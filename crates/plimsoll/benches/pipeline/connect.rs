@@ -21,7 +21,7 @@ use plimsoll_stores::scenario;
 use crate::Failure;
 use crate::connector::{self, Connector, Writes};
 use crate::marks::{Marks, Name};
-use crate::place::{DB, Log, PARTITIONS, Place, Store};
+use crate::place::{DB, Log, PARTITIONS, Store, Testbed};
 use crate::plan::Plan;
 use crate::row::{Bound, Goal, Of, Row, Turn};
 use crate::running::{self, p999, parts, settings};
@@ -45,7 +45,7 @@ struct Shared {
     turns: Cell<u32>,
 }
 
-pub(crate) fn row(place: &Place, plan: &Plan) -> Result<Option<Row>, Failure> {
+pub(crate) fn row(place: &Testbed, plan: &Plan) -> Result<Option<Row>, Failure> {
     if !connector::is_installed(place) {
         return Ok(None);
     }

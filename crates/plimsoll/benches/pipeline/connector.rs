@@ -10,7 +10,7 @@ use plimsoll_process::{Child, Lifetime, Program, log, port};
 use tempfile::TempDir;
 
 use crate::Failure;
-use crate::place::{DB, Log, Place, Store};
+use crate::place::{DB, Log, Store, Testbed};
 
 /// The connector, its driver, and further files besides the broker's.
 const JARS: Jars<'_> = Jars {
@@ -42,12 +42,12 @@ pub(crate) const SETTINGS: &str = "the connector with a task a partition, unorde
                                    the driver (ours has none either), offsets once a minute (ours once a second)";
 
 /// Fetches the connector into the cache, unless it is there.
-pub(crate) fn install(place: &Place) -> Result<(), Failure> {
+pub(crate) fn install(place: &Testbed) -> Result<(), Failure> {
     JARS.install(place.cache.root(), &mut |progress| eprintln!("connector: {:?}", progress.step))?;
     Ok(())
 }
 
-pub(crate) fn is_installed(place: &Place) -> bool {
+pub(crate) fn is_installed(place: &Testbed) -> bool {
     JARS.is_installed(place.cache.root())
 }
 

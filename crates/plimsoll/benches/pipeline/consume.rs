@@ -8,7 +8,7 @@ use plimsoll_pipeline::guarantee::Guarantee;
 use plimsoll_pipeline::sink::Noop;
 
 use crate::Failure;
-use crate::place::{LIMIT, Log, PARTITIONS, Place};
+use crate::place::{LIMIT, Log, PARTITIONS, Testbed};
 use crate::plan::Plan;
 use crate::row::{Bound, Goal, Of, Published, Row, Turn};
 use crate::running::{self, parts, settings};
@@ -17,7 +17,7 @@ const TOPIC: &str = "consume";
 const PAYLOAD_BYTES: usize = 200;
 const KAFKA_TO_NOWHERE: &str = "StreamKernel, Kafka → nowhere, 64 bytes in 12 partitions, published 2026-03-22 of an i9-8950HK (6 cores, 32 GB)";
 
-pub(crate) fn row(place: &Place, plan: &Plan) -> Result<Option<Row>, Failure> {
+pub(crate) fn row(place: &Testbed, plan: &Plan) -> Result<Option<Row>, Failure> {
     let (log, records) = (place.broker()?, plan.consumed);
     log.fill(TOPIC, records, &mut |number, out| payload(number, out, PAYLOAD_BYTES))?;
     let setup = format!(

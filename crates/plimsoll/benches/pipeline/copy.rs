@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::Failure;
 use crate::consume::payload;
-use crate::place::{Log, PARTITIONS, Place};
+use crate::place::{Log, PARTITIONS, Testbed};
 use crate::plan::Plan;
 use crate::row::{Bound, Goal, Of, Published, Row, Turn};
 use crate::running::{self, parts, settings};
@@ -73,7 +73,7 @@ enum Room {
 }
 
 /// Both guarantees with default settings.
-pub(crate) fn default_row(place: &Place, plan: &Plan) -> Result<Option<Row>, Failure> {
+pub(crate) fn default_row(place: &Testbed, plan: &Plan) -> Result<Option<Row>, Failure> {
     let shared = Rc::new(Shared::fill(place, plan, Room::Default)?);
     let Limits { batch_events_max, events_max, .. } = Limits::default();
     let setup = format!(
@@ -96,7 +96,7 @@ fn beside(row: Row, subjects: [usize; 2]) -> Row {
     published.fold(row, |row, (subject, (per_s, of))| row.published(Published { subject, per_s, of }))
 }
 
-pub(crate) fn row(place: &Place, plan: &Plan) -> Result<Option<Row>, Failure> {
+pub(crate) fn row(place: &Testbed, plan: &Plan) -> Result<Option<Row>, Failure> {
     let shared = Rc::new(Shared::fill(place, plan, Room::Large)?);
     let records = shared.records;
     let setup = format!(
@@ -117,7 +117,7 @@ pub(crate) fn row(place: &Place, plan: &Plan) -> Result<Option<Row>, Failure> {
 }
 
 impl Shared {
-    fn fill(place: &Place, plan: &Plan, room: Room) -> Result<Self, Failure> {
+    fn fill(place: &Testbed, plan: &Plan, room: Room) -> Result<Self, Failure> {
         let shared = Self { log: place.broker()?, records: plan.copied, turns: Cell::new(0), room };
         shared.log.fill(FROM, shared.records, &mut |number, out| payload(number, out, PAYLOAD_BYTES))?;
         Ok(shared)

@@ -12,7 +12,7 @@ use plimsoll_stores::sink::vector::Stored;
 
 use crate::Failure;
 use crate::canned::{Can, Canned};
-use crate::place::{Place, Store};
+use crate::place::{Store, Testbed};
 use crate::plan::Plan;
 use crate::row::{Published, Row, Turn};
 use crate::vector::{FORMS, write};
@@ -30,7 +30,7 @@ struct Shared {
     events: u64,
 }
 
-pub(crate) fn row(place: &Place, plan: &Plan) -> Result<Option<Row>, Failure> {
+pub(crate) fn row(place: &Testbed, plan: &Plan) -> Result<Option<Row>, Failure> {
     let can = |line: &str| Can { payload: line.as_bytes().to_vec(), signature: None };
     let shared = Rc::new(Shared {
         store: place.server()?,

@@ -10,7 +10,7 @@ use plimsoll_pipeline::source::{Generator, GeneratorSettings, Stop};
 use plimsoll_pipeline::{Partition, Pipeline};
 
 use crate::Failure;
-use crate::place::Place;
+use crate::place::Testbed;
 use crate::plan::Plan;
 use crate::row::{Bound, Goal, Of, Row, Turn};
 use crate::running::{p999, parts, settings};
@@ -18,7 +18,7 @@ use crate::running::{p999, parts, settings};
 /// Events of a batch, and bytes of a payload.
 const SHAPES: [(usize, usize); 4] = [(1000, 64), (1000, 512), (5000, 64), (100, 64)];
 
-pub(crate) fn row(_: &Place, plan: &Plan) -> Result<Option<Row>, Failure> {
+pub(crate) fn row(_: &Testbed, plan: &Plan) -> Result<Option<Row>, Failure> {
     let time = Duration::from_millis(plan.generator_ms);
     let goal = Goal {
         subject: 0,

@@ -22,7 +22,7 @@ use plimsoll_stores::scenario;
 
 use crate::Failure;
 use crate::generator::generator;
-use crate::place::{DB, Place, Store};
+use crate::place::{DB, Store, Testbed};
 use crate::plan::Plan;
 use crate::raw::Raw;
 use crate::row::{Bound, Goal, Of, Published, Row, Turn};
@@ -38,7 +38,7 @@ const BATCH: usize = 500;
 /// both read from the same caches.
 const DOCUMENTS: u64 = 20 * BATCH as u64;
 
-pub(crate) fn row(place: &Place, plan: &Plan) -> Result<Option<Row>, Failure> {
+pub(crate) fn row(place: &Testbed, plan: &Plan) -> Result<Option<Row>, Failure> {
     let (store, events) = (place.server()?, plan.inserted);
     let payloads = made()?;
     let documents =

@@ -56,7 +56,7 @@ use std::process::ExitCode;
 use mimalloc::MiMalloc;
 
 use arguments::Arguments;
-use place::Place;
+use place::Testbed;
 use plan::Plan;
 use results::Results;
 use row::Row;
@@ -69,7 +69,7 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 type Failure = Box<dyn Error + Send + Sync>;
 
 /// Prepares a row: starts its servers and fills its topics.
-type Make = fn(&Place, &Plan) -> Result<Option<Row>, Failure>;
+type Make = fn(&Testbed, &Plan) -> Result<Option<Row>, Failure>;
 
 /// The rows, in the order of the table.
 const ROWS: [(&str, Make); 9] = [
@@ -101,7 +101,7 @@ fn run() -> Result<(), Failure> {
     if arguments.is_test {
         checks::run()?;
     }
-    let place = Place::find()?;
+    let place = Testbed::find()?;
     if arguments.install {
         connector::install(&place)?;
     }

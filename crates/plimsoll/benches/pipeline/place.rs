@@ -33,7 +33,7 @@ const CACHE_BYTES: u64 = 1 << 30;
 const HEAP_BYTES: u64 = 768 << 20;
 
 /// The environment of the measurements.
-pub(crate) struct Place {
+pub(crate) struct Testbed {
     /// The cache with the installed programs.
     pub(crate) cache: Cache,
     /// The machine of the clients.
@@ -42,7 +42,7 @@ pub(crate) struct Place {
     store: OnceCell<Rc<RefCell<Store>>>,
 }
 
-impl Place {
+impl Testbed {
     pub(crate) fn find() -> Result<Self, Failure> {
         let machine = machine::environment(&env::temp_dir());
         Ok(Self { cache: Cache::locate()?, machine, log: OnceCell::new(), store: OnceCell::new() })

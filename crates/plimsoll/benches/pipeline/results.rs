@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::Failure;
 use crate::arguments::Arguments;
-use crate::place::Place;
+use crate::place::Testbed;
 use crate::row::Measured;
 use crate::show;
 use crate::steady::Steady;
@@ -35,7 +35,7 @@ pub(crate) struct Results {
 
 impl Results {
     /// Starts without results; a directory with results is not changed.
-    pub(crate) fn open(place: &Place, arguments: &Arguments) -> Result<Self, Failure> {
+    pub(crate) fn open(place: &Testbed, arguments: &Arguments) -> Result<Self, Failure> {
         if let Some(out) = &arguments.out {
             fs::create_dir_all(out)?;
             if out.join("results.json").exists() {

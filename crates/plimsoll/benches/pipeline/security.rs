@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use crate::Failure;
 use crate::canned::{Can, Canned, SIGNATURE};
 use crate::consume::payload;
-use crate::place::Place;
+use crate::place::Testbed;
 use crate::plan::Plan;
 use crate::row::{Row, Turn};
 use crate::running::{parts, run, settings};
@@ -30,7 +30,7 @@ const SEED: [u8; 32] = [9; 32];
 /// The key of every prepared event, with its length as it is signed.
 const KEY: &[u8] = b"\x06\0\0\0canned";
 
-pub(crate) fn row(_: &Place, plan: &Plan) -> Result<Option<Row>, Failure> {
+pub(crate) fn row(_: &Testbed, plan: &Plan) -> Result<Option<Row>, Failure> {
     let (judged, signed) = (plan.judged, plan.signed);
     let keys = Keys::make()?;
     let plain = cans(|_| None);

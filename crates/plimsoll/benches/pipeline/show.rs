@@ -5,12 +5,12 @@ use std::fmt::Write;
 use plimsoll_measure::matrix::Spread;
 
 use crate::figures::{Figures, Held, Line};
-use crate::place::Place;
+use crate::place::Testbed;
 use crate::row::Measured;
 use crate::steady::Steady;
 
 /// The header of the table.
-pub(crate) fn head(place: &Place, rounds: usize) -> String {
+pub(crate) fn head(place: &Testbed, rounds: usize) -> String {
     let mut out = String::new();
     for (what, value) in place.facts() {
         line(&mut out, format_args!("{what:<10}{value}"));

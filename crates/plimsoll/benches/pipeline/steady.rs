@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use crate::Failure;
 use crate::connect;
 use crate::marks::Marks;
-use crate::place::{DB, LIMIT, Log, PARTITIONS, Place, Store};
+use crate::place::{DB, LIMIT, Log, PARTITIONS, Store, Testbed};
 use crate::plan::Plan;
 
 pub(crate) use memory::Memory;
@@ -51,7 +51,7 @@ pub(crate) struct Steady {
 }
 
 /// Runs it; the seconds are written to `out`, if given.
-pub(crate) fn run(place: &Place, plan: &Plan, out: Option<&Path>) -> Result<Steady, Failure> {
+pub(crate) fn run(place: &Testbed, plan: &Plan, out: Option<&Path>) -> Result<Steady, Failure> {
     let (log, store, home) = (place.broker()?, place.server()?, tempfile::tempdir()?);
     let topic =
         KEPT.into_iter().fold(Topic::new(NAME, PARTITIONS), |topic, (name, value)| topic.with(name, value));

@@ -12,7 +12,7 @@ use plimsoll_stores::sink::vector::{By, Stored};
 use crate::Failure;
 use crate::canned::{Can, Canned};
 use crate::consume::payload;
-use crate::place::{DB, Place, Store};
+use crate::place::{DB, Store, Testbed};
 use crate::plan::Plan;
 use crate::row::{Row, Turn};
 use crate::running::{parts, run, settings};
@@ -24,7 +24,7 @@ const DIMENSIONS: usize = 384;
 const BATCH: usize = 200;
 const CANS: u64 = 1000;
 
-pub(crate) fn row(place: &Place, plan: &Plan) -> Result<Option<Row>, Failure> {
+pub(crate) fn row(place: &Testbed, plan: &Plan) -> Result<Option<Row>, Failure> {
     let (store, events) = (place.server()?, plan.vectors);
     let cans: Arc<[Can]> = (0..CANS).map(can).collect();
     let setup = format!(

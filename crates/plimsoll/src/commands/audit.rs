@@ -20,7 +20,7 @@ use crate::terminal::{console, print};
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::lifecycle::runtime;
 use plimsoll_run::run_dir;
-use plimsoll_run::server_provisioning::{Choice, Place, StartOptions, choice, profile};
+use plimsoll_run::server_provisioning::{Choice, RunningServer, StartOptions, choice, profile};
 use plimsoll_scenario as scenario;
 use plimsoll_scenario::Plan;
 use plimsoll_systems::audit::{Subject, audit as read_back};
@@ -76,7 +76,7 @@ fn documents_before(path: &Path) -> u64 {
 }
 
 /// The reason why documents may vanish by design, from the collection's current settings.
-async fn vanishing(place: &Place, setup: &Setup) -> Outcome<Option<String>> {
+async fn vanishing(place: &RunningServer, setup: &Setup) -> Outcome<Option<String>> {
     let mut connection = Connection::connect(&place.site.options()).await.deserves(Exit::Server)?;
     collection::vanishing(&mut connection, &setup.namespace).await.deserves(Exit::Server)
 }
@@ -107,11 +107,11 @@ fn write_list(path: &Path, ledger: &Ledger, numbers: impl Iterator<Item = u64>) 
 }
 
 /// Finds the documents: on the user's server, in the kept storage, or on the original server.
-fn place(args: &AuditArgs, path: &Path, runtime: &tokio::runtime::Runtime) -> Outcome<Place> {
+fn place(args: &AuditArgs, path: &Path, runtime: &tokio::runtime::Runtime) -> Outcome<RunningServer> {
     let timeout = Duration::from_secs(60);
     if args.server.is_some() || !args.hosts.is_empty() {
         let choice = choice(args.server.as_deref(), &args.hosts, 1).deserves(Exit::Usage)?;
-        return Place::open(&choice, StartOptions::quiet(timeout), runtime);
+        return RunningServer::open(&choice, StartOptions::quiet(timeout), runtime);
     }
     let run = run_dir::read_run(path).ok();
     let kept: Vec<_> = (0..)
@@ -122,17 +122,17 @@ fn place(args: &AuditArgs, path: &Path, runtime: &tokio::runtime::Runtime) -> Ou
     let profile = self::profile(&profile.unwrap_or_else(|| "journaled".into()))?;
     let kind = run.as_ref().map_or(ServerKind::Embedded, |run| run.server.kind);
     let reopened = kept.iter().map(|storage| {
-        Place::reopen(
+        RunningServer::reopen(
             storage,
             kind,
             profile,
             StartOptions { console: console(false), ..StartOptions::quiet(timeout) },
         )
     });
-    if let Some(place) = Place::join(reopened.collect::<Outcome<_>>()?) {
+    if let Some(place) = RunningServer::join(reopened.collect::<Outcome<_>>()?) {
         return Ok(place);
     }
-    Place::open(&written_to(run).deserves(Exit::Server)?, StartOptions::quiet(timeout), runtime)
+    RunningServer::open(&written_to(run).deserves(Exit::Server)?, StartOptions::quiet(timeout), runtime)
 }
 
 fn written_to(run: Option<Run>) -> anyhow::Result<Choice> {

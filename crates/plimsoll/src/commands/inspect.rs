@@ -12,7 +12,7 @@ use crate::cli::InspectArgs;
 use crate::terminal::{console, print, say, style};
 use plimsoll_run::exit::{Deserves, Exit, Failure, Outcome};
 use plimsoll_run::lifecycle::runtime;
-use plimsoll_run::server_provisioning::{Choice, Place, StartOptions};
+use plimsoll_run::server_provisioning::{Choice, RunningServer, StartOptions};
 
 /// The time limit of one answer; the server itself is given a shorter one.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -27,7 +27,7 @@ pub fn inspect(args: &InspectArgs) -> Outcome<Exit> {
     let wanted = wanted(args).deserves(Exit::Usage)?;
     let choice: Choice = args.server.parse().deserves(Exit::Usage)?;
     let runtime = runtime()?;
-    let place = Place::open(
+    let place = RunningServer::open(
         &choice,
         StartOptions { timeout: TIMEOUT, console: console(args.json), cache_bytes: None },
         &runtime,
@@ -58,7 +58,7 @@ fn namespace(text: &str) -> anyhow::Result<Namespace> {
     Ok(Namespace { db: db.to_owned(), collection: collection.to_owned() })
 }
 
-async fn look(place: &Place, wanted: &Wanted) -> Outcome<Inspection> {
+async fn look(place: &RunningServer, wanted: &Wanted) -> Outcome<Inspection> {
     let server = place.facts().await.deserves(Exit::Server)?;
     let mut connection = Connection::connect(&place.site.options()).await.deserves(Exit::Server)?;
     let looked = mongo::inspect(&mut connection, wanted).await;

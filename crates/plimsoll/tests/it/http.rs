@@ -263,11 +263,6 @@ fn database_keys_are_refused_for_a_service() {
     }
     let staged = STAGED.replace("DATABASE", "never") + "    stop: {duration: 1s}\n";
     refused(&staged.replace("every: 10s", "every: 0s"), &[], 2, "at least 1ms");
-    refused(
-        &staged.replace("http: {}", "http: {url: \"http://127.0.0.1:1\"}"),
-        &[],
-        2,
-        "so it needs no URL",
-    );
+    refused(&staged.replace("http: {}", "http: {url: \"http://127.0.0.1:1\"}"), &[], 2, "so it needs no URL");
     refused(&plain, &["--server", "127.0.0.1:8080"], 2, "begins with http://");
 }

@@ -6,7 +6,7 @@ use std::process::Output;
 use bson::{Bson, Document, RawDocumentBuf, doc};
 use plimsoll_deployment::Namespace;
 use plimsoll_measure::inspection::{
-    Choice, Collection, Counting, Inspection, Kind, Place, Presence, Source, difference,
+    Choice, Collection, Counting, Inspection, Kind, SamplePosition, Presence, Source, difference,
 };
 use plimsoll_wire::{ConnectOptions, Connection};
 
@@ -196,7 +196,7 @@ fn a_large_collection_is_sampled_and_counted_whole() {
     );
     assert_eq!((x.presence, x.documents), (Presence::Absent, Some(0)));
     let places: Vec<_> = many.samples.iter().map(|sample| sample.place).collect();
-    assert_eq!(places, [Place::First, Place::Between, Place::Last]);
+    assert_eq!(places, [SamplePosition::First, SamplePosition::Between, SamplePosition::Last]);
     assert_eq!([0, 2].map(|index| &many.samples[index].document["_id"]), [&0, &4999]);
 }
 

@@ -54,19 +54,19 @@ pub(super) struct Found {
 
 /// The limits of reading a cursor.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Most {
+pub(super) struct CursorLimits {
     pub(super) documents: usize,
     pub(super) bytes: usize,
 }
 
 /// Asks one server.
 #[derive(Debug)]
-pub(super) struct Asker<'a> {
+pub(super) struct Inspector<'a> {
     connection: &'a mut Connection,
     scans_until: Instant,
 }
 
-impl<'a> Asker<'a> {
+impl<'a> Inspector<'a> {
     pub(super) fn new(connection: &'a mut Connection) -> Self {
         Self { connection, scans_until: clock::now() + SCANS_NS }
     }
@@ -112,7 +112,7 @@ impl<'a> Asker<'a> {
         &mut self,
         db: &str,
         answer: Answer,
-        most: Most,
+        most: CursorLimits,
     ) -> Result<Answer<Found>, WireError> {
         let mut reply = match answer {
             Ok(reply) => reply,

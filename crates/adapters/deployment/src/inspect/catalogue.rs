@@ -6,7 +6,7 @@ use bson::{RawDocument, doc};
 use plimsoll_measure::inspection::{Capped, Kind, Options, TimeSeries};
 use plimsoll_wire::Error as WireError;
 
-use super::ask::{Answer, Asker, Found, Most};
+use super::ask::{Answer, CursorLimits, Found, Inspector};
 use super::read::{count, document, flag, seconds, text};
 use super::{COLLECTIONS_MAX, Error, Wanted};
 use crate::namespace::Namespace;
@@ -18,7 +18,7 @@ const SERVERS_OWN: [&str; 3] = ["admin", "config", "local"];
 /// The prefix of the server's system collections.
 const SYSTEM: &str = "system.";
 /// The largest number of listed collections in a database.
-const LISTED: Most = Most { documents: 10_000, bytes: 32 << 20 };
+const LISTED: CursorLimits = CursorLimits { documents: 10_000, bytes: 32 << 20 };
 
 /// A collection in a database's catalogue.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -33,7 +33,7 @@ type Chosen = (Vec<(Namespace, Entry)>, Vec<String>);
 
 /// Selects the collections to inspect in the existing databases.
 pub(super) async fn choose(
-    asker: &mut Asker<'_>,
+    asker: &mut Inspector<'_>,
     wanted: &Wanted,
     names: &Option<Vec<String>>,
 ) -> Result<Chosen, Error> {
@@ -73,7 +73,11 @@ struct Choosing {
 }
 
 impl Choosing {
-    async fn catalogue(&mut self, asker: &mut Asker<'_>, db: &str) -> Result<Answer<Vec<Entry>>, WireError> {
+    async fn catalogue(
+        &mut self,
+        asker: &mut Inspector<'_>,
+        db: &str,
+    ) -> Result<Answer<Vec<Entry>>, WireError> {
         if let Some(known) = self.catalogues.get(db) {
             return Ok(known.clone());
         }
@@ -86,7 +90,7 @@ impl Choosing {
     }
 
     /// Adds all collections of a database except the system's.
-    async fn whole(&mut self, asker: &mut Asker<'_>, db: &str) -> Result<(), WireError> {
+    async fn whole(&mut self, asker: &mut Inspector<'_>, db: &str) -> Result<(), WireError> {
         let entries = self.catalogue(asker, db).await?.unwrap_or_default();
         for entry in entries.into_iter().filter(|entry| !entry.name.starts_with(SYSTEM)) {
             self.add(Namespace { db: db.to_owned(), collection: entry.name.clone() }, entry);
@@ -95,7 +99,7 @@ impl Choosing {
     }
 
     /// Adds one collection. If the server does not list collections, it may exist, and its options are unknown.
-    async fn one(&mut self, asker: &mut Asker<'_>, namespace: &Namespace) -> Result<(), Error> {
+    async fn one(&mut self, asker: &mut Inspector<'_>, namespace: &Namespace) -> Result<(), Error> {
         let Ok(entries) = self.catalogue(asker, &namespace.db).await? else {
             self.add(namespace.clone(), Entry::default());
             return Ok(());
@@ -127,7 +131,10 @@ impl Choosing {
 }
 
 /// The entry of one collection; `None` if it does not exist. If the server does not list collections, it may exist.
-pub(super) async fn find(asker: &mut Asker<'_>, namespace: &Namespace) -> Result<Option<Entry>, WireError> {
+pub(super) async fn find(
+    asker: &mut Inspector<'_>,
+    namespace: &Namespace,
+) -> Result<Option<Entry>, WireError> {
     let name = namespace.collection.as_str();
     let listed = listing(asker, &namespace.db, doc! {"listCollections": 1, "filter": {"name": name}}).await?;
     Ok(match listed {
@@ -137,7 +144,7 @@ pub(super) async fn find(asker: &mut Asker<'_>, namespace: &Namespace) -> Result
 }
 
 /// Every collection of a database, by name. A user may have the right to see names but not options.
-async fn list(asker: &mut Asker<'_>, db: &str) -> Result<Answer<Vec<Entry>>, WireError> {
+async fn list(asker: &mut Inspector<'_>, db: &str) -> Result<Answer<Vec<Entry>>, WireError> {
     let listed = match listing(asker, db, doc! {"listCollections": 1}).await? {
         Ok(listed) => Ok(listed),
         Err(_) => {
@@ -152,7 +159,7 @@ async fn list(asker: &mut Asker<'_>, db: &str) -> Result<Answer<Vec<Entry>>, Wir
 }
 
 async fn listing(
-    asker: &mut Asker<'_>,
+    asker: &mut Inspector<'_>,
     db: &str,
     body: bson::Document,
 ) -> Result<Answer<Vec<Entry>>, WireError> {

@@ -4,7 +4,7 @@ use bson::{RawDocument, RawDocumentBuf, doc};
 use plimsoll_measure::inspection::{Collection, Counting, Index, Kind, Reported, Size};
 use plimsoll_wire::Error as WireError;
 
-use super::ask::{Asker, Most, counted};
+use super::ask::{CursorLimits, Inspector, counted};
 use super::catalogue::Entry;
 use super::read::{count, document, flag, seconds, text};
 use super::samples::{self, Reading};
@@ -12,11 +12,11 @@ use super::{Error, SAMPLES_MAX, Wanted, forbidden, json, times};
 use crate::namespace::Namespace;
 
 /// The largest number of indexes in a collection; MongoDB allows 64.
-const INDEXES: Most = Most { documents: 1000, bytes: 16 << 20 };
+const INDEXES: CursorLimits = CursorLimits { documents: 1000, bytes: 16 << 20 };
 
 /// The cheap part, with the first document.
 pub(super) async fn brief(
-    asker: &mut Asker<'_>,
+    asker: &mut Inspector<'_>,
     namespace: &Namespace,
     entry: &Entry,
 ) -> Result<Collection, Error> {
@@ -29,7 +29,7 @@ pub(super) async fn brief(
 
 /// The full inspection.
 pub(super) async fn look(
-    asker: &mut Asker<'_>,
+    asker: &mut Inspector<'_>,
     namespace: &Namespace,
     entry: &Entry,
     wanted: &Wanted,
@@ -49,7 +49,7 @@ pub(super) async fn look(
 
 /// The facts that need no reading of documents.
 async fn outside(
-    asker: &mut Asker<'_>,
+    asker: &mut Inspector<'_>,
     namespace: &Namespace,
     entry: &Entry,
 ) -> Result<Collection, WireError> {
@@ -93,7 +93,7 @@ pub(crate) fn sizes(stats: &RawDocument) -> Reported {
 
 /// Counts documents by the metadata.
 async fn estimate(
-    asker: &mut Asker<'_>,
+    asker: &mut Inspector<'_>,
     namespace: &Namespace,
     said: &Reported,
 ) -> Result<Option<u64>, WireError> {
@@ -106,7 +106,7 @@ async fn estimate(
 
 /// Counts each document, if the time for scans suffices.
 async fn count_all(
-    asker: &mut Asker<'_>,
+    asker: &mut Inspector<'_>,
     namespace: &Namespace,
     seen: &mut Collection,
 ) -> Result<(), WireError> {
@@ -124,7 +124,7 @@ async fn count_all(
 
 /// The indexes, each with its size if `stats` report it.
 async fn list_indexes(
-    asker: &mut Asker<'_>,
+    asker: &mut Inspector<'_>,
     namespace: &Namespace,
     stats: &RawDocument,
     seen: &mut Collection,

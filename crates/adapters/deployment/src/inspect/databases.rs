@@ -4,14 +4,14 @@ use bson::{RawDocument, doc};
 use plimsoll_measure::inspection::{Database, Reported, Size};
 use plimsoll_wire::Error as WireError;
 
-use super::ask::Asker;
+use super::ask::Inspector;
 use super::read::{count, text};
 
 /// The largest number of databases whose size is queried.
 const DATABASES_MAX: usize = 100;
 
 /// The names of all databases that this user may see; `None` if the server does not list them.
-pub(super) async fn names(asker: &mut Asker<'_>) -> Result<Option<Vec<String>>, WireError> {
+pub(super) async fn names(asker: &mut Inspector<'_>) -> Result<Option<Vec<String>>, WireError> {
     let reply = asker.ask("admin", doc! {"listDatabases": 1, "nameOnly": true}).await?;
     Ok(reply.ok().and_then(|reply| {
         let list = reply.get_array("databases").ok()?;
@@ -22,7 +22,7 @@ pub(super) async fn names(asker: &mut Asker<'_>) -> Result<Option<Vec<String>>, 
 
 /// The size of each database, and a note if some were left out.
 pub(super) async fn sizes(
-    asker: &mut Asker<'_>,
+    asker: &mut Inspector<'_>,
     names: &Option<Vec<String>>,
 ) -> Result<(Vec<Database>, Option<String>), WireError> {
     let Some(names) = names else {

@@ -8,7 +8,7 @@ use bson::{Document, RawDocument, doc, rawdoc};
 use plimsoll_measure::inspection::{Choice, Forbidden, Presence, Value};
 use plimsoll_wire::Error as WireError;
 
-use super::ask::{Asker, batch, counted};
+use super::ask::{Inspector, batch, counted};
 use super::walk::walk;
 use super::{FORBIDDEN_MAX, json};
 use crate::namespace::Namespace;
@@ -137,7 +137,7 @@ fn id(document: &RawDocument) -> Option<Value> {
 
 /// Counts the documents with each field that has an exact path and no count yet. Returns notes about refused counts.
 pub(super) async fn count(
-    asker: &mut Asker<'_>,
+    asker: &mut Inspector<'_>,
     namespace: &Namespace,
     found: &mut [Forbidden],
 ) -> Result<Vec<String>, WireError> {
@@ -168,7 +168,11 @@ fn request(namespace: &Namespace, path: &str) -> Document {
 }
 
 /// The `_id`s of a few documents outside the sample.
-async fn examples(asker: &mut Asker<'_>, namespace: &Namespace, path: &str) -> Result<Vec<Value>, WireError> {
+async fn examples(
+    asker: &mut Inspector<'_>,
+    namespace: &Namespace,
+    path: &str,
+) -> Result<Vec<Value>, WireError> {
     let find = doc! {
         "find": namespace.collection.as_str(), "filter": there(path), "projection": {"_id": 1},
         "limit": EXAMPLES_MAX as i64, "singleBatch": true,

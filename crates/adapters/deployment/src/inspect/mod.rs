@@ -26,7 +26,7 @@ pub use forbidden::{Pattern, PatternError};
 
 pub(crate) use collection::sizes;
 
-use ask::Asker;
+use ask::Inspector;
 
 /// The largest number of inspected collections.
 pub const COLLECTIONS_MAX: usize = 200;
@@ -84,7 +84,7 @@ pub enum Error {
 /// [`Error`] if a requested database or collection does not exist, or the connection is lost.
 pub async fn inspect(connection: &mut Connection, wanted: &Wanted) -> Result<Inspection, Error> {
     let taken_ms = clock::wall_ms();
-    let mut asker = Asker::new(connection);
+    let mut asker = Inspector::new(connection);
     let round_trip_ns = round_trip(&mut asker).await?;
     let names = databases::names(&mut asker).await?;
     let (chosen, mut notes) = catalogue::choose(&mut asker, wanted, &names).await?;
@@ -115,7 +115,7 @@ pub async fn inspect(connection: &mut Connection, wanted: &Wanted) -> Result<Ins
 /// # Errors
 /// If the connection is lost.
 pub async fn brief(connection: &mut Connection, namespace: &Namespace) -> Result<Collection, Error> {
-    let mut asker = Asker::new(connection);
+    let mut asker = Inspector::new(connection);
     match catalogue::find(&mut asker, namespace).await? {
         None => Ok(Collection::missing(&namespace.to_string())),
         Some(entry) => collection::brief(&mut asker, namespace, &entry).await,
@@ -123,7 +123,7 @@ pub async fn brief(connection: &mut Connection, namespace: &Namespace) -> Result
 }
 
 /// The median round trip of an empty command, in nanoseconds.
-async fn round_trip(asker: &mut Asker<'_>) -> Result<u64, Error> {
+async fn round_trip(asker: &mut Inspector<'_>) -> Result<u64, Error> {
     let mut trips = [0; PINGS];
     for trip in &mut trips {
         let sent = clock::now();

@@ -1,10 +1,10 @@
 //! Reads documents: a few to print, and up to a thousand for the inventory of their fields.
 
 use bson::{Document, RawDocument, RawDocumentBuf, doc};
-use plimsoll_measure::inspection::{Choice, Collection, Kind, Place, Sample};
+use plimsoll_measure::inspection::{Choice, Collection, Kind, Sample, SamplePosition};
 use plimsoll_wire::Error as WireError;
 
-use super::ask::{Answer, Asker, Found, Most, first};
+use super::ask::{Answer, CursorLimits, Found, Inspector, first};
 use super::forbidden::{Pattern, Watch};
 use super::inventory::Fields;
 use super::{SAMPLES_MAX, json};
@@ -13,7 +13,7 @@ use crate::namespace::Namespace;
 /// The largest number of documents in the inventory.
 const INVENTORY_MAX: usize = 1000;
 /// The approximate number of bytes read for the inventory.
-const INVENTORY: Most = Most { documents: INVENTORY_MAX + 1, bytes: 64 << 20 };
+const INVENTORY: CursorLimits = CursorLimits { documents: INVENTORY_MAX + 1, bytes: 64 << 20 };
 /// Documents in one batch.
 const BATCH: i32 = 100;
 /// The largest printed part of a document, in stored bytes.
@@ -36,7 +36,7 @@ pub(super) struct Reading<'p> {
 
 /// Keeps this many samples: the first, the last, and some of `others` in between.
 pub(super) async fn keep(
-    asker: &mut Asker<'_>,
+    asker: &mut Inspector<'_>,
     namespace: &Namespace,
     most: u32,
     others: Vec<RawDocumentBuf>,
@@ -74,13 +74,13 @@ fn choose(
             between.push(document);
         }
     }
-    let first = first.into_iter().map(|document| (Place::First, document));
-    let between = between.into_iter().map(|document| (Place::Between, document));
-    let last = last.into_iter().map(|document| (Place::Last, document));
+    let first = first.into_iter().map(|document| (SamplePosition::First, document));
+    let between = between.into_iter().map(|document| (SamplePosition::Between, document));
+    let last = last.into_iter().map(|document| (SamplePosition::Last, document));
     first.chain(between).chain(last).map(|(place, document)| sample(place, &document)).collect()
 }
 
-fn sample(place: Place, document: &RawDocument) -> Sample {
+fn sample(place: SamplePosition, document: &RawDocument) -> Sample {
     let (shown, left_out) = json::shown(document, SHOWN_BYTES_MAX);
     Sample { place, bytes: document.as_bytes().len() as u64, document: shown, left_out }
 }
@@ -94,7 +94,7 @@ fn same_id(one: &RawDocument, other: &RawDocument) -> bool {
 
 /// The first or last document in the order of `_id`.
 async fn end(
-    asker: &mut Asker<'_>,
+    asker: &mut Inspector<'_>,
     namespace: &Namespace,
     kind: Kind,
     order: i32,
@@ -121,7 +121,7 @@ fn random(namespace: &Namespace, documents: u64) -> Document {
 
 /// Reads documents for the inventory: all if they are few, else a random sample, else the first documents.
 pub(super) async fn read<'p>(
-    asker: &mut Asker<'_>,
+    asker: &mut Inspector<'_>,
     namespace: &Namespace,
     forbidden: &'p [Pattern],
     seen: &mut Collection,
@@ -174,7 +174,13 @@ mod tests {
     use super::*;
     use bson::rawdoc;
 
-    fn check(first: Option<i32>, others: &[i32], last: Option<i32>, most: usize, expected: &[(Place, i32)]) {
+    fn check(
+        first: Option<i32>,
+        others: &[i32],
+        last: Option<i32>,
+        most: usize,
+        expected: &[(SamplePosition, i32)],
+    ) {
         let document = |id: i32| rawdoc! {"_id": id};
         let others = others.iter().map(|id| document(*id)).collect();
         let samples = choose(first.map(document), last.map(document), others, most);
@@ -186,7 +192,7 @@ mod tests {
 
     #[test]
     fn every_document_is_shown_once_between_the_first_and_the_last() {
-        use Place::{Between, First, Last};
+        use SamplePosition::{Between, First, Last};
         check(Some(1), &[9, 1, 5, 7], Some(9), 3, &[(First, 1), (Between, 5), (Last, 9)]);
         check(Some(1), &[5, 5, 7], Some(9), 5, &[(First, 1), (Between, 5), (Between, 7), (Last, 9)]);
         check(Some(1), &[1], Some(1), 3, &[(First, 1)]);

@@ -6,7 +6,7 @@ use bson::{Bson, DateTime, Document, RawDocument, RawDocumentBuf, doc};
 use plimsoll_measure::inspection::{Choice, Collection, Kind, Source, Times};
 use plimsoll_wire::Error as WireError;
 
-use super::ask::{Asker, first};
+use super::ask::{Inspector, first};
 use super::inventory::Dates;
 use super::read::document;
 use crate::namespace::Namespace;
@@ -18,7 +18,7 @@ const ID: &str = "_id";
 
 /// Finds the earliest and the latest date of the ids, and of every field in `dates`, which are from the inventory.
 pub(super) async fn find(
-    asker: &mut Asker<'_>,
+    asker: &mut Inspector<'_>,
     namespace: &Namespace,
     dates: &[Dates],
     seen: &mut Collection,
@@ -69,7 +69,7 @@ fn has_index(seen: &Collection, path: &str) -> bool {
 }
 
 /// The time range by the first and the last ObjectId.
-async fn by_ids(asker: &mut Asker<'_>, namespace: &Namespace) -> Result<Option<Times>, WireError> {
+async fn by_ids(asker: &mut Inspector<'_>, namespace: &Namespace) -> Result<Option<Times>, WireError> {
     let moment = |document: &RawDocument| {
         let id: Option<ObjectId> = document.get_object_id(ID).ok();
         id.map(|id| id.timestamp().timestamp_millis())
@@ -80,7 +80,7 @@ async fn by_ids(asker: &mut Asker<'_>, namespace: &Namespace) -> Result<Option<T
 }
 
 async fn by_index(
-    asker: &mut Asker<'_>,
+    asker: &mut Inspector<'_>,
     namespace: &Namespace,
     path: &str,
 ) -> Result<Option<Times>, WireError> {
@@ -95,7 +95,7 @@ async fn by_index(
 
 /// The first and the last document in the order of a field, among documents with this type in the field.
 async fn ends(
-    asker: &mut Asker<'_>,
+    asker: &mut Inspector<'_>,
     namespace: &Namespace,
     path: &str,
     of_type: &str,
@@ -128,7 +128,7 @@ fn inside<'a>(within: &'a RawDocument, path: &str) -> Option<RawBsonRef<'a>> {
 
 /// The time range of all fields, in one scan of the collection, without values inside arrays.
 async fn by_scan(
-    asker: &mut Asker<'_>,
+    asker: &mut Inspector<'_>,
     namespace: &Namespace,
     dates: &[&Dates],
     seen: &mut Collection,

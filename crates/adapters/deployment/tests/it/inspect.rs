@@ -7,7 +7,7 @@ use plimsoll_deployment::{
 };
 use plimsoll_host::scripted::Server;
 use plimsoll_measure::inspection::{
-    Choice, Collection, Counting, Inspection, Kind, Place, Presence, Source, difference,
+    Choice, Collection, Counting, Inspection, Kind, Presence, SamplePosition, Source, difference,
 };
 use plimsoll_wire::{Address, ConnectOptions, Connection};
 
@@ -156,7 +156,7 @@ fn every_question_has_a_time_limit_and_changes_nothing() {
     let server = start(large);
     look(&server, &forbidding(&["note"])).unwrap();
     let free = ["hello", "ping", "killCursors", "getMore"];
-    for command in server.heard() {
+    for command in server.commands() {
         let name = command.keys().next().unwrap().clone();
         let limit = command.get_i32("maxTimeMS");
         assert!(free.contains(&name.as_str()) || limit.is_ok_and(|ms| ms > 0 && ms <= 10_000), "{command}");
@@ -225,7 +225,7 @@ fn a_server_without_random_samples_returns_its_first_documents() {
         collection.notes
     );
     let places: Vec<_> = collection.samples.iter().map(|sample| sample.place).collect();
-    assert_eq!(places, [Place::First, Place::Between, Place::Last]);
+    assert_eq!(places, [SamplePosition::First, SamplePosition::Between, SamplePosition::Last]);
 }
 
 #[test]
@@ -277,7 +277,7 @@ fn a_brief_inspection_scans_nothing() {
         (Kind::Collection, 1, &None)
     );
     assert!(collection.size.compression.is_some() && collection.indexes.is_some());
-    assert!(!server.heard().iter().any(|command| command.contains_key("aggregate")));
+    assert!(!server.commands().iter().any(|command| command.contains_key("aggregate")));
 }
 
 #[test]

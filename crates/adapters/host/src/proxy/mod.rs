@@ -60,7 +60,7 @@ use traffic::{Tally, count};
 /// descriptors.
 pub const CONNECTIONS_MAX: u64 = 20_000;
 /// The limit of simultaneous disturbances.
-pub const LASTING_MAX: usize = 64;
+pub const DISTURBANCES_MAX: usize = 64;
 /// The limit of bytes in one read.
 const SCRATCH_LEN: usize = 64 * 1024;
 /// The pause after a failed accept, for example because file descriptors have run out.
@@ -69,11 +69,11 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 /// The handle that ends a disturbance.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
-pub struct Lasting(u64);
+pub struct DisturbanceHandle(u64);
 
-/// [`LASTING_MAX`] disturbances last already.
+/// [`DISTURBANCES_MAX`] disturbances last already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{LASTING_MAX} disturbances of this network last already: let some of them end first")]
+#[error("{DISTURBANCES_MAX} disturbances of this network last already: let some of them end first")]
 pub struct TooMany;
 
 /// A proxy on a free port of 127.0.0.1. Dropping it closes its connections and ends its threads.
@@ -115,30 +115,30 @@ impl Proxy {
     /// byte, a busy one within milliseconds.
     ///
     /// # Errors
-    /// [`TooMany`] if [`LASTING_MAX`] disturbances last already.
-    pub fn begin(&self, disturbance: Disturbance) -> Result<Lasting, TooMany> {
+    /// [`TooMany`] if [`DISTURBANCES_MAX`] disturbances last already.
+    pub fn begin(&self, disturbance: Disturbance) -> Result<DisturbanceHandle, TooMany> {
         let mut number = None;
         self.orders.send_modify(|orders| number = orders.begin(disturbance));
-        number.map(Lasting).ok_or(TooMany)
+        number.map(DisturbanceHandle).ok_or(TooMany)
     }
 
     /// Ends one disturbance.
-    pub fn end(&self, lasting: Lasting) {
+    pub fn end(&self, lasting: DisturbanceHandle) {
         self.orders.send_modify(|orders| orders.end(lasting.0));
     }
 
     /// Replaces all disturbances with one.
     pub fn disturb(&self, disturbance: Disturbance) {
         self.orders.send_modify(|orders| {
-            orders.calm();
+            orders.end_disturbances();
             orders.begin(disturbance);
         });
     }
 
     /// Ends all disturbances: queued data is delivered at once; a connection from which a
     /// [`Disturbance::HalfOpen`] swallowed something is cut.
-    pub fn calm(&self) {
-        self.orders.send_modify(Orders::calm);
+    pub fn end_disturbances(&self) {
+        self.orders.send_modify(Orders::end_disturbances);
     }
 
     /// The counters so far.

@@ -2,7 +2,7 @@
 
 use tokio::sync::watch;
 
-use super::{Disturbance, LASTING_MAX};
+use super::{DISTURBANCES_MAX, Disturbance};
 
 /// The forced end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(super) struct Orders {
 impl Orders {
     /// Begins a disturbance and returns its number; none at the limit.
     pub(super) fn begin(&mut self, disturbance: Disturbance) -> Option<u64> {
-        if self.lasting.len() >= LASTING_MAX {
+        if self.lasting.len() >= DISTURBANCES_MAX {
             return None;
         }
         self.begun += 1;
@@ -46,7 +46,7 @@ impl Orders {
     }
 
     /// Ends all disturbances.
-    pub(super) fn calm(&mut self) {
+    pub(super) fn end_disturbances(&mut self) {
         self.lasting.clear();
     }
 
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn no_more_disturbances_last_than_the_limit() {
         let mut orders = Orders::default();
-        let begun = (0..2 * LASTING_MAX).filter_map(|_| orders.begin(Disturbance::Stall)).count();
-        assert_eq!(begun, LASTING_MAX);
+        let begun = (0..2 * DISTURBANCES_MAX).filter_map(|_| orders.begin(Disturbance::Stall)).count();
+        assert_eq!(begun, DISTURBANCES_MAX);
     }
 }

@@ -200,7 +200,7 @@ fn a_calm_delivers_at_once_what_was_delayed() {
     let (mut client, server) = fixture.pair();
     client.write_all(b"abc").unwrap();
     assert_silent(&server);
-    fixture.proxy.calm();
+    fixture.proxy.end_disturbances();
     assert_eq!(read_exact(&server, 3), b"abc");
     assert_passes(&server, &client, "back");
 }
@@ -242,7 +242,7 @@ fn a_cut_ends_all_connections_in_order_and_turns_new_ones_away() {
     assert_eq!(traffic.to_client_bytes + traffic.dropped_bytes, bytes.len() as u64 + 1000);
 
     assert_ended(&fixture.client());
-    fixture.proxy.calm();
+    fixture.proxy.end_disturbances();
     let (client, server) = fixture.pair();
     assert_passes(&client, &server, "again");
     assert_eq!((fixture.proxy.traffic().cut, fixture.proxy.traffic().accepted), (2, 3));
@@ -254,7 +254,7 @@ fn a_reset_reaches_both_sides_also_if_the_network_is_calm_at_once() {
     let (client, server) = fixture.pair();
     assert_passes(&client, &server, "here");
     fixture.proxy.disturb(Disturbance::Reset);
-    fixture.proxy.calm();
+    fixture.proxy.end_disturbances();
     assert_reset(&client);
     assert_reset(&server);
     fixture.proxy.disturb(Disturbance::Reset);
@@ -276,7 +276,7 @@ fn a_half_open_connection_is_silent_one_way_and_ends_with_the_calm() {
     // The server does not learn that the client closes either.
     client.shutdown(Shutdown::Write).unwrap();
     assert_silent(&server);
-    fixture.proxy.calm();
+    fixture.proxy.end_disturbances();
     assert_ended(&server);
     assert_ended(&client);
     assert_passes(&lucky_client, &lucky_server, "nothing was lost here");
@@ -294,7 +294,7 @@ fn the_server_of_a_half_open_connection_does_not_hear_that_its_client_died() {
     eventually("it was sent", || fixture.proxy.traffic().to_client_bytes == 6);
     server.write_all(b"hello??").unwrap();
     assert_silent(&server);
-    fixture.proxy.calm();
+    fixture.proxy.end_disturbances();
     eventually("the connection is over", || fixture.proxy.traffic().open == 0);
     assert!(matches!(server.read(&mut [0]), Ok(0) | Err(_)));
 }
@@ -314,7 +314,7 @@ fn nothing_moves_in_a_stall_and_nothing_is_lost_after_it() {
         let mut at_server = read_exact(&server, usize::try_from(before).unwrap());
         assert_silent(&server);
         assert_eq!(moved(), before);
-        fixture.proxy.calm();
+        fixture.proxy.end_disturbances();
         at_server.extend(receive(&server));
         assert!(at_server == bytes);
     });
@@ -415,7 +415,7 @@ fn the_lean_client_meets_the_faults() {
         connection.ping().await.unwrap_err();
         proxy.disturb(Disturbance::Cut);
         Connection::connect(&options).await.map(drop).unwrap_err();
-        proxy.calm();
+        proxy.end_disturbances();
         Connection::connect(&options).await.unwrap().ping().await.unwrap();
     });
     assert_eq!(server.acknowledged(), 2);

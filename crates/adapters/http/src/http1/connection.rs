@@ -5,11 +5,11 @@ use std::io;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use plimsoll_net::{Channel, Fault as NetFault, Stream};
+use plimsoll_net::{Channel, ExchangeError as NetFault, Stream};
 
 use super::framing::ReadOptions;
 use super::incoming::Incoming;
-use crate::fault::{Fault, Malformed};
+use crate::fault::{ExchangeError, Malformed};
 
 /// An open connection. One request is in flight at a time.
 #[derive(Debug)]
@@ -72,7 +72,11 @@ impl Connection {
     ///
     /// # Errors
     /// The reason why no answer arrived.
-    pub(crate) async fn exchange(&mut self, request: &[u8], options: ReadOptions) -> Result<(), Fault> {
+    pub(crate) async fn exchange(
+        &mut self,
+        request: &[u8],
+        options: ReadOptions,
+    ) -> Result<(), ExchangeError> {
         self.state = State::Spent;
         self.sent = 0;
         self.requests_left = self.requests_left.saturating_sub(1);

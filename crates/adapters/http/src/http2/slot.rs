@@ -14,7 +14,7 @@ use plimsoll_net::Deadline;
 
 use super::session::Session;
 use crate::answer::{Answer, Fields};
-use crate::fault::{Fault, Malformed};
+use crate::fault::{ExchangeError, Malformed};
 use crate::http1::ReadOptions;
 use crate::setup::Endpoint;
 
@@ -89,7 +89,7 @@ impl Slot {
         request: &[u8],
         head_len: usize,
         options: ReadOptions,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ExchangeError> {
         self.received = Received { body: std::mem::take(&mut self.received.body), ..Received::default() };
         self.received.body.clear();
         let (head, body) = request.split_at_checked(head_len).unwrap_or((request, &[]));
@@ -99,7 +99,7 @@ impl Slot {
         let mut converse =
             pin!(converse(session, head, Bytes::copy_from_slice(body), options, received, *answer_bytes_max));
         let done = poll_fn(|cx| match converse.as_mut().poll(cx) {
-            Poll::Pending => deadline.poll(cx).map(|()| Err(Fault::Timeout)),
+            Poll::Pending => deadline.poll(cx).map(|()| Err(ExchangeError::Timeout)),
             ready => ready,
         })
         .await;
@@ -121,7 +121,7 @@ async fn converse(
     options: ReadOptions,
     received: &mut Received,
     answer_bytes_max: u64,
-) -> Result<(), Fault> {
+) -> Result<(), ExchangeError> {
     // A request that fails before it is handed over was never sent.
     let ready = session.sender.clone().ready().await;
     let mut sender = ready.map_err(|_| leaving(session))?;
@@ -157,31 +157,31 @@ async fn receive(
 }
 
 /// Marks the connection as leaving: it sends no further request, and its open streams continue.
-fn leaving(session: &Session) -> Fault {
+fn leaving(session: &Session) -> ExchangeError {
     session.give_up();
-    Fault::Leaving
+    ExchangeError::Leaving
 }
 
 /// The reason why a request got no answer after it was handed over. A server that closes a connection gracefully names the
 /// last stream that it may have processed; only later streams end with this error.
-fn unanswered(session: &Session, error: h2::Error) -> Fault {
+fn unanswered(session: &Session, error: h2::Error) -> ExchangeError {
     let in_order = error.is_remote() && error.is_go_away() && error.reason() == Some(Reason::NO_ERROR);
     if in_order { leaving(session) } else { fault(session, error) }
 }
 
 /// The fault of an error. An error of the connection breaks it for every slot.
-fn fault(session: &Session, error: h2::Error) -> Fault {
+fn fault(session: &Session, error: h2::Error) -> ExchangeError {
     if error.reason() == Some(Reason::REFUSED_STREAM) && !error.is_go_away() {
-        return Fault::NotTried;
+        return ExchangeError::NotTried;
     }
     if error.is_io() || error.is_go_away() || !error.is_reset() {
         session.give_up();
     }
     // Our side closed a stream or a connection because the server broke the protocol.
     if error.is_library() && error.reason().is_some_and(|reason| BREACHES.contains(&reason)) {
-        return Fault::Malformed(Malformed("the answer is not HTTP/2"));
+        return ExchangeError::Malformed(Malformed("the answer is not HTTP/2"));
     }
-    Fault::Lost(io::Error::other(error))
+    ExchangeError::Lost(io::Error::other(error))
 }
 
 /// Converts a head from HTTP/1.1 to HTTP/2. Parsing it again is cheap compared with the rest.

@@ -67,7 +67,7 @@ fn run() -> Result<(), Failure> {
 }
 
 fn measure(plan: &rounds::Plan, format: Format) -> Result<(), Failure> {
-    let place = place::Place::find()?;
+    let place = place::Testbed::find()?;
     let measured = rounds::run(plan, &place)?;
     let figures = figures::Figures::of(&measured);
     match format {

@@ -17,7 +17,7 @@ const VARIABLE: &str = "PLIMSOLL_BENCH_URI";
 const CACHE_BYTES: u64 = 1 << 30;
 
 /// The server and the machine of a measurement.
-pub(crate) struct Place {
+pub(crate) struct Testbed {
     /// The address of the server.
     pub(crate) address: Address,
     /// The description of the server.
@@ -28,7 +28,7 @@ pub(crate) struct Place {
     _running: Option<Server>,
 }
 
-impl Place {
+impl Testbed {
     /// Uses the server of the variable, or starts the embedded one.
     pub(crate) fn find() -> Result<Self, Failure> {
         let (address, server, running) = match env::var(VARIABLE) {
@@ -39,7 +39,7 @@ impl Place {
             refuse_what_is_not_ours(&address)?;
         }
         let machine = machine::environment(&env::temp_dir());
-        Ok(Place { address, server, machine, _running: running })
+        Ok(Testbed { address, server, machine, _running: running })
     }
 
     /// Drops the documents of the clients.

@@ -2,7 +2,7 @@
 
 use crate::Failure;
 use crate::client::Client;
-use crate::place::Place;
+use crate::place::Testbed;
 use crate::process::Process;
 use crate::workload::{Cost, Order, Workload};
 
@@ -48,7 +48,7 @@ impl Plan {
 }
 
 /// Measures every workload in a database that must be empty before and is dropped afterwards.
-pub(crate) fn run(plan: &Plan, place: &Place) -> Result<Vec<Measured>, Failure> {
+pub(crate) fn run(plan: &Plan, place: &Testbed) -> Result<Vec<Measured>, Failure> {
     place.clear()?;
     let mut processes = Vec::new();
     for client in Client::ALL {

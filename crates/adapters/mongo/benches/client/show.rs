@@ -5,12 +5,12 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use crate::figures::{Bar, Figures, Row, Table};
-use crate::place::Place;
+use crate::place::Testbed;
 use crate::rounds::Plan;
 use crate::workload::Workload;
 
 /// The tables and bars as text.
-pub(crate) fn table(place: &Place, plan: &Plan, figures: &Figures) -> String {
+pub(crate) fn table(place: &Testbed, plan: &Plan, figures: &Figures) -> String {
     let mut out = String::new();
     line(&mut out, format_args!("server   {}", place.server));
     line(&mut out, format_args!("machine  {}", machine(place)));
@@ -26,7 +26,7 @@ pub(crate) fn table(place: &Place, plan: &Plan, figures: &Figures) -> String {
     out
 }
 
-fn machine(place: &Place) -> String {
+fn machine(place: &Testbed) -> String {
     let machine = &place.machine;
     let or = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".to_owned());
     let build = if machine.optimised { "" } else { "; NOT optimised: these figures mean nothing" };
@@ -62,7 +62,7 @@ fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
 }
 
 /// The same result as JSON.
-pub(crate) fn json(place: &Place, plan: &Plan, figures: &Figures) -> Value {
+pub(crate) fn json(place: &Testbed, plan: &Plan, figures: &Figures) -> Value {
     let tables: Vec<Value> = figures.tables.iter().map(table_json).collect();
     let bars: Vec<Value> = figures.bars.iter().map(bar_json).collect();
     json!({

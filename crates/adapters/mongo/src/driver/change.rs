@@ -9,7 +9,7 @@ use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
 
 use super::outcome::of_error;
 use super::{Named, find};
-use crate::operation_builder::{OperationBuilder, Shows};
+use crate::operation_builder::{OperationBuilder, ReturnedState};
 use crate::scenario::Returns;
 use crate::setup::{Command, FindShape, Purpose};
 
@@ -89,7 +89,7 @@ pub(super) async fn find_and_modify(
     let outcome = found.as_ref().map_or_else(of_error, |_| Outcome::Acknowledged);
     let found = found.ok().flatten();
     builder.conclude(&mut named.pending, outcome, found.is_some());
-    let shows = if new { Shows::After } else { Shows::Before };
+    let shows = if new { ReturnedState::After } else { ReturnedState::Before };
     let judged = match (outcome, named.aim.document) {
         (Outcome::Acknowledged, Some(picked)) => {
             builder.judge_read(&picked, shows, found.as_ref().map(|found| found.as_bytes()))

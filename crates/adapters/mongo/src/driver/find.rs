@@ -8,9 +8,9 @@ use plimsoll_measure::outcome::Outcome;
 
 use super::outcome::of_read_error;
 use super::{Named, document};
-use crate::operation_builder::{OperationBuilder, Shows, identity};
+use crate::operation_builder::{OperationBuilder, ReturnedState, identity};
 use crate::setup::{Command, FindShape, Pipeline};
-use crate::worker_ledger::Picked;
+use crate::worker_ledger::PickedDocument;
 
 /// The stages of a pipeline, with the values of an operation.
 pub(super) fn stages(builder: &OperationBuilder, pipeline: &Pipeline, number: u64) -> Vec<Document> {
@@ -106,16 +106,18 @@ pub(super) async fn read(
 /// Checks the first document against the ledger's entry for the picked document.
 fn judge(
     builder: &OperationBuilder,
-    picked: &Picked,
+    picked: &PickedDocument,
     first: Option<&[u8]>,
     range: bool,
     shape: &FindShape,
 ) -> Result<(), Outcome> {
     let judged = match shape.projection {
         None if range => builder.judge_first(picked, first),
-        None => builder.judge_read(picked, Shows::Before, first),
+        None => builder.judge_read(picked, ReturnedState::Before, first),
         // A partial document can only be checked for its presence.
-        Some(_) => builder.judge_read(&Picked { least: None, ..*picked }, Shows::Before, first),
+        Some(_) => {
+            builder.judge_read(&PickedDocument { least: None, ..*picked }, ReturnedState::Before, first)
+        }
     };
     judged.map_err(Outcome::Rejected)
 }

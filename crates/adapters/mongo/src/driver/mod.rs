@@ -12,7 +12,7 @@ use plimsoll_load::target::{Prepared, Target};
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Doubt, Outcome};
 
-use crate::operation_builder::{Aim, OperationBuilder, PendingWrite};
+use crate::operation_builder::{OperationBuilder, OperationTarget, PendingWrite};
 use crate::setup::{Command, Purpose, Setup};
 use crate::worker_ledger::{Closed, WorkerLedger};
 
@@ -65,7 +65,7 @@ struct Named {
     update: RawDocumentBuf,
     /// Documents of a range.
     limit: u32,
-    aim: Aim,
+    aim: OperationTarget,
     pending: Option<PendingWrite>,
 }
 
@@ -187,7 +187,7 @@ impl Ready {
 }
 
 impl Named {
-    fn new(builder: &OperationBuilder, command: &Command, aim: Aim) -> Self {
+    fn new(builder: &OperationBuilder, command: &Command, aim: OperationTarget) -> Self {
         let filter = match command {
             Command::Range { .. } => document(|out| builder.write_lower_bound(out, aim)),
             _ => document(|out| builder.write_filter(out, command, aim)),

@@ -13,9 +13,9 @@ use plimsoll_measure::outcome::{Outcome, Rejection};
 
 use super::outcome::{of_commit, of_read_error};
 use super::{Named, raw};
-use crate::operation_builder::{OperationBuilder, Shows};
+use crate::operation_builder::{OperationBuilder, ReturnedState};
 use crate::setup::{Command, FindShape, Purpose};
-use crate::worker_ledger::Picked;
+use crate::worker_ledger::PickedDocument;
 
 /// A prepared transaction.
 #[derive(Debug)]
@@ -225,14 +225,16 @@ async fn find(
     while cursor.advance(session).await.map_err(failed)? {
         documents += 1;
         if let Some(picked) = named.aim.document.filter(|_| documents == 1) {
-            let picked = Picked { least: picked.least.filter(|_| shape.projection.is_none()), ..picked };
-            let judged = builder.judge_read(&picked, Shows::Before, Some(cursor.current().as_bytes()));
+            let picked =
+                PickedDocument { least: picked.least.filter(|_| shape.projection.is_none()), ..picked };
+            let judged =
+                builder.judge_read(&picked, ReturnedState::Before, Some(cursor.current().as_bytes()));
             judged.map_err(Outcome::Rejected)?;
         }
     }
     match named.aim.document {
         Some(picked) if documents == 0 => {
-            builder.judge_read(&picked, Shows::Before, None).map_err(Outcome::Rejected).map(|()| 0)
+            builder.judge_read(&picked, ReturnedState::Before, None).map_err(Outcome::Rejected).map(|()| 0)
         }
         _ => Ok(documents),
     }

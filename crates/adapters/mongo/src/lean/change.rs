@@ -6,7 +6,7 @@ use plimsoll_measure::outcome::{Outcome, Rejection};
 use plimsoll_wire::{Connection, Error, Limits, WriteBatch, WriteKind, WriteReply, WriteSpec};
 
 use super::Work;
-use crate::operation_builder::{Aim, OperationBuilder, PendingWrite};
+use crate::operation_builder::{OperationBuilder, OperationTarget, PendingWrite};
 use crate::outcome::{add, of_write};
 use crate::setup::{Command, Purpose, Setup};
 
@@ -37,7 +37,7 @@ impl Buffers {
     }
 
     /// Prepares the change of a picked document.
-    pub fn prepare_for(&mut self, work: Work<'_>, aim: Aim) {
+    pub fn prepare_for(&mut self, work: Work<'_>, aim: OperationTarget) {
         self.batch.clear();
         self.promised = aim.is_promised() && work.command.must_match();
         self.pending = aim.pending();
@@ -73,7 +73,7 @@ impl Buffers {
 }
 
 /// Appends the statement.
-pub(super) fn write(out: &mut Vec<u8>, work: Work<'_>, aim: Aim) {
+pub(super) fn write(out: &mut Vec<u8>, work: Work<'_>, aim: OperationTarget) {
     let Work { builder, command, .. } = work;
     append::document(out, |out| {
         append::embedded(out, "q", |out| builder.write_filter(out, command, aim));

@@ -6,17 +6,17 @@ use plimsoll_measure::outcome::Outcome;
 use plimsoll_wire::{Connection, Error, FindReply, FindRequest, FindSpec, Limits};
 
 use super::Work;
-use crate::operation_builder::{Aim, Shows};
+use crate::operation_builder::{OperationTarget, ReturnedState};
 use crate::outcome::of_error;
 use crate::setup::{FindShape, Selection, Setup};
-use crate::worker_ledger::Picked;
+use crate::worker_ledger::PickedDocument;
 
 /// A prepared find.
 #[derive(Debug)]
 pub(super) struct Buffers {
     request: FindRequest,
     reply: FindReply,
-    aim: Aim,
+    aim: OperationTarget,
     /// Whether the server returns whole documents.
     whole: bool,
 }
@@ -37,7 +37,7 @@ impl Buffers {
         spec.single_batch = by_receipt;
         let request = FindRequest::new(&spec, limits)?;
         let whole = shape.projection.is_none();
-        Ok(Self { request, reply: FindReply::new(), aim: Aim::default(), whole })
+        Ok(Self { request, reply: FindReply::new(), aim: OperationTarget::default(), whole })
     }
 
     pub fn prepare(&mut self, work: Work<'_>, number: u64) -> Option<()> {
@@ -47,7 +47,7 @@ impl Buffers {
     }
 
     /// Prepares the find of a picked document.
-    pub fn prepare_for(&mut self, work: Work<'_>, aim: Aim) {
+    pub fn prepare_for(&mut self, work: Work<'_>, aim: OperationTarget) {
         self.aim = aim;
         let written = self.request.filter(|out| work.builder.write_filter(out, work.command, aim));
         // A filter above the server's limit also exceeds the limit of every document, which was checked at compile time.
@@ -62,9 +62,9 @@ impl Buffers {
         if let Some(picked) = self.aim.document {
             let found = self.reply.documents().next().filter(|_| read.documents == 1);
             // A partial document can only be checked for its presence.
-            let picked = Picked { least: picked.least.filter(|_| self.whole), ..picked };
+            let picked = PickedDocument { least: picked.least.filter(|_| self.whole), ..picked };
             let found = found.map(RawDocument::as_bytes);
-            if let Err(rejection) = work.builder.judge_read(&picked, Shows::Before, found) {
+            if let Err(rejection) = work.builder.judge_read(&picked, ReturnedState::Before, found) {
                 return Reply::failed(Outcome::Rejected(rejection), 1);
             }
         }

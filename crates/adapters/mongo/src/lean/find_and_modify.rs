@@ -7,7 +7,7 @@ use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
 use plimsoll_wire::{Call, CallReply, Connection, Error, Limits};
 
 use super::Work;
-use crate::operation_builder::{Aim, OperationBuilder, PendingWrite, Shows};
+use crate::operation_builder::{OperationBuilder, OperationTarget, PendingWrite, ReturnedState};
 use crate::outcome::of_write_error;
 use crate::scenario::Returns;
 use crate::setup::{Command, Purpose, Setup};
@@ -18,14 +18,14 @@ use crate::statement;
 pub(super) struct Buffers {
     call: Call,
     reply: CallReply,
-    aim: Aim,
+    aim: OperationTarget,
     pending: Option<PendingWrite>,
 }
 
 impl Buffers {
     pub fn new(setup: &Setup, limits: &Limits) -> Self {
         let call = Call::new(&setup.namespace.db, limits);
-        Self { call, reply: CallReply::new(), aim: Aim::default(), pending: None }
+        Self { call, reply: CallReply::new(), aim: OperationTarget::default(), pending: None }
     }
 
     pub fn prepare(&mut self, work: Work<'_>, number: u64) -> Option<()> {
@@ -67,7 +67,7 @@ impl Buffers {
             return answer.outcome;
         };
         let new = matches!(work.command, Command::FindAndModify { returns: Returns::New, .. });
-        let shows = if new { Shows::After } else { Shows::Before };
+        let shows = if new { ReturnedState::After } else { ReturnedState::Before };
         match work.builder.judge_read(&picked, shows, answer.value) {
             Ok(()) => answer.outcome,
             Err(rejection) => Outcome::Rejected(rejection),
@@ -108,7 +108,7 @@ impl<'a> Answer<'a> {
     }
 }
 
-fn write(out: &mut Vec<u8>, work: Work<'_>, aim: Aim) {
+fn write(out: &mut Vec<u8>, work: Work<'_>, aim: OperationTarget) {
     let Work { builder, command, .. } = work;
     append::string(out, "findAndModify", &builder.setup.namespace.collection);
     append::embedded(out, "query", |out| builder.write_filter(out, command, aim));

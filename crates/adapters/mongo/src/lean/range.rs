@@ -7,22 +7,22 @@ use plimsoll_wire::{Connection, Limits};
 
 use super::Work;
 use super::cursor::{Query, read_concern};
-use crate::operation_builder::{Aim, Shows};
+use crate::operation_builder::{OperationTarget, ReturnedState};
 use crate::outcome::of_error;
 use crate::setup::{Command, Setup};
 use crate::statement;
-use crate::worker_ledger::Picked;
+use crate::worker_ledger::PickedDocument;
 
 /// A prepared range.
 #[derive(Debug)]
 pub(super) struct Buffers {
     query: Query,
-    aim: Aim,
+    aim: OperationTarget,
 }
 
 impl Buffers {
     pub fn new(setup: &Setup, limits: &Limits) -> Self {
-        Self { query: Query::new(setup, limits), aim: Aim::default() }
+        Self { query: Query::new(setup, limits), aim: OperationTarget::default() }
     }
 
     pub fn prepare(&mut self, work: Work<'_>, number: u64) -> Option<()> {
@@ -55,7 +55,11 @@ impl Buffers {
                 work.builder.judge_first(&picked, found)
             } else {
                 // A partial document can only be checked for its presence.
-                work.builder.judge_read(&Picked { least: None, ..picked }, Shows::Before, found)
+                work.builder.judge_read(
+                    &PickedDocument { least: None, ..picked },
+                    ReturnedState::Before,
+                    found,
+                )
             };
         });
         match (read.await, judged) {

@@ -12,11 +12,11 @@ use plimsoll_wire::{Call, CallReply, Connection, Limits, Outcome as Wire};
 
 use super::cursor::read_concern;
 use super::{Work, change};
-use crate::operation_builder::{Aim, OperationBuilder, PendingWrite, Shows};
+use crate::operation_builder::{OperationBuilder, OperationTarget, PendingWrite, ReturnedState};
 use crate::outcome::{of_commit, of_error, outcome};
 use crate::setup::{Command, FindShape, Purpose};
 use crate::statement;
-use crate::worker_ledger::Picked;
+use crate::worker_ledger::PickedDocument;
 
 /// The documents in a find's first batch: as many as fit one reply.
 const FIND_BATCH: i32 = 1_000_000;
@@ -40,7 +40,7 @@ pub(super) struct Buffers {
 #[derive(Debug)]
 struct Step {
     call: Call,
-    aim: Aim,
+    aim: OperationTarget,
     pending: Option<PendingWrite>,
     /// Numbers of the documents of an insert.
     numbers: Range<u64>,
@@ -61,7 +61,7 @@ impl Buffers {
     pub fn new(builder: &OperationBuilder, steps: &[Command], session: u64, limits: &Limits) -> Self {
         let step = |_: &Command| Step {
             call: Call::new(&builder.setup.namespace.db, limits),
-            aim: Aim::default(),
+            aim: OperationTarget::default(),
             pending: None,
             numbers: 0..0,
             documents: 0,
@@ -227,7 +227,7 @@ impl Step {
     fn aim(&mut self, work: Work<'_>, index: usize, number: u64) -> Option<()> {
         self.documents = 0;
         if let Command::Insert { batch, .. } = work.command {
-            self.aim = Aim { number, document: None };
+            self.aim = OperationTarget { number, document: None };
             self.numbers = work.builder.take(*batch)?;
             return Some(());
         }
@@ -266,12 +266,12 @@ impl Step {
         let first = found.next();
         self.documents = u64::from(first.is_some()) + found.count() as u64;
         let Some(picked) = self.aim.document else { return Ok(()) };
-        let picked = Picked { least: picked.least.filter(|_| shape.projection.is_none()), ..picked };
-        work.builder.judge_read(&picked, Shows::Before, first.map(RawDocument::as_bytes))
+        let picked = PickedDocument { least: picked.least.filter(|_| shape.projection.is_none()), ..picked };
+        work.builder.judge_read(&picked, ReturnedState::Before, first.map(RawDocument::as_bytes))
     }
 }
 
-fn write_step(out: &mut Vec<u8>, work: Work<'_>, aim: Aim, numbers: &Range<u64>) {
+fn write_step(out: &mut Vec<u8>, work: Work<'_>, aim: OperationTarget, numbers: &Range<u64>) {
     let Work { builder, command, .. } = work;
     let collection = builder.setup.namespace.collection.as_bytes();
     match command {
@@ -298,7 +298,7 @@ fn write_step(out: &mut Vec<u8>, work: Work<'_>, aim: Aim, numbers: &Range<u64>)
     }
 }
 
-fn write_find(out: &mut Vec<u8>, work: Work<'_>, aim: Aim, shape: &FindShape) {
+fn write_find(out: &mut Vec<u8>, work: Work<'_>, aim: OperationTarget, shape: &FindShape) {
     let Work { builder, command, .. } = work;
     append::string(out, "find", &builder.setup.namespace.collection);
     append::embedded(out, "filter", |out| builder.write_filter(out, command, aim));

@@ -8,7 +8,7 @@ use plimsoll_measure::outcome::Rejection;
 use super::{OperationBuilder, identity_of};
 use crate::scenario::Stamp;
 use crate::statement;
-use crate::worker_ledger::{Claimed, Picked};
+use crate::worker_ledger::{Claimed, PickedDocument};
 
 /// Average number of compared bytes per read; the version is checked in every read.
 const BYTES_A_READ: u64 = 256;
@@ -25,7 +25,7 @@ pub(super) struct ReadChecker {
 
 /// The document's state in the answer of an operation that changes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shows {
+pub enum ReturnedState {
     /// The state before the change.
     Before,
     /// The state after the change.
@@ -37,7 +37,12 @@ impl OperationBuilder {
     ///
     /// # Errors
     /// The class of the violation.
-    pub fn judge_read(&self, picked: &Picked, shows: Shows, found: Option<&[u8]>) -> Result<(), Rejection> {
+    pub fn judge_read(
+        &self,
+        picked: &PickedDocument,
+        shows: ReturnedState,
+        found: Option<&[u8]>,
+    ) -> Result<(), Rejection> {
         let (known, touched) = {
             let ledger = self.ledger();
             (ledger.version(picked.number), ledger.is_touched(picked.number))
@@ -48,7 +53,7 @@ impl OperationBuilder {
         };
         let Some(least) = picked.least.filter(|_| !touched) else { return Ok(()) };
         let (least, most) = match (picked.claimed, shows) {
-            (Some(Claimed::Version(version)), Shows::After) => (version, version),
+            (Some(Claimed::Version(version)), ReturnedState::After) => (version, version),
             (Some(_), _) => (least, least),
             (None, _) if known.may_be_deleted() => (least, VERSION_MAX),
             (None, _) => (least, known.sent()),
@@ -65,9 +70,9 @@ impl OperationBuilder {
     ///
     /// # Errors
     /// The class of the violation.
-    pub fn judge_first(&self, picked: &Picked, found: Option<&[u8]>) -> Result<(), Rejection> {
+    pub fn judge_first(&self, picked: &PickedDocument, found: Option<&[u8]>) -> Result<(), Rejection> {
         let named = found.filter(|found| self.is_named(picked.number, found));
-        self.judge_read(picked, Shows::Before, named)
+        self.judge_read(picked, ReturnedState::Before, named)
     }
 
     /// Whether a document begins with this receipt.
@@ -129,12 +134,12 @@ mod tests {
         out
     }
 
-    fn read(builder: &OperationBuilder) -> Picked {
+    fn read(builder: &OperationBuilder) -> PickedDocument {
         builder.ledger().pick(&Keys::Uniform, Purpose::Read, |_| 0).unwrap()
     }
 
     /// A document that was replaced once, and a pick of it for a read.
-    fn replaced() -> (OperationBuilder, Picked) {
+    fn replaced() -> (OperationBuilder, PickedDocument) {
         let builder = builder(1);
         let (_, mut pending) = claimed(&builder);
         builder.conclude(&mut pending, Outcome::Acknowledged, true);
@@ -147,7 +152,7 @@ mod tests {
         let (builder, picked) = replaced();
         let judge = |version| {
             let found = document(&builder, version, picked.number);
-            builder.judge_read(&picked, Shows::Before, Some(&found))
+            builder.judge_read(&picked, ReturnedState::Before, Some(&found))
         };
         assert_eq!(judge(1), Ok(()));
         assert_eq!(judge(0), Err(Rejection::StaleRead));
@@ -161,7 +166,7 @@ mod tests {
         let (number, _) = claimed(&builder);
         for version in [0, 1] {
             let found = document(&builder, version, number);
-            assert_eq!(builder.judge_read(&picked, Shows::Before, Some(&found)), Ok(()));
+            assert_eq!(builder.judge_read(&picked, ReturnedState::Before, Some(&found)), Ok(()));
         }
     }
 
@@ -171,24 +176,30 @@ mod tests {
         let mut found = document(&builder, 1, picked.number);
         let at = found.len() / 2;
         found[at] ^= 1;
-        assert_eq!(builder.judge_read(&picked, Shows::Before, Some(&found)), Err(Rejection::CorruptedRead));
+        assert_eq!(
+            builder.judge_read(&picked, ReturnedState::Before, Some(&found)),
+            Err(Rejection::CorruptedRead)
+        );
         let other = document(&builder, 1, picked.number + 1);
-        assert_eq!(builder.judge_read(&picked, Shows::Before, Some(&other)), Err(Rejection::CorruptedRead));
+        assert_eq!(
+            builder.judge_read(&picked, ReturnedState::Before, Some(&other)),
+            Err(Rejection::CorruptedRead)
+        );
     }
 
     #[test]
     fn a_missing_document_is_a_violation_only_if_promised() {
         let (builder, picked) = replaced();
-        assert_eq!(builder.judge_read(&picked, Shows::Before, None), Err(Rejection::Unexpected));
+        assert_eq!(builder.judge_read(&picked, ReturnedState::Before, None), Err(Rejection::Unexpected));
         builder.ledger().pick(&Keys::Uniform, Purpose::Remove, |_| 0).unwrap();
-        assert_eq!(builder.judge_read(&picked, Shows::Before, None), Ok(()));
+        assert_eq!(builder.judge_read(&picked, ReturnedState::Before, None), Ok(()));
     }
 
     #[test]
     fn a_document_touched_meanwhile_is_not_judged() {
         let (builder, picked) = replaced();
         builder.ledger().touch(picked.number);
-        assert_eq!(builder.judge_read(&picked, Shows::Before, Some(&[5, 0, 0, 0, 0])), Ok(()));
+        assert_eq!(builder.judge_read(&picked, ReturnedState::Before, Some(&[5, 0, 0, 0, 0])), Ok(()));
     }
 
     #[test]
@@ -199,8 +210,8 @@ mod tests {
             let found = document(&builder, version, picked.number);
             builder.judge_read(&picked, shows, Some(&found))
         };
-        assert_eq!((judge(Shows::Before, 0), judge(Shows::After, 1)), (Ok(()), Ok(())));
-        assert_eq!(judge(Shows::Before, 1), Err(Rejection::CorruptedRead));
-        assert_eq!(judge(Shows::After, 0), Err(Rejection::StaleRead));
+        assert_eq!((judge(ReturnedState::Before, 0), judge(ReturnedState::After, 1)), (Ok(()), Ok(())));
+        assert_eq!(judge(ReturnedState::Before, 1), Err(Rejection::CorruptedRead));
+        assert_eq!(judge(ReturnedState::After, 0), Err(Rejection::StaleRead));
     }
 }

@@ -14,7 +14,7 @@ const NEIGHBOURS_MAX: u64 = 4096;
 
 /// The document of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Picked {
+pub struct PickedDocument {
     /// Its number.
     pub number: u64,
     /// Whether the document must exist: it was acknowledged, and no known operation removes it.
@@ -42,11 +42,16 @@ impl WorkerLedger {
     /// Picks a document for an operation with this purpose; `None` if there is none. `draw` returns a random number for each
     /// attempt. Notes the change that will be sent: a version, a removal, or a touch. Also returns `None` if the disk refuses to
     /// record the worker's intent.
-    pub fn pick(&mut self, keys: &Keys, purpose: Purpose, draw: impl Fn(u32) -> u64) -> Option<Picked> {
+    pub fn pick(
+        &mut self,
+        keys: &Keys,
+        purpose: Purpose,
+        draw: impl Fn(u32) -> u64,
+    ) -> Option<PickedDocument> {
         let (slot, fit) = self.choose(keys, purpose, draw)?;
         let number = self.allocation.global(slot)?;
         if self.pretended {
-            return Some(Picked { number, promised: false, least: None, claimed: None });
+            return Some(PickedDocument { number, promised: false, least: None, claimed: None });
         }
         let known = self.changes.versions.at(slot);
         let promised = self.state(slot) == State::Acknowledged && !known.may_be_deleted();
@@ -64,7 +69,7 @@ impl WorkerLedger {
             (None, Purpose::Read) => {}
             (None, _) => self.touch(number),
         }
-        Some(Picked { number, promised, least, claimed })
+        Some(PickedDocument { number, promised, least, claimed })
     }
 
     /// Notes a change and returns it, if it has an outcome to follow.

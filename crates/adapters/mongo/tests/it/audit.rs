@@ -57,14 +57,14 @@ fn a_lagging_replica_set_is_not_audited() {
         error.to_string().contains("did not catch up in time (waiting for replication timed out)"),
         "{error}"
     );
-    assert!(!server.heard().iter().any(|command| command.contains_key("find")));
+    assert!(!server.commands().iter().any(|command| command.contains_key("find")));
 }
 
 #[test]
 fn a_replica_set_without_a_lag_is_read_at_majority() {
     let server = member(doc! {"n": 0, "nModified": 0, "ok": 1.0});
     assert_eq!(audit(&server).unwrap(), 1);
-    let heard = server.heard();
+    let heard = server.commands();
     let waited = heard.iter().find(|command| command.contains_key("update")).unwrap();
     assert_eq!(waited.get_document("writeConcern").unwrap(), &doc! {"w": "majority", "wtimeout": 100_000});
     let find = heard.iter().find(|command| command.contains_key("find")).unwrap();

@@ -57,7 +57,7 @@ fn applied(server: &Server, plan: &Plan) -> (Result<(), Error>, Vec<String>, Vec
         let mut connection = Connection::connect(&ConnectOptions::new(address)).await.unwrap();
         apply(&mut connection, plan, |text| told.push(text)).await
     });
-    let heard = server.heard().into_iter().filter(|command| !command.contains_key("hello")).collect();
+    let heard = server.commands().into_iter().filter(|command| !command.contains_key("hello")).collect();
     (result, told, heard)
 }
 

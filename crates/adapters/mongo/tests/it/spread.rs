@@ -65,7 +65,7 @@ fn no_operation_waits_for_an_unreachable_server_and_a_recovered_server_is_used_a
         assert!(waits.iter().min().unwrap() < &WAIT_MAX_NS, "{waits:?}");
         assert_eq!((&operations(&target)[..], target.shares()[1].passed_over), (&[6, 3][..], 2));
 
-        proxy.calm();
+        proxy.end_disturbances();
         let began = clock::now();
         let mut number = 11;
         while operations(&target)[1] == 3 {
@@ -76,7 +76,7 @@ fn no_operation_waits_for_an_unreachable_server_and_a_recovered_server_is_used_a
         }
     });
     assert!(target.shares()[1].away.is_some(), "it was away for a while");
-    assert!(servers[1].heard().iter().filter(|command| command.contains_key("insert")).count() >= 3);
+    assert!(servers[1].commands().iter().filter(|command| command.contains_key("insert")).count() >= 3);
 }
 
 #[test]

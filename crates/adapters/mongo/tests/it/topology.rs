@@ -47,7 +47,7 @@ impl Members {
 
     /// The number of documents inserted on a member.
     fn inserts(&self, member: usize) -> usize {
-        let heard = self.servers[member].as_ref().unwrap().heard();
+        let heard = self.servers[member].as_ref().unwrap().commands();
         heard.iter().filter(|command| command.contains_key("insert")).count()
     }
 }

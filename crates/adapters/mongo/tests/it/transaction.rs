@@ -57,7 +57,8 @@ fn transact(server: &Server) -> (Outcome, Counts) {
 fn check(commit: Option<Document>, outcome: Outcome, counts: Counts) {
     let server = primary(commit);
     assert_eq!(transact(&server), (outcome, counts));
-    let commits = server.heard().iter().filter(|command| command.contains_key("commitTransaction")).count();
+    let commits =
+        server.commands().iter().filter(|command| command.contains_key("commitTransaction")).count();
     assert_eq!(commits, 1, "there is no retry");
 }
 
@@ -90,7 +91,7 @@ fn an_aborted_transaction_was_never_sent() {
 fn every_command_of_a_transaction_names_its_session_and_its_number() {
     let server = primary(Some(doc! {"ok": 1.0}));
     transact(&server);
-    let heard = server.heard();
+    let heard = server.commands();
     let of = |name: &str| heard.iter().find(|command| command.contains_key(name)).unwrap();
     let (insert, commit) = (of("insert"), of("commitTransaction"));
     assert!(insert.get_bool("startTransaction").unwrap());

@@ -120,14 +120,14 @@ fn offset(document: &Document) -> u64 {
 }
 
 /// The commands that such a primary receives from a pipeline with this number of events.
-fn heard(primary: Primary, events: u64) -> Vec<Document> {
+fn commands(primary: Primary, events: u64) -> Vec<Document> {
     let server = Server::start(move |command: &Document| primary.answer(command)).unwrap();
     let uri = format!("mongodb://127.0.0.1:{}/?directConnection=true", server.address().port());
     let sink = typed(uri, "d.c").build("p").unwrap();
     let control = Arc::new(Control::default());
     let ended = numbers::run(Numbers::new(1, events, events), sink, Held, &control);
     assert_eq!(ended.unwrap(), Ended::Exhausted);
-    server.heard()
+    server.commands()
 }
 
 fn found(documents: Vec<Document>) -> Document {
@@ -137,7 +137,7 @@ fn found(documents: Vec<Document>) -> Document {
 #[test]
 fn existing_events_are_queried_once_per_primary() {
     let primary = Primary { held: Mutex::new((0..50).collect()), lost: Mutex::new(1), ..Primary::default() };
-    let heard = heard(primary, 100);
+    let heard = commands(primary, 100);
     let inserted = heard.iter().filter_map(|command| command.get_array("documents").ok()).map(Vec::len);
     // First all events, then the missing ones; the next primary has none of them.
     assert_eq!(inserted.collect::<Vec<_>>(), [100, 50, 100]);
@@ -145,7 +145,7 @@ fn existing_events_are_queried_once_per_primary() {
 
 #[test]
 fn position_events_and_dead_letters_are_one_transaction() {
-    let heard = heard(Primary { refused: [3].into(), ..Primary::default() }, 10);
+    let heard = commands(Primary { refused: [3].into(), ..Primary::default() }, 10);
     let commit = heard.iter().find(|command| command.contains_key("commitTransaction")).unwrap();
     let same =
         |command: &&Document| ["lsid", "txnNumber"].iter().all(|key| command.get(key) == commit.get(key));

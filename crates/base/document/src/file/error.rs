@@ -62,7 +62,7 @@ pub enum Error {
         /// The file.
         path: PathBuf,
         /// The place in the file.
-        place: Place,
+        place: TablePosition,
         /// The fault and its remedy.
         problem: Problem,
     },
@@ -70,7 +70,7 @@ pub enum Error {
 
 /// A place in a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct TablePosition {
     /// The line in which the row begins, counted from 1, including empty lines.
     pub line: u64,
     /// The column; `None` for the whole row.
@@ -86,7 +86,7 @@ pub struct Column {
     pub name: String,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for TablePosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}", self.line)?;
         match &self.column {
@@ -175,7 +175,7 @@ impl From<Damaged> for Problem {
 pub(super) enum Failure {
     Read(io::Error),
     Record { record: u64, offset: u64, problem: Problem },
-    Cell { place: Place, problem: Problem },
+    Cell { place: TablePosition, problem: Problem },
 }
 
 impl Error {
@@ -187,7 +187,7 @@ impl Error {
 impl Failure {
     /// The error for a row that begins at `line`.
     pub(super) fn cell(line: u64, column: Option<Column>, problem: Problem) -> Self {
-        Self::Cell { place: Place { line, column }, problem }
+        Self::Cell { place: TablePosition { line, column }, problem }
     }
 
     /// The error with the file's name.

@@ -10,7 +10,7 @@ mod table;
 
 mod table_error;
 
-pub use error::{Column, Error, Place, Problem};
+pub use error::{Column, Error, Problem, TablePosition};
 pub use table_error::Problem as TableProblem;
 
 use std::fs::File;

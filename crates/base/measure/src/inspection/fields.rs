@@ -10,7 +10,7 @@ use serde_json::Value;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sample {
     /// Its place in the collection.
-    pub place: Place,
+    pub place: SamplePosition,
     /// Its size in bytes, uncompressed.
     pub bytes: u64,
     /// The document as relaxed Extended JSON, without omitted fields.
@@ -23,7 +23,7 @@ pub struct Sample {
 /// The place of a sample in its collection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum SamplePosition {
     /// The document with the smallest `_id`.
     #[default]
     First,

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::task::Poll;
 use std::time::Duration;
 
-use plimsoll_net::{Channel, ConnectError, Destination, Fault, Receive, Stream, Tls, Trust};
+use plimsoll_net::{Channel, ConnectError, Destination, ExchangeError, Receive, Stream, Tls, Trust};
 
 use crate::server::{Peer, Server};
 
@@ -55,13 +55,13 @@ impl Receive for Byte {
 }
 
 /// Sends a request and returns the byte of the answer.
-async fn exchange(channel: &mut Channel, request: &[u8]) -> Result<u8, Fault<Infallible>> {
+async fn exchange(channel: &mut Channel, request: &[u8]) -> Result<u8, ExchangeError<Infallible>> {
     let (mut sent, mut reply) = (0, Byte::default());
     channel.start();
     let done = poll_fn(|cx| {
         let done = match channel.poll_send(cx, request, &mut sent) {
             Poll::Ready(Ok(())) => channel.poll_receive(cx, &mut reply),
-            Poll::Ready(Err(error)) => Poll::Ready(Err(Fault::Lost(error))),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(ExchangeError::Lost(error))),
             Poll::Pending => Poll::Pending,
         };
         if done.is_pending() { channel.poll_timeout(cx) } else { done }
@@ -102,10 +102,10 @@ fn a_silent_peer_ends_an_exchange_at_its_time_limit_and_a_closing_one_at_once() 
     run(async {
         let stream = connect(silent.address, None, LIMIT).await.unwrap();
         let done = exchange(&mut channel(stream, Duration::from_millis(50)), b"request").await;
-        assert!(matches!(done, Err(Fault::Timeout)), "{done:?}");
+        assert!(matches!(done, Err(ExchangeError::Timeout)), "{done:?}");
         let stream = connect(closing.address, None, LIMIT).await.unwrap();
         let done = exchange(&mut channel(stream, LIMIT), b"request").await;
-        assert!(matches!(done, Err(Fault::Lost(_))), "{done:?}");
+        assert!(matches!(done, Err(ExchangeError::Lost(_))), "{done:?}");
     });
 }
 

@@ -4,7 +4,7 @@ use crate::connection::Connection;
 use crate::error::Malformed;
 use crate::frame::Message;
 use crate::outcome::{Cause, Outcome};
-use crate::transport::Fault;
+use crate::transport::ExchangeError;
 use crate::write::batch::{Sealed, WriteBatch};
 use crate::write::classify::{Next, SentFrame, classify};
 use crate::write::reply::WriteReply;
@@ -59,7 +59,7 @@ impl Connection {
         reply.bytes_received += self.transport.received() as u64;
         read(sent_frame, bytes, sealed.request_id, reply).unwrap_or_else(|malformed| {
             self.transport.set_broken();
-            give_up(sent_frame, sealed.bytes.len(), &Fault::Malformed(malformed), reply)
+            give_up(sent_frame, sealed.bytes.len(), &ExchangeError::Malformed(malformed), reply)
         })
     }
 }
@@ -75,11 +75,11 @@ pub(crate) fn read(
 }
 
 /// The outcome without a usable reply: the documents are unknown as soon as the kernel has a byte of them.
-fn give_up(sent_frame: &SentFrame, sent: usize, fault: &Fault, reply: &mut WriteReply) -> Next {
+fn give_up(sent_frame: &SentFrame, sent: usize, fault: &ExchangeError, reply: &mut WriteReply) -> Next {
     let outcome = match fault {
         _ if sent == 0 => Outcome::NotSent,
-        Fault::Timeout => Outcome::Unknown(Cause::Timeout),
-        Fault::Lost(_) | Fault::Malformed(_) => Outcome::Unknown(Cause::ConnectionLost),
+        ExchangeError::Timeout => Outcome::Unknown(Cause::Timeout),
+        ExchangeError::Lost(_) | ExchangeError::Malformed(_) => Outcome::Unknown(Cause::ConnectionLost),
     };
     reply.note(0, fault);
     reply.push_span(sent_frame.first, sent_frame.count, outcome);

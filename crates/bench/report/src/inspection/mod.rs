@@ -96,8 +96,8 @@ mod tests {
 
     use plimsoll_measure::environment::ServerFacts;
     use plimsoll_measure::inspection::{
-        Capped, Choice, Counting, Database, Field, Index, Inventory, Options, Place, Reported, Sample, Size,
-        Source, Spread, Times, difference as changes_between,
+        Capped, Choice, Counting, Database, Field, Index, Inventory, Options, Reported, Sample,
+        SamplePosition, Size, Source, Spread, Times, difference as changes_between,
     };
 
     use super::*;
@@ -128,7 +128,7 @@ mod tests {
                 ..Index::default()
             }]),
             samples: vec![Sample {
-                place: Place::First,
+                place: SamplePosition::First,
                 bytes: 17_000,
                 document: format!("a text that is longer than a line {}", "x".repeat(100)).into(),
                 left_out: 1,

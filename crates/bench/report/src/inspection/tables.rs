@@ -1,8 +1,8 @@
 //! Builds the tables of an inspection.
 
 use plimsoll_measure::inspection::{
-    Choice, Collection, Counting, Field, Forbidden, Index, Inspection, Inventory, Kind, Place, Presence,
-    Sample, Source,
+    Choice, Collection, Counting, Field, Forbidden, Index, Inspection, Inventory, Kind, Presence, Sample,
+    SamplePosition, Source,
 };
 
 use crate::layout::cut;
@@ -259,9 +259,9 @@ pub(super) fn samples(collection: &Collection) -> Table {
     Table::of(titled("Samples", collection), &collection.samples)
         .left("", |it| {
             let place = match it.place {
-                Place::First => "first",
-                Place::Between => "between",
-                Place::Last => "last",
+                SamplePosition::First => "first",
+                SamplePosition::Between => "between",
+                SamplePosition::Last => "last",
             };
             Cell::toned(place, Tone::Faint)
         })

@@ -83,7 +83,7 @@ fn chart(matrix: &Matrix, panel: &Panel<'_>, size: Size) -> Chart {
     };
     let (hues, groups) = (values(matrix, hue), values(matrix, across));
     let series = hues.iter().enumerate().map(|(index, value)| {
-        let place = Place { index, of: hues.len(), value, axis: hue };
+        let place = MarkSlot { index, of: hues.len(), value, axis: hue };
         series(matrix, panel, &place, &groups, across)
     });
     let (low, high) = extent(matrix, panel.operation);
@@ -107,14 +107,14 @@ const fn size_letters(size: Size) -> usize {
 }
 
 /// The place of a mark in every group.
-struct Place<'a> {
+struct MarkSlot<'a> {
     index: usize,
     of: usize,
     value: &'a str,
     axis: Option<&'a str>,
 }
 
-impl Place<'_> {
+impl MarkSlot<'_> {
     /// The position of its mark in group `group`.
     fn x(&self, group: usize) -> f64 {
         let step = (GROUP_WIDTH / self.of as f64).min(STEP_MAX);
@@ -129,7 +129,7 @@ impl Place<'_> {
 fn series(
     matrix: &Matrix,
     panel: &Panel<'_>,
-    place: &Place<'_>,
+    place: &MarkSlot<'_>,
     groups: &[&str],
     across: Option<&str>,
 ) -> Series {

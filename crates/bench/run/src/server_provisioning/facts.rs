@@ -3,9 +3,9 @@
 use plimsoll_host::probe::Probe;
 use plimsoll_measure::environment::ServerFacts;
 
-use super::Place;
+use super::RunningServer;
 
-impl Place {
+impl RunningServer {
     /// The facts that the server reports, and those that its starter has.
     ///
     /// # Errors

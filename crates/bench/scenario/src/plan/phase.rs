@@ -65,13 +65,13 @@ fn build_load(
         false => load.mix.iter().map(|(name, weighted)| (index(name), weighted.weight)).collect(),
     };
     let inserts = mix.iter().any(|(index, _)| operations[*index].1.makes());
-    let meant = load.arrivals.meant();
+    let resolved = load.arrivals.resolve();
     let timing = Timing {
         start: load.start.unwrap_or_default().0,
-        stop: meant.stop.and(load.stop),
+        stop: resolved.stop.and(load.stop),
         graceful_stop: load.graceful_stop.map(|time| time.0),
         think: load.think,
-        rate_floor: load.rate_floor.or(phase.rate_floor.filter(|_| meant.arrivals.is_open())),
+        rate_floor: load.rate_floor.or(phase.rate_floor.filter(|_| resolved.arrivals.is_open())),
     };
     let own = load.mix.iter().map(|(name, weighted)| (index(name), &weighted.tags));
     let single = load.mix.is_empty().then(|| (index(name), &load.tags)).into_iter();
@@ -80,7 +80,7 @@ fn build_load(
         name: name.to_owned(),
         mix,
         mix_by: load.mix_by,
-        arrivals: meant.arrivals,
+        arrivals: resolved.arrivals,
         overdue: load.overdue,
         documents: if inserts { Documents::Made } else { Documents::Used },
         timing,

@@ -57,9 +57,9 @@ pub fn notes(run: &Run, plan: &Plan) -> Vec<String> {
     is_early.then(|| "its time was over before all its documents were sent".to_owned()).into_iter().collect()
 }
 
-fn is_ended_by_time(run: &Run, plan: &Plan, is_meant: impl Fn(&Phase) -> bool) -> bool {
+fn is_ended_by_time(run: &Run, plan: &Plan, is_expected: impl Fn(&Phase) -> bool) -> bool {
     let mut phases = run.phases.iter().zip(&plan.phases);
-    phases.any(|(facts, phase): (&PhaseFacts, &Phase)| facts.ended_by == ENDED_BY_TIME && is_meant(phase))
+    phases.any(|(facts, phase): (&PhaseFacts, &Phase)| facts.ended_by == ENDED_BY_TIME && is_expected(phase))
 }
 
 #[cfg(test)]

@@ -6,12 +6,12 @@ use plimsoll_mongo::setup::Setup;
 use plimsoll_wire::Connection;
 
 use plimsoll_run::exit::{Deserves, Exit, Failure, Outcome};
-use plimsoll_run::server_provisioning::Place;
+use plimsoll_run::server_provisioning::RunningServer;
 use plimsoll_scenario::Loaded;
 
 /// Queries all servers, and adds up their collections.
 pub(super) async fn probe(
-    place: &Place,
+    place: &RunningServer,
     setup: &Setup,
     loaded: &Loaded,
 ) -> Outcome<(ServerFacts, InitialState)> {
@@ -28,7 +28,7 @@ pub(super) async fn probe(
 }
 
 /// Inspects and prepares the collection on one server.
-async fn look_at(place: &Place, setup: &Setup, loaded: &Loaded) -> Outcome<InitialState> {
+async fn look_at(place: &RunningServer, setup: &Setup, loaded: &Loaded) -> Outcome<InitialState> {
     let mut connection = Connection::connect(&place.site.options()).await.deserves(Exit::Server)?;
     let prepared = collection::prepare(&mut connection, &setup.namespace, loaded.scenario.existing).await;
     let before = prepared.map_err(|error| {

@@ -9,7 +9,7 @@ fn read(json: &str) -> Result<Typed, serde_json::Error> {
 
 fn check(json: &str, arrivals: Arrivals, stop: Stop) {
     let typed = read(json).unwrap();
-    assert_eq!(typed.meant(), Meant { arrivals, stop }, "{json}");
+    assert_eq!(typed.resolve(), ResolvedExecutor { arrivals, stop }, "{json}");
     let again = read(&serde_json::to_string(&typed).unwrap()).unwrap();
     assert_eq!(again, typed, "{json}");
 }

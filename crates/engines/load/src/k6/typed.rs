@@ -7,7 +7,7 @@ use serde::de::value::{EnumAccessDeserializer, StrDeserializer};
 use serde::de::{self, DeserializeSeed, Deserializer, EnumAccess, IntoDeserializer, VariantAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
-use super::{Executor, Meant};
+use super::{Executor, ResolvedExecutor};
 use crate::arrivals::Arrivals;
 use crate::stop::Stop;
 
@@ -41,10 +41,10 @@ pub enum Typed {
 
 impl Typed {
     /// Resolves the arrivals.
-    pub fn meant(&self) -> Meant {
+    pub fn resolve(&self) -> ResolvedExecutor {
         match self {
-            Self::Ours(arrivals) => Meant { arrivals: arrivals.clone(), stop: Stop::default() },
-            Self::K6(executor) => executor.meant(),
+            Self::Ours(arrivals) => ResolvedExecutor { arrivals: arrivals.clone(), stop: Stop::default() },
+            Self::K6(executor) => executor.resolve(),
         }
     }
 }

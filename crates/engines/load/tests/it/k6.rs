@@ -12,9 +12,9 @@ use crate::scripted::{Script, phase};
 const MS: u64 = MILLISECOND_NS;
 
 fn executor(json: &str) -> Phase {
-    let meant = serde_json::from_str::<Typed>(json).unwrap().meant();
-    let mut phase = phase(meant.arrivals, Stop::default());
-    phase.loads[0].timing.stop = meant.stop;
+    let resolved = serde_json::from_str::<Typed>(json).unwrap().resolve();
+    let mut phase = phase(resolved.arrivals, Stop::default());
+    phase.loads[0].timing.stop = resolved.stop;
     phase.loads[0].documents = Documents::Used;
     phase
 }

@@ -2,7 +2,7 @@
 
 use plimsoll_load::arrivals::{Arrivals, Stage};
 use plimsoll_load::engine::Finished;
-use plimsoll_load::fault::Happening;
+use plimsoll_load::fault::InjectedFault;
 use plimsoll_load::mix::By;
 use plimsoll_load::objective::Objective;
 use plimsoll_load::phase::{Documents, Overdue, Phase, Timing};
@@ -204,7 +204,7 @@ fn what_lasts_until_the_documents_are_sent_lasts_until_those_of_its_own_shard_ar
 
 #[test]
 fn a_fault_of_all_shards_lasts_from_the_first_begin_to_the_last_end() {
-    let happening = |fault, from_ns, to_ns| Happening { fault, from_ns, to_ns, error: None };
+    let happening = |fault, from_ns, to_ns| InjectedFault { fault, from_ns, to_ns, error: None };
     let mut all = Finished {
         to_ns: 100,
         faults: vec![happening(0, 10, Some(20)), happening(1, 30, Some(31)), happening(0, 50, Some(60))],

@@ -7,7 +7,7 @@ use anyhow::Context;
 
 use super::changes::Changes;
 use super::engine::Engine;
-use super::place::{PARTITIONS, Place};
+use super::place::{PARTITIONS, Testbed};
 use super::profile::{Feed, Profile, Source};
 
 /// The feeder of a source.
@@ -21,7 +21,7 @@ pub enum Feeder {
 impl Feeder {
     /// Begins the part with this number, whose events differ from those of all other parts.
     pub fn start(
-        place: &Place,
+        place: &Testbed,
         profile: &Profile,
         dir: &Path,
         part: usize,

@@ -23,7 +23,7 @@ use anyhow::{Context, ensure};
 use plimsoll_measure::clock;
 
 use dice::Dice;
-use place::Place;
+use place::Testbed;
 use profile::{GUARDED, Profile, UNGUARDED, Victim};
 use row::Row;
 
@@ -57,7 +57,7 @@ pub fn run(plan: &Plan) -> anyhow::Result<bool> {
     let out = plan.out.join(format!("seed-{}-{}", plan.seed, clock::wall_ms()));
     fs::create_dir_all(&out).with_context(|| format!("make {}", out.display()))?;
     println!("seed {}, {} kills; logs and results in {}", plan.seed, plan.kills, out.display());
-    let mut place = Place::start()?;
+    let mut place = Testbed::start()?;
     let mut rows: Vec<Row> = Vec::new();
     for (at, profile) in guarded.iter().enumerate() {
         // Each row has its own generator, so that it can be repeated alone.

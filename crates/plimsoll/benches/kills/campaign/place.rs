@@ -16,12 +16,12 @@ const LIMIT: Duration = Duration::from_secs(60);
 pub const PARTITIONS: u16 = 3;
 
 /// The broker and the server of the pipelines.
-pub struct Place {
+pub struct Testbed {
     broker: Broker,
     server: Server,
 }
 
-impl Place {
+impl Testbed {
     /// Starts both.
     pub fn start() -> anyhow::Result<Self> {
         let cache = Cache::locate().context("find the cache")?;

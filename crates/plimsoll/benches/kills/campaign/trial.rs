@@ -14,7 +14,7 @@ use super::dice::Dice;
 use super::engine::Engine;
 use super::feeder::Feeder;
 use super::look::audit;
-use super::place::Place;
+use super::place::Testbed;
 use super::profile::{Profile, Source, Victim, Wanted};
 use super::row::{Found, Row};
 
@@ -31,7 +31,7 @@ const AUDIT_EVERY: Duration = Duration::from_secs(1);
 
 /// Runs a row: rounds of kills with an audit after each. Without a guard it ends as soon as that is noticed.
 /// A failure is part of the row.
-pub fn run(place: &mut Place, profile: &Profile, rounds: Vec<Vec<Victim>>, dice: Dice, out: &Path) -> Row {
+pub fn run(place: &mut Testbed, profile: &Profile, rounds: Vec<Vec<Victim>>, dice: Dice, out: &Path) -> Row {
     let began = clock::now();
     let mut row = Row::of(profile);
     let made = Trial::begin(place, profile, dice, out).and_then(|trial| trial.make(rounds, &mut row));
@@ -41,7 +41,7 @@ pub fn run(place: &mut Place, profile: &Profile, rounds: Vec<Vec<Victim>>, dice:
 }
 
 struct Trial<'a> {
-    place: &'a mut Place,
+    place: &'a mut Testbed,
     profile: &'a Profile,
     dir: PathBuf,
     dice: Dice,
@@ -51,7 +51,7 @@ struct Trial<'a> {
 }
 
 impl<'a> Trial<'a> {
-    fn begin(place: &'a mut Place, profile: &'a Profile, dice: Dice, out: &Path) -> anyhow::Result<Self> {
+    fn begin(place: &'a mut Testbed, profile: &'a Profile, dice: Dice, out: &Path) -> anyhow::Result<Self> {
         place.promise(profile.server)?;
         match profile.source {
             Source::Topic => place.topic(&format!("{}-in", profile.name))?,
