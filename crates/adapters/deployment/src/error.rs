@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use plimsoll_wire::{Class, Error as Wire, Outcome};
+use plimsoll_wire::{Address, Class, Error as Wire, Outcome};
 
 /// The reason why a deployment is unusable.
 #[derive(Debug, thiserror::Error)]
@@ -13,6 +13,19 @@ pub enum Error {
     /// The lean client does not support a part of the URI.
     #[error("{0}, or choose `client: driver` in a scenario")]
     Unsupported(String),
+    /// No client supports a part of the URI.
+    #[error("{0}")]
+    Refused(String),
+    /// The server belongs to another replica set than the URI names.
+    #[error("{address} belongs to {}, not to the replica set `{expected}` of the URI: correct replicaSet or the host", member(.found.as_deref()))]
+    OtherSet {
+        /// The server.
+        address: Address,
+        /// The set that the URI names.
+        expected: String,
+        /// The set that the server names, if any.
+        found: Option<String>,
+    },
     /// A file of the URI is unreadable.
     #[error("cannot read {path}: {source}; correct tlsCAFile")]
     CaFile {
@@ -53,7 +66,8 @@ impl Error {
             Self::Wire(error) => {
                 matches!(error, Wire::Authentication { .. } | Wire::TooOld { .. } | Wire::TlsSettings { .. })
             }
-            Self::NoPrimary(_) => false,
+            // A member that restarts names no set until it has read its configuration.
+            Self::NoPrimary(_) | Self::OtherSet { found: None, .. } => false,
             _ => true,
         }
     }
@@ -65,6 +79,10 @@ impl Error {
             error => !error.is_final(),
         }
     }
+}
+
+fn member(set: Option<&str>) -> String {
+    set.map_or_else(|| "no replica set".to_owned(), |set| format!("the replica set `{set}`"))
 }
 
 /// Whether a server's error code reports a transient state.

@@ -11,10 +11,13 @@ use std::time::Duration;
 
 use mongodb::Client;
 use mongodb::options::ServerAddress;
-use plimsoll_wire::{Address, ConnectOptions, Connection, Hello};
+use plimsoll_wire::{self as wire, Address, ConnectOptions, Connection, Hello};
 
 use crate::error::Error;
-use crate::uri::{CONNECT_TIMEOUT, addresses, check_acknowledged, connect_options, driver_options};
+use crate::uri::{
+    CONNECT_TIMEOUT, addresses, check_acknowledged, check_supported, connect_options, driver_options,
+    write_concern,
+};
 
 /// A deployment: connects to its current server, and finds its primary again.
 #[derive(Debug)]
@@ -25,6 +28,10 @@ pub struct Deployment {
     has_routers: bool,
     /// Whether the server to connect to may change.
     moves: bool,
+    /// The replica set that the URI names: no other server is used.
+    expected_set: Option<String>,
+    /// The write concern of the URI.
+    write_concern: Option<wire::WriteConcern>,
     addresses: RwLock<Vec<Address>>,
     set: RwLock<ReplicaSet>,
     /// Connections made so far, because routers take turns.
@@ -49,6 +56,7 @@ impl Deployment {
     pub async fn new(uri: &str, timeout: Duration) -> Result<Self, Error> {
         let options = driver_options(uri).await?;
         check_acknowledged(&options)?;
+        check_supported(&options)?;
         let addresses = addresses(&options)?;
         let template = connect_options(&options, addresses[0].clone(), timeout)?;
         let moves = options.direct_connection != Some(true);
@@ -57,6 +65,8 @@ impl Deployment {
             template,
             has_routers: false,
             moves,
+            expected_set: options.repl_set_name.clone(),
+            write_concern: write_concern(&options)?,
             addresses: RwLock::new(addresses),
             set: RwLock::new(ReplicaSet { name: options.repl_set_name, members: Vec::new() }),
             turn: AtomicUsize::new(0),
@@ -103,7 +113,8 @@ impl Deployment {
         let first = proxies.first().ok_or_else(|| Error::Uri("there is no proxy".into()))?;
         let template = ConnectOptions { address: first.clone(), ..self.template.clone() };
         let has_routers = self.has_routers || proxies.len() > 1;
-        Ok(Self::fixed(direct_uri(first), template, proxies, has_routers))
+        let write_concern = self.write_concern.clone();
+        Ok(Self { write_concern, ..Self::fixed(direct_uri(first), template, proxies, has_routers) })
     }
 
     fn fixed(uri: String, template: ConnectOptions, addresses: Vec<Address>, has_routers: bool) -> Self {
@@ -112,6 +123,8 @@ impl Deployment {
             template,
             has_routers,
             moves: false,
+            expected_set: None,
+            write_concern: None,
             addresses: RwLock::new(addresses),
             set: RwLock::default(),
             turn: AtomicUsize::new(0),
@@ -131,6 +144,11 @@ impl Deployment {
     /// The URI as given.
     pub fn uri(&self) -> &str {
         &self.uri
+    }
+
+    /// The URI's write concern, for writes without one of their own.
+    pub const fn write_concern(&self) -> Option<&wire::WriteConcern> {
+        self.write_concern.as_ref()
     }
 
     /// The time limit of a command.
@@ -179,6 +197,13 @@ impl Deployment {
 
     async fn open(&self, options: &ConnectOptions) -> Result<Connection, Error> {
         let connection = Connection::connect(options).await?;
+        let found = &connection.hello().set_name;
+        if let Some(expected) =
+            self.expected_set.as_ref().filter(|expected| Some(*expected) != found.as_ref())
+        {
+            let (address, found) = (options.address.clone(), found.clone());
+            return Err(Error::OtherSet { address, expected: expected.clone(), found });
+        }
         self.learn(connection.hello());
         Ok(connection)
     }

@@ -4,14 +4,18 @@ use std::time::Duration;
 
 use mongodb::options::{
     Acknowledgment, AuthMechanism, ClientOptions, Compressor as DriverCompressor, ConnectionString,
-    ServerAddress, Tls as DriverTls,
+    ReadConcernLevel, ReadPreference, SelectionCriteria, ServerAddress, Tls as DriverTls,
 };
-use plimsoll_wire::{Address, AddressError, Compressor, ConnectOptions, Credential, Mechanism, Tls, Trust};
+use plimsoll_measure::duration::Span;
+use plimsoll_wire::{self as wire, Address, Compressor, ConnectOptions, Credential, Mechanism, Tls, Trust};
 
+use crate::concern::{W, WriteConcern};
 use crate::error::Error;
 
 /// The time limit of a connection, and of the search for a primary, when the URI sets none.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// The port of a URI's host without one.
+const DEFAULT_PORT: u16 = 27017;
 /// The name in the server's logs when the URI sets none.
 const APPLICATION: &str = "plimsoll";
 
@@ -42,11 +46,62 @@ pub(crate) fn check_acknowledged(options: &ClientOptions) -> Result<(), Error> {
 }
 
 pub(crate) fn addresses(options: &ClientOptions) -> Result<Vec<Address>, Error> {
-    let parse = |host: &ServerAddress| {
-        host.to_string().parse().map_err(|error: AddressError| Error::Uri(error.to_string()))
-    };
-    let addresses: Vec<_> = options.hosts.iter().map(parse).collect::<Result<_, _>>()?;
+    let addresses: Vec<_> = options.hosts.iter().map(address).collect::<Result<_, _>>()?;
     if addresses.is_empty() { Err(Error::Uri("it names no host".into())) } else { Ok(addresses) }
+}
+
+/// The driver keeps the brackets of an IPv6 address; a socket and TLS take it without them.
+fn address(host: &ServerAddress) -> Result<Address, Error> {
+    match host {
+        ServerAddress::Tcp { host, port } => {
+            let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+            Ok(Address { host: bare.to_owned(), port: port.unwrap_or(DEFAULT_PORT) })
+        }
+        other => {
+            Err(Error::Refused(format!("the Unix socket {other} is unsupported: name a host and a port")))
+        }
+    }
+}
+
+/// Refuses options that would change what an operation reads or where it goes, and that no client applies to every operation.
+pub(crate) fn check_supported(options: &ClientOptions) -> Result<(), Error> {
+    if options.load_balanced == Some(true) {
+        return Err(Error::Refused("loadBalanced=true is unsupported: name the servers themselves".into()));
+    }
+    let reads_primary = matches!(
+        options.selection_criteria,
+        None | Some(SelectionCriteria::ReadPreference(ReadPreference::Primary))
+    );
+    if !reads_primary {
+        return Err(Error::Refused(
+            "readPreference is unsupported: every operation goes to the primary; remove it from the address"
+                .into(),
+        ));
+    }
+    match options.read_concern.as_ref().map(|concern| &concern.level) {
+        None | Some(ReadConcernLevel::Local) => Ok(()),
+        Some(_) => Err(Error::Refused(
+            "readConcernLevel in the address is unsupported: write `read_concern` at the operation".into(),
+        )),
+    }
+}
+
+/// The write concern of the URI; a scenario's own replaces it as a whole.
+pub(crate) fn write_concern(options: &ClientOptions) -> Result<Option<wire::WriteConcern>, Error> {
+    let Some(concern) = &options.write_concern else { return Ok(None) };
+    let w = match &concern.w {
+        None => None,
+        Some(Acknowledgment::Majority) => Some(W::Name("majority".to_owned())),
+        Some(Acknowledgment::Nodes(number)) => Some(W::Number(*number)),
+        Some(Acknowledgment::Custom(tag)) => Some(W::Name(tag.clone())),
+        Some(other) => {
+            return Err(Error::Refused(format!("w={other:?} is unsupported: write a number or majority")));
+        }
+    };
+    let timeout =
+        concern.w_timeout.map(|limit| Span::from_ns(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX)));
+    let concern = WriteConcern { w, j: concern.journal, timeout };
+    concern.to_wire().map_err(|problem| Error::Uri(problem.to_owned()))
 }
 
 pub(crate) fn connect_options(

@@ -29,7 +29,8 @@ pub enum Error {
     },
     /// No connection or no answer in time.
     #[error(
-        "{address} did not answer within {limit:?}: is it stopped or overloaded? Or raise the time limit"
+        "{address} did not answer within {limit:?}: check that it runs and is not overloaded, or raise the limit with \
+         `--set http.timeout=30s`"
     )]
     Timeout {
         /// The address.

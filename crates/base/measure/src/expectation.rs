@@ -136,7 +136,21 @@ impl Wanted {
 
     fn value(&self, measured: Option<&Operation<'_>>) -> Result<f64, String> {
         let measured = measured.ok_or_else(|| "the operation was not run".to_owned())?;
-        operation_value(measured, self.metric.name, self.threshold.aggregate)
+        operation_value(measured, &self.metric, self.threshold.aggregate)
+    }
+}
+
+/// The default expectation of an operation, for one class of errors that no expectation covers: none occur.
+pub fn unexpected_errors(operation: &str, class: &str, count: u64) -> Expectation {
+    let metric = format!("{operation}.errors{{class:{class}}}");
+    Expectation {
+        reason: Some(format!(
+            "errors are allowed by an expectation only, such as `{metric}: [\"rate<0.01\"]`"
+        )),
+        metric,
+        expression: "count==0".to_owned(),
+        value: Some(count as f64),
+        held: false,
     }
 }
 

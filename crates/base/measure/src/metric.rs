@@ -3,6 +3,7 @@
 use crate::histogram::Histogram;
 use crate::integrity::Integrity;
 use crate::interval::Tally;
+use crate::outcome::Failures;
 use crate::threshold::{Aggregate, Threshold};
 
 mod selector;
@@ -77,6 +78,8 @@ pub struct Metric {
     pub scope: Scope,
     /// Its name.
     pub name: &'static str,
+    /// The class of failures that `errors` counts, by name; `None` for all.
+    pub class: Option<&'static str>,
 }
 
 impl Metric {
@@ -88,12 +91,12 @@ impl Metric {
         let (base, mut selector) = split(text)?;
         if let Some((theirs, ours)) = K6.iter().find(|(theirs, _)| *theirs == base) {
             let name = expected_response(theirs, ours, &mut selector);
-            return Self { scope: Scope::Operations(selector), name }.checked(subjects);
+            return Self::of(selector, name)?.checked(subjects);
         }
         match base.rsplit_once('.') {
             Some(("integrity", name)) if selector == Selector::default() => {
                 let name = known(name, INTEGRITY.map(|(name, _)| name))?;
-                Ok(Self { scope: Scope::Integrity, name })
+                Ok(Self { scope: Scope::Integrity, name, class: None })
             }
             Some(("integrity", _)) => {
                 Err("integrity covers all documents of a run: it takes no tags".to_owned())
@@ -102,14 +105,26 @@ impl Metric {
                 check_owner(owner, subjects)?;
                 let selector = selector.and_operation(owner);
                 let name = known(name, of_operations())?;
-                Self { scope: Scope::Operations(selector), name }.checked(subjects)
+                Self::of(selector, name)?.checked(subjects)
             }
             None => {
                 let name = known(base, of_operations())
                     .map_err(|problem| format!("{problem}; {}", advice(subjects)))?;
-                Self { scope: Scope::Operations(selector), name }.checked(subjects)
+                Self::of(selector, name)?.checked(subjects)
             }
         }
+    }
+
+    /// The metric of the selected operations. The tag `class` selects failures, not operations.
+    fn of(mut selector: Selector, name: &'static str) -> Result<Self, String> {
+        let class = if name == "errors" { selector.take("class") } else { None };
+        let class = class.map(|class| known_class(&class)).transpose()?;
+        Ok(Self { scope: Scope::Operations(selector), name, class })
+    }
+
+    /// Whether it counts failures of this class.
+    pub fn counts_errors(&self, class: &str) -> bool {
+        self.name == "errors" && self.class.is_none_or(|own| own == class)
     }
 
     fn checked(self, subjects: &[Subject<'_>]) -> Result<Self, String> {
@@ -175,6 +190,14 @@ fn known(name: &str, known: impl IntoIterator<Item = &'static str>) -> Result<&'
     found.copied().ok_or_else(|| format!("unknown metric `{name}`; known metrics: {}", known.join(", ")))
 }
 
+fn known_class(name: &str) -> Result<&'static str, String> {
+    let mut classes = Failures::classes();
+    classes.clone().find(|known| *known == name).ok_or_else(|| {
+        let all: Vec<_> = classes.by_ref().collect();
+        format!("unknown class of errors `{name}`; known classes: {}", all.join(", "))
+    })
+}
+
 fn check_owner(owner: &str, subjects: &[Subject<'_>]) -> Result<(), String> {
     if subjects.iter().any(|subject| subject.operation == owner) {
         return Ok(());
@@ -220,6 +243,8 @@ mod tests {
             ("response{}", "response", &[0, 1, 2]),
             ("response{phase:main}", "response", &[1, 2]),
             ("ingest.errors{phase:main}", "errors", &[1]),
+            ("ingest.errors{class:duplicate_key}", "errors", &[0, 1]),
+            ("http_req_failed{class:timeout,phase:fill}", "errors", &[0]),
             ("skipped{ load : readers , operation:feed }", "skipped", &[2]),
             ("response{kind:write}", "response", &[1]),
             ("integrity.lost", "lost", &[]),
@@ -247,6 +272,11 @@ mod tests {
             ("response{kind:read}", "kind: write"),
             ("response{color:red}", "no operation has these tags"),
             ("response{phase}", "invalid tag `phase`"),
+            (
+                "errors{class:tired}",
+                "unknown class of errors `tired`; known classes: duplicate_key, validation",
+            ),
+            ("response{class:timeout}", "no operation has these tags"),
             ("response{phase:main", "closing brace"),
             ("integrity.lost{phase:main}", "takes no tags"),
             ("integrity.los", "unknown metric `los`"),

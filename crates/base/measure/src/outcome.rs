@@ -120,6 +120,22 @@ impl Failures {
         }
     }
 
+    /// The names of all classes.
+    pub fn classes() -> impl Iterator<Item = &'static str> + Clone {
+        Rejection::ALL.iter().map(|class| class.name()).chain(Doubt::ALL.iter().map(|cause| cause.name()))
+    }
+
+    /// The number of failures of the class with this name.
+    pub fn of_class(&self, name: &str) -> u64 {
+        self.by_class().find(|(class, _)| *class == name).map_or(0, |(_, count)| count)
+    }
+
+    /// The errors that occurred, by the name of their class, with their counts: all failures without unacknowledged
+    /// operations.
+    pub fn errors(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        self.by_class().filter(|(name, _)| *name != Doubt::Unacknowledged.name())
+    }
+
     /// Every class that occurred, by name, with its count.
     pub fn by_class(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         let rejected = Rejection::ALL.iter().map(|class| (class.name(), self.rejected[*class as usize]));

@@ -1,6 +1,6 @@
 //! Opens a connection: stream, hello and authentication within one time limit.
 
-use plimsoll_net::{ConnectError, Destination};
+use plimsoll_net::{ConnectError, Destination, Stream};
 
 use crate::authenticate::authenticate;
 use crate::connection::Connection;
@@ -17,19 +17,20 @@ impl Connection {
     /// # Errors
     /// When the connection cannot be opened; the [`Error`] names the reason.
     pub async fn connect(options: &ConnectOptions) -> Result<Connection, Error> {
-        let limit = options.connect_timeout;
-        tokio::time::timeout(limit, open(options))
+        let (address, limit) = (&options.address, options.connect_timeout);
+        let destination = Destination { host: &address.host, port: address.port, address: None };
+        let start = tokio::time::Instant::now();
+        // The stream has the limit for itself, so that its error tells whether TCP or TLS exceeded it.
+        let stream = plimsoll_net::connect(destination, options.tls.as_ref(), limit).await;
+        let stream = stream.map_err(|error| no_connection(options, error))?;
+        tokio::time::timeout_at(start + limit, greet(stream, options))
             .await
-            .unwrap_or_else(|_| Err(Error::Timeout { address: options.address.clone(), limit }))
+            .unwrap_or_else(|_| Err(Error::Timeout { address: address.clone(), limit }))
     }
 }
 
-async fn open(options: &ConnectOptions) -> Result<Connection, Error> {
-    let address = &options.address;
-    let destination = Destination { host: &address.host, port: address.port, address: None };
-    let stream = plimsoll_net::connect(destination, options.tls.as_ref(), options.connect_timeout).await;
-    let stream = stream.map_err(|error| no_connection(options, error))?;
-    let mut connection = Connection::new(stream, address.clone());
+async fn greet(stream: Stream, options: &ConnectOptions) -> Result<Connection, Error> {
+    let mut connection = Connection::new(stream, options.address.clone());
     let hello = say_hello(&mut connection, options).await?;
     let mechanisms = hello.mechanisms.clone();
     connection.set_hello(hello, options);
@@ -45,9 +46,7 @@ fn no_connection(options: &ConnectOptions, error: ConnectError) -> Error {
     match error {
         ConnectError::Refused => Error::Refused { address },
         ConnectError::Unreachable(source) => Error::Unreachable { address, source },
-        ConnectError::Timeout | ConnectError::TlsTimeout => {
-            Error::Timeout { address, limit: options.connect_timeout }
-        }
+        ConnectError::Timeout => Error::Timeout { address, limit: options.connect_timeout },
         ConnectError::ServerName(error) => error.into(),
         source => Error::Tls { address, source },
     }

@@ -38,7 +38,8 @@ pub enum Error {
     },
     /// No connection or no reply within the time limit. An open connection is broken.
     #[error(
-        "{address} did not answer within {limit:?}: is it stopped or overloaded? Or raise the time limit"
+        "{address} did not answer within {limit:?}: check that it runs and is not overloaded, or raise the limit \
+         (`--set timeout=30s` for commands, `connectTimeoutMS=30000` in the URI for connections)"
     )]
     Timeout {
         /// The server.
@@ -48,7 +49,8 @@ pub enum Error {
     },
     /// The TLS handshake failed.
     #[error(
-        "no TLS session with {address} ({source}): check that the server speaks TLS, its name and its authority"
+        "no TLS session with {address} ({source}): if the port is plain, remove `tls=true` from the URI; otherwise check the \
+         server's name and its authority"
     )]
     Tls {
         /// The server.

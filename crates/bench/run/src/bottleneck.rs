@@ -41,7 +41,7 @@ fn reason(session: &Session, phase: &PhaseFacts) -> Option<String> {
     if session.watched.length_s() < WINDOW_S_MIN {
         return Some(format!("it lasted less than {WINDOW_S_MIN} s"));
     }
-    if session.ended >= Ended::Unreachable || session.control.is_stopped() {
+    if session.ended >= Ended::Unreachable || session.stopped {
         return Some("it ended early".to_owned());
     }
     let disturbed = session.summary.faults().iter().any(|fault| fault.phase == phase.name);

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -11,13 +12,14 @@ use plimsoll_ledger::Run as RunId;
 use plimsoll_load::arrivals::Share;
 use plimsoll_load::phase::Phase;
 use plimsoll_load::worker::Control;
-use plimsoll_measure::clock;
+use plimsoll_measure::clock::{self, Instant};
 use plimsoll_measure::event::Event;
 use plimsoll_measure::line::Line;
 use plimsoll_measure::run::Run;
 use plimsoll_measure::size::Bytes;
 use plimsoll_mongo::scenario::Existing;
 use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 use crate::event_sinks::Readers;
 use crate::exit::{Deserves, Exit, Outcome};
@@ -33,6 +35,8 @@ use crate::system::{RunContext, Subject, System, Workers, resolve};
 use plimsoll_scenario as scenario;
 use plimsoll_scenario::{Plan, plan};
 
+/// Signals within this time are one request: a terminal and a wrapper such as `timeout` both pass a single Ctrl-C on.
+const DEBOUNCE_NS: u64 = clock::SECOND_NS;
 /// The distance of a proposed start time, in milliseconds: every shard has time to get ready.
 const SHARDS_AHEAD_MS: u64 = 60_000;
 
@@ -173,20 +177,25 @@ fn check_single(name: &str, scenario: &scenario::Scenario) -> anyhow::Result<()>
     Ok(())
 }
 
-/// The first Ctrl-C or SIGTERM sets the flag; the second ends the program at once. Servers that Plimsoll started end with it.
+/// The first Ctrl-C or SIGTERM sets the flag; one that arrives more than `DEBOUNCE_NS` later ends the program at once. Servers
+/// that Plimsoll started end with it.
 ///
 /// # Errors
 /// When the signal handlers cannot be registered.
 pub fn signals() -> std::io::Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register_conditional_shutdown(
-            signal,
-            i32::from(Exit::Interrupted.code()),
-            flag.clone(),
-        )?;
-        signal_hook::flag::register(signal, flag.clone())?;
-    }
+    let mut received = Signals::new([SIGINT, SIGTERM])?;
+    let stopped = Arc::clone(&flag);
+    thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        let mut first: Option<Instant> = None;
+        for _ in received.forever() {
+            let now = clock::now();
+            stopped.store(true, Ordering::Relaxed);
+            if now.since(*first.get_or_insert(now)) >= DEBOUNCE_NS {
+                signal_hook::low_level::exit(i32::from(Exit::Interrupted.code()));
+            }
+        }
+    })?;
     Ok(flag)
 }
 
@@ -241,7 +250,7 @@ pub fn finish(mut session: Session, command: &str, line: Option<Line>) -> Outcom
     closed?;
     let integrity = session.audit();
     let run = conclude(&session, command, integrity, line);
-    let exit = exit(&run, session.ended, session.control.is_stopped());
+    let exit = exit(&run, session.ended, session.stopped);
     let books = Books { server_cpu_ns: session.server_cpu_ns() };
     session.readers.shard.take().map_or(Ok(()), |shard| shard.close(books))?;
     let Session { readers: Readers { dir, live, .. }, system, .. } = session;

@@ -8,7 +8,7 @@ use plimsoll_load::worker::Ended;
 use plimsoll_measure::clock;
 use plimsoll_measure::integrity::Integrity;
 use plimsoll_measure::line::Line;
-use plimsoll_measure::run::{Client, Expectation, FORMAT, Run, ScenarioFacts, ServerCost, Verdict};
+use plimsoll_measure::run::{Answers, Client, Expectation, FORMAT, Run, ScenarioFacts, ServerCost, Verdict};
 use plimsoll_measure::sample::{ServerSample, growth};
 
 use crate::bottleneck;
@@ -58,7 +58,8 @@ fn account<'a>(
     integrity: Option<Integrity>,
     line: Option<Line>,
 ) -> Account<'a> {
-    let expectations = expectations(session, integrity.as_ref(), line.is_some() || session.ladder.is_some());
+    let (search, answers) = (line.is_some() || session.ladder.is_some(), session.system.answers());
+    let expectations = expectations(&session.summary, integrity.as_ref(), &answers, search, session.ended);
     let (collection_before, collection_after) = session.system.inspections();
     let [collections_before, collections_after] = session.system.collections_behind();
     let known = Run {
@@ -69,13 +70,13 @@ fn account<'a>(
         started_ms: session.started_ms,
         start_at_ms: session.start_at_ms,
         began_ms: session.began_ms,
-        interrupted: session.ended >= Ended::Unreachable || session.control.is_stopped(),
+        interrupted: session.ended >= Ended::Unreachable || session.stopped,
         aborted: session.control.aborted().map(|(_, reason)| reason),
         scenario: scenario(session),
         server: session.system.facts().clone(),
         environment: machine::environment(session.readers.dir.path()),
         spread: session.spread.clone(),
-        answers: session.system.answers(),
+        answers,
         client: tool(session),
         integrity,
         expectations,
@@ -94,7 +95,7 @@ fn account<'a>(
         samples: &session.samples,
         plan: &session.plan,
         ended: session.ended,
-        stopped: session.control.is_stopped(),
+        stopped: session.stopped,
         server_cpu_ns: session.server_cpu_ns(),
         tells_bytes: session.system.tells_bytes(),
         limited: false,
@@ -124,11 +125,12 @@ pub fn exit(run: &Run, ended: Ended, stopped: bool) -> Exit {
     let unread = run.integrity.as_ref().is_some_and(|integrity| !integrity.is_known());
     let early = ended >= Ended::Unreachable || stopped;
     let aborted = matches!(ended, Ended::Threshold | Ended::NotReached);
+    let fruitless = !early && fruitless(run).next().is_some();
     let no_line = run.line.as_ref().is_some_and(|line| line.rate.is_none()) && !early;
     worst([
         if violated { Exit::Integrity } else { Exit::Held },
         if unread || ended == Ended::Unreachable { Exit::Server } else { Exit::Held },
-        if unheld || no_line || aborted { Exit::Expectation } else { Exit::Held },
+        if unheld || no_line || aborted || fruitless { Exit::Expectation } else { Exit::Held },
         if stopped { Exit::Interrupted } else { Exit::Held },
     ])
 }
@@ -241,13 +243,30 @@ fn grown_per(
     (documents > 0).then(|| grown as f64 / documents as f64)
 }
 
-/// A search or a ladder overloads the system on purpose, so only expectations of integrity count.
-fn expectations(session: &Session, integrity: Option<&Integrity>, search: bool) -> Vec<Expectation> {
-    session.summary.expectations(integrity, &session.system.answers(), search)
+/// A search or a ladder overloads the system on purpose, so only expectations of integrity count. An unreachable server
+/// makes the run invalid: its errors are no finding.
+pub fn expectations(
+    summary: &Summary,
+    integrity: Option<&Integrity>,
+    answers: &[Answers],
+    search: bool,
+    ended: Ended,
+) -> Vec<Expectation> {
+    let mut expectations = summary.expectations(integrity, answers, search);
+    if !search && ended < Ended::Unreachable {
+        expectations.extend(summary.unexpected_errors());
+    }
+    expectations
+}
+
+/// The operations that were tried and never succeeded.
+fn fruitless(run: &Run) -> impl Iterator<Item = &String> {
+    let failed = run.operations.iter().filter(|(_, it)| it.due > 0 && it.count == 0 && it.skipped < it.due);
+    failed.map(|(name, _)| name)
 }
 
 fn verdict(run: &Run, account: &Account<'_>) -> (Verdict, Vec<String>) {
-    let failed = failed(run);
+    let failed = failed(run, account);
     if !failed.is_empty() {
         return (Verdict::Fail, failed);
     }
@@ -255,7 +274,7 @@ fn verdict(run: &Run, account: &Account<'_>) -> (Verdict, Vec<String>) {
     if invalid.is_empty() { (Verdict::Pass, invalid) } else { (Verdict::Invalid, invalid) }
 }
 
-fn failed(run: &Run) -> Vec<String> {
+fn failed(run: &Run, account: &Account<'_>) -> Vec<String> {
     let mut reasons = Vec::new();
     if run.integrity.as_ref().is_some_and(|integrity| !integrity.holds()) {
         reasons.push("the integrity of the documents is violated".to_owned());
@@ -263,6 +282,9 @@ fn failed(run: &Run) -> Vec<String> {
     let unheld = run.expectations.iter().filter(|expectation| !expectation.held);
     reasons.extend(unheld.map(|unheld| format!("{} {} did not hold", unheld.metric, unheld.expression)));
     reasons.extend(run.aborted.iter().map(|reason| format!("it ended early: {reason}")));
+    if account.ended < Ended::Unreachable && !account.stopped {
+        reasons.extend(fruitless(run).map(|name| format!("{name}: no operation succeeded")));
+    }
     if run.line.as_ref().is_some_and(|line| line.rate.is_none()) && !run.interrupted {
         reasons.push("no rate held the objective".to_owned());
     }
@@ -280,8 +302,6 @@ fn invalid(run: &Run, account: &Account<'_>) -> Vec<String> {
         let reason = unread.reason.clone().unwrap_or_default();
         reasons.push(format!("the documents could not be read back: {reason}"));
     }
-    let failed = run.operations.iter().filter(|(_, it)| it.due > 0 && it.count == 0 && it.skipped < it.due);
-    reasons.extend(failed.map(|(name, _)| format!("{name}: no operation succeeded")));
     if run.client.limited {
         reasons.push("the tool itself may have held the load back".to_owned());
     }

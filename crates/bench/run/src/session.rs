@@ -36,6 +36,8 @@ const CONNECT_NS: u64 = 10 * clock::SECOND_NS;
 /// The interval at which a wait checks for a stop, in nanoseconds.
 const LOOK_NS: u64 = 100 * clock::MILLISECOND_NS;
 
+/// The answer to a request to stop that arrives during the read-back.
+const READING_BACK: &str = "reading back; Ctrl-C again ends at once";
 /// The interval at which the progress of an audit is recorded, in nanoseconds: readers of the run's events see that it advances.
 const AUDITING_NS: u64 = 5 * clock::SECOND_NS;
 
@@ -88,6 +90,8 @@ pub struct Session {
     pub watched: ObservedLoad,
     /// CPU time of the system's processes in the last phase, in nanoseconds. `None` if unknown.
     pub watched_cpu_ns: Option<u64>,
+    /// Whether the user asked for a stop before the load was complete.
+    pub stopped: bool,
     canary: bool,
     observer: Option<Observer>,
 }
@@ -192,6 +196,7 @@ impl Session {
     /// # Errors
     /// When the disk refuses the ledger.
     pub fn close(&mut self) -> anyhow::Result<()> {
+        self.stopped = self.control.is_stopped();
         self.ping();
         if !self.is_over() {
             self.measure_ceiling()?;
@@ -204,12 +209,15 @@ impl Session {
 
     /// Reads the written documents back. Does not wait again for a server that did not return during the load.
     pub fn audit(&mut self) -> Option<Integrity> {
-        let given_up = self.ended == Ended::Unreachable || self.control.is_stopped();
+        let given_up = self.ended == Ended::Unreachable || self.stopped;
         let limit = self.loaded.scenario.unreachable_for;
         let patience = if given_up { Duration::ZERO } else { Duration::from_nanos(limit.as_ns()) };
-        let (readers, control) = (&mut self.readers, &self.control);
-        let mut kept: Option<Instant> = None;
+        let (readers, control, start) = (&mut self.readers, &self.control, self.start);
+        let (mut kept, mut warned) = (None::<Instant>, false);
         self.system.audit(patience, &mut |read, expected| {
+            if control.is_stopped() && !std::mem::replace(&mut warned, true) {
+                readers.note(start, READING_BACK.to_owned(), control);
+            }
             let (event, now) = (Event::Auditing { read, expected }, clock::now());
             if kept.is_none_or(|kept| now.since(kept) >= AUDITING_NS) {
                 kept = Some(now);

@@ -85,7 +85,11 @@ impl Database {
     /// # Errors
     /// When the scenario is invalid, the server cannot be reached, or it refuses a command.
     pub fn open(context: RunContext<'_>, place: RunningServer, runtime: Runtime) -> Outcome<Self> {
-        let setup = Arc::new(compile(context.loaded, context.plan, context.run).deserves(Exit::Usage)?);
+        let mut setup = compile(context.loaded, context.plan, context.run).deserves(Exit::Usage)?;
+        if setup.write_concern.is_none() {
+            setup.write_concern = place.site.write_concern().cloned();
+        }
+        let setup = Arc::new(setup);
         let workers = Workers::of(context, !place.pids().is_empty());
         let (facts, before) = runtime.block_on(probe(&place, &setup, context.loaded))?;
         let workers_all = context.shard.of * workers.count as u64;

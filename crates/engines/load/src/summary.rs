@@ -110,6 +110,11 @@ impl Summary {
         self.watch.judge(&self.operations, &checked, integrity, only_integrity)
     }
 
+    /// The default expectations that did not hold: errors that no expectation covers.
+    pub fn unexpected_errors(&self) -> Vec<Expectation> {
+        self.watch.unexpected_errors(&self.operations, &self.names)
+    }
+
     /// Adds one second of `phase`.
     pub fn add(&mut self, phase: &Phase, second: &Second) {
         for (operation, cover) in Cover::all(phase) {

@@ -4,6 +4,7 @@
 //! truncation heuristic for bias reduction in simulation output", Simulation 69, 1997), for throughput and for p99,
 //! and the rest must not drift.
 
+use plimsoll_measure::matrix::Spread;
 use plimsoll_measure::run::WarmUp;
 
 use crate::engine::TenthLine;
@@ -106,9 +107,7 @@ fn mean_and_error(values: &[f64]) -> (f64, f64) {
 }
 
 fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
+    Spread::of(values.iter().copied()).map_or(0.0, |spread| spread.median)
 }
 
 #[cfg(test)]

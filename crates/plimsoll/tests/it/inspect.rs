@@ -6,7 +6,7 @@ use std::process::Output;
 use bson::{Bson, Document, RawDocumentBuf, doc};
 use plimsoll_deployment::Namespace;
 use plimsoll_measure::inspection::{
-    Choice, Collection, Counting, Inspection, Kind, SamplePosition, Presence, Source, difference,
+    Choice, Collection, Counting, Inspection, Kind, Presence, SamplePosition, Source, difference,
 };
 use plimsoll_wire::{ConnectOptions, Connection};
 

@@ -119,7 +119,7 @@ mod tests {
         orders.send_modify(|orders| assert!(orders.begin(Disturbance::Reset).is_some()));
         let mut meanwhile = OrderReceiver::new(receiver.clone());
         assert_eq!(meanwhile.current(), Err(ForcedEnd::Reset));
-        orders.send_modify(Orders::calm);
+        orders.send_modify(Orders::end_disturbances);
         assert_eq!(early.current(), Err(ForcedEnd::Reset));
         assert_eq!(OrderReceiver::new(receiver).current(), Ok(Vec::new()));
     }

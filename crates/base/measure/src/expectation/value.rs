@@ -3,7 +3,7 @@
 use super::{Checks, Operation};
 use crate::histogram::Histogram;
 use crate::integrity::{Integrity, Proof};
-use crate::metric::{COUNTERS, INTEGRITY, LATENCIES};
+use crate::metric::{COUNTERS, INTEGRITY, LATENCIES, Metric};
 use crate::threshold::Aggregate;
 
 /// A count of the audit.
@@ -28,10 +28,15 @@ fn find<T: Copy>(table: &[(&str, T)], name: &str) -> Result<T, String> {
 /// A measured value.
 pub(super) fn operation_value(
     operation: &Operation<'_>,
-    name: &str,
+    metric: &Metric,
     aggregate: Aggregate,
 ) -> Result<f64, String> {
-    let tally = operation.tally;
+    let (tally, name) = (operation.tally, metric.name);
+    if name == "errors" {
+        let errors = metric.class.map_or_else(|| tally.errors.total(), |class| tally.errors.of_class(class));
+        let completed = tally.completed().max(1) as f64;
+        return Ok(if aggregate == Aggregate::Rate { errors as f64 / completed } else { errors as f64 });
+    }
     if let Ok(latency) = find(&LATENCIES, name) {
         return latency_value(latency(tally), aggregate);
     }
@@ -40,7 +45,6 @@ pub(super) fn operation_value(
         ("achieved", _) => {
             operation.achieved.ok_or_else(|| "closed arrivals have no rate to achieve".to_owned())
         }
-        ("errors", Aggregate::Rate) => Ok(tally.errors.total() as f64 / tally.completed().max(1) as f64),
         (_, Aggregate::Rate) => find(&COUNTERS, name).map(|count| count(tally) as f64 / operation.seconds),
         _ => find(&COUNTERS, name).map(|count| count(tally) as f64),
     }

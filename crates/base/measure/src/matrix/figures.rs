@@ -77,7 +77,7 @@ pub struct OperationFigures {
 /// A figure over the repetitions of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Spread {
-    /// The median. Of an even number of values it is the lower middle one, so that it is a measured value.
+    /// The median. Of an even number of values it is the mean of the middle two.
     pub median: f64,
     /// The smallest.
     pub min: f64,
@@ -187,7 +187,7 @@ impl Spread {
         let mut values: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
         values.sort_by(f64::total_cmp);
         let (min, max) = (*values.first()?, *values.last()?);
-        let median = values[(values.len() - 1) / 2];
+        let median = f64::midpoint(values[(values.len() - 1) / 2], values[values.len() / 2]);
         Some(Self { median, min, max, of: u32::try_from(values.len()).unwrap_or(u32::MAX) })
     }
 }
@@ -217,9 +217,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_spread_names_a_value_that_was_measured() {
+    fn the_median_of_an_even_number_of_values_is_the_mean_of_the_middle_two() {
         let spread = Spread::of([4.0, 1.0, 2.0, 8.0]).unwrap();
-        assert_eq!((spread.median, spread.min, spread.max, spread.of), (2.0, 1.0, 8.0, 4));
+        assert_eq!((spread.median, spread.min, spread.max, spread.of), (3.0, 1.0, 8.0, 4));
+        assert_eq!(Spread::of([1.0, 2.0]).unwrap().median, 1.5);
         assert_eq!(Spread::of([3.0, 1.0, 2.0]).unwrap().median, 2.0);
         assert_eq!(Spread::of([]), None);
         assert!(Spread::NONE.median.is_nan());

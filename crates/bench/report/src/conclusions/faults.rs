@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use plimsoll_measure::matrix::Spread;
 use plimsoll_measure::run::{FaultFacts, Run};
 
 use crate::derived::fault_at_s;
@@ -21,18 +22,16 @@ pub(super) fn faults(run: &Run) -> Vec<String> {
 
 fn kind(name: &str, faults: &[&FaultFacts]) -> String {
     let happened = counted(faults.len() as u64, "time");
-    let mut outages: Vec<f64> = faults.iter().map(|fault| fault.outage_s).filter(|s| *s > 0.0).collect();
-    outages.sort_by(f64::total_cmp);
-    let (Some(least), Some(most)) = (outages.first(), outages.last()) else {
+    let Some(outages) = Spread::of(faults.iter().map(|fault| fault.outage_s).filter(|s| *s > 0.0)) else {
         return format!("Fault `{name}`, {happened}: the load never fell silent.");
     };
-    let length = match outages.len() {
-        1 => format!("nothing succeeded for {}", duration(*most)),
-        count => format!(
+    let length = match outages.of {
+        1 => format!("nothing succeeded for {}", duration(outages.max)),
+        _ => format!(
             "nothing succeeded for {} in the median, {} to {}",
-            duration(outages[(count - 1) / 2]),
-            duration(*least),
-            duration(*most)
+            duration(outages.median),
+            duration(outages.min),
+            duration(outages.max)
         ),
     };
     let back = faults.iter().filter(|fault| fault.outage_s > 0.0 && fault.first_success_s.is_none()).count();

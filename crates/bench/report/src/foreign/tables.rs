@@ -1,6 +1,7 @@
 //! Tabulates a result of another tool.
 
 use plimsoll_measure::histogram::supported;
+use plimsoll_measure::matrix::Spread;
 
 use super::distribution::Distribution;
 use super::value::{Check, Foreign, Metric, Of, Operation, Since, Unit, Values};
@@ -139,10 +140,11 @@ pub(super) fn seconds(foreign: &Foreign) -> Table {
     let row = |it: &'_ Operation| {
         let mut lines: Vec<_> = full.iter().filter_map(|second| second.operations.get(&it.name)).collect();
         lines.sort_by_key(|line| line.count);
+        let median = Spread::of(lines.iter().map(|line| line.count as f64))?.median;
         // A second without an operation has no line, and is the slowest of all.
         let least = if lines.len() < full.len() { 0 } else { lines.first()?.count };
         let longest_ns = lines.iter().map(|line| line.max_ns).max()?;
-        Some((least, lines[lines.len() / 2].count, lines.last()?.count, longest_ns))
+        Some((least, median.round() as u64, lines.last()?.count, longest_ns))
     };
     let rows = foreign.operations.iter().filter_map(|it| Some((it, row(it)?)));
     Table::of("Operations that ended in one second", rows)

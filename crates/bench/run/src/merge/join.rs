@@ -23,7 +23,7 @@ use crate::event_sinks::Readers;
 use crate::exit::{Deserves, Exit, Outcome};
 use crate::phase_recorder::Log;
 use crate::run_dir::{self, RunDir};
-use crate::run_summary::{Account, complete, exit};
+use crate::run_summary::{Account, complete, exit, expectations};
 use crate::session::announcement;
 use crate::shard_log::{Began, Reader};
 use plimsoll_scenario::Plan;
@@ -186,7 +186,8 @@ impl<'a> Joint<'a> {
             shards: account::facts(self.shards),
         };
         let mut known = account::known(self.shards, joined);
-        known.expectations = self.summary.expectations(known.integrity.as_ref(), &known.answers, false);
+        known.expectations =
+            expectations(&self.summary, known.integrity.as_ref(), &known.answers, false, self.ended);
         let runs = || self.shards.iter().map(|shard| &shard.run);
         let mut run = complete(Account {
             known,

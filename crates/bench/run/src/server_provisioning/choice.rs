@@ -71,8 +71,9 @@ impl FromStr for Choice {
             }
             _ => match text.strip_prefix("embedded:") {
                 Some(profile) => Ok(Self::Embedded(self::profile(profile)?)),
+                None if names_host(text) => Ok(Self::Uri(uri(text))),
                 None => bail!(
-                    "--server {}: write a URI such as mongodb://localhost:27017, or mongod, embedded, embedded:relaxed",
+                    "--server {}: write a URI such as mongodb://localhost:27017, a host such as localhost:27017, or mongod, embedded, embedded:relaxed",
                     repeated(text)
                 ),
             },
@@ -112,6 +113,11 @@ fn several(hosts: &[String]) -> anyhow::Result<Choice> {
         }
     }
     Ok(Choice::Several(hosts.iter().map(|host| uri(host).parse()).collect::<anyhow::Result<_>>()?))
+}
+
+/// Whether a text without a scheme names a host, not a misspelt kind of server.
+fn names_host(text: &str) -> bool {
+    text == "localhost" || text.contains(['.', ':']) && !text.contains(['/', ' ', '@'])
 }
 
 /// Turns `host:port` into a connection string to that server alone.

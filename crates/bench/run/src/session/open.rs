@@ -71,6 +71,7 @@ impl Session {
             server_restarted: false,
             watched: ObservedLoad::default(),
             watched_cpu_ns: None,
+            stopped: false,
             canary,
             observer: None,
         };

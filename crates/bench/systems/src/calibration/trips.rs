@@ -2,6 +2,7 @@
 //! slowly, and the machine would look quieter after the load than before it.
 
 use plimsoll_measure::clock;
+use plimsoll_measure::matrix::Spread;
 
 /// The number of round trips in a part. The median of the last part is reported; it is compared with the part before.
 const PART: usize = 100;
@@ -62,9 +63,7 @@ impl FromIterator<u64> for Trips {
 }
 
 fn median(all_ns: &[u64]) -> Option<u64> {
-    let mut sorted = all_ns.to_vec();
-    sorted.sort_unstable();
-    sorted.get(sorted.len() / 2).copied()
+    Spread::of(all_ns.iter().map(|ns| *ns as f64)).map(|spread| spread.median as u64)
 }
 
 #[cfg(test)]

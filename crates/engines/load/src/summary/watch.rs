@@ -1,9 +1,9 @@
 //! Judges expectations: sums them up during the run, checks them on the way, and judges them at its end.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_measure::clock::SECOND_NS;
-use plimsoll_measure::expectation::{Checks, Operation, Wanted};
+use plimsoll_measure::expectation::{self, Checks, Operation, Wanted};
 use plimsoll_measure::integrity::Integrity;
 use plimsoll_measure::metric::Selector;
 use plimsoll_measure::run::Expectation;
@@ -135,16 +135,41 @@ impl Watch {
         integrity: Option<&Integrity>,
         only_integrity: bool,
     ) -> Vec<Expectation> {
-        let meant = self
+        let applicable = self
             .wanted
             .iter()
             .filter(|(_, sum_index)| !only_integrity || matches!(sum_index, SumIndex::Integrity));
-        let judged = meant.map(|(wanted, sum_index)| {
+        let judged = applicable.map(|(wanted, sum_index)| {
             let checks = self.checks(*sum_index, checked);
             let measured = self.sum(*sum_index, operations).map(|sum| Operation { checks, ..sum.measured() });
             wanted.judge(measured.as_ref(), integrity)
         });
         judged.collect()
+    }
+
+    /// The default expectations that did not hold: errors of a class that no expectation of the operation covers.
+    pub(super) fn unexpected_errors(&self, operations: &[Sum], names: &[String]) -> Vec<Expectation> {
+        let mut unexpected = Vec::new();
+        for (index, (name, sum)) in names.iter().zip(operations).enumerate() {
+            let tally = sum.measured().tally;
+            let mut classes: BTreeMap<_, _> = tally.document_errors.errors().collect();
+            classes.extend(tally.errors.errors());
+            classes.retain(|class, _| !self.allows(index, class));
+            unexpected.extend(
+                classes.into_iter().map(|(class, count)| expectation::unexpected_errors(name, class, count)),
+            );
+        }
+        unexpected
+    }
+
+    /// Whether an expectation bounds the errors of this class and operation.
+    fn allows(&self, operation: usize, class: &str) -> bool {
+        let covers = |sum_index: &SumIndex| match sum_index {
+            SumIndex::Integrity => false,
+            SumIndex::Operation(index) => *index == operation,
+            SumIndex::Several(index) => self.members[*index].contains(&operation),
+        };
+        self.wanted.iter().any(|(wanted, sum_index)| wanted.metric.counts_errors(class) && covers(sum_index))
     }
 }
 
