@@ -20,12 +20,18 @@ const COMPLETIONS: [(&str, &str); 3] = [
     ("fish", "share/fish/vendor_completions.d/plimsoll.fish"),
 ];
 const UNITS: [&str; 2] = ["plimsoll-telemetry.service", "plimsoll-pipeline@.service"];
+/// The profile of the packed binary.
+const PROFILE: &str = "release-lto";
+/// Packs the table of relocations, which saves a megabyte. Needs glibc 2.36.
+const RELOCATIONS: &str = "-Clink-arg=-Wl,-z,pack-relative-relocs";
+/// The symbols that stay for backtraces: functions of this workspace.
+const KEPT_SYMBOLS: &str = "*plimsoll*";
 const DOCS: &str = "share/doc/plimsoll";
 
 /// Options of the package.
 #[derive(Args)]
 pub(crate) struct Dist {
-    /// Pack this binary; by default a release build with the features kafka and embedding.
+    /// Pack this binary; by default a build optimised as a whole, with the features kafka and embedding.
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
     /// The directory that receives the archive and the package.
@@ -56,15 +62,20 @@ pub(crate) fn run(dist: &Dist) -> Result<()> {
 
 fn build() -> Result<PathBuf> {
     command::run(cargo().args([
-        "build",
-        "--release",
+        "rustc",
+        "--profile",
+        PROFILE,
         "--locked",
         "--package",
         "plimsoll",
+        "--bin",
+        "plimsoll",
         "--features",
         "full",
+        "--",
+        RELOCATIONS,
     ]))?;
-    Ok(command::target()?.join("release/plimsoll"))
+    Ok(command::target()?.join(PROFILE).join("plimsoll"))
 }
 
 /// Packs a binary into `out`, which is emptied first.
@@ -85,9 +96,8 @@ pub(crate) fn pack(binary: &Path, out: &Path) -> Result<Packed> {
 fn stage(binary: &Path, tree: &Path) -> Result<()> {
     let program = tree.join("bin/plimsoll");
     copy(binary, &program)?;
-    // A release build has no debug information; this removes that of a development build. Function names
-    // stay.
-    command::run(Command::new("strip").arg("--strip-debug").arg(&program))?;
+    let strip = ["--wildcard", "--strip-unneeded", "--keep-symbol", KEPT_SYMBOLS];
+    command::run(Command::new("strip").args(strip).arg(&program))?;
     for (shell, path) in COMPLETIONS {
         write(&tree.join(path), &output(&program, &["completions", shell])?)?;
     }
@@ -127,7 +137,7 @@ fn control(architecture: &str, kibibytes: u64) -> String {
          Architecture: {architecture}\n\
          Maintainer: The Plimsoll authors <plimsoll@localhost>\n\
          Installed-Size: {kibibytes}\n\
-         Depends: libc6 (>= 2.35), libgcc-s1\n\
+         Depends: libc6 (>= 2.36), libgcc-s1\n\
          Section: database\n\
          Priority: optional\n\
          Description: the load line of a MongoDB deployment\n \

@@ -191,4 +191,54 @@ mod tests {
             assert!(!authenticates(uri), "{uri}");
         }
     }
+
+    fn parsed(uri: &str) -> Result<ClientOptions, Error> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(driver_options(uri))
+    }
+
+    #[test]
+    fn hosts_of_both_families_keep_their_ports() {
+        for (uri, expected) in [
+            ("mongodb://[::1]:27777", &["[::1]:27777"][..]),
+            ("mongodb://[fe80::1]", &["[fe80::1]:27017"]),
+            (
+                "mongodb://127.0.0.1,localhost:1,db.example",
+                &["127.0.0.1:27017", "localhost:1", "db.example:27017"],
+            ),
+            ("mongodb://u:p@[::1]:5,[2001:db8::2]/d?replicaSet=rs", &["[::1]:5", "[2001:db8::2]:27017"]),
+        ] {
+            let hosts: Vec<_> =
+                addresses(&parsed(uri).unwrap()).unwrap().iter().map(ToString::to_string).collect();
+            assert_eq!(hosts, expected, "{uri}");
+        }
+        let unix = addresses(&parsed("mongodb://%2Ftmp%2Fmongodb.sock").unwrap()).unwrap_err().to_string();
+        assert!(unix.contains("name a host and a port"), "{unix}");
+    }
+
+    #[test]
+    fn the_write_concern_of_a_uri_is_kept() {
+        let concern = |uri: &str| write_concern(&parsed(uri).unwrap()).unwrap();
+        let expected = |w, j, timeout_ms| Some(wire::WriteConcern { w, j, timeout_ms });
+        assert_eq!(concern("mongodb://a"), None);
+        assert_eq!(concern("mongodb://a/?w=majority"), expected(wire::W::Majority, None, None));
+        assert_eq!(concern("mongodb://a/?w=2&wTimeoutMS=50"), expected(wire::W::Number(2), None, Some(50)));
+        assert_eq!(concern("mongodb://a/?journal=true"), expected(wire::W::Number(1), Some(true), None));
+        assert_eq!(concern("mongodb://a/?w=two"), expected(wire::W::Tag("two".into()), None, None));
+    }
+
+    #[test]
+    fn options_that_no_client_applies_are_refused() {
+        for (uri, refused) in [
+            ("mongodb://a/?readPreference=secondary", true),
+            ("mongodb://a/?readPreference=nearest", true),
+            ("mongodb://a/?readPreference=primary", false),
+            ("mongodb://a/?readConcernLevel=majority", true),
+            ("mongodb://a/?readConcernLevel=local", false),
+            ("mongodb://a/?loadBalanced=true", true),
+            ("mongodb://a/?retryWrites=true&w=majority&appName=shop", false),
+        ] {
+            assert_eq!(check_supported(&parsed(uri).unwrap()).is_err(), refused, "{uri}");
+        }
+    }
 }

@@ -106,9 +106,17 @@ impl Reader<'_> {
     fn judge(&mut self, document: &RawDocument) -> Found {
         self.read += 1;
         match self.number(document) {
-            None => Found::Foreign { stamp: stamp(document) },
+            None => self.strange(document),
             Some(number) => self.compare(number, document),
         }
+    }
+
+    /// A receipt of another run counts as such only if the document's stamp repeats it: every ObjectId looks like a receipt.
+    fn strange(&self, document: &RawDocument) -> Found {
+        let stamp = stamp(document);
+        let receipt = self.receipt(document);
+        let confirmed = receipt.zip(stamp).filter(|(receipt, stamp)| receipt.version_of(*stamp).is_some());
+        confirmed.map_or(Found::Foreign { stamp }, |(receipt, _)| Found::OtherRun(receipt.run()))
     }
 
     /// A stamp names the version that the content must follow; a document without one was never replaced.
@@ -124,13 +132,18 @@ impl Reader<'_> {
     /// The number in a receipt of this run.
     fn number(&self, document: &RawDocument) -> Option<u64> {
         match (self.scope.id, document.get("_id").ok()??) {
-            (IdForm::ObjectId, RawBsonRef::ObjectId(id)) => self.run.number(&id.bytes()),
-            (IdForm::String, RawBsonRef::String(text)) => {
-                self.run.number(&Receipt::from_hex(text.as_bytes()).ok()?.to_object_id())
-            }
             (IdForm::User, RawBsonRef::String(text)) => {
                 self.run.stamped(i64::from_be_bytes(ycsb_id::tail(text.as_bytes())?))
             }
+            _ => self.receipt(document).filter(|receipt| receipt.run() == self.run).map(Receipt::number),
+        }
+    }
+
+    /// The `_id` as a receipt of any run.
+    fn receipt(&self, document: &RawDocument) -> Option<Receipt> {
+        match (self.scope.id, document.get("_id").ok()??) {
+            (IdForm::ObjectId, RawBsonRef::ObjectId(id)) => Some(Receipt::from_object_id(&id.bytes())),
+            (IdForm::String, RawBsonRef::String(text)) => Receipt::from_hex(text.as_bytes()).ok(),
             _ => None,
         }
     }

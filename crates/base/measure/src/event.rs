@@ -120,6 +120,13 @@ pub struct Interval {
     pub operations: BTreeMap<String, IntervalLine>,
     /// CPU of each worker, 0 to 1.
     pub worker_cpu: Vec<f64>,
+    /// The time in nanoseconds for which the server has answered nobody, at the interval's end; absent if it answers.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unreachable_ns: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 #[cfg(test)]

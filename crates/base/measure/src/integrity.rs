@@ -1,5 +1,7 @@
 //! Counts the documents that an audit found against those that were promised.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -59,6 +61,9 @@ pub struct Integrity {
     pub not_audited: u64,
     /// Documents in the collection that are not of this run.
     pub foreign: u64,
+    /// The foreign documents of other runs, by the run's ID; at most eight runs.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub foreign_runs: BTreeMap<String, u64>,
     /// A few receipts of each kind of violation, as `kind: receipt`.
     pub examples: Vec<String>,
     /// The length of the audit, in seconds.
@@ -79,6 +84,10 @@ impl Integrity {
         let counted = Proof::Counted == self.proof.max(other.proof);
         self.found = if counted { self.found.max(other.found) } else { self.found + other.found };
         self.foreign = self.foreign.max(other.foreign);
+        for (run, count) in &other.foreign_runs {
+            let sum = self.foreign_runs.entry(run.clone()).or_default();
+            *sum = (*sum).max(*count);
+        }
         for (sum, part) in [
             (&mut self.acknowledged, other.acknowledged),
             (&mut self.lost, other.lost),

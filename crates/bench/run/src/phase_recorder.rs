@@ -83,5 +83,6 @@ fn interval(from_ns: u64, second: &Second, names: &[String]) -> Interval {
     let operations: BTreeMap<_, _> =
         names.iter().cloned().zip(second.tallies.iter().map(Tally::line)).collect();
     let share = |cpu_ns: &u64| *cpu_ns as f64 / length_ns as f64;
-    Interval { from_ns, length_ns, operations, worker_cpu: second.cpu_ns.iter().map(share).collect() }
+    let worker_cpu = second.cpu_ns.iter().map(share).collect();
+    Interval { from_ns, length_ns, operations, worker_cpu, unreachable_ns: second.unreachable_ns() }
 }

@@ -12,6 +12,7 @@ use plimsoll_mongo::setup::Setup;
 use plimsoll_wire::{ConnectOptions, Connection};
 
 use plimsoll_run::exit::explained;
+use plimsoll_run::session;
 
 /// The number of reported examples of each kind.
 const EXAMPLES: usize = 5;
@@ -118,6 +119,7 @@ fn integrity(subject: &Subject<'_>, findings: &Findings) -> Integrity {
         deleted: findings.deleted,
         not_audited: if counted { subject.ledger.counts().acknowledged } else { findings.not_audited },
         foreign: findings.foreign,
+        foreign_runs: findings.other_runs.iter().map(|(run, count)| (session::id(*run), *count)).collect(),
         examples: examples(subject.setup.run, &findings.examples, EXAMPLES),
         audit_s: 0.0,
     }

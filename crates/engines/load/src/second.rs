@@ -29,6 +29,9 @@ pub struct Second {
     pub switches: Option<u64>,
     /// Reconnects.
     pub reconnects: u64,
+    /// The time since the server last answered each worker, in nanoseconds; 0 if it answered the last request.
+    #[serde(default)]
+    pub silent_ns: Vec<u64>,
 }
 
 /// A tenth of a second of all workers together.
@@ -159,6 +162,7 @@ impl From<Slice> for Second {
             cpu_ns: vec![slice.cpu_ns],
             switches: slice.switches,
             reconnects: slice.reconnects,
+            silent_ns: vec![slice.silent_ns],
         }
     }
 }
@@ -171,6 +175,8 @@ impl Second {
         self.reconnects += part.reconnects;
         self.cpu_ns.resize(workers, 0);
         self.cpu_ns[first..].iter_mut().zip(&part.cpu_ns).for_each(|(sum, part)| *sum += part);
+        self.silent_ns.resize(workers, 0);
+        self.silent_ns[first..].iter_mut().zip(&part.silent_ns).for_each(|(sum, part)| *sum = *part);
         self.switches = added(self.switches, part.switches);
         self.tallies.resize_with(part.tallies.len(), Tally::default);
         self.tallies.iter_mut().zip(&part.tallies).for_each(|(sum, part)| sum.merge(part));
@@ -180,6 +186,11 @@ impl Second {
             // Every worker has the same loads, so their parts have the same order.
             self.parts.iter_mut().zip(&part.parts).for_each(|(sum, part)| sum.tally.merge(&part.tally));
         }
+    }
+
+    /// The time for which no worker has had an answer, in nanoseconds.
+    pub fn unreachable_ns(&self) -> u64 {
+        self.silent_ns.iter().copied().min().unwrap_or(0)
     }
 
     /// Whether it is the rest of a phase instead of a second: the tenth in which the phase ended.
@@ -252,6 +263,16 @@ mod tests {
     fn second(from_ns: u64, to_ns: u64, due: u64) -> Second {
         let tally = Tally { due, ..Tally::default() };
         Second { from_ns, to_ns, tallies: vec![tally], cpu_ns: vec![due], ..Second::default() }
+    }
+
+    #[test]
+    fn a_second_is_unreachable_for_as_long_as_its_last_answered_worker() {
+        let mut sum = Second::default();
+        for (worker, silent_ns) in [(1, 5), (0, 9)] {
+            sum.merge(worker, 2, Second { silent_ns: vec![silent_ns], cpu_ns: vec![0], ..Second::default() });
+        }
+        assert_eq!((sum.silent_ns.as_slice(), sum.unreachable_ns()), (&[9, 5][..], 5));
+        assert_eq!(Second::default().unreachable_ns(), 0);
     }
 
     #[test]

@@ -253,7 +253,7 @@ fn invalid_arguments() {
     assert_eq!(unknown.status.code(), Some(2));
     assert!(stderr(&unknown).contains("`bulk-baseline`"), "{}", stderr(&unknown));
     assert_eq!(plimsoll_with(&["rnu"]).status.code(), Some(2));
-    check(&good(), &["--server", "localhost:27017"], 2, &["mongodb://localhost:27017"]);
+    check(&good(), &["--server", "embeded"], 2, &["mongodb://localhost:27017"]);
     check(&good(), &["--shard", "2/2"], 2, &["--shard 2/2", "for example 0/4"]);
     for server in ["embedded", "embedded:relaxed", "mongod"] {
         let parts = ["each shard would start a server of its own", "its address with --server"];

@@ -156,7 +156,7 @@ fn a_run_without_a_success_fails() {
     let server = NullServer::start(&Options { status: 503, ..Options::default() }).unwrap();
     let url = format!("http://{}", server.address());
     let run = run(dir.path(), &text("    stop: {documents: 50}\n"), &url, &[]);
-    assert_eq!(run["verdict"], "invalid", "{run}");
+    assert_eq!(run["verdict"], "fail", "{run}");
     assert!(run["reasons"].to_string().contains("write: no operation succeeded"), "{run}");
 }
 

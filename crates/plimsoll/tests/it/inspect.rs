@@ -269,12 +269,13 @@ fn an_unreachable_server_ends_with_3() {
     for (uri, part) in [
         (format!("mongodb://127.0.0.1:{port}"), "refused the connection: start the server there"),
         ("mongodb://no-such-host.invalid:27017/?directConnection=true".to_owned(), "check the host name"),
+        (format!("{}&tls=true&connectTimeoutMS=2000", shared()), "if the port is plain, remove `tls=true`"),
     ] {
         let output = plimsoll_with(&["inspect", "--server", &uri]);
         assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
         assert!(stderr(&output).contains(part), "{}", stderr(&output));
     }
-    let words = plimsoll_with(&["inspect", "--server", "localhost:27017"]);
+    let words = plimsoll_with(&["inspect", "--server", "localhosts"]);
     assert_eq!(words.status.code(), Some(2), "{}", stderr(&words));
 }
 

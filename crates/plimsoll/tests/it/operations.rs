@@ -181,6 +181,50 @@ fn a_transaction_is_acknowledged_as_a_whole() {
     check("transfer", "", &[("transfer", TRANSFER, 1200)], &kept);
 }
 
+/// Inserts 200 documents one by one, of which a unique index admits three.
+fn with_duplicates(collection: &str, expect: &str) -> (Option<i32>, Value) {
+    let dir = tempfile::tempdir().unwrap();
+    let text =
+        inserts(collection, 1, "{documents: 200}").replace("{$number: {}}", "{$long: {min: 1, max: 3}}");
+    ask(
+        &rawdoc! {"createIndexes": collection, "indexes": [{"key": {"n": 1}, "name": "n_1", "unique": true}]},
+    );
+    let file = scenario(dir.path(), &format!("{text}{expect}"));
+    let output = plimsoll_with(&["run", file.to_str().unwrap(), "--server", &shared(), "--json"]);
+    (output.status.code(), json(&output))
+}
+
+#[test]
+fn errors_fail_a_run_unless_an_expectation_allows_them() {
+    let (code, run) = with_duplicates("duplicates_none", "");
+    assert_eq!((code, &run["verdict"]), (Some(99), &json!("fail")), "{run}");
+    let failed = &run["expectations"][0];
+    assert_eq!(failed["metric"], "insert.errors{class:duplicate_key}", "{failed}");
+    assert_eq!((&failed["value"], &failed["held"]), (&json!(197.0), &json!(false)), "{failed}");
+    for (name, expect, code) in [
+        ("other", "{'insert.errors{class:timeout}': ['count<10']}", 99),
+        ("class", "{'insert.errors{class:duplicate_key}': ['rate<0.99']}", 0),
+        ("all", "{errors: ['count==197']}", 0),
+    ] {
+        let ended = with_duplicates(&format!("duplicates_{name}"), &format!("expect: {expect}\n"));
+        assert_eq!(ended.0, Some(code), "{name}: {}", ended.1["reasons"]);
+    }
+}
+
+#[test]
+fn an_operation_that_never_succeeds_fails_the_run() {
+    let broken = "{update: {update: {$inc: {text: 1}}}}";
+    let mut text = inserts("fruitless", 10, "{documents: 100}");
+    text.push_str(&phase("broken", broken, 20));
+    text.push_str("expect: {broken.errors: ['rate<=1']}\n");
+    let dir = tempfile::tempdir().unwrap();
+    let file = scenario(dir.path(), &text);
+    let output = plimsoll_with(&["run", file.to_str().unwrap(), "--server", &shared(), "--json"]);
+    let run = json(&output);
+    assert_eq!((output.status.code(), &run["verdict"]), (Some(99), &json!("fail")), "{run}");
+    assert_eq!(run["reasons"], json!(["broken: no operation succeeded"]));
+}
+
 #[test]
 fn an_aborted_transaction_leaves_no_change() {
     // A text cannot be increased, so the last operation is always refused.

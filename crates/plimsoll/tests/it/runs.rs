@@ -1,9 +1,34 @@
 //! Tests successful runs, from the start to a later audit.
 
+use std::process::Stdio;
+
+use plimsoll_measure::clock;
 use plimsoll_wire::{ConnectOptions, Connection};
 use serde_json::{Value, json};
 
 use crate::program::{inserts, json, measured, plimsoll_with, scenario, shared, stderr, stdout};
+
+#[test]
+fn two_runs_at_once_into_one_empty_collection_name_each_other_and_hold() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = scenario(dir.path(), &inserts("together", 10, "{duration: 3s}"));
+    let start = clock::utc(clock::wall_ms() + 12_000);
+    let run = || {
+        let args = ["run", file.to_str().unwrap(), "--server", &shared(), "--start-at", &start, "--json"];
+        crate::program::plimsoll().args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let runs = [run(), run()].map(|run| run.wait_with_output().unwrap());
+    let summaries = runs.each_ref().map(json);
+    for (output, summary, other) in
+        [(&runs[0], &summaries[0], &summaries[1]), (&runs[1], &summaries[1], &summaries[0])]
+    {
+        let (kept, id) = (&summary["integrity"], other["id"].as_str().unwrap());
+        assert_eq!(output.status.code(), Some(0), "{}: {}", summary["reasons"], stderr(output));
+        assert_eq!((&kept["phantom"], &kept["lost"]), (&json!(0), &json!(0)), "{kept}");
+        assert!(kept["foreign_runs"][id].as_u64() > Some(0), "{kept}");
+        assert!(summary["conclusions"].to_string().contains(id), "{}", summary["conclusions"]);
+    }
+}
 
 #[test]
 fn a_run_proves_every_document_and_writes_all_files() {

@@ -173,7 +173,7 @@ fn invalid_settings_are_refused_before_anything_starts() {
         (&["--set", "readings.gather=5"], 2, "a duration with its unit"),
         (&["--set", "readings.gather"], 2, "write path=value"),
         (&["--set", "readings.commit=5"], 2, "commit"),
-        (&["--server", "localhost:27017"], 2, "mongodb://localhost:27017"),
+        (&["--server", "embeded"], 2, "mongodb://localhost:27017"),
         (&["--server", &shared(), "--storage", "x"], 2, "--storage: a running server has its own"),
         (&["--server", &shared(), "--cache", "64MB"], 2, "--cache: a running server has its own"),
         (&["--server", "embedded", "--cache", "much"], 2, "for example 512MB"),

@@ -132,6 +132,23 @@ fn a_given_secondary_leads_to_the_primary() {
 }
 
 #[test]
+fn a_server_of_another_set_is_refused_before_any_command() {
+    let members = Members::start();
+    for options in ["?replicaSet=other", "?replicaSet=other&directConnection=true"] {
+        let error = run(async { Deployment::find(&members.uri(0, options), TIMEOUT).await.unwrap_err() });
+        let message = error.to_string();
+        assert!(message.contains("the replica set `rs`, not to the replica set `other`"), "{message}");
+        assert!(error.is_final());
+    }
+    let heard = members.servers[0].as_ref().unwrap().commands();
+    assert!(
+        heard.iter().all(|command| ["hello", "isMaster", "ismaster"].contains(&name(command))),
+        "{heard:?}"
+    );
+    run(async { Deployment::find(&members.uri(0, "?replicaSet=rs"), TIMEOUT).await.unwrap() });
+}
+
+#[test]
 fn a_direct_connection_stays_on_its_member() {
     let members = Members::start();
     run(async {

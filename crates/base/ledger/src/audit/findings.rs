@@ -1,7 +1,13 @@
 //! Holds the findings of an audit: counts and a few examples.
 
+use std::collections::BTreeMap;
+
+use crate::receipt::Run;
+
 /// The maximum number of examples of each kind.
 pub const EXAMPLES_MAX: usize = 100;
+/// The maximum number of other runs that are named.
+pub const OTHER_RUNS_MAX: usize = 8;
 
 /// The findings of an audit. Each document that was sent is in exactly one of `acknowledged`, `rejected`,
 /// unknown (`unknown_present` + `unknown_absent`), `deleted` and `not_audited`; and `acknowledged` is `found` + `lost`.
@@ -26,8 +32,10 @@ pub struct Findings {
     pub unknown_present: u64,
     /// Documents of unknown outcome that are missing.
     pub unknown_absent: u64,
-    /// Documents without receipt and stamp of this run, where neighbours are expected.
+    /// Documents of other runs; and, where neighbours are expected, documents without receipt and stamp of this run.
     pub foreign: u64,
+    /// The foreign documents of other runs, at most [`OTHER_RUNS_MAX`] runs.
+    pub other_runs: BTreeMap<Run, u64>,
     /// Documents whose deletion was acknowledged.
     pub deleted: u64,
     /// Documents that an update, replace or delete may have touched and that were sent or exist.
@@ -55,9 +63,19 @@ impl Findings {
         self.unknown_present += other.unknown_present;
         self.unknown_absent += other.unknown_absent;
         self.foreign += other.foreign;
+        add_runs(&mut self.other_runs, &other.other_runs);
         self.deleted += other.deleted;
         self.not_audited += other.not_audited;
         self.examples.merge(&other.examples);
+    }
+}
+
+/// Adds the counts of each run; runs beyond the limit stay unnamed.
+pub(super) fn add_runs(mine: &mut BTreeMap<Run, u64>, theirs: &BTreeMap<Run, u64>) {
+    for (run, count) in theirs {
+        if mine.len() < OTHER_RUNS_MAX || mine.contains_key(run) {
+            *mine.entry(*run).or_default() += count;
+        }
     }
 }
 
@@ -112,6 +130,7 @@ mod tests {
             foreign: n(),
             deleted: n(),
             not_audited: n(),
+            other_runs: BTreeMap::new(),
             examples: Examples { lost: vec![first], ..Examples::default() },
         }
     }

@@ -6,14 +6,15 @@ mod fold;
 
 mod findings;
 
-pub use findings::{EXAMPLES_MAX, Examples, Findings};
+pub use findings::{EXAMPLES_MAX, Examples, Findings, OTHER_RUNS_MAX};
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::intents::Intent;
 use crate::ledger::Ledger;
 use crate::numbers::Slot;
 use crate::pairs::{Pairs, State};
+use crate::receipt::Run;
 use crate::touched::{self, Touched};
 use crate::versions::Versions;
 
@@ -41,7 +42,9 @@ pub enum Found {
         /// The stamp in the document; `None` if the scenario turned stamps off.
         stamp: Option<i64>,
     },
-    /// Its `_id` is not a receipt of this run.
+    /// Its `_id` is a receipt of another run, and its stamp confirms it.
+    OtherRun(Run),
+    /// Its `_id` is not a receipt of any known run.
     Foreign {
         /// The stamp in the document, if it has the field.
         stamp: Option<i64>,
@@ -103,6 +106,7 @@ struct Tally {
     duplicated: Noted,
     corrupted: Noted,
     foreign: u64,
+    other_runs: BTreeMap<Run, u64>,
     upserted: u64,
 }
 
@@ -155,6 +159,7 @@ impl<'a> Audit<'a> {
             duplicated: self.tally.duplicated.count,
             corrupted: self.tally.corrupted.count,
             foreign: self.tally.foreign,
+            other_runs: self.tally.other_runs.clone(),
             not_audited: self.tally.upserted,
             ..Findings::default()
         };
@@ -188,6 +193,7 @@ impl Tally {
         self.duplicated.merge(&other.duplicated);
         self.corrupted.merge(&other.corrupted);
         self.foreign += other.foreign;
+        findings::add_runs(&mut self.other_runs, &other.other_runs);
         self.upserted += other.upserted;
     }
 

@@ -1,9 +1,12 @@
 //! Compares one stored document with its promise.
 
-use super::{Audit, CORRUPTED, Content, EXPLAINED, Found, INTACT, Neighbours, REPEATED, UNDONE};
+use std::collections::BTreeMap;
+
+use super::{Audit, CORRUPTED, Content, EXPLAINED, Found, INTACT, Neighbours, REPEATED, UNDONE, findings};
 use crate::intents::Intent;
 use crate::numbers::Slot;
 use crate::pairs::State;
+use crate::receipt::Run;
 
 /// The verdict on a sighting of a sent document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +25,7 @@ impl Audit<'_> {
     pub fn see(&mut self, found: Found) {
         match found {
             Found::Receipt { number, content, stamp } => self.see_receipt(number, content, stamp),
+            Found::OtherRun(run) => self.see_other_run(run),
             Found::Foreign { stamp } => self.see_foreign(stamp),
         }
     }
@@ -104,6 +108,12 @@ impl Audit<'_> {
             Some(stamp) if stamp != self.ledger.run().receipt(number).stamp() => Content::Differs,
             _ => content,
         }
+    }
+
+    /// A document of another run is foreign, also in a collection that was empty before this run.
+    fn see_other_run(&mut self, run: Run) {
+        self.tally.foreign += 1;
+        findings::add_runs(&mut self.tally.other_runs, &BTreeMap::from([(run, 1)]));
     }
 
     fn see_foreign(&mut self, stamp: Option<i64>) {

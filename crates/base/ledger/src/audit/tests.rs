@@ -95,6 +95,16 @@ fn a_strange_document_is_foreign_among_neighbours_and_a_phantom_alone() {
 }
 
 #[test]
+fn a_document_of_another_run_is_foreign_everywhere() {
+    let other = Run { tag: [9, 9, 9], ..RUN };
+    for neighbours in [Neighbours::Expected, Neighbours::Excluded] {
+        check_with(&Touched::None, neighbours, &[Found::OtherRun(other), Found::OtherRun(other)], |f| {
+            (f.foreign, f.other_runs) = (2, [(other, 2)].into());
+        });
+    }
+}
+
+#[test]
 fn an_unknown_document_may_exist() {
     check(&[intact(30), intact(39)], |f| {
         (f.unknown_present, f.unknown_absent) = (2, 8);

@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn a_level_is_the_median_of_its_runs() {
         let values = [1.0, 9.0, 2.0, 4.0, 6.0];
-        assert_eq!(levels(&values, &[split(3)]), [2.0, 4.0]);
+        assert_eq!(levels(&values, &[split(3)]), [2.0, 5.0]);
         assert_eq!(levels(&values, &[]), [4.0]);
         assert!(levels(&[], &[]).is_empty());
     }

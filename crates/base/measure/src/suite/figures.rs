@@ -76,7 +76,7 @@ mod tests {
         ];
         let figures = Figures::of(&rows.iter().collect::<Vec<_>>()).unwrap();
         assert_eq!((figures.runs, figures.total), (2, 20));
-        assert_eq!((figures.rate_per_s.median, figures.rate_per_s.max), (5.0, 7.0));
+        assert_eq!((figures.rate_per_s.median, figures.rate_per_s.max), (6.0, 7.0));
         assert_eq!(Figures::of(&[&rows[1]]), None);
     }
 

@@ -94,10 +94,13 @@ pub(super) fn leftovers(run: &Run) -> Vec<String> {
             exact(integrity.unknown_absent)
         )
     });
+    let runs = |(run, count): (&String, &u64)| format!("{} of run {run}", exact(*count));
+    let named: Vec<_> = integrity.foreign_runs.iter().map(runs).collect();
+    let named = if named.is_empty() { String::new() } else { format!(": {}", named.join(", ")) };
     let foreign = documents(
         integrity.foreign,
-        "in the collection is not of this run",
-        "in the collection are not of this run",
+        &format!("in the collection is not of this run{named}"),
+        &format!("in the collection are not of this run{named}"),
     );
     unknown.into_iter().chain(foreign).collect()
 }

@@ -17,7 +17,25 @@ fn second(number: u64, operations: &[&str]) -> Event {
         length_ns: SECOND_NS,
         operations: operations.iter().map(|name| ((*name).to_owned(), line.clone())).collect(),
         worker_cpu: vec![0.2, 0.45],
+        unreachable_ns: 0,
     })
+}
+
+#[test]
+fn a_silent_server_is_named_with_its_silence() {
+    let mut live = Live::new(Width(80), Kind::Plain);
+    live.on(&phase(None, None));
+    let silent = |number: u64, unreachable_ns: u64| {
+        let operations = BTreeMap::from([("insert".to_owned(), IntervalLine::default())]);
+        let (from_ns, length_ns, worker_cpu) = (number * SECOND_NS, SECOND_NS, Vec::new());
+        Event::Interval(Interval { from_ns, length_ns, operations, worker_cpu, unreachable_ns })
+    };
+    let lines = [
+        "    1 s   0 docs/s   0 ops/s   errors 0",
+        "    2 s   server unreachable for 1 s   0 docs/s   0 ops/s   errors 0",
+    ];
+    check(&mut live, &silent(0, SECOND_NS / 2), &lines[..1], None);
+    check(&mut live, &silent(1, SECOND_NS * 3 / 2), &lines[1..], None);
 }
 
 fn phase(duration_s: Option<f64>, documents: Option<u64>) -> Event {
@@ -149,6 +167,7 @@ fn requests(number: u64, length_ns: u64, count: u64, documents: u64) -> Event {
         length_ns,
         operations: BTreeMap::from([("ask".to_owned(), line)]),
         worker_cpu: Vec::new(),
+        unreachable_ns: 0,
     })
 }
 

@@ -20,6 +20,8 @@ pub(super) struct Window {
     length_ns: u64,
     operations: BTreeMap<String, Sums>,
     cpu_busiest_worker: Option<f64>,
+    /// At the end of the last interval.
+    unreachable_ns: u64,
 }
 
 /// Sums of one operation.
@@ -73,6 +75,7 @@ impl Window {
     /// Adds one interval.
     pub(super) fn add(&mut self, interval: &Interval) {
         self.length_ns += interval.length_ns;
+        self.unreachable_ns = interval.unreachable_ns;
         for (name, line) in &interval.operations {
             let sums = self.operations.entry(name.clone()).or_default();
             *sums = sums.plus(Sums::of(line));
@@ -95,7 +98,9 @@ impl Window {
     /// Everything in one line.
     pub(super) fn fields(&self, sends: Sends) -> Vec<String> {
         let total = self.total();
-        let mut fields = self.amounts(&total, sends);
+        let silent_s = self.unreachable_ns / SECOND_NS;
+        let unreachable = (silent_s > 0).then(|| format!("server unreachable for {silent_s} s"));
+        let mut fields: Vec<_> = unreachable.into_iter().chain(self.amounts(&total, sends)).collect();
         fields.extend(self.is_partial().then(|| format!("in {}", duration(self.length_ns as f64 / 1e9))));
         fields.extend(total.latencies());
         fields.push(format!("errors {}", exact(total.errors)));

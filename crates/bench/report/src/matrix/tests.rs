@@ -104,8 +104,8 @@ FAIL
 Documents per second: median of 2 runs, lowest to highest, and as a share of the best cell that
 differs in strategy alone
   size  strategy     documents/s      lowest to highest  of best      p50          p99  integrity
-  10K   one-by-one         5,000         5,000 to 5,400   6.2 %  185 µs  n too small  0 lost
-  10K   partitioned       80,000      80,000 to 100,000    100 %  10.0 µs  n too small  0 lost
+  10K   one-by-one         5,200         5,000 to 5,400   5.7 %  193 µs  n too small  0 lost
+  10K   partitioned       90,000      80,000 to 100,000    100 %  11.2 µs  n too small  0 lost
   1M    one-by-one             –                      –       –       –            –  not measured
   1M    partitioned       90,000       90,000 to 90,000       –  11.1 µs  n too small  3 lost
 

@@ -165,9 +165,11 @@ mod tests {
         assert_eq!("embedded".parse::<Choice>().unwrap(), Choice::Embedded(Profile::Journaled));
         assert_eq!("embedded:relaxed".parse::<Choice>().unwrap(), Choice::Embedded(Profile::Relaxed));
         assert_eq!("mongodb://h".parse::<Choice>().unwrap(), Choice::Uri("mongodb://h".into()));
-        for (text, part) in
-            [("localhost:27017", "mongodb://localhost:27017"), ("embedded:fast", "journaled and relaxed")]
-        {
+        for host in ["localhost", "db1:27018", "127.0.0.1", "[::1]:27018", "db1.example"] {
+            let uri = format!("mongodb://{host}/?directConnection=true");
+            assert_eq!(host.parse::<Choice>().unwrap(), Choice::Uri(uri));
+        }
+        for (text, part) in [("embeded", "localhost:27017"), ("embedded:fast", "journaled and relaxed")] {
             assert!(text.parse::<Choice>().unwrap_err().to_string().contains(part), "{text}");
         }
     }

@@ -53,6 +53,7 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
         let fresh = vec![Tally::default(); self.layout.len()];
         let mut state = self.state();
         let mut tallies = std::mem::replace(&mut state.tallies, fresh);
+        let now = self.order.start + to_ns;
         Slice {
             from_ns,
             to_ns,
@@ -62,6 +63,7 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
             cpu_ns: used.cpu_ns,
             switches: used.switches,
             reconnects: std::mem::take(&mut state.reconnects),
+            silent_ns: state.silent_since.map_or(0, |since| now.since(since)),
         }
     }
 }

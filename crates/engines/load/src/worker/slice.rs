@@ -29,6 +29,8 @@ pub struct Slice {
     pub switches: Option<u64>,
     /// Reconnects.
     pub reconnects: u64,
+    /// The time since the server's last answer, in nanoseconds; 0 if it answered the last request.
+    pub silent_ns: u64,
 }
 
 /// A tenth of a second, for warm-up detection.

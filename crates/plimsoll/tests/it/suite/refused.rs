@@ -73,7 +73,7 @@ fn invalid_suites_are_refused_before_anything_starts() {
         ),
         (
             "a.yaml",
-            "tests:\n  - {name: a, scenario: quick.yaml, server: 'localhost:1'}\n",
+            "tests:\n  - {name: a, scenario: quick.yaml, server: embeded}\n",
             &["test 1, test a", "write a URI"],
         ),
     ] {

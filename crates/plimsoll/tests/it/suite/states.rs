@@ -18,7 +18,8 @@ fn read(out: &Path, path: &str) -> Value {
 fn the_states_before_and_after_come_from_the_runs_own_server() {
     let dir = tempfile::tempdir().unwrap();
     let paused = inserts("suite_states", 20, "{documents: 20_000}")
-        + "    faults:\n      - {at: 50ms, inject: {freeze: {lasts: 100ms}}}\n";
+        + "    faults:\n      - {at: 50ms, inject: {freeze: {lasts: 100ms}}}\n\
+           expect: {'insert.errors{class:connection_lost}': ['count<10']}\n";
     write(dir.path(), "paused.yaml", &paused);
     write(dir.path(), "staged.yaml", &staged("suite_states", ""));
     let table =
