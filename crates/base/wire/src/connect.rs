@@ -1,5 +1,9 @@
 //! Opens a connection: stream, hello and authentication within one time limit.
 
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+
 use plimsoll_net::{ConnectError, Destination, Stream};
 
 use crate::authenticate::authenticate;
@@ -19,13 +23,17 @@ impl Connection {
     pub async fn connect(options: &ConnectOptions) -> Result<Connection, Error> {
         let (address, limit) = (&options.address, options.connect_timeout);
         let destination = Destination { host: &address.host, port: address.port, address: None };
-        let start = tokio::time::Instant::now();
-        // The stream has the limit for itself, so that its error tells whether TCP or TLS exceeded it.
+        let mut over = pin!(tokio::time::sleep(limit));
+        // The stream watches the limit itself, so that its error tells whether TCP or TLS exceeded it.
         let stream = plimsoll_net::connect(destination, options.tls.as_ref(), limit).await;
-        let stream = stream.map_err(|error| no_connection(options, error))?;
-        tokio::time::timeout_at(start + limit, greet(stream, options))
-            .await
-            .unwrap_or_else(|_| Err(Error::Timeout { address: address.clone(), limit }))
+        let mut greeted = pin!(greet(stream.map_err(|error| no_connection(options, error))?, options));
+        poll_fn(|cx| match greeted.as_mut().poll(cx) {
+            Poll::Pending => {
+                over.as_mut().poll(cx).map(|()| Err(Error::Timeout { address: address.clone(), limit }))
+            }
+            ready => ready,
+        })
+        .await
     }
 }
 

@@ -19,9 +19,11 @@ pub(super) struct Sum {
     load_ns: u64,
     /// Time under load in the current phase.
     current_ns: u64,
-    /// Operations completed and due before the end of each open load.
+    /// Operations due before the end of each open load, and those of them completed: before its end, or in flight at it.
     in_time: u64,
     due: u64,
+    /// Operations of the current phase that completed after that end.
+    late: u64,
     open: bool,
     /// Documents in each full second.
     seconds: Vec<u64>,
@@ -42,6 +44,8 @@ pub(super) struct Cover {
     due_to_ns: u64,
     /// Whether one of the loads is open.
     open: bool,
+    /// The connections of the loads: as many operations may be in flight when they end.
+    connections: u64,
 }
 
 impl Cover {
@@ -53,6 +57,7 @@ impl Cover {
             to_ns: own.map_or(u64::MAX, |end| end.as_ns()),
             due_to_ns: load.end(phase.stop).map_or(u64::MAX, |end| end.as_ns()),
             open: load.arrivals.is_open(),
+            connections: u64::from(load.arrivals.connections()),
         }
     }
 
@@ -62,6 +67,7 @@ impl Cover {
             to_ns: self.to_ns.max(other.to_ns),
             due_to_ns: self.due_to_ns.max(other.due_to_ns),
             open: self.open || other.open,
+            connections: self.connections + other.connections,
         }
     }
 
@@ -96,6 +102,8 @@ impl Sum {
         if second.to_ns <= cover.due_to_ns {
             self.in_time += tally.completed();
             self.due += tally.due;
+        } else {
+            self.late += tally.completed();
         }
     }
 
@@ -109,6 +117,8 @@ impl Sum {
         self.load_ns += cover.until_ns(to_ns);
         self.current_ns = 0;
         self.open |= cover.open;
+        // Operations in flight at the end were sent in time; further late ones had waited for a connection.
+        self.in_time += std::mem::take(&mut self.late).min(cover.connections);
     }
 
     /// Adds the single seconds of a phase that has ended, for operation `index`.

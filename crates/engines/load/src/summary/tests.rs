@@ -94,6 +94,23 @@ fn a_load_with_its_own_start_and_end_counts_only_its_own_time() {
 }
 
 #[test]
+fn operations_in_flight_at_the_end_are_achieved_and_a_backlog_is_not() {
+    for late in [0, 1, 400] {
+        let mut phase = phase("phase", vec![load("a", 0, open())]);
+        phase.stop.duration = Some(Span::from_secs(1));
+        let connections = u64::from(phase.loads[0].arrivals.connections());
+        let mut summary = Summary::new(vec!["a".into()], Objective::standard());
+        let due = |count: u64, due: u64| Tally { due, ..tally(count, 0, 1000) };
+        summary.add(&phase, &second(0, vec![due(1000 - connections, 1000)]));
+        summary.add(&phase, &second(1, vec![due(late, 0)]));
+        summary.end(&phase, &Finished { to_ns: 2 * SECOND_NS, ..Finished::default() }, 0);
+        let expected = (1000 - connections + late.min(connections)) as f64 / 1000.0;
+        let found = summary.operations()["a"].achieved;
+        assert_eq!(found, Some(expected), "{late}");
+    }
+}
+
+#[test]
 fn cpu_is_reported_for_an_operation_with_its_own_phase() {
     let one = |name, operation| load(name, operation, Arrivals::Closed { writers: 1 });
     let phases = [
