@@ -117,7 +117,9 @@ fn several(hosts: &[String]) -> anyhow::Result<Choice> {
 
 /// Whether a text without a scheme names a host, not a misspelt kind of server.
 fn names_host(text: &str) -> bool {
-    text == "localhost" || text.contains(['.', ':']) && !text.contains(['/', ' ', '@'])
+    let first = text.split(['.', ':']).next();
+    let is_kind = matches!(first, Some("embedded" | "mongod"));
+    text == "localhost" || !is_kind && text.contains(['.', ':']) && !text.contains(['/', ' ', '@'])
 }
 
 /// Turns `host:port` into a connection string to that server alone.
@@ -169,7 +171,11 @@ mod tests {
             let uri = format!("mongodb://{host}/?directConnection=true");
             assert_eq!(host.parse::<Choice>().unwrap(), Choice::Uri(uri));
         }
-        for (text, part) in [("embeded", "localhost:27017"), ("embedded:fast", "journaled and relaxed")] {
+        for (text, part) in [
+            ("embeded", "localhost:27017"),
+            ("embedded.relaxed", "localhost:27017"),
+            ("embedded:fast", "journaled and relaxed"),
+        ] {
             assert!(text.parse::<Choice>().unwrap_err().to_string().contains(part), "{text}");
         }
     }
