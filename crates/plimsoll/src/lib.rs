@@ -1,4 +1,4 @@
-//! Reads words, wires crates, prints results, sets exit codes.
+//! Parses input, wires crates, prints results, sets exit codes.
 //!
 //! A program is [`main`] with a [`Registry`]: the shipped one, or one with more services.
 
@@ -20,7 +20,7 @@ pub use cli::ServeArgs;
 pub use plimsoll_systems as systems;
 pub use registry::{Registry, SHIPPED, Serve};
 
-/// For the C libraries too: records are made by one thread and freed by another, for which the usual allocator takes locks.
+/// Also for the C libraries: one thread allocates records and another frees them, where the default allocator takes locks.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

@@ -56,7 +56,6 @@ impl Deployment {
     pub async fn new(uri: &str, timeout: Duration) -> Result<Self, Error> {
         let options = driver_options(uri).await?;
         check_acknowledged(&options)?;
-        check_supported(&options)?;
         let addresses = addresses(&options)?;
         let template = connect_options(&options, addresses[0].clone(), timeout)?;
         let moves = options.direct_connection != Some(true);
@@ -78,8 +77,16 @@ impl Deployment {
     /// # Errors
     /// If the URI is unusable or the deployment is unreachable.
     pub async fn find(uri: &str, timeout: Duration) -> Result<Self, Error> {
+        check_supported(&driver_options(uri).await?)?;
         let mut deployment = Self::new(uri, timeout).await?;
-        let hello = deployment.greet_any().await?;
+        let hello = match deployment.greet_any().await {
+            // A member that restarts names its set later: the driver waits for the set.
+            Err(Error::OtherSet { found: None, .. }) if deployment.moves => {
+                deployment.find_primary().await?;
+                deployment.greet_any().await?
+            }
+            greeted => greeted?,
+        };
         deployment.has_routers = hello.is_mongos;
         let follows = deployment.moves;
         let is_replica_set = deployment.replica_set().name.is_some() || deployment.addresses().len() > 1;

@@ -1,7 +1,6 @@
 //! Runs the null server: it acknowledges everything immediately and stores nothing.
 //!
-//! A load against it reaches the ceiling of the ruler itself. A freeze makes the server stall, for the
-//! self-test of response times.
+//! A load against it reaches the ceiling of the tool. A freeze makes the server stall, for the self-test of response times.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};

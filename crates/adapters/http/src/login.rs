@@ -41,12 +41,12 @@ impl Tokens {
         self.accepted.store(true, Ordering::Relaxed);
     }
 
-    /// Whether a token later than this generation exists, or a login may get one.
+    /// Whether a newer token exists, or a login may return one.
     pub(crate) fn may_renew(&self, generation: u64) -> bool {
         self.current().generation != generation || self.accepted.load(Ordering::Relaxed)
     }
 
-    /// A token later than `generation`: from another connection's login, or from a new one.
+    /// A token newer than `generation`, from another connection's login or a new login.
     pub(crate) async fn later_than(
         &self,
         generation: u64,

@@ -149,9 +149,9 @@ impl Setup {
         other
     }
 
-    /// Sends the same requests to the null server to find the ceiling: without a login, and with every answer acknowledged after
-    /// its checks. `None` for TLS and HTTP/2, which the null server does not support: the ceiling of another client would say
-    /// nothing about this one.
+    /// Sends the same requests to the null server to find the ceiling: without a login, and every answer counts as acknowledged.
+    /// `None` for TLS and HTTP/2, which the null server does not support: the ceiling of another client would say nothing about
+    /// this one.
     #[must_use]
     pub fn against(&self, address: SocketAddr) -> Option<Self> {
         let is_supported = self.endpoint.tls.is_none() && self.endpoint.protocol == Protocol::Http1;

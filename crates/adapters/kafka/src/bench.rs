@@ -35,7 +35,7 @@ pub fn library() -> String {
     rdkafka::util::get_rdkafka_version().1
 }
 
-/// The use that a loop makes of a record.
+/// The record fields that a loop reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fields {
     /// Reads only the length of the payload.

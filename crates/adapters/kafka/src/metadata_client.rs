@@ -77,7 +77,7 @@ impl MetadataClient {
             let left = limit.saturating_sub(Duration::from_nanos(clock::now().since(began)));
             match self.client.fetch_watermarks(topic, partition, left.max(POLL)) {
                 Ok(ends) => return Ok(ends),
-                // A new partition has a leader before that leader knows it.
+                // A new partition's leader may not know its role yet.
                 Err(error) if error.rdkafka_error_code().is_some_and(is_transient) && !left.is_zero() => {
                     drop(self.client.poll(POLL));
                 }

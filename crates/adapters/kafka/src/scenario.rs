@@ -80,8 +80,8 @@ impl<'de> Deserialize<'de> for Property {
     }
 }
 
-/// The start of a group without committed offsets, or whose offset disappears while it reads. An offset that
-/// is missing when a partition is assigned is always refused.
+/// The start of a group that has no committed offset, or loses its offset while reading. An offset that is missing when a
+/// partition is assigned is always refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Start {
@@ -137,7 +137,7 @@ pub enum Placing {
     /// The partition of the record's key, as every Kafka client selects it; any partition without a key.
     #[default]
     Key,
-    /// The partition with the number of the source partition.
+    /// The partition number of the source.
     Same,
 }
 

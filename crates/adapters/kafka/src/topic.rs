@@ -141,8 +141,8 @@ impl Admin {
         self.metadata.partitions(name, self.limit)?.into_iter().map(extent).collect()
     }
 
-    /// Reads the settings that recreate a topic: its partitions, its replicas, and its own properties. It
-    /// would inherit the brokers' properties again.
+    /// Reads the settings that recreate a topic: partitions, replicas, and its own properties, without those inherited from the
+    /// brokers.
     ///
     /// # Errors
     /// [`Error::NoTopic`], [`Error::Unreachable`]; [`Error::Refused`], also when the broker does not return

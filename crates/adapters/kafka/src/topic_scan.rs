@@ -50,7 +50,7 @@ pub fn scan(
                 heard = clock::now();
                 let (partition, offset) = (record.partition().unsigned_abs(), record.offset().unsigned_abs());
                 let extent = extents.iter().find(|extent| extent.partition == partition);
-                // A later scan reads records that were written after the start.
+                // Records written after the start are left for a later scan.
                 if extent.is_some_and(|extent| offset < extent.end) {
                     see(Record { partition, offset, key: record.key(), payload: record.payload() });
                 } else {

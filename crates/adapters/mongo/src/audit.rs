@@ -20,6 +20,10 @@ const BATCH_DOCUMENTS: u32 = 20_000;
 /// Progress is reported once per this many documents.
 const PROGRESS_EVERY: u64 = 50_000;
 
+/// The most versions of a document of another run: a stamp fits every receipt with its number in some version, most of them far
+/// above this.
+const VERSIONS_MAX: u32 = 1 << 16;
+
 /// The scope of an audit: a run's documents and where they are stored.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope<'a> {
@@ -115,8 +119,13 @@ impl Reader<'_> {
     fn strange(&self, document: &RawDocument) -> Found {
         let stamp = stamp(document);
         let receipt = self.receipt(document);
-        let confirmed = receipt.zip(stamp).filter(|(receipt, stamp)| receipt.version_of(*stamp).is_some());
-        confirmed.map_or(Found::Foreign { stamp }, |(receipt, _)| Found::OtherRun(receipt.run()))
+        let confirmed = receipt.zip(stamp).filter(|(receipt, stamp)| {
+            receipt.version_of(*stamp).is_some_and(|version| version < VERSIONS_MAX)
+        });
+        confirmed.map_or(Found::Foreign { stamp }, |(receipt, stamp)| Found::OtherRun {
+            run: receipt.run(),
+            stamp,
+        })
     }
 
     /// A stamp names the version that the content must follow; a document without one was never replaced.

@@ -132,7 +132,7 @@ impl Reservations {
     /// Requests all numbers up to the local index `until`, unless a request is open.
     pub fn ask(&self, until: u64) {
         let mut state = self.grant.state.lock().unwrap_or_else(PoisonError::into_inner);
-        // One request at a time is enough: each asks for seconds of load.
+        // One request at a time is enough: each covers seconds of load.
         if state.asked > state.until {
             return;
         }

@@ -116,7 +116,7 @@ impl OperationBuilder {
         }
         let seed = scramble(salt, number);
         let mut picked = ledger.pick(keys, purpose, |attempt| scramble(seed, u64::from(attempt)))?;
-        // A missing document is a surprise only if it existed when the operation was prepared.
+        // A missing document is a violation only if it existed at preparation.
         picked.promised &= !self.setup.removes_any;
         Some(OperationTarget { number, document: Some(picked) })
     }

@@ -2,7 +2,7 @@
 
 use plimsoll_ledger::State;
 use plimsoll_measure::interval::Reply;
-use plimsoll_measure::outcome::{Doubt, Failures, Outcome, Rejection};
+use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
 use plimsoll_wire::{Cause, Class, Error, Outcome as Wire, ServerError, WriteReply};
 
 /// The class of a refusal.
@@ -88,13 +88,7 @@ fn has(error: &ServerError, label: &str) -> bool {
 
 /// An empty reply with the bytes of a write.
 pub fn answered(written: &WriteReply) -> Reply {
-    Reply {
-        outcome: Outcome::Acknowledged,
-        documents: 0,
-        failed: Failures::default(),
-        bytes_sent: written.bytes_sent,
-        bytes_received: written.bytes_received,
-    }
+    Reply { bytes_sent: written.bytes_sent, bytes_received: written.bytes_received, ..Reply::acknowledged(0) }
 }
 
 /// Sums up a write: the first failure decides the operation's outcome.

@@ -47,7 +47,7 @@ pub struct Setup {
     pub client: Client,
     /// The time limit of an operation.
     pub timeout: std::time::Duration,
-    /// Whether an operation of the plan removes documents that it does not name; a missing document is then no surprise.
+    /// Whether an operation of the plan removes documents that it does not name; a missing document is then allowed.
     pub removes_any: bool,
 }
 
@@ -237,7 +237,7 @@ impl Setup {
     }
 }
 
-/// Whether documents are removed without a receipt, or (`followed` is false) without an acknowledgement.
+/// Whether documents are removed by filter, or at all if `followed` is false.
 fn removes_any(commands: &[Command], followed: bool) -> bool {
     let removes = |command: &Command| command.purpose() == Purpose::Remove;
     let all = commands.iter().flat_map(Command::parts);

@@ -26,7 +26,7 @@ pub struct WorkerLedger {
     states: DocumentStates,
     reservations: Option<Reservations>,
     documents_left: Option<u64>,
-    /// The largest count of numbers for one operation.
+    /// The most document numbers per operation.
     take_max: u64,
     /// The local index after the newest acknowledged document.
     newest: u64,

@@ -17,9 +17,9 @@ pub(crate) struct Input {
 enum Meaning {
     /// The token's number.
     Tokens,
-    /// Whether the token counts: all do.
+    /// The attention mask: always 1.
     Mask,
-    /// Whether the token belongs to a second text: none does.
+    /// The token type: always 0, the first text.
     Types,
     /// The token's position in its text, from zero.
     Positions,

@@ -30,7 +30,7 @@ impl<'a> Args<'a> {
         self.value
     }
 
-    /// The error for another value than expected.
+    /// The error for an unexpected value.
     pub(crate) fn expected(&self, expected: &str) -> Error {
         Error::Expected { path: self.path.clone(), expected: expected.to_owned(), got: shown(self.value) }
     }

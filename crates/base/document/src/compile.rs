@@ -33,7 +33,7 @@ pub(crate) enum Op {
     Repeat(Repeat),
     /// A whole field that may be absent.
     Optional { salt: u64, odds: Odds, field: Vec<Op> },
-    /// A value from a scope this number of generated arrays further out.
+    /// A value of an outer scope, this many generated arrays out.
     Outer { levels: usize, value: Vec<Op> },
 }
 
@@ -269,13 +269,13 @@ impl Builder {
     }
 }
 
-/// The distance of an array item's places from those of the array's surroundings.
+/// The offset between an array item's places and those outside the array.
 #[inline]
 pub(crate) fn item_place(stride: u64, index: usize) -> u64 {
     stride.wrapping_mul(index as u64 + 1)
 }
 
-/// The start of a value's random words, relative to the innermost loop of its scope, and the number of loops further out.
+/// A value's place relative to the innermost loop of its scope, and the number of loops outside it.
 fn place(node: &Node, scopes: &[Scope]) -> (u64, usize) {
     let (own, beyond) = scopes.split_at(node.depth.min(scopes.len()));
     let offset = own.iter().fold(0_u64, |sum, scope| match scope {

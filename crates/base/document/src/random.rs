@@ -1,4 +1,4 @@
-//! Computes random words by counting: a word is a function of (seed, number, place, index). Documents share no state, so any
+//! Computes counter-based random words: each is a function of (seed, number, place, index). Documents share no state, so any
 //! shard can make any document.
 
 pub(crate) use plimsoll_measure::random::mix;
@@ -77,8 +77,8 @@ impl Words {
 
 /// A number below `span`; a span of 0 stands for 2^64.
 ///
-/// D. Lemire, "Fast Random Integer Generation in an Interval", 2019, section 3, without the rejection: a value's
-/// probability is off by at most span ÷ 2^64 of itself.
+/// D. Lemire, "Fast Random Integer Generation in an Interval", 2019, section 3, without the rejection: a value's probability has
+/// a relative error of at most span ÷ 2^64.
 #[inline]
 pub(crate) fn below(word: u64, span: u64) -> u64 {
     if span == 0 {
@@ -93,7 +93,7 @@ pub(crate) fn unit(word: u64) -> f64 {
     ((word >> 12) as f64 + 0.5) * (1.0 / (1_u64 << 52) as f64)
 }
 
-/// A probability in a form that is compared with a word.
+/// A probability as a threshold for random words.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Odds(u64);
 

@@ -31,8 +31,8 @@ impl Ranks {
         self.0.among(among).rank(&mut Words::of(seed))
     }
 
-    /// A place from 0 to `among` − 1. Popular places are scattered, and stay as `among` grows, except those that move to a new
-    /// place.
+    /// An item from 0 to `among` − 1. Popular items are scattered; as `among` grows, a rank keeps its item or moves to a new
+    /// one.
     ///
     /// # Panics
     /// When `among` is zero.
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn scattered_places_are_spread_evenly_when_no_rank_is_popular() {
         // An exponent near 0 makes all ranks equally popular, so only the scattering matters. With 100 ranks per place, the
-        // fullest of 100 buckets of places has no more than chance allows.
+        // fullest of 100 buckets holds no more than chance explains.
         let (ranks, among, draws) = (Ranks::new(1e-9).unwrap(), 10_000, 400_000_u64);
         let mut counts = [0_u64; 100];
         (0..draws).for_each(|draw| counts[(ranks.scattered(among, mix(draw)) / 100) as usize] += 1);

@@ -6,7 +6,7 @@ use crate::fill::{fill_bytes, fill_digits, fill_text};
 use crate::node::{Family, digits, string_length};
 use crate::random::Draw;
 
-/// At least the decimal digits of an array's largest key.
+/// Enough digits for an array's largest key.
 const KEY_MAX: usize = 20;
 
 /// The current document, seen from within a generated array.

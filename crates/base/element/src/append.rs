@@ -145,7 +145,7 @@ pub fn object_id(out: &mut Vec<u8>, name: &str, value: &[u8; 12]) {
     out.extend_from_slice(value);
 }
 
-/// Appends plain bytes, or null for none.
+/// Appends binary data, or null for `None`.
 #[inline]
 pub fn binary(out: &mut Vec<u8>, name: &str, value: Option<&[u8]>) {
     match value {

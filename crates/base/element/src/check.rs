@@ -16,8 +16,7 @@ pub struct Damaged {
     pub what: Damage,
 }
 
-/// Checks that the bytes are one document, down to the innermost, with at most `depth_max` documents and arrays around a
-/// document or array.
+/// Checks that the bytes are one document, at every level, with at most `depth_max` levels around a document or array.
 ///
 /// # Errors
 /// The first damage.
@@ -39,7 +38,8 @@ pub fn check_each<'a>(
 
 fn ignore(_: &Element<'_>) {}
 
-/// Checks a document that begins at `base`. Nested documents are checked with [`ignore`], so that there are two instances.
+/// Checks a document that begins at `base`. Nested documents are checked with [`ignore`], so the compiler makes only two
+/// instances.
 fn level<'a>(
     document: &'a [u8],
     base: usize,
@@ -112,7 +112,7 @@ mod tests {
             let mut mended = bytes[..len].to_vec();
             if len >= 4 {
                 mended[..4].copy_from_slice(&i32::try_from(len).unwrap().to_le_bytes());
-                // A document that is cut after a value whose last byte is NUL is valid: only a panic is wrong.
+                // A document cut after a NUL may still be valid, so the test only rejects panics.
                 let _ = check(&mended, DEPTH_MAX);
             }
         }

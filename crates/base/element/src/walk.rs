@@ -36,7 +36,7 @@ impl Damage {
     }
 }
 
-/// The elements of one document, in order. The first invalid element ends them.
+/// The elements of one document, in order. The first invalid element ends the iteration.
 #[derive(Clone, Debug)]
 pub struct Elements<'a> {
     rest: &'a [u8],
@@ -187,7 +187,7 @@ impl<'a> Element<'a> {
         }
     }
 
-    /// A number as an error code: 0 if it is none.
+    /// A number as an error code; 0 for any other type.
     pub fn as_code(&self) -> i32 {
         self.as_i64().and_then(|code| i32::try_from(code).ok()).unwrap_or(0)
     }

@@ -1,7 +1,7 @@
 //! Records the kinds of change that a writer intends, on disk before the first change of each kind.
 //!
-//! Changes reach the disk shortly after they are made, intents before. So after a crash the intents show which changes the last
-//! moment may have made.
+//! Changes reach the disk shortly after they are made, intents before. So after a crash the intents show which kinds of change
+//! may be unrecorded.
 
 /// One kind of change of existing documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub enum Intent {
     Remove = 2,
     /// Changes or inserts a document in a way that cannot be tracked.
     Alter = 4,
-    /// Makes any of these changes to unnamed documents.
+    /// Makes any of these changes to documents chosen without their numbers.
     Any = 8,
 }
 

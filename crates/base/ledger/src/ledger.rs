@@ -81,8 +81,7 @@ impl Ledger {
         self.changes.as_ref()
     }
 
-    /// The possible changes beyond the recorded ones. After a crash these are the intents of the last moment, which is not on
-    /// disk; after a regular end there are none.
+    /// The kinds of change that may be unrecorded: the last intents after a crash, none after a regular end.
     pub fn unseen(&self) -> Intents {
         self.unseen
     }

@@ -23,7 +23,7 @@ pub struct Allocation {
 pub struct Slot {
     /// The worker, over all shards.
     pub worker: u64,
-    /// The number of that worker's numbers before this one.
+    /// The count of that worker's numbers before this one.
     pub local: u64,
 }
 
@@ -66,7 +66,7 @@ impl Allocation {
         self.limit.unwrap_or(NUMBERS_MAX)
     }
 
-    /// The number of numbers of this worker.
+    /// How many numbers this worker gets.
     pub fn allocated_to(&self, worker: u64) -> u64 {
         let (whole_blocks, rest) = (self.end() / self.block, self.end() % self.block);
         let (rounds, turn) = (whole_blocks / self.workers, whole_blocks % self.workers);

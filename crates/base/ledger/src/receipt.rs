@@ -8,7 +8,7 @@ pub const NUMBERS_MAX: u64 = 1 << 40;
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-/// One run of the tool: the common part of all its receipts.
+/// A run's identity: the common part of all its receipts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Run {
     /// The start of the run, in seconds since the Unix epoch.

@@ -142,8 +142,7 @@ impl Versions {
         self.pages().next().is_none()
     }
 
-    /// Merges the knowledge of another owner: for each document, the newer knowledge wins. An owner starts with all earlier
-    /// knowledge.
+    /// Merges another owner's versions: for each document the newer entry wins. An owner starts with all earlier entries.
     pub fn merge(&mut self, other: &Self) {
         for (worker, index, theirs) in other.pages() {
             let mine = self.page_slot(worker, index);
@@ -160,8 +159,8 @@ impl Versions {
         self.pages().count() * size_of::<Words>()
     }
 
-    /// For 32 documents from `first` on, in one page: the low bits of the pairs of the deleted documents, and of those that may
-    /// be deleted, but are not known to be.
+    /// For 32 documents from `first` on, in one page: the low pair bits of the deleted documents, and of those whose deletion is
+    /// in doubt.
     #[inline]
     pub(crate) fn deleted_lanes(&self, worker: usize, first: u64) -> (u64, u64) {
         let (page, offset) = split(first);

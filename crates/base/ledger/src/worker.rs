@@ -37,8 +37,8 @@ impl WorkerLedger {
         self.reserved_until = self.reserved_until.max(until);
     }
 
-    /// The next reservation, when fewer than half of `ahead` documents may still be sent from local index `next` on. With
-    /// `ahead` at about two seconds' worth, the reply arrives in time.
+    /// The next reservation, when fewer than half of `ahead` documents may still be sent from local index `next` on. If `ahead`
+    /// covers about two seconds of load, the grant arrives in time.
     pub fn wants(&self, next: u64, ahead: u64) -> Option<u64> {
         let left = self.reserved_until.saturating_sub(next);
         (left < ahead.div_ceil(2)).then(|| next.saturating_add(ahead))

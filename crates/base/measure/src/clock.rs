@@ -1,6 +1,6 @@
 //! Reads the clocks; no other module does.
 //!
-//! Monotonic nanoseconds measure; wall time only names moments.
+//! Durations use the monotonic clock; wall time only labels moments.
 
 use std::ops::{Add, Sub};
 

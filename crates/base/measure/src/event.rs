@@ -120,7 +120,7 @@ pub struct Interval {
     pub operations: BTreeMap<String, IntervalLine>,
     /// CPU of each worker, 0 to 1.
     pub worker_cpu: Vec<f64>,
-    /// The time in nanoseconds for which the server has answered nobody, at the interval's end; absent if it answers.
+    /// Nanoseconds since the server's last answer to any worker, at the interval's end; absent if it answers.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unreachable_ns: u64,
 }

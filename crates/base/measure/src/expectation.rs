@@ -4,6 +4,7 @@ use crate::duration::Span;
 use crate::integrity::Integrity;
 use crate::interval::Tally;
 use crate::metric::{Metric, Scope, Selector, Subject};
+use crate::outcome::Rejection;
 use crate::rule::Rule;
 use crate::run::{Check, Expectation};
 use crate::threshold::{Aggregate, Bound, ParseError, Threshold};
@@ -98,6 +99,13 @@ impl Wanted {
         }
     }
 
+    /// Whether it bounds the errors of this class and of this part of the load. Checks bound the answers that they refuse.
+    pub fn allows(&self, class: &str, subject: &Subject<'_>) -> bool {
+        let refused = self.metric.name == "checks" && class == Rejection::Unexpected.name();
+        let bounds = refused || self.metric.counts_errors(class);
+        bounds && self.selector().is_some_and(|selector| selector.matches(subject))
+    }
+
     /// Checks it against its operations together, or against the audit.
     pub fn judge(&self, measured: Option<&Operation<'_>>, integrity: Option<&Integrity>) -> Expectation {
         let value = match self.metric.scope {
@@ -110,6 +118,7 @@ impl Wanted {
             held: value.as_ref().is_ok_and(|value| self.holds(*value)),
             value: value.as_ref().ok().copied(),
             reason: value.err(),
+            by_default: false,
         }
     }
 
@@ -140,7 +149,7 @@ impl Wanted {
     }
 }
 
-/// The default expectation of an operation, for one class of errors that no expectation covers: none occur.
+/// The default expectation for a class of errors without an expectation: no such error occurs.
 pub fn unexpected_errors(operation: &str, class: &str, count: u64) -> Expectation {
     let metric = format!("{operation}.errors{{class:{class}}}");
     Expectation {
@@ -151,6 +160,7 @@ pub fn unexpected_errors(operation: &str, class: &str, count: u64) -> Expectatio
         expression: "count==0".to_owned(),
         value: Some(count as f64),
         held: false,
+        by_default: true,
     }
 }
 

@@ -9,7 +9,7 @@ use crate::clock::{self, Instant};
 #[derive(Debug, Default)]
 pub struct Freeze {
     from_ns: AtomicU64,
-    /// Zero without a freeze, so that an answer reads nothing else.
+    /// Zero without a freeze: an answer then reads no other field.
     until_ns: AtomicU64,
 }
 

@@ -1,7 +1,7 @@
 //! Writes and reads interval histograms as a standard HDR V2 log, which other tools read.
 //!
-//! One line an interval and metric, tagged `operation.metric`; latencies in nanoseconds, the column of maxima in
-//! milliseconds. The format is that of HdrHistogram's `HistogramLogWriter`, version 1.3.
+//! One line per interval and metric, tagged `operation.metric`; latencies in nanoseconds, the column of maxima in milliseconds.
+//! The format is that of HdrHistogram's `HistogramLogWriter`, version 1.3.
 
 use std::io::{self, Write};
 

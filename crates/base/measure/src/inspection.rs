@@ -167,7 +167,7 @@ pub struct TimeSeries {
 }
 
 impl Inspection {
-    /// Whether every forbidden field is absent. An unchecked field does not hold.
+    /// Whether every forbidden field is absent. An unchecked field counts as present.
     pub fn holds(&self) -> bool {
         let mut presences = self.collections.iter().flat_map(|collection| &collection.forbidden);
         presences

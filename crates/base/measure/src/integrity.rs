@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The most examples of several shards together.
+/// The maximum number of examples after a merge.
 const EXAMPLES_MAX: usize = 20;
 
 /// The extent to which an audit compared the stored documents with the promises.
 ///
-/// The order is that of decreasing worth. Two shards together have the lesser worth.
+/// In order of decreasing strength. Merged shards have the weaker one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Proof {

@@ -33,7 +33,7 @@ impl Instants {
         self.done.since(self.sent)
     }
 
-    /// Nanoseconds from due to awake: the tool's own fault.
+    /// Nanoseconds from due to awake: the tool's own delay.
     pub const fn wake_ns(&self) -> u64 {
         self.awake.since(self.due)
     }
@@ -57,6 +57,8 @@ pub struct Reply {
     pub bytes_sent: u64,
     /// Bytes read from it.
     pub bytes_received: u64,
+    /// Whether its load ended before the answer, which was given up.
+    pub given_up: bool,
 }
 
 impl Reply {
@@ -68,6 +70,7 @@ impl Reply {
             failed: Failures::default(),
             bytes_sent: 0,
             bytes_received: 0,
+            given_up: false,
         }
     }
 
@@ -75,7 +78,7 @@ impl Reply {
     pub fn failed(outcome: Outcome, documents: u64) -> Self {
         let mut failed = Failures::default();
         failed.add(outcome, documents);
-        Self { outcome, documents: 0, failed, bytes_sent: 0, bytes_received: 0 }
+        Self { outcome, documents: 0, failed, bytes_sent: 0, bytes_received: 0, given_up: false }
     }
 }
 
@@ -93,6 +96,9 @@ pub struct Tally {
     pub skipped: u64,
     /// Further attempts at operations that had failed.
     pub retries: u64,
+    /// Operations given up when their load ended; they are among the errors.
+    #[serde(default)]
+    pub given_up: u64,
     /// Operations that failed, by class.
     pub errors: Failures,
     /// Documents that failed, by class.
@@ -125,6 +131,7 @@ impl Tally {
         self.wait.record(at.wait_ns());
         self.documents += reply.documents;
         self.document_errors.merge(&reply.failed);
+        self.given_up += u64::from(reply.given_up);
         self.bytes_sent += reply.bytes_sent;
         self.bytes_received += reply.bytes_received;
         match reply.outcome {
@@ -151,6 +158,7 @@ impl Tally {
         self.documents += other.documents;
         self.skipped += other.skipped;
         self.retries += other.retries;
+        self.given_up += other.given_up;
         self.errors.merge(&other.errors);
         self.document_errors.merge(&other.document_errors);
         self.bytes_sent += other.bytes_sent;
@@ -175,6 +183,7 @@ impl Tally {
             histogram.reset();
         }
         (self.due, self.count, self.documents, self.skipped, self.retries) = (0, 0, 0, 0, 0);
+        self.given_up = 0;
         (self.bytes_sent, self.bytes_received) = (0, 0);
         (self.errors, self.document_errors) = (Failures::default(), Failures::default());
     }

@@ -19,7 +19,7 @@ pub struct Line {
     /// The load whose rate was searched; empty in older files.
     #[serde(default)]
     pub load: String,
-    /// Background loads, each with its arrivals; no rate counts their operations.
+    /// Background loads, each with its arrivals; all rates exclude them.
     #[serde(default, alias = "beside")]
     pub background: Vec<String>,
     /// `documents/s`, `operations/s`, or `requests/s` of a service.

@@ -51,7 +51,7 @@ pub(crate) const INTEGRITY: [(&str, Audited); 9] = [
     ("unknown_present", |it| it.unknown_present),
     ("unknown_absent", |it| it.unknown_absent),
 ];
-/// The supported built-in metrics of k6, and ours.
+/// The supported metrics of k6, with our names.
 const K6: [(&str, &str); 7] = [
     // k6 counts from sending, which hides waiting; here every latency counts from the due time.
     ("http_req_duration", "response"),

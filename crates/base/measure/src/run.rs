@@ -192,7 +192,7 @@ pub struct ServerShare {
     pub failed: u64,
     /// Operations that went to the next server because this one was unavailable.
     pub passed_over: u64,
-    /// The reason for its last absence; absent if it was always available.
+    /// Why it was last unavailable; absent if it never was.
     pub away: Option<String>,
 }
 
@@ -247,8 +247,11 @@ pub struct Expectation {
     pub value: Option<f64>,
     /// Whether it held. An unknown value does not hold.
     pub held: bool,
-    /// Why the value is unknown.
+    /// Why the value is unknown, or the remedy of an expectation by default.
     pub reason: Option<String>,
+    /// Whether it applies because the scenario does not bound these errors.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_default: bool,
 }
 
 /// The figures of one operation over all phases.
@@ -436,7 +439,7 @@ pub struct Client {
     pub headroom: Option<f64>,
     /// Whether the tool, not the server, limited the load.
     pub limited: bool,
-    /// Whether the pacer spun for the last microseconds.
+    /// Whether the pacer spun just before each due time.
     pub spin: bool,
     /// Reconnections after a connection was lost.
     pub reconnects: u64,

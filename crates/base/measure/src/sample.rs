@@ -217,7 +217,7 @@ mod tests {
         let next = [look(1, 1, false, 90), look(2, 2, true, 250), look(3, 3, false, 300)];
         let lengths: Vec<_> = checkpoints(&next).iter().map(|it| it.took_ms).collect();
         assert_eq!(lengths, [Some(250), Some(300)]);
-        // Seen to run and never counted, it was given up.
+        // A checkpoint that ran but was never counted was abandoned.
         let given_up = [look(1, 1, true, 90), look(2, 1, false, 90), look(9, 2, false, 120)];
         assert_eq!(checkpoints(&given_up)[0].from_ns, 8_880_000_000);
     }

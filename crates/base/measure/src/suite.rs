@@ -210,13 +210,13 @@ impl Suite {
 }
 
 impl Row {
-    /// Whether the result is final: interrupted and refused runs are still to be made.
+    /// Whether the result is final: interrupted and refused runs are repeated.
     pub const fn is_final(&self) -> bool {
         matches!(self.outcome, Outcome::Completed | Outcome::Failed | Outcome::Hung)
     }
 }
 
-/// The reasons against runs, without repetitions.
+/// The reasons of failed runs, without duplicates.
 fn reasons(rows: &[&Row]) -> Vec<String> {
     let has_reason = |row: &&&Row| row.outcome != Outcome::Completed || row.reason.is_some();
     let reason = |row: &&Row| {

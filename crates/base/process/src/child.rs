@@ -17,7 +17,7 @@ use crate::supervisor::{self, Exit};
 
 /// The time limit of a graceful end on drop.
 const DROP_LIMIT: Duration = Duration::from_secs(10);
-/// The time limit for the kernel to remove a killed process: a thread that waits for the disk ends when the disk has answered.
+/// The time limit for the kernel to remove a killed process: a thread in disk wait ends only when the disk answers.
 const KILL_LIMIT: Duration = Duration::from_secs(60);
 
 /// The way in which a program ended after a request to end.

@@ -17,7 +17,7 @@ pub struct Deadline {
     pub poll_every: Duration,
 }
 
-/// A start.
+/// A program to start, with its limits.
 #[derive(Debug)]
 pub struct Launch<'a> {
     /// The program.

@@ -20,7 +20,7 @@ pub enum Outcome {
 pub enum Cause {
     /// No reply came in time; the connection is broken.
     Timeout,
-    /// The connection broke, or the reply was malformed; the connection is broken.
+    /// The connection was lost, or a malformed reply broke it.
     ConnectionLost,
     /// The server applied the write, but not at the requested write concern.
     WriteConcern,

@@ -35,9 +35,9 @@ use crate::system::{RunContext, Subject, System, Workers, resolve};
 use plimsoll_scenario as scenario;
 use plimsoll_scenario::{Plan, plan};
 
-/// Signals within this time are one request: a terminal and a wrapper such as `timeout` both pass a single Ctrl-C on.
+/// Signals within this time count as one: a terminal and a wrapper such as `timeout` both deliver one Ctrl-C.
 const DEBOUNCE_NS: u64 = clock::SECOND_NS;
-/// The distance of a proposed start time, in milliseconds: every shard has time to get ready.
+/// How far ahead a suggested start time is, in milliseconds: shards need time to get ready.
 const SHARDS_AHEAD_MS: u64 = 60_000;
 
 /// Reads the options, finds the server and opens a session in which one load is varied. Selects that load before anything starts.

@@ -20,7 +20,7 @@ const NAME: &str = "plimsoll";
 /// command line, but only its owner can read its environment.
 const VARIABLE: &str = "PLIMSOLL_SECRET_WORDS";
 /// The placeholder of a secret word in the command line, followed by its index in the list. No option accepts it as a value: a
-/// program that does not know it, such as another version, refuses it and does not continue without a server.
+/// program that does not know it, such as another version, fails instead of running without a server.
 const STAND_IN: &str = "@PLIMSOLL_SECRET_WORDS.";
 /// The number of quoted log lines.
 const LOG_LINES: usize = 3;

@@ -155,7 +155,7 @@ pub fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
         .with_context(|| format!("write {}: is the disk full, or the directory not yours?", path.display()))
 }
 
-/// Removes a run directory that holds no measurements, so that it is not taken for the latest run. Files of others stay.
+/// Removes a run directory that holds no measurements, so that it is not taken for the latest run. Keeps foreign files.
 pub fn abandon(path: &Path) {
     for name in [EVENTS, INTERVALS, SCENARIO, SHARD, SERVICE_SETTINGS, SERVICE_LOG, SERVICE_FILL_LOG] {
         fs::remove_file(path.join(name)).unwrap_or_default();

@@ -16,9 +16,9 @@ use crate::exit::{Exit, worst};
 use crate::session::{Session, id};
 use plimsoll_scenario::Plan;
 
-/// The fewest operations of a rate that is compared with the ceiling.
+/// The minimum operations for comparing a rate with the ceiling.
 const OPERATIONS_MIN: u64 = 10;
-/// The shortest load time that replaces `OPERATIONS_MIN`, in nanoseconds: as long as the ceiling is measured.
+/// A load of this many nanoseconds needs no `OPERATIONS_MIN`: the ceiling is measured for as long.
 const LOAD_NS_MIN: u64 = 1_000_000_000;
 /// Below this headroom the tool, not the server, may limit the load.
 const HEADROOM_MIN: f64 = 2.0;
@@ -26,7 +26,7 @@ const HEADROOM_MIN: f64 = 2.0;
 /// The results of a run that this process measured, or of joined shards.
 #[derive(Debug)]
 pub struct Account<'a> {
-    /// The facts that need no sums. They include the client's identity, but not its cost.
+    /// Facts that are not summed. They include the client's identity, but not its cost.
     pub known: Run,
     /// The summary of its operations.
     pub summary: &'a Summary,
@@ -59,7 +59,13 @@ fn account<'a>(
     line: Option<Line>,
 ) -> Account<'a> {
     let (search, answers) = (line.is_some() || session.ladder.is_some(), session.system.answers());
-    let expectations = expectations(&session.summary, integrity.as_ref(), &answers, search, session.ended);
+    let expectations = expectations(
+        &session.summary,
+        integrity.as_ref(),
+        &answers,
+        search,
+        is_complete(session.ended, session.stopped),
+    );
     let (collection_before, collection_after) = session.system.inspections();
     let [collections_before, collections_after] = session.system.collections_behind();
     let known = Run {
@@ -243,25 +249,30 @@ fn grown_per(
     (documents > 0).then(|| grown as f64 / documents as f64)
 }
 
-/// A search or a ladder overloads the system on purpose, so only expectations of integrity count. An unreachable server
-/// makes the run invalid: its errors are no finding.
+/// A search or a ladder overloads the system on purpose, so only expectations of integrity count. An unreachable server makes
+/// the run invalid: its errors prove nothing.
 pub fn expectations(
     summary: &Summary,
     integrity: Option<&Integrity>,
     answers: &[Answers],
     search: bool,
-    ended: Ended,
+    is_complete: bool,
 ) -> Vec<Expectation> {
     let mut expectations = summary.expectations(integrity, answers, search);
-    if !search && ended < Ended::Unreachable {
+    if !search && is_complete {
         expectations.extend(summary.unexpected_errors());
     }
     expectations
 }
 
-/// The operations that were tried and never succeeded.
+/// Whether neither the user nor the loss of the server cut the load short.
+pub fn is_complete(ended: Ended, stopped: bool) -> bool {
+    ended < Ended::Unreachable && !stopped
+}
+
+/// The operations that failed and never succeeded.
 fn fruitless(run: &Run) -> impl Iterator<Item = &String> {
-    let failed = run.operations.iter().filter(|(_, it)| it.due > 0 && it.count == 0 && it.skipped < it.due);
+    let failed = run.operations.iter().filter(|(_, it)| it.count == 0 && !it.errors.is_empty());
     failed.map(|(name, _)| name)
 }
 
@@ -282,7 +293,7 @@ fn failed(run: &Run, account: &Account<'_>) -> Vec<String> {
     let unheld = run.expectations.iter().filter(|expectation| !expectation.held);
     reasons.extend(unheld.map(|unheld| format!("{} {} did not hold", unheld.metric, unheld.expression)));
     reasons.extend(run.aborted.iter().map(|reason| format!("it ended early: {reason}")));
-    if account.ended < Ended::Unreachable && !account.stopped {
+    if is_complete(account.ended, account.stopped) {
         reasons.extend(fruitless(run).map(|name| format!("{name}: no operation succeeded")));
     }
     if run.line.as_ref().is_some_and(|line| line.rate.is_none()) && !run.interrupted {

@@ -61,7 +61,7 @@ pub struct RunningServer {
     pub others: Vec<RunningServer>,
 }
 
-/// The time limit of a connection attempt to one of several addresses of a name.
+/// The time limit for connecting to one address of a host name.
 const RESOLVE_LIMIT: Duration = Duration::from_secs(2);
 
 impl RunningServer {

@@ -31,7 +31,7 @@ use announcement::sends;
 pub use announcement::{announcement, phase_event};
 pub use open::Opening;
 
-/// The time between connecting and the start of the load: no connection is closed for being idle.
+/// How long before the load to connect: short enough that no idle connection is closed.
 const CONNECT_NS: u64 = 10 * clock::SECOND_NS;
 /// The interval at which a wait checks for a stop, in nanoseconds.
 const LOOK_NS: u64 = 100 * clock::MILLISECOND_NS;
@@ -262,7 +262,7 @@ pub fn id(run: RunId) -> String {
 /// A new ID for a run that starts now.
 pub fn new_run(started_ms: u64) -> RunId {
     let mut tag = [0; 3];
-    // Without random bytes from the system, the low bits of the clock serve; the time also distinguishes runs.
+    // Without random bytes, the low bits of the clock are used; the time also distinguishes runs.
     if rustix::rand::getrandom(&mut tag, rustix::rand::GetRandomFlags::empty()).is_err() {
         tag.copy_from_slice(&clock::now().as_ns().to_le_bytes()[..3]);
     }

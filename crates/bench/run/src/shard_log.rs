@@ -199,7 +199,7 @@ impl<R: BufRead> Reader<R> {
         Ok(Some(*second))
     }
 
-    /// The rest of the phase after its seconds, if it is the next line.
+    /// The partial second at the end of a phase, if it comes next.
     ///
     /// # Errors
     /// When the file is damaged.

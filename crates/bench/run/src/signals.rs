@@ -2,7 +2,7 @@
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The sender of a signal. Both signals ask for the same; only the message differs.
+/// The sender of a signal. Both request the same stop; only the message differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// A user at a terminal: Ctrl-C.

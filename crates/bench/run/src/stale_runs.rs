@@ -12,9 +12,8 @@ use crate::run_dir;
 /// The suffix of an earlier attempt's directory.
 const ASIDE: &str = ".cut-";
 
-/// The IDs of the loads that earlier attempts of the run in `path` sent. Each load is in one of the directories `names` of its
-/// attempt; an empty name is the attempt's own directory. The result is empty if a load found an integrity violation: the user
-/// should examine it.
+/// The run IDs of earlier attempts of the run in `path`. A load is in one of the subdirectories `names` of its attempt; an empty
+/// name is the attempt's own directory. Empty if an attempt found an integrity violation: the user should examine it.
 pub fn runs(path: &Path, names: &[&str]) -> Vec<String> {
     let tries = tries(path);
     let loads = || tries.iter().flat_map(move |one| names.iter().map(move |name| one.join(name)));

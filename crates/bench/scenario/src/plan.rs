@@ -42,7 +42,7 @@ pub struct Plan {
     pub varied: Option<usize>,
     /// The keys of the indexes to create before each phase.
     pub indexes: Vec<Vec<Document>>,
-    /// The faults during the run. The keys of the phases' faults are their indexes.
+    /// All faults of the run. The phases refer to them by index.
     pub injections: Vec<Aimed>,
 }
 

@@ -4,7 +4,7 @@ use plimsoll_measure::secret::{HIDDEN, masked};
 pub use plimsoll_measure::secret::{hides, may_hold, without_password};
 use serde_json::Value;
 
-/// Splits `path=value` into path and value text. `None` without a `=`, and for an address that contains one.
+/// Splits `path=value` into path and value text. `None` if the text has no `=`, or is an address.
 pub fn halves(assignment: &str) -> Option<(&str, &str)> {
     assignment.split_once('=').filter(|(path, _)| !path.contains("://") && !path.contains('@'))
 }
@@ -21,7 +21,7 @@ pub fn shown(assignment: &str) -> String {
     }
 }
 
-/// A misplaced text for an error message, hidden if it may hold a secret.
+/// User input in an error message, hidden if it may hold a secret.
 pub fn repeated(text: &str) -> &str {
     if may_hold(text) { HIDDEN } else { text }
 }

@@ -17,7 +17,7 @@ use crate::cpus::{Cpus, pinned};
 use crate::progress::Progress;
 use crate::watch::{Action, Cause, Look, Report, Watch};
 
-/// The time between two checks of the process, which delays a request to stop.
+/// The interval of checks of the process: a stop request waits this long.
 const POLL: Duration = Duration::from_millis(50);
 
 /// A child process to start.

@@ -29,7 +29,7 @@ pub trait Series {
 pub enum Next {
     /// The series continues.
     Continue,
-    /// The other runs are not made.
+    /// The others are skipped.
     Stop,
 }
 

@@ -52,7 +52,7 @@ pub enum Exclusive {
         /// The name in the scenario.
         base: String,
     },
-    /// No own name: its service starts with its own server, or has other clients too.
+    /// No own name: its service has its own server, or other clients too.
     Nothing,
 }
 

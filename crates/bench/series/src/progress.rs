@@ -22,7 +22,7 @@ pub struct Seen {
     pub stretches: u64,
     /// Other signs of life.
     pub signs: u64,
-    /// Signs of the audit among them: its first one ends the load.
+    /// Those of the audit; the first one means the load has ended.
     pub audits: u64,
 }
 
@@ -84,7 +84,7 @@ impl Progress for Events {
                     self.seen.stretches += 1;
                     self.seen.operations += interval.operations.values().map(|line| line.count).sum::<u64>();
                 }
-                // The observer samples the server with and without progress.
+                // Server samples arrive even without progress.
                 Ok(Event::Server(_)) => {}
                 Ok(Event::Auditing { .. }) => {
                     self.seen.signs += 1;

@@ -27,7 +27,7 @@ use plimsoll_systems::service_database;
 const INSPECTION_MAX: Duration = Duration::from_secs(180);
 /// Sample documents of an inspection after a run.
 const SAMPLES: u32 = 2;
-/// Collections and databases that a refusal names.
+/// How many names a refusal lists.
 const NAMED_MAX: usize = 3;
 
 /// The moment of an inspection.

@@ -210,8 +210,8 @@ impl Watch {
         }
     }
 
-    /// Reports that the pipeline's threads are not awaited any more; returns the message. With at-most-once,
-    /// unsettled events are lost: their positions are committed.
+    /// Reports that it no longer waits for the pipeline's threads; returns the message. With at-most-once, unsettled events are
+    /// lost: their positions are committed.
     fn abandon(&self, guarantee: Guarantee) -> String {
         let counts = self.meter.counts();
         let open = counts.get(Count::Read).saturating_sub(counts.settled());

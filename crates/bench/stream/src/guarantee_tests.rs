@@ -44,7 +44,7 @@ fn every_combination_accepts_exactly_its_possible_guarantees() {
         (vec![SCAN, KEPT], ["ml", "m", "mle", "ml", "m", "le"]),
         // Its results depend on the division into batches.
         (vec![FILE, KEPT, count], ["ml", "m", "ml", "ml", "m", "le"]),
-        // A file contains a repeated letter twice; transactions store their own letters.
+        // A file would hold a repeated dead letter twice; transactions store their own.
         (vec![FILE, KEPT, letters], ["ml", "ml", "ml", "ml", "m", ""]),
         (vec![FILE, KEPT, named], ["ml", "mle", "mle", "ml", "m", ""]),
         (vec![SCAN, KEPT, named], ["m", "m", "m", "m", "m", ""]),

@@ -1,4 +1,4 @@
-//! Builds a pipeline from its file, runs it under watch, and audits its destination.
+//! Builds a pipeline from its file, runs it monitored, and audits its destination.
 
 #[cfg(feature = "kafka")]
 pub mod audit;

@@ -1,5 +1,5 @@
-//! Builds a pipeline that replays the dead letters of another: with the same transforms and sink, and the
-//! same dead letters for events that fail again.
+//! Builds a pipeline that replays the dead letters of another: with the same transforms and sink, and the same dead-letter sink
+//! for repeated failures.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -30,7 +30,7 @@ pub struct Subject<'a> {
     pub patience: Duration,
     /// The outcomes of all documents.
     pub ledger: &'a Ledger,
-    /// The documents that other changes may have touched, outside of the ledger.
+    /// The documents that changes outside the ledger may have touched.
     pub touched: &'a Touched,
     /// Whether the collection may hold documents of others.
     pub neighbours: Neighbours,
@@ -53,8 +53,8 @@ pub fn audit(
     integrity
 }
 
-/// Whether the audit checked every acknowledged document and found it, so that dropping the collection destroys no evidence.
-/// Counted but unproven documents must be at least as many as the acknowledged ones.
+/// Whether the audit checked every acknowledged document and found it, so that dropping the collection destroys no evidence. If
+/// documents were only counted, none may be missing from the count.
 pub fn is_intact(integrity: &Integrity) -> bool {
     let counted = integrity.proof == Proof::Counted;
     let enough = !counted || integrity.found >= integrity.acknowledged;
@@ -67,7 +67,7 @@ fn read(
     listener: &mut impl Listener,
 ) -> anyhow::Result<Findings> {
     let scope = Scope::of(subject.setup, touched(subject), subject.neighbours);
-    // Report the start of the audit: the load has ended, and the wait for the server shows no progress.
+    // Report the start of the audit now: the wait for the server below reports no progress.
     listener.read(0);
     runtime.block_on(wait(&subject.servers, subject.patience, listener));
     // Every mongos shows the same collection, so one of them is read.
@@ -76,7 +76,7 @@ fn read(
         .context("read the documents back")
 }
 
-/// The touched documents. The ledger's own changes are exact; without them, every document that the plan may change counts as
+/// The touched documents. Exact if the ledger has the changes; otherwise every document that the plan may change counts as
 /// touched.
 fn touched<'a>(subject: &Subject<'a>) -> &'a Touched {
     subject.ledger.changes().map_or(subject.touched, |changes| &changes.touched)

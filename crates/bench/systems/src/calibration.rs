@@ -32,7 +32,7 @@ const CEILING_S: u64 = 2;
 const BATCH_MAX: u64 = 10_000;
 /// The most bytes of its documents.
 const BATCH_BYTES_MAX: u64 = 16 << 20;
-/// The number of pretended documents that the null run can name by receipt.
+/// The number of fictitious documents for operations by receipt.
 const PRETENDED: u64 = 1000;
 
 /// Median round trip of an empty command once the times have settled, in nanoseconds. `None` if the server does not answer.

@@ -23,7 +23,7 @@ use plimsoll_mongo::journal_writer::JournalWriter;
 use plimsoll_mongo::scenario::Client;
 use plimsoll_mongo::setup::{Context as SetupContext, Setup};
 use plimsoll_mongo::sharding;
-use plimsoll_wire::{ConnectOptions, Connection};
+use plimsoll_wire::{ConnectOptions, Connection, WriteConcern};
 use tokio::runtime::Runtime;
 
 use crate::audit::{Subject, audit};
@@ -79,6 +79,18 @@ fn setup_context(loaded: &Loaded, run: RunId) -> SetupContext<'_> {
     SetupContext { seed: loaded.scenario.seed, run, base: &loaded.base }
 }
 
+/// The write concern of the URIs of all servers.
+fn common_write_concern(place: &RunningServer) -> anyhow::Result<Option<WriteConcern>> {
+    let mut concerns = place.all().map(|place| place.site.write_concern());
+    let first = concerns.next().flatten();
+    let same = concerns.all(|concern| concern == first);
+    anyhow::ensure!(
+        same,
+        "the addresses of the servers name different write concerns: write `write_concern` in the scenario"
+    );
+    Ok(first.cloned())
+}
+
 impl Database {
     /// Queries the server's facts, and prepares the collection. Sends nothing of the load yet.
     ///
@@ -87,7 +99,7 @@ impl Database {
     pub fn open(context: RunContext<'_>, place: RunningServer, runtime: Runtime) -> Outcome<Self> {
         let mut setup = compile(context.loaded, context.plan, context.run).deserves(Exit::Usage)?;
         if setup.write_concern.is_none() {
-            setup.write_concern = place.site.write_concern().cloned();
+            setup.write_concern = common_write_concern(&place).deserves(Exit::Usage)?;
         }
         let setup = Arc::new(setup);
         let workers = Workers::of(context, !place.pids().is_empty());

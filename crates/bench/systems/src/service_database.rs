@@ -39,8 +39,8 @@ pub async fn end(place: &RunningServer, name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The size of a database. For a server that Plimsoll started, the size on disk is that of all its files, including its oplog but
-/// not its journal. Its own report would not do, because it covers some collections only.
+/// The size of a database. For a server that Plimsoll started, the size on disk is that of all its files, including its oplog
+/// but not its journal. The server's own report covers only some collections.
 pub async fn size(place: &RunningServer, name: &str) -> Option<Size> {
     let mut connection = Connection::connect(&place.site.options()).await.ok()?;
     if place.server.is_some() {

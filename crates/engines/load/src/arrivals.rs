@@ -143,7 +143,7 @@ impl Arrivals {
         }
     }
 
-    /// Whether the schedule does not wait for responses.
+    /// Whether arrivals are open: never wait for responses.
     pub const fn is_open(&self) -> bool {
         !matches!(self, Self::Closed { .. } | Self::Writers { .. })
     }

@@ -11,7 +11,7 @@ use crate::second::Second;
 pub struct BackgroundLoad {
     /// Its name.
     pub name: String,
-    /// The load's seconds during the arrivals, the settling ones included, without other loads.
+    /// The seconds of this load alone during the arrivals, with the settling ones.
     pub seconds: Vec<Second>,
     /// The load's connections: as many operations may be in flight when a window ends.
     pub connections: u32,

@@ -95,7 +95,7 @@ pub struct Engine<T: Target> {
     workers: Vec<Worker<T>>,
     operations: usize,
     shard: Share,
-    /// Whether a phase has run: from then on a refusing server is counted and not an error.
+    /// Whether a phase has run: afterwards a refused connection is counted, not an error.
     has_begun: bool,
     /// The start of the next phase; none starts it as soon as its connections are open.
     begin_at: Option<clock::Instant>,

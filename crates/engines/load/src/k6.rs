@@ -16,9 +16,8 @@ pub use typed::Typed;
 
 /// The default time limit of an executor of iterations.
 const MAX_DURATION: Time = Time(Span::from_secs(600));
-/// One of k6's executors. An iteration is one operation, a VU one connection. Latencies count from the due
-/// time, and an arrival without a free connection is sent late and not dropped.
-/// arrival that finds no free connection is sent late, not dropped.
+/// One of k6's executors. An iteration is one operation, a VU one connection. Latencies count from the due time, and an arrival
+/// without a free connection is sent late and not dropped.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Executor {

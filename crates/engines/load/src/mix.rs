@@ -127,8 +127,8 @@ impl Balance {
         Self { accounts: weights.iter().map(account).collect() }
     }
 
-    /// The operation that is furthest behind its share of the time. An operation in flight counts as long as
-    /// its kind took so far; the first of several equals wins. Each operation runs once before any repeats.
+    /// The operation that is furthest behind its share of the time. An operation in flight counts its kind's mean time so far;
+    /// the first of equals wins. Each operation runs once before any repeats.
     fn pick(&mut self) -> usize {
         let untried = self.accounts.iter().position(|account| account.ended + account.under_way == 0);
         let index = untried.unwrap_or_else(|| self.furthest_behind());

@@ -1,5 +1,4 @@
-//! Supplies one worker's operations of one load: overdue ones, scheduled ones, and none when they are
-//! exhausted.
+//! Supplies one worker's operations of one load: first overdue, then scheduled ones, until both are exhausted.
 
 use std::collections::VecDeque;
 
@@ -101,7 +100,7 @@ impl OperationQueue {
         self.until.is_some_and(|until| now >= until)
     }
 
-    /// Whether a connection has no operation to send, now or later.
+    /// Whether no operation is left for a connection, ever.
     pub fn is_spent(&self, now: Instant) -> bool {
         self.is_empty() || self.is_drained(now) || (self.has_ended(now) && !self.has_overdue())
     }

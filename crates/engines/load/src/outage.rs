@@ -93,7 +93,7 @@ fn silences(tenths: &[TenthLine], end_ns: u64) -> impl Iterator<Item = (u64, u64
     lasts.zip(firsts.chain(std::iter::once(end_ns)))
 }
 
-/// The first full second of `mine`, at or after `after_ns`, from which the objective held for a while.
+/// The first full second of `mine`, at or after `after_ns`, from which the objective held long enough.
 fn held_again(seconds: &[Second], after_ns: u64, mine: impl Fn(&Second) -> bool) -> Option<u64> {
     let whole = |it: &&Second| it.from_ns >= after_ns && it.to_ns - it.from_ns == SECOND_NS;
     let full: Vec<_> = seconds.iter().filter(|it| whole(it) && mine(it)).collect();

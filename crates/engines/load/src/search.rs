@@ -178,7 +178,7 @@ impl Search {
         Found { low, high, notes: vec![note] }
     }
 
-    /// Only contradictory ends count against the system.
+    /// Only contradictions show an unsteady system.
     fn not_confirmed(&self, contradictions: u32) -> String {
         let times = self.settings.confirmations;
         let unsteady = "within the time limit: the system is not steady enough for a narrower interval";

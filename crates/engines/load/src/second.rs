@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::phase::Load;
 use crate::worker::{Part, Slice, TENTH_NS, Tenth};
 
+/// The silence of a worker that has ended: it no longer asks.
+const NOT_REPORTED: u64 = u64::MAX;
+
 /// One second of all workers together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -95,8 +98,8 @@ impl Collector {
         Self { parts, workers: all, ..Self::default() }
     }
 
-    /// Adds the next second of a part. The rest of a phase must arrive with its last second, because a
-    /// complete second is passed on.
+    /// Adds the next second of a part. A phase's last partial tenth must arrive with its last second: complete seconds are
+    /// passed on.
     pub fn add(&mut self, part: usize, second: impl Into<Second>) {
         let mut second = second.into();
         for tenth in std::mem::take(&mut second.tenths) {
@@ -125,8 +128,8 @@ impl Collector {
         if is_whole { self.take_next() } else { None }
     }
 
-    /// The remaining seconds when every part has ended, some a second before others. A tenth that ends with
-    /// the phase belongs to a second without length.
+    /// The remaining seconds once every part has ended, perhaps a second apart. A tenth that ends with the phase gets a second
+    /// of length zero.
     pub fn finish(mut self) -> Vec<Second> {
         let mut rest = Vec::new();
         while !self.seconds.is_empty() {
@@ -175,7 +178,7 @@ impl Second {
         self.reconnects += part.reconnects;
         self.cpu_ns.resize(workers, 0);
         self.cpu_ns[first..].iter_mut().zip(&part.cpu_ns).for_each(|(sum, part)| *sum += part);
-        self.silent_ns.resize(workers, 0);
+        self.silent_ns.resize(workers, NOT_REPORTED);
         self.silent_ns[first..].iter_mut().zip(&part.silent_ns).for_each(|(sum, part)| *sum = *part);
         self.switches = added(self.switches, part.switches);
         self.tallies.resize_with(part.tallies.len(), Tally::default);
@@ -190,10 +193,10 @@ impl Second {
 
     /// The time for which no worker has had an answer, in nanoseconds.
     pub fn unreachable_ns(&self) -> u64 {
-        self.silent_ns.iter().copied().min().unwrap_or(0)
+        self.silent_ns.iter().copied().filter(|ns| *ns != NOT_REPORTED).min().unwrap_or(0)
     }
 
-    /// Whether it is the rest of a phase instead of a second: the tenth in which the phase ended.
+    /// Whether it holds only the last tenth of a phase, and is no full second.
     pub fn is_rest(&self) -> bool {
         self.tallies.is_empty() && self.from_ns == self.to_ns
     }
@@ -273,6 +276,9 @@ mod tests {
         }
         assert_eq!((sum.silent_ns.as_slice(), sum.unreachable_ns()), (&[9, 5][..], 5));
         assert_eq!(Second::default().unreachable_ns(), 0);
+        let mut one_ended = Second::default();
+        one_ended.merge(1, 2, Second { silent_ns: vec![7], cpu_ns: vec![0], ..Second::default() });
+        assert_eq!(one_ended.unreachable_ns(), 7);
     }
 
     #[test]

@@ -6,8 +6,8 @@ use crate::arrivals::{Arrivals, Stage};
 
 /// The number of writers at each moment, in nanoseconds from the load's start.
 ///
-/// Within a stage the number changes by one, evenly: of `n` steps the i-th comes after i ÷ n of its length,
-/// so that the stage ends with its number. Writer w works while the number exceeds w.
+/// Within a stage the number changes by one, evenly: of `n` steps the i-th comes after i ÷ n of the stage, so that it ends at
+/// its target. Writer w works while the number exceeds w.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shifts {
     /// (start, number of writers), in order; the last entry stays.

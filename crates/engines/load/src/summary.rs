@@ -112,7 +112,7 @@ impl Summary {
 
     /// The default expectations that did not hold: errors that no expectation covers.
     pub fn unexpected_errors(&self) -> Vec<Expectation> {
-        self.watch.unexpected_errors(&self.operations, &self.names)
+        self.watch.unexpected_errors(&self.names)
     }
 
     /// Adds one second of `phase`.

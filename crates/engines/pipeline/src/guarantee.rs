@@ -124,8 +124,8 @@ pub fn check(guarantee: Guarantee, capabilities: &Capabilities) -> Result<(), Re
     if guarantee == Guarantee::EffectivelyOnce { check_once(capabilities) } else { Ok(()) }
 }
 
-/// Exactly one part must keep the source's positions. At-most-once needs them too, so that a start does not read events twice.
-/// Only a source that cannot replay needs none for that.
+/// Exactly one part must keep the source's positions. At-most-once needs them too: a start must not read events twice. Only a
+/// source that cannot replay needs no positions.
 fn check_positions(guarantee: Guarantee, capabilities: &Capabilities) -> Result<(), Refusal> {
     let in_transactions = capabilities.sink.identity == Identity::Transaction;
     match capabilities.replay {

@@ -33,10 +33,10 @@ pub struct ReportArgs {
 pub struct AuditArgs {
     /// The run directory; by default the latest one below plimsoll-runs.
     pub run: Option<PathBuf>,
-    /// The current server of the documents, if it differs from the original one.
+    /// The server that holds the documents now, if not the original one.
     #[arg(long, value_name = "URI")]
     pub server: Option<String>,
-    /// The current servers of documents that were spread over several, separated by commas.
+    /// The servers that hold spread documents now, separated by commas.
     #[arg(long, value_name = "HOST,HOST…", value_delimiter = ',')]
     pub hosts: Vec<String>,
     /// Write the receipts of all acknowledged and of all lost documents into this directory, one in each

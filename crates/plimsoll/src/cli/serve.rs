@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use clap::Args;
 use plimsoll_measure::size::Bytes;
 
-/// Run a service that a team could run, to use it or to measure it. It prints its URL when it serves, and ends on SIGTERM or
-/// Ctrl-C when everything that it accepted is finished; a second signal ends it at once.
+/// Run a service, to use it or to measure it. It prints its URL when it serves, and ends on SIGTERM or Ctrl-C when everything
+/// that it accepted is finished; a second signal ends it at once.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
     /// The service.
     #[arg(value_name = "SERVICE")]
     pub service: String,
-    /// The address to listen on; port 0 takes any free one. One that others reach needs `security` in the settings.
+    /// The address to listen on; port 0 takes any free one. A non-local one needs `security` in the settings.
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<SocketAddr>,
     /// The database: a mongodb:// URI, or a server to start: `mongod` (from the PATH), `embedded` or
@@ -41,7 +41,7 @@ pub struct ServeArgs {
     /// For a run: check the settings, print them with all defaults as YAML, and do nothing.
     #[arg(long, hide = true)]
     pub check: bool,
-    /// For a run: store the earlier data that this order lists, and end.
+    /// For a run: fill the database as this JSON says, and exit.
     #[arg(long, value_name = "JSON", hide = true)]
     pub fill: Option<String>,
 }

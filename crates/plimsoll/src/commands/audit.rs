@@ -56,7 +56,11 @@ pub fn audit(args: &AuditArgs) -> Outcome<Exit> {
         before: &before,
     };
     let mut lost = Lost::default();
-    let integrity = read_back(&subject, &runtime, &mut lost);
+    let mut integrity = read_back(&subject, &runtime, &mut lost);
+    // The run's URI may have set it.
+    if let Some(kept) = run_dir::read_run(&path).ok().and_then(|run| run.integrity) {
+        integrity.write_concern = kept.write_concern;
+    }
     if let Some(dir) = &args.receipts {
         write_receipts(dir, &recovered.ledger, &lost.0)?;
     }

@@ -140,7 +140,7 @@ async fn fill<P: Product>(settings: P::Settings, order: &str) -> Outcome {
     Ok(Exit::Held)
 }
 
-/// Batches are read on threads of their own; more would only take the processors from those who answer.
+/// Batches are parsed on their own threads; more threads would only slow down the answers.
 const BLOCKING_THREADS_MAX: usize = 8;
 
 const fn exit_of(error: &StartError) -> Exit {
@@ -150,7 +150,7 @@ const fn exit_of(error: &StartError) -> Exit {
     }
 }
 
-/// Finishes what was accepted; a second signal does not wait for it.
+/// Finishes accepted requests; a second signal aborts them.
 async fn end<S: State>(service: Running<S>, signals: &mut Signals) -> Outcome {
     tokio::select! {
         ending = service.stop() => Ok(match ending {
@@ -174,7 +174,7 @@ fn typed<P: Product>(args: &ServeArgs) -> anyhow::Result<P::Typed> {
     // An unreadable file is reported with its line; with `--set` the line is lost.
     let of = || format!("--config {}", file.map_or_else(String::new, |file| file.display().to_string()));
     let mut typed: P::Typed = if args.check {
-        // A run wrote the text: the place of an error is its line, and not a file.
+        // A run wrote the text, not a user: an error names its line, but no file.
         serde_saphyr::from_str(&text).map_err(|error| anyhow!(rendered(&error, &text, "settings")))?
     } else {
         settings::read(&text).with_context(of)?
@@ -208,7 +208,7 @@ fn set(tree: &mut Value, assignment: &str) -> anyhow::Result<()> {
     put(tree, path, value).with_context(|| format!("--set {path}"))
 }
 
-/// The server that we start, if one is to be started. It ends with the value.
+/// The server, if this process starts one. It ends with the value.
 fn start_server(choice: &Choice, args: &ServeArgs) -> Outcome<Option<Server>> {
     let storage = args.storage.clone().map_or(Storage::Temporary, Storage::At);
     let cache_bytes = args.cache.map(Bytes::get);
@@ -252,7 +252,7 @@ fn log_to_stderr(level: LogLevel) {
         LogLevel::Debug => LevelFilter::DEBUG,
     };
     let lines = tracing_subscriber::fmt().with_writer(stderr).with_max_level(level).with_target(false);
-    // A second subscriber is no failure: the first one has the lines.
+    // A second subscriber is ignored: the first one keeps logging.
     lines.try_init().unwrap_or_default();
 }
 

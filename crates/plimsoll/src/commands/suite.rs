@@ -21,7 +21,7 @@ use plimsoll_series::suite::read::{Loaded, load as read};
 use plimsoll_series::suite::resolve::{Arguments, Test, build};
 use plimsoll_series::suite::schedule::{Retry, Settings};
 
-/// The shortest time between two looks of the watchdog, in nanoseconds.
+/// The shortest time between two watchdog checks, in nanoseconds.
 const WATCH_NS_MIN: u64 = 100 * MILLISECOND_NS;
 
 /// Makes the missing runs of a suite.

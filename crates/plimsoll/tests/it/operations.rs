@@ -190,7 +190,10 @@ fn with_duplicates(collection: &str, expect: &str) -> (Option<i32>, Value) {
         &rawdoc! {"createIndexes": collection, "indexes": [{"key": {"n": 1}, "name": "n_1", "unique": true}]},
     );
     let file = scenario(dir.path(), &format!("{text}{expect}"));
-    let output = plimsoll_with(&["run", file.to_str().unwrap(), "--server", &shared(), "--json"]);
+    let out = dir.path().join("run");
+    let fixed =
+        ["run", file.to_str().unwrap(), "--server", &shared(), "--json", "--out", out.to_str().unwrap()];
+    let output = plimsoll_with(&fixed);
     (output.status.code(), json(&output))
 }
 
@@ -219,7 +222,10 @@ fn an_operation_that_never_succeeds_fails_the_run() {
     text.push_str("expect: {broken.errors: ['rate<=1']}\n");
     let dir = tempfile::tempdir().unwrap();
     let file = scenario(dir.path(), &text);
-    let output = plimsoll_with(&["run", file.to_str().unwrap(), "--server", &shared(), "--json"]);
+    let out = dir.path().join("run");
+    let fixed =
+        ["run", file.to_str().unwrap(), "--server", &shared(), "--json", "--out", out.to_str().unwrap()];
+    let output = plimsoll_with(&fixed);
     let run = json(&output);
     assert_eq!((output.status.code(), &run["verdict"]), (Some(99), &json!("fail")), "{run}");
     assert_eq!(run["reasons"], json!(["broken: no operation succeeded"]));

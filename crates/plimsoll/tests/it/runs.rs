@@ -13,11 +13,19 @@ fn two_runs_at_once_into_one_empty_collection_name_each_other_and_hold() {
     let dir = tempfile::tempdir().unwrap();
     let file = scenario(dir.path(), &inserts("together", 10, "{duration: 3s}"));
     let start = clock::utc(clock::wall_ms() + 12_000);
-    let run = || {
-        let args = ["run", file.to_str().unwrap(), "--server", &shared(), "--start-at", &start, "--json"];
-        crate::program::plimsoll().args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    let run = |name: &str| {
+        let out = dir.path().join(name);
+        let args =
+            ["run", file.to_str().unwrap(), "--server", &shared(), "--start-at", &start, "--json", "--out"];
+        crate::program::plimsoll()
+            .args(args)
+            .arg(out)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
     };
-    let runs = [run(), run()].map(|run| run.wait_with_output().unwrap());
+    let runs = [run("one"), run("other")].map(|run| run.wait_with_output().unwrap());
     let summaries = runs.each_ref().map(json);
     for (output, summary, other) in
         [(&runs[0], &summaries[0], &summaries[1]), (&runs[1], &summaries[1], &summaries[0])]

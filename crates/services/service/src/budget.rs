@@ -21,7 +21,7 @@ pub struct Permit(#[expect(dead_code, reason = "released on drop")] OwnedSemapho
 /// A growing part of a budget, for one answer. Dropping the last clone releases it.
 #[derive(Clone, Debug)]
 pub struct Reservation {
-    /// `None` counts nothing.
+    /// `None`: unlimited.
     budget: Option<Budget>,
     held: Arc<Mutex<Held>>,
 }

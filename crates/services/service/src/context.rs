@@ -16,10 +16,10 @@ use crate::security::Authenticator;
 
 /// The part of a service that its own endpoints use: a database, queues, settings.
 pub trait State: Send + Sync + 'static {
-    /// The outside thing that requests need, for messages: `the database`.
+    /// The dependency's name in messages: `the database`.
     const DEPENDENCY: &'static str;
 
-    /// Asks the dependency for a sign of life. The caller limits the time and the rate of calls.
+    /// Pings the dependency. The caller limits the time and the rate of calls.
     ///
     /// # Errors
     /// The reason, for the log.

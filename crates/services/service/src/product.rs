@@ -45,7 +45,7 @@ pub trait Product: Debug + Sync {
         settings: Self::Settings,
     ) -> impl Future<Output = Result<Running<Self::State>, StartError>> + Send;
 
-    /// Stores earlier data. `order` is JSON; `tell` gets messages about the progress.
+    /// Prefills the storage. `order` is JSON; `tell` gets progress messages.
     ///
     /// # Errors
     /// An invalid order, or the refusal of the storage.

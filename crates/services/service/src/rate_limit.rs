@@ -27,7 +27,7 @@ pub struct RateLimiter {
 
 #[derive(Debug, Default)]
 struct Shard {
-    /// By the hash of a caller: the time when its debt is paid.
+    /// The time when a caller's debt is paid, by hash.
     callers: HashMap<u64, u64>,
     /// The last removal of callers without debt.
     swept_ns: u64,

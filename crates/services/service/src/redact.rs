@@ -10,8 +10,8 @@ const SECRET_OPTIONS: [&str; 4] = [
     "tlscertificatekeyfilepassword",
 ];
 
-/// Replaces the password and the values of secret options in a connection string with `***`. A malformed
-/// string loses too much rather than too little.
+/// Replaces the password and the values of secret options in a connection string with `***`. In a malformed string, too much is
+/// redacted.
 pub fn uri(uri: &str) -> String {
     let (scheme, rest) = uri.split_once("://").map_or(("", uri), |(scheme, rest)| (scheme, rest));
     let scheme = if scheme.is_empty() { String::new() } else { format!("{scheme}://") };

@@ -18,7 +18,7 @@ const INVENTORY: CursorLimits = CursorLimits { documents: INVENTORY_MAX + 1, byt
 const BATCH: i32 = 100;
 /// The largest printed part of a document, in stored bytes.
 const SHOWN_BYTES_MAX: usize = 16 * 1024;
-/// Documents kept for samples, if enough exist: two may be the first and the last.
+/// Documents kept as samples, if enough exist; the first and last may be two of them.
 const SOME: usize = SAMPLES_MAX as usize + 2;
 
 /// The documents read, before the summary.

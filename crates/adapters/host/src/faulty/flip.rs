@@ -5,7 +5,7 @@ use std::ops::Range;
 use plimsoll_element::{DEPTH_MAX, kind, valid};
 use plimsoll_measure::random::{STEP, mix};
 
-/// How many bytes are looked at, at most; a longer document is flipped near its beginning.
+/// The most bytes examined; a longer document is flipped near its beginning.
 const CANDIDATES_MAX: usize = 4096;
 
 /// Selects, by `number`, the byte and the bit (as a mask) to flip in a document; `None` if the document has

@@ -180,7 +180,7 @@ fn treatment(options: Options, number: u64) -> Treatment {
     }
 }
 
-/// Whether a document, among its `every` consecutive ones, gets this kind of defect.
+/// Whether this document is the one in `every` that gets this kind of defect.
 fn is_chosen(number: u64, every: u64, seed: Option<u64>, kind: u64) -> bool {
     let Some((stretch, position)) = (number - 1).checked_div(every).zip((number - 1).checked_rem(every))
     else {

@@ -7,7 +7,7 @@ use plimsoll_measure::clock::{Instant, MILLISECOND_NS, SECOND_NS};
 
 /// The burst that an idle line may send, as line time.
 const BURST_NS: u64 = 20 * MILLISECOND_NS;
-/// The portion in which bytes pass, as line time, so that a fast line does not move single bytes.
+/// Bytes pass in portions of this line time, so that a fast line moves no single bytes.
 const PORTION_NS: u64 = 5 * MILLISECOND_NS;
 
 /// A token bucket with the rate of a line.

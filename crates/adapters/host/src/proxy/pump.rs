@@ -144,7 +144,7 @@ impl Pump {
         Poll::Ready(Ok(()))
     }
 
-    /// Delivers or swallows the end of the stream, as its bytes are.
+    /// Delivers or swallows the end of the stream, like its bytes.
     fn end(&mut self) {
         self.over = true;
         if self.rule.is_swallowing() {

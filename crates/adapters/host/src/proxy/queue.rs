@@ -11,7 +11,7 @@ const CHUNKS_MAX: usize = 256 * 1024;
 /// An empty queue frees memory above this.
 const IDLE_BYTES_MAX: usize = 256 * 1024;
 
-/// A due time in the past: no clock has ever shown it.
+/// A due time before every clock reading.
 pub(super) const AT_ONCE: Instant = Instant::from_ns(0);
 
 /// Bytes that wait to be delivered, in order: nothing overtakes an earlier chunk, whatever its due time.
@@ -21,7 +21,7 @@ pub(super) struct Queue {
     chunks: VecDeque<Chunk>,
 }
 
-/// Bytes with the same due time; no bytes mark the end of the stream.
+/// Bytes with one due time; length 0 marks the end of the stream.
 #[derive(Debug)]
 struct Chunk {
     due: Instant,
@@ -81,7 +81,7 @@ impl Queue {
         }
     }
 
-    /// Removes delivered bytes of the [`Head::Due`], or the [`Head::End`] (zero).
+    /// Removes delivered bytes of [`Head::Due`]; 0 removes [`Head::End`].
     pub(super) fn delivered(&mut self, len: usize) {
         let Some(chunk) = self.chunks.front_mut() else { return };
         assert!(len <= chunk.len, "only the first chunk was shown");

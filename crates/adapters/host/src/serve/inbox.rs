@@ -30,8 +30,7 @@ impl Inbox {
         Ok(got > 0)
     }
 
-    /// The buffer grows only with received bytes, by doubling: a length in a header is a claim and costs
-    /// nothing.
+    /// The buffer grows only with received bytes, by doubling: an announced length alone allocates nothing.
     fn make_room(&mut self) {
         if self.unread.is_empty() {
             self.unread = 0..0;

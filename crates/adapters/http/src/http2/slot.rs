@@ -156,7 +156,7 @@ async fn receive(
     Ok(())
 }
 
-/// Marks the connection as leaving: it sends no further request, and its open streams continue.
+/// Marks the connection as draining: it sends no further request, and its open streams continue.
 fn leaving(session: &Session) -> ExchangeError {
     session.give_up();
     ExchangeError::Leaving
@@ -169,7 +169,7 @@ fn unanswered(session: &Session, error: h2::Error) -> ExchangeError {
     if in_order { leaving(session) } else { fault(session, error) }
 }
 
-/// The fault of an error. An error of the connection breaks it for every slot.
+/// Maps an error. A connection error breaks the connection for all slots.
 fn fault(session: &Session, error: h2::Error) -> ExchangeError {
     if error.reason() == Some(Reason::REFUSED_STREAM) && !error.is_go_away() {
         return ExchangeError::NotTried;

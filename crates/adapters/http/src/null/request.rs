@@ -38,7 +38,7 @@ impl RequestBuffer {
         &mut self.bytes[self.filled..]
     }
 
-    /// Records that `count` bytes were written to the room.
+    /// Records that `count` bytes of the buffer were filled.
     pub(super) fn advance(&mut self, count: usize) {
         self.filled += count;
     }

@@ -18,7 +18,7 @@ pub enum Error {
     /// TLS settings for a service without TLS.
     #[error("http.tls: the URL begins with http, so nothing is encrypted; write https, or leave `tls` out")]
     TlsWithoutHttps,
-    /// An authority, although any certificate is accepted.
+    /// A CA, although any certificate is accepted.
     #[error("http.tls: `insecure` accepts any certificate, so `ca` has no effect; keep one of them")]
     InsecureAuthority,
     /// The authorities' file cannot be read.

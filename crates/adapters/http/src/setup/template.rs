@@ -65,8 +65,7 @@ pub(super) fn compile(place: &str, template: &Template, settings: Settings) -> R
         }
         source => Error::Template { place: place.to_owned(), source },
     };
-    // Documents refuse typing errors, which fragments accept as operators; fragments get no `_id`. So the template is checked as
-    // a document and used as a fragment.
+    // Checked as a document, which rejects typos that a fragment accepts as operators; used as a fragment, which gets no `_id`.
     Program::compile(&template, &settings).map_err(refuse)?;
     Program::fragment(&template, &settings).map_err(refuse)
 }

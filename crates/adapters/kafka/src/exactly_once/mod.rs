@@ -33,8 +33,8 @@ mod transaction_buffer;
 
 /// The time limit of one attempt to begin.
 const TRY: Duration = Duration::from_secs(5);
-/// The default limit of events in flight. Events stay in flight until their transaction is committed: with
-/// fewer, small events wait for commits instead of the brokers.
+/// The default limit of events in flight. Events stay in flight until their transaction is committed: a lower limit makes small
+/// events wait for commits, not brokers.
 pub const EVENTS_IN_FLIGHT: usize = 100_000;
 /// The limit of batches in one transaction.
 const BATCHES_MAX: usize = 1024;
@@ -83,7 +83,7 @@ impl Topic {
     fn producer(&self, id: &str) -> Result<Producer, Error> {
         let limits =
             [self.to.bytes_max, self.letters.as_ref().map_or(self.to.bytes_max, |letters| letters.bytes_max)];
-        // A transaction must live longer than its records may take.
+        // A transaction must outlive its records' timeout.
         let lives = (self.delivery_timeout + Duration::from_secs(60))
             .min(Duration::from_secs(900))
             .as_millis()
@@ -125,7 +125,7 @@ impl SinkFactory for Topic {
             Ok(Outlets { producer, to: self.to.clone(), letters: self.letters.clone() })
         };
         let id = format!("{}-{worker}", self.transactional_id);
-        // No worker's name ends like the second producer's, so no name is used twice.
+        // No worker's name ends with `.next`, so no name is used twice.
         let both = [outlets(&id)?, outlets(&format!("{id}.next"))?];
         let ender = CommitThread::start().map_err(|error| refused(&error))?;
         Ok(Box::new(Writer::new(both, ender, Arc::clone(&self.membership), self.rules)))

@@ -35,7 +35,7 @@ pub(super) fn begin(producer: &Producer) -> Step {
     classify(producer.begin_transaction())
 }
 
-/// The offsets behind the batches. The last batch of a partition counts, because batches are in order.
+/// The offsets after the batches. The last batch of a partition counts, because batches are in order.
 pub(super) fn offsets_behind<'a>(
     batches: impl Iterator<Item = &'a Batch>,
 ) -> Result<TopicPartitionList, String> {

@@ -10,7 +10,7 @@ use super::WAIT_SHARE_MAX;
 const SYNC_MS_MAX: f64 = 5.0;
 /// Above this share of the time, the next group of writes always waits for the sync of the last.
 const SYNCING_SHARE_MAX: f64 = 0.90;
-/// The share of the time in flow control that is still accidental.
+/// Up to this share of the time, flow control is accidental.
 const LAGGED_SHARE_MAX: f64 = 0.10;
 /// Servers count the lag in whole seconds: so one second may be rounding, but two are not. In seconds.
 const LAG_S_MAX: f64 = 2.0;

@@ -34,8 +34,8 @@ pub fn at_limit(load: &Observation, machine: Machine) -> Examination {
     bottlenecks::at_limit(&RULES, &idle(load), load, machine)
 }
 
-/// The same server without a load. Operations take as long and evictions are as many: only a comparison with another load could
-/// show that these are slow or many.
+/// The same server without a load, but with the same service time and evictions: only another load can show whether these are
+/// high.
 fn idle(load: &Observation) -> Observation {
     let probe = Probe {
         window_s: load.probe.window_s,

@@ -88,9 +88,9 @@ impl Buffers {
     }
 }
 
-/// The outcome of a retry for one document. A duplicate `_id` means that an earlier attempt inserted the document: a success, but
-/// no promise, because no attempt was acknowledged; an earlier acknowledgement stays. A refusal, also by another unique index,
-/// reveals nothing about the earlier attempt: an unknown outcome stays unknown.
+/// The outcome of a retry for one document. A duplicate `_id` means that an earlier attempt inserted the document: a success,
+/// but a promise only if it was already acknowledged. A refusal, also by another unique index, reveals nothing about the earlier
+/// attempt: an unknown outcome stays unknown.
 fn settle_again(ledger: &mut WorkerLedger, number: u64, said: Wire) -> Outcome {
     let outcome = outcome(said);
     match (ledger.state_of(number), outcome) {

@@ -195,7 +195,7 @@ impl Command {
         }
     }
 
-    /// Whether a change that finds no document is a surprise.
+    /// Whether a change must match a document.
     pub const fn must_match(&self) -> bool {
         let by_receipt = self.keys().is_some();
         by_receipt && !matches!(self, Self::Update { upsert: true, .. })

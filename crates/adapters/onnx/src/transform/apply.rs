@@ -19,7 +19,7 @@ pub struct Factory {
     files: Files,
     limits: Limits,
     counters: Arc<Counters>,
-    /// Read with the first worker.
+    /// Loaded by the first worker.
     weights: Mutex<Option<Arc<Weights>>>,
 }
 
@@ -76,8 +76,8 @@ impl TransformFactory for Factory {
         &self.name
     }
 
-    /// The same events come out. Their vectors differ in the last digits when a batch is cut differently, and
-    /// with [`crate::Precision::Int8`] within that precision; no event is added or lost.
+    /// A replay yields equal events. Their vectors differ in the last digits when a batch is cut differently, and with
+    /// [`crate::Precision::Int8`] within that precision; no event is added or lost.
     fn repeatable(&self) -> bool {
         true
     }

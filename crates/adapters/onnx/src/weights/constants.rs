@@ -37,7 +37,7 @@ pub(super) struct Constant<'a> {
 enum Value<'a> {
     Number(u64),
     Bytes(&'a [u8]),
-    /// Four or eight bytes, a type that none of the needed fields has.
+    /// Four or eight bytes; no needed field has this type.
     Fixed,
 }
 

@@ -5,7 +5,7 @@
 
 use plimsoll_measure::random::{FNV_BASIS, fnv1a};
 
-/// The largest number of events of one source: 1.5 GiB of memory.
+/// Maximum events of one source; they take 1.5 GiB of memory.
 const EVENTS_MAX: usize = 1 << 26;
 
 /// A source with too many events to match by content.
@@ -36,7 +36,7 @@ struct Entry {
     hash: ContentHash,
     partition: u32,
     offset: u64,
-    /// In a partition's first entry with this content: the number of found records.
+    /// Records found with this content, counted in the partition's first entry.
     found: u32,
 }
 

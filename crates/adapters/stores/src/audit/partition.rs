@@ -6,7 +6,7 @@ use plimsoll_measure::random::{FNV_BASIS, fnv1a};
 
 use super::report::{Checksums, EXAMPLES_MAX, PartitionReport, Run};
 
-/// The largest number of offsets in one partition: 1 GiB of memory.
+/// Maximum offsets in one partition; they take 1 GiB of memory.
 const OFFSETS_MAX: u64 = 8 << 30;
 
 /// The events of one partition in the source.

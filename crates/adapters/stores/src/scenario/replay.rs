@@ -10,8 +10,8 @@ use crate::document::form::Form;
 use crate::source::dead_letters::DeadLetters;
 
 impl Transactional {
-    /// The sink of replayed events: the same documents under the same `_id`s. The transactional sink would mistake an event
-    /// before its stored position for an existing one.
+    /// The sink of replayed events: the same documents under the same `_id`s. The transactional sink would skip events before
+    /// its stored position as already written.
     pub fn sink_again(&self) -> Insert {
         let insert = Insert::new(self.uri.clone(), self.collection.clone());
         Insert {

@@ -29,7 +29,7 @@ impl<T> InFlight<T> {
     pub fn spawn(&mut self, future: impl Future<Output = T> + Send + 'static) {
         self.pending.push(Box::pin(future));
         let _context = self.runtime.enter();
-        // The next poll of all futures handles later wake-ups.
+        // A no-op waker suffices: `next` polls again later.
         if let Poll::Ready(Some(finished)) =
             self.pending.poll_next_unpin(&mut Context::from_waker(Waker::noop()))
         {

@@ -199,7 +199,7 @@ impl InsertSettings {
         self.id_kind == IdKind::Source || self.source_field.is_some()
     }
 
-    /// Omits the payload's source field, which a document copied from such a collection already has.
+    /// Omits the payload's source field; documents copied from a sink's collection have one.
     fn with_room<'d>(&self, mut draft: Draft<'d>) -> Result<Draft<'d>, Unfit> {
         if let Some(field) = &self.source_field {
             let ours = |bytes: &[u8]| Identity::from_bytes(bytes).is_some();

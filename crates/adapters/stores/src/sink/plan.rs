@@ -146,7 +146,7 @@ impl Plan {
         self.letters_present.extend(offsets);
     }
 
-    /// The verdicts of the batches after the commit of events from `next` on. Earlier events existed before.
+    /// The batches' verdicts once events from `next` on are committed. Earlier events count as replayed.
     pub fn settle(&self, batches: Vec<Batch>, next: u64) -> Vec<Settled> {
         let mut verdicts = vec![(0, Vec::new()); batches.len()];
         for entry in &self.entries {
@@ -166,8 +166,8 @@ impl Plan {
     }
 }
 
-/// Whether a partition at `next` already has all events of these batches. Without events, a source may still move on to a new
-/// token with the same number.
+/// Whether a partition at `next` already has all events of these batches. Batches without events may still advance the token at
+/// the same offset.
 pub fn is_written(next: u64, batches: &[Batch], behind: &Position) -> bool {
     let nothing = batches.iter().all(|batch| batch.events_read() == 0);
     behind.next > 0 && (next > behind.next || (next == behind.next && !nothing))

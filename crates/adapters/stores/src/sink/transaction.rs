@@ -128,7 +128,7 @@ impl Session {
                 }
                 Err(TransactionError::Stop(failure)) => {
                     if failure.class == FailureClass::Final {
-                        // Releases its locks for other transactions.
+                        // Releases the transaction's locks.
                         self.end(settings, "abortTransaction").await.unwrap_or_default();
                     }
                     return (self, Outcome::Failed(batches, failure));

@@ -71,8 +71,8 @@ impl TransactionBuffer {
         Added::Buffered { stale }
     }
 
-    /// Whether to start a transaction: none is in flight, and the buffer is large or old enough. `full` means that waiting would
-    /// add nothing.
+    /// Whether to start a transaction: none is in flight, and the buffer is large or old enough. With `full`, no more batches
+    /// can arrive.
     pub fn is_due(&self, limits: &BufferLimits, full: bool, now: Instant) -> bool {
         let worth = self.events >= limits.events || self.bytes >= limits.bytes;
         !self.in_flight && !self.batches.is_empty() && (full || worth || self.until_old(limits, now) == 0)

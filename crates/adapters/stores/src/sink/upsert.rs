@@ -35,7 +35,7 @@ pub fn push(
         By::Payload => Id::Payload,
     };
     let draft = Draft::of(settings.form, id, batch, event, scratch).and_then(|mut draft| {
-        // A document from such a collection has both fields; a second field of the same name would hide ours.
+        // A document that was embedded before has both fields; a duplicate name would hide ours.
         draft.leave_out(&settings.field, |_| true)?;
         draft.leave_out(&settings.source.name, is_source)?;
         Ok(draft)

@@ -110,8 +110,8 @@ impl Sink for Vector {
 }
 
 impl Vector {
-    /// A refused event must not hide an earlier event of its key that it replaced: the batch is split until the earlier event is
-    /// the last of its key.
+    /// A refused event must not drop the earlier event of its key that it replaced, so the batch is split until that one is
+    /// last.
     fn judged(&self, batch: &Batch, verdict: Verdict) -> Verdict {
         let Verdict::Written { refused, .. } = &verdict else { return verdict };
         if refused.is_empty() {

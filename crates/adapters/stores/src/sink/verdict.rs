@@ -31,7 +31,7 @@ pub enum Existing {
 struct FirstError<'a> {
     code: i32,
     words: &'a str,
-    /// Whether some documents existed before.
+    /// Whether some documents already existed.
     replays: bool,
     /// Whether the batch may be split: nothing of it was written, or written events are recognised.
     halves: bool,
@@ -97,7 +97,7 @@ impl BatchVerdict {
             _ => {}
         }
         let reason = match class {
-            // The first error may be about a document that existed before.
+            // The first error may concern an already existing document.
             Class::DuplicateKey if replays => "duplicate key in an index other than _id".to_owned(),
             _ if is_first => format!("{}: {words}", class.name()),
             _ => class.name().to_owned(),

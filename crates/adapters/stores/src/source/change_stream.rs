@@ -27,8 +27,8 @@ use tokio::runtime::Runtime;
 
 use super::{driver_errors, resume_token};
 
-/// The idle time after which a stream's position advances without an event. A new stream returns the current point of the
-/// server's history; the driver's own stream does not while it waits.
+/// The idle time after which a stream's position advances without an event. A new stream returns a current resume token; a
+/// waiting driver stream does not.
 const IDLE_NS: u64 = 30 * SECOND_NS;
 /// The driver's limit of server selection, after which it is retried.
 const SELECTION: Duration = Duration::from_secs(2);
@@ -120,7 +120,7 @@ impl ChangeStream {
             None => resume_token::begin(&token),
         });
         if token.is_some() && token != known {
-            // The pipeline now resumes here, even if it ends before the next event.
+            // A restart now resumes here, even without a further event.
             self.at.token = token;
             self.fresh = true;
         }
@@ -292,7 +292,7 @@ impl Source for ChangeStream {
         } else {
             self.let_go_when_idle(clock::now());
         }
-        // Changes before an error are handed over, since every start reads them together with it.
+        // Hands over changes before an error: every restart would read both again.
         match ended? {
             Some(error) => self.fail(&error, intake),
             None => Ok(if moved { Read::Some } else { Read::Idle }),

@@ -39,8 +39,8 @@ impl Whole {
         Self::new(min, max, fields.get("distribution"), 1.0)
     }
 
-    /// A number from `min` to `max`, which is not less, distributed as `distribution` says. Its means and deviations are
-    /// multiplied by `scale`.
+    /// A number from `min` to `max` (at least `min`) with this distribution, whose means and deviations are multiplied by
+    /// `scale`.
     pub(crate) fn new(min: i64, max: i64, distribution: Option<Args<'_>>, scale: f64) -> Result<Self, Error> {
         let span = (max.wrapping_sub(min) as u64).wrapping_add(1);
         let skew = match Distribution::parse(distribution.clone())? {

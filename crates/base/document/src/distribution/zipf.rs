@@ -28,7 +28,7 @@ impl Zipf {
         Self::new(ranks, exponent, Order::Ranked)
     }
 
-    /// The same sampler among another number of ranks.
+    /// The same sampler for another number of ranks.
     pub(crate) fn among(self, ranks: u64) -> Self {
         let ranks = ranks as f64;
         Self { ranks, area_high: area(ranks + 0.5, self.exponent), ..self }

@@ -21,7 +21,7 @@ pub enum Problem {
     /// Two columns have the same name.
     #[error("named twice; rename one of the columns")]
     Twice,
-    /// A column is the value of a field in which other columns have fields.
+    /// One column makes the field a value, another makes it a document.
     #[error("\"{name}\" is a value in one column and a document in another; rename one of the columns")]
     ValueAndDocument {
         /// The field that is both.

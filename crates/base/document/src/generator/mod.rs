@@ -7,7 +7,7 @@ mod text;
 
 use crate::parse::{Parse, same};
 
-/// Every generator except `$same`, which has no own value.
+/// Every generator except `$same`, which reuses another value.
 pub(crate) const GENERATORS: [(&str, Parse); 18] = [
     ("$array", composite::array),
     ("$bool", fixed::bool),

@@ -42,7 +42,7 @@ pub(crate) struct Parser<'s> {
 /// The meaning of a name that begins with `$` and is neither a generator nor Extended JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Dollars {
-    /// A typing error.
+    /// A typo.
     Refused,
     /// An operator of MongoDB.
     Operators,

@@ -32,7 +32,7 @@ pub struct Findings {
     pub unknown_present: u64,
     /// Documents of unknown outcome that are missing.
     pub unknown_absent: u64,
-    /// Documents of other runs; and, where neighbours are expected, documents without receipt and stamp of this run.
+    /// Documents of other runs; if other writers are expected, also documents with neither receipt nor stamp of this run.
     pub foreign: u64,
     /// The foreign documents of other runs, at most [`OTHER_RUNS_MAX`] runs.
     pub other_runs: BTreeMap<Run, u64>,

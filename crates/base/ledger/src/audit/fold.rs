@@ -9,7 +9,7 @@ use crate::pairs::{DOCUMENTS_PER_PAGE, Pairs, State, first_of, lanes, occupied, 
 use crate::touched::Touched;
 use crate::versions::Versions;
 
-/// 32 documents, sorted. Each field has the low bit of the pair of each document to which it applies.
+/// 32 documents by finding. Each field has the low pair bit set for each document with that finding.
 struct Sorted {
     kept: u64,
     lost: u64,
@@ -32,7 +32,7 @@ pub(super) struct Known<'a> {
     pub aside: &'a [Pairs],
 }
 
-/// Adds the meaning of the bits to the findings, and returns their examples.
+/// Counts the findings that the bits encode, and returns examples.
 pub(super) fn fold(known: Known<'_>, into: &mut Findings) -> Examples {
     let mut examples = Examples::default();
     for (worker, states) in known.ledger.workers().iter().enumerate() {

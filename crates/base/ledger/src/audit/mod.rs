@@ -27,7 +27,7 @@ const REPEATED: u64 = 3;
 
 /// Set aside: a change that the ledger did not record explains the contradiction.
 const EXPLAINED: u64 = 1;
-/// Set aside: found in an earlier version than promised, without explanation. A document can be both.
+/// Set aside: older than promised, without explanation. A document can have both bits.
 const UNDONE: u64 = 2;
 
 /// One stored document, as the scan found it.
@@ -43,7 +43,12 @@ pub enum Found {
         stamp: Option<i64>,
     },
     /// Its `_id` is a receipt of another run, and its stamp confirms it.
-    OtherRun(Run),
+    OtherRun {
+        /// The other run.
+        run: Run,
+        /// Its stamp.
+        stamp: i64,
+    },
     /// Its `_id` is not a receipt of any known run.
     Foreign {
         /// The stamp in the document, if it has the field.
@@ -78,7 +83,7 @@ pub enum Neighbours {
 /// add up to those of the whole run; only foreign documents are counted by each shard.
 ///
 /// A document that the server rejected and that exists nevertheless is a phantom. That includes duplicate keys: a writer that
-/// sends a receipt twice must choose the state. After a retry of an unknown outcome, "duplicate key" means that the first
+/// sends a receipt twice must set the state itself. After a retry of an unknown outcome, "duplicate key" means that the first
 /// attempt arrived: `Acknowledged`.
 ///
 /// A replaced document may exist in any version from the last acknowledged to the highest sent. An earlier version is a lost

@@ -25,7 +25,7 @@ impl Audit<'_> {
     pub fn see(&mut self, found: Found) {
         match found {
             Found::Receipt { number, content, stamp } => self.see_receipt(number, content, stamp),
-            Found::OtherRun(run) => self.see_other_run(run),
+            Found::OtherRun { run, stamp } => self.see_other_run(run, stamp),
             Found::Foreign { stamp } => self.see_foreign(stamp),
         }
     }
@@ -102,7 +102,7 @@ impl Audit<'_> {
         }
     }
 
-    /// A stamp of another receipt contradicts the content that carries it.
+    /// Content with another receipt's stamp does not follow.
     fn judge(&self, number: u64, content: Content, stamp: Option<i64>) -> Content {
         match stamp {
             Some(stamp) if stamp != self.ledger.run().receipt(number).stamp() => Content::Differs,
@@ -111,7 +111,12 @@ impl Audit<'_> {
     }
 
     /// A document of another run is foreign, also in a collection that was empty before this run.
-    fn see_other_run(&mut self, run: Run) {
+    /// A stamp that this run sent betrays a copy of one of its documents under another `_id`.
+    fn see_other_run(&mut self, run: Run, stamp: i64) {
+        let (number, version) = self.ledger.run().versioned(stamp);
+        if self.was_sent(number, version) {
+            return self.tally.duplicated.note(number);
+        }
         self.tally.foreign += 1;
         findings::add_runs(&mut self.tally.other_runs, &BTreeMap::from([(run, 1)]));
     }

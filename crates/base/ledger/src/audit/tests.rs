@@ -98,8 +98,14 @@ fn a_strange_document_is_foreign_among_neighbours_and_a_phantom_alone() {
 fn a_document_of_another_run_is_foreign_everywhere() {
     let other = Run { tag: [9, 9, 9], ..RUN };
     for neighbours in [Neighbours::Expected, Neighbours::Excluded] {
-        check_with(&Touched::None, neighbours, &[Found::OtherRun(other), Found::OtherRun(other)], |f| {
+        let found = |number| Found::OtherRun { run: other, stamp: other.receipt(number).stamp() };
+        check_with(&Touched::None, neighbours, &[found(5), found(6)], |f| {
             (f.foreign, f.other_runs) = (2, [(other, 2)].into());
+        });
+        let copy = Found::OtherRun { run: other, stamp: RUN.receipt(5).stamp() };
+        check_with(&Touched::None, neighbours, &[copy], |f| {
+            f.duplicated = 1;
+            f.examples.duplicated = vec![5];
         });
     }
 }

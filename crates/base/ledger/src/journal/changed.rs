@@ -20,7 +20,7 @@ fn path(dir: &Path) -> PathBuf {
     dir.join("ledger.changes")
 }
 
-/// The saved state: the changes, and the intents beyond them.
+/// The saved state: the changes, and the intents with possibly unrecorded changes.
 type Saved = (Changes, Intents);
 
 /// Saves the changes, if they are known. They are saved before the ledger, so a saved ledger always has its changes.

@@ -71,7 +71,7 @@ mod tests {
         Allocation::new(1000, 1, Some(100_000)).unwrap()
     }
 
-    /// The state after a number of writes: the progress of each half, and the part on disk.
+    /// The state after some writes: documents reserved, sent and flushed, and their recorded changes.
     struct Moment {
         bytes: usize,
         reserved: u64,

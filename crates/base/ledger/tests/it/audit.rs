@@ -181,7 +181,7 @@ fn model(history: &History) -> Findings {
                 let copies = copies.entry(number).or_default();
                 *copies += u64::from(model_receipt(history, number, content, stamp, &mut findings));
             }
-            Found::OtherRun(_) => findings.foreign += 1,
+            Found::OtherRun { .. } => findings.foreign += 1,
             Found::Foreign { stamp } => model_foreign(history, stamp, &mut findings),
         }
     }

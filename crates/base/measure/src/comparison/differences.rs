@@ -20,7 +20,7 @@ pub struct Subject<'a> {
     pub scenario: Option<Value>,
 }
 
-/// Keys of a scenario that do not change the load; run.json describes the server.
+/// Keys of a scenario that do not change the load; the server is compared by run.json.
 const WORDS: [&str; 8] = ["title", "question", "collection", "server", "servers", "expect", "matrix", "line"];
 /// Facts that may differ between two starts of the same server.
 const PASSING: [&str; 2] = ["addresses", "open"];

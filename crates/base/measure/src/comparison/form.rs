@@ -35,7 +35,7 @@ pub struct Comparison {
     pub b: Side,
     /// The differences between the two, apart from time.
     pub differences: Vec<Difference>,
-    /// Why the two should not be compared, where that was forced.
+    /// The objections to the comparison that `--force` overrode.
     pub forced: Vec<String>,
     /// The settings.
     pub settings: Settings,
@@ -150,7 +150,7 @@ pub struct Noise {
     /// Root mean square of the change between the two calibrations against the null server, as a share; absent if no run has
     /// two.
     pub null_server: Option<f64>,
-    /// The same of the round trip of an empty command.
+    /// The same for the round trip of an empty command.
     pub ping: Option<f64>,
 }
 

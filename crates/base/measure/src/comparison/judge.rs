@@ -88,7 +88,7 @@ fn decide(metric: Metric, tested: &Tested, settings: &Settings, noise: &Noise) -
     }
 }
 
-/// The minimum effect, widened by the possible drift of the mean. The drift is at most that of the pairs themselves.
+/// The minimum effect, widened by the possible drift of the mean. The drift counts at most as the pairs' own standard error.
 fn must_show(it: &Evidence, pairs: usize, settings: &Settings, noise: &Noise) -> f64 {
     let own = it.deviation / (pairs as f64).sqrt();
     settings.min_effect.ln_1p() + noise.error(pairs).min(own)

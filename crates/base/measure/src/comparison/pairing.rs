@@ -6,7 +6,7 @@ use super::differences::{Subject, differences, is_varied};
 use super::form::Difference;
 use super::sign_flip::{ALPHA, PAIRS_MAX, PAIRS_MIN, smallest_p};
 
-/// The most listed differences.
+/// The maximum number of listed differences.
 const LISTED_MAX: usize = 12;
 
 /// Why runs cannot be compared.

@@ -6,10 +6,10 @@
 //! and Smyth, 2010).
 //!
 //! The interval holds every ratio that the same test does not reject. Let F be a set of pairs, with differences d − δ. Flipping
-//! F keeps the sum at least as far from zero exactly if δ lies between the mean of F and the mean of the other pairs. So every
-//! split of the pairs into two groups votes for the stretch between the two means, and p at δ is the share of votes for δ. The
-//! ends of the interval are therefore order statistics of the ends of the stretches. No search is needed, and the interval and
-//! p never contradict each other.
+//! F keeps the sum at least as far from zero exactly if δ lies between the mean of F and the mean of the other pairs. So each
+//! split of the pairs into two groups votes for the range between their means, and p at δ is the share of ranges that hold δ.
+//! The ends of the interval are therefore order statistics of the ends of the stretches. No search is needed, and the interval
+//! and p never contradict each other.
 
 use crate::random::Random;
 
@@ -48,8 +48,8 @@ impl Evidence {
     }
 }
 
-/// Weighs the log ratios of pairs. `seed` decides the sample of more than [`PAIRS_EXACT`] pairs. Nothing if there are fewer
-/// than [`PAIRS_MIN`] pairs, or a ratio is not finite.
+/// Tests the log ratios of pairs. `seed` decides the sample of more than [`PAIRS_EXACT`] pairs. Nothing if there are fewer than
+/// [`PAIRS_MIN`] pairs, or a ratio is not finite.
 pub fn weigh(pairs: &[f64], seed: u64) -> Option<Evidence> {
     if pairs.len() < PAIRS_MIN || pairs.iter().any(|value| !value.is_finite()) {
         return None;
@@ -89,7 +89,7 @@ fn every(pairs: &[f64]) -> Vec<Split> {
     groups.into_iter().map(|(size, sum)| split(size, sum, pairs.len(), total)).collect()
 }
 
-/// The whole and a sample of all splits.
+/// The split that flips nothing, and a sample of all.
 fn some(pairs: &[f64], seed: u64) -> Vec<Split> {
     let total: f64 = pairs.iter().sum();
     let mut random = Random::new(seed);

@@ -19,7 +19,7 @@ pub(super) fn evidence(pairs: &[Pair], seed: u64) -> Option<Evidence> {
     weigh(&logs(pairs)?, seed)
 }
 
-/// The log ratios of all pairs; nothing if one has none.
+/// The log ratios of all pairs; nothing if a pair has none.
 fn logs(pairs: &[Pair]) -> Option<Vec<f64>> {
     pairs.iter().map(|pair| pair.ratio().map(f64::ln)).collect()
 }

@@ -115,7 +115,7 @@ fn shuffle(values: &mut [f64], random: &mut Random) {
 /// one part and a value of the other, less the mean distance within each part. In the long run it is zero if both parts follow
 /// one law, and grows with any difference. The weight m·n ÷ (m + n) makes splits of different sizes comparable.
 ///
-/// The second part need not reach the end: where a level changes and comes back, the rest would hide the change.
+/// The second part need not reach the end: if a level changes and returns, the values after its return would hide the change.
 fn best(values: &[f64], least: usize) -> Option<(usize, f64)> {
     // A part of one value has no distances within it.
     let least = least.max(2);
@@ -168,7 +168,7 @@ pub(super) fn without_small(values: &[f64], mut splits: Vec<Split>, min_effect: 
     splits
 }
 
-/// The smallest of the changes from one level to the next, as a logarithm without its sign, and which one it is.
+/// The smallest change between neighbouring levels, as an absolute logarithm, and its index.
 fn smallest(levels: &[f64]) -> Option<(usize, f64)> {
     let sizes = levels.iter().zip(levels.iter().skip(1)).map(|(from, to)| (to / from).ln().abs());
     sizes.enumerate().min_by(|one, other| one.1.total_cmp(&other.1))
@@ -237,7 +237,7 @@ mod tests {
                 changed.extend((!found(&values).is_empty()).then_some((seed, factor, place)));
             }
         }
-        // As often as noise alone is.
+        // As often as in noise alone.
         assert!(changed.len() <= 2, "{changed:?} of 60");
     }
 

@@ -1,4 +1,4 @@
-//! Sorts the runs of a history, and refuses runs that form none.
+//! Sorts the runs of a history, and refuses incomparable runs.
 
 use crate::comparison::{self, Difference, RunError, Subject};
 

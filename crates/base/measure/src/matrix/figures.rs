@@ -179,7 +179,7 @@ impl OperationFigures {
 }
 
 impl Spread {
-    /// The spread of no values. It prints as no number, and no bound holds.
+    /// An empty spread: it prints as no number and satisfies no bound.
     pub const NONE: Self = Self { median: f64::NAN, min: f64::NAN, max: f64::NAN, of: 0 };
 
     /// The spread of `values`; nothing if there is none.

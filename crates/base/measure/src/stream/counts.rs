@@ -67,7 +67,7 @@ counters! {
     Left "left_events",
     /// Events left to another process after they had been admitted here.
     HandedOver "handed_over_events",
-    /// Texts that have their vectors.
+    /// Texts turned into vectors.
     Texts "embedded_texts",
     /// Tokens of these texts, as the model read them.
     Tokens "embedded_tokens",

@@ -74,9 +74,9 @@ pub struct Second {
     pub in_flight_events: u64,
     /// Bytes in flight.
     pub in_flight_bytes: u64,
-    /// Events that may be in flight.
+    /// The limit of events in flight.
     pub in_flight_events_max: u64,
-    /// Times since the second before.
+    /// Stage times since the previous sample.
     pub stages: Vec<Stage>,
     /// The resources of the process.
     pub process: Process,

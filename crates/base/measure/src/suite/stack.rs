@@ -25,7 +25,7 @@ pub enum Standing {
     /// Between the two, or without a rank.
     #[default]
     Between,
-    /// The slowest: the deployment does at least this.
+    /// The slowest: the lowest measured rate.
     Floor,
     /// The fastest.
     Ceiling,

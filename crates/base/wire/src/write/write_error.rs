@@ -56,8 +56,8 @@ impl<'a> WriteError<'a> {
     }
 }
 
-/// Whether a duplicate concerns the `_id`. The keys of the index decide, which MongoDB sends since 4.4, or else the index name
-/// in the message. Without either the answer is no.
+/// Whether a duplicate concerns the `_id`. The index keys decide (sent since MongoDB 4.4), otherwise the index name in the
+/// message. Without either the answer is no.
 fn is_of_id(key_pattern: Option<&[u8]>, message: &[u8]) -> Result<bool, Malformed> {
     let Some(pattern) = key_pattern else { return Ok(index_name(message) == Some(ID_INDEX)) };
     let mut keys = Elements::of(pattern)?;

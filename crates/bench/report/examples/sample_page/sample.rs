@@ -307,7 +307,7 @@ fn expectations(run: &Run) -> Vec<Expectation> {
         expression: expression.into(),
         value,
         held,
-        reason: None,
+        ..Expectation::default()
     };
     vec![
         expectation("insert.response", "p(99)<500ms", p99.map(|ns| ns as f64), true),

@@ -31,7 +31,7 @@ enum Scale {
     Linear(f64, f64),
     /// By their logarithm, between two values above zero.
     Log(f64, f64),
-    /// Percentiles 0 to 100 by the logarithm of 1 ÷ (1 − p), up to so many powers of ten.
+    /// Percentiles 0 to 100 by the logarithm of 1 ÷ (1 − p), up to this power of ten.
     Nines(f64),
 }
 

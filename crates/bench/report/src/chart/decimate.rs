@@ -1,4 +1,4 @@
-//! Reduces points without changing the picture: the smallest and the largest of every stretch are kept.
+//! Reduces points without changing the picture: keeps the smallest and the largest of every bucket.
 
 /// A point of a series; no `y` is a gap.
 #[derive(Clone, Copy, Debug, PartialEq)]

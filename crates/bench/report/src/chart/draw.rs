@@ -13,7 +13,7 @@ use super::{Axis, Band, BandKind, Chart, Dot, Mark, MarkKind, Rule, Series, Shap
 
 /// Units of the stretched picture, either way.
 const SIDE: f64 = 10_000.0;
-/// The gap between the labels of two marks, in letters.
+/// The gap between two marks' labels, in characters.
 const LABEL_GAP: f64 = 2.0;
 
 /// `chart` as a figure with its legend and caption. A chart without marked points also has a table of its numbers.

@@ -14,7 +14,7 @@ use crate::units::{Sent, counted_in, sent_in};
 enum Part {
     /// On the whole run.
     Run(fn(&Run) -> Vec<String>),
-    /// On the whole run, unless a search or a ladder varied the load: then means say nothing.
+    /// On the whole run, unless a search or a ladder varied the load: averages mislead then.
     Steady(fn(&Run) -> Vec<String>),
     /// On each operation.
     Each(fn(&Named<'_>) -> Option<String>),

@@ -1,4 +1,4 @@
-//! Checks every sentence of runs that are unremarkable but for one thing.
+//! Checks every sentence of runs that differ from normal in one fact.
 
 use std::collections::BTreeMap;
 

@@ -50,7 +50,7 @@ pub(super) fn closed(run: &Run) -> Vec<String> {
     vec![format!("{phases}: closed loop hides queueing; use `constant` arrivals.")]
 }
 
-/// Whether each phase shows a level, and one with checkpoints in it.
+/// Whether each phase was steady, and included a checkpoint.
 pub(super) fn steadiness(run: &Run) -> Vec<String> {
     run.phases.iter().flat_map(|phase| warm_up(phase).into_iter().chain(checkpoints(phase))).collect()
 }

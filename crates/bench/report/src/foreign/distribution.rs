@@ -20,8 +20,7 @@ pub struct Distribution {
     pub percentiles: Vec<Percentile>,
     /// The source of the percentiles.
     pub source: Source,
-    /// Every value to three digits, where the file holds samples of times: pairs of a bucket's largest value and its
-    /// count.
+    /// The histogram to three digits, if the file holds samples of times: pairs of a bucket's largest value and count.
     #[serde(rename = "buckets", serialize_with = "buckets", skip_serializing_if = "Option::is_none")]
     pub histogram: Option<Histogram>,
 }

@@ -31,7 +31,7 @@ fn name(text: &str) -> Cell {
     Cell::strong(cut(&plain(text), NAME_MAX))
 }
 
-/// A name that has the whole one above it: without the beginning of an address, or only its tags.
+/// A name shortened below its full one: without the start of an address, or only its tags.
 fn short(text: &str) -> Cell {
     let address = text.split_once("://").and_then(|(before, rest)| Some((before, rest.split_once('/')?.1)));
     let without = address.map(|(before, path)| {
@@ -91,8 +91,7 @@ const fn of(of: Of) -> &'static str {
     }
 }
 
-/// The percentiles to show: those above the 99th only where one is supported, and of too many the ones in the middle give
-/// way.
+/// The percentiles to show: those above p99 only if one is supported; if too many, drops the ones in the middle way.
 fn percentiles<'a>(distributions: impl Iterator<Item = &'a Distribution> + Clone) -> Vec<f64> {
     let has =
         |at: &f64| distributions.clone().any(|it| it.at(*at).is_some() && (*at <= 99.0 || !is_few(it, *at)));

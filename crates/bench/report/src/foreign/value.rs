@@ -43,7 +43,7 @@ pub struct Foreign {
 }
 
 impl Foreign {
-    /// A result of `tool` of which nothing is known yet.
+    /// An empty result of `tool`.
     pub const fn new(tool: Tool, form: Form) -> Self {
         Self {
             format: FORMAT,

@@ -171,7 +171,7 @@ fn operations(sections: BTreeMap<String, Section>, seconds: f64) -> Vec<Operatio
 }
 
 impl Operation {
-    /// Adds a section of YCSB. Times from the due time are of the same operations as the others.
+    /// Adds a section of YCSB. Times from due and times from sent cover the same operations.
     fn add(&mut self, section: Section, since: Since, of: Of) {
         let most = if of == Of::Failures { &mut self.failed } else { &mut self.count };
         *most = section.operations.max(*most);

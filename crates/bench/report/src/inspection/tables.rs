@@ -60,7 +60,7 @@ pub(super) fn times_smaller(ratio: f64) -> String {
     format!("{} ×", three_digits(ratio))
 }
 
-/// One collection from outside.
+/// The facts of a collection.
 pub(super) fn facts(collection: &Collection) -> Table {
     let title = plain(&collection.namespace);
     if !collection.exists {

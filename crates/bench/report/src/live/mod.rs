@@ -11,11 +11,11 @@ use crate::tables;
 use crate::units::{counted, duration, exact, exact_rate, percent, percentile};
 use window::Window;
 
-/// The first seconds of a phase, in which a plain reader gets a line each second.
+/// The first seconds of a phase, in which a file or pipe gets a line each second.
 const DENSE_S: u64 = 20;
 /// The seconds between later lines.
 const SPARSE_S: u64 = 10;
-/// The number of lines that a plain reader gets about an audit.
+/// The number of lines about an audit in a file or pipe.
 const AUDIT_PARTS: u64 = 4;
 
 /// Columns of the terminal.

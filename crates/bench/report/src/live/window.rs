@@ -1,4 +1,4 @@
-//! Formats a live line of one or several seconds, or of the rest of one at the end of a phase.
+//! Formats a live line of one or several seconds, or of a partial one at the end of a phase.
 
 use std::collections::BTreeMap;
 

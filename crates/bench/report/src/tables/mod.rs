@@ -153,7 +153,7 @@ impl<T: Copy> Rows<T> {
             .right("max", |it| percentile(of(it).max, of(it)))
     }
 
-    /// Makes the last column the one that gives way where room is short.
+    /// Lets the last column shrink if space is short.
     pub(crate) fn flexible(mut self) -> Self {
         self.table.flexible = self.table.columns.len() - 1;
         self

@@ -156,7 +156,7 @@ mod tests {
     fn finished() -> Run {
         let expectation = |metric: &str, expression: &str, value, held| {
             let (metric, expression) = (metric.to_owned(), expression.to_owned());
-            Expectation { metric, expression, value: Some(value), held, reason: None }
+            Expectation { metric, expression, value: Some(value), held, reason: None, by_default: false }
         };
         let (write_concern, documents) = ("{\"w\":1}".into(), 1_000_000);
         let kept =

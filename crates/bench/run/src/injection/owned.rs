@@ -125,7 +125,7 @@ impl<P> Owned<P> {
 }
 
 impl<P: Process> Owned<P> {
-    /// Begins a fault. If that fails, the fault does not count, because it is not undone later.
+    /// Begins a fault. A failed fault is not counted, because nothing undoes it later.
     pub(super) fn begin(&self, step: fn(&mut Hurt) -> &'static [Act]) -> Done {
         let mut hurt = self.hurt();
         let before = *hurt;

@@ -1,4 +1,4 @@
-//! Collects the facts of shards that need no addition: identity, and findings of each shard.
+//! Collects the facts of shards that are not added up: identity, and each shard's findings.
 
 use plimsoll_measure::integrity::Integrity;
 use plimsoll_measure::run::{Answers, Client, Joined, Run, ScenarioFacts, ServerShare, ShardFacts};

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::shard::Shard;
 
-/// The largest distance between shard starts, in milliseconds: the join adds up the same second of each shard.
+/// The largest distance between shard starts, in milliseconds: the join adds up seconds with equal numbers.
 pub const APART_MS_MAX: u64 = 1000;
 /// The command that shards run.
 const COMMAND: &str = "run";

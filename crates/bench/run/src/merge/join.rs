@@ -23,7 +23,7 @@ use crate::event_sinks::Readers;
 use crate::exit::{Deserves, Exit, Outcome};
 use crate::phase_recorder::Log;
 use crate::run_dir::{self, RunDir};
-use crate::run_summary::{Account, complete, exit, expectations};
+use crate::run_summary::{Account, complete, exit, expectations, is_complete};
 use crate::session::announcement;
 use crate::shard_log::{Began, Reader};
 use plimsoll_scenario::Plan;
@@ -68,7 +68,7 @@ struct Joint<'a> {
     samples: Vec<ServerSample>,
     beside: Beside,
     ended: Ended,
-    /// The largest distance between the starts of a phase, in milliseconds: of the first phase, and of the worst.
+    /// The largest gap between the shards' starts, in milliseconds: of the first phase, and of any phase.
     apart_ms: (u64, u64),
     server_cpu_ns: Option<u64>,
 }
@@ -186,8 +186,13 @@ impl<'a> Joint<'a> {
             shards: account::facts(self.shards),
         };
         let mut known = account::known(self.shards, joined);
-        known.expectations =
-            expectations(&self.summary, known.integrity.as_ref(), &known.answers, false, self.ended);
+        known.expectations = expectations(
+            &self.summary,
+            known.integrity.as_ref(),
+            &known.answers,
+            false,
+            is_complete(self.ended, false),
+        );
         let runs = || self.shards.iter().map(|shard| &shard.run);
         let mut run = complete(Account {
             known,

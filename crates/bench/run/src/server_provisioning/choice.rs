@@ -39,7 +39,7 @@ pub enum Choice {
 }
 
 impl Choice {
-    /// Whether the server, or one of several, runs before and after the run, because the run does not start it.
+    /// Whether the server, or one of several, was already running: the run neither starts nor ends it.
     pub fn is_running(&self) -> bool {
         match self {
             Self::Uri(_) => true,
@@ -119,7 +119,10 @@ fn several(hosts: &[String]) -> anyhow::Result<Choice> {
 fn names_host(text: &str) -> bool {
     let first = text.split(['.', ':']).next();
     let is_kind = matches!(first, Some("embedded" | "mongod"));
-    text == "localhost" || !is_kind && text.contains(['.', ':']) && !text.contains(['/', ' ', '@'])
+    let port = text.rsplit_once(':').map(|(_, port)| port).filter(|_| !text.ends_with(']'));
+    let has_port = port.is_some_and(|port| port.parse::<u16>().is_ok());
+    let is_plain = !text.contains(['/', ' ', '@', ',']) && (port.is_none() || has_port);
+    text == "localhost" || !is_kind && is_plain && text.contains(['.', ':'])
 }
 
 /// Turns `host:port` into a connection string to that server alone.
@@ -175,6 +178,8 @@ mod tests {
             ("embeded", "localhost:27017"),
             ("embedded.relaxed", "localhost:27017"),
             ("embedded:fast", "journaled and relaxed"),
+            ("embeded:relaxed", "localhost:27017"),
+            ("a:1,b:2", "localhost:27017"),
         ] {
             assert!(text.parse::<Choice>().unwrap_err().to_string().contains(part), "{text}");
         }

@@ -52,8 +52,8 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// One worker for each core that a local server leaves free, at most one per connection. The pacer spins only if a core stays
-    /// free. A shard ignores where the server is: all shards must have the same number of workers, because the shares of the plan
+    /// One worker for each core that a local server leaves free, at most one per connection. The pacer spins only if a core
+    /// stays free. A shard ignores where the server is: all shards need equally many workers, because the shares of the plan
     /// follow from it.
     pub fn of(context: RunContext<'_>, is_local: bool) -> Self {
         let cores = machine::cores() as usize;

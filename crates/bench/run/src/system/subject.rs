@@ -58,7 +58,7 @@ pub trait Subject: Debug {
     /// The isolation of the runs of a series on this system.
     fn isolation(&self) -> Isolation;
 
-    /// The requirements of a run besides its operations.
+    /// The needs of a run: its documents and its fill.
     ///
     /// # Errors
     /// When its documents cannot be compiled.
@@ -67,7 +67,7 @@ pub trait Subject: Debug {
     /// The same system with another database, if it has its own database.
     fn on_database(&self, name: &str) -> Option<Arc<dyn Subject>>;
 
-    /// A text that is equal for all names of one system.
+    /// One identifier for all spellings of a system.
     fn canonical(&self) -> String;
 }
 
@@ -103,11 +103,11 @@ pub struct Estimate {
 pub struct Fill {
     /// Documents: readings, activities and the like.
     pub documents: u64,
-    /// The largest number of writes that storing them takes.
+    /// The maximum number of writes to store them.
     pub writes: u64,
     /// The data in words, such as `360 readings of 1 sensors`.
     pub description: String,
-    /// The order that the service reads, as JSON.
+    /// The fill request to the service, as JSON.
     pub order: Value,
 }
 

@@ -12,8 +12,8 @@ use crate::Scenario;
 pub struct Searched {
     /// The varied load.
     pub load: Load,
-    /// The background loads. They arrive as in their phase, from the start of each try to its end. They send no document twice:
-    /// each try continues the document numbers of the try before.
+    /// The background loads. They arrive as in their phase, from start to end of each attempt. They send no document twice: each
+    /// try continues the document numbers of the try before.
     pub beside: Vec<Load>,
 }
 

@@ -211,7 +211,7 @@ pub struct Load {
     /// The delay of its start after its phase's start. Default: none.
     #[serde(default, alias = "startTime", skip_serializing_if = "Option::is_none")]
     pub start: Option<Time>,
-    /// The condition that ends it, from its own start. Default: the end of its phase. Only the phase counts documents.
+    /// The condition that ends it, from its own start. Default: the end of its phase. Document limits are per phase.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stop: Stop,
     /// The time after its end in which operations may still be sent and completed. Default: the phase's `drain` for sending, and

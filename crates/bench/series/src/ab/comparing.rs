@@ -1,4 +1,4 @@
-//! Compares measured runs under a request, and decides the exit.
+//! Compares measured runs as requested, and decides the exit.
 
 use plimsoll_measure::comparison::{self, Comparison, Request, Settings};
 use plimsoll_report::comparison::conclusions;

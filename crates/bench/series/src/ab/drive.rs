@@ -192,8 +192,8 @@ impl<'a> Drive<'a> {
         Ok(sides)
     }
 
-    /// Writes the comparison of the measured pairs; `None` while they are too few. Pairs that can never be compared are refused
-    /// from the first one on.
+    /// Writes the comparison of the measured pairs; `None` while they are too few. Incomparable pairs are refused from the first
+    /// one on.
     fn save(&self) -> Outcome<Option<Comparison>> {
         let [a, b] = self.measured()?;
         let Some(last) = a.last() else { return Ok(None) };
@@ -236,8 +236,8 @@ fn is_whole(found: &Found, phases: usize) -> bool {
     matches!(found, Found::Summary(run) if whole(run))
 }
 
-/// The keys in which the runs of A and B may differ: the given keys, and the keys that follow from them in the scenario. A
-/// value below a new key adds other values.
+/// The keys in which A and B may differ: the given keys, and all keys that differ between the resolved scenarios. A new key can
+/// also bring in defaults.
 fn varied([a, b]: &[Prepared; 2]) -> anyhow::Result<Vec<String>> {
     let follows = differing_keys(&a.loaded.tree()?, &b.loaded.tree()?);
     Ok([a.side.varied(), b.side.varied(), follows].concat())
@@ -250,8 +250,8 @@ enum Owned {
 }
 
 impl Prepared {
-    /// Checks the collection or database of run `number` on a running server. `None` if none is to be dropped after the run:
-    /// the run has none, or an empty one existed before.
+    /// Checks the collection or database of run `number` on a running server. `None` if nothing is dropped after the run: the
+    /// run has none, or an empty one existed before.
     fn claim(&self, number: u32, path: &Path) -> Outcome<Option<Owned>> {
         let (Some(server), Some(name)) = (&self.server, self.exclusive.name(number)) else { return Ok(None) };
         if let Exclusive::NumberedDatabase { path: key, .. } = &self.exclusive {

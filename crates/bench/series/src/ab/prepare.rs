@@ -54,9 +54,9 @@ pub struct Prepared {
     pub phases: usize,
     /// The system that it loads.
     pub subject: Arc<dyn Subject>,
-    /// The data that each run has alone.
+    /// The exclusive data of each run.
     pub exclusive: Exclusive,
-    /// The running server on which each run has a collection or database alone.
+    /// The running server that holds each run's own collection or database.
     pub server: Option<Server>,
 }
 

@@ -34,9 +34,9 @@ use plimsoll_scenario::Scenario;
 
 /// The resolved scenario, in the directory of the matrix.
 const SCENARIO: &str = "scenario.yaml";
-/// The number of consecutive lost servers after which the other runs are skipped.
+/// After this many runs lose the server in a row, the rest is skipped.
 const SERVER_FAILURES_MAX: u32 = 3;
-/// The minimum rest of the time bound for a run without a duration, in seconds.
+/// The minimum remaining time for a run without a duration, in seconds.
 const LEFT_S_MIN: f64 = 1.0;
 
 /// A matrix in progress.
@@ -263,11 +263,10 @@ fn start(scenario: &Scenario, console: &'static dyn Console) -> StartOptions {
 
 /// The exit code of a run, from its summary alone.
 fn deserved(run: &Run) -> Exit {
-    let unheld = run.expectations.iter().any(|expectation| !expectation.held);
     match &run.integrity {
         Some(integrity) if !integrity.holds() => Exit::Integrity,
         Some(integrity) if !integrity.is_known() => Exit::Server,
-        _ if unheld || run.aborted.is_some() => Exit::Expectation,
+        _ if run.verdict == Verdict::Fail => Exit::Expectation,
         _ => Exit::Held,
     }
 }

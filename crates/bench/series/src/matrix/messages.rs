@@ -110,7 +110,7 @@ const fn name_of_places(isolation: &Isolation) -> &'static str {
     }
 }
 
-/// The names of the collections or databases, and their fate.
+/// The collections or databases, and whether they stay.
 fn places(announcement: &Announcement<'_>) -> Option<String> {
     let fate = match (announcement.isolation, announcement.keep) {
         (Isolation::Shared, _) => {

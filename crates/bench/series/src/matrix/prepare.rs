@@ -1,4 +1,4 @@
-//! Plans a matrix before any server is contacted: cells, runs, cost and permission.
+//! Plans a matrix before any server is contacted: cells, runs, cost and refusal.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

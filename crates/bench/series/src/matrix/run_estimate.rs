@@ -37,7 +37,7 @@ pub struct RunEstimate {
     pub around_s: f64,
 }
 
-/// Estimates a run on a system that adds the estimate `besides` to that of the sent operations.
+/// Estimates a run: its operations, plus the system's own estimate `besides`.
 pub fn of(plan: &Plan, besides: &Estimate) -> RunEstimate {
     match (&besides.audited, &besides.fill) {
         (Some(setup), _) => audited(plan, setup),

@@ -12,10 +12,10 @@ use crate::rounds::{Order, Turn, turns};
 
 /// The maximum length of the values in a directory's name, in characters.
 const SLUG_MAX: usize = 60;
-/// The name in run.json of a phase's end by its duration.
+/// How run.json names the end by duration.
 const ENDED_BY_TIME: &str = "duration";
 
-/// Every run: all cells once, then all again. `exclusive` is the own data of each cell's runs.
+/// Every run: all cells once, then all again. `exclusive` is what each cell's runs own.
 pub fn schedule(cells: &[Cell], repetitions: u32, exclusive: &[Exclusive]) -> Vec<CellRun> {
     let planned = |turn: Turn| CellRun {
         number: turn.number,

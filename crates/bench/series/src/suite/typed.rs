@@ -35,7 +35,7 @@ pub struct Row {
     pub scenario: Option<String>,
     /// Its pipeline, instead of a scenario.
     pub pipeline: Option<String>,
-    /// The length of the last phase, instead of its other ends; the length of a pipeline's run.
+    /// The duration of a pipeline's run, or of the last phase in place of its other limits.
     pub duration: Option<Span>,
     /// The length of a warm-up: the same load into its own collection, which is dropped.
     pub warm_up: Option<Span>,

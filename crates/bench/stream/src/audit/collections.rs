@@ -47,7 +47,7 @@ impl Collections {
         let letters_outside = outside_audit.map(SinkSection::kind);
         let summed = file.transforms.iter().all(keeps_payload)
             && parts.iter().all(|part| matches!(part.form, Form::Bson | Form::Full))
-            // A vector is a field of a payload that is the document itself.
+            // Only the full form stores the payload apart from the vector.
             && !matches!(&file.sink, SinkSection::Vector(vector) if vector.form != Form::Full);
         Ok(Self { uri, parts, topics: Topics::of(&namespace, topics), summed, letters_outside })
     }

@@ -12,7 +12,7 @@ use super::envelopes::{Envelopes, open};
 use super::{Record, SILENCE, outside_audit, read_topic};
 use crate::typed::{PipelineFile, SinkSection};
 
-/// The number of the topic in the fold, which has a single topic.
+/// The index of the fold's only topic.
 const NUMBER: u32 = 0;
 
 /// A topic that should contain the records of another.
@@ -43,7 +43,7 @@ impl Topic {
             Ok(learner.add(self.as_read(record, ContentHash::of), record.partition, record.offset)?)
         })?;
         if self.envelopes.source > 0 {
-            // The sums cover the envelopes, and the found records are without them.
+            // The checksums include the envelopes, the found records do not.
             expected.iter_mut().for_each(|partition| partition.checksum = None);
         }
         let (mut known, mut fold) = (learner.build(), Reconcile::new(expected)?);

@@ -6,7 +6,7 @@ use plimsoll_measure::matrix::Spread;
 
 /// The number of round trips in a part. The median of the last part is reported; it is compared with the part before.
 const PART: usize = 100;
-/// A median below this percentage of the part before means that the round trips still settle.
+/// A median below this percentage of the part before means that the times still fall.
 const STEADY_PERCENT: u64 = 95;
 /// The largest number of round trips.
 const TRIPS_MAX: usize = 2_000;

@@ -23,7 +23,7 @@ pub(super) fn cpu(baseline: &Observation, knee: &Observation, _: Machine) -> Res
     Ok(Finding { departed: at >= CPU_MAX && at > before, readings })
 }
 
-/// Finds a tool whose delay in noticing due operations is a relevant part of the response time.
+/// Finds a wake error that is a relevant part of the response time.
 pub(super) fn wake(baseline: &Observation, knee: &Observation, _: Machine) -> Result<Finding, NotObserved> {
     let wake = both_p99_ms((baseline, knee), |probe| &probe.wake_ns);
     let response = both_p99_ms((baseline, knee), |probe| &probe.response_ns);

@@ -6,7 +6,7 @@ use super::observation::both;
 use super::reading::{MIB, reading, share};
 use super::{Finding, Machine, NOT_LOCAL, NOT_REPORTED, NotObserved, Observation, departs};
 
-/// A server above this share of all cores, or of whole cores, has no CPU left.
+/// A server above this share of the cores left to it, or of n whole cores, has no CPU left.
 const CORES_SHARE_MAX: f64 = 0.90;
 /// The largest use of a single thread, in cores.
 const WHOLE_MAX: f64 = 1.05;
@@ -14,9 +14,8 @@ const WHOLE_MAX: f64 = 1.05;
 /// evidence also shows the bytes.
 const DISK_BUSY_MAX: f64 = 0.90;
 
-/// Finds a server process without CPU left. Compares with the cores that the load leaves, and with whole
-/// cores: a server with one busy thread is at its limit at one core, on any machine.
-/// one busy thread is at its limit at one core, however many there are.
+/// Finds a server process without CPU left. Compares with the cores that the load leaves, and with whole cores: a server with
+/// one busy thread is at its limit at one core, on any machine.
 pub(super) fn server_cpu(
     baseline: &Observation,
     knee: &Observation,

@@ -4,7 +4,7 @@ use plimsoll_measure::clock::{Instant, SECOND_NS};
 use plimsoll_measure::duration::Span;
 use plimsoll_measure::interval::{Instants, Reply};
 use plimsoll_measure::metric::{Subject, Tags};
-use plimsoll_measure::outcome::{Outcome, Rejection};
+use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
 use plimsoll_measure::rule::Rule;
 use plimsoll_measure::run::{Answers, Check};
 
@@ -91,6 +91,45 @@ fn a_load_with_its_own_start_and_end_counts_only_its_own_time() {
     assert_eq!((operations["a"].rate_per_s, operations["b"].rate_per_s), (20.0, 20.0));
     let spread = operations["b"].documents_in_a_second.unwrap();
     assert_eq!((spread.seconds, spread.min, spread.max), (5, 20.0, 20.0));
+}
+
+#[test]
+fn errors_are_allowed_only_where_an_expectation_bounds_them() {
+    let names = ["a".to_owned()];
+    let phases = [phase("fill", vec![load("a", 0, open())]), phase("main", vec![load("a", 0, open())])];
+    for (metric, unexpected) in [
+        ("skipped", 6.0),
+        ("a.errors", 0.0),
+        ("errors{phase:fill}", 3.0),
+        ("errors{class:overload}", 0.0),
+        ("errors{class:timeout}", 6.0),
+        ("checks", 6.0),
+    ] {
+        let wanted = [wanted(&phases, &names, metric, Rule::new("count<100"))];
+        let mut summary = Summary::new(names.to_vec(), Objective::standard()).expecting(&wanted);
+        for phase in &phases {
+            summary.add(phase, &second(0, vec![tally(10, 3, 1000)]));
+            summary.end(phase, &Finished { to_ns: SECOND_NS, ..Finished::default() }, 0);
+        }
+        let found: f64 = summary.unexpected_errors().iter().filter_map(|it| it.value).sum();
+        assert_eq!(found, unexpected, "{metric}");
+    }
+}
+
+#[test]
+fn a_request_given_up_at_the_end_of_its_load_is_no_unexpected_error() {
+    let phase = phase("phase", vec![load("a", 0, open())]);
+    let mut summary = Summary::new(vec!["a".into()], Objective::standard());
+    let mut tally = Tally::default();
+    let at = Instant::default();
+    let instants = Instants { due: at, awake: at, sent: at, done: at };
+    let timeout = Reply::failed(Outcome::Unknown(Doubt::Timeout), 1);
+    tally.record(&instants, &Reply { given_up: true, ..timeout });
+    summary.add(&phase, &second(0, vec![tally.clone()]));
+    assert!(summary.unexpected_errors().is_empty());
+    tally.record(&instants, &timeout);
+    summary.add(&phase, &second(1, vec![tally]));
+    assert_eq!(summary.unexpected_errors()[0].value, Some(1.0));
 }
 
 #[test]

@@ -6,6 +6,7 @@ use plimsoll_measure::clock::SECOND_NS;
 use plimsoll_measure::expectation::{self, Checks, Operation, Wanted};
 use plimsoll_measure::integrity::Integrity;
 use plimsoll_measure::metric::Selector;
+use plimsoll_measure::outcome::Doubt;
 use plimsoll_measure::run::Expectation;
 
 use super::sum::{Cover, Sum, seconds};
@@ -26,6 +27,8 @@ pub(super) struct Watch {
     armed: bool,
     /// Time under load at the last check, in nanoseconds.
     checked_ns: u64,
+    /// Errors that no expectation bounds, by operation and class.
+    unexpected: BTreeMap<(usize, &'static str), u64>,
 }
 
 /// The sum of an expectation.
@@ -68,6 +71,7 @@ impl Watch {
 
     /// Adds one second of a phase to every matching sum.
     pub(super) fn add(&mut self, phase: &Phase, second: &Second, names: &[String]) {
+        self.note_unexpected(phase, second, names);
         for ((selector, sum), members) in self.sums.iter_mut().zip(&mut self.members) {
             for (index, load) in phase.loads.iter().enumerate() {
                 let cover = Cover::of(load, phase);
@@ -147,29 +151,30 @@ impl Watch {
         judged.collect()
     }
 
-    /// The default expectations that did not hold: errors of a class that no expectation of the operation covers.
-    pub(super) fn unexpected_errors(&self, operations: &[Sum], names: &[String]) -> Vec<Expectation> {
-        let mut unexpected = Vec::new();
-        for (index, (name, sum)) in names.iter().zip(operations).enumerate() {
-            let tally = sum.measured().tally;
-            let mut classes: BTreeMap<_, _> = tally.document_errors.errors().collect();
-            classes.extend(tally.errors.errors());
-            classes.retain(|class, _| !self.allows(index, class));
-            unexpected.extend(
-                classes.into_iter().map(|(class, count)| expectation::unexpected_errors(name, class, count)),
-            );
+    /// Counts the errors of a load's operations that no expectation bounds.
+    fn note_unexpected(&mut self, phase: &Phase, second: &Second, names: &[String]) {
+        for (index, load) in phase.loads.iter().enumerate() {
+            for (operation, _) in &load.mix {
+                let Some(tally) = second.of(index, *operation) else { continue };
+                let subject = load.subject(&phase.name, names, *operation);
+                for (class, count) in tally.errors.errors() {
+                    // A request given up when the load ends is no finding: the scenario asks for that end.
+                    let given_up = if class == Doubt::Timeout.name() { tally.given_up } else { 0 };
+                    let count = count.saturating_sub(given_up);
+                    if count > 0 && !self.wanted.iter().any(|(wanted, _)| wanted.allows(class, &subject)) {
+                        *self.unexpected.entry((*operation, class)).or_default() += count;
+                    }
+                }
+            }
         }
-        unexpected
     }
 
-    /// Whether an expectation bounds the errors of this class and operation.
-    fn allows(&self, operation: usize, class: &str) -> bool {
-        let covers = |sum_index: &SumIndex| match sum_index {
-            SumIndex::Integrity => false,
-            SumIndex::Operation(index) => *index == operation,
-            SumIndex::Several(index) => self.members[*index].contains(&operation),
-        };
-        self.wanted.iter().any(|(wanted, sum_index)| wanted.metric.counts_errors(class) && covers(sum_index))
+    /// The default expectations that did not hold: operations failed, and no expectation bounds their errors.
+    pub(super) fn unexpected_errors(&self, names: &[String]) -> Vec<Expectation> {
+        let failed = self.unexpected.iter().filter_map(|((index, class), count)| {
+            Some(expectation::unexpected_errors(names.get(*index)?, class, *count))
+        });
+        failed.collect()
     }
 }
 

@@ -71,6 +71,6 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
             })
             .await
         };
-        answered.unwrap_or_else(|| self.target.give_up(lane))
+        answered.unwrap_or_else(|| Reply { given_up: true, ..self.target.give_up(lane) })
     }
 }

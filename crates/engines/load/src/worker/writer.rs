@@ -20,7 +20,7 @@ pub(super) struct Writer {
     number: u64,
     /// The start of the load.
     start: Instant,
-    /// The end of its waiting: for the load's start, or of a pause.
+    /// The end of its wait for the load's start or of its pause.
     resumes: Option<Instant>,
     /// Operations that the writer may still send.
     left: Option<u64>,

@@ -27,8 +27,7 @@ impl<'env> DeadLetterWriter<'env> {
         Self { sink, shared }
     }
 
-    /// Fails if rejected events of a transactional pipeline have no sink: the transaction would commit the positions behind
-    /// them.
+    /// Fails if rejected events of a transactional pipeline have no sink: the transaction would commit positions after them.
     pub(super) fn check(&self, batch: &Batch) -> Result<(), Error> {
         let promise = self.shared.promise;
         match batch.rejected().first() {

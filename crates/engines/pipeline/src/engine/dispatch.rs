@@ -21,8 +21,8 @@ use crate::position::Partition;
 const QUEUE_MAX: usize = 16_384;
 /// The wait for a full queue between checks for an abort.
 const LOOK: Duration = Duration::from_millis(50);
-/// The time limit for a worker to end before the next worker of its partition starts, in nanoseconds. Its sink bounds its
-/// waiting, and the source must keep its membership in its group.
+/// The time limit for a worker to end before the next worker of its partition starts, in nanoseconds. The sink waits a bounded
+/// time, and the source must not lose its group membership.
 const ENDING_NS_MAX: u64 = 30 * SECOND_NS;
 /// The interval of checks for the worker's end.
 const ENDING_LOOK: Duration = Duration::from_millis(5);

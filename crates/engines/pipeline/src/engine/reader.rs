@@ -98,7 +98,7 @@ impl<'env> Reader<'_, 'env> {
             self.shared.meter.add(Count::StarvedNs, found.since(begun));
         }
         self.show_trouble(taken.trouble.as_deref(), taken.events);
-        // Batches handed over before a failure are sent: only this settles them.
+        // Batches handed over before a failure are sent too, so that they are settled.
         self.send(taken.batches)?;
         Ok(read?)
     }

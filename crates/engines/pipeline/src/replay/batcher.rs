@@ -37,8 +37,7 @@ impl<'a, 'i> LetterBatcher<'a, 'i> {
         self.events < self.room.events && self.bytes < self.room.bytes
     }
 
-    /// Adds the letter that ends at `behind` in the assignment of its own store. Returns the partition and offset of its
-    /// event.
+    /// Adds the letter that ends at position `behind` of its store. Returns the partition and offset of its event.
     ///
     /// # Errors
     ///

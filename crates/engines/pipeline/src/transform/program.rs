@@ -1,6 +1,6 @@
 //! Compiles the text of a program to one that runs within bounds.
 //!
-//! The library repeats texts without a limit, so `*` and `*=` are rewritten to our function, and `range` takes steps.
+//! The library repeats texts without a limit, so `*` and `*=` are rewritten to our function, and `range` counts its steps.
 
 use std::mem;
 

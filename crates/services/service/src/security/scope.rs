@@ -27,7 +27,7 @@ impl Scopes {
         scopes.collect::<Result<_, _>>().map(Self)
     }
 
-    /// The same, without unknown names: a token may hold scopes of other services.
+    /// Ignores unknown names: a token may hold scopes of other services.
     pub fn known<'a>(service: &[Scope], names: impl IntoIterator<Item = &'a str>) -> Self {
         Self(names.into_iter().filter_map(|name| find(service, name)).collect())
     }

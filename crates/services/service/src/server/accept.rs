@@ -51,7 +51,7 @@ impl Acceptor {
     pub(super) async fn run(mut self, listener: TcpListener) {
         let mut stopping = self.phase.clone();
         tokio::select! {
-            // Dropping `accept` loses no request: it has not accepted a connection.
+            // Dropping the `accept` future loses no accepted connection.
             _ = stopping.wait_for(|phase| *phase != Phase::Serving) => (),
             () = self.accept(&listener) => (),
         }

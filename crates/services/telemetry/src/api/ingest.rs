@@ -19,7 +19,7 @@ use crate::readings::Stored;
 /// Stores one reading.
 pub struct Ingest;
 
-/// Names with the path of another endpoint.
+/// Names that other endpoints' paths use.
 const RESERVED: [&str; 2] = ["ingest", "stats"];
 
 impl Endpoint<State> for Ingest {

@@ -62,7 +62,7 @@ impl OnWrite {
         Ok(())
     }
 
-    /// Removes an author from the feeds of users who do not follow. Fills the feeds of concurrent followers again.
+    /// Removes an author from these feeds, then refills those whose users followed meanwhile.
     async fn forget(&self, users: &[String], author: &str) -> Result<(), Error> {
         forget(users, author).run(&self.database).await?;
         for user in self.graph.still(author, users).await? {

@@ -76,7 +76,7 @@ impl Tally {
         self.detail == Detail::Summary
     }
 
-    /// Whether a summary of readings from one time until before another suffices.
+    /// Whether a summary of readings in `[from, to)` suffices.
     pub(crate) fn takes_summary(&self, from_ms: i64, to_ms: i64) -> bool {
         self.detail == Detail::Summary
             && from_ms >= self.from_ms
@@ -156,7 +156,7 @@ impl Tally {
 impl Cell {
     fn finish(mut self) -> MetricStatistics {
         let Summary { count, sum, min, max } = self.summary;
-        // The sum of that many values has lost more digits than this conversion.
+        // A sum of so many values is less exact than this conversion.
         let mean = sum / count as f64;
         MetricStatistics { count, min, max, mean, percentiles: Percentiles::of(&mut self.values) }
     }

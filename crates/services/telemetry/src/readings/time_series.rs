@@ -106,7 +106,7 @@ impl Series {
         let (there, absent): (Vec<_>, Vec<_>) =
             known.into_iter().partition(|place| present.contains(&keys[*place]));
         if let Some(place) = there.first() {
-            // A known key must be as durable as a written one: a second refusal waits for the write concern.
+            // A known key must be as durable as a written one: a repeated insert waits for the write concern.
             self.claim(keys, &[*place]).await?;
         }
         missing.extend(absent);

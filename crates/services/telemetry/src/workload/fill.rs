@@ -101,7 +101,7 @@ impl Fill {
         seen.into_iter().collect()
     }
 
-    /// Splits users into pieces whose edges, and `each` activities of the users of these edges, fit into memory.
+    /// Splits users into pieces that fit into memory with their edges and `each` activities per followed user.
     fn users_by_piece(&self, each: u64) -> impl Iterator<Item = Range<u64>> {
         let edges = self.follows.min(self.users).saturating_add(1);
         pieces(self.users, PIECE / edges.saturating_mul(each.max(1)))
@@ -174,7 +174,7 @@ async fn copied(feeds: &Feeds, fill: &Fill) -> Result<(), feeds::Error> {
     Ok(())
 }
 
-/// Fills feeds of a design that stores each activity once until the first read.
+/// Fills feeds of a design that makes no copies before the first read.
 async fn kept_once(feeds: &Feeds, fill: &Fill) -> Result<(), feeds::Error> {
     for users in pieces(fill.users, PIECE) {
         let users: Vec<u64> = users.collect();

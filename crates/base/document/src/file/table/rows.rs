@@ -74,7 +74,7 @@ impl<R: Read> Rows<R> {
         }
     }
 
-    /// Skips empty lines. The parser skips them too, but would count them to the next row.
+    /// Skips empty lines. The parser skips them too, but would add them to the next row.
     fn pass_empty_lines(&mut self) -> std::io::Result<()> {
         loop {
             let buffer = self.input.fill_buf()?;
@@ -88,8 +88,8 @@ impl<R: Read> Rows<R> {
         }
     }
 
-    /// Passes the available input to the parser. At the end of the input a line end is added, which ends the last row. If that
-    /// row is within quotes, the parser reports the row only at the true end.
+    /// Passes the available input to the parser. At the end of the input a line end is added, which ends the last row. If a
+    /// quote is still open, the parser reports the row only at the real end of the input.
     fn step(&mut self, line: u64, filled: &mut Filled) -> Result<Step, Failure> {
         let buffer = self.input.fill_buf().map_err(Failure::Read)?;
         let is_end = buffer.is_empty();

@@ -23,7 +23,7 @@ pub(super) struct Parts {
     pub checks: Vec<Check>,
 }
 
-/// A duration of k6's own that is an operation's, and not a part of one.
+/// A built-in k6 metric: the duration of a whole operation.
 struct Known {
     trend: &'static str,
     words: &'static str,
@@ -46,7 +46,7 @@ const KNOWN: [Known; 4] = [
 /// Plimsoll's name for the service time of all requests.
 pub(super) const SERVICE: &str = "http_req_service";
 
-/// Durations of k6's own that are parts of operations.
+/// Built-in k6 durations of parts of operations.
 const PARTS: [&str; 3] = ["ws_connecting", "ws_session_duration", "ws_ping"];
 
 /// The meaning of a duration for an operation.

@@ -101,7 +101,7 @@ impl Contains {
 }
 
 impl Kind {
-    /// The kind that has these numbers, for the form that does not say.
+    /// The kind with these numbers, for the form without kinds.
     pub(super) fn of(numbers: &Numbers) -> Self {
         let has = |name: &str| numbers.contains_key(name);
         let trend = numbers.keys().any(|name| percentile(name).is_some() || name == "avg");

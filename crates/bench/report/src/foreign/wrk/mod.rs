@@ -226,7 +226,7 @@ fn scaled(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     Some(finite(number)? * factor)
 }
 
-/// A number that is not negative and has an end.
+/// A finite number that is not negative.
 fn finite(text: &str) -> Option<f64> {
     text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0)
 }

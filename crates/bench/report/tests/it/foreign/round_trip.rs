@@ -27,7 +27,7 @@ fn tally(count: u64) -> Tally {
 
 fn expectation(metric: &str, expression: &str, value: f64, held: bool) -> Expectation {
     let (metric, expression) = (metric.to_owned(), expression.to_owned());
-    Expectation { metric, expression, value: Some(value), held, reason: None }
+    Expectation { metric, expression, value: Some(value), held, reason: None, by_default: false }
 }
 
 fn run() -> (Run, BTreeMap<String, Tally>) {

@@ -65,7 +65,7 @@ pub struct Reached<'a> {
     pub server: Option<&'a str>,
     /// The brokers, unless the run's file names them.
     pub brokers: Option<&'a str>,
-    /// Its counted total.
+    /// Its total count.
     pub total: u64,
 }
 
@@ -168,8 +168,8 @@ impl Job {
 pub enum Host {
     /// The suite, which inspects the collection before and after.
     Suite(Choice, Namespace),
-    /// The run itself, at this address or that of its scenario. This applies to faults of the server's process, for several
-    /// servers, and for none.
+    /// The run itself, at this address or that of its scenario. Used for faults of the server's process, for several servers,
+    /// and for none.
     Run(Option<String>),
 }
 

@@ -1,6 +1,6 @@
 //! Tracks the authors whose followers are too many for push.
 //!
-//! An author moves from *pushed* over *both* to *pulled* and never back. In *both*, activities are still pushed, and new caches
+//! An author moves from *pushed* via *both* to *pulled* and never back. In *both*, activities are still pushed, and new caches
 //! list the author as pulled. Pushing ends after all caches without that entry are deleted. So every activity is visible at any
 //! time.
 

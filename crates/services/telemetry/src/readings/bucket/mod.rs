@@ -85,7 +85,7 @@ async fn agree(database: &Database, settings: &BucketSettings) -> Result<(), Err
     same("readings_max", |ours, theirs| ours <= theirs, fill)
 }
 
-/// The identity of this collection's record of the division.
+/// The `_id` of the record of this collection's layout.
 fn ours() -> Document {
     doc! {"_id": COLLECTION}
 }

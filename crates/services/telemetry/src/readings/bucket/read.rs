@@ -61,8 +61,7 @@ impl Buckets {
         Ok(())
     }
 
-    /// Buckets arrive by start and contain no earlier reading. So all readings before the start of the next bucket are in
-    /// order.
+    /// Buckets arrive by start and hold no earlier readings, so readings before the next start are complete.
     pub(super) async fn page(&self, query: &RangeQuery) -> Result<Page, Error> {
         let mut merge = Merge::new(query);
         for lookup in window(&self.layout, &query.sensor, query.start_ms(), query.to_ms) {

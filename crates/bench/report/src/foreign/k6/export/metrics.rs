@@ -10,11 +10,11 @@ use serde_json::{Map, Value, json};
 
 use crate::foreign::k6::assemble::SERVICE;
 
-/// The numbers of a distribution. Percentiles are written with any number of values, because k6's form cannot mark too
-/// few; `count` is next to them.
+/// The numbers of a distribution. Percentiles are written even from too few values, because k6's form cannot mark too few;
+/// `count` is next to them.
 pub(super) const STATISTICS: [&str; 9] =
     ["avg", "min", "med", "max", "p(90)", "p(95)", "p(99)", "p(99.9)", "count"];
-/// k6 takes no longer names.
+/// k6's limit for names.
 const NAME_MAX: usize = 128;
 
 /// One metric.
@@ -223,7 +223,7 @@ pub(super) fn id(name: &str) -> String {
     if id.starts_with(|c: char| c.is_ascii_digit()) { format!("_{id}") } else { id }
 }
 
-/// `id`, with a number behind it if it is taken.
+/// `id`, with a number appended if taken.
 fn fresh(id: String, taken: &[String]) -> String {
     let numbered = (2..).map(|number| format!("{id}_{number}"));
     let mut all = std::iter::once(id.clone()).chain(numbered);

@@ -153,7 +153,7 @@ mod tests {
 
     fn expectation(metric: &str, expression: &str, value: f64, held: bool) -> Expectation {
         let (metric, expression) = (metric.to_owned(), expression.to_owned());
-        Expectation { metric, expression, value: Some(value), held, reason: None }
+        Expectation { metric, expression, value: Some(value), held, reason: None, by_default: false }
     }
 
     /// A run over HTTP, in k6's form.

@@ -80,6 +80,7 @@ mod tests {
             value: Some(value),
             held: true,
             reason: None,
+            by_default: false,
         };
         let mut metrics = Metrics::new();
         add(&mut metrics, &[expectation]);

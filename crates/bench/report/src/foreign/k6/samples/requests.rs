@@ -46,12 +46,12 @@ impl Requests {
         if full { OTHERS.to_owned() } else { name }
     }
 
-    /// Takes how long a request took, in milliseconds.
+    /// Adds a request's duration, in milliseconds.
     pub(super) fn took(&mut self, name: &str, ms: f64, room: &mut Room) {
         self.of(name).times.record(ms, room);
     }
 
-    /// Takes a request that failed.
+    /// Counts a failed request.
     pub(super) fn failed(&mut self, name: &str, tags: &Tags<'_>) {
         let class = match (tag(tags, "status"), tag(tags, "error_code")) {
             ("" | "0", code) => format!("error {code}"),

@@ -18,7 +18,7 @@ impl Default for Room {
     }
 }
 
-/// Values that spread.
+/// A distribution.
 #[derive(Debug)]
 pub(super) struct Trend {
     contains: Contains,
