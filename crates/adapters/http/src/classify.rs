@@ -11,6 +11,7 @@
 
 use std::io;
 
+use plimsoll_measure::first_error::FirstError;
 use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
 
 use crate::answer::Answer;
@@ -24,33 +25,48 @@ pub(crate) fn answered(call: &Call, operation: usize, answer: &Answer<'_>, count
     counts.status(operation, answer.status);
     let takes = call.checks.takes(answer.status);
     counts.check(operation, 0, takes);
-    let mut holds = true;
+    let mut broken = None;
     for (index, condition) in call.checks.conditions.iter().enumerate() {
         let held = !answer.is_too_large && condition.holds(answer);
         counts.check(operation, index + 1, held);
-        holds &= held;
+        if !held && broken.is_none() {
+            broken = Some(index + 1);
+        }
     }
-    match (takes, answer.is_too_large, holds) {
+    let outcome = match (takes, answer.is_too_large, broken) {
         (false, ..) => of_status(answer.status),
         (true, true, _) => Outcome::Rejected(Rejection::AnswerTooLarge),
-        (true, false, false) => Outcome::Rejected(Rejection::Unexpected),
-        (true, false, true) => Outcome::Acknowledged,
-    }
+        (true, false, Some(_)) => Outcome::Rejected(Rejection::Unexpected),
+        (true, false, None) => Outcome::Acknowledged,
+    };
+    let message = || match (takes, answer.is_too_large, broken) {
+        (true, false, broken) => format!("`{}` failed", call.checks.names[broken.unwrap_or(0)]),
+        (true, true, _) => format!("an answer of {} bytes exceeds http.limits.answer", answer.body_len),
+        (false, ..) => format!("`{}` failed: {}", call.checks.names[0], String::from_utf8_lossy(answer.body)),
+    };
+    let error = || FirstError::new(answer.status.into(), "", message()).of_command(&call.sample());
+    counts.first_errors.note(operation, outcome, error);
+    outcome
 }
 
 /// Classifies an unanswered request. Counts every condition as failed.
 pub(crate) fn unanswered(call: &Call, operation: usize, fault: &ExchangeError, counts: &Counts) -> Outcome {
     counts.status(operation, 0);
     (0..call.checks.names.len()).for_each(|check| counts.check(operation, check, false));
-    match fault {
+    let outcome = match fault {
         ExchangeError::Timeout => Outcome::Unknown(Doubt::Timeout),
         ExchangeError::Lost(error) if error.kind() == io::ErrorKind::TimedOut => {
             Outcome::Unknown(Doubt::Timeout)
         }
         ExchangeError::Lost(_) => Outcome::Unknown(Doubt::ConnectionLost),
         ExchangeError::Malformed(_) => Outcome::Unknown(Doubt::MalformedAnswer),
-        ExchangeError::NotTried | ExchangeError::Leaving => Outcome::Rejected(Rejection::NotTried),
-    }
+        ExchangeError::NotTried | ExchangeError::Leaving | ExchangeError::NotConnected(_) => {
+            Outcome::Rejected(Rejection::NotTried)
+        }
+    };
+    let error = || FirstError::new(0, "", fault).of_command(&call.sample());
+    counts.first_errors.note(operation, outcome, error);
+    outcome
 }
 
 /// The outcome of an unexpected status.

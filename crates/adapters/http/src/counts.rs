@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use plimsoll_measure::first_error::FirstErrors;
 use serde::Serialize;
 
 use crate::setup::Setup;
@@ -49,6 +50,8 @@ impl Answers {
 #[derive(Debug)]
 pub(crate) struct Counts {
     operations: Vec<Operation>,
+    /// The first error of each operation and class.
+    pub(crate) first_errors: FirstErrors,
 }
 
 #[derive(Debug)]
@@ -64,7 +67,8 @@ impl Counts {
             checks: (0..checks).map(|_| Default::default()).collect(),
             statuses: (0..STATUSES).map(|_| AtomicU64::new(0)).collect(),
         };
-        Self { operations: setup.calls.iter().map(|call| operation(call.checks.names.len())).collect() }
+        let operations = setup.calls.iter().map(|call| operation(call.checks.names.len())).collect();
+        Self { operations, first_errors: FirstErrors::default() }
     }
 
     /// Counts an answer by its status; 0 for no answer.

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::connect;
+
 /// Bytes that are not an HTTP answer, and the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -22,6 +24,9 @@ pub(crate) enum ExchangeError {
     /// The server did not try the request (HTTP/2 only).
     #[error("the server refused the stream")]
     NotTried,
+    /// No connection for the request could be opened.
+    #[error("no connection: {0}")]
+    NotConnected(Box<connect::Error>),
     /// The server closes the connection and did not take the request; another connection may send it (HTTP/2 only).
     #[error("the server closes the connection and takes no more requests on it")]
     Leaving,

@@ -74,6 +74,32 @@ pub(crate) struct Call {
     pub documents: u32,
 }
 
+impl Call {
+    /// The request line with field names in place of values, and the number of documents.
+    pub fn sample(&self) -> String {
+        let mut line = Vec::new();
+        for piece in &self.head.pieces {
+            match piece {
+                Piece::Bytes(bytes) => line.extend_from_slice(bytes),
+                Piece::Url(field) => {
+                    let name = self.with.as_ref().and_then(|with| with.names.get(*field));
+                    line.extend_from_slice(format!("{{{}}}", name.map_or("", String::as_str)).as_bytes());
+                }
+                Piece::Header(_) | Piece::Token | Piece::Length => break,
+            }
+            if line.contains(&b'\r') {
+                break;
+            }
+        }
+        let line = String::from_utf8_lossy(&line);
+        let request = line.split(" HTTP/").next().unwrap_or_default();
+        match self.documents {
+            0 | 1 => request.to_owned(),
+            documents => format!("{request} with {documents} documents"),
+        }
+    }
+}
+
 /// The login request, and the path of the token in its answer.
 #[derive(Debug)]
 pub(crate) struct Login {

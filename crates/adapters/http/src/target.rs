@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plimsoll_load::arrivals::Share;
 use plimsoll_load::target::{self, Target};
+use plimsoll_measure::first_error::OperationError;
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Outcome, Rejection};
 
@@ -123,7 +124,7 @@ impl Http {
     /// Sends the request on a new connection, because the server closes this one and did not take it. If no connection can be
     /// opened, the request was not tried.
     async fn exchange_elsewhere(&self, lane: &mut Lane) -> Result<(), ExchangeError> {
-        lane.connection = self.dial().await.map_err(|_| ExchangeError::Leaving)?;
+        lane.connection = self.dial().await.map_err(|error| ExchangeError::NotConnected(Box::new(error)))?;
         self.exchange(lane).await
     }
 
@@ -146,10 +147,10 @@ impl Http {
                 lane.connection = connection;
                 Ok(())
             }
-            Err(_) => {
+            Err(error) => {
                 let call = &self.setup.calls[lane.operation];
-                let outcome =
-                    classify::unanswered(call, lane.operation, &ExchangeError::NotTried, &self.counts);
+                let fault = ExchangeError::NotConnected(Box::new(error));
+                let outcome = classify::unanswered(call, lane.operation, &fault, &self.counts);
                 Err(Reply::failed(outcome, lane.documents))
             }
         }
@@ -278,6 +279,10 @@ impl Target for Http {
 
     /// Does nothing: the counters are read in place.
     fn tick(&self) {}
+
+    fn first_errors(&self) -> Vec<OperationError> {
+        self.counts.first_errors.take()
+    }
 
     fn is_broken(&self, lane: &Lane) -> bool {
         lane.given_up || lane.connection.is_broken()

@@ -7,7 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use plimsoll_document::{Encoded, Identity, Source};
 use plimsoll_ledger::{Intent, Run};
 use plimsoll_load::mix::scramble;
+use plimsoll_measure::first_error::{FirstError, FirstErrors};
+use plimsoll_measure::outcome::Outcome;
+use plimsoll_wire::WriteReply;
 
+use crate::outcome;
 use crate::setup::{Command, Purpose, Setup};
 use crate::statement;
 use crate::worker_ledger::{Claimed, Closed, PickedDocument, WorkerLedger};
@@ -18,6 +22,9 @@ pub use read_check::ReturnedState;
 
 mod pending_write;
 mod read_check;
+mod sample_command;
+
+use sample_command::SampleCommand;
 
 /// Keeps the choice of the update independent of the choice of the document.
 const UPDATE_SALT: u64 = 0x07DA_7E5A;
@@ -33,6 +40,57 @@ pub struct OperationBuilder {
     checker: Mutex<ReadChecker>,
     /// The number of phases so far.
     phases: AtomicU32,
+    /// The first error of each operation and class.
+    pub(crate) first_errors: FirstErrors,
+}
+
+/// One operation of the plan and its builder.
+#[derive(Clone, Copy)]
+pub struct Work<'a> {
+    /// The builder of the operation's worker.
+    pub builder: &'a OperationBuilder,
+    /// The command: of the operation, or of one step of a transaction.
+    pub command: &'a Command,
+    /// The operation's index in the plan.
+    pub operation: usize,
+}
+
+impl Work<'_> {
+    /// Notes the error behind an outcome, and returns the outcome.
+    pub(crate) fn noted(self, outcome: Outcome, error: &impl Detailed) -> Outcome {
+        self.note(outcome, || error.detail());
+        outcome
+    }
+
+    /// Notes an error if it is the first of its class.
+    pub(crate) fn note(self, outcome: Outcome, error: impl FnOnce() -> FirstError) {
+        let errors = &self.builder.first_errors;
+        let command = || SampleCommand { builder: self.builder, command: self.command }.to_string();
+        errors.note(self.operation, outcome, || error().of_command(&command()));
+    }
+
+    /// Notes the errors of a write.
+    pub(crate) fn note_write(self, written: &WriteReply) {
+        for error in written.errors() {
+            let detail = || FirstError::new(error.code, &error.name, &error.message);
+            self.note(outcome::outcome(error.outcome), detail);
+        }
+    }
+}
+
+/// An error with a code, a name and a message.
+pub(crate) trait Detailed {
+    /// The error without a command.
+    fn detail(&self) -> FirstError;
+}
+
+impl Detailed for plimsoll_wire::Error {
+    fn detail(&self) -> FirstError {
+        match self {
+            Self::Server(error) => FirstError::new(error.code, &error.name, &error.message),
+            other => FirstError::new(0, "", other),
+        }
+    }
 }
 
 /// The number and the document of one operation.
@@ -60,7 +118,18 @@ impl OperationTarget {
 impl OperationBuilder {
     /// Creates the builder for one worker.
     pub fn new(setup: Arc<Setup>, ledger: WorkerLedger) -> Self {
-        Self { setup, ledger: Mutex::new(ledger), checker: Mutex::default(), phases: AtomicU32::new(0) }
+        Self {
+            setup,
+            ledger: Mutex::new(ledger),
+            checker: Mutex::default(),
+            phases: AtomicU32::new(0),
+            first_errors: FirstErrors::default(),
+        }
+    }
+
+    /// The operation with this index in the plan.
+    pub fn work(&self, operation: usize) -> Work<'_> {
+        Work { builder: self, command: &self.setup.commands[operation], operation }
     }
 
     /// Begins a phase; `documents` is this worker's share of the documents to insert, if their number is limited.

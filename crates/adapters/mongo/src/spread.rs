@@ -12,6 +12,7 @@ use std::task::Poll;
 use plimsoll_deployment::Deployment;
 use plimsoll_load::target::{Prepared, Target};
 use plimsoll_measure::clock;
+use plimsoll_measure::first_error::OperationError;
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Outcome, Rejection};
 use plimsoll_measure::run::ServerShare;
@@ -259,6 +260,10 @@ impl Target for Spread {
 
     fn tick(&self) {
         self.builder.ledger().flush();
+    }
+
+    fn first_errors(&self) -> Vec<OperationError> {
+        self.builder.first_errors.take()
     }
 
     fn is_broken(&self, lane: &Lane) -> bool {

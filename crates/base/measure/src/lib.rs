@@ -11,6 +11,7 @@ pub mod duration;
 pub mod environment;
 pub mod event;
 pub mod expectation;
+pub mod first_error;
 pub mod freeze;
 pub mod hdr_log;
 pub mod histogram;

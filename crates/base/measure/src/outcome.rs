@@ -73,6 +73,17 @@ named! {
     }
 }
 
+impl Outcome {
+    /// The name of a failure's class; `None` for a success and for a write that asked for no answer.
+    pub const fn error_class(self) -> Option<&'static str> {
+        match self {
+            Self::Acknowledged | Self::Unknown(Doubt::Unacknowledged) => None,
+            Self::Rejected(class) => Some(class.name()),
+            Self::Unknown(cause) => Some(cause.name()),
+        }
+    }
+}
+
 /// The numbers of failed operations or documents, by class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Failures {

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::environment::{Environment, ServerFacts};
+use crate::first_error::FirstError;
 use crate::histogram::Latency;
 use crate::inspection::Collection;
 use crate::integrity::Integrity;
@@ -292,6 +293,9 @@ pub struct Operation {
     pub errors: BTreeMap<String, u64>,
     /// Documents that failed, by class.
     pub document_errors: BTreeMap<String, u64>,
+    /// The first error of each class, with the server's code and message.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub first_errors: BTreeMap<String, FirstError>,
     /// Bytes sent to the server.
     pub bytes_sent: u64,
     /// Bytes received from it.

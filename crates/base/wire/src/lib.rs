@@ -22,7 +22,7 @@ pub use mechanism::Mechanism;
 pub use options::ConnectOptions;
 pub use outcome::{Cause, Outcome, Span};
 pub use plimsoll_net::{Tls, TlsError, Trust};
-pub use write::{W, WriteBatch, WriteConcern, WriteKind, WriteReply, WriteSpec};
+pub use write::{W, WriteBatch, WriteConcern, WriteFailure, WriteKind, WriteReply, WriteSpec};
 
 mod connect;
 mod connection;

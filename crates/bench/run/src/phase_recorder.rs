@@ -48,12 +48,15 @@ impl Log<'_> {
 
     /// Records a completed second.
     pub fn second(&mut self, phase: &Phase, second: &Second) {
+        let at_ns = self.from_ns + second.from_ns;
+        for text in notes(self.summary, second) {
+            self.readers.emit(&Event::Note { at_ns, text }, self.control);
+        }
         self.summary.add(phase, second);
         self.watched.add(self.from_ns, second);
         if let Some(reason) = self.summary.broken() {
             self.control.abort(Ended::Threshold, reason);
         }
-        let at_ns = self.from_ns + second.from_ns;
         self.readers.second(at_ns, second, &self.names, self.control);
         if second.to_ns > second.from_ns {
             self.readers.emit(&Event::Interval(interval(at_ns, second, &self.names)), self.control);
@@ -76,6 +79,18 @@ impl Log<'_> {
         };
         self.readers.emit(&event, self.control);
     }
+}
+
+/// One note for each class of errors that the run meets for the first time.
+fn notes(summary: &Summary, second: &Second) -> Vec<String> {
+    let mut first = BTreeMap::new();
+    for (name, it) in summary.unseen(second) {
+        first.entry((name, it.class.as_str())).or_insert(&it.error);
+    }
+    first
+        .into_iter()
+        .map(|((name, class), error)| format!("{name}, {}: {error}", class.replace('_', " ")))
+        .collect()
 }
 
 fn interval(from_ns: u64, second: &Second, names: &[String]) -> Interval {

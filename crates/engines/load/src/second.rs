@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use plimsoll_measure::first_error::OperationError;
 use plimsoll_measure::interval::Tally;
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +36,9 @@ pub struct Second {
     /// The time since the server last answered each worker, in nanoseconds; 0 if it answered the last request.
     #[serde(default)]
     pub silent_ns: Vec<u64>,
+    /// The first error of each operation and class that a worker met.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub first_errors: Vec<OperationError>,
 }
 
 /// A tenth of a second of all workers together.
@@ -166,6 +170,7 @@ impl From<Slice> for Second {
             switches: slice.switches,
             reconnects: slice.reconnects,
             silent_ns: vec![slice.silent_ns],
+            first_errors: slice.first_errors,
         }
     }
 }
@@ -181,6 +186,7 @@ impl Second {
         self.silent_ns.resize(workers, NOT_REPORTED);
         self.silent_ns[first..].iter_mut().zip(&part.silent_ns).for_each(|(sum, part)| *sum = *part);
         self.switches = added(self.switches, part.switches);
+        self.first_errors.extend(part.first_errors);
         self.tallies.resize_with(part.tallies.len(), Tally::default);
         self.tallies.iter_mut().zip(&part.tallies).for_each(|(sum, part)| sum.merge(part));
         if self.parts.is_empty() {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_measure::expectation::{self, Checks, Wanted};
+use plimsoll_measure::first_error::{FirstError, OperationError};
 use plimsoll_measure::integrity::Integrity;
 use plimsoll_measure::interval::Tally;
 use plimsoll_measure::run::{Answers, Expectation, FaultFacts, Operation, PhaseFacts};
@@ -39,6 +40,8 @@ pub struct Summary {
     objective: Objective,
     faults: Vec<FaultFacts>,
     watch: Watch,
+    /// The first error of each operation and class.
+    first_errors: BTreeMap<(usize, String), FirstError>,
 }
 
 /// The current phase.
@@ -76,6 +79,7 @@ impl Summary {
             objective,
             faults: Vec::new(),
             watch: Watch::default(),
+            first_errors: BTreeMap::new(),
         }
     }
 
@@ -115,6 +119,13 @@ impl Summary {
         self.watch.unexpected_errors(&self.names)
     }
 
+    /// The errors of a second that are the first of their class in the run, with the names of their operations.
+    pub fn unseen<'a>(&'a self, second: &'a Second) -> impl Iterator<Item = (&'a str, &'a OperationError)> {
+        let unseen =
+            |it: &&OperationError| !self.first_errors.contains_key(&(it.operation, it.class.clone()));
+        second.first_errors.iter().filter(unseen).map(|it| (self.names[it.operation].as_str(), it))
+    }
+
     /// Adds one second of `phase`.
     pub fn add(&mut self, phase: &Phase, second: &Second) {
         for (operation, cover) in Cover::all(phase) {
@@ -129,6 +140,9 @@ impl Summary {
         self.current.cpu_ns += second.cpu_ns.iter().sum::<u64>();
         if let Some(switches) = second.switches {
             *self.switches.get_or_insert(0) += switches;
+        }
+        for OperationError { operation, class, error } in &second.first_errors {
+            self.first_errors.entry((*operation, class.clone())).or_insert_with(|| error.clone());
         }
         self.load_ns += second.to_ns - second.from_ns;
         self.reconnects += second.reconnects;
@@ -186,7 +200,16 @@ impl Summary {
 
     /// The summary of each operation, by name.
     pub fn operations(&self) -> BTreeMap<String, Operation> {
-        self.names.iter().cloned().zip(self.operations.iter().map(Sum::operation)).collect()
+        let operation = |(index, sum): (usize, &Sum)| {
+            let first_errors = self.first_errors.range((index, String::new())..(index + 1, String::new()));
+            // A retry or a new token may have turned a noted error into a success.
+            let counted =
+                |class: &str| sum.whole.errors.of_class(class) + sum.whole.document_errors.of_class(class);
+            let first_errors = first_errors.filter(|((_, class), _)| counted(class) > 0);
+            let first_errors = first_errors.map(|((_, class), error)| (class.clone(), error.clone()));
+            Operation { first_errors: first_errors.collect(), ..sum.operation() }
+        };
+        self.names.iter().cloned().zip(self.operations.iter().enumerate().map(operation)).collect()
     }
 
     /// Each operation by its index, for the judgement of expectations.

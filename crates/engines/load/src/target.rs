@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::future::Future;
 
+use plimsoll_measure::first_error::OperationError;
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Doubt, Outcome};
 
@@ -45,6 +46,11 @@ pub trait Target: Send + Sync + 'static {
     /// Records the events since the last call; called once a second on the worker's thread, and at the end of
     /// a phase.
     fn tick(&self);
+
+    /// The first error of each operation and class since the last call; called once a second, as [`Target::tick`] is.
+    fn first_errors(&self) -> Vec<OperationError> {
+        Vec::new()
+    }
 
     /// Whether the lane's connection is lost, so that it must be reopened.
     fn is_broken(&self, lane: &Self::Lane) -> bool;

@@ -10,7 +10,7 @@ use plimsoll_ledger::Receipt;
 use plimsoll_wire::{ConnectOptions, Connection};
 use serde_json::{Value, json};
 
-use crate::program::{inserts, json, plimsoll, plimsoll_with, scenario, shared, stderr};
+use crate::program::{inserts, json, plimsoll, plimsoll_with, scenario, shared, stderr, stdout};
 
 const CLIENTS: [&str; 2] = ["lean", "driver"];
 
@@ -211,6 +211,36 @@ fn errors_fail_a_run_unless_an_expectation_allows_them() {
     ] {
         let ended = with_duplicates(&format!("duplicates_{name}"), &format!("expect: {expect}\n"));
         assert_eq!(ended.0, Some(code), "{name}: {}", ended.1["reasons"]);
+    }
+}
+
+#[test]
+fn the_first_error_of_a_class_is_kept_with_its_command() {
+    ask(&rawdoc! {"create": "first_error", "validator": {"n": {"$exists": false}}});
+    for client in CLIENTS {
+        let dir = tempfile::tempdir().unwrap();
+        let text = format!("client: {client}\n{}", inserts("first_error", 1, "{documents: 20}"));
+        let file = scenario(dir.path(), &text);
+        let out = dir.path().join("run");
+        let (file, out) = (file.to_str().unwrap(), out.to_str().unwrap());
+        let output = plimsoll_with(&["run", file, "--server", &shared(), "--out", out]);
+        assert_eq!(output.status.code(), Some(99), "{}", stderr(&output));
+        let run: Value =
+            serde_json::from_str(&std::fs::read_to_string(dir.path().join("run/run.json")).unwrap()).unwrap();
+        let error = &run["operations"]["insert"]["first_errors"]["validation"];
+        assert_eq!(error["code"], 121, "{client}: {run}");
+        let (message, command) = (error["message"].as_str().unwrap(), error["command"].as_str().unwrap());
+        assert!(message.contains("validation"), "{client}: {error}");
+        assert!(
+            command.starts_with("{insert: \"first_error\", documents: [{_id: objectId, "),
+            "{client}: {error}"
+        );
+        let page = std::fs::read_to_string(dir.path().join("run/report.html")).unwrap();
+        for shown in [stdout(&output), page] {
+            let flat = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(flat.contains("the first validation error was 121"), "{client}: {shown}");
+        }
+        assert!(stderr(&output).contains("insert, validation: 121"), "{client}: {}", stderr(&output));
     }
 }
 

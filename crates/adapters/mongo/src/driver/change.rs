@@ -9,22 +9,22 @@ use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
 
 use super::outcome::of_error;
 use super::{Named, find};
-use crate::operation_builder::{OperationBuilder, ReturnedState};
+use crate::operation_builder::{ReturnedState, Work};
 use crate::scenario::Returns;
 use crate::setup::{Command, FindShape, Purpose};
 
 /// Updates, replaces or deletes.
 pub(super) async fn change(
-    builder: &OperationBuilder,
+    work: Work<'_>,
     collection: &Collection<RawDocumentBuf>,
-    command: &Command,
     named: &mut Named,
 ) -> Reply {
+    let Work { builder, command, .. } = work;
     let changed = send(collection, command, named).await;
     let outcome = match &changed {
         Ok(_) if !builder.setup.is_acknowledged() => Outcome::Unknown(Doubt::Unacknowledged),
         Ok(_) => Outcome::Acknowledged,
-        Err(error) => of_error(error),
+        Err(error) => work.noted(of_error(error), error),
     };
     let count = changed.unwrap_or(0);
     builder.conclude(&mut named.pending, outcome, count > 0);
@@ -71,11 +71,11 @@ async fn send(
 
 /// Finds one document and changes it in the same command.
 pub(super) async fn find_and_modify(
-    builder: &OperationBuilder,
+    work: Work<'_>,
     collection: &Collection<RawDocumentBuf>,
-    command: &Command,
     named: &mut Named,
 ) -> Reply {
+    let Work { builder, command, .. } = work;
     let new = matches!(command, Command::FindAndModify { returns: Returns::New, .. });
     let which = if new { ReturnDocument::After } else { ReturnDocument::Before };
     let filter = named.filter.clone();
@@ -86,7 +86,8 @@ pub(super) async fn find_and_modify(
         }
         _ => collection.find_one_and_update(filter, named.update()).return_document(which).await,
     };
-    let outcome = found.as_ref().map_or_else(of_error, |_| Outcome::Acknowledged);
+    let failed = |error| work.noted(of_error(error), error);
+    let outcome = found.as_ref().map_or_else(failed, |_| Outcome::Acknowledged);
     let found = found.ok().flatten();
     builder.conclude(&mut named.pending, outcome, found.is_some());
     let shows = if new { ReturnedState::After } else { ReturnedState::Before };
@@ -105,13 +106,12 @@ pub(super) async fn find_and_modify(
 
 /// Finds one document and then changes it. A failed read ends the operation.
 pub(super) async fn read_modify_write(
-    builder: &OperationBuilder,
+    work: Work<'_>,
     collection: &Collection<RawDocumentBuf>,
-    command: &Command,
     named: &mut Named,
 ) -> Reply {
-    match find::read(builder, collection, command, &FindShape::default(), named).await {
-        Ok(_) => change(builder, collection, command, named).await,
+    match find::read(work, collection, &FindShape::default(), named).await {
+        Ok(_) => change(work, collection, named).await,
         Err(outcome) => Reply::failed(outcome, 1),
     }
 }

@@ -8,7 +8,7 @@ use plimsoll_measure::outcome::Outcome;
 
 use super::outcome::of_read_error;
 use super::{Named, document};
-use crate::operation_builder::{OperationBuilder, ReturnedState, identity};
+use crate::operation_builder::{OperationBuilder, ReturnedState, Work, identity};
 use crate::setup::{Command, FindShape, Pipeline};
 use crate::worker_ledger::PickedDocument;
 
@@ -21,11 +21,11 @@ pub(super) fn stages(builder: &OperationBuilder, pipeline: &Pipeline, number: u6
 
 /// Runs a pipeline to its end.
 pub(super) async fn aggregate(
+    work: Work<'_>,
     collection: &Collection<RawDocumentBuf>,
-    command: &Command,
     stages: &[Document],
 ) -> Reply {
-    let (Command::Count(pipeline) | Command::Aggregate(pipeline)) = command else {
+    let (Command::Count(pipeline) | Command::Aggregate(pipeline)) = work.command else {
         return Reply::acknowledged(0);
     };
     let mut aggregate = collection.aggregate(stages.iter().cloned());
@@ -36,27 +36,22 @@ pub(super) async fn aggregate(
         aggregate = aggregate.read_concern(ReadConcern::custom(level));
     }
     let read = match aggregate.await {
-        Ok(mut cursor) => rest(&mut cursor, 0).await,
-        Err(error) => Err(of_read_error(&error)),
+        Ok(mut cursor) => rest(work, &mut cursor, 0).await,
+        Err(error) => Err(work.noted(of_read_error(&error), &error)),
     };
     match read {
-        Ok(_) if matches!(command, Command::Count(_)) => Reply::acknowledged(1),
+        Ok(_) if matches!(work.command, Command::Count(_)) => Reply::acknowledged(1),
         Ok(documents) => Reply::acknowledged(documents),
         Err(outcome) => Reply::failed(outcome, 1),
     }
 }
 
 /// Runs a find or a range to its end.
-pub(super) async fn find(
-    builder: &OperationBuilder,
-    collection: &Collection<RawDocumentBuf>,
-    command: &Command,
-    named: &Named,
-) -> Reply {
-    let (Command::Find { shape, .. } | Command::Range { shape, .. }) = command else {
+pub(super) async fn find(work: Work<'_>, collection: &Collection<RawDocumentBuf>, named: &Named) -> Reply {
+    let (Command::Find { shape, .. } | Command::Range { shape, .. }) = work.command else {
         return Reply::acknowledged(0);
     };
-    match read(builder, collection, command, shape, named).await {
+    match read(work, collection, shape, named).await {
         Ok(documents) => Reply::acknowledged(documents),
         Err(outcome) => Reply::failed(outcome, 1),
     }
@@ -64,9 +59,8 @@ pub(super) async fn find(
 
 /// Finds whole or partial documents and returns their number.
 pub(super) async fn read(
-    builder: &OperationBuilder,
+    work: Work<'_>,
     collection: &Collection<RawDocumentBuf>,
-    command: &Command,
     shape: &FindShape,
     named: &Named,
 ) -> Result<u64, Outcome> {
@@ -74,7 +68,7 @@ pub(super) async fn read(
     if let Some(projection) = &shape.projection {
         find = find.projection(projection.clone());
     }
-    let range = matches!(command, Command::Range { .. });
+    let range = matches!(work.command, Command::Range { .. });
     let sort = if range { Some(doc! {"_id": 1}) } else { shape.sort.clone() };
     if let Some(sort) = sort {
         find = find.sort(sort);
@@ -94,13 +88,14 @@ pub(super) async fn read(
     if let Some(limit) = limit {
         find = find.limit(limit);
     }
-    let mut cursor = find.await.map_err(|error| of_read_error(&error))?;
-    let found = cursor.advance().await.map_err(|error| of_read_error(&error))?;
+    let failed = |error| work.noted(of_read_error(&error), &error);
+    let mut cursor = find.await.map_err(failed)?;
+    let found = cursor.advance().await.map_err(failed)?;
     if let Some(picked) = named.aim.document {
         let first = found.then(|| cursor.current().as_bytes());
-        judge(builder, &picked, first, range, shape)?;
+        judge(work.builder, &picked, first, range, shape)?;
     }
-    if found { rest(&mut cursor, 1).await } else { Ok(0) }
+    if found { rest(work, &mut cursor, 1).await } else { Ok(0) }
 }
 
 /// Checks the first document against the ledger's entry for the picked document.
@@ -123,8 +118,8 @@ fn judge(
 }
 
 /// Counts the rest of a cursor, from `documents` on.
-async fn rest<T>(cursor: &mut Cursor<T>, mut documents: u64) -> Result<u64, Outcome> {
-    while cursor.advance().await.map_err(|error| of_read_error(&error))? {
+async fn rest<T>(work: Work<'_>, cursor: &mut Cursor<T>, mut documents: u64) -> Result<u64, Outcome> {
+    while cursor.advance().await.map_err(|error| work.noted(of_read_error(&error), &error))? {
         documents += 1;
     }
     Ok(documents)

@@ -5,13 +5,14 @@ use std::ops::Range;
 use mongodb::Collection;
 use mongodb::bson::RawDocumentBuf;
 use mongodb::error::{Error, ErrorKind};
+use plimsoll_measure::first_error::FirstError;
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
 use plimsoll_wire::Outcome as Wire;
 
 use super::outcome::of_error;
 use super::raw;
-use crate::operation_builder::OperationBuilder;
+use crate::operation_builder::{OperationBuilder, Work};
 use crate::outcome::{add, outcome, state};
 
 /// A prepared insert.
@@ -37,22 +38,42 @@ impl Ready {
         builder.ledger().give_back(self.numbers.clone());
     }
 
-    pub async fn send(&self, builder: &OperationBuilder, collection: &Collection<RawDocumentBuf>) -> Reply {
+    pub async fn send(&self, work: Work<'_>, collection: &Collection<RawDocumentBuf>) -> Reply {
         let Self { documents, numbers, ordered } = self;
         let sent: Result<(), Error> = match documents.as_slice() {
             [one] => collection.insert_one(one).await.map(drop),
             many => collection.insert_many(many).ordered(*ordered).await.map(drop),
         };
         let mut reply = Reply { bytes_sent: bytes(documents), ..Reply::acknowledged(0) };
-        let mut ledger = builder.ledger();
         let split = Split::of(documents.len(), reply.bytes_sent);
-        let acknowledged = builder.setup.is_acknowledged();
+        if let Err(error) = &sent {
+            note(work, error, split);
+        }
+        let mut ledger = work.builder.ledger();
+        let acknowledged = work.builder.setup.is_acknowledged();
         for (span, outcome) in outcomes(&sent, documents.len(), *ordered, acknowledged, split) {
             let first = numbers.start + span.start as u64;
             ledger.settle(first..first + span.len() as u64, state(outcome));
             add(&mut reply, outcome, span.len() as u64);
         }
         reply
+    }
+}
+
+/// Notes the errors of single documents, of the write concern, and of the whole command.
+fn note(work: Work<'_>, error: &Error, split: Split) {
+    let ErrorKind::InsertMany(many) = error.kind.as_ref() else {
+        work.noted(of_insert_error(error, split), error);
+        return;
+    };
+    for refused in many.write_errors.iter().flatten() {
+        let name = refused.code_name.as_deref().unwrap_or_default();
+        let error = || FirstError::new(refused.code, name, &refused.message);
+        work.note(outcome(Wire::of_write_error(refused.code)), error);
+    }
+    if let Some(concern) = &many.write_concern_error {
+        let error = || FirstError::new(concern.code, &concern.code_name, &concern.message);
+        work.note(Outcome::Unknown(Doubt::WriteConcern), error);
     }
 }
 

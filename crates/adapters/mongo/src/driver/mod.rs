@@ -9,6 +9,7 @@ use mongodb::options::ClientOptions;
 use mongodb::{Client, ClientSession, Collection};
 use plimsoll_deployment::Deployment;
 use plimsoll_load::target::{Prepared, Target};
+use plimsoll_measure::first_error::{FirstError, OperationError};
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Doubt, Outcome};
 
@@ -121,30 +122,28 @@ impl Driver {
     }
 
     async fn run(&self, lane: &mut Lane, ready: &mut Ready) -> Reply {
-        let command = &self.builder.setup.commands[lane.operation];
-        let (builder, collection) = (&self.builder, &lane.collection);
-        match (ready, command) {
+        let work = self.builder.work(lane.operation);
+        let collection = &lane.collection;
+        match (ready, work.command) {
             (Ready::Nothing, _) => Reply::acknowledged(0),
-            (Ready::Insert(ready), _) => ready.send(builder, collection).await,
-            (Ready::Aggregate(stages), command) => find::aggregate(collection, command, stages).await,
-            (Ready::Transaction(ready), Command::Transaction { steps, read_concern }) => {
+            (Ready::Insert(ready), _) => ready.send(work, collection).await,
+            (Ready::Aggregate(stages), _) => find::aggregate(work, collection, stages).await,
+            (Ready::Transaction(ready), _) => {
                 if lane.session.is_none() {
                     lane.session = lane.client.start_session().await.ok();
                 }
-                let level = read_concern.as_deref();
-                ready.send(builder, steps, level, collection, lane.session.as_mut()).await
+                ready.send(work, collection, lane.session.as_mut()).await
             }
-            (Ready::Transaction(_), _) => Reply::acknowledged(0),
             (Ready::Named(named), Command::Find { .. } | Command::Range { .. }) => {
-                find::find(builder, collection, command, named).await
+                find::find(work, collection, named).await
             }
             (Ready::Named(named), Command::FindAndModify { .. }) => {
-                change::find_and_modify(builder, collection, command, named).await
+                change::find_and_modify(work, collection, named).await
             }
             (Ready::Named(named), Command::ReadModifyWrite { .. }) => {
-                change::read_modify_write(builder, collection, command, named).await
+                change::read_modify_write(work, collection, named).await
             }
-            (Ready::Named(named), _) => change::change(builder, collection, command, named).await,
+            (Ready::Named(named), _) => change::change(work, collection, named).await,
         }
     }
 }
@@ -252,7 +251,10 @@ impl Target for Driver {
                 ready.doubt(&self.builder);
                 // After an unfinished transaction the next one needs another session.
                 lane.session = None;
-                Reply::failed(Outcome::Unknown(Doubt::Timeout), documents)
+                let (outcome, limit) = (Outcome::Unknown(Doubt::Timeout), self.builder.setup.timeout);
+                let late = || FirstError::new(0, "", format_args!("no answer within {limit:?}"));
+                self.builder.work(lane.operation).note(outcome, late);
+                Reply::failed(outcome, documents)
             }
         }
     }
@@ -263,6 +265,10 @@ impl Target for Driver {
 
     fn tick(&self) {
         self.builder.ledger().flush();
+    }
+
+    fn first_errors(&self) -> Vec<OperationError> {
+        self.builder.first_errors.take()
     }
 
     /// The driver's pool reconnects by itself.

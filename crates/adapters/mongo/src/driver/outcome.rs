@@ -2,10 +2,27 @@
 
 use mongodb::error::{Error, ErrorKind, UNKNOWN_TRANSACTION_COMMIT_RESULT, WriteFailure};
 use mongodb::options::{Acknowledgment, WriteConcern};
+use plimsoll_measure::first_error::FirstError;
 use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
 use plimsoll_wire::{Class, Outcome as Wire, W};
 
+use crate::operation_builder::Detailed;
 use crate::outcome::{outcome, rejection};
+
+impl Detailed for Error {
+    fn detail(&self) -> FirstError {
+        match self.kind.as_ref() {
+            ErrorKind::Command(error) => FirstError::new(error.code, &error.code_name, &error.message),
+            ErrorKind::Write(WriteFailure::WriteError(error)) => {
+                FirstError::new(error.code, error.code_name.as_deref().unwrap_or_default(), &error.message)
+            }
+            ErrorKind::Write(WriteFailure::WriteConcernError(error)) => {
+                FirstError::new(error.code, &error.code_name, &error.message)
+            }
+            other => FirstError::new(0, "", other),
+        }
+    }
+}
 
 pub(super) fn of_error(error: &Error) -> Outcome {
     match error.kind.as_ref() {

@@ -8,12 +8,13 @@ use mongodb::options::ReadConcern;
 use mongodb::{ClientSession, Collection};
 use plimsoll_ledger::State;
 use plimsoll_load::mix::scramble;
+use plimsoll_measure::first_error::FirstError;
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Outcome, Rejection};
 
 use super::outcome::{of_commit, of_read_error};
 use super::{Named, raw};
-use crate::operation_builder::{OperationBuilder, ReturnedState};
+use crate::operation_builder::{OperationBuilder, ReturnedState, Work};
 use crate::setup::{Command, FindShape, Purpose};
 use crate::worker_ledger::PickedDocument;
 
@@ -72,19 +73,18 @@ impl Ready {
 
     pub async fn send(
         &mut self,
-        builder: &OperationBuilder,
-        commands: &[Command],
-        level: Option<&str>,
+        work: Work<'_>,
         collection: &Collection<RawDocumentBuf>,
         session: Option<&mut ClientSession>,
     ) -> Reply {
+        let builder = work.builder;
         let Some(session) = session else {
             self.settle(builder, State::NotSent);
             return Reply::failed(Outcome::Rejected(Rejection::NotTried), self.documents());
         };
-        let outcome = self.run(builder, commands, level, collection, session).await;
+        let outcome = self.run(work, collection, session).await;
         let (state, outcome) = match outcome {
-            Ok(()) => of_committed(session.commit_transaction().await),
+            Ok(()) => of_committed(work, session.commit_transaction().await),
             Err(outcome) => {
                 // Ends a transaction that the server has not ended; without an answer it ends by its time limit.
                 session.abort_transaction().await.unwrap_or_default();
@@ -100,25 +100,25 @@ impl Ready {
 
     async fn run(
         &mut self,
-        builder: &OperationBuilder,
-        commands: &[Command],
-        level: Option<&str>,
+        work: Work<'_>,
         collection: &Collection<RawDocumentBuf>,
         session: &mut ClientSession,
     ) -> Result<(), Outcome> {
+        let Command::Transaction { steps: commands, read_concern } = work.command else { return Ok(()) };
         let mut start = session.start_transaction();
-        if let Some(level) = level {
+        if let Some(level) = read_concern {
             start = start.read_concern(ReadConcern::custom(level));
         }
-        start.await.map_err(|error| of_read_error(&error))?;
+        start.await.map_err(|error| work.noted(of_read_error(&error), &error))?;
         for (step, command) in self.steps.iter_mut().zip(commands) {
             match step {
                 Step::Insert { documents, ordered, .. } => {
                     let inserted = collection.insert_many(&*documents).ordered(*ordered);
-                    inserted.session(&mut *session).await.map_err(|error| of_insert_error(&error))?;
+                    let failed = |error| note_insert(work, &error);
+                    inserted.session(&mut *session).await.map_err(failed)?;
                 }
                 Step::Named { named, matched } => {
-                    *matched = run_named(builder, command, named, collection, session).await?;
+                    *matched = run_named(work, command, named, collection, session).await?;
                 }
             }
         }
@@ -157,8 +157,9 @@ impl Step {
     }
 }
 
-fn of_committed(committed: Result<(), Error>) -> (State, Outcome) {
-    let outcome = committed.map_or_else(|error| of_commit(&error), |()| Outcome::Acknowledged);
+fn of_committed(work: Work<'_>, committed: Result<(), Error>) -> (State, Outcome) {
+    let failed = |error| work.noted(of_commit(&error), &error);
+    let outcome = committed.map_or_else(failed, |()| Outcome::Acknowledged);
     let state = match outcome {
         Outcome::Acknowledged => State::Acknowledged,
         Outcome::Rejected(_) => State::Rejected,
@@ -169,14 +170,14 @@ fn of_committed(committed: Result<(), Error>) -> (State, Outcome) {
 
 /// Returns the number of matched documents.
 async fn run_named(
-    builder: &OperationBuilder,
+    work: Work<'_>,
     command: &Command,
     named: &Named,
     collection: &Collection<RawDocumentBuf>,
     session: &mut ClientSession,
 ) -> Result<u64, Outcome> {
     if let Command::Find { shape, .. } = command {
-        return find(builder, shape, named, collection, session).await;
+        return find(work, shape, named, collection, session).await;
     }
     let filter = named.filter.clone();
     let changed = match command {
@@ -196,13 +197,13 @@ async fn run_named(
             update.session(session).await.map(|done| done.matched_count)
         }
     };
-    let count = changed.map_err(|error| of_read_error(&error))?;
+    let count = changed.map_err(|error| work.noted(of_read_error(&error), &error))?;
     let missing = count == 0 && named.aim.is_promised() && command.must_match();
     if missing { Err(Outcome::Rejected(Rejection::Unexpected)) } else { Ok(count) }
 }
 
 async fn find(
-    builder: &OperationBuilder,
+    work: Work<'_>,
     shape: &FindShape,
     named: &Named,
     collection: &Collection<RawDocumentBuf>,
@@ -219,7 +220,8 @@ async fn find(
     if let Some(limit) = limit {
         find = find.limit(limit);
     }
-    let failed = |error: Error| of_read_error(&error);
+    let builder = work.builder;
+    let failed = |error: Error| work.noted(of_read_error(&error), &error);
     let mut cursor = find.session(&mut *session).await.map_err(failed)?;
     let mut documents = 0;
     while cursor.advance(session).await.map_err(failed)? {
@@ -241,14 +243,14 @@ async fn find(
 }
 
 /// A failed insert ended the transaction, whichever document failed.
-fn of_insert_error(error: &Error) -> Outcome {
+fn note_insert(work: Work<'_>, error: &Error) -> Outcome {
     use mongodb::error::ErrorKind;
     let refused = match error.kind.as_ref() {
-        ErrorKind::InsertMany(many) => many.write_errors.iter().flatten().next().map(|first| first.code),
+        ErrorKind::InsertMany(many) => many.write_errors.iter().flatten().next(),
         _ => None,
     };
-    refused.map_or_else(
-        || of_read_error(error),
-        |code| Outcome::Rejected(crate::outcome::rejection(plimsoll_wire::Class::of_code(code))),
-    )
+    let Some(refused) = refused else { return work.noted(of_read_error(error), error) };
+    let outcome = Outcome::Rejected(crate::outcome::rejection(plimsoll_wire::Class::of_code(refused.code)));
+    work.note(outcome, || FirstError::new(refused.code, "", &refused.message));
+    outcome
 }

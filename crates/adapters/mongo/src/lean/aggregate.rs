@@ -5,9 +5,8 @@ use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Outcome, Rejection};
 use plimsoll_wire::{Connection, Limits};
 
-use super::Work;
 use super::cursor::{Query, read_concern};
-use crate::operation_builder::identity;
+use crate::operation_builder::{Work, identity};
 use crate::outcome::of_error;
 use crate::setup::{Command, Pipeline, Setup};
 
@@ -34,7 +33,7 @@ impl Buffers {
             return Reply::failed(Outcome::Rejected(Rejection::TooLarge), 1);
         }
         match self.query.read(connection, |_| ()).await {
-            Err(error) => Reply::failed(of_error(&error), 1),
+            Err(error) => Reply::failed(work.noted(of_error(&error), &error), 1),
             // A count returns one answer, even from an empty collection.
             Ok(read) if matches!(work.command, Command::Count(_)) => Reply { documents: 1, ..read },
             Ok(read) => read,

@@ -5,8 +5,7 @@ use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Outcome, Rejection};
 use plimsoll_wire::{Connection, Error, Limits, WriteBatch, WriteKind, WriteReply, WriteSpec};
 
-use super::Work;
-use crate::operation_builder::{OperationBuilder, OperationTarget, PendingWrite};
+use crate::operation_builder::{OperationBuilder, OperationTarget, PendingWrite, Work};
 use crate::outcome::{add, of_write};
 use crate::setup::{Command, Purpose, Setup};
 
@@ -50,6 +49,7 @@ impl Buffers {
             return Reply::failed(Outcome::Rejected(Rejection::TooLarge), 1);
         }
         connection.write(&mut self.batch, &mut self.reply).await;
+        work.note_write(&self.reply);
         let mut reply = of_write(&self.reply);
         work.builder.conclude(&mut self.pending, reply.outcome, self.reply.n > 0);
         self.judge(&mut reply);

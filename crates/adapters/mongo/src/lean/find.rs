@@ -5,8 +5,7 @@ use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::Outcome;
 use plimsoll_wire::{Connection, Error, FindReply, FindRequest, FindSpec, Limits};
 
-use super::Work;
-use crate::operation_builder::{OperationTarget, ReturnedState};
+use crate::operation_builder::{OperationTarget, ReturnedState, Work};
 use crate::outcome::of_error;
 use crate::setup::{FindShape, Selection, Setup};
 use crate::worker_ledger::PickedDocument;
@@ -57,7 +56,7 @@ impl Buffers {
     pub async fn send(&mut self, connection: &mut Connection, work: Work<'_>) -> Reply {
         let read = match self.read(connection).await {
             Ok(read) => read,
-            Err(error) => return Reply::failed(of_error(&error), 1),
+            Err(error) => return Reply::failed(work.noted(of_error(&error), &error), 1),
         };
         if let Some(picked) = self.aim.document {
             let found = self.reply.documents().next().filter(|_| read.documents == 1);

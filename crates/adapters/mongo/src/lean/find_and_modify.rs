@@ -6,8 +6,7 @@ use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
 use plimsoll_wire::{Call, CallReply, Connection, Error, Limits};
 
-use super::Work;
-use crate::operation_builder::{OperationBuilder, OperationTarget, PendingWrite, ReturnedState};
+use crate::operation_builder::{OperationBuilder, OperationTarget, PendingWrite, ReturnedState, Work};
 use crate::outcome::of_write_error;
 use crate::scenario::Returns;
 use crate::setup::{Command, Purpose, Setup};
@@ -44,6 +43,9 @@ impl Buffers {
         let sent = connection.call(&mut self.call, &mut self.reply).await;
         let answer = Answer::of(&sent, self.reply.body());
         work.builder.conclude(&mut self.pending, answer.outcome, answer.matched);
+        if let Err(error) = &sent {
+            work.noted(answer.outcome, error);
+        }
         let outcome = self.judge(work, &answer);
         let documents = u64::from(answer.matched);
         let mut reply = Reply::acknowledged(documents);

@@ -9,8 +9,8 @@ use plimsoll_wire::{
     Class, Connection, Error, Limits, Outcome as Wire, WriteBatch, WriteKind, WriteReply, WriteSpec,
 };
 
-use super::{Attempt, Work};
-use crate::operation_builder::OperationBuilder;
+use super::Attempt;
+use crate::operation_builder::{OperationBuilder, Work};
 use crate::outcome::{add, answered, outcome, state};
 use crate::setup::{Command, Setup};
 use crate::worker_ledger::WorkerLedger;
@@ -52,6 +52,7 @@ impl Buffers {
 
     pub async fn send(&mut self, connection: &mut Connection, work: Work<'_>, attempt: Attempt) -> Reply {
         connection.write(&mut self.batch, &mut self.reply).await;
+        work.note_write(&self.reply);
         self.note(work.builder, attempt)
     }
 

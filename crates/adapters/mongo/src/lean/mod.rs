@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use plimsoll_deployment::Deployment;
 use plimsoll_load::target::{Prepared, Target};
+use plimsoll_measure::first_error::OperationError;
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Outcome, Rejection};
 use plimsoll_wire::{Connection, Limits};
 
-use crate::operation_builder::OperationBuilder;
+use crate::operation_builder::{OperationBuilder, Work};
 use crate::setup::{Command, Setup};
 use crate::worker_ledger::{Closed, WorkerLedger};
 
@@ -60,14 +61,6 @@ enum Buffers {
     Rare(rare::Buffers),
 }
 
-/// One operation in preparation, and its builder.
-#[derive(Clone, Copy)]
-struct Work<'a> {
-    builder: &'a OperationBuilder,
-    command: &'a Command,
-    operation: usize,
-}
-
 /// Whether the prepared operation is sent for the first time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Attempt {
@@ -97,7 +90,7 @@ impl Lean {
     }
 
     fn work(&self, operation: usize) -> Work<'_> {
-        Work { builder: &self.builder, command: &self.builder.setup.commands[operation], operation }
+        self.builder.work(operation)
     }
 
     /// Creates a lane on an open connection.
@@ -229,6 +222,10 @@ impl Target for Lean {
 
     fn tick(&self) {
         self.builder.ledger().flush();
+    }
+
+    fn first_errors(&self) -> Vec<OperationError> {
+        self.builder.first_errors.take()
     }
 
     fn is_broken(&self, lane: &Lane) -> bool {

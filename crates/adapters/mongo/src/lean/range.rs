@@ -5,9 +5,8 @@ use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::Outcome;
 use plimsoll_wire::{Connection, Limits};
 
-use super::Work;
 use super::cursor::{Query, read_concern};
-use crate::operation_builder::{OperationTarget, ReturnedState};
+use crate::operation_builder::{OperationTarget, ReturnedState, Work};
 use crate::outcome::of_error;
 use crate::setup::{Command, Setup};
 use crate::statement;
@@ -63,7 +62,7 @@ impl Buffers {
             };
         });
         match (read.await, judged) {
-            (Err(error), _) => Reply::failed(of_error(&error), 1),
+            (Err(error), _) => Reply::failed(work.noted(of_error(&error), &error), 1),
             (Ok(_), Err(rejection)) => Reply::failed(Outcome::Rejected(rejection), 1),
             (Ok(read), Ok(())) => read,
         }

@@ -5,8 +5,8 @@
 use plimsoll_measure::interval::Reply;
 use plimsoll_wire::{Connection, Error, Limits};
 
-use super::{Work, aggregate, find_and_modify, range, read_modify_write, transaction};
-use crate::operation_builder::OperationBuilder;
+use super::{aggregate, find_and_modify, range, read_modify_write, transaction};
+use crate::operation_builder::{OperationBuilder, Work};
 use crate::setup::{Command, Selection, Setup};
 
 /// The buffers of a rare operation on one connection.

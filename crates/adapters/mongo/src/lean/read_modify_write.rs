@@ -4,8 +4,8 @@ use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::Outcome;
 use plimsoll_wire::{Connection, Error, Limits};
 
-use super::{Work, change, find};
-use crate::operation_builder::OperationBuilder;
+use super::{change, find};
+use crate::operation_builder::{OperationBuilder, Work};
 use crate::setup::{Command, FindShape, Selection, Setup};
 
 /// Two commands that form one operation.

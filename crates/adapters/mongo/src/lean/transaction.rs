@@ -6,13 +6,14 @@ use bson::{RawBsonRef, RawDocument};
 use plimsoll_element::append;
 use plimsoll_ledger::State;
 use plimsoll_load::mix::scramble;
+use plimsoll_measure::first_error::FirstError;
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
 use plimsoll_wire::{Call, CallReply, Connection, Limits, Outcome as Wire};
 
+use super::change;
 use super::cursor::read_concern;
-use super::{Work, change};
-use crate::operation_builder::{OperationBuilder, OperationTarget, PendingWrite, ReturnedState};
+use crate::operation_builder::{OperationBuilder, OperationTarget, PendingWrite, ReturnedState, Work};
 use crate::outcome::{of_commit, of_error, outcome};
 use crate::setup::{Command, FindShape, Purpose};
 use crate::statement;
@@ -110,7 +111,7 @@ impl Buffers {
             return self.failed(ended);
         }
         let (outcome, fate) = match self.send_steps(connection, work, steps).await {
-            Ok(()) => self.commit(connection, work.builder).await,
+            Ok(()) => self.commit(connection, work).await,
             Err(outcome) => {
                 self.abort(connection).await;
                 (outcome, Fate::Aborted)
@@ -159,26 +160,26 @@ impl Buffers {
             }
             let sent = connection.call(&mut step.call, &mut self.reply).await;
             count_bytes(&mut self.bytes, &self.reply);
-            sent.map_err(|error| of_error(&error))?;
+            sent.map_err(|error| work.noted(of_error(&error), &error))?;
             let body = self.reply.body().ok_or(Outcome::Rejected(Rejection::Other))?;
             step.judge(Work { command, ..work }, body)?;
         }
         Ok(())
     }
 
-    async fn commit(&mut self, connection: &mut Connection, builder: &OperationBuilder) -> (Outcome, Fate) {
+    async fn commit(&mut self, connection: &mut Connection, work: Work<'_>) -> (Outcome, Fate) {
         let (session, number) = (self.session, self.number);
         let written = self.last.body(|out| {
             append::int32(out, "commitTransaction", 1);
             write_session(out, session, number);
-            statement::write_concern(out, builder.setup.write_concern.as_ref());
+            statement::write_concern(out, work.builder.setup.write_concern.as_ref());
         });
         debug_assert!(written.is_ok(), "a commit is shorter than a document may be");
         let committed = connection.call(&mut self.last, &mut self.reply).await;
         count_bytes(&mut self.bytes, &self.reply);
         let outcome = match committed {
             Ok(()) => of_commit_reply(self.reply.body()),
-            Err(error) => of_commit(&error),
+            Err(error) => work.noted(of_commit(&error), &error),
         };
         let fate = match outcome {
             Outcome::Acknowledged => Fate::Committed,
@@ -243,13 +244,13 @@ impl Step {
     /// # Errors
     /// The reason why the transaction ends.
     fn judge(&mut self, work: Work<'_>, body: &RawDocument) -> Result<(), Outcome> {
-        if let Some(code) = first_write_error(body) {
-            let outcome = outcome(Wire::of_write_error(code));
-            return Err(if matches!(outcome, Outcome::Unknown(_)) {
-                Outcome::Rejected(Rejection::Other)
-            } else {
-                outcome
-            });
+        if let Some((code, message)) = first_write_error(body) {
+            let outcome = match outcome(Wire::of_write_error(code)) {
+                Outcome::Unknown(_) => Outcome::Rejected(Rejection::Other),
+                known => known,
+            };
+            work.note(outcome, || FirstError::new(code, "", message));
+            return Err(outcome);
         }
         if let Command::Find { shape, .. } = work.command {
             return self.judge_find(work, shape, body).map_err(Outcome::Rejected);
@@ -345,10 +346,11 @@ fn of_commit_reply(body: Option<&RawDocument>) -> Outcome {
     }
 }
 
-fn first_write_error(body: &RawDocument) -> Option<i32> {
+/// The code and the message.
+fn first_write_error(body: &RawDocument) -> Option<(i32, &str)> {
     let errors = body.get_array("writeErrors").ok()?;
-    let first = errors.into_iter().next()?.ok()?;
-    first.as_document()?.get_i32("code").ok()
+    let first = errors.into_iter().next()?.ok()?.as_document()?;
+    Some((first.get_i32("code").ok()?, first.get_str("errmsg").unwrap_or_default()))
 }
 
 /// Documents inserted, matched or deleted.

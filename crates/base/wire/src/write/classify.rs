@@ -35,6 +35,7 @@ pub(crate) enum Next {
 struct ReplyFields<'a> {
     ok: Option<i64>,
     code: i32,
+    name: &'a [u8],
     message: &'a [u8],
     n: u64,
     n_modified: u64,
@@ -52,8 +53,9 @@ pub(crate) fn classify(frame: &SentFrame, body: &[u8], reply: &mut WriteReply) -
     match fields.ok {
         None => return Err(Malformed("a reply has no `ok`")),
         Some(0) => {
-            reply.note(fields.code, String::from_utf8_lossy(fields.message));
-            reply.push_span(frame.first, frame.count, Outcome::of_command_error(fields.code));
+            let outcome = Outcome::of_command_error(fields.code);
+            reply.note(outcome, fields.code, fields.name, String::from_utf8_lossy(fields.message));
+            reply.push_span(frame.first, frame.count, outcome);
             return Ok(Next::Stop);
         }
         Some(_) => {}
@@ -84,6 +86,7 @@ impl<'a> ReplyFields<'a> {
             b"writeErrors" => self.write_errors = element.as_array(),
             b"writeConcernError" => self.write_concern_error = element.as_document(),
             b"code" => self.code = element.as_code(),
+            b"codeName" => self.name = element.as_text().unwrap_or_default(),
             b"errmsg" => self.message = element.as_text().unwrap_or_default(),
             _ => {}
         }
@@ -114,8 +117,9 @@ fn read_refused(
         if error.index >= frame.count {
             return Err(Malformed("a write error names a document that was not sent"));
         }
-        reply.note(error.code, String::from_utf8_lossy(error.message));
-        reply.refused.push((error.index, error.outcome(frame.kind)?));
+        let outcome = error.outcome(frame.kind)?;
+        reply.note(outcome, error.code, b"", String::from_utf8_lossy(error.message));
+        reply.refused.push((error.index, outcome));
     }
     reply.refused.sort_by_key(|&(place, _)| place);
     reply.refused.dedup_by_key(|&mut (place, _)| place);
@@ -129,25 +133,26 @@ fn applied(
     reply: &mut WriteReply,
 ) -> Result<Outcome, Malformed> {
     if let Some(error) = fields.write_concern_error {
-        let (mut number, mut message) = (0, [].as_slice());
+        let (mut number, mut name, mut message) = (0, [].as_slice(), [].as_slice());
         for element in Elements::of(error)? {
             let element = element?;
             match element.key {
                 b"code" => number = element.as_code(),
+                b"codeName" => name = element.as_text().unwrap_or_default(),
                 b"errmsg" => message = element.as_text().unwrap_or_default(),
                 _ => {}
             }
         }
-        reply.note(number, String::from_utf8_lossy(message));
-        return Ok(Outcome::Unknown(Cause::WriteConcern));
+        let outcome = Outcome::Unknown(Cause::WriteConcern);
+        reply.note(outcome, number, name, String::from_utf8_lossy(message));
+        return Ok(outcome);
     }
     let expected = applied_count(frame, reply);
     if frame.kind == WriteKind::Insert && fields.n != u64::from(expected) {
-        reply.note(
-            0,
-            format_args!("the server counts {} documents inserted, {expected} were to be", fields.n),
-        );
-        return Ok(Outcome::Unknown(Cause::Miscounted));
+        let outcome = Outcome::Unknown(Cause::Miscounted);
+        let message = format_args!("the server inserted {} documents instead of {expected}", fields.n);
+        reply.note(outcome, 0, b"", message);
+        return Ok(outcome);
     }
     Ok(Outcome::Acknowledged)
 }

@@ -1,7 +1,7 @@
 //! Inserts, updates and deletes in batches on the hot path, with an outcome for every document.
 
 pub use batch::WriteBatch;
-pub use reply::WriteReply;
+pub use reply::{WriteFailure, WriteReply};
 pub use spec::{W, WriteConcern, WriteKind, WriteSpec};
 
 mod spec;

@@ -1,6 +1,6 @@
 //! Holds the outcome of a batch, reused from write to write, so that success does not allocate.
 
-use std::fmt::Write;
+use std::fmt::Display;
 
 use crate::outcome::{Outcome, Span};
 
@@ -10,7 +10,7 @@ pub struct WriteReply {
     spans: Vec<Span>,
     /// The refused documents of the current frame: index in the frame, outcome.
     pub(crate) refused: Vec<(u32, Outcome)>,
-    error: FirstError,
+    errors: Vec<WriteFailure>,
     /// Documents inserted, matched or deleted, as the server counts (`n`).
     pub n: u64,
     /// Documents that an update changed (`nModified`).
@@ -25,11 +25,17 @@ pub struct WriteReply {
     pub bytes_received: u64,
 }
 
-#[derive(Clone, Debug, Default)]
-struct FirstError {
-    is_set: bool,
-    code: i32,
-    message: String,
+/// The first error with its outcome in a batch: of a document, a command or the connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WriteFailure {
+    /// The outcome of its documents.
+    pub outcome: Outcome,
+    /// The server's code; 0 if the error is not the server's.
+    pub code: i32,
+    /// The server's name of the code; empty for the error of one document, which has none.
+    pub name: String,
+    /// The message.
+    pub message: String,
 }
 
 impl WriteReply {
@@ -50,14 +56,19 @@ impl WriteReply {
 
     /// The first error of a document, a command or the connection: the code (0 if it is not the server's) and the message.
     pub fn first_error(&self) -> Option<(i32, &str)> {
-        self.error.is_set.then_some((self.error.code, self.error.message.as_str()))
+        self.errors.first().map(|error| (error.code, error.message.as_str()))
+    }
+
+    /// The first error of each outcome, in the order of their occurrence.
+    pub fn errors(&self) -> &[WriteFailure] {
+        &self.errors
     }
 
     /// Clears the reply, but keeps the memory.
     pub fn clear(&mut self) {
         self.spans.clear();
         self.refused.clear();
-        self.error.is_set = false;
+        self.errors.clear();
         (self.n, self.n_modified, self.n_upserted) = (0, 0, 0);
         (self.commands, self.bytes_sent, self.bytes_received) = (0, 0, 0);
     }
@@ -73,14 +84,11 @@ impl WriteReply {
         }
     }
 
-    /// Stores an error if it is the first.
-    pub(crate) fn note(&mut self, code: i32, message: impl std::fmt::Display) {
-        if !self.error.is_set {
-            self.error.is_set = true;
-            self.error.code = code;
-            self.error.message.clear();
-            // Writing to a String cannot fail.
-            let _ = write!(self.error.message, "{message}");
+    /// Stores an error if it is the first with its outcome.
+    pub(crate) fn note(&mut self, outcome: Outcome, code: i32, name: &[u8], message: impl Display) {
+        if self.errors.iter().all(|known| known.outcome != outcome) {
+            let name = String::from_utf8_lossy(name).into_owned();
+            self.errors.push(WriteFailure { outcome, code, name, message: message.to_string() });
         }
     }
 }
@@ -102,11 +110,13 @@ mod tests {
     }
 
     #[test]
-    fn only_the_first_error_is_kept_until_the_reply_is_cleared() {
+    fn the_first_error_of_each_outcome_is_kept_until_the_reply_is_cleared() {
         let mut reply = WriteReply::new();
-        reply.note(1, "one");
-        reply.note(2, "two");
+        reply.note(Outcome::NotSent, 1, b"", "one");
+        reply.note(Outcome::NotSent, 2, b"", "two");
+        reply.note(Outcome::Unknown(Cause::Timeout), 3, b"Three", "three");
         assert_eq!(reply.first_error(), Some((1, "one")));
+        assert_eq!(reply.errors().iter().map(|it| it.code).collect::<Vec<_>>(), [1, 3]);
         reply.clear();
         assert_eq!(reply.first_error(), None);
     }

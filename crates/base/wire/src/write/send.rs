@@ -19,7 +19,8 @@ impl Connection {
         reply.clear();
         let mut next = if self.is_broken() { Next::Stop } else { Next::Send };
         if next == Next::Stop {
-            reply.note(0, "the connection is broken by an earlier failure: open a new one");
+            let message = "the connection is broken by an earlier failure: open a new one";
+            reply.note(Outcome::NotSent, 0, b"", message);
         }
         for frame in 0..batch.frames() {
             if next == Next::Send {
@@ -81,7 +82,7 @@ fn give_up(sent_frame: &SentFrame, sent: usize, fault: &ExchangeError, reply: &m
         ExchangeError::Timeout => Outcome::Unknown(Cause::Timeout),
         ExchangeError::Lost(_) | ExchangeError::Malformed(_) => Outcome::Unknown(Cause::ConnectionLost),
     };
-    reply.note(0, fault);
+    reply.note(outcome, 0, b"", fault);
     reply.push_span(sent_frame.first, sent_frame.count, outcome);
     Next::Stop
 }

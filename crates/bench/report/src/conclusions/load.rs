@@ -1,10 +1,11 @@
 //! Writes the conclusions on the load.
 
 use plimsoll_measure::clock::MILLISECOND_NS;
+use plimsoll_measure::first_error::FirstError;
 use plimsoll_measure::run::{Operation, Run};
 
 use super::Named;
-use crate::derived::{ACHIEVED_MIN, classes};
+use crate::derived::{ACHIEVED_MIN, class, classes};
 use crate::expectation;
 use crate::units::{counted, exact_rate, percent, percentile};
 
@@ -74,6 +75,16 @@ pub(super) fn failed(&Named { name, it, sent, .. }: &Named<'_>) -> Option<String
     let documents = documents.map(|classes| say(classes, "document"));
     let sentences = format!("{}{}", operations.unwrap_or_default(), documents.unwrap_or_default());
     (!sentences.is_empty()).then(|| format!("{name}:{sentences}"))
+}
+
+/// The first error of each class, with the command that met it.
+pub(super) fn first_errors(&Named { name, it, .. }: &Named<'_>) -> Option<String> {
+    let sentence = |(kind, error): (&String, &FirstError)| {
+        let command = error.command.as_ref().map(|command| format!(" The command was {command}."));
+        let stop = if error.message.ends_with('.') { "" } else { "." };
+        format!("{name}: the first {} error was {error}{stop}{}", class(kind), command.unwrap_or_default())
+    };
+    (!it.first_errors.is_empty()).then(|| it.first_errors.iter().map(sentence).collect::<Vec<_>>().join(" "))
 }
 
 /// A second with almost no work, which a mean hides.

@@ -34,7 +34,7 @@ struct Named<'a> {
 use Part::{Each, EachSteady, Steady};
 
 /// Broken promises first, then the result, then its limits.
-const PARTS: [Part; 21] = [
+const PARTS: [Part; 22] = [
     Part::Run(integrity::violations),
     Part::Run(validity::interrupted),
     Part::Run(line::line),
@@ -49,6 +49,7 @@ const PARTS: [Part; 21] = [
     EachSteady(load::skipped),
     Part::Run(line::run_bottleneck),
     Each(load::failed),
+    Each(load::first_errors),
     Part::Run(validity::client),
     EachSteady(load::stall),
     EachSteady(load::queued),

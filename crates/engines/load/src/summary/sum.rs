@@ -191,6 +191,7 @@ impl Sum {
             failed_response_ns: whole.failed_response.latency(),
             errors: named(whole.errors.by_class()),
             document_errors: named(whole.document_errors.by_class()),
+            first_errors: BTreeMap::new(),
             bytes_sent: whole.bytes_sent,
             bytes_received: whole.bytes_received,
             cpu_us_per_operation: micros_per(self.alone_cpu_ns, self.alone_count),

@@ -51,6 +51,7 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
 
     fn slice(&self, from_ns: u64, to_ns: u64, used: Used) -> Slice {
         let fresh = vec![Tally::default(); self.layout.len()];
+        let first_errors = self.target.first_errors();
         let mut state = self.state();
         let mut tallies = std::mem::replace(&mut state.tallies, fresh);
         let now = self.order.start + to_ns;
@@ -64,6 +65,7 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
             switches: used.switches,
             reconnects: std::mem::take(&mut state.reconnects),
             silent_ns: state.silent_since.map_or(0, |since| now.since(since)),
+            first_errors,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Collects one worker's counts of a second, and assigns the tallies of each load's operations.
 
 use plimsoll_measure::clock::MILLISECOND_NS;
+use plimsoll_measure::first_error::OperationError;
 use plimsoll_measure::histogram::Histogram;
 use plimsoll_measure::interval::Tally;
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,8 @@ pub struct Slice {
     pub reconnects: u64,
     /// The time since the server's last answer, in nanoseconds; 0 if it answered the last request.
     pub silent_ns: u64,
+    /// The first error of each operation and class since the last slice.
+    pub first_errors: Vec<OperationError>,
 }
 
 /// A tenth of a second, for warm-up detection.

@@ -1,5 +1,7 @@
 //! Checks the conclusions on the load.
 
+use plimsoll_measure::first_error::FirstError;
+
 use super::*;
 
 #[test]
@@ -46,6 +48,21 @@ fn errors_are_listed_by_class() {
             insert(run).document_errors = BTreeMap::from([("duplicate_key".into(), 100)]);
         },
         &["insert: 12 operations failed: 10 duplicate key, 2 timeout. 100 documents failed (duplicate key)."],
+    );
+}
+
+#[test]
+fn the_first_error_of_a_class_is_quoted_with_its_command() {
+    let error = FirstError::new(121, "DocumentValidationFailure", "Document failed validation");
+    check(
+        |run| {
+            let error = error.clone().of_command("{insert: \"c\"}");
+            insert(run).first_errors = BTreeMap::from([("validation".to_owned(), error)]);
+        },
+        &[
+            "insert: the first validation error was 121 DocumentValidationFailure: Document failed validation. The command \
+           was {insert: \"c\"}.",
+        ],
     );
 }
 
