@@ -11,7 +11,7 @@ use crate::{command, python};
 /// The value `1` adds advisories, as `--advisories` does.
 const ADVISORIES: &str = "PLIMSOLL_ADVISORIES";
 
-/// Whether to check advisories. Their database lies outside the package registries, so it can be missing reach it.
+/// Whether to check advisories. Their database lies outside the package registries, so a machine may be unable to reach it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Advisories {
     /// Check them.

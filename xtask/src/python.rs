@@ -68,7 +68,7 @@ fn fill(directory: &Path, environment: &Environment) -> Result<()> {
         .arg(&wanted);
     command::run(&mut pip).with_context(|| {
         format!(
-            "install {}: this needs a network, and a Python that the list in xtask names",
+            "install {}: this needs a network, and a Python version listed in xtask/requirements*.txt",
             environment.holds
         )
     })?;

@@ -1,8 +1,8 @@
 //! Runs many real comparisons: a server with itself, and with the same server under a handicap of about 10 %.
 //! This checks the promises of the statistics on this machine.
 //!
-//! Each comparison is one `plimsoll ab`. All comparisons take an hour or more, so finished ones stay: rerun with same options
-//! continue.
+//! Each comparison is one `plimsoll ab`. All comparisons take an hour or more, so finished ones stay: the same command
+//! continues.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -141,7 +141,7 @@ fn straight(tokens: &[Token], mut at: usize) -> (Module, usize) {
     (path, at)
 }
 
-/// Expands a tree of `use` behind `before`; returns its end.
+/// Expands a tree of `use` after `before`; returns its end.
 fn tree(tokens: &[Token], at: usize, before: &[String], found: &mut Vec<Module>) -> usize {
     let (path, mut at) = straight(tokens, at);
     let path = [before, &path].concat();

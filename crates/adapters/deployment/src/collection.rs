@@ -39,7 +39,7 @@ pub struct InitialState {
 pub enum Error {
     /// The collection is not empty.
     #[error(
-        "{namespace} is not empty ({documents} documents): name another collection, or say `existing: append` to keep \
+        "{namespace} is not empty ({documents} documents): name another collection, or use `existing: append` to keep \
          them or `existing: drop` to drop the collection first"
     )]
     NotEmpty {

@@ -158,7 +158,7 @@ impl Registry {
     }
 }
 
-/// A missing directory is no error.
+/// A missing directory is not an error.
 fn absent(removed: io::Result<()>) -> io::Result<()> {
     removed.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
 }

@@ -1,8 +1,8 @@
 //! Classifies the answer to an operation as an outcome.
 //!
 //! An unexpected status decides first. 4xx means that the request was not carried out: rejected, by class. That includes 429,
-//! which sheds load before any work. 5xx is sent in the middle of the work: by the service (500, or 503 when its database did not
-//! answer in time) or by a proxy that lost it (502, 503, 504). A write may have been done, so the outcome is unknown. Only 501
+//! which sheds load before any work. 5xx may be sent mid-operation, by the service (500, or 503 when its database did not answer
+//! in time) or by a proxy that lost the service (502, 503, 504). A write may have been done, so the outcome is unknown. Only 501
 //! and 505 mean that the request was not understood.
 //!
 //! An answer with an expected status that fails another condition is rejected as unexpected. An answer larger than

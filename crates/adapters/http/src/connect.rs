@@ -57,8 +57,8 @@ pub enum Error {
     },
     /// The TLS handshake failed.
     #[error(
-        "no TLS session with {address} ({source}): check that it speaks TLS, its name and its authority; `http.tls.ca` names \
-         an authority, `http.tls.insecure` accepts any certificate"
+        "no TLS session with {address} ({source}): check that it speaks TLS, its host name and its CA; `http.tls.ca` names \
+         a CA, `http.tls.insecure` accepts any certificate"
     )]
     Tls {
         /// The address.
@@ -67,7 +67,7 @@ pub enum Error {
         source: ConnectError,
     },
     /// The service speaks another protocol.
-    #[error("{address} does not speak HTTP/2: say `protocol: http1`")]
+    #[error("{address} does not speak HTTP/2: use `protocol: http1`")]
     NoHttp2 {
         /// The address.
         address: String,

@@ -14,10 +14,10 @@ use crate::scenario;
 
 /// Properties that a user may not set, and the alternative. A name that ends with a dot is a prefix.
 const OWNED: &[(&str, &str)] = &[
-    ("bootstrap.servers", "say `brokers`"),
-    ("metadata.broker.list", "say `brokers`"),
-    ("group.id", "say `group`"),
-    ("auto.offset.reset", "say `start: earliest` if a group without offsets may begin at the beginning"),
+    ("bootstrap.servers", "use `brokers`"),
+    ("metadata.broker.list", "use `brokers`"),
+    ("group.id", "use `group`"),
+    ("auto.offset.reset", "use `start: earliest` if a group without offsets may begin at the beginning"),
     ("enable.auto.commit", "offsets are committed when the sink has acknowledged all records before them"),
     (
         "auto.commit.interval.ms",
@@ -28,7 +28,7 @@ const OWNED: &[(&str, &str)] = &[
         "offsets are committed when the sink has acknowledged all records before them",
     ),
     ("enable.partition.eof", "a source reads until it is stopped"),
-    ("isolation.level", "say `isolation`"),
+    ("isolation.level", "use `isolation`"),
     (
         "partition.assignment.strategy",
         "a source needs cooperative-sticky to give up as few partitions as possible",
@@ -37,10 +37,10 @@ const OWNED: &[(&str, &str)] = &[
     ("acks", "a sink needs all acknowledgements for its guarantee"),
     ("request.required.acks", "a sink needs all acknowledgements for its guarantee"),
     ("enable.idempotence", "a sink needs idempotence for its guarantee"),
-    ("transactional.id", "say `transactional_id`"),
+    ("transactional.id", "use `transactional_id`"),
     ("delivery.report.only.error", "a sink counts every report"),
-    ("message.timeout.ms", "say `delivery_timeout`"),
-    ("delivery.timeout.ms", "say `delivery_timeout`"),
+    ("message.timeout.ms", "use `delivery_timeout`"),
+    ("delivery.timeout.ms", "use `delivery_timeout`"),
     ("allow.auto.create.topics", "a misspelt topic must cause an error"),
     ("plugin.library.paths", "foreign code is not loaded"),
     ("log.queue", "the client library owns it"),
@@ -68,8 +68,8 @@ impl Cluster {
     /// library refuses.
     pub fn build(brokers: &str, properties: &scenario::Properties) -> Result<Self, Error> {
         for name in properties.0.keys() {
-            if let Some((_, why)) = OWNED.iter().find(|(owned, _)| is_owned(name, owned)) {
-                return Err(Error::Owned { name: name.clone(), why });
+            if let Some((_, alternative)) = OWNED.iter().find(|(owned, _)| is_owned(name, owned)) {
+                return Err(Error::Owned { name: name.clone(), alternative });
             }
         }
         let text = properties.0.iter().map(|(name, value)| (name.clone(), value.0.clone()));
@@ -166,10 +166,10 @@ mod tests {
 
     #[test]
     fn an_owned_property_is_refused_with_its_alternative() {
-        for (name, why) in OWNED {
+        for (name, alternative) in OWNED {
             let name =
                 if name.ends_with('.') { format!("{name}mock.num.brokers") } else { (*name).to_owned() };
-            assert_eq!(build(&name, "1"), Err(Error::Owned { name, why }));
+            assert_eq!(build(&name, "1"), Err(Error::Owned { name, alternative }));
         }
         assert!(build("rebalance_cb", "x").is_err());
     }

@@ -6,12 +6,12 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// A property that a user may not set.
-    #[error("the property {name:?} cannot be set: {why}")]
+    #[error("the property {name:?} cannot be set: {alternative}")]
     Owned {
         /// The property.
         name: String,
         /// The alternative.
-        why: &'static str,
+        alternative: &'static str,
     },
     /// The client library refuses the settings.
     #[error(

@@ -67,7 +67,7 @@ impl MetadataClient {
         if partitions == 0 { Err(self.no_topic(topic)) } else { Ok((partitions, replicas)) }
     }
 
-    /// The first offset of a partition, and the offset behind its last record.
+    /// The first offset of a partition, and the offset after its last record.
     ///
     /// # Errors
     /// [`Error::Refused`] when no broker answers within `limit`.

@@ -57,7 +57,7 @@ pub struct Extent {
     pub partition: u32,
     /// The first available offset.
     pub begin: u64,
-    /// The offset behind the last record; with gaps there are fewer records than `end - begin`.
+    /// The offset after the last record; with gaps there are fewer records than `end - begin`.
     pub end: u64,
 }
 

@@ -147,7 +147,7 @@ impl Reservations {
     }
 
     /// Waits until the numbers up to the local index `needed` are reserved; returns the reserved limit. It is less than `needed`
-    /// only if the disk refuses.
+    /// only if a write to disk fails.
     pub fn wait(&self, needed: u64) -> u64 {
         let state = self.grant.state.lock().unwrap_or_else(PoisonError::into_inner);
         let missing = |granted: &mut Granted| granted.until < needed && !granted.refused;
@@ -155,7 +155,7 @@ impl Reservations {
         state.unwrap_or_else(PoisonError::into_inner).until
     }
 
-    /// Waits until the worker's intent is on disk; false if the disk refuses.
+    /// Waits until the worker's intent is on disk; false if the write fails.
     pub fn intend(&self, intent: Intent) -> bool {
         self.sender.send(Message::Intend { worker: self.worker, intent }).unwrap_or_default();
         let state = self.grant.state.lock().unwrap_or_else(PoisonError::into_inner);

@@ -164,7 +164,7 @@ impl OperationBuilder {
     }
 
     /// Aims operation `operation` with the plan-wide number `number`, and notes the change that it will send. Returns `None` if
-    /// it needs a document and there is none, or if the disk refuses the note.
+    /// it needs a document and there is none, or if the note cannot be written.
     pub fn aim(&self, operation: usize, number: u64) -> Option<OperationTarget> {
         self.aim_at(&self.setup.commands[operation], operation as u64, number)
     }

@@ -80,9 +80,7 @@ pub enum Error {
         batch: u32,
     },
     /// An operation by receipt on documents whose ids are not receipts.
-    #[error(
-        "{0}: documents with ids of their own cannot be named by receipt; give a filter, or leave out `id: own`"
-    )]
+    #[error("{0}: documents with their own ids have no receipt; give a filter, or leave out `id: own`")]
     OwnIds(String),
     /// A choice of keys next to a filter.
     #[error("{0}.keys: the filter says which documents; leave out `keys` or `filter`")]
@@ -110,9 +108,7 @@ pub enum Error {
         max: u32,
     },
     /// A stage that writes.
-    #[error(
-        "{place}: {stage} writes, and what it writes could not be audited; leave it out, or use an update"
-    )]
+    #[error("{place}: {stage} writes documents that cannot be audited; leave it out, or use an update")]
     StageWrites {
         /// The place.
         place: String,
@@ -124,22 +120,21 @@ pub enum Error {
     Stage(String),
     /// An update without operators.
     #[error(
-        "{0}.update: give operators such as $set, or {{one_of: [...]}} with some; to replace, use `replace`"
+        "{0}.update: give operators such as $set, or a list in {{one_of: [...]}}; to replace, use `replace`"
     )]
     NoUpdate(String),
     /// A replacement of a document without a receipt.
-    #[error("{0}.change: a replacement needs to know its document; leave out the filter, or use an update")]
+    #[error("{0}.change: a replacement needs a receipt; leave out the filter, or use an update")]
     ReplaceFiltered(String),
     /// `returns: new` for a removed document.
-    #[error("{0}.returns: what is removed has no new state; leave out `returns`")]
+    #[error("{0}.returns: remove leaves no new state; leave out `returns`")]
     NothingNew(String),
     /// A read-modify-write that does not write.
-    #[error("{0}.change: remove is no write; use update or replace here, or find_and_modify")]
+    #[error("{0}.change: remove is unsupported here; use update, replace or find_and_modify")]
     WritesNothing(String),
     /// Versioned replacements without a stamp.
     #[error(
-        "{0}: a replaced document carries its version in the stamp, and `stamp: false` turns that off; leave one of both \
-         out, or use an update"
+        "{0}: `replace` stores the version in the stamp: leave out `replace` or `stamp: false`, or use an update"
     )]
     NoVersions(String),
     /// An empty transaction.
@@ -155,19 +150,19 @@ pub enum Error {
     #[error("{0}.upsert: not in a transaction; insert the documents before")]
     StepUpsert(String),
     /// An unacknowledged find-and-modify.
-    #[error("{0}: the server would answer all the same; leave out w: 0, or use update or replace")]
+    #[error("{0}: the server answers even with w: 0; leave it out, or use update or replace")]
     UnacknowledgedFind(String),
     /// An unacknowledged transaction.
     #[error("{0}: a transaction cannot be committed with w: 0; leave w out, or give 1 or majority")]
     UnacknowledgedTransaction(String),
     /// `multi` without a filter.
-    #[error("{0}.multi: one document has one receipt; give a filter, or leave out multi")]
+    #[error("{0}.multi: a receipt selects one document; give a filter, or omit multi")]
     MultiReceipt(String),
     /// A write concern that MongoDB refuses.
     #[error("write_concern: {0}")]
     WriteConcern(&'static str),
     /// A constant document with a generator in it.
-    #[error("{0}: only constants may stand here")]
+    #[error("{0}: only constants are valid here")]
     NotConstant(String),
 }
 

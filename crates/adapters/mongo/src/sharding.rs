@@ -36,7 +36,7 @@ pub struct Sharding {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The server is not a mongos.
-    #[error("shard: {0} is no mongos: give the URI of one, or leave out `shard`")]
+    #[error("shard: {0} is not a mongos: give the URI of one, or leave out `shard`")]
     NoMongos(String),
     /// The key is invalid.
     #[error("shard.key: {0}")]
@@ -133,9 +133,7 @@ fn receipts(
         ));
     }
     let total = documents.filter(|total| *total >= chunks).ok_or_else(|| {
-        Error::Split(
-            "chunks: say with stop.documents how many documents there will be, at least one a chunk".into(),
-        )
+        Error::Split("chunks: set stop.documents to the number of documents, at least one per chunk".into())
     })?;
     let first = |chunk: u64| (u128::from(total) * u128::from(chunk) / u128::from(chunks)) as u64;
     let point = |chunk| doc! {"_id": ObjectId::from_bytes(identity(setup.run, first(chunk)).id)};

@@ -110,7 +110,7 @@ impl WorkerLedger {
     }
 
     /// Takes up to `count` consecutive numbers for one operation, recorded as unknown until their outcome arrives. Returns `None`
-    /// if the phase's share is used up, or if the disk refuses a further reservation.
+    /// if the phase's share is used up, or if a further reservation cannot be written.
     pub fn take(&mut self, count: u64) -> Option<Range<u64>> {
         let count = self.documents_left.map_or(count, |left| left.min(count)).min(self.take_max);
         if count == 0 || !self.reserve(count) {
@@ -194,7 +194,7 @@ impl WorkerLedger {
         Closed { worker: self.share.worker(), ledger: self.states.with_changes(self.changes), touched }
     }
 
-    /// Makes sure that the next `count` numbers are reserved; false if the disk refuses.
+    /// Makes sure that the next `count` numbers are reserved; false if the write fails.
     fn reserve(&mut self, count: u64) -> bool {
         let Some(reservations) = &self.reservations else { return true };
         let needed = self.share.taken() + count;

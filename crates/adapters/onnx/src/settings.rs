@@ -97,10 +97,10 @@ impl Default for Limits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LimitsError {
     /// Too few tokens.
-    #[error("{0} tokens of a text are too few: say at least 8")]
+    #[error("{0} tokens of a text are too few: give at least 8")]
     Tokens(usize),
     /// The limit excludes every text.
-    #[error("the limit of 0 bytes excludes every text: say a number, such as 65536")]
+    #[error("the limit of 0 bytes excludes every text: give a number, such as 65536")]
     Bytes,
 }
 

@@ -123,7 +123,7 @@ pub(crate) fn suggestion(name: &str, known: &[&str]) -> String {
             format!("did you mean \"{known}\"?")
         }
         Some(_) => format!("known here: {}", known.join(", ")),
-        None => "nothing can stand here".to_owned(),
+        None => "no name is valid here".to_owned(),
     }
 }
 
@@ -135,6 +135,6 @@ mod tests {
     fn a_near_name_is_suggested_and_a_far_one_gets_the_list() {
         assert_eq!(suggestion("$txt", &["$text", "$int"]), "did you mean \"$text\"?");
         assert_eq!(suggestion("$lorem", &["$text", "$int"]), "known here: $text, $int");
-        assert_eq!(suggestion("x", &[]), "nothing can stand here");
+        assert_eq!(suggestion("x", &[]), "no name is valid here");
     }
 }

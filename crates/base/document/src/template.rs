@@ -18,13 +18,13 @@ use serde_json::{Map, Value};
 /// - `$family: {prefix: "sensor-", count: 10000, start: 0, digits: 4, distribution}`: `sensor-0000` ...
 ///   `sensor-9999`. `digits` is the least number of digits, by default as many as the largest number needs.
 /// - `$date: {start: "-1h", step: "1s", within: "10m"}`: start + number × step + a random part of `within`. `start` is
-///   an offset to the moment that the run counts from, or a date (`"2026-01-31T00:00:00Z"`).
+///   an offset from the run's reference time, or a date (`"2026-01-31T00:00:00Z"`).
 /// - `$text: {bytes: 120}` or `{min, max}`: lower-case ASCII letters and spaces, exactly that many bytes.
 /// - `$bytes: {size: 64}` or `{min, max}`: random binary of subtype 0.
 /// - `$pad: {to: 665}`: text that brings the whole document to exactly that many bytes (top level, at most one).
 /// - `$array: {of: <value>, length: 3}` or `length: {min, max}`: an array of generated values.
 /// - `$optional: {probability: 0.3, value: <value>}`: the field is present with that probability.
-/// - `$same: "field"`: the value of an earlier field, found outwards from here; a dotted path looks inside it. The
+/// - `$same: "field"`: the value of an earlier field, innermost document first; a dotted path selects inside it. The
 ///   copy of an optional field is absent when the field is.
 /// - `$object_id: {}`, `$uuid: {}`: random; the UUID is of version 4.
 ///

@@ -301,7 +301,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_document_cut_at_any_byte_is_an_error_and_no_panic() {
+    fn a_document_cut_at_any_byte_is_an_error_and_not_a_panic() {
         let bytes = every_type().to_vec().unwrap();
         for len in 0..bytes.len() {
             assert!(Elements::of(&bytes[..len]).is_err(), "cut at {len}");

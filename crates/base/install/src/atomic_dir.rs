@@ -57,7 +57,7 @@ pub fn sibling(target: &Path, suffix: &str) -> PathBuf {
     path.into()
 }
 
-/// Removes a directory; a missing directory is no error.
+/// Removes a directory; a missing directory is not an error.
 ///
 /// # Errors
 /// The directory exists and cannot be removed.

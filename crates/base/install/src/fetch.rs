@@ -66,7 +66,7 @@ pub enum RunError {
 /// The program stays in this process's group, so that Ctrl-C ends both, with all programs it has started.
 ///
 /// # Errors
-/// [`RunError`]. A failure of the program is no error: check [`Finished::status`].
+/// [`RunError`]. A failure of the program is not an error: check [`Finished::status`].
 pub fn run(
     mut command: Command,
     stream: Stream,

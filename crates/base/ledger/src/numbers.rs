@@ -156,7 +156,7 @@ pub enum Error {
     #[error("{0} workers over all shards: choose from 1 to 65536")]
     Workers(u64),
     /// The limit exceeds the numbers that receipts can distinguish.
-    #[error("{0} documents: a run counts at most 2^40, split it into several runs")]
+    #[error("{0} documents: a run has at most 2^40; split it into several runs")]
     Limit(u64),
 }
 

@@ -70,15 +70,15 @@ pub fn wall_ms() -> u64 {
     nanoseconds(ClockId::Realtime) / MILLISECOND_NS
 }
 
-/// The monotonic moment of a wall time in milliseconds since 1970, as both clocks are now. Setting the wall clock later
-/// moves it.
+/// The monotonic moment of a wall time in milliseconds since 1970, by the clocks' current offset, which changes if the wall
+/// clock is set.
 pub fn at_wall(wall_ms: u64) -> Instant {
     let (now, wall_ns) = (now(), nanoseconds(ClockId::Realtime));
     let at_ns = wall_ms.saturating_mul(MILLISECOND_NS);
     if at_ns >= wall_ns { now + (at_ns - wall_ns) } else { now - (wall_ns - at_ns) }
 }
 
-/// The wall time of a monotonic moment, in milliseconds since 1970, as both clocks are now: rounded to the nearest.
+/// The wall time of a monotonic moment, in milliseconds since 1970, by the clocks' current offset, rounded to the nearest.
 pub fn wall_of(at: Instant) -> u64 {
     let (now, wall_ns) = (now(), nanoseconds(ClockId::Realtime));
     let at_ns = if at >= now { wall_ns + at.since(now) } else { wall_ns.saturating_sub(now.since(at)) };

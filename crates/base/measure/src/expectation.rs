@@ -76,10 +76,12 @@ pub fn read(metric: &str, rule: &Rule, subjects: &[Subject<'_>]) -> Result<Wante
     let resolved = Metric::read(metric, subjects).map_err(fail)?;
     resolved.check(&threshold).map_err(fail)?;
     if rule.abort_on_fail && resolved.name == "checks" {
-        return Err(fail("checks are counted up at the end: end the load for errors instead".to_owned()));
+        return Err(fail(
+            "checks are summed up at the end of the run: use `errors` to end it early".to_owned(),
+        ));
     }
     if rule.abort_on_fail && resolved.scope == Scope::Integrity {
-        return Err(fail("the documents are audited after the load, which cannot end for it".to_owned()));
+        return Err(fail("the audit runs after the load, so it cannot end the load".to_owned()));
     }
     Ok(Wanted {
         typed: metric.to_owned(),
@@ -153,9 +155,7 @@ impl Wanted {
 pub fn unexpected_errors(operation: &str, class: &str, count: u64) -> Expectation {
     let metric = format!("{operation}.errors{{class:{class}}}");
     Expectation {
-        reason: Some(format!(
-            "errors are allowed by an expectation only, such as `{metric}: [\"rate<0.01\"]`"
-        )),
+        reason: Some(format!("only an expectation allows errors, such as `{metric}: [\"rate<0.01\"]`")),
         metric,
         expression: "count==0".to_owned(),
         value: Some(count as f64),

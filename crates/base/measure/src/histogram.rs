@@ -23,7 +23,7 @@ pub struct Histogram(hdrhistogram::Histogram<u64>);
 /// An error in a serialised histogram.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
-    /// The bytes are no HDR V2 histogram.
+    /// The bytes are not an HDR V2 histogram.
     #[error("not an HDR V2 histogram: {0}; the run directory is damaged, run the scenario again")]
     Format(String),
 }

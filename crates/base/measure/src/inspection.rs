@@ -249,12 +249,12 @@ pub struct Extent {
     pub partition: u32,
     /// The first existing offset.
     pub begin: u64,
-    /// The offset after the last one. Marks of transactions take offsets too.
+    /// The offset after the last one. Transaction markers take offsets too.
     pub end: u64,
 }
 
 impl Topic {
-    /// Existing offsets over all partitions: records, and marks of transactions.
+    /// Existing offsets over all partitions: records, and transaction markers.
     pub fn offsets(&self) -> u64 {
         self.partitions.iter().map(|extent| extent.end.saturating_sub(extent.begin)).sum()
     }

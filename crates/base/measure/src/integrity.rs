@@ -30,7 +30,7 @@ pub enum Proof {
 /// The promised and the existing documents.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Integrity {
-    /// The worth of the counts below.
+    /// What the counts below prove.
     pub proof: Proof,
     /// Why the proof is less than complete, if it is.
     pub reason: Option<String>,
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn vanishing_by_design_is_no_violation_and_not_reading_is_no_proof() {
+    fn vanishing_by_design_is_not_a_violation_and_not_reading_proves_nothing() {
         let lost = Integrity { lost: 3, ..Integrity::default() };
         assert!(!lost.holds());
         assert!(Integrity { proof: Proof::NotApplicable, ..lost }.holds());

@@ -35,8 +35,8 @@ pub struct Rung {
 
 /// A fit of the universal scalability law, X(N) = λN ÷ (1 + σ(N−1) + κN(N−1)), to measured throughputs.
 ///
-/// Source: N. J. Gunther, *Guerrilla Capacity Planning* (Springer, 2007), chapters 4 to 6; with λ as a parameter of its
-/// own as in N. J. Gunther, P. Puglia, K. Tomasette, *Hadoop Superlinear Scalability* (ACM Queue 13(5), 2015).
+/// Source: N. J. Gunther, *Guerrilla Capacity Planning* (Springer, 2007), chapters 4 to 6; with λ as a separate
+/// parameter as in N. J. Gunther, P. Puglia, K. Tomasette, *Hadoop Superlinear Scalability* (ACM Queue 13(5), 2015).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Scalability {
     /// λ: throughput of one client alone, in the points' unit.

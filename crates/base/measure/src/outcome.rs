@@ -92,7 +92,7 @@ pub struct Failures {
 }
 
 impl Failures {
-    /// Counts `count` more of `outcome`. An acknowledged outcome is no failure.
+    /// Counts `count` more of `outcome`. An acknowledged outcome is not a failure.
     pub fn add(&mut self, outcome: Outcome, count: u64) {
         match outcome {
             Outcome::Acknowledged => {}
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_without_acknowledgement_are_unknown_but_no_error() {
+    fn writes_without_acknowledgement_are_unknown_but_not_errors() {
         let mut failures = Failures::default();
         failures.add(Outcome::Unknown(Doubt::Unacknowledged), 5);
         failures.add(Outcome::Rejected(Rejection::DuplicateKey), 2);

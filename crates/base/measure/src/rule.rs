@@ -14,7 +14,7 @@ use crate::duration::{Span, milliseconds};
 /// Reads the rules of one metric: always a list, as in k6.
 ///
 /// # Errors
-/// If the value is no list, with the list to write.
+/// If the value is not a list, with the list to write.
 pub fn list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Rule>, D::Error> {
     deserializer.deserialize_any(ListVisitor)
 }
@@ -57,13 +57,13 @@ impl<'de> Visitor<'de> for ListVisitor {
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Vec<Rule>, E> {
-        Err(E::custom(format!("a metric has a list of thresholds, also of a single one: write [\"{text}\"]")))
+        Err(E::custom(format!("thresholds are always a list, even a single one: write [\"{text}\"]")))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Vec<Rule>, A::Error> {
         let Rule { threshold, .. } = Rule::deserialize(MapAccessDeserializer::new(map))?;
         Err(de::Error::custom(format!(
-            "a metric has a list of thresholds, also of a single one: put the one with `{threshold}` into [ ]"
+            "thresholds are always a list, even a single one: put the one with `{threshold}` into [ ]"
         )))
     }
 }
@@ -79,7 +79,7 @@ pub struct Rule {
     /// Whether the run ends when it does not hold.
     #[serde(default, alias = "abortOnFail")]
     pub abort_on_fail: bool,
-    /// How long the operations must have been under load before the run may end.
+    /// How long the operations must be under load before the run may end.
     #[serde(default, alias = "delayAbortEval", deserialize_with = "milliseconds::deserialize")]
     pub delay_abort_eval: Span,
 }
@@ -147,7 +147,7 @@ impl JsonSchema for Rule {
                         "threshold": {"type": "string", "description": "The expression."},
                         "abort_on_fail": {"type": "boolean", "description": "Whether the run ends when it does not hold; checked every 2 seconds.", "default": false},
                         "abortOnFail": {"type": "boolean", "description": "`abort_on_fail`, as k6 writes it."},
-                        "delay_abort_eval": {"description": "How long its operations must have been under load before; a number counts milliseconds.", "anyOf": [span, {"type": "number"}]},
+                        "delay_abort_eval": {"description": "How long its operations must be under load first; a number means milliseconds.", "anyOf": [span, {"type": "number"}]},
                         "delayAbortEval": {"description": "`delay_abort_eval`, as k6 writes it.", "anyOf": [span, {"type": "number"}]}
                     },
                     "required": ["threshold"],

@@ -166,7 +166,7 @@ pub struct Joined {
 pub struct ShardFacts {
     /// Shard as `i/n`.
     pub shard: String,
-    /// Its run directory, as it was named.
+    /// Its run directory, as the user gave it.
     pub directory: String,
     /// When its load began, in milliseconds since 1970.
     pub began_ms: u64,

@@ -35,13 +35,13 @@ pub struct ServerSample {
     pub cache_bytes_max: Option<u64>,
     /// Dirty bytes in the cache.
     pub cache_dirty_bytes: Option<u64>,
-    /// Pages evicted by threads that should serve clients; newer servers count the attempts.
+    /// Pages evicted by application threads; newer servers count the attempts.
     pub cache_application_evictions: Option<u64>,
-    /// Time that threads which should serve clients spent reading pages from disk, in microseconds, added over threads.
+    /// Time that application threads spent reading pages from disk, in microseconds, summed over threads.
     pub cache_application_read_us: Option<u64>,
-    /// Time that threads which should serve clients spent writing pages to disk, in microseconds, added over threads.
+    /// Time that application threads spent writing pages to disk, in microseconds, summed over threads.
     pub cache_application_write_us: Option<u64>,
-    /// Time that threads which should serve clients waited for room in the cache, in microseconds, added over threads.
+    /// Time that application threads waited for room in the cache, in microseconds, summed over threads.
     pub cache_application_wait_us: Option<u64>,
     /// Bytes read into the cache.
     pub cache_read_bytes: Option<u64>,

@@ -132,7 +132,7 @@ impl FromStr for Threshold {
             )
         })?;
         let bound = bound(&compact[at + sign.len()..])
-            .ok_or_else(|| fail("the right side is no number, with or without ns, us, ms, s or m"))?;
+            .ok_or_else(|| fail("the right side is not a number, with or without ns, us, ms, s or m"))?;
         Ok(Self { aggregate, comparison, bound })
     }
 }

@@ -162,7 +162,7 @@ impl Child {
         self.signal(Signal::CONT)
     }
 
-    /// Sends a signal. A child that has ended gets none, which is no error.
+    /// Sends a signal. A child that has ended gets none, which is not an error.
     fn signal(&self, signal: Signal) -> Result<(), Error> {
         match pidfd_send_signal(&self.handle, signal) {
             Err(error) if error != Errno::SRCH => Err(self.failed(error.into())),

@@ -59,6 +59,6 @@ pub enum Error {
         name: &'static str,
     },
     /// This machine has no port left.
-    #[error("no port of the loopback address can be had ({0}): close programs that hold many connections")]
+    #[error("no free port on the loopback address ({0}): close programs that hold many connections")]
     Port(io::Error),
 }

@@ -25,14 +25,14 @@ pub struct Program {
     pub hidden_variables: &'static [&'static str],
 }
 
-/// The end of a child.
+/// When and how a child ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lifetime {
-    /// The child is killed with the owner, at any end of the owner.
+    /// The child is killed with the owner, however the owner ends.
     Bound,
     /// The child ends gracefully when dropped, because its data stays; it is killed if the owner is killed.
     BoundWithData,
-    /// The child receives SIGINT, as from Ctrl-C, at any end of the owner, so that it can finish its work. It is killed if it
+    /// The child receives SIGINT, as from Ctrl-C, however the owner ends, so that it can finish its work. It is killed if it
     /// ignores that when dropped.
     Asked,
     /// The child outlives its owner.

@@ -50,7 +50,7 @@ pub enum Error {
     /// The TLS handshake failed.
     #[error(
         "no TLS session with {address} ({source}): if the port is plain, remove `tls=true` from the URI; otherwise check the \
-         server's name and its authority"
+         server's name and its CA"
     )]
     Tls {
         /// The server.
@@ -59,7 +59,7 @@ pub enum Error {
         source: ConnectError,
     },
     /// The TLS settings are invalid.
-    #[error("TLS cannot be set up ({detail}): give the authority's certificates as PEM")]
+    #[error("TLS cannot be set up ({detail}): give the CA certificates as PEM")]
     TlsSettings {
         /// The fault.
         detail: String,

@@ -33,7 +33,7 @@ pub(crate) fn class(name: &str) -> String {
     name.replace('_', " ")
 }
 
-/// The number of errors, and their classes, the most frequent first. An unacknowledged operation is no error.
+/// The number of errors, and their classes, the most frequent first. An unacknowledged operation is not an error.
 pub(crate) fn classes(errors: &BTreeMap<String, u64>) -> Option<(u64, String)> {
     let real = |(name, count): &(&String, &u64)| name.as_str() != Doubt::Unacknowledged.name() && **count > 0;
     let mut counts: Vec<_> = errors.iter().filter(real).collect();

@@ -109,7 +109,7 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// A stretch of time in seconds: `850 ms`, `8.10 s`, `3 min 20 s`, `1 h 5 min`.
+/// A duration in seconds: `850 ms`, `8.10 s`, `3 min 20 s`, `1 h 5 min`.
 pub fn duration(seconds: f64) -> String {
     let whole = whole(seconds);
     match whole {

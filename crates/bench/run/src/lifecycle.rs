@@ -143,17 +143,17 @@ fn check_shard(
     let is_there = subject.server().is_none_or(Choice::is_running);
     anyhow::ensure!(
         is_there,
-        "--shard: each shard would start a server of its own, and what they send could never be joined: start one, and give \
-         all of them its address with --server"
+        "--shard: each shard would start its own server, and the results could not be joined: start one, and give all of \
+         them its address with --server"
     );
     anyhow::ensure!(
         scenario.existing != Existing::Drop,
-        "existing: drop: each shard would drop what the others have written; drop the collection before, and say \
+        "existing: drop: each shard would drop what the others have written; drop the collection before, and use \
          `--set existing=refuse`"
     );
     anyhow::ensure!(
         start.is_none_or(|start| start.shared_by == SharedBy::AllProcesses),
-        "--start-at: each shard would count from its own start; give all of them one moment, such as {}",
+        "--start-at: a relative time differs between shards; give all the same time, such as {}",
         clock::utc(clock::wall_ms() + SHARDS_AHEAD_MS)
     );
     Ok(())
@@ -171,8 +171,8 @@ pub fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
 fn check_single(name: &str, scenario: &scenario::Scenario) -> anyhow::Result<()> {
     anyhow::ensure!(
         scenario.matrix.is_none(),
-        "{name} is a matrix of runs, and this is done with one scenario: make the matrix with `plimsoll run \
-         {name}`, then go on with the scenario.yaml in the run directory of the cell that matters"
+        "{name} is a matrix of runs, but this command takes one scenario: run the matrix with `plimsoll run \
+         {name}`, then use the scenario.yaml in the run directory of the cell you want"
     );
     Ok(())
 }
@@ -241,7 +241,7 @@ pub struct Closed {
 /// Audits the documents, builds the summary and writes it.
 ///
 /// # Errors
-/// When the disk refuses.
+/// When a write fails.
 pub fn finish(mut session: Session, command: &str, line: Option<Line>) -> Outcome<Closed> {
     let closed = session.close();
     if let Some(error) = session.readers.disk.take() {

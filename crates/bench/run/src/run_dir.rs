@@ -64,7 +64,7 @@ impl RunDir {
         let path = out.map_or_else(|| fresh(name, started_ms), Path::to_owned);
         if fs::read_dir(&path).is_ok_and(|mut entries| entries.next().is_some()) {
             bail!(
-                "{} is not empty: a run needs a directory of its own; name another one with --out",
+                "{} is not empty: a run needs its own directory; name another one with --out",
                 path.display()
             );
         }
@@ -90,7 +90,7 @@ impl RunDir {
     /// Writes the resolved scenario, readable by its owner only: it may hold passwords and tokens of a service.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// When a write fails.
     pub fn scenario(&self, resolved: &str) -> anyhow::Result<()> {
         write_private(&self.path.join(SCENARIO), resolved)
     }
@@ -98,7 +98,7 @@ impl RunDir {
     /// Appends an event.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// When a write fails.
     pub fn event(&mut self, event: &Event) -> anyhow::Result<()> {
         let line = serde_json::to_string(event).context("write an event")?;
         let written = writeln!(self.events, "{line}").and_then(|()| self.events.flush());
@@ -108,7 +108,7 @@ impl RunDir {
     /// Appends the histograms of one second that started `from_ns` nanoseconds after the run's start.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// When a write fails.
     pub fn second(&mut self, from_ns: u64, second: &Second, names: &[String]) -> anyhow::Result<()> {
         let length_ns = second.to_ns - second.from_ns;
         for (name, tally) in names.iter().zip(&second.tallies) {
@@ -123,7 +123,7 @@ impl RunDir {
     /// Writes the summary and the report page.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// When a write fails.
     pub fn finish(mut self, run: &Run) -> anyhow::Result<PathBuf> {
         self.event(&Event::Finished(Box::new(run.clone())))?;
         self.write(RUN, &format!("{}\n", serde_json::to_string_pretty(run).context("write run.json")?))?;
@@ -146,7 +146,7 @@ impl RunDir {
 /// Writes a file that only its owner can read, because it may hold passwords, tokens or keys.
 ///
 /// # Errors
-/// When the disk refuses.
+/// When a write fails.
 pub fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
     let mut options = OpenOptions::new();
     let file = options.write(true).create(true).truncate(true).mode(0o600).open(path);
@@ -246,7 +246,7 @@ pub fn started(path: &Path) -> Option<String> {
 /// Writes the report page of a run from its directory.
 ///
 /// # Errors
-/// When the run did not end, or the disk refuses.
+/// When the run did not end, or a file cannot be read or written.
 pub fn write_report(path: &Path, out: Option<&Path>) -> anyhow::Result<PathBuf> {
     let run = read_run(path)?;
     let (intervals, server) = series(read_events(path)?);

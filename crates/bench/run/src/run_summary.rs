@@ -314,7 +314,7 @@ fn invalid(run: &Run, account: &Account<'_>) -> Vec<String> {
         reasons.push(format!("the documents could not be read back: {reason}"));
     }
     if run.client.limited {
-        reasons.push("the tool itself may have held the load back".to_owned());
+        reasons.push("the tool itself may have limited the load".to_owned());
     }
     if run.line.is_none() {
         let short = run

@@ -194,7 +194,7 @@ impl Session {
     /// Ends the workers, so that the ledger holds everything that was sent.
     ///
     /// # Errors
-    /// When the disk refuses the ledger.
+    /// When the ledger cannot be written.
     pub fn close(&mut self) -> anyhow::Result<()> {
         self.stopped = self.control.is_stopped();
         self.ping();

@@ -81,7 +81,7 @@ impl Recorder {
     /// Creates the file in a run directory.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// When a write fails.
     pub fn create(run: &Path) -> anyhow::Result<Self> {
         let path = run.join(SHARD);
         let file = File::create(&path).with_context(|| format!("make {}", path.display()))?;
@@ -93,7 +93,7 @@ impl Recorder {
     /// Records the start of a phase.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// When a write fails.
     pub fn began(&mut self, began: Began) -> anyhow::Result<()> {
         self.write(&Line::Phase(began))
     }
@@ -101,7 +101,7 @@ impl Recorder {
     /// Records a second.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// When a write fails.
     pub fn second(&mut self, second: &Second) -> anyhow::Result<()> {
         /// Serializes like [`Line::Second`], without a copy of its histograms.
         #[derive(Serialize)]
@@ -114,7 +114,7 @@ impl Recorder {
     /// Records the end of a phase.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// When a write fails.
     pub fn ended(&mut self, finished: &Finished) -> anyhow::Result<()> {
         let Finished { to_ns, ended, faults, .. } = finished.clone();
         self.write(&Line::Ended(Ending { to_ns, ended, faults }))
@@ -123,7 +123,7 @@ impl Recorder {
     /// Records the end of the run.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// When a write fails.
     pub fn close(mut self, books: Books) -> anyhow::Result<()> {
         self.write(&Line::Closed(books))
     }
@@ -170,7 +170,7 @@ impl<R: BufRead> Reader<R> {
                     "it has format {format}, and this version knows {FORMAT}: use the version that wrote it"
                 )
             }
-            _ => bail!("its first line says no format: it is damaged, run the shard again"),
+            _ => bail!("its first line has no format: it is damaged, run the shard again"),
         }
     }
 

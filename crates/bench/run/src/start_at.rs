@@ -49,14 +49,14 @@ fn parse(text: &str, now_ms: u64) -> anyhow::Result<Moment> {
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Ok(all(text.parse().context("a number of milliseconds that is too large")?));
     }
-    clock::read_utc(text).map(all).context("this is no moment")
+    clock::read_utc(text).map(all).context("not a valid time")
 }
 
 fn check(wall_ms: u64, now_ms: u64) -> anyhow::Result<()> {
     let at = clock::utc(wall_ms);
     if wall_ms <= now_ms {
         let ago = seconds(now_ms - wall_ms);
-        bail!("{at} was {ago} ago: name a moment that is still to come, by this machine's clock");
+        bail!("{at} was {ago} ago: name a future time, by this machine's clock");
     }
     ensure!(
         wall_ms - now_ms <= AHEAD_MS_MAX,
@@ -98,10 +98,7 @@ mod tests {
     #[test]
     fn a_start_time_that_is_past_too_far_ahead_or_malformed_is_refused() {
         for (text, part) in [
-            (
-                "2026-11-21T18:29:18Z",
-                "2026-11-21T18:29:18Z was 42.0 s ago: name a moment that is still to come",
-            ),
+            ("2026-11-21T18:29:18Z", "2026-11-21T18:29:18Z was 42.0 s ago: name a future time"),
             ("1795285800000", "was 0.0 s ago"),
             ("1795285800", "1970-01-21T18:41:25Z was"),
             ("2026-11-21T19:30:01Z", "is 3601.0 s ahead: name one within an hour"),

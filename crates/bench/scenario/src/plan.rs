@@ -143,18 +143,18 @@ fn check_retry(scenario: &scenario::Scenario, operations: &[(String, Operation)]
     }
     if scenario.client == Client::Driver {
         bail!(
-            "retry: the official driver has retries of its own, which are off here to be comparable; use client: lean"
+            "retry: the official driver's own retries are off, so that clients are comparable; use client: lean"
         );
     }
     let commands = operations.iter().filter_map(|(name, work)| Some((name, work.database()?)));
     for (name, operation) in commands {
         match operation {
             Command::Insert(insert) if insert.ordered && insert.batch > 1 => bail!(
-                "retry: operation `{name}` inserts in order, and a second attempt would stop at the first document \
-                 that is there already; say `ordered: false` or `retry: none`"
+                "retry: operation `{name}` inserts in order, and a retry would stop at the first document \
+                 that already exists; use `ordered: false` or `retry: none`"
             ),
             Command::Transaction(_) => bail!(
-                "retry: operation `{name}` is a transaction, which is not sent again; say `retry: none`"
+                "retry: operation `{name}` is a transaction, which is not sent again; use `retry: none`"
             ),
             _ => {}
         }
@@ -200,7 +200,7 @@ fn objective(typed: &BTreeMap<String, Vec<String>>) -> anyhow::Result<Objective>
             "response" => Metric::Response,
             "service" => Metric::Service,
             "errors" => Metric::Errors,
-            other => bail!("line.objective.{other}: there are response, service and errors"),
+            other => bail!("line.objective.{other}: use response, service or errors"),
         };
         for expression in expressions {
             bounds.push((
@@ -263,10 +263,10 @@ mod tests {
             ),
             (
                 "phases.0.load.insert={mix: {a: {weight: 1, operation: {insert: {}}}}, mix_by: time, arrivals: {constant: {rate: 5}}}",
-                "load.insert.mix_by: time is shared where",
+                "load.insert.mix_by: `time` needs arrivals",
             ),
             ("expect={insert.respons: ['p(99)<1']}", "unknown metric `respons`"),
-            ("line={objective: {latency: ['p(99)<1']}}", "there are response, service and errors"),
+            ("line={objective: {latency: ['p(99)<1']}}", "use response, service or errors"),
         ] {
             let message = format!("{:#}", build(&[assignment]).unwrap_err());
             assert!(message.contains(part), "{assignment}: {message}");

@@ -20,7 +20,7 @@ impl FromStr for Cpus {
         let parts = text.split(',').map(|part| range(part.trim()));
         let all: Option<Vec<_>> = parts.collect();
         let all = all.with_context(|| {
-            format!("`{text}` is no list of CPUs; write numbers and ranges, such as 0-3,6")
+            format!("`{text}` is not a list of CPUs; write numbers and ranges, such as 0-3,6")
         })?;
         Ok(Self(all.into_iter().flatten().collect()))
     }

@@ -21,7 +21,7 @@ pub fn common<'a>(subjects: impl IntoIterator<Item = &'a dyn Subject>) -> anyhow
     let first = all.next().unwrap_or(Isolation::Collection);
     match all.find(|other| discriminant(other) != discriminant(&first)) {
         Some(other) => bail!(
-            "matrix: some cells go to {}, others to {}: their runs would start from different states: make two matrices of them",
+            "matrix: some cells go to {}, others to {}: their runs would start from different states: use two matrices",
             words(&first),
             words(&other)
         ),
@@ -38,7 +38,7 @@ const fn words(isolation: &Isolation) -> &'static str {
     }
 }
 
-/// The data that each run of a series has alone.
+/// The exclusive data of each run of a series.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Exclusive {
     /// A collection of this name, on a server that ends with the run.
@@ -57,7 +57,7 @@ pub enum Exclusive {
 }
 
 impl Exclusive {
-    /// The data that each run on `subject` has alone, if each run finds or starts its own server.
+    /// The exclusive data of each run on `subject`, if each run finds or starts its own server.
     pub fn of(subject: &dyn Subject, loaded: &Loaded) -> Self {
         let is_running = subject.server().is_some_and(Choice::is_running);
         match Self::on_shared_server(subject, loaded) {
@@ -66,7 +66,7 @@ impl Exclusive {
         }
     }
 
-    /// The data that each run on `subject` has alone, if all runs share one server.
+    /// The exclusive data of each run on `subject`, if all runs share one server.
     pub fn on_shared_server(subject: &dyn Subject, loaded: &Loaded) -> Self {
         match subject.isolation() {
             Isolation::Collection => Self::NumberedCollection(loaded.scenario.collection.clone()),

@@ -1,6 +1,6 @@
-//! Plans, makes, resumes and compares many runs: a suite of tests, a matrix of one scenario, A against B.
+//! Plans, executes, resumes and compares many runs: a suite of tests, a matrix of one scenario, A against B.
 //!
-//! The engine orders the runs ([`rounds`]), makes the missing ones ([`drive`]) and manages their directory ([`directory`]).
+//! The engine orders the runs ([`rounds`]), executes the missing ones ([`drive`]) and manages their directory ([`directory`]).
 //! [`suite`], [`matrix`] and [`ab`] describe the variants and judge the results.
 
 pub mod ab;

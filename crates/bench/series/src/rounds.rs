@@ -3,7 +3,7 @@
 /// One run of a series.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// Its number, from 1, in the order in which runs are made.
+    /// Its number, from 1, in the order of the runs.
     pub number: u32,
     /// The index of its variant: a test, a cell or a side.
     pub variant: usize,

@@ -120,7 +120,7 @@ fn outside_audit(letters: &SinkSection) -> String {
 /// The records of a partition.
 #[derive(Default)]
 struct PartitionRecords {
-    /// The ranges of offsets, each as its first offset and the offset behind its last.
+    /// The ranges of offsets, each as its first offset and the offset after its last.
     runs: Vec<(u64, u64)>,
     sum: u64,
 }

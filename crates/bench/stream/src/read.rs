@@ -10,7 +10,7 @@ use plimsoll_scenario::{Text, nearest, parse_with, pipelines};
 /// Reads a pipeline's file, and returns it with the directory of its relative paths.
 ///
 /// # Errors
-/// The file is missing, unreadable or invalid, and where.
+/// When the file is missing, unreadable or invalid. The error says where.
 pub fn read(file: &Path, overrides: &[String]) -> anyhow::Result<(PipelineFile, PathBuf)> {
     let Text { name, base, text, origin } = found(file)?;
     let mut pipeline: PipelineFile = parse_with(&text, &origin, overrides)?;

@@ -27,7 +27,7 @@ pub fn build(file: &PipelineFile, base: &Path, limit: Option<u64>) -> anyhow::Re
     let parts = match (&file.sink, &file.dead_letters) {
         (SinkSection::Transactional(typed), _) => {
             let letters = typed.letters()?;
-            from_collection(file, base, &SinkSection::Insert(typed.sink_again()), &letters, limit)
+            from_collection(file, base, &SinkSection::Insert(typed.replay_sink()), &letters, limit)
         }
         #[cfg(feature = "kafka")]
         (SinkSection::Kafka(typed), _) if typed.exactly_once.is_some() => {
@@ -37,7 +37,7 @@ pub fn build(file: &PipelineFile, base: &Path, limit: Option<u64>) -> anyhow::Re
         (_, Some(SinkSection::File(letters))) => {
             ensure!(
                 letters.form == FileForm::Whole,
-                "dead letters as {} do not identify their events: say `form: whole` for future letters",
+                "dead letters as {} do not identify their events: use `form: whole` for future letters",
                 match letters.form {
                     FileForm::Raw => "`form: raw`",
                     _ => "`form: lines`",

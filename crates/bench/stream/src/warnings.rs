@@ -13,7 +13,7 @@ impl PipelineFile {
         }
         Some(format!(
             "warning: `security.principal` attributes every event to `{name}`, but the source (`{}`) connects without authentication, so \
-             anyone with write access to it is admitted under that name; {}",
+             events of any writer are admitted under that name; {}",
             self.source.kind(),
             self.source.remedy()
         ))

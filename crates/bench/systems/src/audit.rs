@@ -130,10 +130,7 @@ fn proof(subject: &Subject<'_>) -> (Proof, Option<String>) {
         return (Proof::NotApplicable, Some(reason.clone()));
     }
     if subject.setup.id == plimsoll_document::IdForm::Own {
-        return (
-            Proof::Counted,
-            Some("documents keep ids of their own: they were counted, not proven".into()),
-        );
+        return (Proof::Counted, Some("documents keep their own ids: they were counted, not proven".into()));
     }
     if !subject.setup.is_acknowledged() {
         return (Proof::FireAndForget, Some("w: 0 asks for no answer: nothing was promised".into()));

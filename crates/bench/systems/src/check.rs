@@ -21,15 +21,15 @@ pub fn faults(plan: &Plan, choice: &Choice) -> anyhow::Result<()> {
         if let Choice::Several(servers) = choice { &servers[..] } else { std::slice::from_ref(choice) };
     if let Some(aimed) = to_server().find(|aimed| aimed.server >= servers.len()) {
         anyhow::bail!(
-            "faults: `{}` is aimed at server {}, and there are {}, counted from 0",
+            "faults: `{}` targets server {}, but the last server is {}, counted from 0",
             aimed.fault.name(),
             aimed.server,
-            servers.len()
+            servers.len() - 1
         );
     }
     match (hard, &servers[hard.map_or(0, |aimed| aimed.server)]) {
         (Some(aimed), Choice::Uri(_)) => anyhow::bail!(
-            "faults: `{}` is done to a server that Plimsoll started and can start again; use --server embedded or \
+            "faults: `{}` needs a server that Plimsoll started and can restart; use --server embedded or \
              --server mongod, or faults of the network",
             aimed.fault.name()
         ),
@@ -72,15 +72,15 @@ pub fn several(scenario: &scenario::Scenario, plan: &Plan, choice: &Choice) -> a
         return Ok(());
     }
     if scenario.client == Client::Driver {
-        anyhow::bail!("client: the official driver is not spread over several servers; use client: lean");
+        anyhow::bail!("client: the official driver does not support several servers; use client: lean");
     }
     if scenario.retry != Retry::None {
-        anyhow::bail!("retry: a second attempt would go to another of several servers; use retry: none");
+        anyhow::bail!("retry: a retry would go to a different server; use retry: none");
     }
     match plan.operations.iter().find(|(_, operation)| operation.needs_receipts()) {
         Some((name, _)) => anyhow::bail!(
-            "operation `{name}` names documents by receipt, and several servers do not know which of them has one; give a \
-             filter, or one server"
+            "operation `{name}` selects documents by receipt, and the server that has one is unknown; give a filter, or \
+             one server"
         ),
         None => Ok(()),
     }
@@ -96,7 +96,7 @@ pub fn put_proxies(place: &mut RunningServer, loaded: &scenario::Loaded, plan: &
         let open = place.all().all(|place| place.site.is_open());
         if loaded.scenario.client == Client::Driver && !open {
             let error = anyhow::anyhow!(
-                "faults: the official driver cannot be led through a proxy with a user; use client: lean"
+                "faults: the official driver cannot reach a server with a user or TLS through a proxy; use client: lean"
             );
             return Err(error).deserves(Exit::Usage);
         }

@@ -260,7 +260,7 @@ impl System for Database {
         // Without the ledger of a worker, its documents would look as if they were never sent.
         anyhow::ensure!(
             closed.len() == self.workers.count,
-            "a worker kept its books: this is a fault of Plimsoll, please report it"
+            "the ledger of a worker is missing: this is a bug in Plimsoll, please report it"
         );
         let promised = gather(self.ledger(&closed), closed);
         kept.context("keep the ledger")?;

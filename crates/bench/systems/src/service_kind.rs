@@ -63,10 +63,8 @@ pub fn find(services: Services, name: &str) -> anyhow::Result<&'static dyn Servi
     let found = services.iter().find(|service| service.name() == name);
     found.copied().ok_or_else(|| {
         let names: Vec<_> = services.iter().map(|service| service.name()).collect();
-        let hint = plimsoll_scenario::nearest(name, &names).map_or_else(
-            || format!("there is {}", names.join(", ")),
-            |near| format!("did you mean `{near}`?"),
-        );
+        let hint = plimsoll_scenario::nearest(name, &names)
+            .map_or_else(|| format!("known: {}", names.join(", ")), |near| format!("did you mean `{near}`?"));
         anyhow::anyhow!("service: unknown service `{name}`: {hint}")
     })
 }
@@ -81,5 +79,5 @@ pub fn workload(services: Services, typed: &Map<String, Value>, context: Workloa
         return Err("name one workload, such as {iot: {trucks: 4000}}".to_owned());
     };
     let found = services.iter().find_map(|service| service.workload(name, settings, context));
-    found.unwrap_or_else(|| Err(format!("unknown workload `{name}`; there is {{iot: {{trucks: 4000}}}}")))
+    found.unwrap_or_else(|| Err(format!("unknown workload `{name}`; known: {{iot: {{trucks: 4000}}}}")))
 }

@@ -59,11 +59,11 @@ impl Subject for RunningService {
         service::check(&loaded.scenario, plan)?;
         ensure!(
             loaded.scenario.cache.is_none(),
-            "cache: it is of a server that Plimsoll starts, and this scenario starts none"
+            "cache: needs a server that Plimsoll starts; this scenario starts none"
         );
         ensure!(
             plan.injections.is_empty(),
-            "faults: they are done to a service or a database that Plimsoll started; let the scenario start one with \
+            "faults: need a service or a database that Plimsoll started; let the scenario start one with \
              `service:`"
         );
         let to = Destination { url: &self.url, start_ms: 0, services: self.services };
@@ -193,7 +193,7 @@ impl Subject for ManagedService {
 fn check_without_database(loaded: &Loaded, plan: &Plan) -> anyhow::Result<()> {
     ensure!(loaded.scenario.cache.is_none(), "cache: this service has no database server");
     let to_server = plan.injections.iter().any(|aimed| aimed.victim == Victim::Server);
-    ensure!(!to_server, "faults: this service has no database server; say `victim: service`");
+    ensure!(!to_server, "faults: this service has no database server; use `victim: service`");
     Ok(())
 }
 
@@ -206,12 +206,12 @@ fn url(typed: &str, address: ServerAddress<'_>) -> anyhow::Result<String> {
     let url = address.server.unwrap_or(typed);
     ensure!(
         url.is_empty() || url.contains("://"),
-        "{}: the URL of a service begins with http:// or https://; a database has no place in a scenario that sends requests",
+        "{}: the URL of a service begins with http:// or https://; this scenario cannot load a database",
         without_password(url)
     );
     ensure!(
         url.starts_with("http://") || url.starts_with("https://"),
-        "http.url: say where the service is, such as --server http://127.0.0.1:8080, or let the scenario start one with `service:`"
+        "http.url: name the address of the service, such as --server http://127.0.0.1:8080, or let the scenario start one with `service:`"
     );
     Ok(url.to_owned())
 }

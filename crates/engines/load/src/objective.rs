@@ -12,7 +12,7 @@ use judge::{errors_hold, judge_bound, judge_errors, latency_holds};
 
 /// The start of a window that is not judged, in seconds, while queues fill to their steady length.
 pub const SETTLE_S: u64 = 1;
-/// A mean waiting time below this, in nanoseconds, is no sign of a queue.
+/// A mean waiting time below this, in nanoseconds, is not a sign of a queue.
 const WAIT_NOISE_NS: f64 = 1e6;
 /// The largest factor between the waiting times of both halves without a growing queue.
 const WAIT_GROWTH_MAX: f64 = 2.0;
@@ -77,10 +77,10 @@ impl Objective {
                 |problem| Err(Error { name: format!("{}: {}", metric.name(), threshold.aggregate), problem });
             match (metric, threshold.aggregate) {
                 (Metric::Errors, Aggregate::Count | Aggregate::Rate) => Ok(()),
-                (Metric::Errors, _) => fail("errors have count and rate (their share of all operations)"),
-                (_, Aggregate::Percentile(p)) if p >= 100.0 => fail("say max instead of p(100)"),
+                (Metric::Errors, _) => fail("use count or rate (share of all operations) for errors"),
+                (_, Aggregate::Percentile(p)) if p >= 100.0 => fail("use max instead of p(100)"),
                 (_, Aggregate::Count | Aggregate::Rate | Aggregate::Value) => {
-                    fail("a latency has p(N), med, avg and max")
+                    fail("use p(N), med, avg or max for a latency")
                 }
                 (_, Aggregate::Min) => fail("the smallest latency says nothing about load"),
                 _ => Ok(()),
@@ -276,9 +276,9 @@ mod tests {
     #[test]
     fn bounds_that_cannot_be_judged_are_refused() {
         for (metric, text, part) in [
-            (Metric::Errors, "p(99)<1", "count and rate"),
-            (Metric::Response, "count<1", "p(N), med, avg and max"),
-            (Metric::Response, "p(100)<1", "say max"),
+            (Metric::Errors, "p(99)<1", "count or rate"),
+            (Metric::Response, "count<1", "p(N), med, avg or max"),
+            (Metric::Response, "p(100)<1", "use max"),
             (Metric::Service, "min<1", "says nothing"),
         ] {
             let objective = Objective { bounds: vec![(metric, text.parse().unwrap())] };

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_without_effect_is_no_outage() {
+    fn a_fault_without_effect_is_not_an_outage() {
         let outage = outage(&kill_at(5_005), 20_000 * MS, 5_005 * MS, &tenths(0..0), &seconds(|_| true));
         assert_eq!(outage, Outage { held_again_ns: Some(6 * SECOND_NS), ..Outage::default() });
     }

@@ -85,13 +85,12 @@ pub enum Error {
     Weights(String),
     /// `mix_by: time` is given for scheduled arrivals.
     #[error(
-        "load.{0}.mix_by: time is shared where the next operation waits for the last one; give closed arrivals, or mix_by: \
-         count"
+        "load.{0}.mix_by: `time` needs arrivals that wait for answers; give closed arrivals, or mix_by: count"
     )]
     TimeShares(String),
     /// Documents are limited, but no load makes any.
     #[error(
-        "stop.documents: no load of this phase inserts any, so it would not end; stop by duration or operations"
+        "stop.documents: no load inserts any, so the phase would not end; stop by duration or operations"
     )]
     NoDocuments,
     /// A load instead of the phase limits the documents.

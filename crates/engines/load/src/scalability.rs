@@ -30,9 +30,7 @@ pub enum NoFit {
         distinct: usize,
     },
     /// An impossible point.
-    #[error(
-        "no fit: a throughput of {throughput} at a concurrency of {concurrency} is no measurement; omit it"
-    )]
+    #[error("no fit: throughput {throughput} at concurrency {concurrency} is impossible; omit this point")]
     Impossible {
         /// The concurrency; at least 1 is valid.
         concurrency: f64,
@@ -41,8 +39,8 @@ pub enum NoFit {
     },
     /// The points do not follow the law.
     #[error(
-        "no fit: the law explains {:.0} % of the variance, less than {:.0} %; throughput hardly depends on concurrency, or \
-         measure each concurrency longer",
+        "no fit: the law explains {:.0} % of the variance, less than {:.0} %; measure each concurrency \
+         longer, unless throughput hardly depends on it",
         (r_squared * 100.0).max(0.0).floor(),
         R_SQUARED_MIN * 100.0
     )]

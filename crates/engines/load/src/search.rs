@@ -182,8 +182,7 @@ impl Search {
     fn not_confirmed(&self, contradictions: u32) -> String {
         let times = self.settings.confirmations;
         let unsteady = "within the time limit: the system is not steady enough for a narrower interval";
-        let hurried =
-            "within the time limit, which is no sign of an unsteady system: --thorough has no such limit";
+        let hurried = "within the time limit (the system may still be steady): --thorough has no such limit";
         let why = if contradictions > 0 { unsteady } else { hurried };
         format!("the bracket was not confirmed {times} times {why}")
     }
@@ -196,7 +195,7 @@ impl Search {
         }
         format!(
             "no rate held, down to {floor:.1} operations/s: below that, {:.0} s hold fewer than the {} operations that \
-             the objective's percentile needs, so say a lower percentile in line.objective, or --thorough",
+             the objective's percentile needs; use a lower percentile in line.objective, or --thorough",
             self.settings.window_max_s, self.settings.operations_min
         )
     }

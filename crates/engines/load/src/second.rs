@@ -22,7 +22,7 @@ pub struct Second {
     pub to_ns: u64,
     /// The tally of each operation, by its index.
     pub tallies: Vec<Tally>,
-    /// The parts of a tally, for operations that several loads send.
+    /// Tallies by load, for operations that several loads send.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,
     /// The same time in tenths.
@@ -202,7 +202,7 @@ impl Second {
         self.silent_ns.iter().copied().filter(|ns| *ns != NOT_REPORTED).min().unwrap_or(0)
     }
 
-    /// Whether it holds only the last tenth of a phase, and is no full second.
+    /// Whether it holds only the last tenth of a phase, and not a full second.
     pub fn is_rest(&self) -> bool {
         self.tallies.is_empty() && self.from_ns == self.to_ns
     }
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_of_one_shard_is_no_second_of_another() {
+    fn the_rest_of_one_shard_is_not_a_second_of_another() {
         let mut collector = Collector::of(&[1, 1]);
         collector.add(0, second(0, 10, 1));
         collector.add(0, Second { from_ns: 10, to_ns: 10, ..Second::default() });

@@ -162,7 +162,7 @@ impl Summary {
         }
     }
 
-    /// Ends `phase`, which started `from_ns` nanoseconds after the run.
+    /// Ends `phase`, which started `from_ns` nanoseconds into the run.
     pub fn end(&mut self, phase: &Phase, finished: &Finished, from_ns: u64) {
         let current = std::mem::take(&mut self.current);
         let warm_up = warm_up::assess(&current.tenths);

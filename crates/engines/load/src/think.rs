@@ -1,4 +1,4 @@
-//! Pauses a closed writer between two operations. The pause is no part of any latency.
+//! Pauses a closed writer between two operations. The pause is not part of any latency.
 
 use std::borrow::Cow;
 use std::fmt;

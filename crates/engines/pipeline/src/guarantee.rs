@@ -50,7 +50,7 @@ pub struct Capabilities {
 pub enum Refusal {
     /// The source cannot resume.
     #[error(
-        "the source cannot read events again that were in flight at a crash, so {0} is impossible: say `guarantee: \
+        "the source cannot read events again that were in flight at a crash, so {0} is impossible: use `guarantee: \
          at-most-once`, or choose a source that can resume"
     )]
     NoReplay(Guarantee),
@@ -62,8 +62,8 @@ pub enum Refusal {
     NoPositions(Guarantee),
     /// Two parts would keep the source's positions.
     #[error(
-        "the source keeps its positions itself, so nothing would write to the `positions:` store, and every start would begin at the \
-         position in it: remove the key"
+        "the source keeps its positions itself, so nothing would write to the `positions:` store, and every start would \
+         begin at its old position: remove `positions:`"
     )]
     PositionsTwice,
     /// The sink may lose acknowledged events.
@@ -74,23 +74,27 @@ pub enum Refusal {
     /// The sink cannot recognise existing events.
     #[error(
         "the sink writes a repeated event a second time, so effectively-once is impossible: use ids made from the source \
-         (`identity: source`), keyed upserts or transactions, or say `guarantee: at-least-once`"
+         (`identity: source`), keyed upserts or transactions, or use `guarantee: at-least-once`"
     )]
     Copies,
     /// At-most-once contradicts a transactional sink.
     #[error(
-        "a transactional sink keeps positions with the events it writes, so at-most-once has no use: say `guarantee: effectively-once`"
+        "a transactional sink keeps positions with the events it writes, so at-most-once has no use: \
+         use `guarantee: effectively-once`"
     )]
     TransactionAtMostOnce,
     /// Offsets change when events are read again.
     #[error(
-        "the source renumbers its events when it is read again, so the sink would mistake one event for another: name documents by their own `_id` (`identity: payload` of `insert`, `by: payload` of `vector`), or use a transactional sink"
+        "the source renumbers its events when it is read again, so the sink would mistake one event for another: \
+         name documents by their own `_id` (`identity: payload` of `insert`, `by: payload` of `vector`), or use a \
+         transactional sink"
     )]
     Unstable,
     /// A transform depends on how events are divided into batches.
     #[error(
-        "a transform gives a different result when events are read again in other batches, and the sink would mistake it for an existing event: \
-         use a transactional sink, a sink with new ids (`identity: object_id`, at least once), or remove the transform"
+        "a transform's result depends on the batches, so after a repeated read the sink would mistake a new result for an \
+         existing event: use a transactional sink, a sink with new ids (`identity: object_id`, at least once), or remove the \
+         transform"
     )]
     NotRepeatable,
     /// The identities of dead letters change when their events are read again.

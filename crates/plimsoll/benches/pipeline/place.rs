@@ -204,5 +204,5 @@ fn number(reply: &RawDocument, name: &str) -> Result<u64, Failure> {
     let value = reply.get(name)?.ok_or_else(|| format!("the server's answer has no {name}"))?;
     let whole = value.as_i64().or_else(|| value.as_i32().map(i64::from));
     let whole = whole.or_else(|| value.as_f64().map(|value| value as i64));
-    Ok(u64::try_from(whole.ok_or_else(|| format!("{name} is no number"))?)?)
+    Ok(u64::try_from(whole.ok_or_else(|| format!("{name} is not a number"))?)?)
 }

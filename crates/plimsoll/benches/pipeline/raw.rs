@@ -1,4 +1,4 @@
-//! Runs the raw insert loop, as the ruler has it: some connections on one thread, each with a command in
+//! Runs the raw insert loop with the load engine's client: some connections on one thread, each with a command in
 //! flight.
 
 use std::time::Duration;

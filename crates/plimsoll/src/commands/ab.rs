@@ -15,7 +15,7 @@ use crate::terminal::say;
 /// Measures A and B in turns, and compares them.
 ///
 /// # Errors
-/// What kept the comparison from being made.
+/// When the comparison cannot be made.
 pub fn ab(args: &AbArgs, registry: &Registry) -> Outcome<Exit> {
     let settings = Settings {
         scenario: args.scenario.clone(),

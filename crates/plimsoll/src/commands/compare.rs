@@ -44,7 +44,7 @@ pub fn compare(args: &CompareArgs) -> Outcome<Exit> {
 fn again(path: &Path, json: bool) -> Outcome<Exit> {
     if !path.join(COMPARISON).is_file() {
         let error = anyhow!(
-            "name the runs to compare {} with: --with RUN…, or a second run directory; only a directory with a {COMPARISON} is \
+            "name what to compare {} with: --with RUN…, or a second run directory; only a directory with {COMPARISON} is \
              printed again",
             path.display()
         );

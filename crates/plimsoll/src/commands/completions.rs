@@ -32,7 +32,7 @@ pub fn man(args: &ManArgs, registry: &Registry) -> Outcome<Exit> {
 /// Generates `docs/reference/command-line.md` from the definition of the command line.
 #[cfg(test)]
 pub fn reference() -> String {
-    let mut text = String::from("# The command line\n\nMade from the words themselves.\n");
+    let mut text = String::from("# The command line\n\nGenerated from the program.\n");
     let mut root = command(crate::registry::SHIPPED.names()).term_width(100);
     root.build();
     describe(&mut root, "plimsoll", &mut text);

@@ -89,7 +89,7 @@ fn tell(inspection: &Inspection, args: &InspectArgs) -> anyhow::Result<()> {
         print(&plimsoll_report::inspection::summary(inspection, style()));
     }
     if !inspection.holds() {
-        say("plimsoll: a forbidden field was found, or could not be searched");
+        say("plimsoll: found a forbidden field, or could not search for one");
     }
     Ok(())
 }

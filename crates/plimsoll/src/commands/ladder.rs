@@ -26,7 +26,7 @@ const RUNGS_MAX: usize = 64;
 /// Measures all rungs and audits all writes.
 ///
 /// # Errors
-/// What kept it from being climbed.
+/// When an option is invalid, or a rung cannot be measured.
 pub fn climb(args: &LadderArgs, registry: &Registry) -> Outcome<Exit> {
     check(&args.writers, args.step).deserves(Exit::Usage)?;
     let mut session = lifecycle::open(&args.scenario, &args.load.options(registry.systems))?;

@@ -45,7 +45,7 @@ const THOROUGH_WINDOW_S: f64 = 130.0;
 /// Searches for the load line and audits all writes.
 ///
 /// # Errors
-/// What kept the search from being made.
+/// When the search cannot be done.
 pub fn line(args: &LineArgs, registry: &Registry) -> Outcome<Exit> {
     let mut session = lifecycle::open(&args.scenario, &args.load.options(registry.systems))?;
     let searched = session.plan.searched().deserves(Exit::Usage)?;

@@ -34,7 +34,7 @@ use plimsoll_run::exit::{Exit, Outcome};
 /// Executes the command.
 ///
 /// # Errors
-/// What went wrong, with the exit code that it deserves.
+/// When the command fails, with its exit code.
 pub fn execute(cli: &Cli, registry: &'static Registry) -> Outcome<Exit> {
     match &cli.command {
         Command::Run(args) => run::run(args, registry),

@@ -21,7 +21,7 @@ use plimsoll_scenario::{self as scenario, Loaded};
 /// Runs a scenario and audits its writes; for a matrix runs every requested cell.
 ///
 /// # Errors
-/// What kept the run from being made.
+/// When the run cannot be done.
 pub fn run(args: &RunArgs, registry: &Registry) -> Outcome<Exit> {
     let loaded =
         scenario::load(&args.scenario, &args.load.overrides, args.load.seed).deserves(Exit::Usage)?;

@@ -45,7 +45,7 @@ pub fn tell<T: Summary>(results: &T, path: &Path, json: bool) -> Outcome<()> {
     Ok(())
 }
 
-/// Prints results behind the messages of their runs.
+/// Prints results after the messages of their runs.
 ///
 /// # Errors
 /// When they cannot be written as JSON.

@@ -230,7 +230,7 @@ fn start_server(choice: &Choice, args: &ServeArgs) -> Outcome<Option<Server>> {
     };
     if args.storage.is_none() {
         tracing::warn!(
-            "all data lies in a temporary directory and is removed when this service ends: say --storage DIR to keep it"
+            "all data lies in a temporary directory and is removed when this service ends: use --storage DIR to keep it"
         );
     }
     Ok(Some(server))
@@ -239,7 +239,7 @@ fn start_server(choice: &Choice, args: &ServeArgs) -> Outcome<Option<Server>> {
 /// A server that runs has its storage and its cache already.
 fn leave_as_it_is(args: &ServeArgs) -> anyhow::Result<()> {
     for (word, is_said) in [("--storage", args.storage.is_some()), ("--cache", args.cache.is_some())] {
-        ensure!(!is_said, "{word}: a running server has its own; say --server embedded");
+        ensure!(!is_said, "{word}: a running server has its own; use --server embedded");
     }
     Ok(())
 }

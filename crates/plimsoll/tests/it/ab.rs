@@ -25,20 +25,17 @@ fn incomparable_sides_are_refused_before_a_server_is_contacted() {
     let driver = ["--b", "set client=driver"];
     let itself = concat!("binary=", env!("CARGO_BIN_EXE_plimsoll"));
     for (args, part) in [
-        (&[][..], "A and B are the same thing"),
-        (&["--a", "set client=driver", "--b", "set client=driver"], "A and B are the same thing"),
-        (&["--b", "set title=another"], "A and B are the same thing"),
-        (&["--b", itself], "A and B are the same thing"),
+        (&[][..], "A and B are identical"),
+        (&["--a", "set client=driver", "--b", "set client=driver"], "A and B are identical"),
+        (&["--b", "set title=another"], "A and B are identical"),
+        (&["--b", itself], "A and B are identical"),
         (&["--same", driver[0], driver[1]], "--same: A and B differ"),
-        (
-            &["--pairs", "7", driver[0], driver[1]],
-            "--pairs 7: the smallest p that so few pairs can give is 0.0156",
-        ),
+        (&["--pairs", "7", driver[0], driver[1]], "--pairs 7: the smallest possible p is 0.0156"),
         (&["--pairs", "500", driver[0], driver[1]], "at most 200"),
         (&["--b", "client=driver"], "write server=URI, set PATH=VALUE or binary=FILE"),
         (&["--b", "set client=drivers"], "driver"),
         (&["--b", "set phases.7.stop=1"], "`phases` has no `7`"),
-        (&["--b", "binary=/nowhere/plimsoll"], "there is no such file"),
+        (&["--b", "binary=/nowhere/plimsoll"], "this file does not exist"),
         (&["--shard", "0/2", driver[0], driver[1]], "--shard: a comparison measures the whole load"),
         (&["--resume", "/nowhere", driver[0], driver[1]], "a directory that `plimsoll ab` made"),
     ] {
@@ -133,7 +130,7 @@ fn an_interrupted_comparison_continues_and_finds_that_large_batches_cost_more() 
     let single = compare(dir.path(), &[&a, &b, "--varies", "phases"]);
     assert_eq!(single.status.code(), Some(0), "{}", stderr(&single));
     let said = stdout(&single).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said.contains("NO VERDICT") && said.contains("A ratio is no verdict"), "{said}");
+    assert!(said.contains("NO VERDICT") && said.contains("A ratio is not a verdict"), "{said}");
     let refused = compare(dir.path(), &[&a, &b]);
     assert!(stderr(&refused).contains("insert.batch: 1 in A, 500 in B"), "{}", stderr(&refused));
 }

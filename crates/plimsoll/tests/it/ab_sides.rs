@@ -111,9 +111,9 @@ fn two_programs_are_measured_in_turns_and_a_copy_is_the_same_program() {
     let file = scenario(dir.path(), &text);
     let refused = plimsoll_with(&[&["ab", file.to_str().unwrap()], &words[..]].concat());
     assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
-    assert!(stderr(&refused).contains("A and B are the same thing"), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("A and B are identical"), "{}", stderr(&refused));
 
-    // A program ignores bytes behind its end.
+    // A program ignores bytes after its end.
     OpenOptions::new().append(true).open(&other).unwrap().write_all(b"\n").unwrap();
     let (found, out) = compared(dir.path(), &text, &words);
     assert_eq!(differences(&found), [""; 0], "both report the same version: {found}");

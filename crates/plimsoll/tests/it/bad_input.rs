@@ -119,7 +119,7 @@ fn a_limit_of_documents_without_inserts() {
         &text,
         &[],
         2,
-        &["phases.1", "no load of this phase inserts any", "stop by duration or operations"],
+        &["phases.1", "no load inserts any, so the phase", "stop by duration or operations"],
     );
 }
 
@@ -133,7 +133,7 @@ fn a_process_fault_on_a_foreign_server() {
         &text,
         &["--server", &shared()],
         2,
-        &["`kill` is done to a server that Plimsoll started", "--server embedded"],
+        &["`kill` needs a server that Plimsoll started", "--server embedded"],
     );
 }
 
@@ -159,7 +159,7 @@ fn sharding_on_a_server_that_is_not_a_mongos() {
         &format!("{text}shard: {{key: {{_id: hashed}}}}\n"),
         &["--server", &shared()],
         2,
-        &["is no mongos", "leave out `shard`"],
+        &["is not a mongos", "leave out `shard`"],
     );
     check(
         &format!("{text}shard: {{key: {{_id: 1}}, chunks: 1}}\n"),
@@ -256,7 +256,7 @@ fn invalid_arguments() {
     check(&good(), &["--server", "embeded"], 2, &["mongodb://localhost:27017"]);
     check(&good(), &["--shard", "2/2"], 2, &["--shard 2/2", "for example 0/4"]);
     for server in ["embedded", "embedded:relaxed", "mongod"] {
-        let parts = ["each shard would start a server of its own", "its address with --server"];
+        let parts = ["each shard would start its own server", "its address with --server"];
         check(&good(), &["--shard", "0/2", "--server", server], 2, &parts);
     }
     check(&good(), &["--set", "phases.3.stop=1"], 2, &["`phases` has no `3`"]);

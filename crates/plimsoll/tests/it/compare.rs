@@ -177,7 +177,7 @@ fn incomparable_runs_are_refused_with_the_remedy() {
         (&cut, &idle_b, &[], "incomplete run"),
         (&idle_a, &idle_b, &[], "no operation was acknowledged"),
         (&a, &empty, &[], "holds no run"),
-        (&nowhere, &b, &[], "is not there: name a run directory"),
+        (&nowhere, &b, &[], "does not exist: name a run directory"),
         (&a, &b, &["--primary", "insert.rate"], "unknown metric; known metrics: insert.documents_per_s"),
         (&a, &b, &["--min-effect", "3"], "write a percentage"),
     ] {
@@ -188,7 +188,7 @@ fn incomparable_runs_are_refused_with_the_remedy() {
     }
     let alone = plimsoll_with(&["compare", a.to_str().unwrap()]);
     assert!(
-        stderr(&alone).contains("name the runs to compare") && alone.status.code() == Some(2),
+        stderr(&alone).contains("name what to compare") && alone.status.code() == Some(2),
         "{}",
         stderr(&alone)
     );
@@ -214,7 +214,7 @@ fn a_faster_b_that_breaks_an_expectation_of_a_ends_with_99() {
     let found = json(&output);
     assert_eq!(found["verdict"], json!("better"));
     let first = found["conclusions"][0].as_str().unwrap();
-    let said = "insert.response p(99)<5ms did not hold in 8 of 8 runs of B and 0 of 8 of A: B breaks";
+    let said = "insert.response p(99)<5ms did not hold in 8 of 8 runs of B and 0 of 8 of A: B violates";
     assert!(first.starts_with(said), "{first}");
     let turned = compare(dir.path(), &[b, "--with", a, "--min-effect", "90%"]);
     assert_eq!(turned.status.code(), Some(0), "A alone breaks it: {}", stdout(&turned));
@@ -240,8 +240,8 @@ fn a_faster_b_with_failures_ends_with_99_and_a_rarely_invalid_one_does_not() {
     for (b, code, part) in [
         (&failing, 99, "B IS BETTER, AND B FAILS WHERE A DOES NOT"),
         (&failing, 99, "Operations of B failed (1 in all), and none of A: that is a failure"),
-        (&b("all-invalid", &invalid_up_to(100)), 99, "That B is invalid more often is shown"),
-        (&b("once-invalid", &invalid_up_to(2)), 0, "Invalid are 0 of 8 runs of A and 1 of 8 of B"),
+        (&b("all-invalid", &invalid_up_to(100)), 99, "B is significantly more often invalid"),
+        (&b("once-invalid", &invalid_up_to(2)), 0, "0 of 8 runs of A and 1 of 8 of B are invalid"),
     ] {
         let output = compare(dir.path(), &[a.to_str().unwrap(), "--with", b.to_str().unwrap()]);
         assert_eq!(output.status.code(), Some(code), "{part}: {}", stdout(&output));

@@ -85,7 +85,7 @@ fn the_error_of_averaged_percentiles_matches_the_page() {
             row(&["p99 of the tenth", &latency(p99s[9])]),
             row(&["their mean", &mean_of_p99s]),
             row(&["p99 of all", &at(&all, 99.0)]),
-            format!("{mean_of_p99s} is no percentile of anything"),
+            format!("{mean_of_p99s} is not a percentile of anything"),
         ],
     );
 }

@@ -146,7 +146,7 @@ fn runs_without_a_history_are_refused_with_the_remedy() {
         (&cut, &[], "incomplete run"),
         (&one, &[], "1 run has no history"),
         (&plain, &[one.to_str().unwrap()], "duplicate run"),
-        (&nowhere, &[], "is not there: name a run directory"),
+        (&nowhere, &[], "does not exist: name a run directory"),
         (&plain, &["--metric", "insert.rate"], "unknown metric; known metrics: insert.documents_per_s"),
     ] {
         let output = plimsoll_with(&[&["history", runs.to_str().unwrap()], more].concat());

@@ -96,11 +96,7 @@ fn unsupported_options_of_several_servers_are_refused() {
     let good = inserts("several", 10, "{documents: 10}");
     let find = "  - load:\n      find: {operation: {find: {}}, arrivals: {closed: {writers: 1}}}\n    stop: {operations: 5}\n";
     for (text, words, part) in [
-        (
-            format!("{good}{find}"),
-            vec!["--hosts", "a:1,b:2"],
-            "several servers do not know which of them has one",
-        ),
+        (format!("{good}{find}"), vec!["--hosts", "a:1,b:2"], "the server that has one is unknown"),
         (format!("{good}retry: once\n"), vec!["--hosts", "a:1,b:2"], "use retry: none"),
         (format!("{good}client: driver\n"), vec!["--hosts", "a:1,b:2"], "use client: lean"),
         (good.clone(), vec!["--hosts", "a:1,a:1"], "a:1 is named twice"),

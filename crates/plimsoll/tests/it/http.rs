@@ -239,7 +239,7 @@ fn refused(text: &str, args: &[&str], code: i32, part: &str) {
 fn invalid_service_scenarios_are_refused() {
     let plain = text("    stop: {documents: 5}\n");
     refused(&plain, &[], 3, "127.0.0.1:1");
-    refused(&plain, &["--server", "mongodb://127.0.0.1:1"], 2, "say where the service is");
+    refused(&plain, &["--server", "mongodb://127.0.0.1:1"], 2, "name the address of the service");
     refused(&plain.replace("http: {url: \"http://127.0.0.1:1\"}\n", ""), &[], 2, "add a section `http`");
     refused(&plain.replace("request:", "operation:"), &[], 2, "unknown");
     refused(&plain.replace("with: {n:", "with: {m:"), &[], 2, "{n}");

@@ -65,7 +65,7 @@ fn two_settings_of_a_service_are_measured_in_separate_databases() {
     assert!([Some(0), Some(99)].contains(&output.status.code()), "{}", stderr(&output));
     let found = json(&output);
     let differences = found["differences"].as_array().unwrap();
-    assert_eq!(differences.len(), 1, "separate databases are no difference: {found}");
+    assert_eq!(differences.len(), 1, "separate databases are not a difference: {found}");
     assert_eq!(differences[0]["path"], "service.telemetry.settings.readings.design");
     let settings = fs::read_to_string(out.join("002-b/service.yaml")).unwrap();
     assert!(settings.contains("http_ab_3") && settings.contains("design: bucket"), "{settings}");
@@ -78,10 +78,10 @@ fn incomparable_services_are_refused_before_anything_starts() {
     let file = scenario(dir.path(), &plain(""));
     let url = "http://127.0.0.1:1";
     for (args, part) in [
-        (&["--server", url][..], "A and B are the same thing"),
+        (&["--server", url][..], "A and B are identical"),
         (
             &["--a", "server=http://127.0.0.1:1", "--b", "server=mongodb://127.0.0.1:1"],
-            "say where the service is",
+            "name the address of the service",
         ),
         (&["--server", url, "--b", "set client=driver"], "http.protocol"),
         (&["--server", url, "--b", "set phases.0.load.write.request.get=/things"], "one method"),
@@ -99,7 +99,7 @@ fn incomparable_services_are_refused_before_anything_starts() {
                 "--b",
                 "set phases.0.load.write={operation: {insert: {batch: 1}}, arrivals: {closed: {writers: 1}}}",
             ],
-            "nothing that is sent to the one can be sent to the other: give both the same section `http`",
+            "they cannot get the same load: give both the same section `http`",
         ),
     ] {
         let output = plimsoll_with(&[&["ab", file.to_str().unwrap()], args].concat());

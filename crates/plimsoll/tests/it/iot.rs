@@ -31,7 +31,7 @@ fn receiving_service() -> (SocketAddr, Arc<Received>) {
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let shared = Arc::clone(&shared);
-            // A connection that ends is no error.
+            // A connection that ends is not an error.
             thread::spawn(move || serve(stream, &shared).unwrap_or_default());
         }
     });

@@ -173,7 +173,7 @@ fn an_impossible_cell_does_not_end_the_matrix() {
         .output()
         .unwrap();
     assert_ne!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert!(stderr(&output).contains("it could not be made"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("it could not be completed"), "{}", stderr(&output));
     let whole = json(&plimsoll_with(&["show", out.to_str().unwrap(), "--json"]));
     let states: Vec<_> = whole["runs"].as_array().unwrap().iter().map(|run| run["state"].clone()).collect();
     assert_eq!(states, ["failed", "done"]);
@@ -241,7 +241,7 @@ fn an_interrupted_matrix_continues() {
         self::run(dir.path(), &text, &["--resume", out.to_str().unwrap(), "--set", "matrix.bounds.time=2h"]);
     assert_eq!(resumed.status.code(), Some(0), "{}", stderr(&resumed));
     assert!(
-        stderr(&resumed).contains("not made again") && !stderr(&resumed).contains("[1/4]"),
+        stderr(&resumed).contains("not repeated") && !stderr(&resumed).contains("[1/4]"),
         "{}",
         stderr(&resumed)
     );
@@ -278,7 +278,7 @@ fn invalid_matrices_are_refused_before_a_server_is_contacted() {
         ("", &["--only", "size=2K"], "`size` has no value `2K`"),
         ("  bounds: {disk: 1KB}\n", &[], "matrix.bounds.disk: up to"),
         ("  bounds: {time: 1s}\n", &[], "matrix.bounds.time: 4 runs take up to"),
-        (&rule("{size: [1K, 3K]}"), &[], "leaves no cell"),
+        (&rule("{size: [1K, 3K]}"), &[], "excludes every requested cell"),
         (&rule("{colour: red}"), &[], "no axis `colour`"),
         ("  bound: {}\n", &[], "did you mean `bounds`?"),
         ("existing: drop\n", &[], "leave out `existing`"),
@@ -291,9 +291,9 @@ fn invalid_matrices_are_refused_before_a_server_is_contacted() {
         (
             "",
             &["--set", "matrix.axes.0.values.small={phases.0.stop.documents: 7}"],
-            "say different things for",
+            "set different values for",
         ),
-        ("", &["--shard", "0/2"], "--shard: a matrix is made by one process"),
+        ("", &["--shard", "0/2"], "--shard: a matrix is run by one process"),
         ("", &["--resume", "/nowhere"], "name the directory of a matrix"),
     ] {
         let dir = tempfile::tempdir().unwrap();

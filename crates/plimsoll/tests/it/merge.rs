@@ -22,7 +22,7 @@ fn three_processes_are_exactly_one_run() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let run = json(&output);
     assert_eq!(run, run_json(&joined));
-    // On a busy machine the ruler may limit the load, which is no failure.
+    // On a busy machine Plimsoll may limit the load, which is not a failure.
     assert!(run["verdict"] != "fail" && run["scenario"]["shard"] == "0/1", "{}", run["reasons"]);
 
     let parts_json: Vec<_> = parts.iter().map(|part| run_json(part)).collect();
@@ -101,12 +101,12 @@ fn refusals(dir: &Path, parts: &[PathBuf]) {
     for (middle, part) in [
         (None, "shard 1/3 is missing: name the run directories of all 3 shards"),
         (Some(&parts[0]), "are both shard 0/3: name each shard once"),
-        (Some(&killed), "did not end, so nobody knows what is missing"),
+        (Some(&killed), "did not end, so its results are incomplete"),
         (Some(&old), "only `plimsoll run --shard i/n` writes it"),
         (Some(&cut), "run the shard again"),
-        (Some(&other), "are two runs, each with documents of its own"),
+        (Some(&other), "are different runs with different documents"),
         (Some(&late), "began 4.0 s after"),
-        (Some(&nowhere), "is not there"),
+        (Some(&nowhere), "does not exist"),
     ] {
         let named: Vec<_> =
             [Some(&parts[0]), middle, Some(&parts[2])].into_iter().flatten().cloned().collect();
@@ -155,10 +155,10 @@ fn a_load_begins_at_its_moment_or_not_at_all() {
     let (file, server) = (file.to_str().unwrap(), shared());
     let past = clock::utc(clock::wall_ms() - 60_000);
     for (more, part) in [
-        (&["--start-at", past.as_str()][..], "ago: name a moment that is still to come"),
+        (&["--start-at", past.as_str()][..], "ago: name a future time"),
         (&["--start-at", "+2h"], "ahead: name one within an hour"),
         (&["--start-at", "tomorrow"], "such as 2026-11-21T18:30:00Z"),
-        (&["--start-at", "+30s", "--shard", "0/2"], "give all of them one moment"),
+        (&["--start-at", "+30s", "--shard", "0/2"], "give all the same time"),
         (&["--shard", "0/2", "--set", "existing=drop"], "each shard would drop what the others have written"),
         // The calibration alone takes longer than that.
         (&["--start-at", "+500ms"], "preparation took too long"),

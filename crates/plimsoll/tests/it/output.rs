@@ -1,4 +1,4 @@
-//! Tests lost output: a full disk is reported and ends with 1, and a closed pipe is no failure.
+//! Tests lost output: a full disk is reported and ends with 1, and a closed pipe is not a failure.
 
 use std::fs::File;
 use std::process::Stdio;
@@ -18,7 +18,7 @@ fn a_full_disk_is_reported_once_and_ends_with_1() {
 }
 
 #[test]
-fn a_closed_pipe_is_no_failure() {
+fn a_closed_pipe_is_not_a_failure() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let output = plimsoll().arg("schema").stdout(writer).stderr(Stdio::piped()).output().unwrap();

@@ -107,7 +107,7 @@ fn a_suite_continues_after_a_failure_a_hang_and_an_interruption() {
     assert_eq!(column(&out, "outcome"), ["completed", "failed", "hung", "interrupted"], "{said}");
     assert_eq!(column(&out, "exit"), ["0", "99", "3", "130"], "{said}");
     assert_eq!(begun.status.code(), Some(3), "{said}");
-    for part in ["[3/6] hangs", "no progress at 12 looks", "The suite is incomplete. Continue with --resume"]
+    for part in ["[3/6] hangs", "no progress at 12 checks", "The suite is incomplete. Continue with --resume"]
     {
         assert!(said.contains(part), "{part}: {said}");
     }

@@ -83,7 +83,7 @@ fn a_closed_run_of_a_database_reports_its_saturated_resources() {
 fn a_missing_path_is_reported() {
     let output = plimsoll_with(&["show", "nope.json"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("nope.json is not there"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("nope.json does not exist"), "{}", stderr(&output));
 }
 
 #[test]

@@ -25,7 +25,7 @@ pub trait State: Send + Sync + 'static {
     /// The reason, for the log.
     fn ping(&self) -> impl Future<Output = Result<(), String>> + Send;
 
-    /// Writes the metrics of the state, behind those of the endpoints.
+    /// Writes the metrics of the state, after those of the endpoints.
     fn write_metrics(&self, page: &mut Page);
 
     /// Finishes background work. The service calls it once, after the last request.

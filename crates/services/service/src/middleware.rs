@@ -1,4 +1,4 @@
-//! Routes requests, and checks each in order: capacity, caller, rate, scope, body size; then the endpoint has limited time.
+//! Routes requests, and checks each in order: capacity, caller, rate, scope, body size; then limits the endpoint's time.
 
 use std::iter;
 use std::net::{IpAddr, Ipv4Addr};

@@ -11,7 +11,7 @@ use crate::timestamp;
 pub struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Parses the text behind the `?`; `known` lists the accepted keys.
+    /// Parses the text after the `?`; `known` lists the accepted keys.
     ///
     /// # Errors
     /// An unknown or duplicate key.

@@ -7,7 +7,7 @@
 //! server, so it hides the latencies of an open load; scenarios measure those.
 
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot go on ends")]
-#![expect(clippy::disallowed_methods, reason = "what is measured shares no clock with the ruler")]
+#![expect(clippy::disallowed_methods, reason = "a measured service shares no clock with Plimsoll")]
 
 mod common;
 

@@ -31,7 +31,7 @@ pub(super) struct Refusal {
 
 impl Refusal {
     fn not_understood() -> Self {
-        Self { code: 0, words: "the server's answer makes no sense".to_owned() }
+        Self { code: 0, words: "the server's answer is malformed".to_owned() }
     }
 
     /// Whether the collection does not exist.

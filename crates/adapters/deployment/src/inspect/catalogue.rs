@@ -122,7 +122,7 @@ impl Choosing {
         let left = self.chosen.len().saturating_sub(COLLECTIONS_MAX);
         if left > 0 {
             self.notes.push(format!(
-                "{left} more collections are not looked at: name them, at most {COLLECTIONS_MAX} at a time"
+                "{left} more collections were skipped: name them, at most {COLLECTIONS_MAX} at a time"
             ));
         }
         self.chosen.truncate(COLLECTIONS_MAX);

@@ -35,7 +35,7 @@ pub(super) async fn sizes(
         databases.push(stats.map_or(unknown, |stats| database(name, &stats)));
     }
     let left = names.len().saturating_sub(DATABASES_MAX);
-    let note = format!("{left} more databases are not listed: the first {DATABASES_MAX} are");
+    let note = format!("only {DATABASES_MAX} databases are listed; {left} are omitted");
     Ok((databases, (left > 0).then_some(note)))
 }
 

@@ -150,7 +150,7 @@ async fn by_scan(
         Ok(reply) => Ok(first(&reply).map(|group| scanned(&group, dates)).unwrap_or_default()),
         Err(refusal) => {
             let reason = refusal.reason();
-            seen.notes.push(format!("dates without an index are those of the inventory: {reason}"));
+            seen.notes.push(format!("dates without an index come from the sample: {reason}"));
             Ok(Vec::new())
         }
     }

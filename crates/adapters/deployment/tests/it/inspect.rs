@@ -310,5 +310,9 @@ fn an_implausible_answer_is_ignored() {
     assert_eq!((collection.documents, collection.counting), (None, Counting::None));
     assert_eq!((collection.samples.len(), collection.inventory), (0, None));
     assert_eq!(collection.forbidden[0].presence, Presence::NotChecked);
-    assert!(collection.notes.iter().any(|note| note.contains("makes no sense")), "{:?}", collection.notes);
+    assert!(
+        collection.notes.iter().any(|note| note.contains("answer is malformed")),
+        "{:?}",
+        collection.notes
+    );
 }

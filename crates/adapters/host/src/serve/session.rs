@@ -13,7 +13,7 @@ const FLUSH_LEN: usize = 1024 * 1024;
 /// Serves one connection until it ends.
 ///
 /// # Errors
-/// The connection broke, or the client sent something that is no command.
+/// The connection broke, or the client sent something that is not a command.
 pub(crate) fn serve(
     mut stream: &TcpStream,
     service: &impl Service,

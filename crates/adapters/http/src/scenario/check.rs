@@ -120,9 +120,9 @@ impl TryFrom<Value> for ValueCheck {
 
     fn try_from(typed: Value) -> Result<Self, String> {
         match typed {
-            Value::Object(_) => serde_json::from_value(typed).map(Self::Like).map_err(|error| {
-                format!("{error}; an object that the value must be equal to is written {{equals: {{…}}}}")
-            }),
+            Value::Object(_) => serde_json::from_value(typed)
+                .map(Self::Like)
+                .map_err(|error| format!("{error}; to compare with an object, write {{equals: {{…}}}}")),
             constant => Ok(Self::Equals(constant)),
         }
     }

@@ -11,7 +11,7 @@ pub(super) fn authorization(auth: &Auth) -> Result<Option<String>, Error> {
     match auth {
         Auth::None | Auth::Login { .. } => Ok(None),
         Auth::Basic { user, .. } if user.contains(':') => {
-            Err(Error::Auth("basic.user: a user with a colon cannot be sent this way; use bearer or login"))
+            Err(Error::Auth("basic.user: a user name must not contain a colon; use bearer or login"))
         }
         Auth::Basic { user, password } => {
             let pair = format!("{user}:{}", read(password)?);

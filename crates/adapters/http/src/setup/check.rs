@@ -178,7 +178,7 @@ fn value_want(place: &str, typed: &ValueCheck) -> Result<ValueWant, Error> {
         return if alone {
             Ok(ValueWant::Missing)
         } else {
-            Err(nothing(place, "a missing value has no other properties; leave out the rest"))
+            Err(nothing(place, "`exists: false` allows no other condition; omit the rest"))
         };
     }
     let number = (wanted.min.is_some() || wanted.max.is_some())

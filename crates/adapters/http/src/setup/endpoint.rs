@@ -28,7 +28,7 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Checks every number, and reads the authorities' file, whose path is relative to `base`.
+    /// Checks every number, and reads the CA file, whose path is relative to `base`.
     pub(super) fn build(section: &Section, url: Url, base: &Path) -> Result<Self, Error> {
         let limits = section.limits;
         check(section, &limits)?;
@@ -57,7 +57,7 @@ fn check(section: &Section, limits: &Limits) -> Result<(), Error> {
     bounded(
         "limits.requests_per_connection",
         counted,
-        "streams of HTTP/2 are not counted; say `protocol: http1`, or leave it out",
+        "HTTP/2 does not support it; use `protocol: http1`, or leave it out",
     )?;
     bounded("limits.streams_per_connection", streams, "give a number from 1 to 10000")
 }

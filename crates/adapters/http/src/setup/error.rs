@@ -21,7 +21,7 @@ pub enum Error {
     /// A CA, although any certificate is accepted.
     #[error("http.tls: `insecure` accepts any certificate, so `ca` has no effect; keep one of them")]
     InsecureAuthority,
-    /// The authorities' file cannot be read.
+    /// The CA file cannot be read.
     #[error("http.tls.ca: {path} cannot be read ({source}); give a PEM file, by its path from the scenario")]
     Authority {
         /// The file.
@@ -30,10 +30,10 @@ pub enum Error {
         source: io::Error,
     },
     /// Invalid TLS settings.
-    #[error("http.tls: {0}; give the authorities' certificates as PEM")]
+    #[error("http.tls: {0}; give the CA certificates as PEM")]
     Tls(String),
     /// A variable without a value.
-    #[error("http.auth: the variable {0} is not set; set it before the run, to the secret")]
+    #[error("http.auth: the variable {0} is not set; set it to the secret before the run")]
     Secret(String),
     /// A user or token that no header can carry.
     #[error("http.auth: {0}")]
@@ -57,7 +57,7 @@ pub enum Error {
         problem: &'static str,
     },
     /// A placeholder without a value.
-    #[error("{place}: nothing fills {{{name}}}; {mend}")]
+    #[error("{place}: {{{name}}} is undefined; {mend}")]
     Placeholder {
         /// The place.
         place: String,

@@ -115,7 +115,7 @@ impl<'a> Parts<'a> {
             ));
         }
         let parts = pattern::parse(path)
-            .ok_or_else(|| refuse("has a brace without its closing one; write {name}, or {{ for a brace"))?;
+            .ok_or_else(|| refuse("has an unmatched brace; write {name}, or {{ for a brace"))?;
         for part in parts {
             match part {
                 Part::Name(name) => head.pieces.push(Piece::Url(self.field(&place, &name)?)),
@@ -124,7 +124,7 @@ impl<'a> Parts<'a> {
                 }
                 Part::Text(_) => {
                     return Err(refuse(
-                        "has a character that cannot stand there; write it percent-encoded, as %20 for a space",
+                        "has an invalid character; percent-encode it, such as %20 for a space",
                     ));
                 }
             }
@@ -139,7 +139,7 @@ impl<'a> Parts<'a> {
             name: name.to_owned(),
             mend: match self.fields {
                 [] => {
-                    format!("say what does under `with`: {{{name}: {{$family: {{prefix: a-, count: 100}}}}}}")
+                    format!("define it under `with`: {{{name}: {{$family: {{prefix: a-, count: 100}}}}}}")
                 }
                 fields => format!(
                     "`with` has {}",
@@ -175,7 +175,7 @@ impl<'a> Parts<'a> {
             return Err(refuse("holds a line break or another control character; leave it out"));
         }
         let parts = pattern::parse(value)
-            .ok_or_else(|| refuse("has a brace without its closing one; write {name}, or {{ for a brace"))?;
+            .ok_or_else(|| refuse("has an unmatched brace; write {name}, or {{ for a brace"))?;
         head.raw(name);
         head.raw(": ");
         for part in parts {

@@ -45,7 +45,7 @@ fn parse(text: &str) -> Result<Url, &'static str> {
     };
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     if authority.contains('@') {
-        return Err("holds a user; say who sends the requests under `auth`");
+        return Err("contains a user; put the credentials under `auth`");
     }
     if rest.contains(['?', '#']) {
         return Err("holds a query or a fragment; give the query with each request's path");

@@ -94,9 +94,7 @@ pub enum InstallError {
         tail: String,
     },
     /// The fetched files are not the expected ones.
-    #[error(
-        "Maven fetched other files than {what} ({how}): try again, and do not trust the configured mirror"
-    )]
+    #[error("Maven fetched unexpected files for {what} ({how}): try again, or configure another mirror")]
     Altered {
         /// The files.
         what: String,
@@ -261,7 +259,7 @@ mod tests {
         let fixture = Fixture::new(script);
         let error = fixture.install().0.unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
-        assert!(!is_installed(&fixture.cache()), "half an installation is none");
+        assert!(!is_installed(&fixture.cache()), "a partial one does not count");
     }
 
     #[test]

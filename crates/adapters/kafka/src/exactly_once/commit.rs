@@ -37,7 +37,7 @@ enum State {
 pub(super) enum Outcome {
     /// The transaction is committed: every reader sees it.
     Committed(TransactionBuffer),
-    /// This transaction and the one behind it must be aborted.
+    /// This transaction and the next one must be aborted.
     Failed(String),
     /// The producer is unusable.
     Over(String),

@@ -1,7 +1,7 @@
 //! Writes a topic exactly once: records, dead letters and the source's offsets become visible together.
 //!
 //! A commit takes 10 to 20 ms, so batches are collected, and two producers take turns: the next transaction
-//! is written while one is committed. A transaction is aborted as a whole, with the one behind it, and their
+//! is written while one is committed. A transaction is aborted as a whole, with the next one, and their
 //! batches are written again. Writers with the same names abort transactions that a crash left open. Readers
 //! must read only committed records.
 
@@ -127,7 +127,7 @@ impl SinkFactory for Topic {
         let id = format!("{}-{worker}", self.transactional_id);
         // No worker's name ends with `.next`, so no name is used twice.
         let both = [outlets(&id)?, outlets(&format!("{id}.next"))?];
-        let ender = CommitThread::start().map_err(|error| refused(&error))?;
-        Ok(Box::new(Writer::new(both, ender, Arc::clone(&self.membership), self.rules)))
+        let commit_thread = CommitThread::start().map_err(|error| refused(&error))?;
+        Ok(Box::new(Writer::new(both, commit_thread, Arc::clone(&self.membership), self.rules)))
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Two producers take turns. A record is sent when the earlier records of its partition are acknowledged. The
 //! offsets of a transaction are sent when the transaction before it is committed. So the committed records
-//! never have gaps, and a failed transaction also aborts the one behind it.
+//! never have gaps, and a failed transaction also aborts the next one.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -97,7 +97,7 @@ impl Writer {
         self.throttle.close();
     }
 
-    /// Collects reports. An unacknowledged record aborts its transaction and the one behind it.
+    /// Collects reports. An unacknowledged record aborts its transaction and the next one.
     fn collect_reports(&mut self) {
         let before = self.commit.transaction.reports(&mut self.throttle);
         let now = self.written.reports(&mut self.throttle);
@@ -120,7 +120,7 @@ impl Writer {
         self.stage = State::Aborting(describe(code));
     }
 
-    /// Handles the outcome of the previous transaction. If it failed, the transaction behind it is not
+    /// Handles the outcome of the previous transaction. If it failed, the next transaction is not
     /// committed either.
     fn handle_outcome(&mut self, outcome: Outcome) {
         match outcome {
@@ -202,7 +202,7 @@ impl Writer {
         }
     }
 
-    /// Returns all batches in order, waiting ones included: an offset behind a gap must never be committed.
+    /// Returns all batches in order, waiting ones included: an offset after a gap must never be committed.
     fn fail_all(&mut self, class: FailureClass, reason: &str) {
         let (before, now) = (self.commit.clear(), mem::take(&mut self.written.buffer));
         let batches = before.into_batches().chain(now.into_batches());

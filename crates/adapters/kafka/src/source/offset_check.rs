@@ -1,4 +1,4 @@
-//! Checks that a topic still has the stored position. The position may lie behind the end, because the topic
+//! Checks that a topic still has the stored position. The position may lie past the end, because the topic
 //! was recreated or its brokers lost records, or before the beginning, because retention removed unread
 //! records.
 //!

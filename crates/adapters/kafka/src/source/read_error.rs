@@ -20,8 +20,8 @@ pub(super) fn classify(error: &KafkaError, topic: &str, group: &str) -> Result<(
     }
     let words = match error.rdkafka_error_code() {
         Some(Code::AutoOffsetReset) => format!(
-            "the group {group:?} has no valid offset for a partition of {topic:?}: it is new, or the records behind its \
-             offset are gone; say `start: earliest` to begin at the first available record (if the topic was recreated, \
+            "the group {group:?} has no valid offset for a partition of {topic:?}: it is new, or the records at its \
+             offset are gone; use `start: earliest` to begin at the first available record (if the topic was recreated, \
              also name another destination)"
         ),
         Some(Code::UnknownTopicOrPartition | Code::UnknownTopic | Code::UnknownPartition) => {
@@ -54,7 +54,7 @@ fn unreadable(code: RDKafkaErrorCode, topic: &str, group: &str) -> String {
     format!(
         "a record of {topic:?} cannot be read ({}): it is damaged, in an unsupported format, or larger than the \
          `receive.message.max.bytes` of `properties`. No later record is read, because this one would be skipped: raise that \
-         limit, repair the record, or move the offset of the group {group:?} behind it (`kafka-consumer-groups --reset-offsets`)",
+         limit, repair the record, or move the offset of the group {group:?} past it (`kafka-consumer-groups --reset-offsets`)",
         describe(code)
     )
 }

@@ -40,7 +40,7 @@ fn a_record_with_a_wrong_checksum_is_not_skipped() {
     let source = topic(&brokers, "damaged", 1);
     let producer = producer(&brokers);
     // Each record is flushed, and so becomes its own batch.
-    for text in ["before", "within", "behind"] {
+    for text in ["before", "within", "after"] {
         put(&producer, BaseRecord::to(&source).partition(0).key("k").payload(text));
         producer.flush(LONG).unwrap();
     }

@@ -100,7 +100,7 @@ fn no_offset_is_committed_past_an_unsettled_batch() {
     until("a commit", || !committed(&brokers, &source, "gap").is_empty());
     std::thread::sleep(std::time::Duration::from_secs(1));
     let at = committed(&brokers, &source, "gap")[&0];
-    assert!(at <= 777, "{at} lies behind a record that is not settled");
+    assert!(at <= 777, "{at} lies after a record that is not settled");
     running.control.abort();
     running.pipeline.join().unwrap().unwrap();
     assert!(committed(&brokers, &source, "gap")[&0] <= 777);
@@ -112,7 +112,7 @@ fn a_header_name_that_is_not_utf8_affects_only_its_record() {
     let source = topic(&brokers, "name-in", 1);
     let (target, letters) = (topic(&brokers, "name-out", 1), topic(&brokers, "name-letters", 1));
     let producer = producer(&brokers);
-    put_with_a_name_that_is_no_text(&producer, &source);
+    put_with_a_name_that_is_not_text(&producer, &source);
     producer.send(BaseRecord::<str, str>::to(&source).payload("good")).unwrap();
     producer.flush(LONG).unwrap();
     let source_port = plimsoll_kafka::Source::build(&from(&brokers, &source, "name")).unwrap();
@@ -129,7 +129,7 @@ fn a_header_name_that_is_not_utf8_affects_only_its_record() {
 }
 
 /// Writes a header name that is not UTF-8, which the library's wrapper does not accept.
-fn put_with_a_name_that_is_no_text(producer: &BaseProducer, topic: &str) {
+fn put_with_a_name_that_is_not_text(producer: &BaseProducer, topic: &str) {
     use rdkafka::bindings::{self as raw, rd_kafka_vtype_t as is};
     let topic = CString::new(topic).unwrap();
     let (name, value) = (b"\xff\xfe", b"bad");

@@ -85,7 +85,7 @@ impl Client {
 fn pymongo(address: &Address) -> Result<Command, Failure> {
     let python = Cache::locate()?.root().join("python/bin/python");
     if !python.is_file() {
-        return Err(format!("{} is not there: run `cargo xtask setup` first", python.display()).into());
+        return Err(format!("{} does not exist: run `cargo xtask setup` first", python.display()).into());
     }
     let mut command = Command::new(python);
     command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/client/pymongo_client.py"));

@@ -38,7 +38,7 @@ fn used(sides: (&Observation, &Observation)) -> Result<(bool, Reading), NotObser
     Ok((departs(shares.0, shares.1, USED_SHARE_MAX), share("used share of the cache", shares)))
 }
 
-/// Compares evictions per operation: a higher rate alone is no deviation.
+/// Compares evictions per operation: a higher rate alone is not a deviation.
 fn evictions(sides: (&Observation, &Observation)) -> Result<(bool, Reading), NotObserved> {
     let per_s = both(sides, |side| side.per_s(|it| it.cache_application_evictions))?;
     let per_operation =

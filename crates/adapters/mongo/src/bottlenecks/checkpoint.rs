@@ -22,14 +22,18 @@ pub(super) fn check(baseline: &Observation, knee: &Observation, _: Machine) -> R
     let limit = if at.count > 1 { TIME_SHARE_MAX } else { TIME_SHARE_MAX_OF_ONE };
     let ceaseless = at.time_share >= limit && at.time_share >= before.time_share * RISE;
     let slower = at
-        .under_ms
-        .zip(at.beside_ms)
-        .is_some_and(|(under, beside)| under >= beside * DEPARTURE && under - beside >= SLOWER_MS_MIN);
+        .during_ms
+        .zip(at.outside_ms)
+        .is_some_and(|(during, outside)| during >= outside * DEPARTURE && during - outside >= SLOWER_MS_MIN);
     let mut readings =
         vec![share("share of the time under a checkpoint", (before.time_share, at.time_share))];
-    if before.under_ms.or(at.under_ms).is_some() {
-        readings.push(partial("mean service time under one", "ms", (before.under_ms, at.under_ms)));
-        readings.push(partial("mean service time beside one", "ms", (before.beside_ms, at.beside_ms)));
+    if before.during_ms.or(at.during_ms).is_some() {
+        readings.push(partial("mean service time in a checkpoint", "ms", (before.during_ms, at.during_ms)));
+        readings.push(partial(
+            "mean service time outside a checkpoint",
+            "ms",
+            (before.outside_ms, at.outside_ms),
+        ));
     }
     Ok(Finding { departed: ceaseless || slower, readings })
 }
@@ -38,8 +42,8 @@ pub(super) fn check(baseline: &Observation, knee: &Observation, _: Machine) -> R
 struct Split {
     count: usize,
     time_share: f64,
-    under_ms: Option<f64>,
-    beside_ms: Option<f64>,
+    during_ms: Option<f64>,
+    outside_ms: Option<f64>,
 }
 
 impl Split {
@@ -52,7 +56,7 @@ impl Split {
         let touched = |from_ns: u64, to_ns: u64| -> u64 {
             checkpoints.iter().map(|it| overlap_ns(it, from_ns, to_ns)).sum()
         };
-        let (under, beside): (Vec<_>, Vec<_>) =
+        let (during, outside): (Vec<_>, Vec<_>) =
             side.seconds.iter().partition(|second| touched(second.from_ns, second.to_ns) > 0);
         let ends = side.samples.first().zip(side.samples.last());
         let (from_ns, to_ns) = ends.map_or((0, 0), |(first, last)| (first.at_ns, last.at_ns));
@@ -60,8 +64,8 @@ impl Split {
         Ok(Self {
             count: checkpoints.len(),
             time_share: time_share.min(1.0),
-            under_ms: mean_ms(&under),
-            beside_ms: mean_ms(&beside),
+            during_ms: mean_ms(&during),
+            outside_ms: mean_ms(&outside),
         })
     }
 }

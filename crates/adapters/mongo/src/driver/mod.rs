@@ -52,7 +52,7 @@ pub struct Lane {
 enum Ready {
     Nothing,
     Insert(insert::Ready),
-    /// Finds, and other operations that need only a filter and a document.
+    /// An operation that needs only a filter and a document: a find or others.
     Named(Named),
     Aggregate(Vec<Document>),
     Transaction(transaction::Ready),

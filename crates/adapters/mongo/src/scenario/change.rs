@@ -25,7 +25,7 @@ impl TryFrom<Template> for Updates {
     fn try_from(typed: Template) -> Result<Self, String> {
         let Some(several) = typed.fields().get(ONE_OF) else { return Ok(Self::One(typed)) };
         if typed.fields().len() > 1 {
-            return Err("one_of: give the updates in its list, and nothing beside it".to_owned());
+            return Err("one_of: must be the only key, with a list of updates".to_owned());
         }
         let several = serde_json::from_value(several.clone());
         several.map(Self::OneOf).map_err(|error| format!("one_of: give a list of updates ({error})"))

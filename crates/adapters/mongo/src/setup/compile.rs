@@ -313,10 +313,13 @@ mod tests {
             (r#"{"update": {"update": {"one_of": []}}}"#, "op.update: give operators such as $set"),
             (
                 r#"{"find_and_modify": {"filter": {}, "change": "replace"}}"#,
-                "op.change: a replacement needs to know",
+                "op.change: a replacement needs a receipt",
             ),
-            (r#"{"find_and_modify": {"change": "remove", "returns": "new"}}"#, "op.returns: what is removed"),
-            (r#"{"read_modify_write": {"change": "remove"}}"#, "op.change: remove is no write"),
+            (
+                r#"{"find_and_modify": {"change": "remove", "returns": "new"}}"#,
+                "op.returns: remove leaves no",
+            ),
+            (r#"{"read_modify_write": {"change": "remove"}}"#, "op.change: remove is unsupported"),
             (r#"{"transaction": {"operations": []}}"#, "op.operations: empty; list insert"),
             (
                 r#"{"transaction": {"operations": [{"find": {}}, {"count": {}}]}}"#,
@@ -341,16 +344,16 @@ mod tests {
         check(
             unstamped,
             r#"{"read_modify_write": {"change": "replace"}}"#,
-            "op: a replaced document carries",
+            "op: `replace` stores the version",
         );
         let own = r#"{"collection": "d.c", "document": {"_id": 1}, "id": "own"}"#;
-        check(own, r#"{"range": {"limit": 5}}"#, "op: documents with ids of their own");
+        check(own, r#"{"range": {"limit": 5}}"#, "op: documents with their own ids");
         let unanswered = r#"{"collection": "d.c", "document": {"a": 1}, "write_concern": {"w": 0}}"#;
-        check(unanswered, r#"{"find_and_modify": {"change": "remove"}}"#, "op: the server would answer");
+        check(unanswered, r#"{"find_and_modify": {"change": "remove"}}"#, "op: the server answers even");
         let transaction = r#"{"transaction": {"operations": [{"insert": {}}]}}"#;
         check(unanswered, transaction, "op: a transaction cannot be committed with w: 0");
         let user = r#"{"collection": "d.c", "document": {"_id": "mine"}, "id": "user"}"#;
-        check(user, r#"{"find": {}}"#, "document._id: Plimsoll's receipt is the _id");
+        check(user, r#"{"find": {}}"#, "document._id: Plimsoll writes its receipt to _id");
     }
 
     #[test]

@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn one_lane_tries_for_all_and_all_may_reconnect_after_its_success() {
         let (gate, start) = (RetryGate::default(), Instant::from_ns(SECOND_NS));
-        assert!(gate.may_try(start) && gate.may_try(start), "it is there as far as anybody knows");
+        assert!(gate.may_try(start) && gate.may_try(start), "it counts as up");
         gate.failed(start);
         let later = start + TRY_EVERY_NS;
         assert_eq!([start, later - 1, later, later].map(|at| gate.may_try(at)), [false, false, true, false]);

@@ -51,7 +51,7 @@ impl WorkerLedger {
     }
 
     /// Announces on disk, before the first change of a kind, that this worker makes such changes. After a crash the last changed
-    /// documents may be unknown, but not the kinds of change. False if the disk refuses; then no change of this kind may be sent.
+    /// documents may be unknown, but not the kinds of change. False if the write fails; then no change of this kind may be sent.
     pub fn intend(&mut self, intent: Intent) -> bool {
         let Some(reservations) = &self.reservations else { return true };
         if !self.intents.contains(intent) && reservations.intend(intent) {

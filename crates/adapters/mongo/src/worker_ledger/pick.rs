@@ -40,8 +40,8 @@ enum Fit {
 
 impl WorkerLedger {
     /// Picks a document for an operation with this purpose; `None` if there is none. `draw` returns a random number for each
-    /// attempt. Notes the change that will be sent: a version, a removal, or a touch. Also returns `None` if the disk refuses to
-    /// record the worker's intent.
+    /// attempt. Notes the change that will be sent: a version, a removal, or a touch. Also returns `None` if the
+    /// worker's intent cannot be written.
     pub fn pick(
         &mut self,
         keys: &Keys,

@@ -109,7 +109,7 @@ fn a_server_that_is_not_a_mongos_is_refused_and_gets_no_command() {
     let plan = plan(json!({"key": {"_id": "hashed"}}), None).unwrap();
     let server = server(None, &[]);
     let (result, told, heard) = applied(&server, &plan);
-    assert!(result.unwrap_err().to_string().contains("is no mongos"));
+    assert!(result.unwrap_err().to_string().contains("is not a mongos"));
     assert_eq!((told.len(), heard.len()), (0, 0));
 }
 
@@ -118,11 +118,11 @@ fn an_invalid_sharding_is_refused_with_its_place() {
     for (sharding, documents, part) in [
         (json!({"key": {}}), None, "shard.key: name at least one field"),
         (json!({"key": {"_id": 1}, "chunks": 1}), Some(10), "shard.chunks: 1; give a number from 2"),
-        (json!({"key": {"_id": 1}, "chunks": 4}), None, "say with stop.documents how many"),
+        (json!({"key": {"_id": 1}, "chunks": 4}), None, "set stop.documents to the number"),
         (json!({"key": {"n": 1}, "chunks": 4}), Some(10), "only receipts can be split evenly"),
         (json!({"key": {"n": 1}, "chunks": 4, "split_at": {"at": [1]}}), Some(10), "keep one"),
         (json!({"key": {"n": 1}, "split_at": {"at": []}}), None, "give from 1 to 8191 values"),
-        (json!({"key": {"n": {"$long": {"min": 0, "max": 9}}}}), None, "only constants may stand here"),
+        (json!({"key": {"n": {"$long": {"min": 0, "max": 9}}}}), None, "only constants are valid here"),
     ] {
         let error = plan(sharding.clone(), documents).unwrap_err().to_string();
         assert!(error.contains(part), "{sharding}: {error}");

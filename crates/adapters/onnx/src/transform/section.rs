@@ -63,7 +63,7 @@ pub enum Payload {
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// The field is missing or superfluous.
-    #[error("a text payload has no fields, and JSON or BSON needs `field`: name the field with the text")]
+    #[error("JSON and BSON payloads need `field`, and text payloads must not have it")]
     Field,
     /// Some of the three files are missing.
     #[error(
@@ -75,7 +75,7 @@ pub enum BuildError {
     Precision,
     /// `pooling` given without a model file.
     #[error(
-        "`pooling` applies to your own model; the installed model has a fixed pooling: omit it, or say `model`"
+        "`pooling` applies to your own model; the installed model has a fixed pooling: omit it, or use `model`"
     )]
     Pooling,
     /// A given file is missing.

@@ -112,7 +112,7 @@ fn more_tokens_than_the_model_accepts_are_refused_when_it_is_loaded() {
 #[test]
 fn limits_that_exclude_every_text_are_refused() {
     let error = load(model(Precision::Fp32), Limits { tokens_max: 2, ..Limits::default() }).err().unwrap();
-    assert!(error.contains("say at least 8"), "{error}");
+    assert!(error.contains("give at least 8"), "{error}");
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn a_text_of_a_megabyte_is_cut_and_counted() {
     assert!(vectors.iter().all(|value| value.is_finite()));
     assert_eq!(embedder.counts().truncated, 4);
     assert!(embedder.counts().tokens <= 4 * 256);
-    // Text behind the limit does not count.
+    // Text past the limit does not count.
     let [behind, nothing] =
         [format!("{spaces}word"), String::new()].map(|text| embed(&mut embedder, &[&text]));
     assert_eq!(behind, nothing);

@@ -88,5 +88,5 @@ fn a_model_that_does_not_fit_its_settings_is_refused() {
     refused(&installed, LIMITS, "it has no output of floats [texts, dimensions]");
     let section = Section { pooling: Pooling::Own, ..Section::default() };
     let error = section.build("embed", &cache()).err().unwrap().to_string();
-    assert!(error.contains("or say `model`"), "{error}");
+    assert!(error.contains("or use `model`"), "{error}");
 }

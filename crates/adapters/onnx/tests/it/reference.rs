@@ -117,5 +117,5 @@ fn work_is_counted() {
     let counts = embedder.counts();
     assert_eq!((counts.texts, counts.tokens, counts.truncated, counts.batches), (4, 4 + 4 + 8 + 2, 1, 3));
     embed(&mut embedder, &[]);
-    assert_eq!(embedder.counts(), counts, "no text is no work");
+    assert_eq!(embedder.counts(), counts, "an empty list adds no work");
 }

@@ -76,8 +76,8 @@ fn an_invalid_section_is_refused() {
         let error = section.build("embed", &cache()).err().unwrap().to_string();
         assert!(error.contains(expected), "{error}");
     };
-    refused(section(Payload::Json, None), "name the field with the text");
-    refused(section(Payload::Text, Some("a")), "name the field with the text");
+    refused(section(Payload::Json, None), "payloads need `field`");
+    refused(section(Payload::Text, Some("a")), "payloads need `field`");
     let path = || Some("a".into());
     refused(Section { model: path(), ..Section::default() }, "belong together");
     refused(Section { tokenizer: path(), ..Section::default() }, "belong together");

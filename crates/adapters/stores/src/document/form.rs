@@ -60,7 +60,7 @@ pub enum Id<'a> {
 #[derive(Debug, thiserror::Error)]
 pub enum Unfit {
     /// It has no payload.
-    #[error("it has no payload, and the form {0:?} stores only that: say `form: full`")]
+    #[error("it has no payload, which is all that form {0:?} stores: use `form: full`")]
     Tombstone(Form),
     /// The payload is not BSON.
     #[error("its payload is not a BSON document: {0}")]
@@ -69,10 +69,10 @@ pub enum Unfit {
     #[error("its payload is not a JSON object: {0}")]
     Json(#[from] serde_json::Error),
     /// The payload has no `_id`.
-    #[error("its payload has no _id: say `identity: source`, or add one")]
+    #[error("its payload has no _id: use `identity: source`, or add one")]
     Nameless,
     /// The name of a header cannot be a field name.
-    #[error("the name of a header holds a NUL byte: say `form: full`")]
+    #[error("the name of a header holds a NUL byte: use `form: full`")]
     Header,
     /// The payload has a field that the sink writes.
     #[error(

@@ -105,7 +105,7 @@ impl Insert {
     fn check_names(&self) -> Result<(), Refusal> {
         if self.identity == IdKind::Payload && !matches!(self.form, Form::Bson | Form::Json) {
             let words =
-                "`identity: payload` needs payloads stored as documents: say `form: bson` or `form: json`";
+                "`identity: payload` needs payloads stored as documents: use `form: bson` or `form: json`";
             return Err(Refusal(words.into()));
         }
         self.source_field.as_ref().map_or(Ok(()), |field| check_field("source_field", field, self.form))
@@ -128,7 +128,7 @@ pub(super) fn check_connections(connections: usize) -> Result<(), Refusal> {
 /// The write concern of commands. The server waits for members no longer than the client waits for the server.
 pub(super) fn concern(typed: &WriteConcern, timeout: Span) -> Result<Option<wire::WriteConcern>, Refusal> {
     if !typed.is_acknowledged() {
-        let words = "`w: 0` means unacknowledged writes, which a pipeline cannot use: say at least `w: 1`";
+        let words = "`w: 0` means unacknowledged writes, which a pipeline cannot use: use at least `w: 1`";
         return Err(Refusal(words.into()));
     }
     WriteConcern { timeout: typed.timeout.or(Some(timeout)), ..typed.clone() }

@@ -36,7 +36,7 @@ fn timeout(span: Span) -> Result<Duration, Refusal> {
     let timeout = Duration::from_nanos(span.as_ns());
     if timeout.is_zero() || timeout > TIMEOUT_MAX {
         return Err(Refusal(
-            "a time limit must be above zero and at most an hour: say for example `timeout: 10s`".into(),
+            "a time limit must be above zero and at most an hour: use for example `timeout: 10s`".into(),
         ));
     }
     Ok(timeout)
@@ -67,7 +67,7 @@ mod tests {
         assert_eq!(insert(""), "");
         assert!(insert(r#", "conections": 3"#).contains("unknown field `conections`"));
         assert!(insert(r#", "connections": 0"#).contains("1 to 64"));
-        assert!(insert(r#", "identity": "payload""#).contains("say `form: bson`"));
+        assert!(insert(r#", "identity": "payload""#).contains("use `form: bson`"));
         assert!(insert(r#", "write_concern": {"w": 0}"#).contains("at least `w: 1`"));
         assert!(insert(r#", "source_field": "_id""#).contains("not a valid field name"));
         assert!(insert(r#", "source_field": "ts""#).contains("is already a field"));
@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(kept(r#""field": "source", "source_field": "origin""#), "");
         assert!(kept(r#""source_field": "payload""#).contains("is already a field"));
         assert!(
-            refusal(r#""collection": "d.c", "by": "payload""#, Vector::build).contains("say `form: bson`")
+            refusal(r#""collection": "d.c", "by": "payload""#, Vector::build).contains("use `form: bson`")
         );
         let build = |typed: &Transactional| typed.build("p");
         assert_eq!(refusal(r#""collection": "d.c", "gather_wait": "100ms""#, build), "");

@@ -12,7 +12,7 @@ use crate::source::dead_letters::DeadLetters;
 impl Transactional {
     /// The sink of replayed events: the same documents under the same `_id`s. The transactional sink would skip events before
     /// its stored position as already written.
-    pub fn sink_again(&self) -> Insert {
+    pub fn replay_sink(&self) -> Insert {
         let insert = Insert::new(self.uri.clone(), self.collection.clone());
         Insert {
             form: self.form,
@@ -29,7 +29,7 @@ impl Transactional {
     /// If a setting is invalid.
     pub fn letters(&self) -> Result<Insert, Refusal> {
         let collection = self.dead_letters_collection()?.to_string();
-        Ok(Insert { collection, form: Form::Full, ..self.sink_again() })
+        Ok(Insert { collection, form: Form::Full, ..self.replay_sink() })
     }
 }
 

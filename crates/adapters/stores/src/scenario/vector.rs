@@ -112,7 +112,7 @@ impl Vector {
 
     fn check_names(&self) -> Result<(), Refusal> {
         if self.by == By::Payload && self.form != Form::Bson {
-            let words = "`by: payload` identifies documents by their own `_id`, so they must be stored unchanged: say `form: bson`";
+            let words = "`by: payload` identifies documents by their own `_id`, so they must be stored unchanged: use `form: bson`";
             return Err(Refusal(words.into()));
         }
         if self.field == self.source_field {

@@ -85,7 +85,7 @@ mod tests {
         fenced.hold([batch(0)], start);
         assert!(fenced.release(start + (UNKNOWING_NS - 1)).is_empty());
         assert!(fenced.join(batch(1)).is_some(), "other partitions go on");
-        assert!(fenced.join(batch(0)).is_none(), "what comes behind waits as well");
+        assert!(fenced.join(batch(0)).is_none(), "later batches wait as well");
         let settled = fenced.release(start + UNKNOWING_NS);
         assert!(fenced.is_empty());
         assert_eq!(settled.len(), 2);

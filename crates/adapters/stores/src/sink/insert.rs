@@ -119,7 +119,7 @@ async fn is_time_series(settings: &InsertSettings) -> Result<bool, DeploymentErr
 fn not_unique(namespace: &Namespace) -> String {
     format!(
         "{namespace} is a time series collection, where two documents may have the same `_id`, so a repeated event would \
-         be stored twice: choose another collection, or say `identity: object_id` and `guarantee: at-least-once`"
+         be stored twice: choose another collection, or use `identity: object_id` and `guarantee: at-least-once`"
     )
 }
 

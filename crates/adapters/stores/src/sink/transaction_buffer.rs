@@ -180,6 +180,6 @@ mod tests {
         let mut buffer = TransactionBuffer { epoch: 2, ..TransactionBuffer::default() };
         assert!(matches!(buffer.add(batch(0), at(0)), Added::Stale(_)), "its epoch is zero");
         assert_eq!(buffer.fail(vec![batch(0)]).len(), 1);
-        assert!(buffer.is_idle(), "it holds up nothing of this one");
+        assert!(buffer.is_idle(), "it does not block the new assignment");
     }
 }

@@ -127,7 +127,7 @@ impl Vector {
         if taken {
             return Verdict::failed(
                 FailureClass::Poisoned,
-                "the last event of a key was refused, and replaced an earlier one",
+                "the refused last event of a key had replaced an earlier event",
             );
         }
         verdict
@@ -151,12 +151,10 @@ impl Vector {
             }
             match (self.settings.by, name) {
                 (By::Source, _) => parts[index as usize % most].push(index),
-                (By::Key, None) => {
-                    verdict.refuse(index, "it has no key, and `by: key` names documents by it")
-                }
+                (By::Key, None) => verdict.refuse(index, "it has no key, which `by: key` needs as the `_id`"),
                 (By::Payload, None) => verdict.refuse(
                     index,
-                    "its payload is no BSON document with an `_id`, and `by: payload` names documents by that",
+                    "its payload is not a BSON document with an `_id`, which `by: payload` needs",
                 ),
                 (_, Some(name)) if last.get(name) == Some(&index) => {
                     let mut hasher = self.hash.build_hasher();

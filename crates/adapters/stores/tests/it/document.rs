@@ -30,7 +30,7 @@ fn a_bson_payload_keeps_its_bytes_for_every_type() {
     let event = batch.events()[0];
     let draft = Draft::of(Form::Bson, Id::Source(IDENTITY), &batch, &event, &mut scratch).unwrap();
     draft.write(&mut out, |_| ());
-    assert!(out.ends_with(&payload[4..]), "behind the name stands what was read");
+    assert!(out.ends_with(&payload[4..]), "the payload follows the name");
 }
 
 #[test]

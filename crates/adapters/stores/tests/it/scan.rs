@@ -110,7 +110,7 @@ fn a_scan_resumes_after_settled_documents() {
         std::thread::scope(|scope| {
             let watch = (collect.clone(), Arc::clone(&control));
             scope.spawn(move || {
-                // Ends the pipeline after some batches; an earlier end of the scan is no failure.
+                // Ends the pipeline after some batches; an earlier end of the scan is not a failure.
                 for _ in 0..10_000 {
                     if watch.0.len() >= 150 {
                         break;

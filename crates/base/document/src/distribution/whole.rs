@@ -34,7 +34,7 @@ impl Whole {
         };
         let (min, max) = (bound("min", least)?, bound("max", bounds.1)?);
         if min > max {
-            return Err(fields.expected_at("max", &format!("at least min, which is {min}")));
+            return Err(fields.expected_at("max", &format!("at least min ({min})")));
         }
         Self::new(min, max, fields.get("distribution"), 1.0)
     }

@@ -104,9 +104,7 @@ pub enum Problem {
     #[error("the file ends within this document; copy the file again")]
     Truncated,
     /// No document can have this length.
-    #[error(
-        "a length of {length} bytes, which no document has (5 to {DOCUMENT_BYTES_MAX}); is this a file of BSON?"
-    )]
+    #[error("invalid document length {length}, not 5 to {DOCUMENT_BYTES_MAX} bytes; is this a BSON file?")]
     Length {
         /// The length in the file, in bytes.
         length: i32,
@@ -149,7 +147,7 @@ pub enum Problem {
         name: String,
     },
     /// The record's own `_id` is required, but missing.
-    #[error("has no _id, and `id: own` asks for it; leave `id` out to send receipts")]
+    #[error("has no _id, which `id: own` requires; leave `id` out to send receipts")]
     NoId,
     /// A table is invalid.
     #[error(transparent)]

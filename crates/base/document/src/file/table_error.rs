@@ -16,7 +16,7 @@ pub enum Problem {
     #[error("a field without a name; name every column in the first line, and every part between dots")]
     NoName,
     /// A name holds a NUL byte, which BSON forbids.
-    #[error("a name with a NUL byte; is this a file of text?")]
+    #[error("a name with a NUL byte; is this a text file?")]
     Nul,
     /// Two columns have the same name.
     #[error("named twice; rename one of the columns")]
@@ -28,7 +28,7 @@ pub enum Problem {
         name: String,
     },
     /// The name ends in an unknown type.
-    #[error("{kind}() is no type; write one of {KINDS}, or no type at all")]
+    #[error("{kind}() is not a type; write one of {KINDS}, or no type at all")]
     NoKind {
         /// The unknown type.
         kind: String,
@@ -50,11 +50,13 @@ pub enum Problem {
     #[error("nested deeper than {DEPTH_MAX} levels; use fewer dots")]
     Depth,
     /// The first line is one name that looks like several.
-    #[error("one name that looks like several; separate values by commas in .csv and by tabs in .tsv")]
+    #[error(
+        "the header is one name that looks like several; separate values by commas in .csv and by tabs in .tsv"
+    )]
     Separator,
     /// The row's number of values differs from the number of names.
     #[error(
-        "values: {values}, columns: {columns}; add what is missing, and quote values that hold the separator"
+        "{values} values for {columns} columns; add missing ones, and quote values that hold the separator"
     )]
     Width {
         /// The values of the row.
@@ -64,7 +66,7 @@ pub enum Problem {
     },
     /// A value is not of its column's type.
     #[error(
-        "{value:?} is no {kind}; correct it, or give the column another type in the first line, such as string()"
+        "{value:?} is not a valid {kind}; correct it, or give the column another type in the first line, such as string()"
     )]
     Misfit {
         /// The beginning of the value.

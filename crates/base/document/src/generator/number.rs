@@ -76,9 +76,7 @@ pub(crate) fn double(_: &mut Parser<'_>, args: &Args<'_>) -> Result<Shape, Error
     let bound = |name, default| fields.get(name).map_or(Ok(default), |args: Args<'_>| args.real());
     let (min, max) = (bound("min", 0.0)?, bound("max", 1.0)?);
     if min > max || !(max - min).is_finite() {
-        return Err(
-            fields.expected_at("max", &format!("at least min, which is {min}, and not too far from it"))
-        );
+        return Err(fields.expected_at("max", &format!("at least min ({min}), with a finite max − min")));
     }
     let double = Double { min, max, curve: curve(&fields, min)?.map(Box::new) };
     Ok(Shape::Hole(Hole::bare(kind::DOUBLE, 8, Fill::Double(double))))
@@ -113,7 +111,7 @@ pub(crate) fn decimal(_: &mut Parser<'_>, args: &Args<'_>) -> Result<Shape, Erro
     let bound = |name| fields.need(name, "write {min: 0, max: 100}")?.real_within(-limit, limit, &expected);
     let (min, max) = (bound("min")?, bound("max")?);
     if min > max {
-        return Err(fields.expected_at("max", &format!("at least min, which is {min}")));
+        return Err(fields.expected_at("max", &format!("at least min ({min})")));
     }
     let (min, max) = ((min * scale).round() as i64, (max * scale).round() as i64);
     let coefficient = Whole::new(min, max, fields.get("distribution"), scale)?;

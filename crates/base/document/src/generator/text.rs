@@ -54,7 +54,7 @@ pub(crate) fn pad(parser: &mut Parser<'_>, args: &Args<'_>) -> Result<Shape, Err
     if !parser.claim_pad(args.path()) {
         return Err(Error::Misplaced {
             path: args.path().to_owned(),
-            problem: "$pad may stand once, as a field of the document itself; move it there".to_owned(),
+            problem: "$pad is allowed once, as a top-level field; move it there".to_owned(),
         });
     }
     Ok(Shape::Pad { to })

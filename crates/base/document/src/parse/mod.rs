@@ -82,7 +82,7 @@ pub(crate) fn parse(
 fn check_reserved(fields: &Map<String, Value>, settings: &Settings) -> Result<(), Error> {
     let has_id = fields.contains_key("_id");
     if has_id && settings.id != IdForm::Own {
-        let problem = "Plimsoll's receipt is the _id; remove the field, or set `id: own` to keep it (documents are then \
+        let problem = "Plimsoll writes its receipt to _id; remove the field, or set `id: own` to keep it (documents are then \
                        counted, not proven)";
         return Err(field("document._id", problem));
     }
@@ -101,7 +101,7 @@ fn check_reserved(fields: &Map<String, Value>, settings: &Settings) -> Result<()
         ));
     }
     if stamp.is_empty() || stamp == "_id" || stamp.starts_with('$') || stamp.contains('\0') {
-        return Err(field(&path, "this name cannot be a stamp's; use letters, digits and underscores"));
+        return Err(field(&path, "invalid name for a stamp; use letters, digits and underscores"));
     }
     Ok(())
 }

@@ -25,7 +25,7 @@ fn errors_of_wrong_values_name_the_expected_values() {
         json!({"$int": {"max": 3e9}}),
         ".$int.max: expected a whole number from -2147483648 to 2147483647, got 3000000000.0",
     );
-    check_field(json!({"$int": {"min": 5, "max": 1}}), ".$int.max: expected at least min, which is 5, got 1");
+    check_field(json!({"$int": {"min": 5, "max": 1}}), ".$int.max: expected at least min (5), got 1");
     check_field(
         json!({"$bool": {"probability": 2}}),
         ".$bool.probability: expected a probability from 0 to 1, got 2",
@@ -46,7 +46,7 @@ fn errors_of_wrong_values_name_the_expected_values() {
         json!({"$oid": "xyz"}),
         ": expected {\"$oid\": \"65a100000000000000000000\"}, got {\"$oid\":\"xyz\"}",
     );
-    check_field(json!({"$number": {"a": 1}}), ".$number: unknown setting \"a\"; nothing can stand here");
+    check_field(json!({"$number": {"a": 1}}), ".$number: unknown setting \"a\"; no name is valid here");
     check_field(
         json!({"$sequence": {"type": "lnog"}}),
         ".$sequence.type: expected int, long or double (did you mean \"long\"?), got \"lnog\"",
@@ -142,7 +142,7 @@ fn a_generator_must_be_the_only_key() {
 fn reserved_names_are_refused_with_the_remedy() {
     check(
         json!({"_id": 1}),
-        "document._id: Plimsoll's receipt is the _id; remove the field, or set `id: own` to keep it (documents are then \
+        "document._id: Plimsoll writes its receipt to _id; remove the field, or set `id: own` to keep it (documents are then \
          counted, not proven)",
     );
     check(
@@ -155,7 +155,7 @@ fn reserved_names_are_refused_with_the_remedy() {
     assert_eq!(error, "document._id: missing, and `id: own` asks for it; add the field, or leave `id` out");
     let stamp = Settings { stamp: Some("$p".to_owned()), ..settings() };
     let error = Program::compile(&template(json!({"a": 1})), &stamp).unwrap_err().to_string();
-    assert_eq!(error, "document.$p: this name cannot be a stamp's; use letters, digits and underscores");
+    assert_eq!(error, "document.$p: invalid name for a stamp; use letters, digits and underscores");
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn same_names_an_earlier_field() {
     );
     check(
         json!({"a": {"$same": "b"}, "b": 1}),
-        "document.a.$same: no earlier field \"b\"; name a field that stands before this one",
+        "document.a.$same: no earlier field \"b\"; name a field before this one",
     );
     check(
         json!({"a": {"c": 1, "d": 2}, "b": {"$same": "a.x"}}),
@@ -180,7 +180,7 @@ fn same_names_an_earlier_field() {
 
 #[test]
 fn misplaced_generators_name_their_valid_place() {
-    let pad = "$pad may stand once, as a field of the document itself; move it there";
+    let pad = "$pad is allowed once, as a top-level field; move it there";
     check(json!({"a": {"b": {"$pad": {"to": 99}}}}), &format!("document.a.b.$pad: {pad}"));
     check(json!({"a": {"$pad": {"to": 99}}, "b": {"$pad": {"to": 99}}}), &format!("document.b.$pad: {pad}"));
     check(

@@ -118,7 +118,7 @@ fn impossible_lengths_are_refused() {
         bytes.extend_from_slice(&length.to_le_bytes());
         bytes.extend_from_slice(&[0; 100]);
         let want = format!(
-            "record {} at byte {at}: a length of {length} bytes, which no document has (5 to 16777216); is this a file of BSON?",
+            "record {} at byte {at}: invalid document length {length}, not 5 to 16777216 bytes; is this a BSON file?",
             usize::from(at > 0)
         );
         assert_eq!(refused(".bson", &bytes, &settings()), want);
@@ -185,7 +185,7 @@ fn conflicts_with_the_identity_are_refused() {
     let stamped = dump(&[doc! {"a": 1}, doc! {"_p": 1}]);
     let want = "record 1 at byte 12: already has a field \"_p\", which is the stamp's name; rename the stamp or turn it off";
     assert_eq!(refused(".bson", &stamped, &settings()), want);
-    let want = "record 0 at byte 0: has no _id, and `id: own` asks for it; leave `id` out to send receipts";
+    let want = "record 0 at byte 0: has no _id, which `id: own` requires; leave `id` out to send receipts";
     assert_eq!(refused(".bson", &stamped, &Settings { id: IdForm::Own, ..settings() }), want);
 }
 

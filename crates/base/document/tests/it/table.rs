@@ -121,7 +121,7 @@ fn an_invalid_first_line_names_the_column_and_the_remedy() {
     }
     check_refused(
         "\na,b.integer()\n1,2\n",
-        "line 2, column 2 (\"b.integer()\"): integer() is no type; write one of auto(), boolean(), date(), decimal(), \
+        "line 2, column 2 (\"b.integer()\"): integer() is not a type; write one of auto(), boolean(), date(), decimal(), \
          double(), int32(), int64(), string(), or no type at all",
     );
     check_refused(
@@ -131,13 +131,10 @@ fn an_invalid_first_line_names_the_column_and_the_remedy() {
     );
     check_refused(
         "a;b\n1;2\n",
-        "line 1, column 1 (\"a;b\"): one name that looks like several; separate values by commas in .csv and by tabs in \
-         .tsv",
+        "line 1, column 1 (\"a;b\"): the header is one name that looks like several; separate values by commas in .csv and \
+         by tabs in .tsv",
     );
-    check_refused(
-        "a\0b,c\n",
-        "line 1, column 1 (\"a\\0b\"): a name with a NUL byte; is this a file of text?",
-    );
+    check_refused("a\0b,c\n", "line 1, column 1 (\"a\\0b\"): a name with a NUL byte; is this a text file?");
     check_refused(
         vec!["a"; 101].join("."),
         &format!(
@@ -149,9 +146,9 @@ fn an_invalid_first_line_names_the_column_and_the_remedy() {
 
 #[test]
 fn a_row_of_another_length_is_refused_at_its_line() {
-    let mend = "add what is missing, and quote values that hold the separator";
-    check_refused("a,b\n1,2\n3\n", &format!("line 3: values: 1, columns: 2; {mend}"));
-    check_refused("a,b\n\"\n\n\",2\n\n1,2,3\n", &format!("line 6: values: 3, columns: 2; {mend}"));
+    let mend = "add missing ones, and quote values that hold the separator";
+    check_refused("a,b\n1,2\n3\n", &format!("line 3: 1 values for 2 columns; {mend}"));
+    check_refused("a,b\n\"\n\n\",2\n\n1,2,3\n", &format!("line 6: 3 values for 2 columns; {mend}"));
 }
 
 #[test]
@@ -160,12 +157,14 @@ fn an_invalid_value_names_line_column_and_remedy() {
     check_refused(
         "a,b.n.int32()\n1,2\n\"x\ny\",\"2.5\"\n",
         &format!(
-            "line 3, column 2 (\"b.n\"): \"2.5\" is no int32 (a whole number from -2147483648 to 2147483647); {mend}"
+            "line 3, column 2 (\"b.n\"): \"2.5\" is not a valid int32 (a whole number from -2147483648 to 2147483647); {mend}"
         ),
     );
     check_refused(
         "at.date()\nyesterday\n",
-        &format!("line 2, column 1 (\"at\"): \"yesterday\" is no date (as 2026-01-31T12:00:00Z); {mend}"),
+        &format!(
+            "line 2, column 1 (\"at\"): \"yesterday\" is not a valid date (as 2026-01-31T12:00:00Z); {mend}"
+        ),
     );
     check_refused(
         b"a,b\n1,\xfc\n",
@@ -188,7 +187,7 @@ fn conflicts_with_the_identity_are_refused_at_their_line() {
         "line 3: already has a field \"_p\", which is the stamp's name; rename the stamp or turn it off",
     );
     let message = refused(".csv", b"a,_id\n1,1\n2,\n", &Settings { id: IdForm::Own, ..settings() });
-    assert_eq!(message, "line 3: has no _id, and `id: own` asks for it; leave `id` out to send receipts");
+    assert_eq!(message, "line 3: has no _id, which `id: own` requires; leave `id` out to send receipts");
 }
 
 #[test]

@@ -141,7 +141,7 @@ impl<L: Log> Journals<L> {
     }
 
     fn journal(&mut self, worker: u64) -> &mut Journal<L> {
-        assert!(self.header.kept.contains(&worker), "worker {worker} is not kept here");
+        assert!(self.header.kept.contains(&worker), "worker {worker} belongs to another shard");
         &mut self.journals[(worker - self.header.kept.start) as usize]
     }
 
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "not kept here")]
+    #[should_panic(expected = "belongs to another shard")]
     fn another_shards_worker_is_refused() {
         small(1000).reserve(0, 10).unwrap();
     }

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn two_single_runs_that_both_did_something_are_no_failure() {
+    fn two_single_runs_that_both_did_something_are_not_a_failure() {
         assert!(!compared(&[run(1, 10, Some(9)), run(2, 10, Some(9))]).is_failed());
         assert!(compared(&[run(1, 10, Some(9)), run(2, 0, None)]).is_failed());
     }

@@ -12,7 +12,7 @@ use crate::secret::masked;
 /// A run to compare.
 #[derive(Clone, Debug)]
 pub struct Subject<'a> {
-    /// Its directory, as it was named.
+    /// Its directory, as the user gave it.
     pub name: String,
     /// Its summary.
     pub run: &'a Run,

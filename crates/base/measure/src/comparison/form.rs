@@ -22,8 +22,8 @@ pub struct Comparison {
     /// Expectations of the scenario that did not hold in some run of either side.
     #[serde(default)]
     pub broken: Vec<Broken>,
-    /// Whether only operations of B failed, or B is shown to fail a larger share of its operations. Always false for searches,
-    /// which exceed the highest rate that holds on purpose.
+    /// Whether operations failed in B but none in A, or B is shown to fail a larger share of its operations. Always false for
+    /// searches, which exceed the highest rate that holds on purpose.
     #[serde(default)]
     pub fails_more: bool,
     /// Whether B is shown to be invalid in more runs than A. Runs that Plimsoll itself limited do not count.
@@ -93,7 +93,7 @@ pub struct Broken {
 /// One run of a side.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SideRun {
-    /// Its run directory, as it was named.
+    /// Its run directory, as the user gave it.
     pub directory: String,
     /// The run's identity.
     pub id: String,

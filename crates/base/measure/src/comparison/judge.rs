@@ -18,7 +18,8 @@ impl Default for Settings {
 /// The metrics of two single runs: ratios, and no verdict.
 pub(super) fn single(values: Vec<Values>, primary: usize) -> Vec<Metric> {
     let metric_of = |(index, values): (usize, Values)| {
-        let reason = unknown(&values.pairs).unwrap_or_else(|| "two single runs are no evidence".to_owned());
+        let reason =
+            unknown(&values.pairs).unwrap_or_else(|| "two single runs are not enough evidence".to_owned());
         Metric { reason: Some(reason), ..bare(values, index == primary) }
     };
     values.into_iter().enumerate().map(metric_of).collect()

@@ -42,8 +42,8 @@ pub enum Error {
     },
     /// The runs of one side differ.
     #[error(
-        "the runs of {side} are not alike, {first} and {second} differ in:\n{}\nname runs of one thing only, or override with \
-         --force",
+        "the runs of {side} are not alike, {first} and {second} differ in:\n{}\ngive runs of one variant only, or override \
+         with --force",
         listed(differences, ["the first", "the second"])
     )]
     Unlike {
@@ -142,7 +142,7 @@ pub(crate) fn listed(differences: &[Difference], [a, b]: [&str; 2]) -> String {
 /// Sorts both sides by when they were started, so that the i-th runs are the i-th pair.
 ///
 /// # Errors
-/// If the runs cannot be paired, or into too few pairs. One run on each side is a special case.
+/// If the runs cannot be paired, or form too few pairs. One run on each side is a special case.
 pub(super) fn in_pairs(a: &mut [Subject<'_>], b: &mut [Subject<'_>]) -> Result<usize, Error> {
     for (side, runs) in [("A", &*a), ("B", &*b)] {
         if runs.is_empty() {

@@ -31,8 +31,8 @@ pub(super) fn failed(runs: &[Subject<'_>]) -> u64 {
     runs.iter().flat_map(|it| it.run.operations.values()).flat_map(|it| it.errors.values()).sum()
 }
 
-/// Whether only operations of B failed, or B is shown to fail a larger share of its operations. Shares are compared, because a
-/// faster side sends more. A search exceeds the highest rate that holds on purpose, so its failures mean nothing.
+/// Whether operations failed in B but none in A, or B is shown to fail a larger share of its operations. Shares are compared,
+/// because a faster side sends more. A search exceeds the highest rate that holds on purpose, so its failures mean nothing.
 pub(super) fn fails_more(a: &[Subject<'_>], b: &[Subject<'_>], seed: u64) -> bool {
     let is_search = |it: &Subject<'_>| matches!(it.run.command.as_str(), "line" | "ladder");
     if a.iter().chain(b).any(is_search) {
@@ -77,13 +77,13 @@ pub(super) fn broken(a: &[Subject<'_>], b: &[Subject<'_>]) -> Vec<Broken> {
 }
 
 fn unheld(run: &Run) -> impl Iterator<Item = (&str, &str)> {
-    // Whether more operations fail is tested apart: one stray error is no finding.
+    // Whether more operations fail is tested apart: one stray error is not a finding.
     let unheld = run.expectations.iter().filter(|it| !it.held && !it.by_default);
     unheld.map(|it| (it.metric.as_str(), it.expression.as_str()))
 }
 
-/// A note if only some runs were calibrated. Then the runs were measured differently, and the drift of the machine is unknown
-/// for the others.
+/// A note if only some runs were calibrated. Then the runs were measured differently, and the machine's drift is unknown for
+/// the uncalibrated runs.
 pub(super) fn uncalibrated(a: &[Subject<'_>], b: &[Subject<'_>]) -> Option<String> {
     let calibrated = |runs: &[Subject<'_>]| {
         runs.iter().filter(|it| !it.run.client.calibration_null_per_s.is_empty()).count()
@@ -92,7 +92,7 @@ pub(super) fn uncalibrated(a: &[Subject<'_>], b: &[Subject<'_>]) -> Option<Strin
     (in_a != in_b).then(|| {
         format!(
             "{in_a} of {} runs of A and {in_b} of {} of B were calibrated (--no-calibration skips it): the runs were measured \
-             differently, and the drift of the machine is unknown for the others",
+             differently, and the machine's drift is unknown for the uncalibrated runs",
             a.len(),
             b.len()
         )
@@ -117,9 +117,7 @@ pub(super) fn notes(side: &str, runs: &[Subject<'_>]) -> Vec<String> {
     let failed = failed(runs);
     notes.extend((failed > 0).then(|| {
         let sent: u64 = runs.iter().flat_map(|it| it.run.operations.values()).map(|it| it.count).sum();
-        format!(
-            "{side}: {failed} operations failed and {sent} were acknowledged; latencies are of the latter"
-        )
+        format!("{side}: {failed} operations failed, {sent} were acknowledged; latencies exclude the failed")
     }));
     notes
 }

@@ -81,7 +81,7 @@ impl Noise {
         }
     }
 
-    /// The possible error of a mean over `pairs` by drift alone: the standard error of the larger of the two, as a
+    /// The possible error of a mean over `pairs` by drift alone: the standard error of the larger drift, as a
     /// logarithm; zero without a calibration.
     pub(super) fn error(&self, pairs: usize) -> f64 {
         let larger = self.null_server.unwrap_or(0.0).max(self.ping.unwrap_or(0.0));

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_outlier_is_no_change() {
+    fn a_single_outlier_is_not_a_change() {
         let mut changed = Vec::new();
         for (seed, factor) in (0..10).flat_map(|seed| [(seed, 0.5), (seed, 2.0)]) {
             for place in [0, 20, 39] {

@@ -128,10 +128,7 @@ fn notes(runs: &[Subject<'_>]) -> Vec<String> {
     let found = [
         (count(|run| !comparison::is_kept(run)), "documents that were acknowledged are missing"),
         (count(comparison::is_idle), "nothing was done: no operation was acknowledged, or no rate held"),
-        (
-            count(|run| run.verdict == Worth::Invalid),
-            "the verdict is `invalid`: the figures mean less than they seem",
-        ),
+        (count(|run| run.verdict == Worth::Invalid), "the verdict is `invalid`: the figures are misleading"),
     ];
     let note = |(runs, words): (usize, &str)| format!("in {runs} of {of} runs {words}");
     found.into_iter().filter(|(runs, _)| *runs > 0).map(note).collect()
@@ -198,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_metric_that_recovered_is_no_regression() {
+    fn a_metric_that_recovered_is_not_a_regression() {
         let all = runs(&[(5_000.0, 12), (4_000.0, 12), (5_000.0, 12)]);
         let history = follow(request(&all)).unwrap();
         let turns: Vec<_> = history.metrics[0].changes.iter().map(|it| it.verdict).collect();
@@ -207,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_runs_say_how_many_are_needed_and_are_no_pass() {
+    fn too_few_runs_say_how_many_are_needed_and_do_not_pass() {
         let mut all = runs(&[(5_000.0, 9)]);
         let history = follow(request(&all)).unwrap();
         assert_eq!((history.metrics[0].known, history.metrics[0].needed), (9, Some(10)));

@@ -32,7 +32,7 @@ pub struct History {
 /// One run of a history.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HistoryRun {
-    /// Its run directory, as it was named.
+    /// Its run directory, as the user gave it.
     pub directory: String,
     /// The run's identity.
     pub id: String,

@@ -29,7 +29,7 @@ pub enum Error {
     Run(#[from] RunError),
     /// The runs differ.
     #[error(
-        "the runs are not alike, {first} and {second} differ in:\n{}\nname runs of one scenario on one machine (the versions of \
+        "the runs are not alike, {first} and {second} differ in:\n{}\ngive runs of one scenario on one machine (the versions of \
          the server and of Plimsoll may differ), or override with --force",
         comparison::listed(differences, ["the first", "the second"])
     )]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Figures, Test};
 
-/// The change of a test from the one above, by their medians. A ratio of medians is no verdict.
+/// The change of a test from the one above, by their medians. A ratio of medians is not a verdict.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Delta {
     /// The name of the nearest test above that was measured.

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn another_compressor_another_opcode_and_bytes_behind_the_end_are_refused() {
+    fn another_compressor_another_opcode_and_bytes_after_the_end_are_refused() {
         for compressor in BOTH {
             let message = message(&"abc".repeat(1000));
             let good = packed(compressor, &message);
@@ -225,7 +225,7 @@ mod tests {
         }
 
         #[test]
-        fn random_bytes_behind_a_true_header_never_panic(
+        fn random_bytes_after_a_true_header_never_panic(
             noise in proptest::collection::vec(any::<u8>(), 1..300), size in 0..100_000_i32,
         ) {
             for compressor in BOTH {

@@ -150,7 +150,7 @@ fn applied(
     let expected = applied_count(frame, reply);
     if frame.kind == WriteKind::Insert && fields.n != u64::from(expected) {
         let outcome = Outcome::Unknown(Cause::Miscounted);
-        let message = format_args!("the server inserted {} documents instead of {expected}", fields.n);
+        let message = format_args!("the server counts {} inserted documents, not {expected}", fields.n);
         reply.note(outcome, 0, b"", message);
         return Ok(outcome);
     }

@@ -21,26 +21,26 @@ impl Point {
     }
 }
 
-/// At most `count_max` of `points` (at least 3), in their order. The series is cut into stretches of equally many points; each
+/// At most `count_max` of `points` (at least 3), in their order. The series is cut into buckets of equally many points; each
 /// keeps its smallest and its largest value, and a gap if it has one, so that no peak, stall or hole is lost.
 pub(crate) fn decimate(points: &[Point], count_max: usize) -> Vec<Point> {
-    let stretches = (count_max / 3).max(1);
-    if points.len() <= stretches * 3 {
+    let buckets = (count_max / 3).max(1);
+    if points.len() <= buckets * 3 {
         return points.to_vec();
     }
-    points.chunks(points.len().div_ceil(stretches)).flat_map(extremes).collect()
+    points.chunks(points.len().div_ceil(buckets)).flat_map(extremes).collect()
 }
 
-/// The smallest, the largest and the first gap of `stretch`, in their order.
-fn extremes(stretch: &[Point]) -> Vec<Point> {
-    let values = || stretch.iter().enumerate().filter_map(|(index, point)| Some((index, point.y?)));
+/// The smallest, the largest and the first gap of `bucket`, in their order.
+fn extremes(bucket: &[Point]) -> Vec<Point> {
+    let values = || bucket.iter().enumerate().filter_map(|(index, point)| Some((index, point.y?)));
     let lowest = values().min_by(|a, b| a.1.total_cmp(&b.1)).map(|(index, _)| index);
     let highest = values().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(index, _)| index);
-    let gap = stretch.iter().position(|point| point.y.is_none());
+    let gap = bucket.iter().position(|point| point.y.is_none());
     let mut kept: Vec<usize> = [lowest, highest, gap].into_iter().flatten().collect();
     kept.sort_unstable();
     kept.dedup();
-    kept.into_iter().map(|index| stretch[index]).collect()
+    kept.into_iter().map(|index| bucket[index]).collect()
 }
 
 #[cfg(test)]
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn every_stretch_keeps_its_smallest_and_its_largest_value() {
+    fn every_bucket_keeps_its_smallest_and_its_largest_value() {
         let points: Vec<_> = [5.0, 1.0, 9.0, 4.0, 3.0, 3.0, 2.0, 8.0]
             .iter()
             .enumerate()

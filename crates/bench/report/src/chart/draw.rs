@@ -1,6 +1,6 @@
 //! Renders a chart as markup.
 //!
-//! Positions are percentages of the plot, so the plot stretches with the page while letters keep their size. Only the lines are
+//! Positions are percentages of the plot, so the plot stretches with the page while text keeps its size. Only the lines are
 //! in a nested picture of [`SIDE`] units a side, which is stretched with non-scaling strokes.
 
 use std::fmt::Write;
@@ -8,7 +8,7 @@ use std::fmt::Write;
 use maud::{Markup, html};
 
 use super::decimate::{Point, decimate};
-use super::numbers::{stretches, table};
+use super::numbers::{buckets, table};
 use super::{Axis, Band, BandKind, Chart, Dot, Mark, MarkKind, Rule, Series, Shape, Size, Stroke};
 
 /// Units of the stretched picture, either way.
@@ -133,17 +133,17 @@ fn mark_class(mark: &Mark) -> &'static str {
 /// The marks whose labels fit, with their positions, 0 to 1. A label that would overlap the label before it or the end
 /// is left out, but the tooltips have it. Faults come first, so their labels stay where room is short.
 fn labelled(chart: &Chart) -> Vec<(&Mark, f64)> {
-    let letters = chart.size.letters() as f64;
+    let characters = chart.size.characters() as f64;
     let span = |mark: &Mark| {
         let from = chart.x.share(mark.at);
-        (from, from + (mark.label.chars().count() as f64 + LABEL_GAP) / letters)
+        (from, from + (mark.label.chars().count() as f64 + LABEL_GAP) / characters)
     };
     let mut kept: Vec<(&Mark, f64, f64)> = Vec::new();
     for kind in [MarkKind::Fault, MarkKind::Part] {
-        for mark in chart.marks.iter().filter(|mark| mark.kind == kind && letters > 0.0) {
+        for mark in chart.marks.iter().filter(|mark| mark.kind == kind && characters > 0.0) {
             let (from, to) = span(mark);
             let fits = kept.iter().all(|(_, kept_from, kept_to)| to <= *kept_from || from >= *kept_to);
-            if fits && to <= 1.0 + LABEL_GAP / letters {
+            if fits && to <= 1.0 + LABEL_GAP / characters {
                 kept.push((mark, from, to));
             }
         }
@@ -180,19 +180,19 @@ fn rule_line(y: &Axis, rule: &Rule) -> Markup {
 
 fn hovers(chart: &Chart) -> Markup {
     html! {
-        @for stretch in stretches(chart, chart.size.hovers()) {
-            rect.hover x=(share(stretch.from)) width=(share(stretch.to - stretch.from)) y="0" height="100%" {
+        @for bucket in buckets(chart, chart.size.hovers()) {
+            rect.hover x=(share(bucket.from)) width=(share(bucket.to - bucket.from)) y="0" height="100%" {
                 title {
-                    (stretch.name)
-                    @for (series, value) in chart.series.iter().zip(&stretch.values) { "\n" (series.name) ": " (value) }
-                    @for mark in marks_within(chart, stretch.from, stretch.to) { "\n▸ " (mark.label) }
+                    (bucket.name)
+                    @for (series, value) in chart.series.iter().zip(&bucket.values) { "\n" (series.name) ": " (value) }
+                    @for mark in marks_within(chart, bucket.from, bucket.to) { "\n▸ " (mark.label) }
                 }
             }
         }
     }
 }
 
-/// The marks in a stretch of the plot, 0 to 1.
+/// The marks in a range of the plot, 0 to 1.
 fn marks_within(chart: &Chart, from: f64, to: f64) -> impl Iterator<Item = &Mark> {
     chart.marks.iter().filter(move |mark| (from..to).contains(&chart.x.share(mark.at)))
 }

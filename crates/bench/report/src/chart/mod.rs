@@ -25,7 +25,7 @@ pub(crate) struct Chart {
     pub y: Axis,
     /// The lines; later lines are drawn above earlier ones.
     pub series: Vec<Series>,
-    /// The highlighted stretches of the horizontal axis.
+    /// The highlighted ranges of the horizontal axis.
     pub bands: Vec<Band>,
     /// The marked heights.
     pub rules: Vec<Rule>,
@@ -57,9 +57,9 @@ pub(crate) enum Size {
 }
 
 impl Size {
-    /// The number of letters that fit in a line above the plot where the page has its full width; a small chart has no room for
+    /// The number of characters that fit in a line above the plot where the page has its full width; a small chart has no room for
     /// words.
-    const fn letters(self) -> usize {
+    const fn characters(self) -> usize {
         match self {
             Self::Full => 150,
             Self::Half => 58,
@@ -67,12 +67,12 @@ impl Size {
         }
     }
 
-    /// The most points of a drawn series; the smallest and the largest of every stretch are kept.
+    /// The most points of a drawn series; keeps the smallest and the largest of every bucket.
     const fn points_max(self) -> usize {
         30 * self.rows()
     }
 
-    /// The number of stretches that show their numbers when pointed at.
+    /// The number of buckets that show their numbers when pointed at.
     const fn hovers(self) -> usize {
         3 * self.rows()
     }
@@ -160,7 +160,7 @@ pub(crate) enum Shape {
     Ring,
 }
 
-/// A stretch of the horizontal axis.
+/// A range of the horizontal axis.
 #[derive(Clone, Debug)]
 pub(crate) struct Band {
     /// Its start.
@@ -178,7 +178,7 @@ pub(crate) struct Band {
 pub(crate) enum BandKind {
     /// The load line.
     Line,
-    /// A stretch to read with care.
+    /// A range to read with care.
     Doubt,
     /// The server wrote a checkpoint.
     Checkpoint,

@@ -4,8 +4,8 @@ use maud::{Markup, html};
 
 use super::{Axis, Chart, Series, Size};
 
-/// The numbers of a chart over one stretch of its horizontal axis.
-pub(super) struct Stretch {
+/// The numbers of a chart over one bucket of its horizontal axis.
+pub(super) struct Bucket {
     /// The start, 0 to 1 of the axis.
     pub from: f64,
     /// The end, 0 to 1 of the axis.
@@ -16,8 +16,8 @@ pub(super) struct Stretch {
     pub values: Vec<String>,
 }
 
-/// `chart` in `count` equal stretches; those without any value are left out.
-pub(super) fn stretches(chart: &Chart, count: usize) -> Vec<Stretch> {
+/// `chart` in `count` equal buckets; those without any value are left out.
+pub(super) fn buckets(chart: &Chart, count: usize) -> Vec<Bucket> {
     let ranges: Vec<_> = chart.series.iter().map(|series| ranges(&chart.x, series, count)).collect();
     let shown = (0..count).filter(|index| ranges.iter().any(|ranges| ranges[*index].is_some()));
     shown
@@ -25,12 +25,12 @@ pub(super) fn stretches(chart: &Chart, count: usize) -> Vec<Stretch> {
             let (from, to) = (index as f64 / count as f64, (index + 1) as f64 / count as f64);
             let ends = [from, to].map(|share| (chart.x.show)(chart.x.value(share)));
             let values = ranges.iter().map(|ranges| words(ranges[index], &chart.y)).collect();
-            Stretch { from, to, name: ends.join(" to "), values }
+            Bucket { from, to, name: ends.join(" to "), values }
         })
         .collect()
 }
 
-/// The smallest and the largest value of `series` in each of `count` stretches of `x`.
+/// The smallest and the largest value of `series` in each of `count` buckets of `x`.
 fn ranges(x: &Axis, series: &Series, count: usize) -> Vec<Option<(f64, f64)>> {
     let mut ranges: Vec<Option<(f64, f64)>> = vec![None; count];
     for point in &series.points {
@@ -53,10 +53,10 @@ fn words(range: Option<(f64, f64)>, y: &Axis) -> String {
 
 /// The table of `chart`, folded away.
 pub(super) fn table(chart: &Chart) -> Markup {
-    let rows = stretches(chart, chart.size.rows());
+    let rows = buckets(chart, chart.size.rows());
     html! {
         details {
-            summary { @if chart.size == Size::Small { "Numbers" } @else { "The numbers, lowest to highest in each stretch" } }
+            summary { @if chart.size == Size::Small { "Numbers" } @else { "The numbers, lowest to highest in each bucket" } }
             div.wide { table {
                 thead { tr {
                     th scope="col" { (chart.x.name) }
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stretch_has_its_lowest_and_highest_value() {
+    fn a_bucket_has_its_lowest_and_highest_value() {
         let points =
             (0..10).map(|x| Point::new(f64::from(x), f64::from(x))).chain([Point::gap(10.0)]).collect();
         let chart = Chart {
@@ -91,8 +91,8 @@ mod tests {
             marks: Vec::new(),
             size: Size::Full,
         };
-        let stretches: Vec<_> = stretches(&chart, 4).into_iter().map(|it| (it.name, it.values)).collect();
+        let buckets: Vec<_> = buckets(&chart, 4).into_iter().map(|it| (it.name, it.values)).collect();
         let row = |name: &str, value: &str| (name.to_owned(), vec![value.to_owned()]);
-        assert_eq!(stretches, [row("0:00 to 0:05", "0.00 to 4.00"), row("0:05 to 0:10", "5.00 to 9.00")]);
+        assert_eq!(buckets, [row("0:00 to 0:05", "0.00 to 4.00"), row("0:05 to 0:10", "5.00 to 9.00")]);
     }
 }

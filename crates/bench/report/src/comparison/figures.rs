@@ -70,7 +70,7 @@ fn legend(has_interval: bool) -> Markup {
             li { svg.dot.h0 width="14" height="10" aria-hidden="true" { svg x="7" y="5" overflow="visible" { circle r="4" {} } } "a pair" }
             @if has_interval {
                 li { svg width="26" height="10" aria-hidden="true" { line.rule x1="1" x2="25" y1="5" y2="5" {} } "all pairs together" }
-                li { svg width="26" height="10" aria-hidden="true" { rect.line-band x="1" y="1" width="24" height="8" {} } "what the test does not rule out" }
+                li { svg width="26" height="10" aria-hidden="true" { rect.line-band x="1" y="1" width="24" height="8" {} } "interval of the change" }
             }
         }
     }

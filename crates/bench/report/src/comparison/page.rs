@@ -23,29 +23,26 @@ pub enum Links {
 const TERMS: [(&str, &str); 8] = [
     (
         "pair",
-        "A run of A and one of B, made one after the other. The unit of a comparison is the run, not the operation.",
+        "A run of A and one of B, one after the other. The unit of a comparison is the run, not the operation.",
     ),
-    ("change", "B ÷ A of the geometric means, which is the mean of the pairs' log ratios, as a difference."),
+    ("change", "The geometric mean of the pairs' ratios B ÷ A, minus one."),
     (
         "p",
-        "Of all ways to swap A and B within pairs, the share that gives at least such a change. A difference is shown at 0.01 or less.",
+        "The share of all ways to swap A and B within pairs that give at least this change. A difference is shown at 0.01 or less.",
     ),
-    (
-        "p among all",
-        "The same, raised for what else was asked (Holm). The primary metric is asked by itself.",
-    ),
+    ("p among all", "p, corrected for testing several metrics (Holm). The primary metric is tested alone."),
     ("interval", "Every change that the same test does not rule out at 0.01, for each metric by itself."),
     (
-        "had to show",
-        "The least difference that is called one, widened by what the machine may have moved the mean by itself.",
+        "threshold",
+        "The smallest difference that counts, plus the shift that the machine alone may have caused.",
     ),
     (
         "pairs",
-        "So many in all, about, would make the interval as narrow as the least difference, or ± 20 % where it is too noisy.",
+        "About how many pairs would narrow the interval to the smallest difference that counts, or to ± 20 % if too noisy.",
     ),
     (
         "too noisy",
-        "No difference is shown, and the interval is wider than ± 20 %: nothing that matters can be told from noise.",
+        "No difference is shown, and the interval is wider than ± 20 %: no relevant difference can be told from noise.",
     ),
 ];
 
@@ -112,7 +109,7 @@ fn runs(comparison: &Comparison, links: Links) -> Markup {
     };
     html! {
         div.wide { table {
-            thead { tr { th.n scope="col" { "pair" } th scope="col" { "A" } th scope="col" { "B" } th scope="col" { "made first" } } }
+            thead { tr { th.n scope="col" { "pair" } th scope="col" { "A" } th scope="col" { "B" } th scope="col" { "first" } } }
             tbody { @for (index, (a, b)) in comparison.a.runs.iter().zip(&comparison.b.runs).enumerate() {
                 tr {
                     td.n { (index + 1) }

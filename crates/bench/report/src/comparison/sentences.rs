@@ -19,7 +19,7 @@ pub fn conclusions(comparison: &Comparison) -> Vec<String> {
         others().filter(|it| it.verdict == verdict).map(|it| it.words.as_str()).collect()
     };
     for (verdict, words) in
-        [(Verdict::NoDifference, "no difference is shown in"), (Verdict::TooNoisy, "too noisy to tell are")]
+        [(Verdict::NoDifference, "no difference is shown in"), (Verdict::TooNoisy, "these are too noisy")]
     {
         let names = names(verdict);
         said.extend(
@@ -48,7 +48,7 @@ fn sentence(metric: &Metric, comparison: &Comparison) -> String {
     let p = if p.starts_with('<') { format!("p {p}") } else { format!("p = {p}") };
     match metric.verdict {
         Verdict::Better | Verdict::Worse => format!(
-            "B {}: {} {}, by the same test between {} ({p}, {pairs}).",
+            "B {}: {} {}; the change lies between {} ({p}, {pairs}).",
             comparative(metric),
             metric.words,
             moved(metric),
@@ -76,7 +76,7 @@ fn no_verdict(metric: &Metric, comparison: &Comparison) -> String {
     let reason = metric.reason.clone().unwrap_or_default();
     match metric.ratio {
         Some(ratio) if comparison.pairs() == 1 => format!(
-            "B has {ratio:.3} times the {} of A in two single runs. A ratio is no verdict: a verdict needs at least \
+            "B has {ratio:.3} times the {} of A in two single runs. A ratio is not a verdict: a verdict needs at least \
              {PAIRS_MIN} pairs.",
             metric.words
         ),
@@ -92,7 +92,7 @@ fn idle(comparison: &Comparison) -> Option<String> {
         .filter(|(_, runs)| *runs > 0)
         .map(|(name, runs)| format!("{name} did nothing in {runs} of {pairs}"))
         .collect();
-    let said = "no operation was acknowledged, or no rate held. That is a failure and no verdict: see to the errors first.";
+    let said = "no operation was acknowledged, or no rate held. That is a failure without a verdict: fix the errors first.";
     (!idle.is_empty()).then(|| format!("{}: {said}", idle.join(", and ")))
 }
 
@@ -151,7 +151,7 @@ pub(super) fn noise(noise: &Noise) -> Option<String> {
             Some(format!("{name} ± {}", change(share?).trim_start_matches(['+', '±'])))
         })
         .collect();
-    (!drifts.is_empty()).then(|| format!("Drift from before each load to after it: {}.", drifts.join(", ")))
+    (!drifts.is_empty()).then(|| format!("Calibration drift during the loads: {}.", drifts.join(", ")))
 }
 
 /// The number of pairs that a new comparison needs. Adding pairs to this one because of its result would repeat the test, and
@@ -232,7 +232,7 @@ mod tests {
         comparison.b.idle = 9;
         let said = conclusions(&comparison);
         assert!(said[1].starts_with("B did nothing in 9 of 10 pairs: no operation"), "{said:?}");
-        assert!(said[1].contains("a failure and no verdict"), "{said:?}");
+        assert!(said[1].contains("a failure without a verdict"), "{said:?}");
     }
 
     #[test]

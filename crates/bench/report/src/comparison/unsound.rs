@@ -13,7 +13,7 @@ pub(super) fn unsound(comparison: &Comparison) -> Vec<String> {
 
 fn broken(it: &Broken, pairs: usize) -> String {
     let follows = match (it.a, it.b) {
-        (a, b) if b > a => ": B breaks what it has to hold, and that is a failure whatever its figures say",
+        (a, b) if b > a => ": B violates an expectation, which is a failure whatever its figures say",
         _ => "",
     };
     let Broken { metric, expression, a, b } = it;
@@ -25,12 +25,15 @@ fn broken(it: &Broken, pairs: usize) -> String {
 fn invalid(comparison: &Comparison) -> Option<String> {
     let pairs = comparison.pairs();
     let (a, b) = (comparison.a.invalid, comparison.b.invalid);
-    let follows =
-        if comparison.invalid_more { " That B is invalid more often is shown, and a failure." } else { "" };
+    let follows = if comparison.invalid_more {
+        " B is significantly more often invalid, which is a failure."
+    } else {
+        ""
+    };
     (a + b > 0).then(|| {
         format!(
-            "Invalid are {a} of {pairs} runs of A and {b} of {pairs} of B: their figures mean less than they seem, and so does \
-             what is said of them here; why stands below.{follows}"
+            "{a} of {pairs} runs of A and {b} of {pairs} of B are invalid: trust their figures, and the conclusions from them, \
+             less; the reasons are below.{follows}"
         )
     })
 }
@@ -45,7 +48,7 @@ fn failed(comparison: &Comparison) -> Option<String> {
         _ => return None,
     };
     let follows = if comparison.fails_more { "that is a failure, and " } else { "" };
-    Some(format!("{said}: {follows}its figures are of those that did not."))
+    Some(format!("{said}: {follows}its figures cover only the successes."))
 }
 
 #[cfg(test)]
@@ -66,15 +69,16 @@ mod tests {
     #[test]
     fn failures_of_the_runs_come_first() {
         let broken = |a, b| Broken { metric: "insert.response".into(), expression: "p(99)<5ms".into(), a, b };
-        let both = "insert.response p(99)<5ms did not hold in 10 of 10 runs of B and 0 of 10 of A: B breaks";
+        let both =
+            "insert.response p(99)<5ms did not hold in 10 of 10 runs of B and 0 of 10 of A: B violates";
         check(|it| it.broken = vec![broken(0, 10)], both);
         check(|it| it.broken = vec![broken(3, 3)], "in 3 of 10 runs of B and 3 of 10 of A.");
-        check(|it| it.b.invalid = 4, "Invalid are 0 of 10 runs of A and 4 of 10 of B");
-        let many = "6 of 10 of B: their figures mean less than they seem, and so does what is said of them here; why stands \
-                    below. That B is invalid more often is shown";
+        check(|it| it.b.invalid = 4, "0 of 10 runs of A and 4 of 10 of B are invalid: trust");
+        let many = "6 of 10 of B are invalid: trust their figures, and the conclusions from them, less; the reasons are below. \
+                    B is significantly more often invalid";
         check(|it| (it.b.invalid, it.invalid_more) = (6, true), many);
         let alone = "Operations of B failed (7 in all), and none of A";
-        check(|it| it.b.failed = 7, &format!("{alone}: its figures are of those that did not."));
+        check(|it| it.b.failed = 7, &format!("{alone}: its figures cover only the successes."));
         check(|it| (it.b.failed, it.fails_more) = (7, true), &format!("{alone}: that is a failure, and its"));
         let more =
             "B is shown to fail a larger share of its operations (70 in all) than A (3): that is a failure";

@@ -15,7 +15,7 @@ pub(super) fn faults(run: &Run) -> Vec<String> {
     let failed = run.faults.iter().filter_map(|fault| Some((fault, fault.error.as_ref()?)));
     let failed = failed.map(|(fault, error)| {
         let at = duration(fault_at_s(run, fault));
-        format!("The fault `{}`, {at} into its phase, went wrong itself: {error}.", fault.name)
+        format!("The fault `{}`, {at} into its phase, failed: {error}.", fault.name)
     });
     kinds.into_iter().map(|(name, faults)| kind(name, &faults)).chain(failed).collect()
 }
@@ -23,7 +23,7 @@ pub(super) fn faults(run: &Run) -> Vec<String> {
 fn kind(name: &str, faults: &[&FaultFacts]) -> String {
     let happened = counted(faults.len() as u64, "time");
     let Some(outages) = Spread::of(faults.iter().map(|fault| fault.outage_s).filter(|s| *s > 0.0)) else {
-        return format!("Fault `{name}`, {happened}: the load never fell silent.");
+        return format!("Fault `{name}`, {happened}: no outage.");
     };
     let length = match outages.of {
         1 => format!("nothing succeeded for {}", duration(outages.max)),
@@ -38,7 +38,7 @@ fn kind(name: &str, faults: &[&FaultFacts]) -> String {
     let back = match back {
         0 => String::new(),
         _ => format!(
-            "; {} went by without a success before the next one or the end",
+            "; {}, no operation succeeded before the next fault or the end",
             counted(back as u64, "time")
         ),
     };
@@ -56,7 +56,7 @@ pub(super) fn servers(run: &Run) -> Vec<String> {
     let away = run.spread.iter().filter_map(|share| Some((share, share.away.as_ref()?)));
     away.map(|(share, why)| {
         format!(
-            "Server {} was away ({why}): {} went to the next one.",
+            "Server {} was unavailable ({why}): {} went to the next server.",
             share.address,
             counted(share.passed_over, "operation")
         )

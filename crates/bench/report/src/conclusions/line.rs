@@ -142,7 +142,7 @@ fn unchecked(resources: &[Unchecked]) -> Option<String> {
 pub(super) fn ladder(run: &Run) -> Vec<String> {
     let Some(ladder) = &run.ladder else { return Vec::new() };
     let law = ladder.scalability.iter().map(|law| scalability(law, &ladder.unit));
-    let note = ladder.note.iter().map(|note| format!("The ladder follows no law that can be named: {note}."));
+    let note = ladder.note.iter().map(|note| format!("No scalability law fits the ladder: {note}."));
     law.chain(note).collect()
 }
 

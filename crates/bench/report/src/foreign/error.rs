@@ -12,15 +12,15 @@ pub enum Error {
     Empty,
     /// The form is unknown.
     #[error(
-        "{found}: this is none of the results that can be read, which are k6's (handleSummary, --summary-export, the \
-         machine-readable summary, --out json), what wrk, wrk2 and YCSB print, and oha's JSON"
+        "{found}: unknown format; supported are k6's (handleSummary, --summary-export, the machine-readable summary, \
+         --out json), the output of wrk, wrk2 and YCSB, and oha's JSON"
     )]
     Unknown {
         /// Its apparent form.
         found: String,
     },
     /// The source belongs to a run directory of Plimsoll.
-    #[error("this is a file of a run of Plimsoll's own: name the run directory that it lies in")]
+    #[error("this file belongs to a run of Plimsoll: name its run directory")]
     Own,
     /// The source is truncated.
     #[error("line {line}: the file ends here, in the middle of {what}: it is truncated; {remedy}")]
@@ -65,7 +65,7 @@ pub enum Error {
 }
 
 /// The remedy for a result that its tool completes at the end.
-pub(super) const MAKE_AGAIN: &str = "copy it again, or let the tool come to its end";
+pub(super) const MAKE_AGAIN: &str = "copy it again, or let the tool finish";
 
 /// Reads a whole JSON text.
 pub(super) fn from_json<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Result<T, Error> {

@@ -46,7 +46,7 @@ impl<R: BufRead> Lines<R> {
         }
         let ended = self.buffer.last() == Some(&b'\n');
         if !ended && self.buffer.len() as u64 > LINE_BYTES_MAX {
-            let remedy = "this is no result of a load tool";
+            let remedy = "this is not a result of a load tool";
             return Err(Error::too_much(line, LINE_BYTES_MAX, "bytes in one line", remedy));
         }
         self.number = line;

@@ -46,7 +46,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Foreign, Error> {
     let aborted = read.error_distribution.get(ABORTED).copied().unwrap_or(0);
     if aborted > 0 {
         let requests = counted(aborted, "request");
-        foreign.notes.push(format!("{requests} under way at the end were given up and are in no figure"));
+        foreign.notes.push(format!("{requests} in flight at the end were aborted and are not counted"));
     }
     let data = |count| Metric::counter("bytes read", Unit::Bytes, count, read.summary.size_per_sec);
     foreign.metrics.extend(read.summary.total_data.map(data));

@@ -57,8 +57,8 @@ fn with_caution(mut foreign: Foreign) -> Foreign {
              corrected times",
         ),
         Since::Unknown => Some(
-            "the file does not say from when some times count: do not compare them before you know whether they count from \
-             when an operation was due or from when it was sent",
+            "the file does not say whether some times count from when an operation was due or from when it was sent: find out \
+             before you compare them",
         ),
     });
     let cautions: Vec<_> = cautions.map(str::to_owned).collect();
@@ -84,7 +84,7 @@ fn whole(source: impl BufRead) -> Result<Vec<u8>, Error> {
     let read = Read::take(source, WHOLE_BYTES_MAX + 1).read_to_end(&mut bytes);
     read.map_err(|source| Error::Read { line: line_feeds(&bytes) + 1, source })?;
     if bytes.len() as u64 > WHOLE_BYTES_MAX {
-        let (line, remedy) = (line_feeds(&bytes) + 1, "this is no summary of a load tool");
+        let (line, remedy) = (line_feeds(&bytes) + 1, "this is not a summary of a load tool");
         return Err(Error::too_much(line, WHOLE_BYTES_MAX, "bytes of one JSON value", remedy));
     }
     if bytes.starts_with(BYTE_ORDER_MARK) {
@@ -187,11 +187,11 @@ mod tests {
     fn an_unknown_file_is_described_by_its_beginning() {
         check(b"", "the file is empty");
         check(b" \n ", "the file is empty");
-        check(b"# Title\n", "it begins with `# Title`: this is none of the results");
+        check(b"# Title\n", "it begins with `# Title`: unknown format; supported are");
         check(b"\x1b[31mred", "it begins with `\u{fffd}[31mred`");
         check(b"[1]", "it begins with `[1]`");
         check(b"{}", "a JSON object without `metrics`");
-        check(br#"{"format":1,"conclusions":[]}"#, "this is a file of a run of Plimsoll's own");
+        check(br#"{"format":1,"conclusions":[]}"#, "this file belongs to a run of Plimsoll");
     }
 
     #[test]

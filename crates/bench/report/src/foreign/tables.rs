@@ -25,7 +25,8 @@ const ERRORS_MAX: usize = 20;
 /// Marks a percentile that too few values support.
 const FEW: &str = " ?";
 /// The meaning of the mark.
-pub(super) const FEW_IN_WORDS: &str = "a question mark stands behind percentiles beyond which lie fewer than ten values: they are a matter of chance";
+pub(super) const FEW_IN_WORDS: &str =
+    "? marks percentiles with fewer than ten values beyond them: they are a matter of chance";
 
 fn name(text: &str) -> Cell {
     Cell::strong(cut(&plain(text), NAME_MAX))
@@ -79,7 +80,7 @@ const fn title(since: Since) -> &'static str {
     match since {
         Since::Due => "Response time, counted from when an operation was due",
         Since::Sent => "Service time, counted from when it was sent: coordinated omission is possible",
-        Since::Unknown => "Times of which the file does not say from when they count",
+        Since::Unknown => "Times whose start the file does not state",
     }
 }
 

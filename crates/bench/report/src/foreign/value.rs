@@ -134,7 +134,7 @@ pub struct Operation {
     pub rate_per_s: Option<f64>,
     /// The number of failed operations.
     pub failed: Option<u64>,
-    /// Failures by the tool's classes. They need not add up to `failed`: a tool may count errors that are no failed
+    /// Failures by the tool's classes. They need not add up to `failed`: a tool may count errors that are not failed
     /// operations.
     pub errors: BTreeMap<String, u64>,
     /// The latencies, once for each way of counting.

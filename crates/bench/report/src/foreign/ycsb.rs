@@ -70,7 +70,7 @@ impl Printed {
         };
         self.figures += 1;
         if self.figures > FIGURES_MAX {
-            return Err(Error::too_much(number, FIGURES_MAX, "figures", "this is no result of YCSB"));
+            return Err(Error::too_much(number, FIGURES_MAX, "figures", "this is not a result of YCSB"));
         }
         self.figure(section, key.trim(), value).map_err(|problem| Error::malformed(number, problem))
     }
@@ -78,7 +78,7 @@ impl Printed {
     fn figure(&mut self, section: &str, key: &str, value: f64) -> Result<(), String> {
         match (section, key) {
             ("OVERALL", "RunTime(ms)") if self.runtime_ms.is_some() => {
-                return Err("a second result begins here; keep each in a file of its own".to_owned());
+                return Err("a second result begins here; keep each in its own file".to_owned());
             }
             ("OVERALL", "RunTime(ms)") => self.runtime_ms = Some(value),
             ("OVERALL", "Throughput(ops/sec)") => self.throughput = Some(value),

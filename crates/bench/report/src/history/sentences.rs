@@ -26,7 +26,7 @@ pub fn conclusions(history: &History) -> Vec<String> {
             .then(|| format!("Of the other metrics no change is shown in: {}.", quiet.join(", "))),
     );
     let unknown = names(|it| it.needed.is_some());
-    said.extend((!unknown.is_empty()).then(|| format!("Known in too few runs are: {}.", unknown.join(", "))));
+    said.extend((!unknown.is_empty()).then(|| format!("Known in too few runs: {}.", unknown.join(", "))));
     said.extend(history.notes.iter().map(|note| sentence(note)));
     said.extend(forced(history));
     said

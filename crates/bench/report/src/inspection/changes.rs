@@ -52,10 +52,10 @@ pub(super) fn sentences(difference: &Difference) -> Vec<String> {
     let existence = match (difference.exists.before, difference.exists.after) {
         (Some(false), Some(true)) => Some("the collection is new".to_owned()),
         (Some(true), Some(false)) => Some("the collection is gone".to_owned()),
-        (Some(false), Some(false)) => Some("there is no such collection".to_owned()),
+        (Some(false), Some(false)) => Some("the collection does not exist".to_owned()),
         _ => None,
     };
-    let counted = "the documents are those of the server's metadata, not counted".to_owned();
+    let counted = "the document count is from the server's metadata".to_owned();
     let all = [
         existence,
         list("new indexes", &difference.indexes_added),

@@ -66,7 +66,7 @@ pub(super) fn facts(collection: &Collection) -> Table {
     if !collection.exists {
         return Table::of_facts(
             &title,
-            vec![("documents", Some("none: there is no such collection".into()))],
+            vec![("documents", Some("none: the collection does not exist".into()))],
         );
     }
     let on_view = collection.kind == Kind::View;
@@ -205,7 +205,7 @@ pub(super) fn times(collection: &Collection) -> Table {
         .table()
 }
 
-/// A stretch of time, in days where it is long.
+/// A duration, in days if it is long.
 fn span(seconds: f64) -> String {
     let hours = (seconds / 3600.0).round();
     if hours < 48.0 {

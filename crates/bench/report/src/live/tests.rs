@@ -98,7 +98,7 @@ fn a_plain_reader_gets_a_line_a_second_and_later_every_ten() {
 }
 
 #[test]
-fn percentiles_over_several_seconds_are_bounds_and_no_averages() {
+fn percentiles_over_several_seconds_are_bounds_and_not_averages() {
     let mut live = Live::new(Width(80), Kind::Plain);
     live.on(&phase(None, None));
     let lines: Vec<_> = (0..30).flat_map(|at| live.on(&second(at, &["insert"])).lines_to_print).collect();

@@ -9,7 +9,7 @@ use plimsoll_measure::interval::{IntervalLine, Spread};
 use crate::derived::classes;
 use crate::units::{duration, exact, exact_rate, latency, percent};
 
-/// A shorter window is no full second: its counts are not scaled up to a rate.
+/// A shorter window is not a full second: its counts are not scaled up to a rate.
 const FULL_NS: u64 = SECOND_NS / 100 * 99;
 /// Blanks between two fields.
 const GAP: &str = "   ";

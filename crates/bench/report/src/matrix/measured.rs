@@ -100,8 +100,7 @@ impl Measured {
             title += &format!(", median of {} runs, lowest to highest", matrix.repetitions);
         }
         if let Some(first) = matrix.axes.first().filter(|_| self.times_least) {
-            title +=
-                &format!(", and how many times the least of the cells that differ in {} alone", first.name);
+            title += &format!(", and as a multiple of the least cell that differs in {} alone", first.name);
         }
         title
     }

@@ -124,9 +124,9 @@ fn state(run: &CellRun) -> Markup {
             html! { span class=[tone(colour)] { (word) } }
         }
         (State::Interrupted, _) => html! { span.doubtful { "cut off" } },
-        (State::Failed, _) => html! { span.bad { "could not be made" } },
+        (State::Failed, _) => html! { span.bad { "could not be completed" } },
         (State::Begun, _) => html! { span.doubtful { "begun" } },
-        _ => html! { span.faint { "not made" } },
+        _ => html! { span.faint { "not run" } },
     }
 }
 

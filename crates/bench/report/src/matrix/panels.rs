@@ -87,7 +87,7 @@ fn chart(matrix: &Matrix, panel: &Panel<'_>, size: Size) -> Chart {
         series(matrix, panel, &place, &groups, across)
     });
     let (low, high) = extent(matrix, panel.operation);
-    let room = size_letters(size) / groups.len().max(1);
+    let room = size_characters(size) / groups.len().max(1);
     let names: Vec<_> = groups.iter().map(|group| cut(group, room.max(3))).collect();
     Chart {
         title: title(matrix, panel),
@@ -102,7 +102,7 @@ fn chart(matrix: &Matrix, panel: &Panel<'_>, size: Size) -> Chart {
     }
 }
 
-const fn size_letters(size: Size) -> usize {
+const fn size_characters(size: Size) -> usize {
     if matches!(size, Size::Full) { 120 } else { 54 }
 }
 
@@ -199,7 +199,7 @@ pub(super) fn caption(matrix: &Matrix) -> String {
         sentences.push(format!("In each group from left to right: {names}."));
     }
     if matrix.cells.iter().any(|cell| cell.figures.is_some() && cell.verdict == Some(Verdict::Invalid)) {
-        sentences.push("A ring was measured, but something speaks against it: see above.".to_owned());
+        sentences.push("A ring marks a doubtful measurement: see above.".to_owned());
     }
     sentences.join(" ")
 }

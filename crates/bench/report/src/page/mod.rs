@@ -31,7 +31,7 @@ const TERMS: [(&str, &str); 10] = [
     ),
     (
         "load line",
-        "The highest rate at which the objective held each time it was tried, with the rate that failed each time above.",
+        "The highest rate at which the objective held every time, below a rate at which it failed every time.",
     ),
     (
         "headroom",
@@ -45,7 +45,7 @@ const TERMS: [(&str, &str); 10] = [
 ];
 /// Closes the glossary.
 const NOTE: &str = "Percentiles are read from merged histograms of three significant digits and are never averaged. Charts keep the \
-                    smallest and the largest value of every stretch. Unknown values are shown as unknown.";
+                    smallest and the largest value of every bucket. Unknown values are shown as unknown.";
 
 /// The content of a page.
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +82,7 @@ pub fn page(page: &Page<'_>) -> String {
         (section("The server, second by second", figures::server(page, &timeline)))
         (section("Latency distribution", figures::distributions(page)))
         (section("Results", results(run)))
-        (section("Cost, and the ruler itself", cost(run)))
+        (section("Cost and accuracy", cost(run)))
         (section("What was run", facts(run)))
         (legend(&TERMS, Some(NOTE)))
     };
@@ -198,7 +198,7 @@ fn cost(run: &Run) -> Markup {
         (table::table(&changed))
         @for sentence in crate::inspection::changes_in_words(run) { p.note { (sentence) } }
     }
-    (table::table(&tables::ruler(run))) }
+    (table::table(&tables::accuracy(run))) }
 }
 
 fn facts(run: &Run) -> Markup {

@@ -40,7 +40,7 @@ const GAUGES: [Gauge; 11] = [
     ),
     (
         "trouble",
-        "1 while the sink, the store of positions or the source is unavailable and is tried again, else 0.",
+        "1 while the sink, the store of positions or the source is unavailable and being retried, else 0.",
         |now, _| f64::from(u8::from(now.trouble.is_some())),
     ),
     ("process_cpu_seconds_total", "CPU time of the process.", |now, _| now.process.cpu_ns as f64 / 1e9),

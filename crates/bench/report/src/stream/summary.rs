@@ -19,7 +19,7 @@ pub fn summary(stream: &Stream) -> String {
     for (word, count) in [
         ("read", Count::Read),
         ("written", Count::Written),
-        ("of these before", Count::Replayed),
+        ("replayed", Count::Replayed),
         ("left out", Count::Filtered),
         ("dead letters", Count::DeadLettered),
         ("lost", Count::Lost),
@@ -35,7 +35,7 @@ pub fn summary(stream: &Stream) -> String {
     }
     let open = counts.get(Count::Read).saturating_sub(counts.settled());
     if open > 0 {
-        out += &row("not settled", open, "they come again with the next run");
+        out += &row("not settled", open, "the next run reads them again");
     }
     out += &texts(&counts);
     out += "\nTimes of events            p50        p95        p99      p99.9    longest\n";

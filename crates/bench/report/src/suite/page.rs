@@ -18,13 +18,13 @@ const TERMS: [(&str, &str); 6] = [
     ),
     ("× above", "The median rate ÷ that of the nearest test above that was measured."),
     (
-        "more for each",
-        "1 ÷ the rate less 1 ÷ the rate above: by how much one document or operation takes longer, of the whole load.",
+        "added time",
+        "1 ÷ rate − 1 ÷ rate above: the time that the test adds to one document or operation of the whole load.",
     ),
     ("floor", "The slowest test; the ceiling is the fastest."),
     (
         "hung",
-        "It made no progress for some looks of the watchdog, or took longer than its timeout, and was ended.",
+        "It made no progress for several watchdog checks, or took longer than its timeout, and was ended.",
     ),
     (
         "from, to",
@@ -109,7 +109,7 @@ const fn told_in(kind: Kind) -> &'static str {
 }
 
 fn outcome(row: Option<&Row>) -> Markup {
-    let Some(row) = row else { return html! { span.faint { "not made" } } };
+    let Some(row) = row else { return html! { span.faint { "not run" } } };
     html! {
         span class=[tone(outcome_tone(row.outcome))] { (row.outcome.name()) }
         @if let Some(reason) = &row.reason { span.faint { ": " (glued(reason)) } }

@@ -27,9 +27,9 @@ pub fn heading(suite: &Suite, planned: &Planned) -> Vec<String> {
 pub fn progress(name: &str, elapsed_s: f64, done: (u64, &str), rate_per_s: f64, idle: u32) -> String {
     let (count, unit) = done;
     let stuck =
-        if idle > 0 { format!("; no progress at {}", counted(idle.into(), "look")) } else { String::new() };
+        if idle > 0 { format!("; no progress at {}", counted(idle.into(), "check")) } else { String::new() };
     format!(
-        "  {name:<9} {}: {} {unit}, {}/s since the last look{stuck}",
+        "  {name:<9} {}: {} {unit}, {}/s since the last check{stuck}",
         duration(elapsed_s),
         exact(count),
         exact_rate(rate_per_s)
@@ -96,7 +96,7 @@ pub(super) fn conclusions(suite: &Suite) -> Vec<String> {
     said.extend(last.map(|(test, delta)| step("Last step", test, delta)));
     if suite.tests.iter().any(|test| test.delta.is_some()) {
         said.push(
-            "Ratios of medians are no verdicts: with 8 or more repetitions, compare two rows A and B with plimsoll compare \
+            "Ratios of medians are not verdicts: with 8 or more repetitions, compare two rows A and B with plimsoll compare \
              DIR/*-A-r* --with DIR/*-B-r*."
                 .to_owned(),
         );
@@ -114,7 +114,7 @@ pub(super) fn references(suite: &Suite) -> Vec<String> {
         let tests = suite.tests.iter().filter(|test| test.reference.as_ref().is_some_and(|it| it.of == of));
         let names: Vec<_> = tests.map(|test| test.name.as_str()).collect();
         format!(
-            "Reference of {}: {of}. It was not measured here: a ratio to it is no verdict.",
+            "Reference of {}: {of}. It was not measured here: a ratio to it is not a verdict.",
             names.join(", ")
         )
     };
@@ -124,7 +124,7 @@ pub(super) fn references(suite: &Suite) -> Vec<String> {
 /// A step between two tests and its cost.
 fn step(which: &str, test: &Test, delta: &Delta) -> String {
     let (less, more) = (percent(1.0 - delta.ratio), microseconds(delta.cost_us));
-    format!("{which}: from {} to {}: {less} less, {more} more for each.", delta.above, test.name)
+    format!("{which}: from {} to {}: {less} slower, {more} more each.", delta.above, test.name)
 }
 
 fn extremes(floor: &Test, ceiling: &Test) -> Option<String> {

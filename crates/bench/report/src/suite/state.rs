@@ -60,7 +60,7 @@ fn topic(topic: &Topic) -> String {
 /// The message of a recreated topic.
 pub fn made_anew(name: &str, offsets: u64) -> String {
     format!(
-        "{INDENT}topic {name} held {} and was made anew, as `existing: drop` says: it is empty now",
+        "{INDENT}topic {name} had {} and was recreated by `existing: drop`: it is empty now",
         counted(offsets, "offset")
     )
 }
@@ -69,7 +69,7 @@ pub fn made_anew(name: &str, offsets: u64) -> String {
 pub fn read_back(read: u64, lost: u64, reason: Option<&str>) -> String {
     let found = match reason {
         None => "every event of the topic is there, once".to_owned(),
-        Some(_) => format!("{} missing, and the destination does not hold what the topic has", exact(lost)),
+        Some(_) => format!("{} missing: the destination does not match the topic", exact(lost)),
     };
     format!("  read back {}: {found}", counted(read, "document"))
 }
@@ -103,7 +103,7 @@ fn standing(own: &Collection) -> String {
         let all: Vec<_> = indexes.iter().map(Index::in_words).collect();
         format!("{}: {}", if all.len() == 1 { "only index" } else { "indexes" }, all.join("; "))
     };
-    let indexes = own.indexes.as_ref().map_or_else(|| "indexes not told".to_owned(), names);
+    let indexes = own.indexes.as_ref().map_or_else(|| "indexes unknown".to_owned(), names);
     format!("{}: {documents}, {indexes}", own.namespace)
 }
 
@@ -248,7 +248,7 @@ mod tests {
             assert!(text.contains("topic out: not there yet"), "{text}");
         }
         assert!(before(&seen)[0].starts_with("  before"), "{:?}", before(&seen));
-        assert!(made_anew("in", 1).contains("topic in held 1 offset and was made anew"));
+        assert!(made_anew("in", 1).contains("topic in had 1 offset and was recreated"));
         assert!(read_back(5, 0, None).contains("5 documents: every event of the topic is there, once"));
         assert!(read_back(4, 1, Some("x")).contains("4 documents: 1 missing"));
     }

@@ -59,7 +59,7 @@ fn stack_in(suite: &Suite, room: Room) -> Table {
 pub(super) fn full(suite: &Suite) -> Table {
     let unit = unit(suite);
     let mut columns = vec![left("test"), left("completed"), right(format!("{unit}/s"))];
-    columns.extend(["lowest–highest", "above", "× above", "change/s", "more for each"].map(right));
+    columns.extend(["lowest–highest", "above", "× above", "change/s", "added time"].map(right));
     let compared = has_references(suite);
     columns.extend(["reference", "× reference"].into_iter().filter(|_| compared).map(right));
     columns.push(left("stands"));
@@ -97,7 +97,7 @@ pub(super) fn times(suite: &Suite) -> Table {
         ]);
         Some(row)
     };
-    let title = "Response times of operations, and the CPU for each of what is counted; medians of the completed runs";
+    let title = "Response times of operations, and the CPU per counted unit; medians of the completed runs";
     Table {
         title: title.to_owned(),
         columns,
@@ -150,7 +150,7 @@ pub(super) fn unit(suite: &Suite) -> String {
 fn title(suite: &Suite) -> String {
     let single = suite.tests.iter().all(|test| test.repetitions == 1);
     let what = if single { "one run of each test" } else { "medians of the completed runs" };
-    format!("Cost stack: {what}; each row is held against the one above it")
+    format!("Cost stack: {what}; each row is compared with the row above")
 }
 
 fn completed(suite: &Suite, test: &Test) -> Cell {

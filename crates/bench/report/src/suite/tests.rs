@@ -92,7 +92,7 @@ fn the_summary_is_the_cost_stack_with_its_floor_and_its_time_ranges() {
         "floor",
         "ceiling",
         "The floor is journaled with 161,076 documents/s; the ceiling is null with 955,000, 5.93 times that.",
-        "Largest drop: from relaxed to journaled: 69.3 % less, 4.30 µs more for each.",
+        "Largest drop: from relaxed to journaled: 69.3 % slower, 4.30 µs more each.",
         "<hangs>: hung: no progress for 30s",
         "1774197419960",
         "look at suite.html",
@@ -117,10 +117,7 @@ fn the_last_step_of_the_stack_is_shown_even_if_another_costs_more() {
     }
     let text = said(&suite);
     assert!(text.contains("Largest drop: from null to relaxed: 45 % less"), "{text}");
-    assert!(
-        text.contains("Last step: from relaxed to journaled: 20 % less, 476 ns more for each."),
-        "{text}"
-    );
+    assert!(text.contains("Last step: from relaxed to journaled: 20 % slower, 476 ns more each."), "{text}");
 }
 
 #[test]
@@ -184,7 +181,8 @@ fn progress_messages_fit_the_terminal() {
     assert!(lines[0].contains("[5/12] null, 2 of 3"), "{lines:?}");
     lines.push(progress("running", 20.0, (123_456, "operations"), 6_172.8, 2));
     assert!(
-        lines[2].contains("20.0 s: 123,456 operations, 6,173/s since the last look; no progress at 2 looks"),
+        lines[2]
+            .contains("20.0 s: 123,456 operations, 6,173/s since the last check; no progress at 2 checks"),
         "{lines:?}"
     );
     let events = progress("fill", 20.0, (5, "events"), 0.5, 0);

@@ -50,14 +50,14 @@ pub(crate) fn traffic(run: &Run) -> Table {
 }
 
 /// Evidence for and against the tool's accuracy.
-pub(crate) fn ruler(run: &Run) -> Table {
+pub(crate) fn accuracy(run: &Run) -> Table {
     let client = &run.client;
     let connections =
         [counted(client.connections.into(), "connection"), counted(client.workers.into(), "worker")]
             .join(", ");
     let pacing = if client.spin { "timer and a short spin" } else { "timer" };
     Table::of_facts(
-        "The ruler",
+        "Accuracy of the tool",
         vec![
             ("headroom", Some(headroom(run))),
             ("wake error", wake(run).map(Cell::from)),

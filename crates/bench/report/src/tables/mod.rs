@@ -6,7 +6,7 @@ mod integrity;
 mod operations;
 mod search;
 
-pub(crate) use cost::{cost, ruler, traffic};
+pub(crate) use cost::{accuracy, cost, traffic};
 pub(crate) use facts::{environment, phase_figures, phases, scenario, server, server_in_words};
 pub(crate) use operations::{latencies, rates};
 pub(crate) use search::{at_limit, candidates, ladder, probes, result, stage};

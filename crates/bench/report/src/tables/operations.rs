@@ -79,7 +79,7 @@ pub(crate) fn spread(run: &Run) -> Table {
     Table::of("Servers", &run.spread)
         .left("server", |it| Cell::strong(&it.address))
         .right("operations", |it| exact(it.operations))
-        .right("of even", |it| percent(it.operations as f64 / even))
+        .right("of an even share", |it| percent(it.operations as f64 / even))
         .right("documents", |it| exact(it.documents))
         .right("failed", |it| Cell::fault(it.failed))
         .right("passed over", |it| exact(it.passed_over))

@@ -44,7 +44,7 @@ fn tables(run: &Run) -> Vec<Table> {
     }
     tables.extend(tables::outcomes(run));
     tables.extend(changed(run));
-    tables.extend([tables::cost(run), tables::traffic(run), tables::ruler(run)]);
+    tables.extend([tables::cost(run), tables::traffic(run), tables::accuracy(run)]);
     tables
 }
 
@@ -254,7 +254,7 @@ Traffic
   written by the server  not reported
   to its journal         not reported
 
-The ruler
+Accuracy of the tool
   headroom     5.20 times (640,000 operations/s against the null server)
   connections  4 connections, 2 workers
   reconnects   0
@@ -303,7 +303,7 @@ Traffic
   written by the server  not reported
   to its journal         not reported
 
-The ruler
+Accuracy of the tool
   headroom     5.20 times (640,000 operations/s against the null server)
   connections  4 connections, 2 workers
   reconnects   0

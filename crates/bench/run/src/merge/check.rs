@@ -35,7 +35,7 @@ fn alone(shard: &Shard) -> anyhow::Result<()> {
     );
     ensure!(
         shard.share != Share::WHOLE,
-        "{name} is a whole run and no shard: a shard is measured with `plimsoll run --shard i/n --start-at TIME`"
+        "{name} is a whole run, not a shard: measure a shard with `plimsoll run --shard i/n --start-at TIME`"
     );
     ensure!(
         run.command == COMMAND,
@@ -50,8 +50,7 @@ fn alone(shard: &Shard) -> anyhow::Result<()> {
     );
     ensure!(
         matches!(run.server.kind, ServerKind::Address | ServerKind::Service),
-        "{name} started a server of its own, and so did every other shard: start one, and give all of them its address with \
-         --server"
+        "{name} started its own server: start one server, and give every shard its address with --server"
     );
     Ok(())
 }
@@ -82,14 +81,14 @@ fn alike(a: &Shard, b: &Shard) -> anyhow::Result<()> {
             ("client", run.scenario.client.clone()),
             ("version of the server", told(&run.server.version)),
             ("topology of the server", told(&run.server.topology)),
-            ("number of workers; say `workers: N` in the scenario", run.client.workers.to_string()),
+            ("number of workers (set `workers: N` in the scenario)", run.client.workers.to_string()),
         ]
     };
     let different = facts(a).into_iter().zip(facts(b)).find(|((_, left), (_, right))| left != right);
     match different {
         None => Ok(()),
         Some(((what, left), (_, right))) => bail!(
-            "{} and {} are no shards of one run: they differ in the {what} ({left} and {right})",
+            "{} and {} are not shards of one run: the {what} differs ({left} and {right})",
             a.name,
             b.name
         ),
@@ -153,8 +152,7 @@ fn together(shards: &[Shard]) -> anyhow::Result<()> {
     );
     if let Some(other) = shards.iter().find(|shard| shard.run.id != shards[0].run.id) {
         bail!(
-            "{} and {} are two runs, each with documents of its own: shards are one run when all of them are given the same \
-             --start-at",
+            "{} and {} are different runs with different documents: give all shards of one run the same --start-at",
             shards[0].name,
             other.name
         );
@@ -244,26 +242,29 @@ mod tests {
                 |all| (all[1].run.scenario.hash, all[1].scenario) = ("other".into(), None),
                 "different plans (scenario: abc and other)",
             ),
-            (|all| all[2].run.scenario.seed = 7, "differ in the seed (0 and 7)"),
+            (|all| all[2].run.scenario.seed = 7, "the seed differs (0 and 7)"),
             (
                 |all| all[2].run.environment.plimsoll = "1.1".into(),
-                "differ in the version of Plimsoll (1.0 and 1.1)",
+                "the version of Plimsoll differs (1.0 and 1.1)",
             ),
-            (|all| all[2].share.of = 4, "differ in the number of shards (3 and 4)"),
-            (|all| all[2].run.client.workers = 4, "say `workers: N` in the scenario (2 and 4)"),
-            (|all| all[2].run.server.version = Some("8.0".into()), "version of the server (unknown and 8.0)"),
+            (|all| all[2].share.of = 4, "the number of shards differs (3 and 4)"),
+            (|all| all[2].run.client.workers = 4, "(set `workers: N` in the scenario) differs (2 and 4)"),
+            (
+                |all| all[2].run.server.version = Some("8.0".into()),
+                "version of the server differs (unknown and 8.0)",
+            ),
             (|all| all[0].run.began_ms = Some(53_002), "run-0 began 3.0 s after run-1"),
-            (|all| all[1].run.id = "two".into(), "are two runs, each with documents of its own"),
+            (|all| all[1].run.id = "two".into(), "are different runs with different documents"),
             (|all| all[1].run.interrupted = true, "run-1 (shard 1/3) was ended early (interrupted)"),
             (|all| all[1].run.command = "line".into(), "only shards of `run` are joined"),
             (|all| all[0].run.joined = Some(Joined::default()), "was joined from shards already"),
-            (|all| all[0].run.server.kind = ServerKind::Embedded, "started a server of its own"),
+            (|all| all[0].run.server.kind = ServerKind::Embedded, "started its own server"),
         ];
         for (change, part) in changes {
             let message = refused(change);
             assert!(message.contains(part), "{part}: {message}");
         }
         let whole = refused(|all| all[0].share = Share::WHOLE);
-        assert!(whole.contains("is a whole run and no shard"), "{whole}");
+        assert!(whole.contains("is a whole run, not a shard"), "{whole}");
     }
 }

@@ -221,7 +221,7 @@ impl<'a> Joint<'a> {
         ));
         if worst_ms > APART_MS_MAX {
             let reason = format!(
-                "the shards began a later phase {:.1} s apart, so that its seconds are not the same ones",
+                "the shards began a later phase {:.1} s apart, so its seconds do not line up",
                 worst_ms as f64 / 1000.0
             );
             run.verdict = if run.verdict == Verdict::Fail { Verdict::Fail } else { Verdict::Invalid };

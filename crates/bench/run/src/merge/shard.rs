@@ -30,13 +30,16 @@ impl Shard {
     /// Reads the run directory of a shard.
     ///
     /// # Errors
-    /// When the path is no run directory, or its run did not end.
+    /// When the path is not a run directory, or its run did not end.
     pub fn open(path: &Path) -> anyhow::Result<Self> {
         let name = path.display().to_string();
-        ensure!(path.is_dir(), "{name} is not there: name the run directory of every shard");
-        ensure!(run_dir::is_run(path), "{name} is no run directory: name the run directory of every shard");
+        ensure!(path.is_dir(), "{name} does not exist: name the run directory of every shard");
+        ensure!(
+            run_dir::is_run(path),
+            "{name} is not a run directory: name the run directory of every shard"
+        );
         let run = run_dir::read_run(path).with_context(|| {
-            format!("{name} did not end, so nobody knows what is missing: run all shards again, with a new --start-at")
+            format!("{name} did not end, so its results are incomplete: run all shards again, with a new --start-at")
         })?;
         ensure!(
             run.format == FORMAT,

@@ -10,7 +10,7 @@ use super::{COMPARISON, EVENTS, MATRIX, RUNS, SUITE};
 /// The named run directory, or the latest one.
 ///
 /// # Errors
-/// When there is no run, or the path is no run directory.
+/// When there is no run, or the path is not a run directory.
 pub fn locate(named: Option<&Path>) -> anyhow::Result<PathBuf> {
     let path = match named {
         Some(path) => path.to_owned(),
@@ -18,13 +18,13 @@ pub fn locate(named: Option<&Path>) -> anyhow::Result<PathBuf> {
             .with_context(|| format!("there is no run below {RUNS}: name a run directory"))?,
     };
     if !path.exists() {
-        bail!("{} is not there: name a run directory; those of this place are below {RUNS}", path.display());
+        bail!("{} does not exist: name a run directory; runs from here are below {RUNS}", path.display());
     }
     if let Some((whole, path)) = locate_whole(Some(&path)) {
         bail!("{} is {}: name one of the run directories in it", path.display(), whole.words());
     }
     if !path.join(EVENTS).is_file() {
-        bail!("{} is no run directory: it has no {EVENTS}", path.display());
+        bail!("{} is not a run directory: it has no {EVENTS}", path.display());
     }
     Ok(path)
 }

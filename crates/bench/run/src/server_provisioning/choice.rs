@@ -99,7 +99,7 @@ pub fn choice(server: Option<&str>, hosts: &[String], count: usize) -> anyhow::R
             Choice::Any => Ok(Choice::Several(vec![Choice::Embedded(Profile::Journaled); count])),
             Choice::Embedded(profile) => Ok(Choice::Several(vec![Choice::Embedded(profile); count])),
             _ => bail!(
-                "--count starts embedded servers: say --server embedded, or name the servers with --hosts"
+                "--count starts embedded servers: use --server embedded, or name the servers with --hosts"
             ),
         },
         (server, []) => server.map_or(Ok(Choice::Any), str::parse),
@@ -138,7 +138,7 @@ pub fn profile(name: &str) -> anyhow::Result<Profile> {
     match name {
         "journaled" => Ok(Profile::Journaled),
         "relaxed" => Ok(Profile::Relaxed),
-        other => Err(anyhow!("there is no profile `{other}`; there are journaled and relaxed")),
+        other => Err(anyhow!("there is no profile `{other}`; use journaled or relaxed")),
     }
 }
 
@@ -177,7 +177,7 @@ mod tests {
         for (text, part) in [
             ("embeded", "localhost:27017"),
             ("embedded.relaxed", "localhost:27017"),
-            ("embedded:fast", "journaled and relaxed"),
+            ("embedded:fast", "use journaled or relaxed"),
             ("embeded:relaxed", "localhost:27017"),
             ("a:1,b:2", "localhost:27017"),
         ] {

@@ -145,7 +145,7 @@ pub trait System: std::fmt::Debug {
     /// Ends the workers and saves the ledger.
     ///
     /// # Errors
-    /// When the disk refuses the ledger.
+    /// When the ledger cannot be written.
     fn close(&mut self, ledger: &Path) -> anyhow::Result<()>;
 
     /// Reads the written documents back after `close`. Reports (documents read, documents expected) to `progress`. Waits at most

@@ -89,7 +89,7 @@ pub enum Isolation {
     },
 }
 
-/// The requirements of a run besides its operations.
+/// The documents and the fill that a run needs, besides its operations.
 #[derive(Clone, Debug, Default)]
 pub struct Estimate {
     /// The compiled documents, if they are read back after the load.
@@ -127,5 +127,5 @@ pub fn resolve(
             return Ok(subject);
         }
     }
-    bail!("this program knows no system for this scenario")
+    bail!("no registered system can load this scenario")
 }

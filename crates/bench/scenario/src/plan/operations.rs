@@ -46,10 +46,10 @@ fn named(name: &str, load: &scenario::Load) -> anyhow::Result<Vec<(String, Opera
 fn check_system(scenario: &scenario::Scenario, name: &str, work: &Operation) -> anyhow::Result<()> {
     match (scenario.http.is_some(), work) {
         (true, Operation::Database(_)) => bail!(
-            "operation `{name}` is one of a database, and this scenario has a section `http`: give it a `request`"
+            "operation `{name}` is a database command, but this scenario has `http`: give it a `request`"
         ),
         (false, Operation::Service(_)) => bail!(
-            "operation `{name}` is a request, and nothing says where to: add a section `http`, such as `http: {{url: \"http://127.0.0.1:8080\"}}`"
+            "operation `{name}` is a request without a target: add a section `http`, such as `http: {{url: \"http://127.0.0.1:8080\"}}`"
         ),
         _ => Ok(()),
     }

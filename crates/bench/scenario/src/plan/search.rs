@@ -31,7 +31,7 @@ impl Searched {
     /// A note that names the varied load and the background loads. `None` without background loads.
     pub fn note(&self) -> Option<String> {
         let beside = self.described().join("; ");
-        (!beside.is_empty()).then(|| format!("{} is varied; beside it go on {beside}", self.load.name))
+        (!beside.is_empty()).then(|| format!("{} is varied; background: {beside}", self.load.name))
     }
 }
 
@@ -62,8 +62,8 @@ impl Plan {
         let loads = of_last(&self.phases);
         let Some(varied) = self.varied else {
             bail!(
-                "line.load: the last phase has several loads ({}), of which one is varied while the others go on as they \
-                 are: say which, for example --set line.load={}",
+                "line.load: the last phase has several loads ({}): one is varied, the others run in the background: \
+                 name the varied one, for example --set line.load={}",
                 names(loads),
                 loads.first().map_or("", |load| load.name.as_str())
             );
@@ -131,7 +131,7 @@ mod tests {
         );
         let names: Vec<_> = searched.loads(searched.load.clone()).into_iter().map(|load| load.name).collect();
         assert_eq!(names, ["ingest", "feed", "statistics"]);
-        assert!(searched.note().unwrap().starts_with("ingest is varied; beside it go on feed ("));
+        assert!(searched.note().unwrap().starts_with("ingest is varied; background: feed ("));
         assert_eq!(plan.beside_per_s(), 220.0);
     }
 

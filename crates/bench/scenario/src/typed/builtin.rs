@@ -102,7 +102,7 @@ pub const fn suites() -> &'static [Builtin] {
 mod tests {
     use super::*;
 
-    /// Folders below `scenarios` whose files are no scenarios.
+    /// Folders below `scenarios` whose files are not scenarios.
     const OTHERS: [&str; 2] = ["suite", "pipeline"];
 
     const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../scenarios");

@@ -118,7 +118,7 @@ fn name(typed: Json) -> Result<String, String> {
     match typed {
         Json::String(text) => Ok(text),
         Json::Number(_) | Json::Bool(_) => Ok(typed.to_string()),
-        other => Err(format!("`{other}` is no name; write one name or a list of names")),
+        other => Err(format!("`{other}` is not a name; write one name or a list of names")),
     }
 }
 
@@ -171,7 +171,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Entries<T> {
         let mut ordered = Ordered(Vec::new());
         while let Some((name, value)) = map.next_entry::<String, T>()? {
             if ordered.get(&name).is_some() {
-                return Err(de::Error::custom(format!("`{name}` stands here twice: keep one of them")));
+                return Err(de::Error::custom(format!("`{name}` appears twice: keep one of them")));
             }
             ordered.0.push((name, value));
         }
@@ -232,6 +232,6 @@ mod tests {
         assert!(message.contains("10K") || message.contains("duplicate"), "{message}");
         let json = r#"{"axes": [{"name": "a", "values": {"x": {}, "x": {}}}]}"#;
         let message = serde_json::from_str::<Matrix>(json).unwrap_err().to_string();
-        assert!(message.contains("`x` stands here twice"), "{message}");
+        assert!(message.contains("`x` appears twice"), "{message}");
     }
 }

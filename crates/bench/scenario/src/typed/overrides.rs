@@ -19,7 +19,7 @@ pub fn set(scenario: &mut Value, assignment: &str) -> anyhow::Result<()> {
 /// in the file.
 ///
 /// # Errors
-/// When the text is no assignment, or its value cannot be parsed. The error shows the example.
+/// When the text is not an assignment, or its value cannot be parsed. The error shows the example.
 pub fn assigned<'a>(assignment: &'a str, example: &str) -> anyhow::Result<(&'a str, Value)> {
     let Some((path, text)) = secret::halves(assignment) else {
         let repeated = secret::repeated(assignment);
@@ -88,7 +88,7 @@ mod tests {
             ("stop={duration: 5s", "read the value `{duration: 5s`"),
             ("server={uri: mongodb://ann:swordfish@h", "--set server: read the value: "),
             ("http.auth.bearer.token=[swordfish", "--set http.auth.bearer.token: read the value: "),
-            ("http={auth: {basic: swordfish", "is not repeated"),
+            ("http={auth: {basic: swordfish", "not shown because"),
             ("mongodb://ann:swordfish@h/?w=1", "--set …: write path=value"),
             ("http.auth.bearer.token swordfish", "--set …: write path=value"),
         ] {

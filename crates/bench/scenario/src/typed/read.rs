@@ -59,7 +59,7 @@ impl Loaded {
     /// A copy with the scenario replaced by `tree`.
     ///
     /// # Errors
-    /// When the tree is no valid scenario.
+    /// When the tree is not a valid scenario.
     pub fn with_tree(&self, tree: Value) -> anyhow::Result<Self> {
         let scenario = Scenario::deserialize(&tree).map_err(|error| explained(&of_tree(&error, &tree)))?;
         Ok(Self { scenario, ..self.clone() })
@@ -113,7 +113,7 @@ impl Text {
         let origin = path.display().to_string();
         let size = path.metadata().map_or(0, |metadata| metadata.len());
         if size > FILE_BYTES_MAX {
-            bail!("{origin} has {size} bytes: such a file has at most {FILE_BYTES_MAX}");
+            bail!("{origin} has {size} bytes: the limit is {FILE_BYTES_MAX}");
         }
         let name =
             path.file_stem().map_or_else(|| "scenario".into(), |stem| stem.to_string_lossy().into_owned());
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_threshold_that_is_no_list_is_refused_with_an_example() {
+    fn a_threshold_that_is_not_a_list_is_refused_with_an_example() {
         let said = message(&format!("{SOUND}thresholds: {{insert.response: p(99)<50ms}}\n"));
         assert!(said.contains("write [\"p(99)<50ms\"]"), "{said}");
     }

@@ -6,8 +6,8 @@ use serde_saphyr::SnippetMode;
 use crate::secret;
 
 /// The message for an error whose text could repeat a secret.
-const UNSAID: &str = "it cannot be understood, and is not repeated, since it may hold a password or a token: look there for \
-                      a key, a quote or a bracket that is wrong";
+const UNSAID: &str = "invalid, and not shown because it may hold a password or a token: look there for a wrong key, quote or \
+                      bracket";
 
 /// The parser's error in `text`, with the surrounding lines labelled as lines of `origin`. If the text holds a secret, these
 /// lines are left out, and a message that would repeat the secret is reduced to the place.
@@ -67,14 +67,14 @@ mod tests {
 
     #[test]
     fn a_message_that_would_repeat_a_secret_gives_only_the_place() {
-        check("server: mongodb://ann:swordfish@h\n", &["is not repeated"]);
-        check("auth: {token: 'swordfish\n", &["is not repeated"]);
+        check("server: mongodb://ann:swordfish@h\n", &["not shown because"]);
+        check("auth: {token: 'swordfish\n", &["not shown because"]);
     }
 
     #[test]
     fn an_error_in_a_tree_is_printed_without_its_secrets() {
         for (tree, part) in [
-            (json!({"server": "mongodb://ann:swordfish@h"}), "is not repeated"),
+            (json!({"server": "mongodb://ann:swordfish@h"}), "not shown because"),
             (json!({"servr": 1, "auth": "swordfish"}), "unknown field `servr`"),
         ] {
             let error = serde_json::from_value::<Typed>(tree.clone()).unwrap_err();

@@ -86,7 +86,7 @@ impl ServiceSpec {
     /// The same service with another database.
     ///
     /// # Errors
-    /// When `database` in the settings is no map.
+    /// When `database` in the settings is not a map.
     pub fn with_database(&self, database: &str) -> anyhow::Result<Self> {
         let mut settings = Value::Object(self.settings.clone());
         put(&mut settings, "database.name", database.into())

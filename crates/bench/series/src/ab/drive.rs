@@ -33,7 +33,7 @@ use crate::server::{Contents, Server, refuse};
 /// A run of a comparison is the only load in its directory.
 const ITSELF: &str = "";
 
-/// A comparison whose runs are made, or that was interrupted.
+/// A comparison whose runs are done, or that was interrupted.
 #[derive(Debug)]
 pub struct Finished {
     /// The comparison, if there are enough pairs.
@@ -46,7 +46,7 @@ pub struct Finished {
     pub ended: Exit,
 }
 
-/// Measures A and B in pairs until all are made or `flag` is set.
+/// Measures A and B in pairs until all are done or `flag` is set.
 ///
 /// # Errors
 /// When the comparison cannot be made.
@@ -166,14 +166,14 @@ impl<'a> Drive<'a> {
             let none = if self.flag.load(Ordering::Relaxed) { Exit::Interrupted } else { Exit::Failed };
             let exit = exit.filter(|exit| *exit != Exit::Held).unwrap_or(none);
             if exit != Exit::Interrupted {
-                self.console.warn(&format!("      the run of {letter} could not be made: see above"));
+                self.console.warn(&format!("      the run of {letter} could not be completed: see above"));
             }
             return Ok(exit);
         };
         self.console.say(&format!("      {}", brief(&run)));
         if let Some(reason) = &run.aborted {
             self.console.warn(&format!(
-                "      the scenario ended the run of {letter} early, and half a run is compared with none: {reason}"
+                "      the scenario ended the run of {letter} early, so the run is not compared: {reason}"
             ));
         }
         let is_cut = run.interrupted || run.aborted.is_some();

@@ -50,7 +50,7 @@ fn group(path: &Path) -> anyhow::Result<Vec<Measured>> {
     }
     ensure!(
         path.is_dir(),
-        "{} is not there: name a run directory, a run.json or a directory of runs",
+        "{} does not exist: name a run directory, a run.json or a directory of runs",
         path.display()
     );
     if let Some(file) = summary(path) {
@@ -65,7 +65,7 @@ fn group(path: &Path) -> anyhow::Result<Vec<Measured>> {
     inside.sort();
     if inside.is_empty() {
         bail!(
-            "{} holds no run: there is no {RUN} in it or in a directory below it; a run that was killed has none",
+            "{} holds no run: neither it nor a directory below it has a {RUN}; a killed run has none",
             path.display()
         );
     }
@@ -85,12 +85,12 @@ pub fn read(file: &Path) -> anyhow::Result<Measured> {
     let size = file.metadata().with_context(|| format!("read {}", file.display()))?.len();
     ensure!(
         size <= FILE_BYTES_MAX,
-        "{} has {size} bytes: no run.json has more than {FILE_BYTES_MAX}",
+        "{} has {size} bytes: a run.json has at most {FILE_BYTES_MAX}",
         file.display()
     );
     let text = fs::read_to_string(file).with_context(|| format!("read {}", file.display()))?;
     let run: Run = serde_json::from_str(&text).with_context(|| {
-        format!("{} is no run.json: name a run directory or its run.json", file.display())
+        format!("{} is not a run.json: name a run directory or its run.json", file.display())
     })?;
     ensure!(
         run.format == FORMAT,
@@ -152,9 +152,9 @@ mod tests {
         fs::create_dir(dir.path().join("empty")).unwrap();
         fs::write(dir.path().join("other.json"), "{\"a\": 1}").unwrap();
         for (name, part) in [
-            ("nowhere", "is not there: name a run directory"),
+            ("nowhere", "does not exist: name a run directory"),
             ("empty", "holds no run"),
-            ("other.json", "is no run.json"),
+            ("other.json", "is not a run.json"),
             ("later", "use the version that wrote it"),
         ] {
             let message = format!("{:#}", gather(&[dir.path().join(name)]).unwrap_err());

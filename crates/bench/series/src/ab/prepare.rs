@@ -61,7 +61,7 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// The running server on which each run has a collection or database alone.
+    /// The running server that holds each run's own collection or database.
     pub fn running_server(&self) -> Option<&Choice> {
         let stays =
             matches!(self.exclusive, Exclusive::NumberedCollection(_) | Exclusive::NumberedDatabase { .. });
@@ -105,8 +105,8 @@ pub fn prepare(settings: &Settings) -> anyhow::Result<[Prepared; 2]> {
     let pairs = settings.pairs as usize;
     ensure!(
         pairs >= PAIRS_MIN,
-        "--pairs {pairs}: the smallest p that so few pairs can give is {:.4}, and a difference is shown at {ALPHA} or less; \
-         measure {PAIRS_MIN} at least",
+        "--pairs {pairs}: the smallest possible p is {:.4}, and a difference needs {ALPHA} or less; measure at least \
+         {PAIRS_MIN}",
         smallest_p(pairs)
     );
     ensure!(pairs <= PAIRS_MAX, "--pairs {pairs}: at most {PAIRS_MAX} are compared");
@@ -116,15 +116,15 @@ pub fn prepare(settings: &Settings) -> anyhow::Result<[Prepared; 2]> {
     );
     ensure!(
         !settings.load.keep,
-        "--keep: so many storages are seldom wanted; make the run that matters again with `plimsoll run`"
+        "--keep: `ab` cannot keep the storage of its runs; repeat one run with `plimsoll run --keep`"
     );
     let a = side("--a", settings, &settings.a)?;
     let b = side("--b", settings, &settings.b)?;
     let is_same = is_same(a.sender(), b.sender());
     ensure!(
         settings.same || !is_same,
-        "A and B are the same thing: describe B with --b 'server=…', --b 'set PATH=VALUE' or --b 'binary=FILE', or ask with \
-         --same what noise alone does"
+        "A and B are identical: describe B with --b 'server=…', --b 'set PATH=VALUE' or --b 'binary=FILE', or measure \
+         noise alone with --same"
     );
     ensure!(
         !settings.same || is_same,
@@ -134,8 +134,8 @@ pub fn prepare(settings: &Settings) -> anyhow::Result<[Prepared; 2]> {
     );
     ensure!(
         is_database(&a) == is_database(&b),
-        "A and B: one is a database and the other a service, and nothing that is sent to the one can be sent to the other: give \
-         both the same section `http`"
+        "A and B: one is a database and the other a service, and they cannot get the same load: give both the same section \
+         `http`"
     );
     Ok([a, b])
 }

@@ -20,18 +20,16 @@ pub fn with_remedy(failure: Failure, path: &Path, pairs: usize, last: &str) -> F
 fn remedy(path: &str, pairs: usize, last: &str) -> String {
     let pair = last.trim_end_matches(|end: char| !end.is_ascii_digit());
     let again = format!(
-        "What was measured is kept in {path}. If what differs can be put back, put it back, remove {path}/{pair}-a and \
+        "The measured runs are kept in {path}. If you can undo the difference, do so, remove {path}/{pair}-a and \
          {path}/{pair}-b, and continue with --resume {path}"
     );
     let forced = format!("plimsoll compare {path}/*-a --with {path}/*-b --force");
     match pairs {
-        1 => format!("{again}; two single runs are compared all the same, without a verdict, by `{forced}`"),
+        1 => format!("{again}; to compare two single runs anyway, without a verdict: `{forced}`"),
         few if few < PAIRS_MIN => {
-            format!(
-                "{again}; {few} pairs are too few to compare all the same, from {PAIRS_MIN} on that is `{forced}`"
-            )
+            format!("{again}; {few} pairs are too few to force; with {PAIRS_MIN} or more, use `{forced}`")
         }
-        _ => format!("{again}; or compare the {pairs} pairs all the same with `{forced}`"),
+        _ => format!("{again}; or compare the {pairs} pairs anyway with `{forced}`"),
     }
 }
 
@@ -58,9 +56,9 @@ mod tests {
         };
         let changed = || Error::Incomparable { differences: vec![governor.clone()] };
         for (pairs, part) in [
-            (1, "two single runs are compared all the same"),
+            (1, "to compare two single runs anyway"),
             (7, "7 pairs are too few"),
-            (12, "or compare the 12 pairs all the same with"),
+            (12, "or compare the 12 pairs anyway with"),
         ] {
             let text = explained(changed(), pairs);
             assert!(

@@ -35,12 +35,12 @@ impl Side {
             } else if let Some(server) = word.strip_prefix("server=") {
                 ensure!(
                     side.server.replace(server.to_owned()).is_none(),
-                    "{flag}: there are two servers; give one"
+                    "{flag}: two servers are given; give one"
                 );
             } else if let Some(binary) = word.strip_prefix("binary=") {
                 let binary = PathBuf::from(binary);
-                ensure!(binary.is_file(), "{flag} {word}: there is no such file");
-                ensure!(side.binary.replace(binary).is_none(), "{flag}: there are two binaries; give one");
+                ensure!(binary.is_file(), "{flag} {word}: this file does not exist");
+                ensure!(side.binary.replace(binary).is_none(), "{flag}: two binaries are given; give one");
             } else {
                 bail!(
                     "{flag} {:?}: write server=URI, set PATH=VALUE or binary=FILE, for example {flag} 'set client=driver'",
@@ -120,7 +120,7 @@ pub mod tests {
         for (words, part) in [
             (&["client=driver"][..], "set PATH=VALUE"),
             (&["server=a", "server=b"], "two servers"),
-            (&["binary=/nowhere/plimsoll"], "no such file"),
+            (&["binary=/nowhere/plimsoll"], "this file does not exist"),
         ] {
             let message = side(words).unwrap_err().to_string();
             assert!(message.contains(part), "{message}");

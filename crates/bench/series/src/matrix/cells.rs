@@ -71,9 +71,7 @@ pub fn expand(loaded: &Loaded, matrix: &Matrix, choice: &Choice) -> anyhow::Resu
         expanded.cells.push(cell(loaded, matrix, &base, choice, number, &values)?);
     }
     if expanded.cells.is_empty() {
-        bail!(
-            "matrix.leave_out leaves no cell of those that were asked for: take a rule away, or ask for others"
-        );
+        bail!("matrix.leave_out excludes every requested cell: remove a rule, or request other cells");
     }
     expanded.left_out.retain(|rule| rule.cells > 0);
     check_shown(matrix, &expanded.cells)?;
@@ -246,7 +244,7 @@ matrix:
         let message = wrong("  leave_out:", "  show: [isnert]\n  leave_out:", &[]);
         assert!(message.contains("no cell has an operation `isnert`; did you mean `insert`?"), "{message}");
         let message = wrong("x", "x", &["strategy=one", "size=10M"]);
-        assert!(message.contains("leaves no cell"), "{message}");
+        assert!(message.contains("excludes every requested cell"), "{message}");
     }
 
     #[test]

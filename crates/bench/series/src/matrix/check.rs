@@ -39,7 +39,7 @@ pub fn check(matrix: &Matrix, base: &Json) -> anyhow::Result<()> {
     for axis in &matrix.axes {
         ensure!(
             known.insert(&axis.name),
-            "matrix.axes: there are two axes `{}`: give them different names",
+            "matrix.axes: two axes have the name `{}`: give them different names",
             axis.name
         );
         check_axis(axis)?;
@@ -69,7 +69,7 @@ fn check_show(matrix: &Matrix) -> anyhow::Result<()> {
     for (index, name) in matrix.show.iter().enumerate() {
         ensure!(
             !matrix.show[..index].contains(name),
-            "matrix.show: `{name}` stands there twice: keep one of them"
+            "matrix.show: `{name}` appears twice: keep one of them"
         );
     }
     Ok(())
@@ -103,7 +103,7 @@ pub fn known(axis: &Axis, names: &Names) -> anyhow::Result<()> {
 pub fn offer(name: &str, known: &[&str]) -> String {
     match nearest(name, known) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("there are {}", known.join(", ")),
+        None => format!("use {}", known.join(", ")),
     }
 }
 
@@ -133,7 +133,7 @@ fn check_places(axis: &Axis, base: &Json) -> anyhow::Result<()> {
 
 fn check_rule(rule: &LeaveOut, matrix: &Matrix) -> anyhow::Result<()> {
     ensure!(!rule.when.is_empty(), "matrix.leave_out: `when` names no axis; write for example {{size: 10M}}");
-    ensure!(!rule.because.trim().is_empty(), "matrix.leave_out: say why in `because`");
+    ensure!(!rule.because.trim().is_empty(), "matrix.leave_out: give the reason in `because`");
     let axes: Vec<_> = matrix.axes.iter().map(|axis| axis.name.as_str()).collect();
     for (name, values) in &rule.when {
         let axis = matrix.axes.iter().find(|axis| axis.name == *name);
@@ -153,8 +153,8 @@ fn check_contradictions(matrix: &Matrix, base: &Json) -> anyhow::Result<()> {
                     let Some(path) = contradiction(base, &first.0, &second.0) else { continue };
                     if !is_left_out(matrix, [(&earlier.name, one), (&later.name, other)]) {
                         bail!(
-                            "matrix: {}={one} and {}={other} say different things for {path}: leave the combination \
-                             out, or say `override: true` on the axis `{}` if it is to win",
+                            "matrix: {}={one} and {}={other} set different values for {path}: leave the combination \
+                             out, or use `override: true` on the axis `{}` if it is to win",
                             earlier.name,
                             later.name,
                             later.name
@@ -237,12 +237,12 @@ leave_out:
             ),
             (SOUND.replace("name: size", "name: a=b"), "no `=`"),
             (SOUND.replace("{strategy: one", "{stratgy: one"), "no axis `stratgy`; did you mean `strategy`?"),
-            (SOUND.replace("size: 1M", "size: 2G"), "`size` has no value `2G`; there are 10K, 1M"),
-            (SOUND.replace("it takes too long", "''"), "say why"),
+            (SOUND.replace("size: 1M", "size: 2G"), "`size` has no value `2G`; use 10K, 1M"),
+            (SOUND.replace("it takes too long", "''"), "give the reason"),
             (SOUND.replace("10K: {stop", "all: {stop").replace("[10K]", "[1M]"), "stands for every value"),
             (SOUND.replace("load.batch: 1}", "list.7: 1}"), "strategy=one: list.7: `list` has no `7`"),
             (SOUND.replace("load.batch: 1}", "matrix.bounds: 1}"), "all cells share it"),
-            (format!("{SOUND}show: [work, work]"), "matrix.show: `work` stands there twice"),
+            (format!("{SOUND}show: [work, work]"), "matrix.show: `work` appears twice"),
             ("axes: []".to_owned(), "at least one axis"),
             (format!("{SOUND}repetitions: 0"), "from 1 to 100"),
             ("axes: [{name: a, values: {}}]".to_owned(), "0 values"),
@@ -273,7 +273,7 @@ axes:
     fn two_values_for_one_key_are_a_contradiction() {
         let refused = message(TWICE);
         assert!(
-            refused.contains("strategy=one and batch=small say different things for load.batch"),
+            refused.contains("strategy=one and batch=small set different values for load.batch"),
             "{refused}"
         );
         assert!(refused.contains("override: true"), "{refused}");

@@ -119,7 +119,7 @@ mod tests {
         for (words, part) in [
             (&["sice=1M"][..], "--only sice=1M: there is no axis `sice`; did you mean `size`?"),
             (&["size=10M"], "did you mean"),
-            (&["size=7"], "`size` has no value `7`; there are 10K, 1M, 100M"),
+            (&["size=7"], "`size` has no value `7`; use 10K, 1M, 100M"),
             (&["size"], "write axis=value[,value], for example strategy="),
             (&["size=1M", "size=10K"], "named twice"),
         ] {

@@ -52,7 +52,7 @@ struct Drive<'a> {
     console: &'static dyn Console,
 }
 
-/// A matrix whose runs are made, or that was interrupted.
+/// A matrix whose runs are done, or that was interrupted.
 #[derive(Debug)]
 pub struct Finished {
     /// The results of all runs.
@@ -226,7 +226,7 @@ impl<'a> Drive<'a> {
             run.state = State::Planned;
         } else {
             let reason = format!("{:#}", failure.error);
-            self.console.warn(&format!("      it could not be made: {reason}"));
+            self.console.warn(&format!("      it could not be completed: {reason}"));
             (run.state, run.exit) = (State::Failed, Some(failure.exit.code()));
             run.reasons = vec![reason];
         }

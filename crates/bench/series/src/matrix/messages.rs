@@ -26,7 +26,7 @@ pub struct Announcement<'a> {
     pub left_out: &'a [LeftOut],
     /// The runs.
     pub runs: &'a [CellRun],
-    /// Runs that were made before.
+    /// The number of runs that are done already.
     pub made: usize,
     /// Whether data stays.
     pub keep: Keep,
@@ -50,9 +50,9 @@ pub fn announce(announcement: &Announcement<'_>) -> String {
         ("disk", (*announcement.isolation != Isolation::Shared).then(|| disk(estimate, announcement))),
         (name_of_places(announcement.isolation), places(announcement)),
         (
-            "made before",
+            "done before",
             (announcement.made > 0)
-                .then(|| format!("{}, not made again", counted(announcement.made as u64, "run"))),
+                .then(|| format!("{}, not repeated", counted(announcement.made as u64, "run"))),
         ),
     ];
     let facts = facts.into_iter().filter_map(|(name, value)| Some((name, value?)));
@@ -67,7 +67,7 @@ fn documents(estimate: &Estimate) -> String {
     let each = (estimate.document_bytes > 0.0).then(|| bytes(estimate.document_bytes as u64));
     match estimate.uncounted {
         0 => each.map_or_else(|| known.clone(), |each| format!("{known}, about {each} each")),
-        runs => format!("{known}, and those of {} that time alone ends", counted(runs.into(), "run")),
+        runs => format!("{known}, plus {} limited by time alone", counted(runs.into(), "run")),
     }
 }
 
@@ -76,7 +76,7 @@ fn time(estimate: &Estimate, bounds: &Bounds) -> String {
     match estimate.unlimited {
         0 => format!("at most {} of {bound} allowed", duration(estimate.seconds)),
         runs => format!(
-            "at most {bound}, the bound: {} of {} have no duration and get the rest of it",
+            "at most {bound}: {} of {} have no duration and use the remaining time",
             runs,
             counted(estimate.runs.into(), "run")
         ),
@@ -126,12 +126,12 @@ fn places(announcement: &Announcement<'_>) -> Option<String> {
             return Some(format!("starts its own server and service{storage}"));
         }
         (Isolation::Collection, Keep::Nothing) => {
-            "are made, and each is dropped after its audit unless something is wrong in it; --keep keeps all"
+            "are created, and each is dropped after its audit unless something is wrong in it; --keep keeps all"
         }
         (Isolation::Database { .. }, Keep::Nothing) => {
-            "are made, and each is dropped after its run; --keep keeps all"
+            "are created, and each is dropped after its run; --keep keeps all"
         }
-        (_, Keep::Everything) => "are made and stay",
+        (_, Keep::Everything) => "are created and stay",
     };
     let (first, last) = (announcement.runs.first()?, announcement.runs.last()?);
     let names = if first.number == last.number {
@@ -204,12 +204,12 @@ mod tests {
         for part in [
             "writes: 2 cells, 2 runs",
             "20,000 in all",
-            "at most 1h, the bound: 1 of 2 runs",
+            "at most 1h: 1 of 2 runs",
             "up to 1.00 GiB",
             "× 2",
-            "a.b_1 to a.b_2 are made, and each is dropped after its audit",
+            "a.b_1 to a.b_2 are created, and each is dropped after its audit",
             "w=0: it makes no sense (1 cell)",
-            "1 run, not made again",
+            "1 run, not repeated",
         ] {
             let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
             assert!(said.contains(part), "{part}: {said}");
@@ -219,7 +219,7 @@ mod tests {
         for (isolation, part) in [
             (&Isolation::Shared, "each run starts with the data of earlier runs"),
             (&Isolation::Fresh, "each run starts its own server and service, and ends them"),
-            (&database, "databases a.b_1 to a.b_2 are made, and each is dropped after its run"),
+            (&database, "databases a.b_1 to a.b_2 are created, and each is dropped after its run"),
         ] {
             let estimate = Estimate { filled: 36_000, ..estimate };
             let said = announce(&Announcement { isolation, estimate: &estimate, ..announcement });

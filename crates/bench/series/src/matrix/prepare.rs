@@ -51,7 +51,7 @@ pub struct Prepared<'a> {
     pub isolation: Isolation,
     /// The runs in their order.
     pub runs: Vec<CellRun>,
-    /// Whether each run was made before.
+    /// Whether each run is done already.
     pub made: Vec<bool>,
     /// The estimate of all missing runs.
     pub estimate: Estimate,
@@ -74,7 +74,7 @@ pub struct Prepared<'a> {
 pub fn prepare<'a>(loaded: &'a Loaded, settings: &Settings) -> anyhow::Result<Prepared<'a>> {
     let matrix = loaded.scenario.matrix.as_ref().context("the scenario has no matrix")?;
     let whole = plan::shard(&settings.load.shard)?.of == 1;
-    ensure!(whole, "--shard: a matrix is made by one process; leave it out");
+    ensure!(whole, "--shard: a matrix is run by one process; leave it out");
     refuse(loaded, matrix)?;
     check_words(matrix, &settings.load)?;
     let earlier = settings.resume.as_deref().map(reopen).transpose()?;
@@ -130,7 +130,7 @@ fn check_words(matrix: &Matrix, options: &LoadOptions) -> anyhow::Result<()> {
         paths.map(move |path| (&axis.name, path))
     });
     if let Some((axis, path)) = places.find(|(_, path)| says_where(path)) {
-        bail!("--server: the axis `{axis}` says where each cell goes ({path}): leave out --server");
+        bail!("--server: the axis `{axis}` sets each cell's server ({path}): leave out --server");
     }
     Ok(())
 }

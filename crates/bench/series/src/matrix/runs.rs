@@ -54,7 +54,7 @@ pub fn is_cut(run: &Run, plan: &Plan) -> bool {
 pub fn notes(run: &Run, plan: &Plan) -> Vec<String> {
     let has_both = |phase: &Phase| phase.stop.duration.is_some() && phase.stop.documents.is_some();
     let is_early = is_ended_by_time(run, plan, has_both);
-    is_early.then(|| "its time was over before all its documents were sent".to_owned()).into_iter().collect()
+    is_early.then(|| "its duration ended before all documents were sent".to_owned()).into_iter().collect()
 }
 
 fn is_ended_by_time(run: &Run, plan: &Plan, is_expected: impl Fn(&Phase) -> bool) -> bool {
@@ -123,7 +123,7 @@ mod tests {
         let phase = PhaseFacts { ended_by: "duration".into(), ..PhaseFacts::default() };
         let run = Run { phases: vec![phase], ..Run::default() };
         assert!(is_made(&Found::Summary(Box::new(run.clone())), plan));
-        assert!(notes(&run, plan)[0].contains("time was over"));
+        assert!(notes(&run, plan)[0].contains("duration ended"));
         assert!(notes(&Run::default(), plan).is_empty());
     }
 }

@@ -141,7 +141,7 @@ fn count(partitions: u32) -> u16 {
 
 fn in_the_way(topic: &inspection::Topic) -> anyhow::Error {
     anyhow!(
-        "the topic {} is not empty ({} offsets): name another with overrides, or say existing drop to make it anew before the \
+        "the topic {} is not empty ({} offsets): name another with overrides, or use existing drop to recreate it before the \
          test",
         topic.name,
         topic.offsets()

@@ -66,7 +66,7 @@ impl Row {
             "overrides" => split(text).into(),
             "in_flight" | "repetitions" | "threads" | "partitions" | "reference" => whole(text)?.into(),
             "existing" if !["refuse", "drop"].contains(&text) => {
-                anyhow::bail!("`{text}` is no rule; write refuse or drop")
+                anyhow::bail!("`{text}` is not a rule; write refuse or drop")
             }
             _ => Value::from(text),
         };
@@ -122,7 +122,7 @@ fn split(text: &str) -> Vec<String> {
 
 fn whole(text: &str) -> anyhow::Result<u64> {
     let digits = text.replace('_', "");
-    digits.parse().map_err(|_| anyhow::anyhow!("`{text}` is no whole number; write one such as 4"))
+    digits.parse().map_err(|_| anyhow::anyhow!("`{text}` is not a whole number; write one such as 4"))
 }
 
 #[cfg(test)]
@@ -158,13 +158,13 @@ mod tests {
     #[test]
     fn invalid_values_are_refused_with_the_expected_form() {
         for (column, text, part) in [
-            ("repetitions", "many", "is no whole number"),
-            ("in_flight", "-1", "is no whole number"),
+            ("repetitions", "many", "is not a whole number"),
+            ("in_flight", "-1", "is not a whole number"),
             ("duration", "10", "for example 250ms"),
             ("cache", "big", "for example 512MB"),
             ("existing", "delete", "write refuse or drop"),
             ("fill", "much", "write 2_000_000 of 64B"),
-            ("reference", "fast", "is no whole number"),
+            ("reference", "fast", "is not a whole number"),
         ] {
             let message = Row::default().put(column, text).unwrap_err().to_string();
             assert!(message.contains(part), "{message}");

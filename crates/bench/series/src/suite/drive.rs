@@ -140,8 +140,7 @@ impl<'a> Attempt<'a> {
         let environment = Environment::open(test, number, earlier, drive.settings.console, &drive.runtime)?;
         let mut attempt = Self { drive, test, number, path, environment };
         if attempt.environment.is_empty() {
-            let message =
-                "  before    the run has its server for itself, and shows its inspections at its end";
+            let message = "  before    the run owns its server, and prints its inspections at its end";
             drive.say((test.kind.kind() == Kind::Scenario).then(|| message.to_owned()));
         } else {
             let before = attempt.environment.inspect(When::Before).deserves(Exit::Server)?;
@@ -209,7 +208,7 @@ impl<'a> Attempt<'a> {
             return Some(Row { reason, ..row });
         }
         let why = || last_words(&self.log(name)).unwrap_or_default();
-        (!whole).then(|| judge::failed(&anyhow!("the {name} could not be made: {}", why())))
+        (!whole).then(|| judge::failed(&anyhow!("the {name} could not be completed: {}", why())))
     }
 
     /// Runs this program until it ends or is ended.
@@ -261,7 +260,7 @@ impl<'a> Attempt<'a> {
         let row = judge(over, ended.clone(), self.test.timeout, self.drive.settings, last_words);
         let row = judge::with_server_cpu(row, server_cpu_ns);
         if let Err(error) = self.inspect_after() {
-            self.drive.say([format!("  after     could not be looked at: {error:#}")]);
+            self.drive.say([format!("  after     inspection failed: {error:#}")]);
         }
         let (row, intact) = self.read_back(row, ended.as_ref());
         let ended = ended.map(|ended| Ended { intact: ended.intact && intact, ..ended });

@@ -223,14 +223,14 @@ impl<'a> Environment<'a> {
         }
         let is_cut = ended.is_none_or(|ended| ended.intact && ended.interrupted);
         Some(if self.is_ours && is_cut && job.has_own() {
-            format!("{INDENT}{namespace} stays as it is, and is dropped if this run is made again")
+            format!("{INDENT}{namespace} is kept, and is dropped if this run is repeated")
         } else if !self.is_ours || !is_whole(ended) {
             format!(
-                "{INDENT}{namespace} stays as it is: to make this run again, say existing drop, or drop it yourself"
+                "{INDENT}{namespace} is kept: to repeat this run, set existing to drop, or drop it yourself"
             )
         } else {
             match server.drop_collection(namespace) {
-                Ok(()) => format!("{INDENT}{namespace} was made by this test and is dropped"),
+                Ok(()) => format!("{INDENT}{namespace} was created by this test and is dropped"),
                 Err(error) => format!("{INDENT}{error:#}"),
             }
         })
@@ -244,11 +244,11 @@ fn is_whole(ended: Option<&Ended>) -> bool {
 fn tidied(brokers: &Brokers, name: &str, whole: bool) -> String {
     if !whole {
         return format!(
-            "{INDENT}topic {name} stays as it is: to make this run again, say existing drop, or remove it yourself"
+            "{INDENT}topic {name} is kept: to repeat this run, set existing to drop, or remove it yourself"
         );
     }
     match brokers.remove(name) {
-        Ok(()) => format!("{INDENT}topic {name} was made by this test and is removed"),
+        Ok(()) => format!("{INDENT}topic {name} was created by this test and is removed"),
         Err(error) => format!("{INDENT}topic {name}: {error:#}"),
     }
 }
@@ -264,11 +264,11 @@ fn clear(
     let contents = server.contents(namespace, earlier).deserves(Exit::Server)?;
     let message = match (rule, contents) {
         (Existing::Refuse, Contents::Leftovers(documents)) => format!(
-            "{INDENT}{namespace} held what an earlier try of this run left ({documents} documents), and was dropped"
+            "{INDENT}{namespace} held {documents} leftover documents of an earlier attempt, and was dropped"
         ),
         (Existing::Refuse, Contents::Foreign(documents)) => {
             return Err(anyhow!(
-                "{namespace} is not empty ({documents} documents): name another collection with overrides, or say existing drop \
+                "{namespace} is not empty ({documents} documents): name another collection with overrides, or use existing drop \
                  to drop it before the test"
             ))
             .deserves(Exit::Usage);

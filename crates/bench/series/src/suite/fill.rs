@@ -33,7 +33,7 @@ impl FromStr for Fill {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> anyhow::Result<Self> {
-        let shape = || format!("`{text}` does not say what; write 2_000_000 of 64B, or 5_000 of 14 words");
+        let shape = || format!("`{text}` is not a fill; write 2_000_000 of 64B, or 5_000 of 14 words");
         let (events, each) = text.split_once(" of ").with_context(shape)?;
         let number = |text: &str| text.trim().replace('_', "").parse::<u64>().with_context(shape);
         let each = match each.trim().strip_suffix("words") {
@@ -43,10 +43,7 @@ impl FromStr for Fill {
         let fill = Self { events: number(events)?, each };
         ensure!(fill.events > 0 && each != Each::Words(0), "`{text}`: give numbers over 0");
         let bytes = fill.events.saturating_mul(fill.bytes_each());
-        ensure!(
-            bytes <= BYTES_MAX,
-            "`{text}`: {bytes} bytes, and a topic is filled with {BYTES_MAX} at most"
-        );
+        ensure!(bytes <= BYTES_MAX, "`{text}`: {bytes} bytes, but the limit of a fill is {BYTES_MAX}");
         Ok(fill)
     }
 }

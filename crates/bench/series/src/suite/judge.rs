@@ -97,7 +97,7 @@ fn by_itself(
         let exit = exit.filter(|exit| *exit != Exit::Held).unwrap_or(Exit::Failed);
         let why = match status.signal() {
             Some(_) => abrupt(status, last_words),
-            None => last_words.unwrap_or_else(|| "it ended without a result and without a word".to_owned()),
+            None => last_words.unwrap_or_else(|| "it ended without a result or a message".to_owned()),
         };
         let outcome = if exit == Exit::Interrupted { Outcome::Interrupted } else { Outcome::Failed };
         return (outcome, exit, Some(why));
@@ -116,7 +116,7 @@ fn abrupt(status: ExitStatus, last_words: Option<String>) -> String {
     let how = match (status.signal(), status.code()) {
         (Some(signal), _) => format!("its process was killed by signal {signal}"),
         (None, code) => format!(
-            "its process ended with {}, which is a fault of Plimsoll: please report it",
+            "its process ended with {}, which is a bug in Plimsoll: please report it",
             code.map_or_else(|| "no exit code".to_owned(), |code| format!("exit code {code}"))
         ),
     };
@@ -136,7 +136,7 @@ fn ended_for(cause: Cause, timeout: Span, settings: Settings) -> String {
 pub const fn why(cause: Cause) -> &'static str {
     match cause {
         Cause::Hung => "no progress",
-        Cause::Timeout => "its time is over",
+        Cause::Timeout => "it timed out",
         Cause::Asked => "you asked to stop",
     }
 }
@@ -187,7 +187,7 @@ mod tests {
                 Outcome::Failed,
                 Exit::Failed,
                 Some(
-                    "its process ended with exit code 101, which is a fault of Plimsoll: please report it: the last words",
+                    "its process ended with exit code 101, which is a bug in Plimsoll: please report it: the last words",
                 ),
             ),
             (130, None, whole(), Outcome::Interrupted, Exit::Interrupted, Some("because")),

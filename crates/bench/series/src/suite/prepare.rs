@@ -66,7 +66,7 @@ fn keep(dir: &SeriesDir, loaded: &Loaded, tests: &[Test]) -> anyhow::Result<()> 
     results::write(dir, &[])
 }
 
-/// Reads an earlier suite if all its runs are made: then its scenarios need not exist any more.
+/// Reads an earlier suite if all its runs are done: then its scenarios need not exist any more.
 ///
 /// # Errors
 /// When the directory has no suite.
@@ -80,7 +80,7 @@ pub fn completed(path: &Path) -> anyhow::Result<Option<Suite>> {
 /// Opens an earlier suite. Its tests and its machine must be the same; `existing` replaces the rules of its rows.
 ///
 /// # Errors
-/// When the tests or the machine differ, or another process makes the suite.
+/// When the tests or the machine differ, or another process runs the suite.
 pub fn reopen(path: &Path, existing: Option<Existing>, registry: Registry) -> anyhow::Result<Prepared> {
     let (dir, suite, loaded) = open(path)?;
     check_same(&suite.environment, &machine::environment(path))?;

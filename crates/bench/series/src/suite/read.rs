@@ -113,7 +113,7 @@ fn check_header(header: &table::Row) -> anyhow::Result<()> {
                 COLUMNS.join(", ")
             );
         }
-        ensure!(!header.values[..index].contains(name), "line {line}: the column `{name}` is there twice");
+        ensure!(!header.values[..index].contains(name), "line {line}: the column `{name}` appears twice");
     }
     Ok(())
 }
@@ -122,7 +122,7 @@ fn test(columns: &[String], row: &table::Row) -> anyhow::Result<Row> {
     let line = row.line;
     ensure!(
         row.values.len() == columns.len(),
-        "line {line}: {} values, and there are {} columns; quote a value that holds a comma",
+        "line {line}: {} values for {} columns; quote a value that holds a comma",
         row.values.len(),
         columns.len()
     );
@@ -166,13 +166,13 @@ mod tests {
                 &["line 1", "no column `scenari`", "did you mean `scenario`?"][..],
             ),
             ("s.csv", "name,zzz\na,x\n", &["the columns are name, scenario"]),
-            ("s.csv", "name,scenario,name\n", &["`name` is there twice"]),
+            ("s.csv", "name,scenario,name\n", &["`name` appears twice"]),
             (
                 "s.csv",
                 "name,scenario,repetitions\n\na,x,many\n",
-                &["line 3, repetitions", "`many` is no whole number"],
+                &["line 3, repetitions", "`many` is not a whole number"],
             ),
-            ("s.csv", "name,scenario\na,x,y\n", &["line 2: 3 values, and there are 2 columns"]),
+            ("s.csv", "name,scenario\na,x,y\n", &["line 2: 3 values for 2 columns"]),
             ("s.csv", "", &["the file is empty"]),
             (
                 "s.yaml",

@@ -87,7 +87,7 @@ fn check_names(loaded: &Loaded) -> anyhow::Result<()> {
         ensure!(!name.is_empty(), "{place}: a test without a name: give it one in the column `name`");
         ensure!(
             name.chars().all(plain) && !name.starts_with('.') && name.len() <= NAME_MAX,
-            "{place}: `{name}` is no name for a directory: use at most {NAME_MAX} letters, digits, `-`, `_` and `.`"
+            "{place}: `{name}` is not a name for a directory: use at most {NAME_MAX} letters, digits, `-`, `_` and `.`"
         );
         let before = loaded.suite.tests[..index].iter().position(|other| other.name == row.name);
         if let Some(before) = before {
@@ -252,7 +252,7 @@ mod tests {
             ("name,scenario\n", "a suite without a test"),
             ("name,scenario\na,rate\na,rate\n", "s.csv, line 3: there is a test `a` already (s.csv, line 2)"),
             ("name,scenario\n,rate\n", "s.csv, line 2: a test without a name"),
-            ("name,scenario\na/b,rate\n", "`a/b` is no name for a directory"),
+            ("name,scenario\na/b,rate\n", "`a/b` is not a name for a directory"),
             ("name,scenario\na,\n", "s.csv, line 2, test a: it names no scenario"),
             ("name,scenario,pipeline\na,rate,x\n", "it names a scenario and a pipeline"),
             ("name,pipeline\na,x\n", "no pipeline `x` exists: name a YAML file"),
@@ -268,24 +268,24 @@ mod tests {
             ),
             (
                 "name,scenario,executor\na,bulk-baseline,fixed\n",
-                "executor fixed: a scenario has one OS thread a worker",
+                "executor fixed: a scenario has one OS thread per worker",
             ),
             ("name,scenario,overrides\na,bulk-baseline,phases.7.stop=1\n", "`phases` has no `7`"),
-            ("name,scenario,client_cpus\na,bulk-baseline,x\n", "`x` is no list of CPUs"),
+            ("name,scenario,client_cpus\na,bulk-baseline,x\n", "`x` is not a list of CPUs"),
             (
                 "name,scenario,server_cpus\na,bulk-baseline,1000\n",
                 "server_cpus: CPU 1000 cannot be used here",
             ),
             (
                 "name,scenario,server,server_cpus\na,bulk-baseline,mongodb://h,0\n",
-                "a server that is running already",
+                "a running server cannot be pinned",
             ),
             (
                 "name,scenario,server,cache\na,bulk-baseline,mongodb://h,1GB\n",
                 "cache: the cache of a server that is running",
             ),
-            ("name,scenario,client_cpus\na,hang,0\n", "the run itself starts what it loads"),
-            ("name,scenario,warm_up\na,hang,2s\n", "warm_up: the run starts what it loads by itself"),
+            ("name,scenario,client_cpus\na,hang,0\n", "the run itself starts its server"),
+            ("name,scenario,warm_up\na,hang,2s\n", "warm_up: the run starts its own server"),
             ("name,scenario,in_flight\na,ycsb-a,0\n", "in_flight 0"),
             ("name,scenario,fill\na,rate,5 of 64B\n", "fill: a scenario has no topics"),
             ("name,scenario,beside\na,rate,5\n", "give its source with `reference_of`"),

@@ -107,7 +107,7 @@ fn read(text: &str) -> anyhow::Result<Vec<Row>> {
     for line in table::read(lines)? {
         let number = line.line + 1;
         let row = row(&line.values)
-            .with_context(|| format!("line {number} is no result: remove it, and its run is made again"))?;
+            .with_context(|| format!("line {number} is not a result: remove it to repeat its run"))?;
         rows.retain(|known| known.run != row.run);
         rows.push(row);
     }
@@ -213,6 +213,6 @@ mod tests {
         let text = text(&rows());
         let message = |text: &str| format!("{:#}", read(text).unwrap_err());
         assert!(message(&text.replace("run,", "nr,")).contains("names other columns"));
-        assert!(message(&text.replace("hung", "fine")).contains("line 3 is no result"));
+        assert!(message(&text.replace("hung", "fine")).contains("line 3 is not a result"));
     }
 }

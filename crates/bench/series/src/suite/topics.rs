@@ -142,11 +142,11 @@ fn check(row: &Row, broker: &Broker, read: Option<&str>) -> anyhow::Result<()> {
     ensure!(row.fill.is_none() || read.is_some(), "fill: this pipeline reads no topic: leave it out");
     ensure!(
         row.fill.is_none() || row.broker.is_some(),
-        "fill: say with `broker` where: a topic is filled only where the row names the brokers"
+        "fill: set `broker`: a topic is filled only on brokers that the row names"
     );
     ensure!(
         row.fill.is_some() || read.is_none() || *broker != Broker::Installed,
-        "broker installed: its topics are empty, and this pipeline reads one: say with `fill` what is in it"
+        "broker installed: this pipeline reads a topic, which would be empty: set `fill`"
     );
     Ok(())
 }
@@ -215,8 +215,8 @@ mod tests {
         for (text, columns, part) in [
             (MADE_UP, &[("fill", "7 of 64B")][..], "reads no topic"),
             (MADE_UP, &[("partitions", "4")], "has no topics"),
-            (COPY, &[("fill", "7 of 64B")], "say with `broker` where"),
-            (COPY, &[("broker", "installed")], "say with `fill` what is in it"),
+            (COPY, &[("fill", "7 of 64B")], "set `broker`"),
+            (COPY, &[("broker", "installed")], "which would be empty: set `fill`"),
             (COPY, &[("broker", "somewhere")], "write installed, or host:port"),
             (COPY, &[("partitions", "65")], "from 1 to 64"),
             (COPY, &[("partitions", "0")], "from 1 to 64"),

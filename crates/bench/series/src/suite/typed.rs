@@ -92,7 +92,7 @@ impl FromStr for Existing {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let found = [Self::Refuse, Self::Drop].into_iter().find(|rule| rule.name() == text);
-        found.ok_or_else(|| format!("existing {text}: say refuse or drop"))
+        found.ok_or_else(|| format!("existing {text}: use refuse or drop"))
     }
 }
 

@@ -109,7 +109,7 @@ fn pipeline(brokers: &str, uri: &str) -> String {
          \x20   topic: {TOPIC}\n\
          \x20   group: demo\n\
          \x20   start: earliest\n\
-         \x20   # A member that was killed is given up after so many milliseconds.\n\
+         \x20   # A killed member leaves the group after this many milliseconds.\n\
          \x20   properties: {{session.timeout.ms: 6000}}\n\
          sink: {{insert: {{uri: '{uri}', collection: {COLLECTION}, form: full}}}}\n\
          dead_letters: {{insert: {{uri: '{uri}', collection: {COLLECTION}_dead, form: full}}}}\n"

@@ -46,7 +46,7 @@ fn check_size(setup: &Setup, connection: &Connection) -> Outcome<()> {
     let (_, largest) = setup.source.as_ref().map_or((0, 0), |source| source.len_bounds());
     if largest > limit {
         let error = anyhow::anyhow!(
-            "document: up to {largest} bytes, and this server takes {limit}; make its texts or arrays smaller"
+            "document: up to {largest} bytes, but the limit of this server is {limit}; make its texts or arrays smaller"
         );
         return Err(Failure { exit: Exit::Usage, error });
     }

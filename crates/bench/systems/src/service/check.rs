@@ -27,15 +27,15 @@ pub fn check(scenario: &Scenario, plan: &Plan) -> anyhow::Result<()> {
         (
             "write_concern",
             scenario.write_concern != database.write_concern,
-            "a service has settings of its own for that",
+            "a service has its own settings for that",
         ),
-        ("client", scenario.client != database.client, "say `http.protocol`"),
-        ("timeout", scenario.timeout != database.timeout, "say `http.timeout`"),
+        ("client", scenario.client != database.client, "use `http.protocol`"),
+        ("timeout", scenario.timeout != database.timeout, "use `http.timeout`"),
         ("shard", scenario.shard.is_some(), "a service keeps its collections itself"),
         (
             "retry",
             scenario.retry != Retry::default(),
-            "requests are sent once: the service may have done them",
+            "requests are sent once, because the service may have executed them",
         ),
         ("servers", !scenario.servers.is_empty(), "a service is loaded at one URL"),
         ("indexes", plan.indexes.iter().any(|keys| !keys.is_empty()), "a service makes its indexes itself"),
@@ -43,7 +43,7 @@ pub fn check(scenario: &Scenario, plan: &Plan) -> anyhow::Result<()> {
     for (key, is_there, instead) in meant {
         anyhow::ensure!(
             !is_there,
-            "{key}: this is of a database, and the scenario loads a service: {instead}"
+            "{key}: only for a database, but this scenario loads a service: {instead}"
         );
     }
     let proof = scenario.expect.keys().find(|metric| metric.starts_with("integrity."));

@@ -20,7 +20,7 @@ pub struct ObservedLoad {
 }
 
 impl ObservedLoad {
-    /// Adds a second of a phase that began `from_ns` nanoseconds after the run.
+    /// Adds a second of a phase that began `from_ns` nanoseconds into the run.
     pub fn add(&mut self, from_ns: u64, second: &Second) {
         let mut tally = Tally::default();
         second.tallies.iter().for_each(|part| tally.merge(part));

@@ -117,7 +117,7 @@ fn errors_are_allowed_only_where_an_expectation_bounds_them() {
 }
 
 #[test]
-fn a_request_given_up_at_the_end_of_its_load_is_no_unexpected_error() {
+fn a_request_given_up_at_the_end_of_its_load_is_not_an_unexpected_error() {
     let phase = phase("phase", vec![load("a", 0, open())]);
     let mut summary = Summary::new(vec!["a".into()], Objective::standard());
     let mut tally = Tally::default();

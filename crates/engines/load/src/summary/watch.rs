@@ -158,7 +158,7 @@ impl Watch {
                 let Some(tally) = second.of(index, *operation) else { continue };
                 let subject = load.subject(&phase.name, names, *operation);
                 for (class, count) in tally.errors.errors() {
-                    // A request given up when the load ends is no finding: the scenario asks for that end.
+                    // A request given up when the load ends is not a finding: the scenario asks for that end.
                     let given_up = if class == Doubt::Timeout.name() { tally.given_up } else { 0 };
                     let count = count.saturating_sub(given_up);
                     if count > 0 && !self.wanted.iter().any(|(wanted, _)| wanted.allows(class, &subject)) {

@@ -20,7 +20,7 @@ pub struct Slice {
     pub to_ns: u64,
     /// The tally of each operation, by its index.
     pub tallies: Vec<Tally>,
-    /// The parts of a tally, for operations that several loads send.
+    /// Tallies by load, for operations that several loads send.
     pub parts: Vec<Part>,
     /// The same time in tenths of a second.
     pub tenths: Vec<Tenth>,

@@ -165,7 +165,7 @@ fn readers_continue_until_the_last_document_is_sent() {
 fn a_limit_of_documents_needs_a_load_that_makes_some() {
     let mut phase = phase(constant(1.0, 1), Stop { documents: Some(1), ..Stop::default() });
     phase.loads[0].documents = Documents::Used;
-    assert!(phase.check().unwrap_err().to_string().contains("no load of this phase inserts any"));
+    assert!(phase.check().unwrap_err().to_string().contains("no load inserts any, so the phase"));
 }
 
 #[test]

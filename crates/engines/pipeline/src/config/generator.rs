@@ -63,19 +63,22 @@ impl GeneratorConfig {
     /// If a value is out of range, or `events` and `duration` are both given. The message says what to change.
     pub fn build(&self, resumes: bool) -> Result<Vec<Generator>, String> {
         if !(1..=PARTITIONS_MAX).contains(&self.partitions) {
-            return Err(format!("generator: `partitions` is 1 to {PARTITIONS_MAX}, not {}", self.partitions));
+            return Err(format!(
+                "generator: `partitions` must be 1 to {PARTITIONS_MAX}, not {}",
+                self.partitions
+            ));
         }
         if self.payload.get() > PAYLOAD_BYTES_MAX {
-            return Err(format!("generator: `payload` is at most {PAYLOAD_BYTES_MAX} bytes"));
+            return Err(format!("generator: `payload` must be at most {PAYLOAD_BYTES_MAX} bytes"));
         }
         if self.words.is_some_and(|words| !(1..=WORDS_MAX).contains(&words)) {
-            return Err(format!("generator: `words` is 1 to {WORDS_MAX}"));
+            return Err(format!("generator: `words` must be 1 to {WORDS_MAX}"));
         }
         if self.rate.is_some_and(|rate| !(rate > 0.0 && rate.is_finite())) {
-            return Err("generator: `rate` is a number of events a second above zero".into());
+            return Err("generator: `rate` must be a number of events a second above zero".into());
         }
         if self.events.is_some() && self.duration.is_some() {
-            return Err("generator: say `events` or `duration`, not both".into());
+            return Err("generator: use `events` or `duration`, not both".into());
         }
         Ok((0..self.partitions).map(|index| self.generator(index, resumes)).collect())
     }

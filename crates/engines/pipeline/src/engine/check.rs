@@ -42,7 +42,7 @@ pub(super) fn check(parts: &Parts, settings: &Settings) -> Result<(), Error> {
     }
     if settings.guarantee == Guarantee::EffectivelyOnce && settings.retry.then == Exhausted::DeadLetters {
         return refuse(
-            "a batch that failed transiently may have been written, so effectively-once cannot make it a dead letter: say `then: stop`",
+            "a batch that failed transiently may have been written, so effectively-once cannot make it a dead letter: use `then: stop`",
         );
     }
     if parts.dead_letters.as_ref().is_some_and(|letters| letters.promise().identity == Identity::Transaction)
@@ -89,7 +89,7 @@ fn check_exhausted(parts: &Parts, retry: Retry) -> Result<(), Error> {
     }
     if parts.dead_letters.is_none() && !parts.sink.promise().writes_dead_letters {
         return refuse(
-            "`then: dead-letters` needs a sink of dead letters: add `dead_letters:`, or say `then: stop`",
+            "`then: dead-letters` needs a sink of dead letters: add `dead_letters:`, or use `then: stop`",
         );
     }
     if retry.attempts_max.is_none() && retry.time_ns_max.is_none() {
@@ -101,7 +101,7 @@ fn check_exhausted(parts: &Parts, retry: Retry) -> Result<(), Error> {
 fn check_dead_letter_limit(limit: DeadLetterLimit) -> Result<(), Error> {
     if limit.most >= limit.of {
         return refuse(format!(
-            "`dead_letter_limit` has `most: {}` and `of: {}`, which no pipeline exceeds: `most` must be below `of`",
+            "`dead_letter_limit: {{most: {}, of: {}}}` can never be exceeded: `most` must be below `of`",
             limit.most, limit.of
         ));
     }
@@ -111,7 +111,7 @@ fn check_dead_letter_limit(limit: DeadLetterLimit) -> Result<(), Error> {
 fn check_transaction(parts: &Parts, settings: &Settings) -> Result<(), Error> {
     if settings.retry.then == Exhausted::DeadLetters {
         return refuse(
-            "a transactional sink writes events and dead letters together, so it cannot make a failed batch dead letters: say `then: stop`",
+            "a transactional sink writes events and dead letters together, so it cannot make a failed batch dead letters: use `then: stop`",
         );
     }
     if parts.positions.is_none() {

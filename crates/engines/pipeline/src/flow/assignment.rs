@@ -27,7 +27,7 @@ struct Ring {
     waiting: VecDeque<Waiting>,
     /// Threads waiting until every batch is settled.
     watched: usize,
-    /// The position behind the settled front, until it is taken.
+    /// The position after the settled front, until it is taken.
     reached: Option<Position>,
     /// Accepts no more batches.
     closed: bool,

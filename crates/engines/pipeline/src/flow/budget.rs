@@ -52,7 +52,10 @@ impl Space {
     /// If `part` is larger: a caller returns only what it took.
     #[must_use]
     pub fn without(self, part: Self) -> Self {
-        assert!(self.events >= part.events && self.bytes >= part.bytes, "only what was taken is given back");
+        assert!(
+            self.events >= part.events && self.bytes >= part.bytes,
+            "more space is given back than was taken"
+        );
         Self { events: self.events - part.events, bytes: self.bytes - part.bytes }
     }
 }

@@ -10,7 +10,7 @@ use crate::position::Position;
 /// A batch's number in its assignment, and its share of the space in flight.
 ///
 /// Only [`Ticket::settle`] lets the position move on. A dropped ticket frees its memory and leaves its batch unsettled for
-/// good, so no position behind it is ever committed.
+/// good, so no position after it is ever committed.
 #[derive(Debug)]
 pub struct Ticket {
     claim: Arc<Claim>,

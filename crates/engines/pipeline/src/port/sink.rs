@@ -27,7 +27,7 @@ pub enum Identity {
 pub enum Order {
     /// Any: workers may share a partition.
     Any,
-    /// The order of reading, by one worker per partition. A failed batch is retried before those behind it.
+    /// The order of reading, by one worker per partition. A failed batch is retried before later ones.
     Kept,
 }
 

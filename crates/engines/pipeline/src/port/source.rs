@@ -53,7 +53,7 @@ pub enum SourceError {
 /// partitions.
 ///
 /// An implementor promises: it hands events of a partition over in order. A batch holds events of one partition, and its
-/// position lies behind its last event. It reads no more than the given space, except one event that it cannot put back.
+/// position lies after its last event. It reads no more than the given space, except one event that it cannot put back.
 pub trait Source: Send {
     /// The way in which the source resumes after a crash.
     fn replay(&self) -> Replay;

@@ -86,7 +86,7 @@ fn incomplete(stage: &str, class: &str) -> Option<Cause> {
         ("source", "invalid") => ("source", CauseClass::Invalid, "its headers could not be kept"),
         _ => return None,
     };
-    Some(Cause::new(stage, class, format!("{words}: read it again where it comes from")))
+    Some(Cause::new(stage, class, format!("{words}: read it again from its source")))
 }
 
 #[cfg(test)]

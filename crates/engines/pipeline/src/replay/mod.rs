@@ -1,7 +1,7 @@
 //! Reads dead letters back as events, so that a repaired pipeline can process them again.
 //!
-//! A letter has a position in its own store, by which it is acknowledged. Its batch names the first partition of the event, so
-//! a sink that identifies events by their source recognises the event.
+//! A letter has a position in its own store, by which it is acknowledged. Its batch names the event's original partition, so a
+//! sink that identifies events by their source recognises the event.
 
 mod batcher;
 mod file;

@@ -44,7 +44,7 @@ struct Appended {
     file: fs::File,
     /// Bytes up to the end of the last batch on the disk.
     good: u64,
-    /// Whether bytes of a failed batch remain behind `good`.
+    /// Whether bytes of a failed batch remain after `good`.
     torn: bool,
     /// Whether it is a device, which cannot be truncated.
     is_device: bool,

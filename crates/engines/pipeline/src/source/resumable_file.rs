@@ -14,8 +14,8 @@ use crate::source::fingerprint::{Fingerprint, HEAD_BYTES_MAX};
 /// The read-ahead, in bytes.
 const AHEAD_BYTES: usize = 1 << 16;
 /// The advice for a replaced file.
-const REMEDY: &str = "it was replaced by another file. To read it from its beginning, remove its position, and choose another destination too \
-    unless both files belong to the same data";
+const REMEDY: &str = "it was replaced by another file. To read it from its beginning, remove its position, \
+    and choose a new destination unless both files hold the same data set";
 
 /// A file opened at its position.
 #[derive(Debug)]
@@ -149,7 +149,7 @@ mod tests {
         assert!(refusal().contains("in: No such file"), "{}", refusal());
         fs::write(&path, "one\ntwo\n").unwrap();
         let part = "has 8 bytes, and was read to byte 9 before; it was replaced by another file";
-        assert!(refusal().contains(part) && refusal().contains("another destination"), "{}", refusal());
+        assert!(refusal().contains(part) && refusal().contains("a new destination"), "{}", refusal());
     }
 
     #[test]

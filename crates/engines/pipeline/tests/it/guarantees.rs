@@ -70,7 +70,7 @@ fn a_store_without_writer_is_refused() {
     let parts = parts(vec![Box::new(Counting::new(1, 1))], &Scripted::writing());
     let parts = Parts { positions: Some(Arc::new(positions)), ..parts };
     let words = refusal(parts, Guarantee::AtLeastOnce);
-    assert!(words.contains("keeps its positions itself") && words.contains("remove the key"), "{words}");
+    assert!(words.contains("keeps its positions itself") && words.contains("remove `positions:`"), "{words}");
 }
 
 /// A generator cannot replay, so it needs no position for at-most-once; the file next to it does.

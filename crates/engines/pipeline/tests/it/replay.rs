@@ -80,7 +80,7 @@ fn a_letter_is_replayed_as_its_event_once() {
     read(dir, true);
     let count = |name| lines(dir, name).len();
     assert_eq!((count("out"), count("dead")), (90, 10));
-    // The pipeline is not repaired: three events become letters again, behind the others.
+    // The pipeline is not repaired: three events become letters again, after the others.
     replay(dir, true, 3);
     assert_eq!((count("out"), count("dead")), (90, 13));
     replay(dir, false, u64::MAX);
@@ -170,7 +170,7 @@ fn an_incomplete_letter_is_rejected_again() {
     assert_eq!((dead.len(), lines(dir, "out").len()), (2, 0));
     assert_eq!((&dead[1]["payload"], &dead[1]["offset"]), (&dead[0]["payload"], &dead[0]["offset"]));
     let message = dead[1]["headers"]["plimsoll-message"].as_str().unwrap();
-    assert!(message.contains("read it again where it comes from"), "{message}");
+    assert!(message.contains("read it again from its source"), "{message}");
     replay(dir, false, u64::MAX);
     assert_eq!(lines(dir, "dead")[2]["headers"]["plimsoll-cause"], "oversize");
 }

@@ -51,7 +51,7 @@ pub fn selftest(args: &SelftestArgs) -> Outcome<Exit> {
     }
     if !args.json {
         let time = if args.full { "two minutes" } else { "a minute" };
-        say(&format!("Checking the ruler; this takes about {time}."));
+        say(&format!("Running self-tests; this takes about {time}."));
     }
     let mut findings = Vec::new();
     let more = MORE.into_iter().filter(|_| args.full);

@@ -101,7 +101,7 @@ fn an_audit_ends_with_4_for_each_mismatch_and_with_0_after_its_repair() {
     alter(&server, &document);
     check("another payload", &path, 4, [0, 0, 0, 1]);
     remove(&server, "held", &document);
-    check("an event that is not there", &path, 4, [1, 0, 0, 0]);
+    check("a missing event", &path, 4, [1, 0, 0, 0]);
     insert(&server, "held", &document);
     check("put right", &path, 0, [0, 0, 0, 0]);
 }

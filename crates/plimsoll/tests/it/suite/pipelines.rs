@@ -56,5 +56,5 @@ fn a_pipeline_without_progress_is_ended_as_hung_and_the_next_row_runs() {
     let said = stderr(&made);
     assert_eq!(column(&out, "outcome"), ["hung", "completed"], "{said}");
     assert_eq!((made.status.code(), column(&out, "total")[1].as_str()), (Some(3), "1000"), "{said}");
-    assert!(said.contains("no progress at 3 looks") && said.contains("no progress for 5"), "{said}");
+    assert!(said.contains("no progress at 3 checks") && said.contains("no progress for 5"), "{said}");
 }

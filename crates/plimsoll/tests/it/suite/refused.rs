@@ -49,12 +49,12 @@ fn invalid_suites_are_refused_before_anything_starts() {
         (
             "a.csv",
             "name,scenario,repetitions\na,quick.yaml,x\n",
-            &["line 2, repetitions: `x` is no whole number"],
+            &["line 2, repetitions: `x` is not a whole number"],
         ),
         (
             "a.csv",
             "name,scenario,in_flight\na,quick.yaml,-4\n",
-            &["line 2, in_flight: `-4` is no whole number"],
+            &["line 2, in_flight: `-4` is not a whole number"],
         ),
         (
             "a.csv",

@@ -48,5 +48,5 @@ fn the_states_before_and_after_come_from_the_runs_own_server() {
         all.iter().filter_map(|it| it["documents"].as_u64()).sum()
     };
     assert!(documents(&before) > 0 && documents(&after) > documents(&before), "the load adds to the fill");
-    assert!(said.contains("the run has its server for itself") && said.contains("only index"), "{said}");
+    assert!(said.contains("the run owns its server") && said.contains("only index"), "{said}");
 }

@@ -151,8 +151,8 @@ fn on_an_existing_broker_a_topic_is_refused_or_recreated_and_new_topics_are_remo
     assert_eq!(column(&out, "total"), ["3000", "", "2000", "3000"], "{said}");
     for part in [
         "the topic full is not empty (500 offsets)",
-        "topic full held 500 offsets and was made anew",
-        "topic plimsoll-out was made by this test and is removed",
+        "topic full had 500 offsets and was recreated",
+        "topic plimsoll-out was created by this test and is removed",
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }
@@ -206,9 +206,9 @@ fn texts_of_a_stated_length_get_their_vectors() {
 fn invalid_pipeline_rows_are_refused_with_their_line() {
     let dir = tempfile::tempdir().unwrap();
     for (columns, values, part) in [
-        ("fill", "much", "line 2, fill: `much` does not say what"),
-        ("fill", "5 of 64B", "line 2, test a: fill: say with `broker` where"),
-        ("broker", "installed", "say with `fill` what is in it"),
+        ("fill", "much", "line 2, fill: `much` is not a fill"),
+        ("fill", "5 of 64B", "line 2, test a: fill: set `broker`"),
+        ("broker", "installed", "set `fill`"),
         ("broker,partitions,fill", "installed,0,5 of 64B", "partitions 0: give a number from 1 to 64"),
         ("cache", "1GB", "cache: no MongoDB server is started for this test"),
         ("server_cpus", "0", "server_cpus: nothing is started for this test"),

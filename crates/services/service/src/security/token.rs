@@ -270,7 +270,7 @@ mod tests {
         let tokens = tokens(Algorithm::EdDsa, pem.as_bytes(), None).unwrap();
         let token = signed(&json!({"alg": "EdDSA"}), &claims(), |body| pair.sign(body).as_ref().to_vec());
         assert_eq!(tokens.verify(&token, NOW_MS).unwrap().subject, "ann");
-        // The public key is no secret: an HMAC with it must not pass.
+        // The public key is not secret: an HMAC with it must not pass.
         let key = hmac::Key::new(hmac::HMAC_SHA256, pem.as_bytes());
         let confused =
             signed(&json!({"alg": "HS256"}), &claims(), |body| hmac::sign(&key, body).as_ref().to_vec());

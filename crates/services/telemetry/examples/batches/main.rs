@@ -12,7 +12,7 @@
 //! Goal: the cost of a reading, and ratios within one run. Not a goal: latency; the load is closed.
 
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot go on ends")]
-#![expect(clippy::disallowed_methods, reason = "what is measured shares no clock with the ruler")]
+#![expect(clippy::disallowed_methods, reason = "a measured service shares no clock with Plimsoll")]
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -33,7 +33,7 @@ impl Endpoint<State> for Follow {
         json!({
             "summary": "Follow a user",
             "description": "After the answer the feed also shows the earlier activities of the followed user. Following twice \
-                            is no error.",
+                            is not an error.",
             "parameters": [in_path("user", "The follower."), in_path("author", "The followed user.")],
             "responses": responses(&[(204, "The user follows.", None)]),
         })

@@ -69,12 +69,7 @@ impl PoolMetrics {
         page.sample(name, "reason=\"timeout\"", get(&self.timeouts));
         page.sample(name, "reason=\"error\"", get(&self.failures));
         let cleared = get(&self.cleared);
-        page.single(
-            "telemetry_pool_cleared_total",
-            "counter",
-            "Times a pool was cleared after a fault.",
-            cleared,
-        );
+        page.single("telemetry_pool_cleared_total", "counter", "Clearings of a pool after a fault.", cleared);
     }
 }
 

@@ -68,7 +68,7 @@ impl Endpoint<State> for Range {
         parameters.push(count_in_query("limit", "The most readings on the page.", LIMIT));
         parameters.push(in_query(
             "cursor",
-            "`next` of the previous page, with its `from` and `to`. Readings added behind a page do not change it.",
+            "`next` of the previous page, with its `from` and `to`. Readings added to a read page are not returned.",
         ));
         json!({
             "summary": "Readings of a sensor in order of time",

@@ -32,7 +32,7 @@ impl Endpoint<State> for Unfollow {
     fn describe() -> Value {
         json!({
             "summary": "Unfollow a user",
-            "description": "After the answer the feed shows no activities of the other user. Unfollowing twice is no error.",
+            "description": "After the answer the feed shows no activities of the other user. Unfollowing twice is not an error.",
             "parameters": [in_path("user", "The follower."), in_path("author", "The followed user.")],
             "responses": responses(&[(204, "The user does not follow the other.", None)]),
         })

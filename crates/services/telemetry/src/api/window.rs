@@ -37,7 +37,7 @@ impl Window {
     /// The window is empty, too long, or overdetermined.
     pub fn of(params: WindowParams, now_ms: i64, longest: Span) -> Result<Self, Problem> {
         if params.window.is_some() && params.from_ms.is_some() {
-            return Err(Problem::field("window", "and `from` both set the start: give one of them"));
+            return Err(Problem::field("window", "conflicts with `from`: give one of them"));
         }
         // The window includes the current millisecond.
         let to_ms = params.to_ms.unwrap_or_else(|| now_ms.saturating_add(1));

@@ -44,19 +44,19 @@ fn shared() -> Vec<(&'static str, Document)> {
         ("the next of one author", timeline::page(&users()[..1], Some(&place()), 50).command()),
         ("the newest of several authors", timeline::page(&users(), None, 50).command()),
         ("the next of several authors", timeline::page(&users(), Some(&place()), 50).command()),
-        ("whom a user follows", graph::following("nobody", 100).command()),
-        ("who follows an author", graph::after("nobody", "", 1_000).command()),
-        ("who of some follows an author", graph::still("nobody", &users()).command()),
+        ("users that a user follows", graph::following("nobody", 100).command()),
+        ("followers of an author", graph::after("nobody", "", 1_000).command()),
+        ("followers among some users", graph::still("nobody", &users()).command()),
         ("unfollow", graph::edge("nobody", "none").command()),
-        ("how the feeds were kept, at the start", meta::known().command()),
-        ("note how they are kept, at the start", meta::note_command()),
+        ("the recorded design, at the start", meta::known().command()),
+        ("record the design, at the start", meta::note_command()),
     ]
 }
 
 fn of_on_write() -> Vec<(&'static str, Document)> {
     vec![
-        ("whether anybody has done anything, at the start", timeline::any().command()),
-        ("whether anybody follows anybody, at the start", graph::any().command()),
+        ("whether any activity exists, at the start", timeline::any().command()),
+        ("whether any edge exists, at the start", graph::any().command()),
         ("the newest of a feed", on_write::page("nobody", None, 50).command()),
         ("the next of a feed", on_write::page("nobody", Some(&place()), 50).command()),
         ("take an author out of feeds", on_write::forget(&users(), "none").command()),
@@ -80,7 +80,7 @@ fn of_hybrid() -> Vec<(&'static str, Document)> {
         ("fill a cache", cache::finish("nobody", token, &[activity], &none, 100).command()),
         ("give up a cache", cache::give_up("nobody", token).command()),
         ("delete caches", cache::forget(&users()).command()),
-        ("who is pulled", authors::of(&users()).command()),
+        ("pulled authors", authors::of(&users()).command()),
         ("pull an author", authors::finish("nobody").command()),
     ]
 }

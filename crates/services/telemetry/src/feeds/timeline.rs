@@ -42,7 +42,7 @@ impl Timeline {
             Err(error) => return Err(error.into()),
         }
         let known = one(&activity.id).first(&self.database).await?;
-        let known = known.ok_or_else(|| Error::Foreign("an activity exists and is not found".into()))?;
+        let known = known.ok_or_else(|| Error::Foreign("an existing activity was not found".into()))?;
         let known = Activity::stored(&known, "_id")?;
         if known.user == activity.user { Ok(Some(known)) } else { Err(Error::Taken) }
     }

@@ -69,7 +69,7 @@ impl Draft {
                 return Err(InvalidField::new(&name, reason));
             }
             _ => {
-                let reason = "must be a finite number (every field but the names is a metric)";
+                let reason = "must be a finite number (all other fields are metrics)";
                 return Err(InvalidField::new(&name, reason));
             }
         };
@@ -78,8 +78,7 @@ impl Draft {
     }
 
     pub(super) fn finish(mut self) -> Result<Reading, Wrong> {
-        let sensor =
-            self.sensor.ok_or_else(|| InvalidField::new(SENSOR, "is missing: say which sensor it is"))?;
+        let sensor = self.sensor.ok_or_else(|| InvalidField::new(SENSOR, "is missing: name the sensor"))?;
         let missing = || InvalidField::new(TIMESTAMP, "is missing: RFC 3339 or milliseconds since 1970");
         let at_ms = self.at_ms.ok_or_else(missing)?;
         if self.metrics.is_empty() {
@@ -125,7 +124,7 @@ fn timestamp_ms(value: Scalar<'_>, now_ms: i64, limits: &Limits) -> Result<i64, 
     }
     if at_ms < now_ms.saturating_sub(limits.past_ms_max) {
         return Err(fault(format!(
-            "is older than {} days; are these milliseconds, not seconds?",
+            "is older than {} days: a number counts milliseconds, not seconds",
             limits.past_ms_max / 86_400_000
         )));
     }
@@ -157,7 +156,7 @@ mod tests {
         let parsed = Reading::parse(json.to_string().as_bytes(), NOW, &Limits::default());
         parsed.map_err(|unread| match unread {
             Unread::Invalid(invalid) => invalid,
-            Unread::Json(error) => panic!("{json} is no JSON: {error}"),
+            Unread::Json(error) => panic!("{json} is not JSON: {error}"),
         })
     }
 

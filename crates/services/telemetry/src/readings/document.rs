@@ -110,7 +110,7 @@ impl Store for Documents {
             ("range", page(&query).command(COLLECTION)),
             ("range, the next page", page(&next).command(COLLECTION)),
             ("latest", last(sensor, None).command(COLLECTION)),
-            ("latest, from the last that was heard of", last(sensor, Some(from_ms)).command(COLLECTION)),
+            ("latest, from the last known time", last(sensor, Some(from_ms)).command(COLLECTION)),
         ]
     }
 }

@@ -18,7 +18,7 @@ use plimsoll_service::Reservation;
 /// The start of an hour, at which buckets start.
 pub(crate) const START_MS: i64 = 1_789_999_200_000;
 const HOUR_MS: i64 = 3_600_000;
-/// Sensor names, two of which begin with the third.
+/// Sensor names; the first is a prefix of all.
 pub(crate) const SENSORS: [&str; 3] = ["a", "a 1", "a.b"];
 
 /// Commits of readings: late, out of order, repeated, at crowded times, with varying metrics.

@@ -214,8 +214,8 @@ impl Store for Series {
         vec![
             ("statistics and range", window(sensor, from_ms, to_ms).command(COLLECTION)),
             ("latest", last(sensor, None).command(COLLECTION)),
-            ("latest, from the last that was heard of", last(sensor, Some(from_ms)).command(COLLECTION)),
-            ("latest, the events of its moment", at(sensor, vec![moment.into()]).command(COLLECTION)),
+            ("latest, from the last known time", last(sensor, Some(from_ms)).command(COLLECTION)),
+            ("latest, the events at that time", at(sensor, vec![moment.into()]).command(COLLECTION)),
             ("look", look(sensor, vec![moment.into()]).command(COLLECTION)),
         ]
     }

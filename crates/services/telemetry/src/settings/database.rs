@@ -120,14 +120,14 @@ impl Database {
         }
         if self.reads_elsewhere() {
             return Some(
-                "uri has a readPreference other than primary: a secondary may not have yet what was acknowledged, and a feed \
-                 or an answer to what is sent again would be wrong; leave it out"
+                "uri has a readPreference other than primary: a secondary may lack acknowledged writes, which feeds \
+                 and answers to retries need; leave it out"
                     .into(),
             );
         }
         let forbidden = |c: char| c.is_control() || "/\\. \"$*<>:|?".contains(c);
         let bad = self.name.is_empty() || self.name.len() > NAME_BYTES_MAX || self.name.contains(forbidden);
-        bad.then(|| format!("name `{}` is no database name: use letters, digits, - and _", self.name))
+        bad.then(|| format!("name `{}` is not a database name: use letters, digits, - and _", self.name))
     }
 
     /// The driver's options; `on_event` gets the events of the pool.
@@ -216,8 +216,8 @@ mod tests {
         assert_eq!(Database::default().fault(), None);
         check(|it| it.write_concern.w = Nodes::Count(0), "w is 0");
         check(|it| it.pool_min = 33, "pool_min");
-        check(|it| it.name = "a.b".into(), "no database name");
-        check(|it| it.name = String::new(), "no database name");
+        check(|it| it.name = "a.b".into(), "not a database name");
+        check(|it| it.name = String::new(), "not a database name");
     }
 
     #[test]

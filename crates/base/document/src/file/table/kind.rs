@@ -20,7 +20,7 @@ pub(super) enum Kind {
     /// 3. `true` or `false`: boolean;
     /// 4. a timestamp of RFC 3339 (`2026-01-31T12:00:00Z`): date, in milliseconds;
     /// 5. any other value: string. So `007`, `+49`, `1,5`, `.5`, `NaN`, and whole numbers that need more than 64 bits,
-    ///    keep every digit (mongoimport makes numbers of some).
+    ///    keep every digit (mongoimport converts some to numbers).
     Auto,
     /// `boolean()`: `true` or `1`, `false` or `0`, in any case.
     Boolean,
@@ -172,7 +172,7 @@ fn timestamp(text: &str) -> Option<Value<'static>> {
     DateTime::parse_rfc3339_str(text).ok().map(|date| Value::Date(date.timestamp_millis()))
 }
 
-/// A number in JSON's form (RFC 8259, section 6), unless its conversion loses more than digits after the point.
+/// A number in JSON's form (RFC 8259, section 6); `None` if a whole number exceeds 64 bits, or a double is infinite.
 fn number(text: &str) -> Option<Value<'static>> {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let unsigned = text.strip_prefix('-').unwrap_or(text);

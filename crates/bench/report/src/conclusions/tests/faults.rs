@@ -18,14 +18,11 @@ fn faults_of_a_kind_share_a_sentence_and_unavailable_servers_are_named() {
                 vec![fault(2.0, Some(7.0), Some(8.0)), fault(3.0, Some(8.0), None), fault(4.0, None, None)]
         },
         &[
-            "Fault `kill`, 3 times: nothing succeeded for 3.00 s in the median, 2.00 s to 4.00 s; 1 time went by without a \
-           success before the next one or the end; the objective held again after 1 of them.",
+            "Fault `kill`, 3 times: nothing succeeded for 3.00 s in the median, 2.00 s to 4.00 s; 1 time, no operation \
+           succeeded before the next fault or the end; the objective held again after 1 of them.",
         ],
     );
-    check(
-        |run| run.faults = vec![fault(0.0, None, None)],
-        &["Fault `kill`, 1 time: the load never fell silent."],
-    );
+    check(|run| run.faults = vec![fault(0.0, None, None)], &["Fault `kill`, 1 time: no outage."]);
     let away = ServerShare {
         address: "b:1".into(),
         passed_over: 12,
@@ -34,7 +31,7 @@ fn faults_of_a_kind_share_a_sentence_and_unavailable_servers_are_named() {
     };
     check(
         |run| run.spread = vec![ServerShare::default(), away],
-        &["Server b:1 was away (refused): 12 operations went to the next one."],
+        &["Server b:1 was unavailable (refused): 12 operations went to the next server."],
     );
 }
 
@@ -47,8 +44,8 @@ fn a_fault_that_went_wrong_is_timed_from_the_start_of_its_phase() {
             run.faults = vec![FaultFacts { name, phase, error, from_s: 7.0, ..FaultFacts::default() }];
         },
         &[
-            "Fault `kill`, 1 time: the load never fell silent.",
-            "The fault `kill`, 5.00 s into its phase, went wrong itself: it was gone.",
+            "Fault `kill`, 1 time: no outage.",
+            "The fault `kill`, 5.00 s into its phase, failed: it was gone.",
         ],
     );
 }

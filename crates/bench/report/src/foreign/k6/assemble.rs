@@ -66,9 +66,7 @@ pub(super) fn assemble(parts: Parts) -> Foreign {
     let mut rest: BTreeMap<String, Named> = named.into_iter().map(|it| (it.name.clone(), it)).collect();
     foreign.duration_s = duration_s.or_else(|| derived(&rest));
     if duration_s.is_none() && foreign.duration_s.is_some() {
-        foreign
-            .notes
-            .push("the duration is a counter's sum divided by its rate: this form does not say it".into());
+        foreign.notes.push("the duration is a counter's sum ÷ its rate, because this form lacks it".into());
     }
     let dropped = dropped(&rest);
     foreign.operations = operations(foreign.tool, foreign.duration_s, &mut rest);
@@ -205,7 +203,7 @@ fn failures_among(operations: &[Operation]) -> Option<String> {
     let failed =
         operations.iter().filter(all).filter_map(|it| it.failed).max().filter(|failed| *failed > 0)?;
     Some(format!(
-        "the latencies include those of {}; Plimsoll counts the latencies of failed operations apart",
+        "the latencies include those of {}; Plimsoll reports latencies of failures separately",
         counted(failed, "failed request")
     ))
 }

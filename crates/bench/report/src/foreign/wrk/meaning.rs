@@ -57,7 +57,7 @@ impl Printed {
                  sending",
             ),
             (self.failed > 0).then_some("the latencies and the rate include answers with a status outside 200 to 399"),
-            timed_out.then_some("requests that were never answered are in no latency: see the time-outs"),
+            timed_out.then_some("the latencies omit requests that timed out: see the errors"),
             (tool == Tool::Wrk2)
                 .then_some("the first ten seconds, wrk2's calibration, are not in the latencies"),
         ];

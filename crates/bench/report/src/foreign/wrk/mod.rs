@@ -67,7 +67,7 @@ impl Printed {
         let words = text.trim();
         if begins(text.as_bytes()) {
             if self.title.is_some() {
-                return Err("a second result begins here; keep each in a file of its own".to_owned());
+                return Err("a second result begins here; keep each in its own file".to_owned());
             }
             self.title = words.split_once(" @ ").map(|(_, address)| address.to_owned());
         } else if let Some((kind, rest)) = words.split_once(':') {
@@ -118,7 +118,7 @@ impl Printed {
         let [mean, deviation, max, _] = words[..] else { return Ok(()) };
         let read = |text: &str| match time(text) {
             None if text.contains("nan") => Ok(None),
-            None => Err(format!("`{text}` is no time with a unit")),
+            None => Err(format!("`{text}` is not a time with a unit")),
             time => Ok(time),
         };
         (self.main.mean, self.main.deviation, self.main.max) = (read(mean)?, read(deviation)?, read(max)?);
@@ -131,7 +131,7 @@ impl Printed {
         let Some(numbers) = self.current() else { return Ok(()) };
         match parts[..] {
             [percent, value] if percent.ends_with('%') => {
-                let unread = || format!("`{words}` is no percentile");
+                let unread = || format!("`{words}` is not a percentile");
                 let percentile = percent.strip_suffix('%').and_then(finite).ok_or_else(unread)?;
                 let value = time(value).ok_or_else(unread)?;
                 // The spectrum has more digits, and comes later.
@@ -309,7 +309,7 @@ mod tests {
     fn a_truncated_or_damaged_file_is_reported_with_its_line() {
         check("Running 5s test @ x\n  2 threads", "line 2: the file ends here, in the middle of a result");
         check("Running 5s test @ x\nTransfer/sec: 6.3", "line 2: `Transfer/sec: 6.3` has no figure");
-        check("Running 5s test @ x\n  Latency 1.00q 1ms 1ms 9%", "line 2: `1.00q` is no time with a unit");
+        check("Running 5s test @ x\n  Latency 1.00q 1ms 1ms 9%", "line 2: `1.00q` is not a time with a unit");
         check("Running 5s test @ x\nRunning 5s test @ x", "line 2: a second result begins here");
     }
 

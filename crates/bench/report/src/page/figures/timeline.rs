@@ -88,7 +88,7 @@ fn fault(fault: &FaultFacts) -> impl Iterator<Item = Mark> {
     std::iter::once(mark(fault.from_s, fault.name.clone())).chain(over)
 }
 
-/// The stretches in which checkpoints ran.
+/// The times in which checkpoints ran.
 fn shades(samples: &[ServerSample]) -> Vec<Band> {
     let found = checkpoints(samples);
     let band = |it: &Checkpoint| Band {

@@ -156,7 +156,7 @@ fn a_run_of_nothing_is_written_and_read() {
 }
 
 fn keys(value: &Value) -> BTreeSet<String> {
-    value.as_object().unwrap_or_else(|| panic!("{value} is no object")).keys().cloned().collect()
+    value.as_object().unwrap_or_else(|| panic!("{value} is not an object")).keys().cloned().collect()
 }
 
 fn json(text: &[u8]) -> Value {

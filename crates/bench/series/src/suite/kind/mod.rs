@@ -93,7 +93,7 @@ pub struct Job {
     pub warm_up: Option<WarmUp>,
     /// The owner of the server.
     pub host: Host,
-    /// The data that each run has alone on a running server.
+    /// The exclusive data of each run on a running server.
     pub exclusive: Exclusive,
     /// The rule for a collection that is not empty.
     pub existing: Existing,

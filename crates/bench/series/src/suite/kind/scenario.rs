@@ -89,8 +89,8 @@ fn check_columns(row: &Row) -> anyhow::Result<()> {
     let known = row.executor.as_deref().is_none_or(|executor| executor == EXECUTOR);
     ensure!(
         known,
-        "executor {}: a scenario has one OS thread a worker, each with its own runtime and connections; write \
-         {EXECUTOR} or leave it out, and say with `threads` how many",
+        "executor {}: a scenario has one OS thread per worker, each with its own runtime and connections; write \
+         {EXECUTOR} or leave it out, and set `threads`",
         row.executor.as_deref().unwrap_or_default()
     );
     Ok(())
@@ -101,7 +101,7 @@ fn overrides(name: &str, row: &Row) -> anyhow::Result<Vec<String>> {
     let plain = scenario::load(name, &row.overrides, None)?;
     ensure!(
         plain.scenario.matrix.is_none(),
-        "{name} is a matrix of runs, and a test is one run: make the matrix with `plimsoll run {name}`, or give one cell of \
+        "{name} is a matrix of runs, but a test is one run: run the matrix with `plimsoll run {name}`, or give one cell of \
          it with overrides and matrix=null"
     );
     let last = plain.scenario.phases.len().saturating_sub(1);
@@ -121,7 +121,7 @@ fn in_flight_path(loaded: &Loaded, last: usize) -> anyhow::Result<String> {
     let loads = tree["phases"][last]["load"].as_object().cloned().unwrap_or_default();
     let [(name, load)] = &loads.iter().collect::<Vec<_>>()[..] else {
         bail!(
-            "in_flight: the last phase has {} loads side by side: say it of each with overrides",
+            "in_flight: the last phase has {} concurrent loads: set it for each with overrides",
             loads.len()
         );
     };
@@ -130,7 +130,7 @@ fn in_flight_path(loaded: &Loaded, last: usize) -> anyhow::Result<String> {
         Some("closed") => "writers",
         Some("constant" | "poisson" | "ramp" | "steps" | "rates") => "connections",
         other => bail!(
-            "in_flight: the number of writers of `{}` is what its own settings say: change them with overrides",
+            "in_flight: `{}` sets the number of writers itself: change its settings with overrides",
             other.unwrap_or_default()
         ),
     };
@@ -159,12 +159,12 @@ fn check_cpus(row: &Row, subject: &dyn Subject, plan: &Plan) -> anyhow::Result<(
     };
     ensure!(
         row.server_cpus.is_none() || !is_running,
-        "server_cpus: a server that is running already is not held to CPUs; leave it out, or use server embedded"
+        "server_cpus: a running server cannot be pinned to CPUs; leave it out, or use server embedded"
     );
     ensure!(
         is_running || is_suites || (row.server_cpus.is_none() && row.client_cpus.is_none()),
-        "client_cpus and server_cpus: in this scenario the run itself starts what it loads, and both would have the same \
-         CPUs; leave them out"
+        "client_cpus and server_cpus: here the run itself starts its server, so both would have the same CPUs; leave them \
+         out"
     );
     Ok(())
 }
@@ -183,7 +183,7 @@ fn existing(row: &Row, loaded: &Loaded) -> Existing {
     row.existing.map_or(loaded.scenario.existing, Existing::from)
 }
 
-/// The data that each run has alone. A rule that drops or keeps documents needs the named collection. Otherwise each run gets
+/// The exclusive data of each run. A rule that drops or keeps documents needs the named collection. Otherwise each run gets
 /// its own collection on a running server.
 fn exclusive(subject: &dyn Subject, loaded: &Loaded, rule: Existing) -> Exclusive {
     let exclusive = Exclusive::of(subject, loaded);
@@ -213,7 +213,7 @@ fn warm_up(
     let Some(time) = row.warm_up.filter(|time| time.as_ns() > 0) else { return Ok(None) };
     ensure!(
         matches!(host, Host::Suite(..)),
-        "warm_up: the run starts what it loads by itself, and nothing of a warm-up would be left; leave it out"
+        "warm_up: the run starts its own server, so a warm-up would have no effect; leave it out"
     );
     let mut sets = overrides.to_vec();
     let phases = 0..loaded.scenario.phases.len();

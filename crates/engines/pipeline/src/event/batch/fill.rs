@@ -51,7 +51,7 @@ impl Batch {
         self.events_read += 1;
     }
 
-    /// Sets the position behind this batch. The source calls it once the batch is full.
+    /// Sets the position after this batch. The source calls it once the batch is full.
     pub fn set_position(&mut self, position: Position) {
         self.position = position;
     }

@@ -89,7 +89,7 @@ impl Caches {
         let entries = document.get_array("e")?;
         let stored = |entry: &Bson| {
             let entry =
-                entry.as_document().ok_or_else(|| Error::Foreign("an entry is no document".into()))?;
+                entry.as_document().ok_or_else(|| Error::Foreign("an entry is not a document".into()))?;
             Activity::stored(entry, "i")
         };
         let mut newest = entries.iter().map(stored).collect::<Result<Vec<_>, _>>()?;

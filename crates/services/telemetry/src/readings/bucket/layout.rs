@@ -70,7 +70,7 @@ impl Slot {
     }
 
     pub(super) fn parse(found: RawBsonRef<'_>) -> Result<Self, Error> {
-        let foreign = || Error::Foreign(format!("{found:?} is no place in a bucket"));
+        let foreign = || Error::Foreign(format!("invalid bucket slot {found:?}"));
         match found {
             RawBsonRef::Int32(offset) => Ok(Slot { offset_ms: offset.into(), event: None }),
             RawBsonRef::Int64(offset_ms) => Ok(Slot { offset_ms, event: None }),
@@ -96,7 +96,7 @@ impl Head {
         let id = bucket.get_str("_id")?;
         let level =
             id.rsplit('\t').next().and_then(|level| level.parse().ok()).filter(|level| *level < LEVELS);
-        let level = level.ok_or_else(|| Error::Foreign(format!("{id:?} is no bucket")))?;
+        let level = level.ok_or_else(|| Error::Foreign(format!("{id:?} is not a bucket")))?;
         Ok(Head { start_ms: bucket.get_datetime("t")?.timestamp_millis(), level })
     }
 }

@@ -77,7 +77,7 @@ async fn agree(database: &Database, settings: &BucketSettings) -> Result<(), Err
     let Some(before) = before else { return Ok(()) };
     let same = |name: &str, fits: fn(i64, i64) -> bool, ours| match before.get_i64(name) {
         Ok(theirs) if !fits(ours, theirs) => Err(Error::Setting(format!(
-            "bucket.{name} is {ours} but the buckets were made with {theirs}: set that"
+            "bucket.{name} is {ours}, and existing buckets have {theirs}: use {theirs}"
         ))),
         _ => Ok(()),
     };
@@ -120,7 +120,7 @@ impl Store for Buckets {
         commands.extend(self.server.commands(sensor, from_ms));
         let update = division(60, 500);
         let agree = doc! {"findAndModify": LAYOUTS, "query": ours(), "update": update, "upsert": true};
-        commands.push(("agree on the division, at the start", agree));
+        commands.push(("record the layout, at the start", agree));
         commands
     }
 }

@@ -135,7 +135,7 @@ pub(super) fn commands(
         commands.push(named("range", lookup.sorted(doc! {"_id": 1}).in_batches_of(BATCH)));
     }
     commands.push(named("latest", last(layout, sensor, None)));
-    commands.push(named("latest, from the last that was heard of", last(layout, sensor, Some(from_ms))));
+    commands.push(named("latest, from the last known time", last(layout, sensor, Some(from_ms))));
     commands.push(named("latest, around the last bucket", these(layout.ids_around(sensor, within))));
     commands
 }
@@ -162,7 +162,7 @@ fn rows(bucket: &RawDocument) -> Result<impl Iterator<Item = Result<Row<'_>, Err
 }
 
 fn row_of(row: RawBsonRef<'_>, start_ms: i64) -> Result<Row<'_>, Error> {
-    let foreign = || Error::Foreign("a bucket has a row that is no reading".into());
+    let foreign = || Error::Foreign("a bucket has a row that is not a reading".into());
     let row = row.as_document().ok_or_else(foreign)?;
     let Slot { offset_ms, event } = Slot::parse(row.get("k")?.ok_or_else(foreign)?)?;
     Ok((start_ms + offset_ms, event, row.get_document("m")?))

@@ -237,7 +237,7 @@ async fn every_reference_of_the_description_resolves() {
             Value::Object(fields) => {
                 if let Some(target) = fields.get("$ref").and_then(Value::as_str) {
                     let pointer = target.strip_prefix('#').unwrap();
-                    assert!(document.pointer(pointer).is_some(), "{target} is not there");
+                    assert!(document.pointer(pointer).is_some(), "{target} is missing");
                 }
                 fields.values().for_each(|value| check(value, document));
             }

@@ -57,7 +57,7 @@ impl Collected {
             "Metric" => self.describe(number, metric, line.data),
             "Point" => self.sample(number, metric, line.data),
             other => {
-                let problem = format!("its type is `{other}`, and `Metric` and `Point` are known");
+                let problem = format!("unknown type `{other}`: not `Metric` or `Point`");
                 Err(Error::malformed(number, problem))
             }
         }
@@ -82,11 +82,12 @@ impl Collected {
         let missing = |what: &str| Error::malformed(number, format!("a sample without `{what}`"));
         let value = data.value.ok_or_else(|| missing("value"))?;
         let time = data.time.ok_or_else(|| missing("time"))?;
-        let at_ns = nanoseconds(time.as_str())
-            .ok_or_else(|| Error::malformed(number, format!("`{}` is no RFC 3339 time", time.as_str())))?;
+        let at_ns = nanoseconds(time.as_str()).ok_or_else(|| {
+            Error::malformed(number, format!("`{}` is not an RFC 3339 time", time.as_str()))
+        })?;
         let tags = data.tags.unwrap_or_default();
         let Some(series) = self.series.get_mut(metric) else {
-            let problem = format!("a sample of `{metric}`, which no line before it describes");
+            let problem = format!("a sample of `{metric}`, which no earlier line defines");
             return Err(Error::malformed(number, problem));
         };
         series.record(value, &tags, &mut self.room);

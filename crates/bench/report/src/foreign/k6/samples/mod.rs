@@ -103,11 +103,11 @@ mod tests {
         );
         check(&format!("{METRIC}\n{}\n", &whole[..50]), "line 2: column 50: EOF while parsing");
         check(&format!("{METRIC}\n{}", whole.replace("1,\"tags\"", "\"x\",\"tags\"")), "line 2: column ");
-        check(&whole, "line 1: a sample of `http_req_duration`, which no line before it describes");
+        check(&whole, "line 1: a sample of `http_req_duration`, which no earlier line defines");
         check(
             &format!("{METRIC}\n{}", whole.replace("-03-", "-13-")),
-            "line 2: `2026-13-22T16:36:01.5+01:00` is no",
+            "line 2: `2026-13-22T16:36:01.5+01:00` is not",
         );
-        check(&METRIC.replace("\"type\":\"Metric\"", "\"type\":\"Other\""), "line 1: its type is `Other`");
+        check(&METRIC.replace("\"type\":\"Metric\"", "\"type\":\"Other\""), "line 1: unknown type `Other`");
     }
 }

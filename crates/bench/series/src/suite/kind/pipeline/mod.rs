@@ -111,8 +111,8 @@ fn host(file: &mut PipelineFile, row: &Row) -> anyhow::Result<(Host, Existing)> 
     let Some(collection) = file.collection_written() else {
         ensure!(
             named.as_ref().is_none_or(Choice::is_running),
-            "server {}: the sink of this pipeline is not MongoDB, and a server that is started for a run is empty: name one by \
-             its URI",
+            "server {}: the sink of this pipeline is not MongoDB, and a server started for the run is empty: name a running \
+             server by its URI",
             row.server.as_deref().unwrap_or_default()
         );
         return Ok((Host::Run(row.server.clone()), Existing::Append));
@@ -224,7 +224,7 @@ mod tests {
             ),
             ("generator-to-noop", &[("executor", "fixed")], "write pool or per_partition"),
             ("generator-to-noop", &[("executor", "per_partition"), ("threads", "2")], "leave `threads` out"),
-            ("kafka-to-noop", &[("broker", "installed")], "say with `fill` what is in it"),
+            ("kafka-to-noop", &[("broker", "installed")], "set `fill`"),
             ("kafka-to-nop", &[], "`kafka-to-noop`"),
             ("generator-to-mongodb", &[("server", "somewhere")], "write a URI"),
             ("generator-to-mongodb", &[("warm_up", "2s")], "warm_up: "),

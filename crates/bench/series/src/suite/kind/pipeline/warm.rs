@@ -33,7 +33,7 @@ fn source(file: &PipelineFile) -> anyhow::Result<Option<String>> {
         SourceSection::Generator(_) => Ok(None),
         #[cfg(feature = "kafka")]
         SourceSection::Kafka(kafka) => Ok(Some(format!("source.kafka.group={}{APART}", kafka.group))),
-        other => bail!("warm_up: there is none for a source `{}`: leave it out, or give it 0s", other.kind()),
+        other => bail!("warm_up: not supported for source `{}`: leave it out, or give it 0s", other.kind()),
     }
 }
 
@@ -48,7 +48,7 @@ struct Sink {
 fn sink(file: &PipelineFile, row: &Row) -> anyhow::Result<Sink> {
     let stored = |collection| {
         let known = row.server.is_some();
-        ensure!(known, "warm_up: it writes only where the row says `server`: say where, or give it 0s");
+        ensure!(known, "warm_up: it writes only to the row's `server`: set `server`, or give it 0s");
         Ok(Sink { collection: Some(collection), ..Sink::default() })
     };
     match &file.sink {
@@ -60,14 +60,14 @@ fn sink(file: &PipelineFile, row: &Row) -> anyhow::Result<Sink> {
         SinkSection::Kafka(kafka) => {
             ensure!(
                 row.broker.is_some(),
-                "warm_up: it writes only where the row says `broker`: say where, or give it 0s"
+                "warm_up: it writes only to the row's `broker`: set `broker`, or give it 0s"
             );
             Ok(written(kafka))
         }
         #[cfg(not(feature = "kafka"))]
         SinkSection::Kafka(_) => bail!(plimsoll_stream::missing::NO_KAFKA),
         other @ SinkSection::File(_) => {
-            bail!("warm_up: there is none for a sink `{}`: leave it out, or give it 0s", other.kind())
+            bail!("warm_up: not supported for sink `{}`: leave it out, or give it 0s", other.kind())
         }
     }
 }

@@ -29,15 +29,12 @@ fn threads(name: &str, row: &Row) -> anyhow::Result<Option<String>> {
         (None | Some(POOL), Some(threads)) => Ok(Some(format!("threads={{pool: {threads}}}"))),
         (Some(POOL), None) => {
             let (file, _) = read(Path::new(name), &row.overrides)?;
-            ensure!(
-                matches!(file.threads, ExecutorConfig::Pool(_)),
-                "executor pool: say with `threads` how many"
-            );
+            ensure!(matches!(file.threads, ExecutorConfig::Pool(_)), "executor pool: set `threads`");
             Ok(None)
         }
         (Some(PER_PARTITION), None) => Ok(Some(format!("threads={PER_PARTITION}"))),
         (Some(PER_PARTITION), Some(_)) => {
-            bail!("executor per_partition: there is a thread for each partition: leave `threads` out")
+            bail!("executor per_partition: each partition has a thread: leave `threads` out")
         }
         (Some(other), _) => bail!("executor {other}: write {POOL} or {PER_PARTITION}, or leave it out"),
     }
