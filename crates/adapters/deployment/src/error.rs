@@ -10,9 +10,6 @@ pub enum Error {
     /// The text is not a connection string.
     #[error("the server's address is invalid: {0}; write for example mongodb://localhost:27017")]
     Uri(String),
-    /// The lean client does not support a part of the URI.
-    #[error("{0}, or choose `client: driver` in a scenario")]
-    Unsupported(String),
     /// No client supports a part of the URI.
     #[error("{0}")]
     Refused(String),
@@ -27,8 +24,10 @@ pub enum Error {
         found: Option<String>,
     },
     /// A file of the URI is unreadable.
-    #[error("cannot read {path}: {source}; correct tlsCAFile")]
-    CaFile {
+    #[error("cannot read {path}: {source}; correct {option}")]
+    UnreadableFile {
+        /// The option that names the file.
+        option: &'static str,
         /// The file.
         path: PathBuf,
         /// The cause.
@@ -60,6 +59,18 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether the URI itself is at fault, whatever the server does.
+    pub const fn is_of_the_uri(&self) -> bool {
+        matches!(
+            self,
+            Self::Uri(_)
+                | Self::Refused(_)
+                | Self::Unacknowledged
+                | Self::UnreadableFile { .. }
+                | Self::Wire(Wire::TlsSettings { .. })
+        )
+    }
+
     /// Whether another attempt to connect is useless.
     pub const fn is_final(&self) -> bool {
         match self {

@@ -7,6 +7,7 @@
 pub mod concern;
 mod namespace;
 
+mod connection_string;
 mod error;
 mod topology;
 mod uri;
@@ -21,5 +22,5 @@ pub use admin::{Admin, retry, runtime};
 pub use error::{Error, is_transient_code};
 pub use majority::{MajorityError, catch_up};
 pub use namespace::{InvalidNamespace, Namespace};
-pub use topology::Deployment;
-pub use uri::{authenticates, driver_options};
+pub use topology::{COMMAND_TIMEOUT, Deployment};
+pub use uri::{authenticates, driver_options, warnings};

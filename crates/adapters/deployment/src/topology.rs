@@ -15,9 +15,12 @@ use plimsoll_wire::{self as wire, Address, ConnectOptions, Connection, Hello};
 
 use crate::error::Error;
 use crate::uri::{
-    CONNECT_TIMEOUT, addresses, check_acknowledged, check_supported, connect_options, driver_options,
+    CONNECT_TIMEOUT, addresses, check_acknowledged, check_supported, connect_options, driver_options, parse,
     write_concern,
 };
+
+/// The time limit of a command if neither the scenario nor the URI sets one.
+pub const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A deployment: connects to its current server, and finds its primary again.
 #[derive(Debug)]
@@ -48,16 +51,19 @@ struct ReplicaSet {
 }
 
 impl Deployment {
-    /// Reads `uri`; resolves SRV records but does not connect. `timeout` bounds each command on its connections. Must be called
-    /// on a tokio runtime.
+    /// Reads `uri`; resolves SRV records but does not connect. `timeout` bounds each command on its connections; the URI's
+    /// `timeoutMS` replaces [`COMMAND_TIMEOUT`], the default, but no other limit. Must be called on a tokio runtime.
     ///
     /// # Errors
     /// If the URI is unusable.
     pub async fn new(uri: &str, timeout: Duration) -> Result<Self, Error> {
+        let parsed = parse(uri)?;
         let options = driver_options(uri).await?;
         check_acknowledged(&options)?;
         let addresses = addresses(&options)?;
-        let template = connect_options(&options, addresses[0].clone(), timeout)?;
+        let timeout = parsed.timeout.filter(|_| timeout == COMMAND_TIMEOUT).unwrap_or(timeout);
+        let any_host = parsed.allows_invalid_hostnames;
+        let template = connect_options(&options, any_host, addresses[0].clone(), timeout)?;
         let moves = options.direct_connection != Some(true);
         Ok(Self {
             uri: uri.to_owned(),
@@ -283,6 +289,7 @@ impl Deployment {
 }
 
 fn direct_uri(address: &Address) -> String {
+    let address = address.to_string().replace('/', "%2F");
     format!("mongodb://{address}/?directConnection=true")
 }
 
@@ -313,8 +320,11 @@ mod tests {
 
     #[test]
     fn unsupported_settings_are_refused_with_an_alternative() {
-        let plain = find("mongodb://u:p@127.0.0.1:1/?authMechanism=PLAIN&authSource=$external");
-        assert!(plain.contains("SCRAM-SHA-256") && plain.contains("client: driver"), "{plain}");
+        let kerberos = find("mongodb://u@127.0.0.1:1/?authMechanism=GSSAPI");
+        assert!(
+            kerberos.contains("this build has no GSSAPI") && kerberos.contains("SCRAM-SHA-256"),
+            "{kerberos}"
+        );
         let ca = find("mongodb://localhost/?tls=true&tlsCAFile=/no/such/file");
         assert!(ca.contains("correct tlsCAFile"), "{ca}");
         let unacknowledged = find("mongodb://localhost/?w=0");

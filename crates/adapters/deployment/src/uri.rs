@@ -1,15 +1,21 @@
 //! Reads a connection string and converts it to options of the lean client.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
+use mongodb::error::ErrorKind;
 use mongodb::options::{
-    Acknowledgment, AuthMechanism, ClientOptions, Compressor as DriverCompressor, ConnectionString,
-    ReadConcernLevel, ReadPreference, SelectionCriteria, ServerAddress, Tls as DriverTls,
+    Acknowledgment, AuthMechanism, ClientOptions, Compressor as DriverCompressor,
+    ConnectionString as DriverString, ReadConcernLevel, ReadPreference, SelectionCriteria, ServerAddress,
+    Tls as DriverTls,
 };
 use plimsoll_measure::duration::Span;
-use plimsoll_wire::{self as wire, Address, Compressor, ConnectOptions, Credential, Mechanism, Tls, Trust};
+use plimsoll_wire::{
+    self as wire, Address, Compressor, ConnectOptions, Credential, Mechanism, Proof, Tls, TlsSettings, Trust,
+};
 
 use crate::concern::{W, WriteConcern};
+use crate::connection_string::ConnectionString;
 use crate::error::Error;
 
 /// The time limit of a connection, and of the search for a primary, when the URI sets none.
@@ -19,21 +25,42 @@ const DEFAULT_PORT: u16 = 27017;
 /// The name in the server's logs when the URI sets none.
 const APPLICATION: &str = "plimsoll";
 
-/// Reads a URI as the official driver does, with defaults for the timeouts and the application's name. Resolves SRV records.
+/// Reads a URI, with defaults for the timeouts and the application's name. Resolves SRV records. Options without effect are left
+/// out: see [`warnings`].
 ///
 /// # Errors
 /// [`Error::Uri`] if the text is not a connection string.
 pub async fn driver_options(uri: &str) -> Result<ClientOptions, Error> {
-    let mut options = ClientOptions::parse(uri).await.map_err(|error| Error::Uri(error.to_string()))?;
+    let parsed = parse(uri)?;
+    let mut options =
+        ClientOptions::parse(&parsed.for_driver).await.map_err(|error| Error::Uri(plain(&error)))?;
     options.app_name.get_or_insert_with(|| APPLICATION.to_owned());
     options.connect_timeout.get_or_insert(CONNECT_TIMEOUT);
     options.server_selection_timeout.get_or_insert(CONNECT_TIMEOUT);
     Ok(options)
 }
 
+/// One sentence for each option of a URI that has no effect: unknown to every client, or with an invalid value.
+pub fn warnings(uri: &str) -> Vec<String> {
+    ConnectionString::parse(uri).map(|parsed| parsed.warnings).unwrap_or_default()
+}
+
+pub(crate) fn parse(uri: &str) -> Result<ConnectionString, Error> {
+    ConnectionString::parse(uri).map_err(|error| Error::Uri(error.to_string()))
+}
+
+/// The driver's message without its labels.
+fn plain(error: &mongodb::error::Error) -> String {
+    match error.kind.as_ref() {
+        ErrorKind::InvalidArgument { message, .. } => message.clone(),
+        other => other.to_string(),
+    }
+}
+
 /// Whether a URI identifies the client, by a user or by a certificate. Resolves nothing.
 pub fn authenticates(uri: &str) -> bool {
     let Ok(parsed) = ConnectionString::parse(uri) else { return false };
+    let Ok(parsed) = DriverString::parse(&parsed.for_driver) else { return false };
     let has_certificate =
         matches!(&parsed.tls, Some(DriverTls::Enabled(tls)) if tls.cert_key_file_path.is_some());
     parsed.credential.is_some() || has_certificate
@@ -57,9 +84,8 @@ fn address(host: &ServerAddress) -> Result<Address, Error> {
             let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
             Ok(Address { host: bare.to_owned(), port: port.unwrap_or(DEFAULT_PORT) })
         }
-        other => {
-            Err(Error::Refused(format!("the Unix socket {other} is unsupported: name a host and a port")))
-        }
+        ServerAddress::Unix { path } => Ok(Address::unix(path)),
+        other => Err(Error::Refused(format!("the address {other} is unsupported: name a host and a port"))),
     }
 }
 
@@ -106,12 +132,13 @@ pub(crate) fn write_concern(options: &ClientOptions) -> Result<Option<wire::Writ
 
 pub(crate) fn connect_options(
     options: &ClientOptions,
+    any_host: bool,
     address: Address,
     timeout: Duration,
 ) -> Result<ConnectOptions, Error> {
     let mut connect = ConnectOptions::new(address);
     connect.credential = credential(options)?;
-    connect.tls = tls(options)?;
+    connect.tls = tls(options, any_host)?;
     connect.connect_timeout = options.connect_timeout.unwrap_or(CONNECT_TIMEOUT);
     connect.timeout = Some(timeout);
     if let Some(name) = &options.app_name {
@@ -124,14 +151,15 @@ pub(crate) fn connect_options(
 fn compress(options: &ClientOptions, connect: &mut ConnectOptions) -> Result<(), Error> {
     for compressor in options.compressors.iter().flatten() {
         match compressor {
+            DriverCompressor::Snappy => connect.compression.push(Compressor::Snappy),
             DriverCompressor::Zstd { .. } => connect.compression.push(Compressor::Zstd),
             DriverCompressor::Zlib { level } => {
                 connect.compression.push(Compressor::Zlib);
                 connect.zlib_level = level.and_then(|level| i32::try_from(level).ok());
             }
             other => {
-                return Err(Error::Unsupported(format!(
-                    "{other:?} is unsupported: the compressors are zstd and zlib"
+                return Err(Error::Refused(format!(
+                    "{other:?} is unsupported: the compressors are snappy, zlib and zstd"
                 )));
             }
         }
@@ -141,42 +169,46 @@ fn compress(options: &ClientOptions, connect: &mut ConnectOptions) -> Result<(),
 
 fn credential(options: &ClientOptions) -> Result<Option<Credential>, Error> {
     let Some(credential) = &options.credential else { return Ok(None) };
-    let mechanism = match &credential.mechanism {
-        None => None,
-        Some(AuthMechanism::ScramSha1) => Some(Mechanism::ScramSha1),
-        Some(AuthMechanism::ScramSha256) => Some(Mechanism::ScramSha256),
-        Some(other) => {
-            return Err(Error::Unsupported(format!(
-                "{other:?} is unsupported: users authenticate with SCRAM-SHA-1 or SCRAM-SHA-256"
-            )));
+    let proof = match &credential.mechanism {
+        None => Proof::Scram(None),
+        Some(AuthMechanism::ScramSha1) => Proof::Scram(Some(Mechanism::ScramSha1)),
+        Some(AuthMechanism::ScramSha256) => Proof::Scram(Some(Mechanism::ScramSha256)),
+        Some(AuthMechanism::Plain) => Proof::Plain,
+        Some(AuthMechanism::MongoDbX509) => Proof::Certificate,
+        Some(other) => return Err(Error::Refused(format!("the authMechanism {other:?} is unsupported"))),
+    };
+    let is_certificate = proof == Proof::Certificate;
+    let user = credential.username.clone();
+    let (user, password) = match (user, &credential.password) {
+        (user, _) if is_certificate => (user.unwrap_or_default(), ""),
+        (Some(user), Some(password)) => (user, password.as_str()),
+        _ => {
+            return Err(Error::Refused(
+                "a user without a password is unsupported: write user:password@".into(),
+            ));
         }
     };
-    let (Some(user), Some(password)) = (&credential.username, &credential.password) else {
-        return Err(Error::Unsupported(
-            "a user without a password is unsupported: write user:password@".into(),
-        ));
-    };
-    let source = credential.source.clone().or_else(|| options.default_database.clone());
+    let external = matches!(proof, Proof::Plain | Proof::Certificate).then(|| "$external".to_owned());
+    let source = credential.source.clone().or(external).or_else(|| options.default_database.clone());
     let mut credential = Credential::new(user, password, source.unwrap_or_else(|| "admin".into()));
-    credential.mechanism = mechanism;
+    credential.proof = proof;
     Ok(Some(credential))
 }
 
-fn tls(options: &ClientOptions) -> Result<Option<Tls>, Error> {
+fn tls(options: &ClientOptions, any_host: bool) -> Result<Option<Tls>, Error> {
     let Some(DriverTls::Enabled(settings)) = &options.tls else { return Ok(None) };
-    if settings.cert_key_file_path.is_some() {
-        return Err(Error::Unsupported(
-            "client certificates are unsupported: give a user and a password".into(),
-        ));
-    }
+    let file = |option, path: &PathBuf| {
+        std::fs::read(path).map_err(|source| Error::UnreadableFile { option, path: path.clone(), source })
+    };
     let trust = match (&settings.allow_invalid_certificates, &settings.ca_file_path) {
         (Some(true), _) => Trust::Anyone,
-        (_, Some(path)) => Trust::Authorities(
-            std::fs::read(path).map_err(|source| Error::CaFile { path: path.clone(), source })?,
-        ),
+        (_, Some(path)) => Trust::Authorities(file("tlsCAFile", path)?),
         _ => Trust::PublicRoots,
     };
-    Ok(Some(Tls::new(&trust).map_err(plimsoll_wire::Error::from)?))
+    let identity = settings.cert_key_file_path.as_ref();
+    let identity = identity.map(|path| file("tlsCertificateKeyFile", path)).transpose()?;
+    let settings = TlsSettings { trust, any_host, identity };
+    Ok(Some(Tls::with(&settings).map_err(plimsoll_wire::Error::from)?))
 }
 
 #[cfg(test)]
@@ -206,14 +238,13 @@ mod tests {
                 "mongodb://127.0.0.1,localhost:1,db.example",
                 &["127.0.0.1:27017", "localhost:1", "db.example:27017"],
             ),
+            ("mongodb://%2Ftmp%2Fmongodb.sock", &["/tmp/mongodb.sock"]),
             ("mongodb://u:p@[::1]:5,[2001:db8::2]/d?replicaSet=rs", &["[::1]:5", "[2001:db8::2]:27017"]),
         ] {
             let hosts: Vec<_> =
                 addresses(&parsed(uri).unwrap()).unwrap().iter().map(ToString::to_string).collect();
             assert_eq!(hosts, expected, "{uri}");
         }
-        let unix = addresses(&parsed("mongodb://%2Ftmp%2Fmongodb.sock").unwrap()).unwrap_err().to_string();
-        assert!(unix.contains("name a host and a port"), "{unix}");
     }
 
     #[test]

@@ -19,7 +19,7 @@ mod keys;
 mod operation;
 
 /// The time limit of an operation when the scenario sets none.
-const TIMEOUT_DEFAULT: Span = Span::from_secs(10);
+const TIMEOUT_DEFAULT: Span = Span::from_secs(plimsoll_deployment::COMMAND_TIMEOUT.as_secs());
 
 /// The client that sends the operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -10,7 +10,7 @@ pub use channel::{Channel, ExchangeError, Receive};
 pub use connect::{ConnectError, Destination, connect, connect_unix, tcp};
 pub use deadline::Deadline;
 pub use stream::Stream;
-pub use tls::{Tls, TlsError, Trust};
+pub use tls::{Tls, TlsError, TlsSettings, Trust};
 
 mod connect;
 

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use rustls::ClientConfig;
+use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{CertificateError, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
 /// The trusted certificate authorities.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +19,17 @@ pub enum Trust {
     Authorities(Vec<u8>),
     /// Any certificate, also expired or for another host: traffic is encrypted, but the server is not authenticated.
     Anyone,
+}
+
+/// What a client checks and shows in a TLS handshake.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsSettings {
+    /// The trusted certificate authorities.
+    pub trust: Trust,
+    /// Whether a trusted certificate for another host is accepted.
+    pub any_host: bool,
+    /// The client's certificate chain and its private key as PEM, for servers that ask for them.
+    pub identity: Option<Vec<u8>>,
 }
 
 /// Invalid TLS settings.
@@ -38,19 +50,39 @@ impl Tls {
     /// # Errors
     /// The PEM bytes hold no usable certificate.
     pub fn new(trust: &Trust) -> Result<Tls, TlsError> {
+        Self::with(&TlsSettings { trust: trust.clone(), any_host: false, identity: None })
+    }
+
+    /// Prepares TLS 1.2 and 1.3.
+    ///
+    /// # Errors
+    /// The PEM bytes hold no usable certificate, or no unencrypted private key.
+    pub fn with(settings: &TlsSettings) -> Result<Tls, TlsError> {
         let provider = Arc::new(ring::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .map_err(invalid)?;
-        let config = match trust {
-            Trust::PublicRoots => builder.with_root_certificates(public_roots()).with_no_client_auth(),
-            Trust::Authorities(pem) => {
-                builder.with_root_certificates(authorities(pem)?).with_no_client_auth()
+        let roots = match &settings.trust {
+            Trust::PublicRoots => Some(public_roots()),
+            Trust::Authorities(pem) => Some(authorities(pem)?),
+            Trust::Anyone => None,
+        };
+        let verifier: Arc<dyn ServerCertVerifier> = match roots {
+            None => Arc::new(Unchecked { provider }),
+            Some(roots) => {
+                let checked = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider);
+                let checked = checked.build().map_err(invalid)?;
+                if settings.any_host { Arc::new(AnyHost { checked }) } else { checked }
             }
-            Trust::Anyone => builder
-                .dangerous()
-                .with_custom_certificate_verifier(Arc::new(Unchecked { provider }))
-                .with_no_client_auth(),
+        };
+        let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
+        let config = match &settings.identity {
+            None => builder.with_no_client_auth(),
+            Some(pem) => {
+                let key = PrivateKeyDer::from_pem_slice(pem)
+                    .map_err(|_| TlsError("the client's PEM file has no unencrypted private key".into()))?;
+                builder.with_client_auth_cert(chain(pem)?, key).map_err(invalid)?
+            }
         };
         Ok(Tls { config: Arc::new(config), server_name: None })
     }
@@ -97,6 +129,61 @@ fn authorities(pem: &[u8]) -> Result<RootCertStore, TlsError> {
         Err(TlsError("there is no certificate in the PEM bytes".into()))
     } else {
         Ok(store)
+    }
+}
+
+fn chain(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let chain: Vec<_> = CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>().map_err(invalid)?;
+    if chain.is_empty() {
+        return Err(TlsError("the client's PEM file has no certificate".into()));
+    }
+    Ok(chain)
+}
+
+/// Checks a certificate as usual, but accepts the name of another host.
+#[derive(Debug)]
+struct AnyHost {
+    checked: Arc<WebPkiServerVerifier>,
+}
+
+impl ServerCertVerifier for AnyHost {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        // The verifier compares the name last, so a certificate with only a wrong name has passed the other checks.
+        match self.checked.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
+            Err(rustls::Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) => Ok(ServerCertVerified::assertion()),
+            checked => checked,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.checked.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.checked.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.checked.supported_verify_schemes()
     }
 }
 

@@ -1,17 +1,18 @@
 //! Parses and shows the address of a server: `host:port`.
 
 use std::fmt;
+use std::path::Path;
 use std::str::FromStr;
 
 /// The default port of a MongoDB server.
 const DEFAULT_PORT: u16 = 27017;
 
-/// A host (a name, an IPv4 or an IPv6 address without brackets) and a TCP port.
+/// A host (a name, an IPv4 or an IPv6 address without brackets) and a TCP port, or the path of a Unix socket.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Address {
-    /// The host without brackets.
+    /// The host without brackets, or the socket's path.
     pub host: String,
-    /// The TCP port.
+    /// The TCP port; 0 for a Unix socket.
     pub port: u16,
 }
 
@@ -20,6 +21,18 @@ pub struct Address {
 #[error("{text:?} is not an address: write host, host:port, or [IPv6]:port with a port from 1 to 65535")]
 pub struct AddressError {
     text: String,
+}
+
+impl Address {
+    /// The Unix socket at an absolute path.
+    pub fn unix(path: &Path) -> Self {
+        Self { host: path.to_string_lossy().into_owned(), port: 0 }
+    }
+
+    /// The path, if it is a Unix socket: a host name has no slash.
+    pub fn unix_path(&self) -> Option<&Path> {
+        self.host.contains('/').then(|| Path::new(&self.host))
+    }
 }
 
 impl FromStr for Address {
@@ -56,7 +69,9 @@ fn plain(text: &str) -> (&str, Option<&str>) {
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.host.contains(':') {
+        if self.unix_path().is_some() {
+            f.write_str(&self.host)
+        } else if self.host.contains(':') {
             write!(f, "[{}]:{}", self.host, self.port)
         } else {
             write!(f, "{}:{}", self.host, self.port)
@@ -82,6 +97,16 @@ mod tests {
         check("[::1]:27019", "::1", 27019, "[::1]:27019");
         check("[fe80::1]", "fe80::1", 27017, "[fe80::1]:27017");
         check("::1", "::1", 27017, "[::1]:27017");
+    }
+
+    #[test]
+    fn a_unix_socket_is_shown_by_its_path() {
+        let socket = Address::unix(Path::new("/tmp/mongodb.sock"));
+        assert_eq!(
+            (socket.to_string(), socket.unix_path()),
+            ("/tmp/mongodb.sock".into(), Some(Path::new("/tmp/mongodb.sock")))
+        );
+        assert_eq!("a:1".parse::<Address>().unwrap().unix_path(), None);
     }
 
     #[test]

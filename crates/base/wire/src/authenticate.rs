@@ -1,10 +1,10 @@
-//! Authenticates a new connection by SASL with SCRAM.
+//! Authenticates a new connection: by SASL with SCRAM or PLAIN, or by the certificate of the TLS client.
 
 use bson::{RawDocument, RawDocumentBuf, rawdoc};
 use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::connection::Connection;
-use crate::credential::Credential;
+use crate::credential::{Credential, Proof};
 use crate::error::{Error, ServerError};
 use crate::mechanism::Mechanism;
 use crate::scram;
@@ -28,11 +28,15 @@ pub(crate) async fn authenticate(
         user: credential.user.clone(),
         detail,
     };
-    let mechanism = match Mechanism::choose(credential.mechanism, mechanisms) {
-        Ok(mechanism) => mechanism,
-        Err(detail) => return Err(failed(connection, detail)),
+    let shown = match credential.proof {
+        Proof::Scram(asked) => match Mechanism::choose(asked, mechanisms) {
+            Ok(mechanism) => converse(connection, credential, mechanism).await,
+            Err(detail) => return Err(failed(connection, detail)),
+        },
+        Proof::Plain => show_password(connection, credential).await.map_err(ConverseError::Error),
+        Proof::Certificate => name_user(connection, credential).await.map_err(ConverseError::Error),
     };
-    match converse(connection, credential, mechanism).await {
+    match shown {
         Err(ConverseError::Scram(error)) => Err(failed(connection, error.to_string())),
         Err(ConverseError::Error(Error::Server(ServerError {
             code: AUTHENTICATION_FAILED,
@@ -60,6 +64,22 @@ impl From<Error> for ConverseError {
     fn from(error: Error) -> Self {
         ConverseError::Error(error)
     }
+}
+
+/// PLAIN (RFC 4616): user and password in one message.
+async fn show_password(connection: &mut Connection, credential: &Credential) -> Result<(), Error> {
+    let message = format!("\0{}\0{}", credential.user, credential.password);
+    let start = rawdoc! {"saslStart": 1, "mechanism": "PLAIN", "payload": binary(&message)};
+    connection.command(&credential.source, &start).await.map(drop)
+}
+
+/// MONGODB-X509: the TLS handshake has shown the certificate.
+async fn name_user(connection: &mut Connection, credential: &Credential) -> Result<(), Error> {
+    let mut body = rawdoc! {"authenticate": 1, "mechanism": "MONGODB-X509"};
+    if !credential.user.is_empty() {
+        body.append(bson::cstr!("user"), credential.user.as_str());
+    }
+    connection.command(&credential.source, &body).await.map(drop)
 }
 
 async fn converse(

@@ -22,10 +22,15 @@ impl Connection {
     /// When the connection cannot be opened; the [`Error`] names the reason.
     pub async fn connect(options: &ConnectOptions) -> Result<Connection, Error> {
         let (address, limit) = (&options.address, options.connect_timeout);
-        let destination = Destination { host: &address.host, port: address.port, address: None };
         let mut over = pin!(tokio::time::sleep(limit));
         // The stream watches the limit itself, so that its error tells whether TCP or TLS exceeded it.
-        let stream = plimsoll_net::connect(destination, options.tls.as_ref(), limit).await;
+        let stream = match address.unix_path() {
+            Some(path) => plimsoll_net::connect_unix(path, limit).await,
+            None => {
+                let destination = Destination { host: &address.host, port: address.port, address: None };
+                plimsoll_net::connect(destination, options.tls.as_ref(), limit).await
+            }
+        };
         let mut greeted = pin!(greet(stream.map_err(|error| no_connection(options, error))?, options));
         poll_fn(|cx| match greeted.as_mut().poll(cx) {
             Poll::Pending => {
@@ -67,9 +72,13 @@ async fn say_hello(connection: &mut Connection, options: &ConnectOptions) -> Res
         max_wire_version,
         required: WIRE_VERSION_MIN,
     };
-    let body = match connection.command("admin", &hello::request(options)).await {
+    let body = match connection.command("admin", &hello::request(options, bson::cstr!("hello"))).await {
         Ok(body) => body,
-        Err(Error::Server(error)) if error.code == COMMAND_NOT_FOUND => return Err(too_old(0)),
+        // Some products know only the former name, whatever their wire version.
+        Err(Error::Server(error)) if error.code == COMMAND_NOT_FOUND => {
+            let body = connection.command("admin", &hello::request(options, bson::cstr!("isMaster"))).await;
+            body.map_err(|_| too_old(0))?
+        }
         Err(error) => return Err(not_mongo(error)),
     };
     let hello = Hello::of_body(&body);

@@ -5,6 +5,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::mechanism::Mechanism;
 
+/// The user's proof of identity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// SCRAM with a password; `None` selects the strongest mechanism that the server reports for the user.
+    Scram(Option<Mechanism>),
+    /// PLAIN: the password itself, as LDAP servers need it. Only TLS protects it.
+    Plain,
+    /// MONGODB-X509: the certificate of the TLS client. The user may be empty: the server then takes the certificate's subject.
+    Certificate,
+}
+
 /// A user with a password. Clones share the derived key, so that many connections derive it only once (some milliseconds of
 /// CPU).
 #[derive(Clone)]
@@ -15,8 +26,8 @@ pub struct Credential {
     pub password: String,
     /// The database that holds the user (`authSource`), usually `admin`.
     pub source: String,
-    /// The mechanism (`authMechanism`); `None` selects the strongest that the server reports for the user.
-    pub mechanism: Option<Mechanism>,
+    /// The proof (`authMechanism`).
+    pub proof: Proof,
     derived: Arc<Mutex<Option<Derived>>>,
 }
 
@@ -42,7 +53,7 @@ impl Credential {
             user: user.into(),
             password: password.into(),
             source: source.into(),
-            mechanism: None,
+            proof: Proof::Scram(None),
             derived: Arc::default(),
         }
     }
@@ -64,7 +75,7 @@ impl fmt::Debug for Credential {
         f.debug_struct("Credential")
             .field("user", &self.user)
             .field("source", &self.source)
-            .field("mechanism", &self.mechanism)
+            .field("proof", &self.proof)
             .finish_non_exhaustive()
     }
 }

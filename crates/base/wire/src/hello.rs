@@ -2,6 +2,7 @@
 
 use bson::{RawArrayBuf, RawDocument, RawDocumentBuf, rawdoc};
 
+use crate::credential::Proof;
 use crate::frame;
 use crate::options::ConnectOptions;
 
@@ -121,18 +122,18 @@ fn texts(body: &RawDocument, key: &str) -> Option<Vec<String>> {
     Some(array.into_iter().filter_map(|value| value.ok()?.as_str().map(str::to_owned)).collect())
 }
 
-/// The `hello` command of a new connection.
-pub(crate) fn request(options: &ConnectOptions) -> RawDocumentBuf {
-    let mut body = rawdoc! {
-        "hello": 1,
-        "helloOk": true,
-        "client": {
-            "application": {"name": options.application.as_str()},
-            "driver": {"name": "plimsoll-wire", "version": env!("CARGO_PKG_VERSION")},
-            "os": {"type": std::env::consts::OS, "architecture": std::env::consts::ARCH},
-        },
+/// The greeting of a new connection: the command `hello`, or `isMaster` for products without it.
+pub(crate) fn request(options: &ConnectOptions, name: &bson::raw::CStr) -> RawDocumentBuf {
+    let client = rawdoc! {
+        "application": {"name": options.application.as_str()},
+        "driver": {"name": "plimsoll-wire", "version": env!("CARGO_PKG_VERSION")},
+        "os": {"type": std::env::consts::OS, "architecture": std::env::consts::ARCH},
     };
-    if let Some(credential) = &options.credential {
+    let mut body = RawDocumentBuf::new();
+    body.append(name, 1);
+    body.append(bson::cstr!("helloOk"), true);
+    body.append(bson::cstr!("client"), client);
+    if let Some(credential) = options.credential.as_ref().filter(|it| matches!(it.proof, Proof::Scram(_))) {
         let user = format!("{}.{}", credential.source, credential.user);
         body.append(bson::cstr!("saslSupportedMechs"), user.as_str());
     }

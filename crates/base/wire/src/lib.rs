@@ -13,7 +13,7 @@ pub use call::{Call, CallReply};
 pub use class::Class;
 pub use compress::Compressor;
 pub use connection::Connection;
-pub use credential::Credential;
+pub use credential::{Credential, Proof};
 pub use error::{Error, Malformed, ServerError, TooLarge};
 pub use find::{Cursor, Documents, FindReply, FindRequest, FindSpec, ReadPreference};
 pub use frame::Message;
@@ -21,7 +21,7 @@ pub use hello::{Hello, Limits};
 pub use mechanism::Mechanism;
 pub use options::ConnectOptions;
 pub use outcome::{Cause, Outcome, Span};
-pub use plimsoll_net::{Tls, TlsError, Trust};
+pub use plimsoll_net::{Tls, TlsError, TlsSettings, Trust};
 pub use write::{W, WriteBatch, WriteConcern, WriteFailure, WriteKind, WriteReply, WriteSpec};
 
 mod connect;

@@ -101,7 +101,8 @@ mod tests {
     use bson::{RawDocumentBuf, rawdoc};
     use proptest::prelude::*;
 
-    const AGREED: [Option<Compressor>; 3] = [None, Some(Compressor::Zlib), Some(Compressor::Zstd)];
+    const AGREED: [Option<Compressor>; 4] =
+        [None, Some(Compressor::Snappy), Some(Compressor::Zlib), Some(Compressor::Zstd)];
 
     /// Checks the memory limit of a reply: the first buffer, twice the bytes that arrived and, with compression, twice the
     /// bytes that they can decompress to.
@@ -154,7 +155,7 @@ mod tests {
         for (agreed, framed) in AGREED
             .map(|agreed| (agreed, framed(agreed)))
             .into_iter()
-            .chain([(Some(Compressor::Zlib), replies()), (Some(Compressor::Zstd), replies())])
+            .chain(AGREED[1..].iter().map(|agreed| (*agreed, replies())))
         {
             for chunk in [1, 3, 1000] {
                 let fed: Vec<_> = framed.iter().map(|reply| check(reply, chunk, agreed)).collect();
@@ -169,8 +170,10 @@ mod tests {
 
     #[test]
     fn replies_of_another_compressor_are_refused() {
-        let [_, zlib, zstd] = AGREED;
-        for (made, agreed) in [(zlib, None), (zstd, None), (zlib, zstd), (zstd, zlib)] {
+        let [_, snappy, zlib, zstd] = AGREED;
+        for (made, agreed) in
+            [(snappy, None), (zlib, None), (zstd, None), (zlib, zstd), (zstd, snappy), (snappy, zlib)]
+        {
             for reply in framed(made) {
                 assert_eq!(check(&reply, usize::MAX, agreed).classified, 0);
             }

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use plimsoll_deployment::Deployment;
+use plimsoll_deployment::{Deployment, warnings};
 use plimsoll_host::proxy::Proxy;
 use plimsoll_host::{Profile, Server, Storage, embedded, mongod, process};
 use plimsoll_measure::environment::ServerKind;
 use plimsoll_wire::Address;
 
 use crate::console::{Console, Silent};
-use crate::exit::{Deserves, Exit, Outcome};
+use crate::exit::{Deserves, Exit, Failure, Outcome};
 use crate::injection::Owned;
 use crate::run_dir;
 
@@ -72,7 +72,7 @@ impl RunningServer {
     pub fn open(choice: &Choice, start: StartOptions, runtime: &tokio::runtime::Runtime) -> Outcome<Self> {
         let timeout = start.timeout;
         let server = match choice {
-            Choice::Uri(uri) => return Self::at(uri, timeout, runtime),
+            Choice::Uri(uri) => return Self::at(uri, start, runtime),
             Choice::Several(choices) => return Self::several(choices, start, runtime),
             Choice::Any if mongod::find().is_none() => {
                 start_embedded(Profile::Journaled, Storage::Temporary, start)?
@@ -168,8 +168,12 @@ impl RunningServer {
         }
     }
 
-    fn at(uri: &str, timeout: Duration, runtime: &tokio::runtime::Runtime) -> Outcome<Self> {
-        let site = runtime.block_on(Deployment::find(uri, timeout)).deserves(Exit::Server)?;
+    fn at(uri: &str, start: StartOptions, runtime: &tokio::runtime::Runtime) -> Outcome<Self> {
+        warnings(uri).iter().for_each(|warning| start.console.warn(warning));
+        let site = runtime.block_on(Deployment::find(uri, start.timeout)).map_err(|error| Failure {
+            exit: if error.is_of_the_uri() { Exit::Usage } else { Exit::Server },
+            error: error.into(),
+        })?;
         let process = site.addresses().first().and_then(local_pid);
         let site = Arc::new(site);
         let kind = ServerKind::Address;

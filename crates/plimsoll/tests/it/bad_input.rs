@@ -77,7 +77,7 @@ fn a_refused_connection() {
 #[test]
 fn an_unacknowledged_write_concern_is_refused() {
     let uri = shared().replace("/?", "/?w=0&");
-    check(&good(), &["--server", &uri], 3, &["the server's address says w=0", "`write_concern: {w: 0}`"]);
+    check(&good(), &["--server", &uri], 2, &["the server's address says w=0", "`write_concern: {w: 0}`"]);
     let text = good().replace("{w: 1, j: true}", "{w: 0, j: true}");
     check(&text, &[], 2, &["write_concern", "w: 0", "keep one of them"]);
     let other = shared().replace("/?", "/?w=majority&");
@@ -262,4 +262,72 @@ fn invalid_arguments() {
     check(&good(), &["--set", "phases.3.stop=1"], 2, &["`phases` has no `3`"]);
     let nowhere = plimsoll().args(["show"]).current_dir("/").output().unwrap();
     assert!(stderr(&nowhere).contains("name a run directory"), "{}", stderr(&nowhere));
+}
+
+#[test]
+fn a_malformed_uri_is_a_wrong_argument_and_an_unknown_option_a_warning() {
+    for (uri, part) in [
+        ("mongodb://localhost::27017", "several colons"),
+        ("mongodb://localhost:0", "the port `0`"),
+        ("mongodb://", "a host is missing"),
+        ("mongodb://a,b/?directConnection=true", "takes one host"),
+        ("mongodb://ann@localhost/?authMechanism=GSSAPI", "this build has no GSSAPI"),
+        ("mongodb://localhost/?readPreference=secondary", "readPreference is unsupported"),
+    ] {
+        check(&good(), &["--server", uri], 2, &[part]);
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let file = scenario(dir.path(), &inserts("stale_options", 10, "{documents: 100}"));
+    let server = format!("{}&j=true&maxIdleTimeMS=soon", shared());
+    let out = dir.path().join("run");
+    let output =
+        plimsoll_with(&["run", file.to_str().unwrap(), "--server", &server, "--out", out.to_str().unwrap()]);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("the option `j` of the address is unknown"), "{said}");
+    assert!(said.contains("`soon` is not an integer"), "{said}");
+}
+
+#[test]
+fn a_unix_socket_is_a_server() {
+    let dir = tempfile::tempdir().unwrap();
+    let socket = dir.path().join("mongodb.sock");
+    forward(&socket, shared().trim_start_matches("mongodb://").split('/').next().unwrap());
+    let uri = format!("mongodb://{}/?directConnection=true", socket.to_str().unwrap().replace('/', "%2F"));
+    for client in ["lean", "driver"] {
+        let text =
+            format!("client: {client}\nexisting: drop\n{}", inserts("socket", 10, "{documents: 1_000}"));
+        let file = scenario(dir.path(), &text);
+        let out = dir.path().join(client);
+        let args =
+            ["run", file.to_str().unwrap(), "--server", &uri, "--json", "--out", out.to_str().unwrap()];
+        let output = plimsoll_with(&args);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let run = json(&output);
+        assert_eq!(
+            (&run["integrity"]["found"], &run["integrity"]["proof"]),
+            (&1000.into(), &"proven".into())
+        );
+    }
+}
+
+/// Forwards every connection of a Unix socket to a server, until the test process ends.
+fn forward(socket: &std::path::Path, server: &str) {
+    let listener = std::os::unix::net::UnixListener::bind(socket).unwrap();
+    let server = server.to_owned();
+    std::thread::spawn(move || {
+        for client in listener.incoming() {
+            let (mut client, mut upstream) =
+                (client.unwrap(), std::net::TcpStream::connect(&server).unwrap());
+            let (mut back, mut from) = (client.try_clone().unwrap(), upstream.try_clone().unwrap());
+            std::thread::spawn(move || {
+                let _ = std::io::copy(&mut client, &mut upstream);
+                let _ = upstream.shutdown(std::net::Shutdown::Both);
+            });
+            std::thread::spawn(move || {
+                let _ = std::io::copy(&mut from, &mut back);
+                let _ = back.shutdown(std::net::Shutdown::Both);
+            });
+        }
+    });
 }

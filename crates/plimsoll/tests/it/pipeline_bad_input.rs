@@ -185,7 +185,10 @@ fn invalid_limits_are_refused() {
     };
     check("retry: {pause: 0s}", "`pause` must be above zero");
     check("retry: {pause: 10s, pause_max: 1s}", "`pause_max` at least as long as `pause`");
-    check("dead_letter_limit: {most: 3, of: 0}", "has `most: 3` and `of: 0`");
+    check(
+        "dead_letter_limit: {most: 3, of: 0}",
+        "`dead_letter_limit: {most: 3, of: 0}` can never be exceeded",
+    );
     check("in_flight: {batch: 0}", "must be at least one");
     check("threads: {pool: 0}", "a pool has 1 to");
 }

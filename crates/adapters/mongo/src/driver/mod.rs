@@ -4,10 +4,8 @@ use std::error::Error as StdError;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use mongodb::bson::{Document, RawDocumentBuf};
-use mongodb::error::Error;
-use mongodb::options::ClientOptions;
 use mongodb::{Client, ClientSession, Collection};
-use plimsoll_deployment::Deployment;
+use plimsoll_deployment::{Deployment, driver_options};
 use plimsoll_load::target::{Prepared, Target};
 use plimsoll_measure::first_error::{FirstError, OperationError};
 use plimsoll_measure::interval::Reply;
@@ -86,17 +84,17 @@ impl Driver {
         self.builder.close()
     }
 
-    async fn client(&self) -> Result<Client, Error> {
+    async fn client(&self) -> Result<Client, Box<dyn StdError + Send + Sync>> {
         let known = self.client.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(client) = known {
             return Ok(client);
         }
-        let mut options = ClientOptions::parse(self.deployment.uri()).await?;
-        options.app_name.get_or_insert_with(|| "plimsoll".into());
+        let mut options = driver_options(self.deployment.uri()).await?;
         options.write_concern = self.builder.setup.write_concern.as_ref().map(outcome::write_concern);
         options.retry_writes = Some(false);
         options.retry_reads = Some(false);
-        options.max_pool_size = Some(plimsoll_load::arrivals::CONNECTIONS_MAX);
+        // A pool that the user does not limit has a connection for every writer.
+        options.max_pool_size.get_or_insert(plimsoll_load::arrivals::CONNECTIONS_MAX);
         let client = Client::with_options(options)?;
         *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.clone());
         Ok(client)

@@ -10,7 +10,9 @@ use std::net::SocketAddr;
 use std::task::Poll;
 use std::time::Duration;
 
-use plimsoll_net::{Channel, ConnectError, Destination, ExchangeError, Receive, Stream, Tls, Trust};
+use plimsoll_net::{
+    Channel, ConnectError, Destination, ExchangeError, Receive, Stream, Tls, TlsSettings, Trust,
+};
 
 use crate::server::{Peer, Server};
 
@@ -126,4 +128,32 @@ fn every_connection_failure_has_its_own_error() {
     assert!(matches!(check(tls_server.address, Some(&other), LIMIT), ConnectError::NoProtocol(_)));
     let missing = run(plimsoll_net::connect_unix("/no/such.socket".as_ref(), LIMIT)).unwrap_err();
     assert!(matches!(missing, ConnectError::Unreachable(_)));
+}
+
+#[test]
+fn a_server_that_asks_for_a_certificate_gets_the_clients() {
+    let made = rcgen::generate_simple_self_signed(["client".to_owned()]).unwrap();
+    let pem = format!("{}{}", made.cert.pem(), made.signing_key.serialize_pem());
+    for (identity, is_answered) in [(Some(pem.into_bytes()), true), (None, false)] {
+        let (address, trust) = server::asking_for(&made.cert.pem());
+        let tls = Tls::with(&TlsSettings { trust, any_host: false, identity }).unwrap();
+        let answer = run(async {
+            let stream = connect(address, Some(&tls), LIMIT).await.ok()?;
+            exchange(&mut Channel::new(stream), b"7").await.ok()
+        });
+        assert_eq!(answer, is_answered.then_some(b'7'));
+    }
+}
+
+#[test]
+fn a_client_certificate_without_a_key_is_refused() {
+    let made = rcgen::generate_simple_self_signed(["client".to_owned()]).unwrap();
+    let identity = |pem: String| TlsSettings {
+        trust: Trust::PublicRoots,
+        any_host: false,
+        identity: Some(pem.into_bytes()),
+    };
+    let error = |pem| Tls::with(&identity(pem)).unwrap_err().to_string();
+    assert!(error(made.cert.pem()).contains("no unencrypted private key"));
+    assert!(error(made.signing_key.serialize_pem()).contains("no certificate"));
 }

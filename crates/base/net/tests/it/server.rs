@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use plimsoll_net::{Tls, Trust};
 use rustls::crypto::ring;
-use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 /// The behaviour of a peer.
@@ -80,6 +82,31 @@ fn tls() -> (Arc<ServerConfig>, String) {
         .unwrap();
     config.alpn_protocols = vec![b"known".to_vec()];
     (Arc::new(config), made.cert.pem())
+}
+
+/// Accepts one TLS connection of a client with this certificate (PEM). Returns the settings that trust the server.
+pub fn asking_for(client: &str) -> (SocketAddr, Trust) {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let mut clients = rustls::RootCertStore::empty();
+    clients.add(CertificateDer::from_pem_slice(client.as_bytes()).unwrap()).unwrap();
+    let provider = Arc::new(ring::default_provider());
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(clients), provider.clone());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_client_cert_verifier(verifier.build().unwrap())
+        .with_single_cert(
+            vec![made.cert.der().clone()],
+            PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into()),
+        )
+        .unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let connection = ServerConnection::new(Arc::new(config)).unwrap();
+        answer(StreamOwned::new(connection, listener.accept().unwrap().0), 1);
+    });
+    (address, Trust::Authorities(made.cert.pem().into_bytes()))
 }
 
 fn serve(peer: Peer, mut stream: std::net::TcpStream, config: Option<Arc<ServerConfig>>, request_len: usize) {

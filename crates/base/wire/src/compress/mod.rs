@@ -9,5 +9,6 @@ mod compressor;
 mod pack;
 mod unpack;
 
+mod snappy;
 mod zlib;
 mod zstd;

@@ -6,7 +6,7 @@
 
 use plimsoll_element::append;
 
-use crate::compress::{Compressor, zlib, zstd};
+use crate::compress::{Compressor, snappy, zlib, zstd};
 use crate::frame;
 
 /// Commands that are never compressed: the handshake, and commands with secrets, because their compressed size could reveal
@@ -36,6 +36,7 @@ pub(crate) struct Packer {
 }
 
 enum Deflater {
+    Snappy(snappy::Deflater),
     Zlib(zlib::Deflater),
     Zstd(zstd::Deflater),
 }
@@ -44,6 +45,7 @@ impl Packer {
     /// Compresses to messages of at most `len_max` bytes. `zlib_level`: see [`crate::ConnectOptions::zlib_level`].
     pub(crate) fn new(compressor: Compressor, zlib_level: Option<i32>, len_max: usize) -> Self {
         let deflater = match compressor {
+            Compressor::Snappy => Deflater::Snappy(snappy::Deflater::new()),
             Compressor::Zlib => Deflater::Zlib(zlib::Deflater::new(zlib_level)),
             Compressor::Zstd => Deflater::Zstd(zstd::Deflater::new()),
         };
@@ -82,12 +84,14 @@ impl Deflater {
     fn bound(&self, len: usize) -> usize {
         match self {
             Deflater::Zlib(_) => zlib::Deflater::bound(len),
+            Deflater::Snappy(_) => snappy::Deflater::bound(len),
             Deflater::Zstd(_) => zstd::Deflater::bound(len),
         }
     }
 
     fn pack(&mut self, from: &[u8], into: &mut [u8]) -> Option<usize> {
         match self {
+            Deflater::Snappy(deflater) => deflater.pack(from, into),
             Deflater::Zlib(deflater) => deflater.pack(from, into),
             Deflater::Zstd(deflater) => deflater.pack(from, into),
         }

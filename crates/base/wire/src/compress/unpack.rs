@@ -2,7 +2,7 @@
 
 use plimsoll_element as element;
 
-use crate::compress::{Compressor, zlib, zstd};
+use crate::compress::{Compressor, snappy, zlib, zstd};
 use crate::error::Malformed;
 use crate::frame;
 
@@ -16,6 +16,7 @@ pub(crate) struct Unpacker {
 }
 
 enum Inflater {
+    Snappy(snappy::Inflater),
     Zlib(zlib::Inflater),
     Zstd(zstd::Inflater),
 }
@@ -24,6 +25,7 @@ impl Unpacker {
     /// Accepts only messages of this compressor.
     pub(crate) fn new(compressor: Compressor) -> Self {
         let inflater = match compressor {
+            Compressor::Snappy => Inflater::Snappy(snappy::Inflater::new()),
             Compressor::Zlib => Inflater::Zlib(zlib::Inflater::new()),
             Compressor::Zstd => Inflater::Zstd(zstd::Inflater::new()),
         };
@@ -62,6 +64,7 @@ impl Unpacker {
         frame::grow(&mut self.plain, len);
         let (header, into) = self.plain[..len].split_at_mut(frame::HEADER_LEN);
         let is_whole = match &mut self.inflater {
+            Inflater::Snappy(inflater) => inflater.unpack(from, into),
             Inflater::Zlib(inflater) => inflater.unpack(from, into),
             Inflater::Zstd(inflater) => inflater.unpack(from, into),
         };
@@ -103,7 +106,7 @@ mod tests {
     use bson::rawdoc;
     use proptest::prelude::*;
 
-    const BOTH: [Compressor; 2] = [Compressor::Zlib, Compressor::Zstd];
+    const ALL: [Compressor; 3] = [Compressor::Snappy, Compressor::Zlib, Compressor::Zstd];
     /// The position of the announced size in the message.
     const SIZE_AT: usize = 20;
 
@@ -133,7 +136,7 @@ mod tests {
 
     #[test]
     fn packed_messages_are_unpacked_exactly_one_after_the_other() {
-        for compressor in BOTH {
+        for compressor in ALL {
             let mut packer = Packer::new(compressor, None, frame::LEN_MAX);
             let mut unpacker = Unpacker::new(compressor);
             for len in [0, 10, 100_000, 1, 5_000_000] {
@@ -151,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_wrong_size_is_detected_in_either_direction() {
-        for compressor in BOTH {
+        for compressor in ALL {
             let message = message(&"abc".repeat(1000));
             let (packed, size) = (packed(compressor, &message), message.len() as i32 - 16);
             assert!(unpack(compressor, &with_size(&packed, size)).is_ok());
@@ -163,7 +166,7 @@ mod tests {
 
     #[test]
     fn an_impossible_or_too_large_size_allocates_nothing() {
-        for compressor in BOTH {
+        for compressor in ALL {
             let (short, long) =
                 (packed(compressor, &message("a")), packed(compressor, &message(&"a".repeat(40_000_000))));
             let mut unpacker = Unpacker::new(compressor);
@@ -176,7 +179,7 @@ mod tests {
 
     #[test]
     fn another_compressor_another_opcode_and_bytes_after_the_end_are_refused() {
-        for compressor in BOTH {
+        for compressor in ALL {
             let message = message(&"abc".repeat(1000));
             let good = packed(compressor, &message);
             for id in (0..=u8::MAX).filter(|id| *id != compressor.id()) {
@@ -193,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_message_cut_at_any_byte_or_with_any_bit_flipped_never_panics() {
-        for compressor in BOTH {
+        for compressor in ALL {
             let good = packed(compressor, &message(&"abcdefg".repeat(40)));
             for len in 0..good.len() {
                 assert!(unpack(compressor, &good[..len]).is_err(), "cut at {len}");
@@ -216,7 +219,7 @@ mod tests {
             let at = frame::start(&mut message, 5, 9, 0);
             message.extend_from_slice(rawdoc! {"insert": noise}.as_bytes());
             frame::finish(&mut message, at);
-            for compressor in BOTH {
+            for compressor in ALL {
                 let mut packer = Packer::new(compressor, Some(level), frame::LEN_MAX);
                 let packed = packer.pack(&message);
                 prop_assert_eq!(packed[12..16].to_vec(), frame::OPCODE_COMPRESSED.to_le_bytes().to_vec());
@@ -228,7 +231,7 @@ mod tests {
         fn random_bytes_after_a_true_header_never_panic(
             noise in proptest::collection::vec(any::<u8>(), 1..300), size in 0..100_000_i32,
         ) {
-            for compressor in BOTH {
+            for compressor in ALL {
                 let mut bytes = with_size(&packed(compressor, &message("a")), size);
                 bytes.truncate(frame::COMPRESSED_HEADER_LEN);
                 bytes.extend_from_slice(&noise);

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bson::{RawDocumentBuf, rawdoc};
 use plimsoll_wire::{
-    Cause, Class, ConnectOptions, Connection, Error, FindReply, FindRequest, FindSpec, Limits, Outcome,
-    WriteBatch, WriteKind, WriteReply, WriteSpec,
+    Cause, Class, ConnectOptions, Connection, Credential, Error, FindReply, FindRequest, FindSpec, Limits,
+    Outcome, Proof, WriteBatch, WriteKind, WriteReply, WriteSpec,
 };
 
 use crate::client::{connect, run};
@@ -203,7 +203,12 @@ fn every_connection_failure_has_its_own_error() {
     }
     let error = connect_error(&greeting(rawdoc! {"ok": 1.0, "maxWireVersion": 8}));
     assert!(matches!(error, Error::TooOld { max_wire_version: 8, .. }), "{error:?}");
-    let error = connect_error(&greeting(rawdoc! {"ok": 0.0, "code": 59, "errmsg": "no such command: hello"}));
+    let error = connect_error(&serve(|mut peer| {
+        for _ in ["hello", "isMaster"] {
+            let (request_id, _) = peer.request();
+            peer.reply(request_id, &rawdoc! {"ok": 0.0, "code": 59, "errmsg": "no such command"});
+        }
+    }));
     assert!(matches!(error, Error::TooOld { .. }), "{error:?}");
 }
 
@@ -222,5 +227,62 @@ fn a_reply_of_the_maximum_size_is_accepted_and_a_larger_one_is_refused_unread() 
         let error = connection.ping().await.unwrap_err();
         assert!(matches!(error, Error::Protocol { .. }), "{error:?}");
         assert!(connection.is_broken());
+    });
+}
+
+/// The command that a client with this proof sends after its greeting.
+fn shown(proof: Proof, user: &str) -> bson::RawDocumentBuf {
+    let (sent, received) = std::sync::mpsc::channel();
+    let address = fake::serve_greeted(move |mut peer| {
+        let (request_id, bytes) = peer.request();
+        sent.send(plimsoll_wire::Message::parse(&bytes).unwrap().body.to_owned()).unwrap();
+        peer.reply(request_id, &rawdoc! {"ok": 1.0, "done": true});
+        peer.stay_silent();
+    });
+    let mut credential = Credential::new(user, "word", "$external");
+    credential.proof = proof;
+    let options =
+        ConnectOptions { credential: Some(credential), ..ConnectOptions::new(address.parse().unwrap()) };
+    run(async { Connection::connect(&options).await.map(drop).unwrap() });
+    received.recv().unwrap()
+}
+
+#[test]
+fn plain_sends_user_and_password_and_a_certificate_only_the_user() {
+    let plain = shown(Proof::Plain, "ann");
+    let text = |body: &bson::RawDocumentBuf, key: &str| body.get_str(key).ok().map(str::to_owned);
+    assert_eq!(
+        (text(&plain, "mechanism"), text(&plain, "$db")),
+        (Some("PLAIN".into()), Some("$external".into()))
+    );
+    assert_eq!(plain.get_binary("payload").unwrap().bytes, b"\0ann\0word");
+    for (user, expected) in [("CN=ann", Some("CN=ann")), ("", None)] {
+        let named = shown(Proof::Certificate, user);
+        assert_eq!(
+            (named.get_i32("authenticate").ok(), text(&named, "mechanism")),
+            (Some(1), Some("MONGODB-X509".into()))
+        );
+        assert_eq!(
+            (text(&named, "user").as_deref(), text(&named, "$db").as_deref()),
+            (expected, Some("$external"))
+        );
+        assert!(named.get("payload").unwrap().is_none());
+    }
+}
+
+#[test]
+fn a_server_without_hello_is_greeted_by_its_former_name() {
+    let address = fake::serve(|mut peer| {
+        let (request_id, _) = peer.request();
+        peer.reply(request_id, &rawdoc! {"ok": 0.0, "code": 59, "errmsg": "no such command: 'hello'"});
+        let (request_id, bytes) = peer.request();
+        assert!(plimsoll_wire::Message::parse(&bytes).unwrap().body.get_i32("isMaster").is_ok());
+        peer.reply(request_id, &rawdoc! {"ismaster": true, "maxWireVersion": 13, "ok": 1.0});
+        peer.stay_silent();
+    });
+    let options = ConnectOptions::new(address.parse().unwrap());
+    run(async {
+        let connection = Connection::connect(&options).await.unwrap();
+        assert!(connection.hello().is_writable_primary);
     });
 }

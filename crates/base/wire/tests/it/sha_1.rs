@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use bson::{RawDocumentBuf, rawdoc};
 use hmac::digest::Digest;
 use hmac::{Hmac, KeyInit, Mac};
-use plimsoll_wire::{ConnectOptions, Connection, Credential, Error, Mechanism, Message};
+use plimsoll_wire::{ConnectOptions, Connection, Credential, Error, Mechanism, Message, Proof};
 use sha1::Sha1;
 
 use crate::client::run;
@@ -83,7 +83,7 @@ fn connect(mechanisms: &'static [&str], asked: Option<Mechanism>, password: &str
         peer.reply(request_id, &rawdoc! {"ok": 1.0});
     });
     let mut credential = Credential::new("ann", password, "users");
-    credential.mechanism = asked;
+    credential.proof = Proof::Scram(asked);
     let options =
         ConnectOptions { credential: Some(credential), ..ConnectOptions::new(address.parse().unwrap()) };
     run(async { Connection::connect(&options).await?.ping().await })

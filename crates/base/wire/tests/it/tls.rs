@@ -1,7 +1,7 @@
 //! Tests TLS against a real server with a self-signed certificate.
 
 use bson::rawdoc;
-use plimsoll_wire::{ConnectOptions, Connection, Error, Tls, Trust};
+use plimsoll_wire::{ConnectOptions, Connection, Error, Tls, TlsSettings, Trust};
 
 use crate::client::run;
 use crate::server::Server;
@@ -42,6 +42,20 @@ fn only_a_trusted_certificate_with_the_right_name_connects() {
         let found = connection.command("tls", &rawdoc! {"find": "c"}).await.unwrap();
         assert!(found.as_bytes().len() > 1_000_000);
         for refused in [trusted, Tls::new(&Trust::PublicRoots).unwrap().expecting("localhost")] {
+            let error = connect(&secured, Some(refused)).await.unwrap_err();
+            assert!(matches!(error, Error::Tls { .. }), "{error:?}");
+        }
+    });
+}
+
+#[test]
+fn a_trusted_certificate_of_another_host_connects_only_if_requested() {
+    let secured = secured();
+    let with = |trust, any_host| Tls::with(&TlsSettings { trust, any_host, identity: None }).unwrap();
+    let trusted = || Trust::Authorities(secured.certificate.clone().into_bytes());
+    run(async {
+        connect(&secured, Some(with(trusted(), true))).await.unwrap().ping().await.unwrap();
+        for refused in [with(trusted(), false), with(Trust::PublicRoots, true)] {
             let error = connect(&secured, Some(refused)).await.unwrap_err();
             assert!(matches!(error, Error::Tls { .. }), "{error:?}");
         }
