@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use plimsoll_measure::environment::{ServerFacts, ServerKind};
-use plimsoll_process::{Child, Ending, Error, Lifetime};
+use plimsoll_process::{Child, Ending, Error, Lifetime, procfs};
 
 use crate::home::{Home, Storage};
 use crate::launch_spec::{LaunchSpec, NAME, Profile, launch};
@@ -60,6 +60,11 @@ impl Server {
     /// The process ID of a running server.
     pub fn pid(&self) -> Option<u32> {
         self.running().ok().map(Child::pid)
+    }
+
+    /// Whether its process lives.
+    pub fn is_running(&self) -> bool {
+        self.pid().is_some_and(procfs::is_alive)
     }
 
     /// The directory of the server's data, log and lock.

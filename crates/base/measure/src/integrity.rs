@@ -30,7 +30,7 @@ pub enum Proof {
 /// The promised and the existing documents.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Integrity {
-    /// What the counts below prove.
+    /// The proof that the counts below give.
     pub proof: Proof,
     /// Why the proof is less than complete, if it is.
     pub reason: Option<String>,

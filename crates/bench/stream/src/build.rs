@@ -15,6 +15,7 @@ use plimsoll_pipeline::{
     Control, Parts, Pipeline, PositionStore, Settings, SinkFactory, Source, TransformFactory,
 };
 use plimsoll_report::stream::Labels;
+use plimsoll_stores::scenario::{IdKind, Payload};
 
 use super::typed::{PipelineFile, PositionsSection, SinkSection, SourceSection, TransformSection};
 
@@ -40,6 +41,7 @@ pub struct Built {
 /// # Errors
 /// An invalid value, and its remedy.
 pub fn build(file: &PipelineFile, base: &Path) -> anyhow::Result<Built> {
+    check_changes(file)?;
     let group = Group::of(file);
     // Transactions store the position of a generator as they store that of any other source.
     let resumes = file.positions.is_some() || matches!(file.sink, SinkSection::Transactional(_));
@@ -51,6 +53,20 @@ pub fn build(file: &PipelineFile, base: &Path) -> anyhow::Result<Built> {
         positions: positions(file, base, &group)?,
     };
     assemble(file, file.source.kind(), parts, settings(file))
+}
+
+/// Refuses a sink that would take the later changes of a document for repetitions of the first, and drop deletes.
+fn check_changes(file: &PipelineFile) -> anyhow::Result<()> {
+    let SourceSection::ChangeStream(source) = &file.source else { return Ok(()) };
+    let SinkSection::Insert(sink) = &file.sink else { return Ok(()) };
+    if source.payload == Payload::Document && sink.identity == IdKind::Payload {
+        bail!(
+            "build `sink`: `insert` with `identity: payload` writes a document once, so updates and deletes of a change stream would be \
+             lost: use the sink `keyed`, which replaces and deletes documents, or store every change with `payload: event` and \
+             `identity: source`"
+        );
+    }
+    Ok(())
 }
 
 /// Assembles a pipeline from its parts, if they can give its guarantee; `source` is the kind of its source.
@@ -192,6 +208,7 @@ pub(super) fn sink(
         #[cfg(not(feature = "kafka"))]
         SinkSection::Kafka(missing) => match *missing {},
         SinkSection::Insert(typed) => Box::new(typed.build()?),
+        SinkSection::Keyed(typed) => Box::new(typed.build()?),
         SinkSection::Vector(typed) => Box::new(typed.build()?),
         SinkSection::Transactional(typed) => Box::new(typed.build(&file.name)?),
     })

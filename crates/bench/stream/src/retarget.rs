@@ -104,6 +104,7 @@ impl PipelineFile {
     pub fn collection_written(&self) -> Option<&str> {
         match &self.sink {
             SinkSection::Insert(insert) => Some(&insert.collection),
+            SinkSection::Keyed(keyed) => Some(&keyed.collection),
             SinkSection::Vector(vector) => Some(&vector.collection),
             SinkSection::Transactional(transactional) => Some(&transactional.collection),
             _ => None,
@@ -115,6 +116,7 @@ impl SinkSection {
     fn uri(&mut self) -> Option<&mut String> {
         match self {
             Self::Insert(insert) => Some(&mut insert.uri),
+            Self::Keyed(keyed) => Some(&mut keyed.uri),
             Self::Vector(vector) => Some(&mut vector.uri),
             Self::Transactional(transactional) => Some(&mut transactional.uri),
             _ => None,

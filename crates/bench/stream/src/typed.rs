@@ -135,6 +135,8 @@ pub enum SinkSection {
     Kafka(crate::missing::NoKafka),
     /// A collection with a document for each event.
     Insert(plimsoll_stores::scenario::Insert),
+    /// A collection with the newest document of each `_id`.
+    Keyed(plimsoll_stores::scenario::Keyed),
     /// A collection with the newest event of each key and its vector.
     Vector(plimsoll_stores::scenario::Vector),
     /// A collection whose transactions store the positions and the dead letters.
@@ -183,6 +185,7 @@ impl SinkSection {
             Self::File(_) => "file",
             Self::Kafka(_) => "kafka",
             Self::Insert(_) => "mongodb_insert",
+            Self::Keyed(_) => "mongodb_keyed",
             Self::Vector(_) => "mongodb_vector",
             Self::Transactional(_) => "mongodb_transactional",
         }

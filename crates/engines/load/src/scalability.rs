@@ -357,8 +357,8 @@ mod tests {
     fn inconclusive_points_are_refused() {
         check_refused(&[], "0 different");
         check_refused(&[(1.0, 10.0), (2.0, 19.0), (4.0, 33.0), (4.0, 34.0)], "3 different concurrencies");
-        check_refused(&[(1.0, 10.0), (2.0, 0.0)], "a throughput of 0");
-        check_refused(&[(0.5, 10.0)], "a concurrency of 0.5");
+        check_refused(&[(1.0, 10.0), (2.0, 0.0)], "throughput 0 at concurrency 2");
+        check_refused(&[(0.5, 10.0)], "concurrency 0.5");
         check_refused(&[(1.0, f64::NAN)], "NaN");
         let jagged: Vec<_> = LADDER
             .iter()

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::stderr;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail, ensure};
 use plimsoll_host::embedded::{self, Options};
@@ -76,7 +77,7 @@ fn product<P: Product>(args: &ServeArgs) -> Outcome {
         .context("start the runtime")?;
     let exit = match &args.fill {
         Some(order) => runtime.block_on(fill::<P>(settings, order)),
-        None => runtime.block_on(run::<P>(settings)),
+        None => runtime.block_on(run::<P>(settings, server.as_ref())),
     };
     drop(server);
     exit
@@ -122,7 +123,7 @@ fn without_database(args: &ServeArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn run<P: Product>(settings: P::Settings) -> Outcome {
+async fn run<P: Product>(settings: P::Settings, server: Option<&Server>) -> Outcome {
     let mut signals = Signals::listen().context("listen to signals")?;
     let service = match P::start(settings).await {
         Ok(service) => service,
@@ -130,8 +131,27 @@ async fn run<P: Product>(settings: P::Settings) -> Outcome {
         Err(error) => return Err(anyhow!("{error}")).deserves(exit_of(&error)),
     };
     print(&format!("{}\n", service.url()));
-    signals.next().await;
-    end(service, &mut signals).await
+    tokio::select! {
+        _ = signals.next() => end(service, &mut signals).await,
+        reason = death(server) => {
+            service.stop().await;
+            Err(anyhow!(reason)).deserves(Exit::Server)
+        }
+    }
+}
+
+/// The interval at which a managed server is watched.
+const WATCH: Duration = Duration::from_millis(500);
+
+/// Waits for the death of the server that this process started. Without one, waits for ever.
+async fn death(server: Option<&Server>) -> String {
+    let Some(server) = server else { return std::future::pending().await };
+    while server.is_running() {
+        tokio::time::sleep(WATCH).await;
+    }
+    let log = fs::read_to_string(server.log()).unwrap_or_default();
+    let last = log.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("nothing");
+    format!("the database died, so the service ends; the last line of its log: {last}")
 }
 
 async fn fill<P: Product>(settings: P::Settings, order: &str) -> Outcome {

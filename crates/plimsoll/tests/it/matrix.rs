@@ -287,7 +287,7 @@ fn invalid_matrices_are_refused_before_a_server_is_contacted() {
             &["--set", "matrix.axes.0.values.small={phases.4.stop: 1}"],
             "batch=small: phases.4.stop: `phases` has no `4`",
         ),
-        ("", &["--set", "matrix.axes.0.name=size"], "two axes `size`"),
+        ("", &["--set", "matrix.axes.0.name=size"], "two axes have the name `size`"),
         (
             "",
             &["--set", "matrix.axes.0.values.small={phases.0.stop.documents: 7}"],

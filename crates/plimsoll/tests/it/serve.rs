@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use plimsoll_process::procfs::started_by;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::program::{plimsoll, plimsoll_with, shared, stderr, stdout};
@@ -221,4 +222,22 @@ fn without_security_the_log_warns() {
     {
         assert!(said.contains(part), "{part} is not in {said}");
     }
+}
+
+#[test]
+fn the_death_of_its_own_database_ends_the_service() {
+    let process = plimsoll()
+        .args(["serve", "telemetry", "--listen", "127.0.0.1:0", "--server", "embedded"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut process = process.unwrap();
+    let mut url = String::new();
+    BufReader::new(process.stdout.take().unwrap()).read_line(&mut url).unwrap();
+    let database = started_by(process.id());
+    assert_eq!(database.len(), 1, "the service starts one process: {database:?}");
+    kill_process(Pid::from_raw(database[0].try_into().unwrap()).unwrap(), Signal::KILL).unwrap();
+    let output = process.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert!(stderr(&output).contains("the database died"), "{}", stderr(&output));
 }

@@ -88,6 +88,9 @@ impl Topic {
     }
 }
 
+/// The time after which the group excludes a silent member, in milliseconds; a property of the pipeline replaces it.
+const SESSION_MS: &str = "10000";
+
 /// The settings of a fast consumer. By default the library waits a second after its queue was full, buffers
 /// 64 MB that the engine does not count, and skips the checksums that Kafka's own clients verify.
 pub(crate) fn tuned(cluster: &Cluster) -> rdkafka::ClientConfig {
@@ -95,6 +98,8 @@ pub(crate) fn tuned(cluster: &Cluster) -> rdkafka::ClientConfig {
         ("check.crcs", "true"),
         ("fetch.queue.backoff.ms", "5"),
         ("queued.max.messages.kbytes", "32768"),
+        // After kill -9 nobody reads the partitions of the killed member until its session ends. The library's default is 45 s.
+        ("session.timeout.ms", SESSION_MS),
     ])
 }
 
@@ -122,7 +127,12 @@ impl Source for Topic {
         reading.make_changes()?;
         reading.note_commits()?;
         match reading.take(intake)? {
-            Ok(0) => Ok(Read::Idle),
+            Ok(0) => {
+                if let Some(reason) = reading.waiting() {
+                    intake.note_trouble(reason);
+                }
+                Ok(Read::Idle)
+            }
             Ok(_) => Ok(Read::Some),
             Err(error) => {
                 read_error::classify(&error, &self.name, &self.group)?;

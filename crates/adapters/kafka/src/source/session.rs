@@ -22,6 +22,8 @@ use crate::membership::Membership;
 const PAUSE_AFTER: Duration = Duration::from_secs(1);
 /// The time limit of the last commit: a rebalancing group refuses it.
 const LAST_MAX: Duration = Duration::from_secs(45);
+/// The wait for partitions after which the reason is shown.
+const SHOWN_AFTER: Duration = Duration::from_secs(3);
 /// The time that the group is polled between two attempts.
 const POLL: Duration = Duration::from_millis(50);
 
@@ -45,6 +47,8 @@ pub(super) struct Reading {
     uncommitted: BTreeMap<Partition, Position>,
     heard_at: Instant,
     on_hold: bool,
+    /// Since when the group has not said which partitions this member reads.
+    unassigned_since: Option<Instant>,
 }
 
 impl Reading {
@@ -65,6 +69,7 @@ impl Reading {
             uncommitted: BTreeMap::new(),
             heard_at,
             on_hold: false,
+            unassigned_since: Some(heard_at),
         }
     }
 
@@ -83,6 +88,19 @@ impl Reading {
         }
     }
 
+    /// The reason why nothing is read, if the group has long not assigned partitions.
+    pub(super) fn waiting(&self) -> Option<String> {
+        let since = self.unassigned_since?;
+        (u128::from(clock::now().since(since)) > SHOWN_AFTER.as_nanos()).then(|| {
+            format!(
+                "group {:?} has not assigned partitions of {:?} yet: it waits for its other members, and for a killed one until its \
+                 session ends (10 s, or `session.timeout.ms`)",
+                self.group,
+                self.taking.topic()
+            )
+        })
+    }
+
     /// Makes the partition changes that the group requested.
     pub(super) fn make_changes(&mut self) -> Result<(), SourceError> {
         while let Some(change) = self.consumer.context().next_change() {
@@ -90,9 +108,13 @@ impl Reading {
                 membership.renew(self.consumer.group_metadata());
             }
             match change {
-                Change::Assigned(list) => self.take_in(list)?,
+                Change::Assigned(list) => {
+                    self.unassigned_since = None;
+                    self.take_in(list)?;
+                }
                 Change::Revoked(list) => self.give_up(&list)?,
                 Change::Lost(list) => {
+                    self.unassigned_since = Some(clock::now());
                     let partitions = partitions(&list);
                     self.lanes.lose(&partitions);
                     self.forget(&partitions);

@@ -1,12 +1,15 @@
 //! Defines the MongoDB sections of a pipeline file and builds sources, sinks and stores from them.
 
 pub use crate::document::identity::IdKind;
+pub use crate::source::change_stream::{Payload, Start};
 pub use insert::Insert;
+pub use keyed::Keyed;
 pub use source::{ChangeStream, Positions, Scan};
 pub use transactional::{POSITIONS, Transactional};
 pub use vector::Vector;
 
 mod insert;
+mod keyed;
 mod replay;
 mod source;
 mod transactional;

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::insert::{default_timeout, deployment};
 use super::{POSITIONS, Refusal, timeout};
 use crate::positions;
-use crate::source::change_stream::{self, Payload, Watched};
+use crate::source::change_stream::{self, Payload, Start, Watched};
 use crate::source::{id_order, scan};
 
 /// The largest number of splits of a collection.
@@ -28,6 +28,9 @@ pub struct ChangeStream {
     /// The part of a change that becomes the payload.
     #[serde(default)]
     pub payload: Payload,
+    /// The start of a stream without a stored position.
+    #[serde(default)]
+    pub start: Start,
     /// Pipeline stages after the stream, such as `{$match: …}`, as extended JSON.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<Value>,
@@ -48,7 +51,14 @@ impl ChangeStream {
             Some(db) => (Some(db.clone()), None),
         };
         let stages = self.stages.iter().map(document).collect::<Result<_, _>>()?;
-        let watched = Watched { uri: self.uri.clone(), db, collection, payload: self.payload, stages };
+        let watched = Watched {
+            uri: self.uri.clone(),
+            db,
+            collection,
+            payload: self.payload,
+            start: self.start,
+            stages,
+        };
         Ok(change_stream::ChangeStream::new(watched, runtime().map_err(Refusal::of)?))
     }
 

@@ -1,6 +1,7 @@
-//! Writes events: plain inserts ([`insert`]), upserts with vectors ([`vector`]), and transactions ([`transactional`]).
+//! Writes events: plain inserts ([`insert`]), replacements by `_id` ([`keyed`]), upserts with vectors ([`vector`]), and transactions ([`transactional`]).
 
 pub mod insert;
+pub mod keyed;
 pub mod transactional;
 pub mod vector;
 

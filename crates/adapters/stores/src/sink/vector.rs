@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_deployment::{Error as DeploymentError, retry, runtime};
-use plimsoll_pipeline::{Batch, FailureClass, Promise, Settled, Sink, SinkError, SinkFactory, Verdict};
+use plimsoll_pipeline::{Batch, Promise, Settled, Sink, SinkError, SinkFactory};
 use plimsoll_wire::WriteKind;
 
 use super::connection::WriteConnection;
@@ -20,7 +20,7 @@ use super::in_flight::InFlight;
 use super::insert::refused;
 use super::upsert::push;
 use super::vector_settings::VectorSettings;
-use super::verdict::{BatchVerdict, Existing, of_deployment, of_topic};
+use super::verdict::{BatchVerdict, Existing, of_deployment, of_topic, unless_replaced};
 use crate::document::identity::Identity;
 
 /// Fewer events than this do not justify another connection.
@@ -104,35 +104,12 @@ impl Sink for Vector {
         let Current { batch, verdict, .. } = self.current.take()?;
         // The last command has released the batch.
         let batch = Arc::into_inner(batch)?;
-        let verdict = self.judged(&batch, verdict.verdict());
+        let verdict = unless_replaced(&self.names(&batch), verdict.verdict());
         Some(Settled { batch, verdict })
     }
 }
 
 impl Vector {
-    /// A refused event must not drop the earlier event of its key that it replaced, so the batch is split until that one is
-    /// last.
-    fn judged(&self, batch: &Batch, verdict: Verdict) -> Verdict {
-        let Verdict::Written { refused, .. } = &verdict else { return verdict };
-        if refused.is_empty() {
-            return verdict;
-        }
-        let names = self.names(batch);
-        let is_refused = |index: usize| refused.iter().any(|one| one.index as usize == index);
-        let taken = refused.iter().any(|one| {
-            let last = one.index as usize;
-            let mut before = names[..last].iter().enumerate();
-            names[last].is_some() && before.any(|(index, name)| *name == names[last] && !is_refused(index))
-        });
-        if taken {
-            return Verdict::failed(
-                FailureClass::Poisoned,
-                "the refused last event of a key had replaced an earlier event",
-            );
-        }
-        verdict
-    }
-
     /// Assigns events to connections: the last event of each key, and each key to one connection.
     fn deal(&self, batch: &Batch, verdict: &mut BatchVerdict) -> Vec<Vec<u32>> {
         let most = batch.events().len().div_ceil(EVENTS_MIN).clamp(1, self.settings.connections);

@@ -27,6 +27,25 @@ pub enum Existing {
     NewId,
 }
 
+/// The verdict on a batch whose earlier events of one name were replaced by the last. A refused event must not drop the earlier
+/// one that it replaced, so the batch is split until that one is last.
+pub fn unless_replaced(names: &[Option<&[u8]>], verdict: Verdict) -> Verdict {
+    let Verdict::Written { refused, .. } = &verdict else { return verdict };
+    let is_refused = |index: usize| refused.iter().any(|one| one.index as usize == index);
+    let has_replaced = refused.iter().any(|one| {
+        let last = one.index as usize;
+        let mut before = names[..last].iter().enumerate();
+        names[last].is_some() && before.any(|(index, name)| *name == names[last] && !is_refused(index))
+    });
+    if has_replaced {
+        return Verdict::failed(
+            FailureClass::Poisoned,
+            "the refused last event of a key had replaced an earlier event",
+        );
+    }
+    verdict
+}
+
 /// The first error of a reply, and facts about its other documents.
 struct FirstError<'a> {
     code: i32,

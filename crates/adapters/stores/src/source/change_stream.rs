@@ -45,6 +45,17 @@ pub enum Payload {
     Event,
 }
 
+/// The start of a stream without a stored position.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Start {
+    /// Refuse to start: changes since the lost position would be missing.
+    #[default]
+    Refuse,
+    /// Start with the next change.
+    Now,
+}
+
 /// The watched namespace, and the options.
 #[derive(Clone, Debug)]
 pub(crate) struct Watched {
@@ -54,6 +65,7 @@ pub(crate) struct Watched {
     /// `None` for the whole database.
     pub collection: Option<String>,
     pub payload: Payload,
+    pub start: Start,
     /// Pipeline stages after the stream.
     pub stages: Vec<Document>,
 }
@@ -249,6 +261,13 @@ impl Source for ChangeStream {
         let (assignment, from) = assignments.open(self.watched.partition())?;
         (self.assignment, self.at) = (Some(assignment), from.unwrap_or_default());
         let begins = self.at.token.is_none();
+        if begins && self.watched.start == Start::Refuse {
+            return Err(SourceError::Refused(format!(
+                "there is no stored position of `{}`, so changes since an earlier run would be missing: use `start: now` for the first \
+                 start, or restore the positions",
+                self.watched.partition().topic
+            )));
+        }
         self.watch().map_err(|error| driver_errors::refused(&error))?;
         if begins {
             self.keep_beginning(assignments)?;

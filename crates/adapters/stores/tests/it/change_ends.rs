@@ -20,7 +20,7 @@ fn positions(server: &Server, db: &str) -> Positions {
 
 /// Follows a collection until its stream ends, or until `enough`. Returns the end and the number of changes.
 fn follow(server: &Server, db: &str, enough: impl Fn() -> bool) -> (Result<Ended, Error>, usize) {
-    let typed = format!(r#"{{"uri": "{}", "watch": "{db}.c"}}"#, uri(server));
+    let typed = format!(r#"{{"uri": "{}", "watch": "{db}.c", "start": "now"}}"#, uri(server));
     let source = serde_json::from_str::<scenario::ChangeStream>(&typed).unwrap().build().unwrap();
     let (collect, control) = (Collect::default(), Arc::new(Control::default()));
     let ended = thread::scope(|scope| {

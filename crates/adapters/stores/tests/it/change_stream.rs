@@ -17,6 +17,7 @@ use plimsoll_stores::document::form::Form;
 use plimsoll_stores::positions::Positions;
 use plimsoll_stores::scenario::{self, Insert, Transactional};
 use plimsoll_stores::sink::insert::Inserts;
+use plimsoll_stores::sink::keyed::Keyed;
 use plimsoll_stores::source::change_stream::Payload;
 
 use crate::bench::{LIMIT, ask, documents, shared, start, uri};
@@ -36,7 +37,7 @@ fn source(
     db: &str,
     payload: Payload,
 ) -> plimsoll_stores::source::change_stream::ChangeStream {
-    let typed = format!(r#"{{"uri": "{}", "watch": "{db}.c"}}"#, uri(server));
+    let typed = format!(r#"{{"uri": "{}", "watch": "{db}.c", "start": "now"}}"#, uri(server));
     let mut typed: scenario::ChangeStream = serde_json::from_str(&typed).unwrap();
     typed.payload = payload;
     typed.build().unwrap()
@@ -305,9 +306,60 @@ fn a_killed_server_is_followed_and_no_change_is_missed() {
 fn a_server_without_change_streams_is_refused_at_the_start() {
     let server = shared();
     let collect = Collect::default();
-    let typed = r#"{"uri": "mongodb://127.0.0.1:1/?directConnection=true&connectTimeoutMS=100"}"#;
+    let typed =
+        r#"{"uri": "mongodb://127.0.0.1:1/?directConnection=true&connectTimeoutMS=100", "start": "now"}"#;
     let source = serde_json::from_str::<scenario::ChangeStream>(typed).unwrap().build().unwrap();
     let error =
         run(source, &collect, positions(&server, "cs_none"), &Arc::new(Control::default())).unwrap_err();
     assert!(error.to_string().contains("the changes cannot be read"), "{error}");
+}
+
+/// The keyed copy of a collection in the same database.
+fn copy(server: &Server, db: &str) -> Keyed {
+    let typed = format!(r#"{{"uri": "{}", "collection": "{db}.out"}}"#, uri(server));
+    serde_json::from_str::<scenario::Keyed>(&typed).unwrap().build().unwrap()
+}
+
+#[test]
+fn a_keyed_copy_follows_updates_and_deletes_also_after_a_crash() {
+    let (server, db) = (shared(), "cs_copy");
+    ask(&server, db, doc! {"create": "c"});
+    let at = Partition::new(format!("{db}.c"), 0);
+    let update = |id: i32, n: i32| {
+        ask(&server, db, doc! {"update": "c", "updates": [{"q": {"_id": id}, "u": {"$set": {"n": n}}}]});
+    };
+    let delete = |id: i32| {
+        ask(&server, db, doc! {"delete": "c", "deletes": [{"q": {"_id": id}, "limit": 1}]});
+    };
+    let is_copied = || documents(&server, db, "out") == documents(&server, db, "c");
+    let ended = follow(&server, db, copy(&server, db), positions(&server, db), || {
+        wait_for("the start is stored", || positions(&server, db).look(&at).unwrap().position.is_some());
+        insert(&server, db, 0..20);
+        (0..10).for_each(|id| update(id, id + 100));
+        (5..15).for_each(delete);
+        wait_for("the copy is complete", || documents(&server, db, "c").len() == 10 && is_copied());
+    });
+    assert_eq!(ended.unwrap(), Ended::Aborted);
+    // Nothing was committed, so the next pipeline repeats every change before the new ones.
+    update(0, 900);
+    delete(1);
+    let ended = follow(&server, db, copy(&server, db), positions(&server, db), || {
+        insert(&server, db, 30..31);
+        wait_for("the copy is complete again", is_copied);
+    });
+    assert_eq!(ended.unwrap(), Ended::Aborted);
+    assert_eq!(documents(&server, db, "out")[0], doc! {"_id": 0, "n": 900});
+}
+
+#[test]
+fn a_stream_without_a_stored_position_begins_only_if_told_so() {
+    let (server, db) = (shared(), "cs_refuse");
+    let typed = format!(r#"{{"uri": "{}", "watch": "{db}.c"}}"#, uri(&server));
+    let source = serde_json::from_str::<scenario::ChangeStream>(&typed).unwrap().build().unwrap();
+    let error = run(source, &Collect::default(), positions(&server, db), &Arc::new(Control::default()));
+    let error = error.unwrap_err().to_string();
+    assert!(
+        error.contains("no stored position of `cs_refuse.c`") && error.contains("`start: now`"),
+        "{error}"
+    );
 }

@@ -14,6 +14,7 @@ mod contract;
 mod document;
 mod fence;
 mod insert;
+mod keyed;
 mod positions;
 mod present;
 mod scan;

@@ -90,7 +90,7 @@ pub struct Spread {
 /// The documents promised and found, added up over the runs of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Promises {
-    /// What the counts below prove: the weakest proof of all runs.
+    /// The proof that the counts below give: the weakest of all runs.
     pub proof: Proof,
     /// Documents that the server acknowledged.
     pub acknowledged: u64,

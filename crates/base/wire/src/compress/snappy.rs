@@ -3,11 +3,11 @@
 use snap::raw::{Decoder, Encoder, decompress_len, max_compress_len};
 
 /// Compresses.
-pub(super) struct Deflater(Encoder);
+pub(super) struct Deflater(Box<Encoder>);
 
 impl Deflater {
     pub(super) fn new() -> Self {
-        Deflater(Encoder::new())
+        Deflater(Box::new(Encoder::new()))
     }
 
     /// The maximum compressed size of `len` bytes.

@@ -231,9 +231,9 @@ fn a_reply_of_the_maximum_size_is_accepted_and_a_larger_one_is_refused_unread() 
 }
 
 /// The command that a client with this proof sends after its greeting.
-fn shown(proof: Proof, user: &str) -> bson::RawDocumentBuf {
+fn shown(proof: Proof, user: &str) -> RawDocumentBuf {
     let (sent, received) = std::sync::mpsc::channel();
-    let address = fake::serve_greeted(move |mut peer| {
+    let address = serve_greeted(move |mut peer| {
         let (request_id, bytes) = peer.request();
         sent.send(plimsoll_wire::Message::parse(&bytes).unwrap().body.to_owned()).unwrap();
         peer.reply(request_id, &rawdoc! {"ok": 1.0, "done": true});
@@ -250,7 +250,7 @@ fn shown(proof: Proof, user: &str) -> bson::RawDocumentBuf {
 #[test]
 fn plain_sends_user_and_password_and_a_certificate_only_the_user() {
     let plain = shown(Proof::Plain, "ann");
-    let text = |body: &bson::RawDocumentBuf, key: &str| body.get_str(key).ok().map(str::to_owned);
+    let text = |body: &RawDocumentBuf, key: &str| body.get_str(key).ok().map(str::to_owned);
     assert_eq!(
         (text(&plain, "mechanism"), text(&plain, "$db")),
         (Some("PLAIN".into()), Some("$external".into()))
@@ -272,7 +272,7 @@ fn plain_sends_user_and_password_and_a_certificate_only_the_user() {
 
 #[test]
 fn a_server_without_hello_is_greeted_by_its_former_name() {
-    let address = fake::serve(|mut peer| {
+    let address = serve(|mut peer| {
         let (request_id, _) = peer.request();
         peer.reply(request_id, &rawdoc! {"ok": 0.0, "code": 59, "errmsg": "no such command: 'hello'"});
         let (request_id, bytes) = peer.request();

@@ -223,7 +223,7 @@ mod tests {
         let noisy = first(10, 1.0, 0.6);
         assert!(noisy.starts_with("Too noisy") && noisy.contains("± 20.0 %"), "{noisy}");
         let single = first(1, 0.5, 0.0);
-        assert!(single.contains("0.500 times") && single.contains("no verdict"), "{single}");
+        assert!(single.contains("0.500 times") && single.contains("not a verdict"), "{single}");
     }
 
     #[test]

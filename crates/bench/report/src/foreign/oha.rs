@@ -112,6 +112,6 @@ mod tests {
             (times.ns.at(50.0), times.ns.at(99.9), times.ns.at(99.99)),
             (Some(1.5e6), Some(20e6), None)
         );
-        assert_eq!(found.notes, ["4 requests under way at the end were given up and are in no figure"]);
+        assert_eq!(found.notes, ["4 requests in flight at the end were aborted and are not counted"]);
     }
 }

@@ -148,7 +148,7 @@ mod tests {
             0,
             &["Too few runs to tell a change in documents per second of insert", needed],
         );
-        check(&[(5_000.0, 9)], 1, &["Known in too few runs are: Plimsoll's CPU per operation."]);
+        check(&[(5_000.0, 9)], 1, &["Known in too few runs: Plimsoll's CPU per operation."]);
     }
 
     #[test]

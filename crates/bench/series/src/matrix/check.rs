@@ -230,7 +230,7 @@ leave_out:
     #[test]
     fn an_invalid_matrix_is_refused_with_its_place() {
         for (typed, part) in [
-            (SOUND.replace("name: size", "name: strategy"), "two axes `strategy`"),
+            (SOUND.replace("name: size", "name: strategy"), "two axes have the name `strategy`"),
             (
                 SOUND.replace("default: [10K]", "default: [20K]"),
                 "`size` has no value `20K`; did you mean `10K`?",

@@ -106,7 +106,7 @@ mod tests {
             ("0 of 64B", "numbers over 0"),
             ("5 of 0 words", "numbers over 0"),
             ("5 of x words", "or 5_000 of 14 words"),
-            ("1_000_000_000_000 of 1KB", "at most"),
+            ("1_000_000_000_000 of 1KB", "the limit of a fill"),
         ] {
             let message = format!("{:#}", text.parse::<Fill>().unwrap_err());
             assert!(message.contains(part), "{text}: {message}");

@@ -257,7 +257,7 @@ mod tests {
             ("name,scenario,pipeline\na,rate,x\n", "it names a scenario and a pipeline"),
             ("name,pipeline\na,x\n", "no pipeline `x` exists: name a YAML file"),
             ("name,scenario\na,bulk-basline\n", "the nearest shipped one is `bulk-baseline`"),
-            ("name,scenario\na,strategies\n", "strategies is a matrix of runs, and a test is one run"),
+            ("name,scenario\na,strategies\n", "strategies is a matrix of runs, but a test is one run"),
             ("name,scenario,repetitions\na,rate,0\n", "repetitions 0: give a number from 1 to 100"),
             ("name,scenario,repetitions\na,rate,101\n", "repetitions 101: give a number from 1 to 100"),
             ("name,scenario,threads\na,rate,0\n", "threads 0: give a number over 0"),

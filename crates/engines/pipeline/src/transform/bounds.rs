@@ -169,6 +169,17 @@ pub(super) fn is_larger(value: &Val, bytes_max: usize) -> bool {
     !fits(value, &mut room, 0)
 }
 
+/// Whether a value has a JSON form: finite numbers, texts, and objects whose keys are texts.
+pub(super) fn is_json(value: &Val) -> bool {
+    match value {
+        Val::Num(Num::Float(number)) => number.is_finite(),
+        Val::BStr(_) => false,
+        Val::Arr(items) => items.iter().all(is_json),
+        Val::Obj(fields) => fields.iter().all(|(name, value)| matches!(name, Val::TStr(_)) && is_json(value)),
+        Val::Null | Val::Bool(_) | Val::Num(_) | Val::TStr(_) => true,
+    }
+}
+
 fn fits(value: &Val, room: &mut usize, depth: usize) -> bool {
     let bytes = match value {
         Val::TStr(text) | Val::BStr(text) => text.len(),

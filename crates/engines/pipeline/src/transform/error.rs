@@ -35,6 +35,11 @@ pub enum ExpressionError {
     /// The program's recursion was too deep.
     #[error("the recursion of the expression is too deep: use a tail call, or `reduce`")]
     Deep,
+    /// The program's result has no JSON form.
+    #[error(
+        "the expression returned a value without a JSON form: NaN, an infinite number, bytes, or a key that is not a text"
+    )]
+    NotJson,
     /// The program's result is too large.
     #[error("the expression returned more than {0} bytes: raise `in_flight.event`")]
     Oversize(usize),

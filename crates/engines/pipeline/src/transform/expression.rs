@@ -5,7 +5,7 @@
 use jaq_core::{Ctx, Exn, Vars};
 use jaq_json::Val;
 
-use super::bounds::{self, Bounded, Bounds, STEPS_MAX};
+use super::bounds::{self, Bounded, Bounds, STEPS_MAX, is_json};
 use super::error::ExpressionError;
 use super::input::{Encoding, VARIABLES, payload, variables};
 use super::program::{Program, compile};
@@ -93,9 +93,11 @@ fn failed(why: Exn<'_, Val>) -> ExpressionError {
 ///
 /// # Errors
 ///
-/// If it is longer than `bytes_max`.
+/// If it is longer than `bytes_max`, or has no JSON form.
 pub(super) fn text(value: &Val, bytes_max: usize) -> Result<Vec<u8>, ExpressionError> {
     match bounds::written(value, bytes_max) {
+        // The text of such a value would be no JSON, and it is short enough to be walked through.
+        (_, true) if !is_json(value) => Err(ExpressionError::NotJson),
         (text, true) => Ok(text.into_bytes()),
         (_, false) => Err(ExpressionError::Oversize(bytes_max)),
     }

@@ -271,6 +271,23 @@ mod tests {
     }
 
     #[test]
+    fn a_result_without_json_form_rejects_the_event() {
+        for program in ["{a: nan}", "{a: [infinite]}", "-infinite", "{a: (1e308 * 10)}", "{(1): 2}"] {
+            let mut batch = Batch::new(Partition::new("t", 0));
+            batch.push(Record { payload: Some(b"{}"), ..Record::default() });
+            let map = Map::build(&expression(program)).unwrap();
+            TransformFactory::build(&map, 0).unwrap().apply(&mut batch).unwrap();
+            let rejected = batch.rejected().first().map(|one| one.cause.message.clone());
+            let message = rejected.unwrap_or_else(|| panic!("{program} was kept"));
+            assert!(
+                message.contains("without a JSON form") || message.contains("failed"),
+                "{program}: {message}"
+            );
+        }
+        assert_eq!(mapped(&expression("{a: 1.5, b: 1e3}"), "{}").as_deref(), Some(r#"{"a":1.5,"b":1e3}"#));
+    }
+
+    #[test]
     fn an_oversized_result_rejects_the_event() {
         let check = |rejected: &Batch| {
             let cause = &rejected.rejected()[0].cause;

@@ -77,7 +77,7 @@ const TEXTS: Feed = Feed { rate: 60, event: "words: 8" };
 
 const FROM_KAFKA: &str = "source: {kafka: {brokers: 'BROKERS', topic: NAME-in, group: NAME, start: earliest, \
                           properties: {session.timeout.ms: 4000, heartbeat.interval.ms: 500}}}\n";
-const FROM_CHANGES: &str = "source: {change_stream: {uri: 'URI', watch: kills_source.NAME}}\n\
+const FROM_CHANGES: &str = "source: {change_stream: {uri: 'URI', watch: kills_source.NAME, start: now}}\n\
                             positions: {collection: {uri: 'URI', collection: kills.positions}}\n";
 
 use Victim::{Broker, Engine, Server};

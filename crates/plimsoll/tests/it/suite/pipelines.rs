@@ -41,7 +41,7 @@ fn a_pipeline_without_progress_is_ended_as_hung_and_the_next_row_runs() {
     let dir = tempfile::tempdir().unwrap();
     command(&bson::rawdoc! {"create": "suite_idle"});
     let idle = format!(
-        "source: {{change_stream: {{uri: '{}', watch: plimsoll_suite.suite_idle}}}}\nsink: {{file: {{path: idle.ndjson}}}}\n\
+        "source: {{change_stream: {{uri: '{}', watch: plimsoll_suite.suite_idle, start: now}}}}\nsink: {{file: {{path: idle.ndjson}}}}\n\
          positions: {{file: idle}}\n",
         shared()
     );

@@ -142,5 +142,5 @@ async fn the_division_of_buckets_never_changes() {
     assert!(error.contains("bucket.minutes is 30"), "{error}");
     open(60, 100).await.unwrap();
     let error = open(60, 500).await.unwrap_err().to_string();
-    assert!(error.contains("made with 100"), "{error}");
+    assert!(error.contains("existing buckets have 100"), "{error}");
 }

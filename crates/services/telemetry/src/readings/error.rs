@@ -45,6 +45,17 @@ pub enum Error {
     /// A setting is invalid.
     #[error("{0}")]
     Setting(String),
+    /// The database holds readings that the design does not see.
+    #[error(
+        "this database holds readings of the design `{found}`, which `{wanted}` does not see: set readings.design to {found}, or \
+         choose another database"
+    )]
+    OtherDesign {
+        /// The design of the stored readings.
+        found: String,
+        /// The design of the settings.
+        wanted: &'static str,
+    },
     /// The write concern requests no acknowledgement.
     #[error("the write concern is `w: 0`, which acknowledges nothing: use `w=majority` in the URI")]
     Unacknowledged,

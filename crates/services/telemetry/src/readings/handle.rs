@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
 use mongodb::Database;
+use mongodb::bson::{Document, doc};
 use mongodb::options::Acknowledgment;
 use tokio::sync::{mpsc, oneshot};
 
@@ -44,6 +45,29 @@ pub struct Readings {
     database: Option<Database>,
 }
 
+/// The collection that records the design of the stored readings.
+const DESIGNS: &str = "reading_design";
+
+/// Refuses to open a database with another design: the designs do not see each other's readings. The first process to open a
+/// database records its design.
+async fn agree_on_design(database: &Database, wanted: Design) -> Result<(), Error> {
+    let designs = database.collection::<Document>(DESIGNS);
+    let before = designs.find_one_and_update(recorded(), record(wanted)).upsert(true).await?;
+    let found = before.and_then(|before| before.get_str("design").ok().map(str::to_owned));
+    match found.filter(|found| found != wanted.name()) {
+        Some(found) => Err(Error::OtherDesign { found, wanted: wanted.name() }),
+        None => Ok(()),
+    }
+}
+
+fn recorded() -> Document {
+    doc! {"_id": "design"}
+}
+
+fn record(design: Design) -> Document {
+    doc! {"$setOnInsert": {"design": design.name()}}
+}
+
 impl fmt::Debug for Readings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Readings").field("settings", &self.settings).finish_non_exhaustive()
@@ -61,6 +85,7 @@ impl Readings {
         if database.write_concern().is_some_and(|concern| concern.w == Some(Acknowledgment::Nodes(0))) {
             return Err(Error::Unacknowledged);
         }
+        agree_on_design(database, settings.design).await?;
         let store: Box<dyn Store> = match settings.design {
             Design::Document => Box::new(Documents::open(database).await?),
             Design::Bucket => Box::new(Buckets::open(database, &settings.bucket).await?),
@@ -280,6 +305,10 @@ impl Readings {
     /// [`Error::Database`] when the server cannot explain one of them.
     pub async fn explain(&self, sensor: &str, from_ms: i64, to_ms: i64) -> Result<Vec<Plan>, Error> {
         let Some(database) = &self.database else { return Ok(Vec::new()) };
-        Ok(plan::explain(database, self.shared.store.commands(sensor, from_ms, to_ms)).await?)
+        let mut commands = self.shared.store.commands(sensor, from_ms, to_ms);
+        let update = record(self.settings.design);
+        let agree = doc! {"findAndModify": DESIGNS, "query": recorded(), "update": update, "upsert": true};
+        commands.push(("the recorded design, at the start", agree));
+        Ok(plan::explain(database, commands).await?)
     }
 }

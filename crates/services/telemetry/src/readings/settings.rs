@@ -20,6 +20,17 @@ pub enum Design {
     TimeSeries,
 }
 
+impl Design {
+    /// The name in settings.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Document => "document",
+            Self::Bucket => "bucket",
+            Self::TimeSeries => "time_series",
+        }
+    }
+}
+
 /// The settings of readings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {

@@ -153,6 +153,26 @@ async fn the_latest_is_found_after_the_last_known_reading_was_deleted() {
 }
 
 #[tokio::test]
+async fn readings_of_another_design_are_refused_and_not_hidden() {
+    for design in DESIGNS {
+        let name = format!("other_{design:?}");
+        let database = database(shared(), &name).await;
+
+        let first = Readings::open(&database, settings(design)).await.unwrap();
+        assert_eq!(first.ingest(reading("s", START_MS, 1.0)).await, Ok(Stored::New));
+        for other in DESIGNS {
+            let opened =
+                Readings::open(&database, settings(other)).await.map(drop).map_err(|it| it.to_string());
+            let expected = format!("holds readings of the design `{}`", design.name());
+            match opened {
+                Ok(()) => assert_eq!(other, design),
+                Err(refusal) => assert!(other != design && refusal.contains(&expected), "{refusal}"),
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn hostile_names_are_only_names() {
     for design in DESIGNS {
         let readings = open(design, "hostile").await;

@@ -53,7 +53,8 @@ pub async fn stored(name: &str) -> u64 {
     let database = database(name).await;
     let mut all = 0;
     for collection in database.list_collection_names().await.unwrap() {
-        let kept = !collection.starts_with("system.") && collection != "feed_design";
+        let is_record = ["feed_design", "reading_design"].contains(&collection.as_str());
+        let kept = !collection.starts_with("system.") && !is_record;
         if kept {
             let collection = database.collection::<Document>(&collection);
             all += collection.count_documents(doc! {}).await.unwrap();

@@ -54,6 +54,7 @@ fn sink(file: &PipelineFile, row: &Row) -> anyhow::Result<Sink> {
     match &file.sink {
         SinkSection::Noop(_) => Ok(Sink::default()),
         SinkSection::Insert(_) => stored("sink.insert.collection"),
+        SinkSection::Keyed(_) => stored("sink.keyed.collection"),
         SinkSection::Vector(_) => stored("sink.vector.collection"),
         SinkSection::Transactional(_) => stored("sink.transactional.collection"),
         #[cfg(feature = "kafka")]

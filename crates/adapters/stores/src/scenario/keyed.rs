@@ -1,0 +1,48 @@
+//! Defines the `keyed` section.
+
+use plimsoll_deployment::{Namespace, concern::WriteConcern};
+use plimsoll_measure::duration::Span;
+use plimsoll_pipeline::{Identity, Order, Promise};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::insert::{concern, default_timeout, deployment};
+use super::{Refusal, timeout};
+use crate::sink::keyed::{Keyed as Sinks, KeyedSettings};
+
+/// Keeps the newest document of each `_id`: an event with a BSON document replaces it, an event without a payload deletes it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Keyed {
+    /// The server: `mongodb://…`.
+    pub uri: String,
+    /// `database.collection`.
+    pub collection: String,
+    /// The write concern; by default a journaled majority.
+    #[serde(default = "WriteConcern::durable", deserialize_with = "WriteConcern::deserialize_durable")]
+    pub write_concern: WriteConcern,
+    /// The time limit of a command, after which its batch is retried.
+    #[serde(default = "default_timeout")]
+    pub timeout: Span,
+}
+
+impl Keyed {
+    /// Builds the factory of sinks.
+    ///
+    /// # Errors
+    /// If a setting is invalid.
+    pub fn build(&self) -> Result<Sinks, Refusal> {
+        let namespace: Namespace = self.collection.parse().map_err(Refusal::of)?;
+        Ok(Sinks::new(KeyedSettings {
+            deployment: deployment(&self.uri, timeout(self.timeout)?)?,
+            namespace,
+            concern: concern(&self.write_concern, self.timeout)?,
+            promise: Promise {
+                durable: self.write_concern.is_durable(),
+                identity: Identity::Named,
+                order: Order::Kept,
+                writes_dead_letters: false,
+            },
+        }))
+    }
+}

@@ -1,0 +1,179 @@
+//! Keeps a copy of a collection: replaces the document of each `_id` by its newest payload, and deletes it for an event without
+//! one.
+//!
+//! One batch is in flight at a time, by one worker per partition, so the events of an `_id` are written in their order. Of several
+//! events of one `_id` in a batch only the last is written. A replay after a crash writes the same events again in the same order,
+//! so the collection ends in the same state.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_deployment::{Deployment, Error as DeploymentError, Namespace, retry, runtime};
+use plimsoll_element::append;
+use plimsoll_pipeline::{Batch, Event, Promise, Settled, Sink, SinkError, SinkFactory};
+use plimsoll_wire::{WriteConcern, WriteKind};
+
+use super::connection::WriteConnection;
+use super::in_flight::InFlight;
+use super::insert::refused;
+use super::verdict::{BatchVerdict, Existing, of_deployment, unless_replaced};
+use crate::document::form::checked_id;
+
+/// The settings that all workers share.
+#[derive(Debug)]
+pub(crate) struct KeyedSettings {
+    pub deployment: Deployment,
+    pub namespace: Namespace,
+    pub concern: Option<WriteConcern>,
+    pub promise: Promise,
+}
+
+/// Makes keyed sinks.
+#[derive(Clone, Debug)]
+pub struct Keyed(Arc<KeyedSettings>);
+
+/// The keyed sink of one worker.
+#[derive(Debug)]
+struct KeyedSink {
+    settings: Arc<KeyedSettings>,
+    idle: Option<Connections>,
+    in_flight: InFlight<(Connections, BatchVerdict)>,
+    batch: Option<Arc<Batch>>,
+}
+
+/// A connection for each kind of command.
+#[derive(Debug, Default)]
+struct Connections {
+    replace: WriteConnection,
+    delete: WriteConnection,
+}
+
+impl Keyed {
+    pub(crate) fn new(settings: KeyedSettings) -> Self {
+        Self(Arc::new(settings))
+    }
+}
+
+impl SinkFactory for Keyed {
+    fn promise(&self) -> Promise {
+        self.0.promise
+    }
+
+    fn build(&self, _worker: usize) -> Result<Box<dyn Sink>, SinkError> {
+        let settings = Arc::clone(&self.0);
+        let in_flight = InFlight::new(runtime().map_err(|error| SinkError::Refused(error.to_string()))?);
+        let mut idle = Connections::default();
+        in_flight.wait_for(retry(async || idle.open(&settings).await)).map_err(|error| refused(&error))?;
+        Ok(Box::new(KeyedSink { settings, idle: Some(idle), in_flight, batch: None }))
+    }
+}
+
+impl Sink for KeyedSink {
+    fn capacity(&self) -> usize {
+        1
+    }
+
+    fn submit(&mut self, batch: Batch) {
+        let batch = Arc::new(batch);
+        self.batch = Some(Arc::clone(&batch));
+        let connections = self.idle.take().unwrap_or_default();
+        self.in_flight.spawn(write(connections, batch, Arc::clone(&self.settings)));
+    }
+
+    fn settle(&mut self, wait: Duration) -> Option<Settled> {
+        self.batch.as_ref()?;
+        let (connections, verdict) = self.in_flight.next(wait)?;
+        self.idle = Some(connections);
+        // The write has released the batch.
+        let batch = Arc::into_inner(self.batch.take()?)?;
+        let verdict = unless_replaced(&names(&batch), verdict.verdict());
+        Some(Settled { batch, verdict })
+    }
+}
+
+impl Connections {
+    async fn open(&mut self, settings: &KeyedSettings) -> Result<(), DeploymentError> {
+        let place = (&settings.deployment, &settings.namespace);
+        self.replace.open(WriteKind::Update, place, settings.concern.as_ref()).await?;
+        self.delete.open(WriteKind::Delete, place, settings.concern.as_ref()).await
+    }
+}
+
+/// The bytes of the element `_id` of an event's document: of its payload, or of its key if the document is gone.
+fn id<'a>(batch: &'a Batch, event: &Event) -> Option<&'a [u8]> {
+    let document = batch.payload(event).or_else(|| batch.key(event))?;
+    document.get(checked_id(document).ok()??.range_in(document))
+}
+
+/// Each event's `_id`.
+fn names(batch: &Batch) -> Vec<Option<&[u8]>> {
+    batch.events().iter().map(|event| id(batch, event)).collect()
+}
+
+async fn write(
+    mut connections: Connections,
+    batch: Arc<Batch>,
+    settings: Arc<KeyedSettings>,
+) -> (Connections, BatchVerdict) {
+    let mut verdict = BatchVerdict::default();
+    match connections.open(&settings).await {
+        Ok(()) => write_batch(&mut connections, &batch, &mut verdict).await,
+        Err(error) => verdict.fail(of_deployment(&error), error.to_string()),
+    }
+    (connections, verdict)
+}
+
+/// Sends the replacements and then the deletions. Their documents differ, so their order is of no effect.
+async fn write_batch(connections: &mut Connections, batch: &Batch, verdict: &mut BatchVerdict) {
+    let Connections { replace, delete } = connections;
+    for held in [&mut *replace, &mut *delete] {
+        held.indexes.clear();
+        if let Some((_, command)) = &mut held.open {
+            command.clear();
+        }
+    }
+    let names = names(batch);
+    let last: HashMap<_, _> =
+        (0_u32..).zip(&names).filter_map(|(index, name)| Some(((*name)?, index))).collect();
+    for ((index, event), name) in (0_u32..).zip(batch.events()).zip(&names) {
+        match name {
+            None => verdict.refuse(index, "neither its payload nor its key is a BSON document with an `_id`"),
+            Some(name) if last.get(name) == Some(&index) => {
+                let held = if batch.payload(event).is_some() { &mut *replace } else { &mut *delete };
+                if let Err(reason) = push(held, batch, event) {
+                    verdict.refuse(index, reason);
+                } else {
+                    held.indexes.push(index);
+                }
+            }
+            // A later event of the same document in the batch replaces it.
+            Some(_) => {}
+        }
+    }
+    for held in [replace, delete] {
+        if let Some((connection, command)) = held.open.as_mut().filter(|_| !held.indexes.is_empty()) {
+            connection.write(command, &mut held.reply).await;
+            verdict.take(&held.reply, &held.indexes, Existing::Refused);
+            held.close_after(verdict);
+        }
+    }
+}
+
+/// Appends the statement of one event.
+fn push(held: &mut WriteConnection, batch: &Batch, event: &Event) -> Result<(), String> {
+    let (Some((_, command)), Some(id)) = (&mut held.open, id(batch, event)) else { return Ok(()) };
+    let pushed = command.push(|out| {
+        append::document(out, |out| {
+            append::nested(out, "q", |out| out.extend_from_slice(id));
+            match batch.payload(event) {
+                Some(payload) => {
+                    append::embedded(out, "u", |out| out.extend_from_slice(payload));
+                    append::boolean(out, "upsert", true);
+                }
+                None => append::int32(out, "limit", 1),
+            }
+        });
+    });
+    pushed.map_err(|large| large.to_string())
+}

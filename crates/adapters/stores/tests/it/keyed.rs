@@ -1,0 +1,90 @@
+//! Tests the keyed sink.
+
+use bson::{Bson, Document, doc};
+use plimsoll_host::Server;
+use plimsoll_pipeline::{Batch, FailureClass, Identity, Partition, Record, SinkError, SinkFactory, Verdict};
+use plimsoll_stores::scenario;
+use plimsoll_stores::sink::keyed::Keyed;
+
+use crate::bench::{documents, refused, shared, sink, start, unique, uri, write};
+
+fn keyed(server: &Server, db: &str) -> Keyed {
+    let typed = format!(r#"{{"uri": "{}", "collection": "{db}.c"}}"#, uri(server));
+    serde_json::from_str::<scenario::Keyed>(&typed).unwrap().build().unwrap()
+}
+
+/// A batch of documents to write (`Ok`) and `_id`s to delete (`Err`).
+fn changes(events: &[Result<Document, Bson>]) -> Batch {
+    let mut batch = Batch::new(Partition::new("t", 0));
+    for (offset, event) in (0..).zip(events) {
+        let (id, payload) = match event {
+            Ok(document) => (document.get("_id").cloned().unwrap_or(Bson::Null), document.to_vec().ok()),
+            Err(id) => (id.clone(), None),
+        };
+        let key = doc! {"_id": id}.to_vec().unwrap();
+        batch.push(Record { offset, appended_ms: 0, key: Some(&key), payload: payload.as_deref() });
+    }
+    batch
+}
+
+#[test]
+fn the_last_change_of_a_document_decides() {
+    let (server, db) = (shared(), "ke_last");
+    let factory = keyed(&server, db);
+    assert_eq!(factory.promise().identity, Identity::Named);
+    let mut sink = sink(&factory);
+    let one = |n: i32| doc! {"_id": 1, "n": n};
+    let first =
+        [Ok(one(1)), Ok(doc! {"_id": 2, "n": 2}), Ok(one(3)), Ok(doc! {"_id": "x", "deep": {"a": [1]}})];
+    assert_eq!(write(&mut *sink, changes(&first)), Verdict::WRITTEN);
+    assert_eq!(
+        documents(&server, db, "c"),
+        [one(3), doc! {"_id": 2, "n": 2}, doc! {"_id": "x", "deep": {"a": [1]}}]
+    );
+    let second =
+        [Ok(one(4)), Err(Bson::Int32(1)), Err(Bson::Int32(2)), Ok(doc! {"_id": 2, "n": 5}), Err("x".into())];
+    // A replay after a crash ends in the same state.
+    for _ in 0..2 {
+        assert_eq!(write(&mut *sink, changes(&second)), Verdict::WRITTEN);
+        assert_eq!(documents(&server, db, "c"), [doc! {"_id": 2, "n": 5}]);
+    }
+}
+
+#[test]
+fn ids_of_different_types_are_different_documents() {
+    let (server, db) = (shared(), "ke_types");
+    let date = bson::DateTime::from_millis(7);
+    let events = [Ok(doc! {"_id": date, "n": 1}), Ok(doc! {"_id": 7_i64, "n": 2})];
+    assert_eq!(write(&mut *sink(&keyed(&server, db)), changes(&events)), Verdict::WRITTEN);
+    assert_eq!(documents(&server, db, "c").len(), 2);
+}
+
+#[test]
+fn an_event_without_an_id_and_a_refused_document_are_refused_alone() {
+    let (server, db) = (shared(), "ke_refused");
+    let mut sink = sink(&keyed(&server, db));
+    unique(&server, db, "c", "u");
+    let mut batch = changes(&[Ok(doc! {"_id": 1, "u": 1}), Ok(doc! {"_id": 2, "u": 1}), Err(Bson::Int32(9))]);
+    batch.push(Record { offset: 3, appended_ms: 0, key: Some(b"text"), payload: None });
+    batch.push(Record { offset: 4, appended_ms: 0, key: None, payload: Some(b"{}") });
+    let verdict = write(&mut *sink, batch);
+    let mut alone = refused(&verdict);
+    alone.sort_unstable();
+    assert_eq!(alone, [1, 3, 4]);
+    assert_eq!(documents(&server, db, "c"), [doc! {"_id": 1, "u": 1}]);
+}
+
+#[test]
+fn a_lost_server_fails_the_batch_and_the_next_try_writes_it() {
+    let mut server = start();
+    let factory = keyed(&server, "ke_lost");
+    let mut sink = sink(&factory);
+    let events = || changes(&[Ok(doc! {"_id": 1}), Err(Bson::Int32(2))]);
+    server.kill().unwrap();
+    let Verdict::Failed(failure) = write(&mut *sink, events()) else { panic!("no server was there") };
+    assert_eq!(failure.class, FailureClass::Passing, "{failure:?}");
+    assert!(matches!(factory.build(1).map(drop), Err(SinkError::Unreachable(_))));
+    server.restart().unwrap();
+    assert_eq!(write(&mut *sink, events()), Verdict::WRITTEN);
+    assert_eq!(documents(&server, "ke_lost", "c"), [doc! {"_id": 1}]);
+}
