@@ -21,7 +21,7 @@ pub enum Trust {
     Anyone,
 }
 
-/// What a client checks and shows in a TLS handshake.
+/// The checks of a client in a TLS handshake, and its own certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsSettings {
     /// The trusted certificate authorities.

@@ -47,7 +47,7 @@ pub(super) struct Reading {
     uncommitted: BTreeMap<Partition, Position>,
     heard_at: Instant,
     on_hold: bool,
-    /// Since when the group has not said which partitions this member reads.
+    /// The start of the wait for partitions; `None` after the group has assigned some.
     unassigned_since: Option<Instant>,
 }
 
