@@ -106,7 +106,7 @@ impl Printed {
         let intended = foreign.operations.iter().flat_map(|it| &it.times).any(|it| it.since == Since::Due);
         let notes = [
             (!intended).then_some(
-                "with -Dmeasurement.interval=both YCSB also prints times from when operations were due (`Intended-`)",
+                "with -p measurement.interval=both YCSB also prints times from when operations were due (`Intended-`)",
             ),
             self.buckets.then_some("buckets of histograms or points of time series were skipped"),
             self.unended.then_some("the last line has no line feed: check that nothing is cut off"),
