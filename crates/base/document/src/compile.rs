@@ -33,7 +33,7 @@ pub(crate) enum Op {
     Repeat(Repeat),
     /// A whole field that may be absent.
     Optional { salt: u64, odds: Odds, field: Vec<Op> },
-    /// A value of an outer scope, this many generated arrays out.
+    /// A value of an outer scope: `levels` generated arrays lie in between.
     Outer { levels: usize, value: Vec<Op> },
 }
 
@@ -275,7 +275,7 @@ pub(crate) fn item_place(stride: u64, index: usize) -> u64 {
     stride.wrapping_mul(index as u64 + 1)
 }
 
-/// A value's place relative to the innermost loop of its scope, and the number of loops outside it.
+/// A value's place relative to the innermost loop of its scope, and the number of loops outside that scope.
 fn place(node: &Node, scopes: &[Scope]) -> (u64, usize) {
     let (own, beyond) = scopes.split_at(node.depth.min(scopes.len()));
     let offset = own.iter().fold(0_u64, |sum, scope| match scope {

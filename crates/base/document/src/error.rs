@@ -106,7 +106,7 @@ pub enum Error {
     },
 }
 
-/// The limit, and its owner.
+/// Describes the size limit: MongoDB's, or another.
 fn whose(limit: usize) -> String {
     if limit == crate::DOCUMENT_BYTES_MAX {
         format!("MongoDB's limit of {limit}")

@@ -23,7 +23,7 @@ pub(crate) fn stride(array_salt: u64) -> u64 {
     mix(array_salt ^ STEP) | 1
 }
 
-/// The seed of a version of all documents. The inserted version has the seed itself.
+/// The seed for one version of every document. Version 0, the inserted one, keeps `seed`.
 #[inline]
 pub(crate) fn versioned(seed: u64, version: u32) -> u64 {
     if version == 0 { seed } else { mix(seed ^ mix(u64::from(version).wrapping_mul(STEP))) }
@@ -103,7 +103,7 @@ impl Odds {
         Self((probability * (1_u64 << 63) as f64) as u64)
     }
 
-    /// Whether `word` hits.
+    /// Whether a random word lies below the threshold.
     #[inline]
     pub(crate) fn hit(self, word: u64) -> bool {
         (word >> 1) < self.0

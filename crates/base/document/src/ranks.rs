@@ -6,7 +6,7 @@ use crate::random::{Words, mix};
 /// The largest exponent of a Zipf distribution.
 pub const EXPONENT_MAX: f64 = crate::distribution::EXPONENT_MAX;
 
-/// The salt that separates the places of popular ranks from those of documents' own distributions.
+/// Separates the random words of popular ranks from those of a document's own distributions.
 const SALT: u64 = 0x5CA3_B1ED;
 
 /// Ranks with Zipf's distribution: rank k of 1..=n with a weight of k^−exponent. A draw costs the same for every n, and

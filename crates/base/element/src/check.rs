@@ -6,11 +6,11 @@ use crate::walk::{Damage, Element, Elements, int32};
 /// How deep documents may nest: MongoDB's limit.
 pub const DEPTH_MAX: usize = 100;
 
-/// Bytes that are not a BSON document: where, and what is wrong.
+/// Bytes that are not a BSON document: the position of the fault, and the fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("byte {at}: {what}")]
 pub struct Damaged {
-    /// Where in the document, in bytes.
+    /// The position in the document, in bytes.
     pub at: usize,
     /// The fault.
     pub what: Damage,
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_byte_never_panics_and_what_passes_can_be_walked() {
+    fn a_changed_byte_never_panics_and_accepted_documents_can_be_walked() {
         let bytes = every_type().to_vec().unwrap();
         let bits = (0..8).map(|bit| 1 << bit);
         for at in 0..bytes.len() {
@@ -169,7 +169,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn random_bytes_never_panic_and_what_passes_is_valid(mut body in proptest::collection::vec(any::<u8>(), 0..100)) {
+        fn random_bytes_never_panic_and_accepted_ones_are_valid(mut body in proptest::collection::vec(any::<u8>(), 0..100)) {
             let mut bytes = i32::try_from(body.len() + 5).unwrap().to_le_bytes().to_vec();
             bytes.append(&mut body);
             bytes.push(0);

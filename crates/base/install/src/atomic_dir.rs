@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn the_old_target_is_replaced_and_stays_without_a_new_one() {
+    fn an_old_target_stays_until_a_new_one_is_committed() {
         let cache = tempfile::tempdir().unwrap();
         let target = cache.path().join("tool");
         fs::create_dir(&target).unwrap();

@@ -82,7 +82,7 @@ pub fn run(
         command.stdin(Stdio::null()).stdout(stdout).stderr(stderr).spawn().map_err(RunError::Program)?;
     let read = follow(&mut child, &mut log, observe);
     if read.is_err() {
-        // Without a reader the program would wait for ever. It may have ended already.
+        // Without a reader the program would wait for ever. The kill has no effect if the program has ended.
         let _ = child.kill();
     }
     let status = child.wait().map_err(RunError::Program)?;

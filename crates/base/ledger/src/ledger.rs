@@ -43,8 +43,8 @@ impl Ledger {
         self.kept.clone()
     }
 
-    /// Whether this ledger is responsible for a document: it is in its shard. The first shard is responsible for unassigned
-    /// numbers, so that they are reported once.
+    /// Whether this ledger is responsible for a document: the document is in the ledger's shard. The first shard is
+    /// responsible for unassigned numbers, so that they are reported once.
     pub(crate) fn answers_for(&self, number: u64) -> bool {
         self.allocation
             .locate(number)
@@ -113,7 +113,8 @@ impl Ledger {
     /// Joins the ledger of the next shard of the same run.
     ///
     /// # Errors
-    /// The other belongs to another run or allocation, both hold the same worker, or a shard between them is missing.
+    /// The other ledger belongs to another run or allocation, both ledgers hold the same worker, or a shard between
+    /// them is missing.
     pub fn merge(&mut self, other: Ledger) -> Result<(), Error> {
         if self.run != other.run || self.allocation != other.allocation {
             return Err(Error::OtherRun);

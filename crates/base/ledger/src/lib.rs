@@ -30,8 +30,8 @@
 //! ```
 //!
 //! Goals: 100 million documents take 25 MB to record and as much to audit. One core audits 20 million documents a second in the
-//! order of a scan, which is nearly that of the numbers. Random order over 100 million is bound by memory and reaches about
-//! half of that. This crate must not know sockets or clocks.
+//! order of a scan, which nearly follows the numbers. Random order over 100 million is bound by memory and reaches about half
+//! of that. This crate must not know sockets or clocks.
 
 pub mod receipt;
 

@@ -223,7 +223,7 @@ pub(crate) fn occupied(word: u64) -> u64 {
     (word | word >> 1) & LOW
 }
 
-/// The offsets in a word of the pairs whose low bits are given.
+/// The offsets of the pairs in a word that `low_bits` marks.
 pub(crate) fn offsets(mut low_bits: u64) -> impl Iterator<Item = u64> {
     std::iter::from_fn(move || {
         let at = (low_bits != 0).then(|| u64::from(low_bits.trailing_zeros() / 2));
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn doubt_leaves_known_outcomes_and_later_documents() {
+    fn doubt_changes_neither_known_outcomes_nor_later_documents() {
         for until in [0, 1, 31, 32, 33, 100, DOCUMENTS_PER_PAGE, DOCUMENTS_PER_PAGE + 5] {
             let mut pairs = Pairs::default();
             pairs.fill(3..40, State::Acknowledged as u64);

@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn lanes_distinguish_deleted_from_doubtful_documents() {
+    fn pair_bits_distinguish_deleted_from_doubtful_documents() {
         let mut versions = Versions::default();
         let at = |local| Slot { worker: 2, local };
         versions.delete(at(32));

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Units and their lengths in nanoseconds, from small to large; of two names for one the later is written.
+/// Units and their lengths in nanoseconds, from small to large. If a unit has two names, the later name is
+/// written.
 const UNITS: [(&str, f64); 7] =
     [("ns", 1.0), ("µs", 1e3), ("us", 1e3), ("ms", 1e6), ("s", 1e9), ("m", 60e9), ("h", 3_600e9)];
 /// The longest duration, in nanoseconds: about thirty years.

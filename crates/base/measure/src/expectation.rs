@@ -101,14 +101,15 @@ impl Wanted {
         }
     }
 
-    /// Whether it bounds the errors of this class and of this part of the load. Checks bound the answers that they refuse.
+    /// Whether the expectation bounds the errors of this class and of this part of the load. An expectation of checks
+    /// bounds the errors of answers that fail a check.
     pub fn allows(&self, class: &str, subject: &Subject<'_>) -> bool {
         let refused = self.metric.name == "checks" && class == Rejection::Unexpected.name();
         let bounds = refused || self.metric.counts_errors(class);
         bounds && self.selector().is_some_and(|selector| selector.matches(subject))
     }
 
-    /// Checks it against its operations together, or against the audit.
+    /// Judges the expectation by the sum of its operations, or by the audit.
     pub fn judge(&self, measured: Option<&Operation<'_>>, integrity: Option<&Integrity>) -> Expectation {
         let value = match self.metric.scope {
             Scope::Integrity => integrity_value(self.metric.name, integrity),
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn metrics_that_no_run_can_have_are_refused_before_it() {
+    fn metrics_that_no_run_can_have_are_refused_before_the_run() {
         for (metric, expression, part) in [
             ("insrt.response", "p(99)<1", "unknown operation `insrt`"),
             ("insert.respons", "p(99)<1", "unknown metric `respons`"),
@@ -257,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_value_is_not_broken() {
+    fn an_unknown_value_breaks_no_expectation() {
         let tally = tally();
         let measured = Operation { tally: &tally, seconds: 10.0, achieved: None, checks: None };
         let broken = |metric: &str, expression: &str| wanted(metric, expression).unwrap().broken(&measured);

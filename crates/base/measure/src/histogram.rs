@@ -174,7 +174,7 @@ impl<'de> Deserialize<'de> for Histogram {
 
 /// Whether `count` values support `percentile` (0 to 100): at least ten must lie beyond it.
 pub fn supported(count: u64, percentile: f64) -> bool {
-    // A product such as 1000 × (1 − 0.99) falls a hair under 10 in floating point.
+    // A product such as 1000 × (1 − 0.99) falls slightly below 10 in floating point.
     count as f64 * (100.0 - percentile) / 100.0 >= BEYOND_MIN - 1e-9
 }
 

@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_forbidden_field_that_could_not_be_looked_for_does_not_hold() {
+    fn a_forbidden_field_that_could_not_be_searched_does_not_hold() {
         let holds = |presence| {
             let forbidden = vec![Forbidden { presence, ..Forbidden::default() }];
             let collections = vec![Collection { forbidden, ..Collection::default() }];

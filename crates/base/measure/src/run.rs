@@ -477,7 +477,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_from_before_there_were_shards_to_join_is_read() {
+    fn a_file_older_than_shards_is_read() {
         let mut file = serde_json::to_value(Run::default()).unwrap();
         let keys = file.as_object_mut().unwrap();
         assert!(["start_at_ms", "began_ms", "joined"].iter().all(|key| !keys.contains_key(*key)));

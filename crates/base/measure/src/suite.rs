@@ -253,7 +253,7 @@ mod tests {
         let mut suite = suite(&["a", "b"], 1);
         suite.record(row(1, "a", Outcome::Completed, 5.0));
         suite.record(row(2, "b", Outcome::Interrupted, 5.0));
-        assert!(!suite.complete, "what was interrupted is still to be made");
+        assert!(!suite.complete, "an interrupted run must be repeated");
         suite.record(row(2, "b", Outcome::Hung, 5.0));
         assert!(suite.complete);
         assert_eq!((suite.rows.len(), suite.row(2).unwrap().outcome), (2, Outcome::Hung));

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn scrambled_ranks_stay_in_range_and_keep_a_favourite() {
+    fn scrambled_ranks_stay_in_range_and_one_is_the_most_frequent() {
         let zipf = Zipf::new(1000, 0.99, Order::Scrambled);
         let mut counts = vec![0; 1000];
         for number in 0..50_000 {

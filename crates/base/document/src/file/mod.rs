@@ -95,10 +95,10 @@ impl FileSource {
     /// in mongoimport's `--columnsHaveTypes`). Only `id` and `stamp` of the settings matter. Texts in BSON are not checked for
     /// UTF-8.
     ///
-    /// In a table, dots in names make documents, and an empty value omits its field. In a column without a type, numbers in
-    /// JSON's form become int32, int64 or double, `true` and `false` booleans, timestamps of RFC 3339 dates, and all other
-    /// values, such as `007`, strings. The types are `auto()`, `boolean()`, `date()`, `date(2006-01-02)`, `decimal()`,
-    /// `double()`, `int32()`, `int64()` and `string()`, after the name and a dot.
+    /// In a table, dots in names make documents, and an empty value omits its field. In a column without a type, a number
+    /// in JSON's form becomes an int32, int64 or double. `true` and `false` become booleans, and an RFC 3339 timestamp
+    /// becomes a date. Any other value, such as `007`, becomes a string. The types are `auto()`, `boolean()`, `date()`,
+    /// `date(2006-01-02)`, `decimal()`, `double()`, `int32()`, `int64()` and `string()`, after the name and a dot.
     ///
     /// # Errors
     /// When the file cannot be read, is of another kind, needs more memory than allowed, has no documents, or contains an

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn lanes_do_not_disturb_each_other() {
+    fn bytes_of_a_word_do_not_affect_each_other() {
         let word = u64::from_le_bytes([0, 31, 25, 26, 1, 30, 2, 29]);
         assert_eq!(&letters(word), b"a z b c ");
     }

@@ -91,7 +91,7 @@ fn chooser(fields: &Fields<'_>, count: usize) -> Result<Chooser, Error> {
     Ok(Chooser::Weighted(bounds(&weights, count)?))
 }
 
-/// The weights as rising bounds of 2^64; the last one is the largest word.
+/// The weights as rising thresholds for random words; the last threshold is the largest word.
 fn bounds(args: &Args<'_>, count: usize) -> Result<Box<[u64]>, Error> {
     let expected = format!("a list of {count} weights, one for each value");
     let list = args.list(&expected)?;

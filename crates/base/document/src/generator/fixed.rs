@@ -19,8 +19,8 @@ pub(crate) fn bool(_: &mut Parser<'_>, args: &Args<'_>) -> Result<Shape, Error> 
     Ok(Shape::Hole(Hole::bare(kind::BOOLEAN, 1, Fill::Bool(odds))))
 }
 
-/// Reads `$date` with an object, a time that depends on the document's number, or a random one:
-/// `{start, step, within}`.
+/// Reads `$date` with an object of settings, `{start, step, within}`: a time that follows the document's
+/// number, plus a random part.
 pub(crate) fn date(parser: &mut Parser<'_>, args: &Args<'_>) -> Result<Shape, Error> {
     let fields = args.fields(&["start", "step", "within"])?;
     let run_ms = parser.settings().start_ms;

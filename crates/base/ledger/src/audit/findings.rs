@@ -38,7 +38,7 @@ pub struct Findings {
     pub other_runs: BTreeMap<Run, u64>,
     /// Documents whose deletion was acknowledged.
     pub deleted: u64,
-    /// Documents that an update, replace or delete may have touched and that were sent or exist.
+    /// Sent or existing documents that an update, replace or delete may have touched.
     pub not_audited: u64,
     /// The lowest numbers of each violation.
     pub examples: Examples,

@@ -9,7 +9,8 @@ use crate::pairs::{DOCUMENTS_PER_PAGE, Pairs, State, first_of, lanes, occupied, 
 use crate::touched::Touched;
 use crate::versions::Versions;
 
-/// 32 documents by finding. Each field has the low pair bit set for each document with that finding.
+/// The findings of 32 documents. In each field, the low bit of a document's pair is set if the document has
+/// that finding.
 struct Sorted {
     kept: u64,
     lost: u64,

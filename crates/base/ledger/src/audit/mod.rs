@@ -82,9 +82,9 @@ pub enum Neighbours {
 /// for its workers' documents, and the first shard's also for phantoms outside the allocation. So the findings of the shards
 /// add up to those of the whole run; only foreign documents are counted by each shard.
 ///
-/// A document that the server rejected and that exists nevertheless is a phantom. That includes duplicate keys: a writer that
-/// sends a receipt twice must set the state itself. After a retry of an unknown outcome, "duplicate key" means that the first
-/// attempt arrived: `Acknowledged`.
+/// A document that the server rejected and that exists nevertheless is a phantom. A rejection as a duplicate key counts too:
+/// a writer that sends a receipt twice must set the state itself. After a retry of an unknown outcome, "duplicate key" means
+/// that the first attempt arrived: `Acknowledged`.
 ///
 /// A replaced document may exist in any version from the last acknowledged to the highest sent. An earlier version is a lost
 /// update: the acknowledged version is missing, so the document counts as lost. A later version was never sent: corrupted. A
@@ -128,7 +128,8 @@ impl<'a> Audit<'a> {
         Audit::with(ledger, &Touched::None, Neighbours::default())
     }
 
-    /// An audit that excludes touched documents and considers neighbours.
+    /// An audit that excludes touched documents; `neighbours` says whether other writers may have used the
+    /// collection.
     pub fn with(ledger: &'a Ledger, touched: &'a Touched, neighbours: Neighbours) -> Audit<'a> {
         static NONE: Versions = Versions::new();
         let seen = vec![Pairs::default(); ledger.workers().len()];

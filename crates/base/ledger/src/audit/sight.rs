@@ -102,7 +102,7 @@ impl Audit<'_> {
         }
     }
 
-    /// Content with another receipt's stamp does not follow.
+    /// Content whose stamp belongs to another receipt does not follow from this one.
     fn judge(&self, number: u64, content: Content, stamp: Option<i64>) -> Content {
         match stamp {
             Some(stamp) if stamp != self.ledger.run().receipt(number).stamp() => Content::Differs,

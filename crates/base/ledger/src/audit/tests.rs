@@ -87,7 +87,7 @@ fn a_stamp_of_this_run_that_was_never_sent_is_a_phantom() {
 }
 
 #[test]
-fn a_strange_document_is_foreign_among_neighbours_and_a_phantom_alone() {
+fn an_unknown_document_is_foreign_if_other_writers_are_expected_and_otherwise_a_phantom() {
     let other_run = Run { tag: [9, 9, 9], ..RUN }.receipt(5).stamp();
     let strange = [Found::Foreign { stamp: None }, Found::Foreign { stamp: Some(other_run) }];
     check(&strange, |f| f.foreign = 2);

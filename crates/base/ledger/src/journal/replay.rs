@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(
             replayed.intents.or(moment.done),
             replayed.intents,
-            "what was done was said, cut at {cut}"
+            "every change was announced, cut at {cut}"
         );
     }
 
@@ -214,14 +214,8 @@ mod tests {
             let claimed = (0..20_000).rfind(|at| replayed.pairs.state(*at) == State::Acknowledged);
             assert!(claimed.is_none_or(|claimed| claimed < last.flushed), "byte {at}");
             let forgotten = replayed.pairs.state(last.sent - 1) == State::NotSent;
-            assert!(
-                !forgotten,
-                "byte {at}: a reservation is told again by the pages and reservations after it"
-            );
-            assert_eq!(
-                replayed.intents, last.intents,
-                "byte {at}: intents are told again by the lists after them"
-            );
+            assert!(!forgotten, "byte {at}: later pages and reservations repeat a reservation");
+            assert_eq!(replayed.intents, last.intents, "byte {at}: later lists repeat the intents");
             let slots = (0..1000).map(|local| Slot { worker: 0, local });
             let newer = |slot: &Slot| {
                 replayed.changes.versions.at(*slot).sent() > last.listed.versions.at(*slot).sent()

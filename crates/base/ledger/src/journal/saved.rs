@@ -218,6 +218,6 @@ mod tests {
         let allocation = Allocation::new(1000, 4, Some(10_000_000)).unwrap();
         save(dir.path(), &ledger(allocation)).unwrap();
         let bytes = fs::metadata(path(dir.path())).unwrap().len();
-        assert!(bytes * 10 < 25_400_000, "{bytes} bytes for a tenth of it");
+        assert!(bytes * 10 < 25_400_000, "{bytes} bytes for a tenth of the documents");
     }
 }

@@ -1,4 +1,4 @@
-//! Rolls dice that a seed reproduces.
+//! Generates random numbers from a seed, so that a failure can be replayed.
 
 use plimsoll_measure::random;
 

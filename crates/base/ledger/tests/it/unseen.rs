@@ -1,5 +1,5 @@
-//! Tests crashes while Plimsoll changes documents: no intact document is reported, and only contradictions that the last moment
-//! explains are not audited.
+//! Tests crashes while Plimsoll changes documents: the audit reports no intact document, and skips only contradictions that an
+//! unrecorded change explains.
 
 use std::ops::Range;
 
@@ -134,7 +134,7 @@ fn audit(ledger: &Ledger, stored: &[Stored], numbers: Range<u64>) -> Findings {
     }
     let lost = audit.lost().count() as u64;
     let findings = audit.finish();
-    assert!(lost <= findings.lost, "what is told as lost is counted");
+    assert!(lost <= findings.lost, "every reported lost document is counted");
     findings
 }
 
@@ -202,7 +202,7 @@ fn unexplained_contradictions_are_found_after_a_crash_too() {
 }
 
 #[test]
-fn an_existing_deleted_document_is_a_phantom_for_all_other_intents() {
+fn a_deleted_document_that_exists_is_a_phantom_whatever_else_was_intended() {
     let dir = tempfile::tempdir().unwrap();
     let mut dice = Dice(7);
     let mut world = World::new(dir.path());

@@ -132,8 +132,8 @@ fn values(a: &[Subject<'_>], b: &[Subject<'_>]) -> Vec<Values> {
     measures(&runs).into_iter().map(of).collect()
 }
 
-/// The index of the primary metric, and why it is not the default one. If a run did nothing, the default metric stays, because
-/// the cost of such a run must not decide.
+/// The index of the primary metric, and why it is not the default one. If a run did nothing, the default metric stays:
+/// otherwise the client's cost alone would decide.
 fn choose(values: &[Values], asked: Option<&str>, idle: bool) -> Result<(usize, Option<String>), Error> {
     let Some(usual) = values.first() else { return Err(Error::NothingMeasured) };
     if let Some(name) = asked {
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_side_that_did_nothing_is_a_failure_and_no_other_metric_decides_in_its_place() {
+    fn a_side_that_did_nothing_is_a_failure_and_no_substitute_metric_decides() {
         for idle in [10, 1] {
             let rejects = |number: u64| number.is_multiple_of(2) && number / 2 <= idle;
             let one = |number| {
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn an_expectation_that_b_breaks_more_often_than_a_is_known_and_no_verdict_hides_it() {
+    fn an_expectation_that_b_breaks_more_often_than_a_counts_whatever_the_verdict() {
         for (a, b, expected) in [(0, 1, true), (2, 10, true), (1, 1, false), (3, 0, false)] {
             let one = |number: u64| {
                 let broken = if number.is_multiple_of(2) { b } else { a };
@@ -237,7 +237,7 @@ mod tests {
             failed.errors.insert("Timeout".into(), 1);
             let it = compared(&runs);
             assert_eq!(it.is_unsound(), expected, "run {failing}");
-            assert_eq!(it.verdict, Verdict::NoDifference, "its figures say nothing of that");
+            assert_eq!(it.verdict, Verdict::NoDifference, "failures do not change the verdict on a metric");
         }
     }
 

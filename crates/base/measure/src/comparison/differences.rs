@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn an_objective_counts_in_a_search_alone() {
+    fn an_objective_is_compared_only_in_searches() {
         let of = |rate: u32| Some(json!({"line": {"start": rate}}));
         check((&run("aa"), of(1)), (&run("bb"), of(2)), &[]);
         let line = |hash: &str| Run { command: "line".into(), ..run(hash) };
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_scenario_the_hashes_must_do() {
+    fn without_a_scenario_the_hashes_are_compared() {
         check((&run("aa"), None), (&run("bb"), Some(json!({}))), &[("scenario.hash", "\"aa\"", "\"bb\"")]);
     }
 

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_is_called_by_its_direction() {
+    fn a_difference_is_better_or_worse_by_its_direction() {
         assert_eq!(check(&around(1.10, 0.02), Verdict::Better, "").pairs_needed, None);
         check(&around(0.90, 0.02), Verdict::Worse, "");
         let mut less = values(&around(0.9, 0.02));
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_that_is_real_but_small_is_not_called_one() {
+    fn a_real_but_small_difference_is_no_difference() {
         let metric =
             check(&around(1.02, 0.005), Verdict::NoDifference, "real but smaller than the required 3.0 %");
         assert!(metric.low.unwrap() > 1.0 && metric.p.unwrap() <= ALPHA);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn too_noisy_is_said_only_where_the_interval_is_wider_than_20_percent() {
+    fn a_metric_is_too_noisy_only_if_its_interval_is_wider_than_20_percent() {
         let metric = check(&around(1.0, 0.5), Verdict::TooNoisy, "");
         assert!(metric.pairs_needed.unwrap() > 10);
         check(&around(1.0, 0.15), Verdict::NoDifference, "");
@@ -238,7 +238,7 @@ mod tests {
             reasons[0].1.contains("zero in 1 of 10") && reasons[1].1.contains("unknown in 1 of 10"),
             "{reasons:?}"
         );
-        assert_eq!(metrics[0].p_adjusted, metrics[0].p, "what has no ratio is not asked");
+        assert_eq!(metrics[0].p_adjusted, metrics[0].p, "a metric without ratios does not count as tested");
     }
 
     #[test]

@@ -83,7 +83,7 @@ fn unit(text: Option<&str>) -> Unit {
     }
 }
 
-/// The name of one operation and the unit of its rate: a service gets requests.
+/// The word for one operation (`request` for a service), and the unit of its rate.
 fn sent(runs: &[&Run]) -> (&'static str, Unit) {
     let is_service = runs.iter().any(|run| !run.answers.is_empty());
     if is_service { ("request", Unit::RequestsPerS) } else { ("operation", Unit::OperationsPerS) }
@@ -153,7 +153,7 @@ fn last_phase_per_s(run: &Run) -> Option<f64> {
 
 fn rate(runs: &[&Run], name: &str) -> Measure {
     let (sent, unit) = sent(runs);
-    // A request counts as a document where it carries no more than one.
+    // Requests that carry at most one document each are counted as requests.
     let least = |it: &Operation| if unit == Unit::RequestsPerS { it.count } else { 0 };
     if operations(runs, name).any(|it| it.documents > least(it)) {
         let pick: Pick = |run, name| Some(run.operations.get(name)?.documents_per_s);

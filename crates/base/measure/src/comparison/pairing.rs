@@ -51,7 +51,7 @@ pub enum Error {
         side: &'static str,
         /// A run.
         first: String,
-        /// One that differs from it.
+        /// A run that differs from `first`.
         second: String,
         /// The differences.
         differences: Vec<Difference>,
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_then_b_is_not_in_turns() {
+    fn all_runs_of_a_before_those_of_b_are_not_in_turns() {
         let turns = |a: &[u64], b: &[u64]| not_in_turns(&subjects(&runs("a", a)), &subjects(&runs("b", b)));
         assert_eq!(turns(&[1, 4, 5], &[2, 3, 6]), None, "A B B A A B");
         let error = turns(&[1, 2, 3], &[4, 5, 6]).unwrap().to_string();
@@ -278,11 +278,11 @@ mod tests {
         assert!(found.contains("\"8.0\" in B") && !found.contains("--"), "{found}");
         assert_eq!(Error::NothingMeasured.forcible(), None);
         assert_eq!(told(&["server"]).1, []);
-        assert_eq!(told(&["server"]).0.len(), 1, "what is varied is still told");
+        assert_eq!(told(&["server"]).0.len(), 1, "a varied difference is still listed");
     }
 
     #[test]
-    fn a_side_of_different_things_is_refused() {
+    fn a_side_whose_runs_differ_is_refused() {
         let (mut a, b) = (runs("a", &[1, 3]), runs("b", &[2, 4]));
         a[1].environment.cores = 8;
         let (_, against) = look(&subjects(&a), &subjects(&b), &[]);

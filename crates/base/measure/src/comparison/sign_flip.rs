@@ -8,7 +8,7 @@
 //! The interval holds every ratio that the same test does not reject. Let F be a set of pairs, with differences d − δ. Flipping
 //! F keeps the sum at least as far from zero exactly if δ lies between the mean of F and the mean of the other pairs. So each
 //! split of the pairs into two groups votes for the range between their means, and p at δ is the share of ranges that hold δ.
-//! The ends of the interval are therefore order statistics of the ends of the stretches. No search is needed, and the interval
+//! The ends of the interval are therefore order statistics of the ends of these ranges. No search is needed, and the interval
 //! and p never contradict each other.
 
 use crate::random::Random;
@@ -147,7 +147,7 @@ fn deviation(values: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    /// p by its definition: every one of the 2^n ways to flip signs of what is left when `value` is taken away.
+    /// p by its definition: subtracts `value` from every pair, and tries all 2^n ways to flip the signs.
     fn brute(pairs: &[f64], value: f64) -> f64 {
         let left: Vec<f64> = pairs.iter().map(|pair| pair - value).collect();
         let measured = left.iter().sum::<f64>().abs();

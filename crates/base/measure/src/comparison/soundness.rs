@@ -77,7 +77,7 @@ pub(super) fn broken(a: &[Subject<'_>], b: &[Subject<'_>]) -> Vec<Broken> {
 }
 
 fn unheld(run: &Run) -> impl Iterator<Item = (&str, &str)> {
-    // Whether more operations fail is tested apart: one stray error is not a finding.
+    // The share of failed operations has its own test, because one stray error is not a finding.
     let unheld = run.expectations.iter().filter(|it| !it.held && !it.by_default);
     unheld.map(|it| (it.metric.as_str(), it.expression.as_str()))
 }
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_side_that_fails_more_is_shown_to_by_the_test_of_every_metric() {
+    fn more_failures_are_shown_by_the_test_that_every_metric_uses() {
         let failing = |errors: u64| {
             move |run: &mut Run| {
                 let operation = run.operations.get_mut("insert").unwrap();
@@ -185,7 +185,7 @@ mod tests {
             (ten(10, failing(1)), ten(10, failing(50)), true),
             (ten(10, failing(50)), ten(10, failing(1)), false),
             (ten(10, failing(5)), ten(10, failing(5)), false),
-            // A few runs may fail by chance where both sides have some that do.
+            // If runs of both sides fail, chance explains a few more.
             (ten(1, failing(5)), ten(5, failing(5)), false),
             // One failure suffices if the other side has none.
             (ten(0, failing(1)), ten(1, failing(1)), true),
@@ -198,7 +198,7 @@ mod tests {
             runs
         };
         let (a, b) = (searched(ten(0, failing(1))), searched(ten(10, failing(9))));
-        assert!(!fails_more(&subjects(&a), &subjects(&b), 0), "it looks for the rate at which they fail");
+        assert!(!fails_more(&subjects(&a), &subjects(&b), 0), "a search causes failures on purpose");
     }
 
     #[test]

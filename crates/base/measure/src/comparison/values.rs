@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_did_not_look_twice_say_nothing() {
+    fn runs_without_two_calibrations_have_no_noise() {
         let noise = Noise::of([run(&[100.0], &[]), run(&[0.0, 1.0], &[])].iter());
         assert_eq!((noise, noise.error(10)), (Noise::default(), 0.0));
     }

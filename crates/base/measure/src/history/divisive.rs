@@ -181,7 +181,7 @@ mod tests {
     /// The scatter of every value, as a share.
     const NOISE: f64 = 0.03;
 
-    /// A value a level, give or take the noise.
+    /// One value for each level, with noise.
     fn scattered(seed: u64, levels: &[f64]) -> Vec<f64> {
         let mut random = Random::new(seed);
         levels.iter().map(|level| level * (NOISE * random.normal()).exp()).collect()
@@ -215,7 +215,7 @@ mod tests {
             assert!(found.iter().any(|at| at.abs_diff(20) <= 2), "seed {seed}, to {after}: {found:?}");
             alone += usize::from(found.len() == 1);
         }
-        assert!(alone >= 38, "{alone} of 40 tell nothing else");
+        assert!(alone >= 38, "only {alone} of 40 find no other change");
     }
 
     #[test]
@@ -237,7 +237,7 @@ mod tests {
                 changed.extend((!found(&values).is_empty()).then_some((seed, factor, place)));
             }
         }
-        // As often as in noise alone.
+        // Noise alone yields changes as often.
         assert!(changed.len() <= 2, "{changed:?} of 60");
     }
 

@@ -36,7 +36,7 @@ pub enum Error {
     Unlike {
         /// The oldest run.
         first: String,
-        /// One that differs from it.
+        /// A run that differs from `first`.
         second: String,
         /// The differences.
         differences: Vec<Difference>,

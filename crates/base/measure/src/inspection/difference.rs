@@ -39,7 +39,7 @@ pub struct Difference {
     pub document_bytes: Change<f64>,
     /// Bytes on disk without indexes, compressed.
     pub storage_bytes: Change<u64>,
-    /// Bytes of those that are free.
+    /// Free bytes among the bytes on disk.
     pub free_bytes: Change<u64>,
     /// Bytes of all indexes on disk.
     pub index_bytes: Change<u64>,

@@ -27,7 +27,7 @@ pub enum SamplePosition {
     /// The document with the smallest `_id`.
     #[default]
     First,
-    /// Any document between these two.
+    /// Any document between the first and the last.
     Between,
     /// The document with the largest `_id`.
     Last,
@@ -58,7 +58,7 @@ pub enum Choice {
     All,
     /// The server chose them at random.
     Random,
-    /// The first that the server gave.
+    /// The first documents that the server returned.
     Foremost,
 }
 

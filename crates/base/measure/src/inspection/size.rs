@@ -30,7 +30,7 @@ pub struct Reported {
     pub data_bytes: Option<u64>,
     /// Bytes on disk.
     pub storage_bytes: Option<u64>,
-    /// Bytes of those that are free.
+    /// Free bytes among the bytes on disk.
     pub free_bytes: Option<u64>,
     /// Bytes of all indexes.
     pub index_bytes: Option<u64>,

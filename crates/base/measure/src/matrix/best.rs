@@ -112,7 +112,7 @@ mod tests {
         }
         let times = |index: usize| matrix.times_least_cpu(&matrix.cells[index], "insert");
         assert_eq!((times(0), times(1)), (Some(1.0), Some(2.5)));
-        assert_eq!((times(2), times(3)), (None, None), "nothing beside them has their size");
+        assert_eq!((times(2), times(3)), (None, None), "no other cell has their number of documents");
     }
 
     #[test]

@@ -151,7 +151,8 @@ mod tests {
         };
         use Count::{Acknowledged, Admitted, DeadLettered, Denied, Filtered, HandedOver, Lost, Read};
         check(&[], 1.0);
-        // Ten are denied and buried, ninety are admitted: ten of these are still in flight, or were given up.
+        // Ten events are denied and become dead letters. Ninety are admitted: ten of these are still in
+        // flight, or were given up.
         check(
             &[(Read, 100), (Denied, 10), (DeadLettered, 10), (Admitted, 90), (Acknowledged, 80)],
             80.0 / 90.0,

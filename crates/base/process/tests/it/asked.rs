@@ -21,18 +21,18 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Handles SIGINT itself, independently of the test runner.
 #[test]
-#[ignore = "the program that other tests ask"]
-fn works_until_it_is_asked() {
+#[ignore = "the program that other tests interrupt"]
+fn works_until_it_is_interrupted() {
     let Some(said) = env::var_os(SAID) else { return };
     let asked = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&asked)).unwrap();
     fs::write(&said, "at work").unwrap();
-    soon("somebody asks", || asked.load(Ordering::Relaxed));
+    soon("the program receives SIGINT", || asked.load(Ordering::Relaxed));
     fs::write(&said, "finished").unwrap();
 }
 
 fn work(said: &Path) -> Command {
-    let mut command = again("asked::works_until_it_is_asked");
+    let mut command = again("asked::works_until_it_is_interrupted");
     command.env(SAID, said).stdin(Stdio::null()).stdout(Stdio::null());
     command
 }
@@ -97,20 +97,20 @@ fn owns(lifetime: Lifetime) {
 
 #[test]
 #[ignore = "the process that another test kills"]
-fn owns_one_that_is_asked() {
+fn owns_an_asked_command() {
     owns(Lifetime::Asked);
 }
 
 #[test]
 #[ignore = "the process that another test kills"]
-fn owns_one_that_is_bound() {
+fn owns_a_bound_command() {
     owns(Lifetime::Bound);
 }
 
 #[test]
 fn kill_9_of_the_owner_interrupts_asked_commands_and_kills_bound_ones() {
     for (owner, last) in
-        [("asked::owns_one_that_is_asked", "finished"), ("asked::owns_one_that_is_bound", "at work")]
+        [("asked::owns_an_asked_command", "finished"), ("asked::owns_a_bound_command", "at work")]
     {
         let temporary = tempfile::tempdir().unwrap();
         let said = temporary.path().join("said");

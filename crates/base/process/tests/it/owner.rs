@@ -71,7 +71,7 @@ fn kill_9_of_the_owner_ends_the_child_and_the_next_start_sweeps_its_home() {
     assert!(is_alive(first.child));
     first.kill();
     soon("the child dies with its owner", || !is_alive(first.child));
-    assert!(first.home.exists(), "nobody was left to remove it");
+    assert!(first.home.exists(), "the killed owner could not remove its home");
     let mut second = Owner::start(OWNER, temporary.path());
     assert!(!first.home.exists() && second.home.exists());
     second.kill();

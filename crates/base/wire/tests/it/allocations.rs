@@ -78,7 +78,7 @@ fn a_write_allocates_nothing_after_the_first_of_its_size() {
                 write(&mut connection, &mut batch, &mut reply, documents).await;
             }
             assert_eq!(allocations() - before, 0, "{way:?}");
-            assert!(before > 0, "the count counts");
+            assert!(before > 0, "the allocator counts");
         }
     });
 }
