@@ -11,9 +11,9 @@ use crate::second::Second;
 pub struct BackgroundLoad {
     /// Its name.
     pub name: String,
-    /// The seconds of this load alone during the arrivals, with the settling ones.
+    /// This load's seconds during the arrivals, the settling seconds included.
     pub seconds: Vec<Second>,
-    /// The load's connections: as many operations may be in flight when a window ends.
+    /// The load's connections: at most this many operations are in flight when a window ends.
     pub connections: u32,
 }
 

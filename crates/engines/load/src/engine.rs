@@ -97,7 +97,7 @@ pub struct Engine<T: Target> {
     shard: Share,
     /// Whether a phase has run: afterwards a refused connection is counted, not an error.
     has_begun: bool,
-    /// The start of the next phase; none starts it as soon as its connections are open.
+    /// The start of the next phase. Without a start, the phase begins as soon as its connections are open.
     begin_at: Option<clock::Instant>,
 }
 

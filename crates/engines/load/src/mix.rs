@@ -127,8 +127,8 @@ impl Balance {
         Self { accounts: weights.iter().map(account).collect() }
     }
 
-    /// The operation that is furthest behind its share of the time. An operation in flight counts its kind's mean time so far;
-    /// the first of equals wins. Each operation runs once before any repeats.
+    /// The operation that is furthest behind its share of the time. An operation in flight counts with the mean time of its
+    /// kind so far. Among equals, the first operation wins. Each operation runs once before any repeats.
     fn pick(&mut self) -> usize {
         let untried = self.accounts.iter().position(|account| account.ended + account.under_way == 0);
         let index = untried.unwrap_or_else(|| self.furthest_behind());
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_by_time_keep_their_shares_of_it_however_long_they_take() {
+    fn a_mix_by_time_keeps_each_share_of_the_time_however_long_operations_take() {
         for lanes in [1, 4, 16] {
             let weights = [(0, 40.0), (1, 30.0), (2, 30.0)];
             let shares = shares(&weights, &[1_000, 20_000, 300_000], lanes, 100_000_000);

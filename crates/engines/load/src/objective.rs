@@ -10,7 +10,7 @@ mod judge;
 
 use judge::{errors_hold, judge_bound, judge_errors, latency_holds};
 
-/// The start of a window that is not judged, in seconds, while queues fill to their steady length.
+/// The unjudged start of a window, in seconds: queues fill to their steady length.
 pub const SETTLE_S: u64 = 1;
 /// A mean waiting time below this, in nanoseconds, is not a sign of a queue.
 const WAIT_NOISE_NS: f64 = 1e6;

@@ -93,7 +93,7 @@ impl Edge {
         Self { rate, confirmed: 0, moved: 0 }
     }
 
-    /// Moves the end after a contradiction, to `outward` of its rate.
+    /// Moves the end after a contradiction: `outward` gets its rate and the factor of the step.
     fn contradicted(self, resolution: f64, outward: impl Fn(f64, f64) -> f64) -> Self {
         let step = 1.0 + resolution * f64::from(2u32.saturating_pow(self.moved.min(16)));
         Self { rate: outward(self.rate, step), confirmed: 0, moved: self.moved + 1 }

@@ -132,7 +132,7 @@ impl Collector {
         if is_whole { self.take_next() } else { None }
     }
 
-    /// The remaining seconds once every part has ended, perhaps a second apart. A tenth that ends with the phase gets a second
+    /// The remaining seconds once every part has ended, perhaps a second apart. Leftover tenths are returned in a last second
     /// of length zero.
     pub fn finish(mut self) -> Vec<Second> {
         let mut rest = Vec::new();

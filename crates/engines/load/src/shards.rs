@@ -13,7 +13,7 @@ pub trait Record {
     /// The record is damaged.
     fn second(&mut self) -> Result<Option<Second>, Self::Error>;
 
-    /// The rest of the phase after its seconds, if it comes next.
+    /// The leftover tenths of the phase, if they are the next entry.
     ///
     /// # Errors
     /// The record is damaged.

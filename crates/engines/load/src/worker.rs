@@ -278,7 +278,7 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
         if state.lanes_live == 0 {
             state.skip_the_rest();
             if state.supply == DocumentsLeft::Yes {
-                // However it ended, no worker waits for its documents any more.
+                // However this worker ended, no other worker waits for its documents any more.
                 state.supply = DocumentsLeft::No;
                 self.order.supply.leave();
             }

@@ -13,7 +13,8 @@ const CPU_MAX: f64 = 0.85;
 const WAKE_MS_MAX: f64 = 1.0;
 /// A wake error below this share of the response time does not break an objective.
 const WAKE_SHARE_MIN: f64 = 0.10;
-/// Connections above this share of their time in use are the limit: an operation rarely finds a free one.
+/// Connections that are in use for more than this share of the time are the limit: an operation rarely finds
+/// a free connection.
 const BUSY_MAX: f64 = 0.90;
 
 /// Finds a worker that has no CPU left.

@@ -147,7 +147,7 @@ pub fn at_limit(rules: &[Rule], idle: &Observation, load: &Observation, machine:
     examination
 }
 
-/// Whether a value departed: it is at or over `limit`, and either was under it and rose, or grew by [`DEPARTURE`].
+/// Whether a value departed: it reaches `limit`, and it either rose from below the limit or grew by [`DEPARTURE`].
 pub fn departs(baseline: f64, knee: f64, limit: f64) -> bool {
     knee >= limit && (baseline < limit && knee >= baseline * RISE || knee >= baseline * DEPARTURE)
 }

@@ -19,7 +19,8 @@ pub(super) struct Sum {
     load_ns: u64,
     /// Time under load in the current phase.
     current_ns: u64,
-    /// Operations due before the end of each open load, and those of them completed: before its end, or in flight at it.
+    /// Operations due before the end of each open load, and how many of them completed: before that end, or in flight at
+    /// that end.
     in_time: u64,
     due: u64,
     /// Operations of the current phase that completed after that end.
@@ -44,7 +45,7 @@ pub(super) struct Cover {
     due_to_ns: u64,
     /// Whether one of the loads is open.
     open: bool,
-    /// The connections of the loads: as many operations may be in flight when they end.
+    /// The connections of the loads: at most this many operations are in flight when the loads end.
     connections: u64,
 }
 

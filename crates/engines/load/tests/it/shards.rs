@@ -186,7 +186,7 @@ fn a_shard_that_misses_a_phase_adds_nothing_to_it() {
 /// A shard does not know when the other shards have sent their documents. So a parallel load without a stop
 /// ends when its shard has sent its share. The number of documents is exact.
 #[test]
-fn what_lasts_until_the_documents_are_sent_lasts_until_those_of_its_own_shard_are() {
+fn a_load_without_a_stop_ends_with_the_documents_of_its_own_shard() {
     let mut parallel_loads =
         phase(Arrivals::Closed { writers: 2 }, Stop { documents: Some(100), ..Stop::default() });
     let mut readers = parallel_loads.loads[0].arriving(Arrivals::Closed { writers: 12 });

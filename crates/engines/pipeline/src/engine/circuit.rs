@@ -133,6 +133,6 @@ mod tests {
         assert_eq!(circuit.permit(at(310)), Permit::Go);
         circuit.give_back();
         assert_eq!(circuit.permit(at(311)), Permit::Go);
-        assert_eq!(circuit.permit(at(312)), Permit::Wait(at(412)), "it is open all the same");
+        assert_eq!(circuit.permit(at(312)), Permit::Wait(at(412)), "the circuit is still open");
     }
 }

@@ -27,7 +27,8 @@ impl<'env> DeadLetterWriter<'env> {
         Self { sink, shared }
     }
 
-    /// Fails if rejected events of a transactional pipeline have no sink: the transaction would commit positions after them.
+    /// Fails if rejected events of a transactional pipeline have no sink: otherwise the transaction would commit positions
+    /// beyond them.
     pub(super) fn check(&self, batch: &Batch) -> Result<(), Error> {
         let promise = self.shared.promise;
         match batch.rejected().first() {

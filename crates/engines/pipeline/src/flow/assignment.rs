@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(assignment.take_settled(), None);
         drop(third);
         claim(&assignment, &budget, 40).settle();
-        assert_eq!(assignment.take_settled(), None, "a dropped ticket is a gap for good");
+        assert_eq!(assignment.take_settled(), None, "a dropped ticket leaves a permanent gap");
         assert_eq!(budget.in_flight(), Space::default(), "its memory is free nevertheless");
     }
 

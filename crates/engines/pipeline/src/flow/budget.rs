@@ -117,7 +117,7 @@ impl Budget {
         Some(space)
     }
 
-    /// Holds the space of events that were read, `reserved` of which was reserved before.
+    /// Holds the space of events that were read; `reserved` is the part that was reserved before.
     pub fn hold(&self, read: Space, reserved: Space) {
         let mut used = self.lock();
         used.reserved = used.reserved.without(reserved);

@@ -9,8 +9,8 @@ use crate::position::Position;
 
 /// A batch's number in its assignment, and its share of the space in flight.
 ///
-/// Only [`Ticket::settle`] lets the position move on. A dropped ticket frees its memory and leaves its batch unsettled for
-/// good, so no position after it is ever committed.
+/// Only [`Ticket::settle`] lets the position move on. A dropped ticket frees its memory and leaves its batch permanently
+/// unsettled, so no position after the batch is ever committed.
 #[derive(Debug)]
 pub struct Ticket {
     claim: Arc<Claim>,

@@ -1,8 +1,8 @@
 //! Verifies the signatures of events.
 //!
 //! The signed bytes are the key's length (four bytes, little-endian, zero without a key), the key, and the payload. If a
-//! header holds the principal, four bytes 255 (no key has that length), the length of its value, and the value come first.
-//! The signature is in its own header, in hexadecimal.
+//! header holds the principal, three parts come first: four bytes of 255 (a length that no key has), the length of the
+//! header's value, and the value. The signature is in its own header, in hexadecimal.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -146,7 +146,7 @@ fn read(file: &Path) -> Result<Vec<u8>, TransformError> {
     };
     let bytes = fs::metadata(file).map_err(|error| refuse(error.to_string()))?.len();
     if bytes > KEY_BYTES_MAX {
-        return Err(refuse(format!("it has {bytes} bytes, and a key at most {KEY_BYTES_MAX}")));
+        return Err(refuse(format!("it has {bytes} bytes, and a key may have at most {KEY_BYTES_MAX}")));
     }
     fs::read(file).map_err(|error| refuse(error.to_string()))
 }

@@ -96,7 +96,7 @@ fn failed(why: Exn<'_, Val>) -> ExpressionError {
 /// If it is longer than `bytes_max`, or has no JSON form.
 pub(super) fn text(value: &Val, bytes_max: usize) -> Result<Vec<u8>, ExpressionError> {
     match bounds::written(value, bytes_max) {
-        // The text of such a value would be no JSON, and it is short enough to be walked through.
+        // The text may be no JSON. It is within the limit, so the whole value can be checked.
         (_, true) if !is_json(value) => Err(ExpressionError::NotJson),
         (text, true) => Ok(text.into_bytes()),
         (_, false) => Err(ExpressionError::Oversize(bytes_max)),

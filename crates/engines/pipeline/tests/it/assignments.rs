@@ -280,11 +280,11 @@ fn noted(topics: &[&str]) -> Arc<Noted> {
 fn the_worker_of_a_partition_has_one_number_in_every_assignment_and_run() {
     let orders = noted(&["orders"]);
     let numbers = orders.numbers.lock().unwrap().clone();
-    assert!(numbers.len() > 1, "it was assigned twice");
+    assert!(numbers.len() > 1, "the partition was assigned twice");
     assert!(numbers.iter().all(|number| *number == numbers[0]), "{numbers:?}");
-    assert_eq!(orders.alive_max.load(Ordering::Relaxed), 1, "two of one number would fence each other");
+    assert_eq!(orders.alive_max.load(Ordering::Relaxed), 1, "two workers would fence each other off");
     let both = noted(&["orders", "payments"]);
     let both: BTreeSet<_> = both.numbers.lock().unwrap().iter().copied().collect();
     assert_eq!(both.len(), 2, "the partitions of two topics have numbers of their own");
-    assert!(both.contains(&numbers[0]), "it is the same in the next run");
+    assert!(both.contains(&numbers[0]), "the number is the same in the next run");
 }

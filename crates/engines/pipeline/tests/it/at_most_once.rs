@@ -62,7 +62,7 @@ fn denied_events_are_dead_letters_even_if_their_batch_failed() {
     assert_eq!((counts.get(Count::Denied), counts.get(Count::DeadLettered)), (1, 1));
     assert_eq!((counts.get(Count::Lost), counts.get(Count::Written)), (9, 990));
     assert_eq!((counts.get(Count::Admitted), counts.get(Count::Acknowledged)), (999, 990));
-    assert!((counts.integrity() - 990.0 / 999.0).abs() < 1e-9, "what was given up is never acknowledged");
+    assert!((counts.integrity() - 990.0 / 999.0).abs() < 1e-9, "lost events are never acknowledged");
     assert_eq!(counts.settled(), 1000);
 }
 

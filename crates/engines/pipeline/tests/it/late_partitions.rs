@@ -14,7 +14,7 @@ use plimsoll_pipeline::{
 use crate::outcome::settings;
 use crate::scripted::Scripted;
 
-/// A source of one event of a partition, and after its settlement one event of another partition.
+/// A source that gives one event of a partition and, once it is settled, one event of another partition.
 #[derive(Default)]
 struct OneByOne {
     assignments: Option<Arc<Assignments>>,

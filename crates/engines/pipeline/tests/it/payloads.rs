@@ -48,7 +48,7 @@ fn a_name_collision_rejects_the_event_in_both_encodings() {
             (batch.events().len(), batch.rejected().len())
         };
         assert_eq!(given(&[("a", "b")]), (0, 1), "{format:?}");
-        assert_eq!(given(&[("a", "b"), ("b", "a")]), (1, 0), "{format:?}: they change places");
+        assert_eq!(given(&[("a", "b"), ("b", "a")]), (1, 0), "{format:?}: the fields swap their names");
         assert_eq!(given(&[("a", "c"), ("x", "b")]), (1, 0), "{format:?}");
     }
 }

@@ -98,7 +98,7 @@ fn a_letter_is_replayed_as_its_event_once() {
         .collect();
     places.sort_unstable();
     places.dedup();
-    assert_eq!(places.len(), 100, "each stands where it stood in the file");
+    assert_eq!(places.len(), 100, "each event keeps its offset in the file");
 }
 
 #[test]
@@ -142,9 +142,9 @@ fn a_letter_of_a_decoded_event_holds_the_original() {
     let settings = FileSettings { path: dir.join("in"), format: Format::Ndjson };
     run_through(dir, Box::new(File::new(settings)), "positions", vec![Box::new(Decode), strict()]);
     let dead = lines(dir, "dead");
-    assert_eq!((dead.len(), &dead[0]["key"]), (1, &Value::Null), "in the file it had none: {}", dead[0]);
+    assert_eq!((dead.len(), &dead[0]["key"]), (1, &Value::Null), "the original had no key: {}", dead[0]);
     assert_eq!(dead[0]["headers"].get("theirs"), None, "{}", dead[0]);
-    assert_ne!(dead[0]["appended_ms"], APPENDED_MS, "that is the time in the envelope");
+    assert_ne!(dead[0]["appended_ms"], APPENDED_MS, "the letter has the file's time, not the envelope's");
     assert_eq!(dead[0]["headers"]["plimsoll-stage"], "filter");
     // The pipeline is repaired, and decodes the same envelope.
     run_through(
