@@ -336,7 +336,7 @@ impl Options {
         }
         for (index, key) in TLS_CHECKS.iter().enumerate() {
             let others = TLS_CHECKS[index + 1..].iter().chain(&["tlsinsecure"]);
-            // Certificates and host names are checked independently; the other pairs say the same thing twice.
+            // Certificates and host names are checked independently. Each other pair sets one check twice.
             let excluded = others.filter(|other| !(*key == TLS_CHECKS[0] && **other == TLS_CHECKS[1]));
             let is_revocation = |key: &str| key.contains("disable");
             let excluded = excluded

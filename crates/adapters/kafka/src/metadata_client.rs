@@ -22,7 +22,7 @@ const POLL: Duration = Duration::from_millis(100);
 pub(crate) struct MetadataClient {
     client: BaseConsumer<Watch>,
     cluster: Cluster,
-    /// The lanes of the pipeline that waits for the answer, if any.
+    /// The assignments of the pipeline that waits for the answer, if any.
     lanes: Option<Arc<Assignments>>,
 }
 

@@ -232,7 +232,7 @@ impl Setup {
     }
 }
 
-/// Whether documents are removed by filter, or at all if `followed` is false.
+/// Whether an operation removes documents by filter. If `followed` is false, any removal counts.
 fn removes_any(commands: &[Command], followed: bool) -> bool {
     let removes = |command: &Command| command.purpose() == Purpose::Remove;
     let all = commands.iter().flat_map(Command::parts);

@@ -29,8 +29,8 @@ pub enum Disturbance {
         /// The bytes a second.
         bytes_per_s: NonZeroU64,
     },
-    /// Closes every open connection in order (FIN) towards both sides, and new connections as soon as they
-    /// are accepted.
+    /// Closes every open connection gracefully (FIN) on both sides, and new connections as soon as they are
+    /// accepted.
     Cut,
     /// Resets every open connection (RST) towards both sides, and new connections as soon as they are
     /// accepted.

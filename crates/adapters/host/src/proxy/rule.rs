@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_other_way_and_a_calm_network_pass_everything_at_once() {
+    fn the_other_direction_and_an_undisturbed_network_pass_everything_at_once() {
         let direction = Direction::ToServer;
         let one = NonZeroU32::MIN;
         for disturbance in [

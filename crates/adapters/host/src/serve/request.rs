@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn more_to_come_suppresses_the_answer() {
+    fn the_flag_more_to_come_suppresses_the_answer() {
         let bytes = message(frame::MORE_TO_COME, &rawdoc! {"ping": 1}, "x", &[]);
         assert_eq!(Request::parse(&bytes).unwrap().framing, Framing::Silent);
     }

@@ -85,7 +85,7 @@ fn kill_9_of_the_owner_ends_the_server_and_the_next_start_sweeps_its_storage() {
     let mut first = Owner::start(temporary.path());
     first.kill();
     eventually("the server dies with its owner", || !process::is_alive(first.server_pid));
-    assert!(first.storage.exists(), "nobody was left to remove it");
+    assert!(first.storage.exists(), "the killed owner could not remove its storage");
     let mut second = Owner::start(temporary.path());
     assert!(!first.storage.exists() && second.storage.exists());
     second.kill();
@@ -130,9 +130,9 @@ fn kept_storage_moves_and_starts_again_with_everything_in_it() {
     let again = Options { storage: Storage::At(kept.clone()), ..options(Profile::Journaled) };
     let server = embedded::start(&cache(), &again).unwrap();
     assert_eq!(count(&server), 300);
-    assert!(embedded::start(&cache(), &again).is_err(), "one server a storage");
+    assert!(embedded::start(&cache(), &again).is_err(), "a second server on the same storage is refused");
     drop(server);
-    assert!(kept.exists(), "storage that was named stays");
+    assert!(kept.exists(), "named storage stays");
 }
 
 #[test]

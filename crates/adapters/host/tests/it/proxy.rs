@@ -157,7 +157,7 @@ fn a_delay_with_jitter_harms_nothing() {
 }
 
 #[test]
-fn bytes_and_the_end_of_a_stream_are_late_by_the_delay_and_travel_side_by_side() {
+fn bytes_and_the_end_of_a_stream_are_delayed_and_overlap_in_transit() {
     const DELAY_NS: u64 = 100 * MILLISECOND_NS;
     const CHUNKS: usize = 50;
     let delay = Duration::from_nanos(DELAY_NS);
@@ -193,7 +193,7 @@ fn bytes_and_the_end_of_a_stream_are_late_by_the_delay_and_travel_side_by_side()
 }
 
 #[test]
-fn a_calm_delivers_at_once_what_was_delayed() {
+fn the_end_of_a_delay_delivers_queued_bytes_at_once() {
     let hour = Duration::from_secs(3600);
     let delay = Disturbance::Delay { direction: Direction::Both, delay: hour, jitter: hour };
     let fixture = Fixture::disturbed(delay);
@@ -221,7 +221,7 @@ fn a_throttle_limits_the_rate() {
 }
 
 #[test]
-fn a_cut_ends_all_connections_in_order_and_turns_new_ones_away() {
+fn a_cut_closes_all_connections_gracefully_and_refuses_new_ones() {
     let fixture = Fixture::new();
     let (mut client, server) = fixture.pair();
     let bytes = Random::fresh().bytes(32 * MEBIBYTE);
@@ -235,9 +235,9 @@ fn a_cut_ends_all_connections_in_order_and_turns_new_ones_away() {
         receive(&client)
     });
     drop(client);
-    eventually("all is read", || fixture.proxy.traffic().open == 0);
+    eventually("the proxy has closed all connections", || fixture.proxy.traffic().open == 0);
     let traffic = fixture.proxy.traffic();
-    assert!(received == bytes[..received.len()], "what was sent before the cut arrives");
+    assert!(received == bytes[..received.len()], "bytes sent before the cut arrive");
     assert_eq!(traffic.to_client_bytes, received.len() as u64);
     assert_eq!(traffic.to_client_bytes + traffic.dropped_bytes, bytes.len() as u64 + 1000);
 
@@ -249,7 +249,7 @@ fn a_cut_ends_all_connections_in_order_and_turns_new_ones_away() {
 }
 
 #[test]
-fn a_reset_reaches_both_sides_also_if_the_network_is_calm_at_once() {
+fn a_reset_reaches_both_sides_even_if_it_ends_at_once() {
     let fixture = Fixture::new();
     let (client, server) = fixture.pair();
     assert_passes(&client, &server, "here");
@@ -264,7 +264,7 @@ fn a_reset_reaches_both_sides_also_if_the_network_is_calm_at_once() {
 }
 
 #[test]
-fn a_half_open_connection_is_silent_one_way_and_ends_with_the_calm() {
+fn a_half_open_connection_is_silent_in_one_direction_and_is_cut_afterwards() {
     let fixture = Fixture::new();
     let (mut client, server) = fixture.pair();
     let (lucky_client, lucky_server) = fixture.pair();
@@ -291,7 +291,7 @@ fn the_server_of_a_half_open_connection_does_not_hear_that_its_client_died() {
     drop(client);
     // The dead client's machine answers with a reset, which is lost as well.
     server.write_all(b"hello?").unwrap();
-    eventually("it was sent", || fixture.proxy.traffic().to_client_bytes == 6);
+    eventually("the bytes were sent", || fixture.proxy.traffic().to_client_bytes == 6);
     server.write_all(b"hello??").unwrap();
     assert_silent(&server);
     fixture.proxy.end_disturbances();
@@ -322,7 +322,7 @@ fn nothing_moves_in_a_stall_and_nothing_is_lost_after_it() {
 
 /// Waits until bytes have moved and then none for a while; returns their number.
 fn rest(moved: impl Fn() -> u64) -> u64 {
-    eventually("bytes rest", || {
+    eventually("no more bytes move", || {
         let before = moved();
         thread::sleep(SILENCE);
         before > 0 && moved() == before
@@ -342,7 +342,7 @@ fn dropped_bytes_are_whole_runs_and_all_are_counted() {
     let mut random = Random::fresh();
     let (there, back) = (random.bytes(8 * MEBIBYTE), random.bytes(MEBIBYTE));
     let (at_client, at_server) = exchange(&client, &server, &there, &back);
-    assert!(at_client == back, "the other way is whole");
+    assert!(at_client == back, "no byte is lost in the other direction");
     let dropped = usize::try_from(fixture.proxy.traffic().dropped_bytes).unwrap();
     assert_eq!(at_server.len() + dropped, there.len());
     assert!((20 * RUN..200 * RUN).contains(&dropped), "{dropped} bytes");

@@ -15,7 +15,7 @@ pub(crate) fn of(child: &mut Child) -> Result<u64, Failure> {
     let before = children_ticks()?;
     let status = child.wait()?;
     if !status.success() {
-        return Err(format!("it failed ({status}); its words above say why").into());
+        return Err(format!("it failed ({status}); see its messages above").into());
     }
     Ok((children_ticks()? - before) * 1_000_000_000 / TICKS_PER_S)
 }

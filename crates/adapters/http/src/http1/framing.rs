@@ -56,7 +56,8 @@ impl Framing {
             200..600 => fields.rest(),
             _ => return Err(Malformed("the answer has an invalid status")),
         };
-        // Both together hint at request smuggling: do not reuse such a connection.
+        // A length together with a transfer coding hints at request smuggling: do not reuse such a
+        // connection.
         let is_doubtful = fields.coding != Coding::None && fields.length.is_some();
         let is_kept = response.version == Some(1) || fields.keeps;
         Ok(Self { status, rest, keeps_alive: is_kept && !fields.closes && !is_doubtful })

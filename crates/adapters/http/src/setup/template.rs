@@ -65,7 +65,8 @@ pub(super) fn compile(place: &str, template: &Template, settings: Settings) -> R
         }
         source => Error::Template { place: place.to_owned(), source },
     };
-    // Checked as a document, which rejects typos that a fragment accepts as operators; used as a fragment, which gets no `_id`.
+    // The template is checked as a document, because a fragment accepts typos as operators. It is used as a fragment, because a
+    // document gets an `_id`.
     Program::compile(&template, &settings).map_err(refuse)?;
     Program::fragment(&template, &settings).map_err(refuse)
 }

@@ -82,7 +82,7 @@ fn later_requests_of_the_same_size_allocate_nothing() {
             // rustls allocates a vector for each record in either direction.
             let allowed = if way == Way::Http1 { 0 } else { 200 * 2 };
             assert!(made <= allowed, "{way:?}: {made}");
-            assert!(before > 0, "the count counts");
+            assert!(before > 0, "the allocator counts");
         });
     }
 }

@@ -99,7 +99,7 @@ fn a_request_on_a_connection_about_to_end_moves_to_another() {
         assert_eq!(reply.outcome, Outcome::Acknowledged, "{:?}", target.answers());
         assert!(reply.bytes_sent > 0 && reply.bytes_received > 0, "{reply:?}");
         server.held.notify_one();
-        assert_eq!(held.await.outcome, Outcome::Acknowledged, "what was under way is answered there");
+        assert_eq!(held.await.outcome, Outcome::Acknowledged, "the held request is answered");
     });
     assert_eq!(server.connections.load(Ordering::SeqCst), 2);
     let failed = target.answers().iter().flat_map(|it| &it.checks).map(|check| check.failed).sum::<u64>();
@@ -160,7 +160,7 @@ fn refusing(code: u32) -> Raw {
 }
 
 #[test]
-fn a_request_is_sent_again_after_the_connection_ended_only_if_it_ended_gracefully() {
+fn a_request_is_sent_again_only_if_its_connection_ended_gracefully() {
     const NO_ERROR: u32 = 0;
     const INTERNAL_ERROR: u32 = 2;
     for (code, expected, connections) in

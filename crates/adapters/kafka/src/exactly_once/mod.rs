@@ -33,8 +33,8 @@ mod transaction_buffer;
 
 /// The time limit of one attempt to begin.
 const TRY: Duration = Duration::from_secs(5);
-/// The default limit of events in flight. Events stay in flight until their transaction is committed: a lower limit makes small
-/// events wait for commits, not brokers.
+/// The default limit of events in flight. Events stay in flight until their transaction is committed: with a lower limit, small
+/// events would wait for commits instead of brokers.
 pub const EVENTS_IN_FLIGHT: usize = 100_000;
 /// The limit of batches in one transaction.
 const BATCHES_MAX: usize = 1024;

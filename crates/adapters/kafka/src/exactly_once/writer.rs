@@ -41,7 +41,7 @@ enum State {
     None,
     /// The transaction collects batches since this moment.
     Open(Instant),
-    /// The transaction is being aborted, after the one before it if that failed.
+    /// The transaction is being aborted. If the previous transaction failed too, that one is aborted first.
     Aborting(String),
 }
 
@@ -189,7 +189,7 @@ impl Writer {
         }
     }
 
-    /// Aborts the open transaction once the outcome of the previous one is known: that one comes first.
+    /// Aborts the open transaction once the outcome of the previous transaction is known.
     fn abort(&mut self, reason: &str) {
         let Some(before) = self.commit.abort() else { return };
         let step = if before == Step::Done { self.written.abort() } else { before };

@@ -71,8 +71,8 @@ impl Target {
         })
     }
 
-    /// The lane that orders the records of a batch: their partition, or a single lane if their keys select
-    /// the partitions.
+    /// The lane of a batch: records of one lane keep their order. The lane is the partition, or one lane for
+    /// all records if keys select the partitions.
     pub(crate) fn lane(&self, batch: &Batch) -> u32 {
         match self.placing {
             Placing::Same => batch.partition().index,

@@ -84,7 +84,7 @@ fn drained_records_are_committed_exactly_and_the_next_run_continues_there() {
     running.end().unwrap();
     assert_eq!(ends(&brokers, &target).iter().map(|extent| extent.end).sum::<u64>(), 2004);
     let (missing, doubled) = audit(&counts(&read(&brokers, &target)), 4, 500);
-    assert_eq!((missing.len(), doubled.len()), (0, 4), "only what was written twice is there twice");
+    assert_eq!((missing.len(), doubled.len()), (0, 4), "only repeated source records occur twice");
 }
 
 #[test]

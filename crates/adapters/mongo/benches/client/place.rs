@@ -63,8 +63,8 @@ fn refuse_what_is_not_ours(address: &Address) -> Result<(), Failure> {
         match first.into_iter().next() {
             None => Ok(()),
             Some(_) => Err(format!(
-                "{address} has a database {DATABASE} with collections in it: drop it yourself if it is of no use, for \
-                 this benchmark drops it"
+                "{address} has a database {DATABASE} with collections, and this benchmark drops that database: drop \
+                 it yourself, or use another server"
             )
             .into()),
         }

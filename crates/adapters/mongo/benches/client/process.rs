@@ -43,7 +43,7 @@ impl Process {
     fn answer(&mut self) -> Result<String, Failure> {
         let mut line = String::new();
         if self.answers.read_line(&mut line)? == 0 {
-            return Err(format!("the {} client ended; its words above say why", self.client.name()).into());
+            return Err(format!("the {} client ended; see its messages above", self.client.name()).into());
         }
         Ok(line)
     }

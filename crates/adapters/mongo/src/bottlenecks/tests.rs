@@ -124,7 +124,7 @@ fn a_single_threaded_server_is_saturated_at_one_core() {
 }
 
 #[test]
-fn an_unreported_resource_is_not_observed_and_never_innocent() {
+fn an_unreported_resource_counts_as_unchecked() {
     let examination = check(&baseline(|_, _| ()), &side(quiet(), |_, _| ()), &[]);
     let unchecked: Vec<_> =
         examination.unchecked.iter().map(|it| (it.name.as_str(), it.reason.as_str())).collect();

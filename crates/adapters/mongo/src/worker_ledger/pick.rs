@@ -219,7 +219,7 @@ mod tests {
             |ledger: &mut WorkerLedger| ledger.pick(&Keys::Uniform, Purpose::Replace, at(0, 3)).unwrap();
         let picked: Vec<_> = (0..3).map(|_| replace(&mut ledger).number).collect();
         assert_eq!(picked, [0, 1, 2]);
-        // No document is free: the first one is picked, and no change of it is claimed.
+        // No document is free: the first one is picked, and its change counts as a touch.
         let fourth = replace(&mut ledger);
         assert_eq!((fourth.number, fourth.claimed, ledger.is_touched(0)), (0, None, true));
         ledger.acknowledge(1);

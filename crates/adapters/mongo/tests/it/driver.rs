@@ -65,8 +65,8 @@ fn the_driver_works_only_on_the_workers_thread() {
         }
     });
     assert_eq!(server.acknowledged(), TIMES * 1001, "inserts and updates were sent");
-    assert_eq!(threads.load(Ordering::Relaxed), 0, "threads beside the worker's own");
+    assert_eq!(threads.load(Ordering::Relaxed), 0, "the driver starts no threads");
     let blocking = runtime.spawn_blocking(|| ());
     runtime.block_on(blocking).unwrap();
-    assert_eq!(threads.load(Ordering::Relaxed), 1, "one would have been seen");
+    assert_eq!(threads.load(Ordering::Relaxed), 1, "a started thread is counted");
 }

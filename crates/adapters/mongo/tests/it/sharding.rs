@@ -85,7 +85,7 @@ fn receipts_are_split_evenly_and_moved_to_the_shards_in_turn() {
     ];
     let bytes = |documents: &[Document]| documents.iter().map(|it| it.to_vec().unwrap()).collect::<Vec<_>>();
     assert_eq!(bytes(&heard), bytes(&expected), "{heard:#?}");
-    assert_eq!(told.len(), 8, "each command but the question is told before it is sent");
+    assert_eq!(told.len(), 8, "each command except the query is reported before it is sent");
     assert_eq!(told[1], r#"admin: {"shardCollection":"shop.orders","key":{"_id":1}}"#);
 }
 

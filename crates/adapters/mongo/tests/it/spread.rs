@@ -52,7 +52,7 @@ fn no_operation_waits_for_an_unreachable_server_and_a_recovered_server_is_used_a
             assert_eq!(insert(&target, &mut lane, number).await.0, Outcome::Acknowledged);
         }
         proxy.disturb(Disturbance::Cut);
-        assert_ne!(insert(&target, &mut lane, 5).await.0, Outcome::Acknowledged, "it was on its way");
+        assert_ne!(insert(&target, &mut lane, 5).await.0, Outcome::Acknowledged, "broken by the cut");
         // From now on the server accepts connections but never answers.
         proxy.disturb(Disturbance::Stall);
         let mut waits = Vec::new();
@@ -69,13 +69,13 @@ fn no_operation_waits_for_an_unreachable_server_and_a_recovered_server_is_used_a
         let began = clock::now();
         let mut number = 11;
         while operations(&target)[1] == 3 {
-            assert!(clock::now().since(began) < BACK_MAX_NS, "it is back and was not let in");
+            assert!(clock::now().since(began) < BACK_MAX_NS, "the recovered server gets no operation");
             tokio::time::sleep(PAUSE / 10).await;
             assert_eq!(insert(&target, &mut lane, number).await.0, Outcome::Acknowledged);
             number += 2;
         }
     });
-    assert!(target.shares()[1].away.is_some(), "it was away for a while");
+    assert!(target.shares()[1].away.is_some(), "the outage is recorded");
     assert!(servers[1].commands().iter().filter(|command| command.contains_key("insert")).count() >= 3);
 }
 
@@ -106,6 +106,6 @@ fn the_ledger_is_complete_during_a_reconnect_probe() {
         tokio::time::sleep(PAUSE).await;
         insert(&target, &mut lane, 2).await;
     });
-    let counts = target.close().expect("an attempt keeps no ledger").ledger.counts();
+    let counts = target.close().expect("a probe does not hold the ledger").ledger.counts();
     assert_eq!((counts.acknowledged, counts.unknown), (1, 1));
 }

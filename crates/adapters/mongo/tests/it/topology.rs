@@ -100,7 +100,7 @@ fn one_member_is_enough_to_follow_the_set_after_a_failover() {
         assert_eq!(insert(&target, &mut lane).await, Outcome::Acknowledged);
         members.elect(1);
         assert_eq!(insert(&target, &mut lane).await, REFUSED);
-        assert!(target.is_broken(&lane), "it must go elsewhere");
+        assert!(target.is_broken(&lane), "the lane must connect to the new primary");
         let mut lane = reopen(&target).await.unwrap();
         assert_eq!(insert(&target, &mut lane).await, Outcome::Acknowledged);
     });

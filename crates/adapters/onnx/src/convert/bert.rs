@@ -3,7 +3,8 @@
 //! It uses the operators that ONNX Runtime runs fastest on a CPU (measured in
 //! docs/decisions/0022-embedding.md). Query, key and value come from one product. `MultiHeadAttention` has no
 //! mask, since no text is padded. `LayerNormalization` stands alone, because it is vectorised and
-//! `SkipLayerNormalization` is not. Biases are added within int8 products, and after the others.
+//! `SkipLayerNormalization` is not. An int8 product includes its bias; after any other product a separate
+//! node adds the bias.
 
 use super::ConvertError;
 use super::graph::{Attribute, Axis, Graph, Kind, MICROSOFT, Node, STANDARD};

@@ -240,9 +240,8 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// Installs with a script that replaces Python and finds its last but two arguments in `$dest`. A child
-    /// process writes the script: a file that this process writes could still be open in a child of another
-    /// test.
+    /// Installs with a script that replaces Python; `$dest` is the argument after `--dest`. A child process
+    /// writes the script: a file that this process writes could still be open in a child of another test.
     fn check(script: &str, expected: &str) {
         let directory = tempfile::tempdir().unwrap();
         let (python, cache) = (directory.path().join("python"), directory.path().join("cache"));

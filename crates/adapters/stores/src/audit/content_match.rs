@@ -11,8 +11,8 @@ const EVENTS_MAX: usize = 1 << 26;
 /// A source with too many events to match by content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the source has more than {EVENTS_MAX} events, and more cannot be matched by their content: audit a destination that keeps where \
-     its events come from, or a topic of less"
+    "the source has more than {EVENTS_MAX} events, and more cannot be matched by their content: audit a destination that stores \
+     the source of its events, or a smaller topic"
 )]
 pub struct TooManyEvents;
 

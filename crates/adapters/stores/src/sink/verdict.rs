@@ -27,8 +27,8 @@ pub enum Existing {
     NewId,
 }
 
-/// The verdict on a batch whose earlier events of one name were replaced by the last. A refused event must not drop the earlier
-/// one that it replaced, so the batch is split until that one is last.
+/// The verdict on a batch in which the last event of each name replaced the earlier events. If that last event is refused, an
+/// earlier event must be written instead, so the batch is split until the earlier event is the last.
 pub fn unless_replaced(names: &[Option<&[u8]>], verdict: Verdict) -> Verdict {
     let Verdict::Written { refused, .. } = &verdict else { return verdict };
     let is_refused = |index: usize| refused.iter().any(|one| one.index as usize == index);

@@ -71,7 +71,7 @@ mod tests {
         let id = RawDocument::from_bytes(&change).unwrap().get("_id").unwrap().unwrap();
         let behind = of_change(id, number);
         assert_eq!((to_driver(&behind).unwrap(), stream(&behind)), (token("82B"), number));
-        assert_eq!(Some(behind), of_driver(&token("82B"), number), "whichever way it was learnt");
+        assert_eq!(Some(behind), of_driver(&token("82B"), number), "change and driver agree");
     }
 
     #[test]

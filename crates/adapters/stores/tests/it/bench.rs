@@ -101,7 +101,7 @@ pub fn settled(sink: &mut dyn Sink) -> (Batch, Verdict) {
         if let Some(settled) = sink.settle(Duration::from_millis(50)) {
             return (settled.batch, settled.verdict);
         }
-        assert!(u128::from(clock::now().since(start)) < LIMIT.as_nanos(), "nothing comes back");
+        assert!(u128::from(clock::now().since(start)) < LIMIT.as_nanos(), "the sink returns no batch");
     }
 }
 

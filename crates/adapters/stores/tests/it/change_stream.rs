@@ -67,7 +67,7 @@ fn read(server: &Server, db: &str, payload: Payload, count: usize, meanwhile: im
         let running =
             scope.spawn(|| run(source(server, db, payload), &collect, positions(server, db), &control));
         let at = Partition::new(format!("{db}.c"), 0);
-        wait_for("the place where it begins is kept", || {
+        wait_for("the start of the stream is stored", || {
             running.is_finished() || positions(server, db).look(&at).unwrap().position.is_some()
         });
         meanwhile();
@@ -279,7 +279,7 @@ fn an_idle_stream_follows_the_history_and_misses_nothing() {
     let found = read(&server, "cs_idle", Payload::Document, 5, || {
         let first = token();
         assert!(first.is_some());
-        wait_for("the place moves on", || {
+        wait_for("the position advances", || {
             ask(&server, "cs_elsewhere", doc! {"insert": "c", "documents": [{"n": 1}]});
             token() != first
         });
@@ -352,7 +352,7 @@ fn a_keyed_copy_follows_updates_and_deletes_also_after_a_crash() {
 }
 
 #[test]
-fn a_stream_without_a_stored_position_begins_only_if_told_so() {
+fn a_stream_without_a_stored_position_begins_only_with_start_now() {
     let (server, db) = (shared(), "cs_refuse");
     let typed = format!(r#"{{"uri": "{}", "watch": "{db}.c"}}"#, uri(&server));
     let source = serde_json::from_str::<scenario::ChangeStream>(&typed).unwrap().build().unwrap();

@@ -9,7 +9,7 @@ use crate::bench::{batch, settled, sink, write};
 /// promises. `found` counts the written events.
 pub fn check(factory: &dyn SinkFactory, found: impl Fn() -> u64) {
     let mut sink = sink(factory);
-    assert!(sink.settle(std::time::Duration::ZERO).is_none(), "nothing is in hand");
+    assert!(sink.settle(std::time::Duration::ZERO).is_none(), "the sink holds no batch");
     let (mut submitted, mut back) = (0, Vec::new());
     while submitted < 12 {
         let most = 12.min(submitted + sink.capacity());
@@ -26,9 +26,9 @@ pub fn check(factory: &dyn SinkFactory, found: impl Fn() -> u64) {
         }
     }
     back.sort_unstable();
-    assert_eq!(back, (0..12).collect::<Vec<_>>(), "each came back once");
+    assert_eq!(back, (0..12).collect::<Vec<_>>(), "each batch was returned once");
     assert_eq!(found(), 600);
-    assert!(sink.settle(std::time::Duration::ZERO).is_none(), "nothing is in hand any more");
+    assert!(sink.settle(std::time::Duration::ZERO).is_none(), "the sink holds no batch any more");
 
     let (again, expected) = (write(&mut *sink, batch("t", 0, 0, 50)), factory.promise().identity);
     let replayed = if expected == Identity::Copies { 0 } else { 50 };
@@ -41,7 +41,7 @@ pub fn check(factory: &dyn SinkFactory, found: impl Fn() -> u64) {
 pub fn check_absence(server: &mut Server, factory: &dyn SinkFactory) {
     let mut sink = sink(factory);
     server.kill().unwrap();
-    let Verdict::Failed(failure) = write(&mut *sink, batch("t", 0, 0, 5)) else { panic!("nobody was there") };
+    let Verdict::Failed(failure) = write(&mut *sink, batch("t", 0, 0, 5)) else { panic!("no server runs") };
     assert_eq!(failure.class, FailureClass::Passing, "{failure:?}");
     assert!(matches!(factory.build(1).map(drop), Err(SinkError::Unreachable(_))));
     server.restart().unwrap();

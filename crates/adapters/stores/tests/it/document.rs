@@ -47,7 +47,7 @@ fn an_existing_source_field_is_replaced_only_if_a_sink_wrote_it() {
     draft.write(&mut out, |out| out.extend_from_slice(b"\x10tail\0\x01\0\0\0"));
     let written = Document::from_reader(out.as_slice()).unwrap();
     assert_eq!(written, doc! {"_id": 7, "a": 1, "b": {"tail": 3}, "tail": 1});
-    assert_eq!(out, written.to_vec().unwrap(), "no name is there twice");
+    assert_eq!(out, written.to_vec().unwrap(), "no name occurs twice");
 }
 
 #[test]

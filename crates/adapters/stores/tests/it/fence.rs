@@ -159,7 +159,7 @@ fn taken_over(db: &str, fence: Fence) -> (Verdict, Vec<i32>) {
     // The sink checks the assignments only after it was fenced, so it does not wait for the notification here.
     assignments.lose(std::slice::from_ref(stale.partition()));
     let verdict = write(stale);
-    assert!(matches!(write(fresh), Verdict::Written { .. }), "who holds the partition writes");
+    assert!(matches!(write(fresh), Verdict::Written { .. }), "the current holder of the partition writes");
     let found = documents(&server, db, "out");
     let mut ids: Vec<_> = found.iter().map(|found| found.get_i32("_payload_id").unwrap()).collect();
     ids.sort_unstable();
@@ -169,6 +169,7 @@ fn taken_over(db: &str, fence: Fence) -> (Verdict, Vec<i32>) {
 #[test]
 fn a_fenced_process_writes_nothing_and_the_epoch_is_necessary() {
     assert_eq!(taken_over("fence_kept", Fence::Kept), (Verdict::Revoked, vec![10, 15, 20, 30]));
-    // Numbers 0 to 2 are the first process's, 3 is the second's: 15 is lost, and 30 exists twice.
+    // The first process writes its numbers 0 to 2, the second only its number 3: 15 is lost, and 30 exists
+    // twice.
     assert_eq!(taken_over("fence_gone", Fence::Gone), (Verdict::WRITTEN, vec![10, 20, 30, 30]));
 }

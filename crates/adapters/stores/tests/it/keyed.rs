@@ -81,7 +81,7 @@ fn a_lost_server_fails_the_batch_and_the_next_try_writes_it() {
     let mut sink = sink(&factory);
     let events = || changes(&[Ok(doc! {"_id": 1}), Err(Bson::Int32(2))]);
     server.kill().unwrap();
-    let Verdict::Failed(failure) = write(&mut *sink, events()) else { panic!("no server was there") };
+    let Verdict::Failed(failure) = write(&mut *sink, events()) else { panic!("no server runs") };
     assert_eq!(failure.class, FailureClass::Passing, "{failure:?}");
     assert!(matches!(factory.build(1).map(drop), Err(SinkError::Unreachable(_))));
     server.restart().unwrap();

@@ -33,7 +33,7 @@ fn existing_events_and_letters_without_a_position_are_not_duplicated() {
     };
     for (pipeline, end) in [("first", 200), ("second", 230)] {
         assert_eq!(run(pipeline, end), Ended::Exhausted);
-        assert_eq!(count(&server, "tx_there", "c"), end, "all but two are ours");
+        assert_eq!(count(&server, "tx_there", "c"), end, "the pipeline wrote all documents except two");
         assert_eq!(count(&server, "tx_there", "c_dead_letters"), 2);
     }
 }

@@ -76,7 +76,7 @@ fn a_refused_record_is_dead_lettered_in_the_same_transaction() {
         [3_i64, 700, 701].iter().map(|n| doc! {"_id": format!("other {n}"), "n": *n}).collect();
     ask(&server, "tx_poison", doc! {"insert": "c", "documents": taken});
     run(&server, "tx_poison", Numbers::new(1, 1000, 100), &Arc::new(Control::default())).unwrap();
-    assert_eq!(count(&server, "tx_poison", "c"), 1000, "997 of ours and 3 of others");
+    assert_eq!(count(&server, "tx_poison", "c"), 1000, "997 documents of the pipeline and 3 others");
     let letters = documents(&server, "tx_poison", "c_dead_letters");
     assert_eq!(letters.len(), 3);
     let payloads: Vec<_> =
@@ -137,7 +137,7 @@ fn a_process_notified_of_the_loss_in_time_continues() {
         assert_eq!(second.unwrap(), Ended::Exhausted);
         // The process is fenced now, but not notified yet.
         std::thread::sleep(Duration::from_secs(2));
-        assert!(!first.is_finished(), "it did not wait to be told");
+        assert!(!first.is_finished(), "the first process did not wait for the notification");
         lost.store(true, Ordering::Relaxed);
         assert_eq!(first.join().unwrap().unwrap(), Ended::Exhausted);
     });
@@ -187,7 +187,7 @@ fn killed_servers_and_aborts_neither_lose_nor_duplicate_events() {
 fn wait_for(holds: impl Fn() -> bool) {
     let start = clock::now();
     while !holds() {
-        assert!(u128::from(clock::now().since(start)) < LIMIT.as_nanos(), "it never holds");
+        assert!(u128::from(clock::now().since(start)) < LIMIT.as_nanos(), "the condition never holds");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

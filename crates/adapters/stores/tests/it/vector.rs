@@ -85,7 +85,7 @@ fn documents_with_own_ids_hold_the_event_read_last() {
     let verdict = write(&mut *sink, named(10, &[(Some("a"), 1), (Some("b"), 2), (None, 5), (Some("a"), 3)]));
     assert_eq!(refused(&verdict), [2]);
     assert_eq!(numbers(&server, "ve_payload"), [("a".into(), 3), ("b".into(), 2)]);
-    // A source that renumbers its events may read a changed document under a number that is not later.
+    // A source that renumbers its events may read a changed document with an offset that is not higher.
     assert_eq!(write(&mut *sink, named(0, &[(Some("a"), 4)])), Verdict::WRITTEN);
     assert_eq!(numbers(&server, "ve_payload"), [("a".into(), 4), ("b".into(), 2)]);
 }
