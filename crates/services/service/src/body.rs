@@ -108,7 +108,7 @@ async fn refuse_large(body: Body, most: u32, limits: &Limits) -> Problem {
             }
         }
     };
-    // The answer is the same if this fails.
+    // The answer is the same if the rest cannot be discarded.
     tokio::time::timeout(limits.body.duration(), discard).await.unwrap_or_default();
     Problem::new(Kind::TooLarge, format!("the body has more than {most} bytes: send less per request"))
 }

@@ -167,7 +167,7 @@ mod tests {
         reservation.shrink(4_000);
         assert_eq!(budget.taken_bytes(), 6 << 10);
         reservation.shrink_to(1_000_000);
-        assert_eq!(budget.taken_bytes(), 6 << 10, "shrinking never grows");
+        assert_eq!(budget.taken_bytes(), 6 << 10, "shrinking never enlarges a reservation");
         reservation.shrink_to(1);
         assert_eq!(budget.taken_bytes(), 1 << 10);
         let clone = reservation.clone();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_budget_is_told_from_an_answer_larger_than_the_budget() {
+    fn a_busy_budget_and_an_answer_larger_than_the_budget_are_different_errors() {
         let budget = Budget::new(10 << 10);
         let (one, other) = (budget.reservation(), budget.reservation());
         one.grow(6 << 10).unwrap();

@@ -15,7 +15,8 @@ pub struct Limits {
     pub requests_max: u32,
     /// Bytes of all request bodies in memory; a further body is answered 429.
     pub bodies_bytes_max: u32,
-    /// Bytes of all answers in memory, from the data read for them until they are sent; a further answer becomes a 429.
+    /// Bytes of all answers in memory; an answer counts from the first read of its data until it is sent. A further
+    /// answer becomes a 429.
     pub answers_bytes_max: u32,
     /// Bytes of an ordinary body.
     pub body_bytes_max: u32,

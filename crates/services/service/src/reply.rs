@@ -34,7 +34,7 @@ pub async fn large_json<T: Serialize>(
     let held = memory.clone();
     let write = move || {
         let written = serde_json::to_vec(&make());
-        // Released only now, even if the caller has gone.
+        // The memory stays reserved until here, even if the caller has disconnected.
         drop(held);
         written
     };

@@ -103,7 +103,7 @@ async fn fill(readings: &Readings, server: &Server, plan: Plan) {
     told("fill", done, start.elapsed(), &cpu, server, &[]);
 }
 
-/// The readings after the hour, one per request, with the sensors in the order of the seed's load.
+/// The readings after the hour, one per request: each tick of all sensors, then the next tick.
 async fn singles(readings: &Readings, server: &Server, plan: Plan) {
     let (start, cpu) = (Instant::now(), Cpu::now(server));
     let caller = |caller: u64| async move {
@@ -122,7 +122,7 @@ async fn singles(readings: &Readings, server: &Server, plan: Plan) {
     told("single", took.len() as u64, start.elapsed(), &cpu, server, &took);
 }
 
-/// One reading every millisecond, timed from its due time, with an hour's statistics every 50 ms: the seed's load.
+/// An open load: one reading every millisecond, timed from its due time, and an hour's statistics every 50 ms.
 async fn open_load(readings: &Readings, server: &Server, plan: Plan) {
     let (start, cpu) = (Instant::now(), Cpu::now(server));
     let (mut writes, mut reads) = (Vec::new(), Vec::new());

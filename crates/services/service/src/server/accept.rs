@@ -74,7 +74,7 @@ impl Acceptor {
     }
 
     fn serve(&self, stream: TcpStream, peer: std::net::IpAddr, permit: OwnedSemaphorePermit) {
-        // Otherwise an answer may wait for the acknowledgement of the previous one.
+        // Without this option, an answer may wait for the acknowledgement of the previous answer.
         stream.set_nodelay(true).unwrap_or_default();
         let connection = self.connection.clone();
         tokio::spawn(async move {

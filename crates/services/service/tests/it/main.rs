@@ -149,7 +149,7 @@ async fn a_caller_beyond_its_rate_is_told_when_to_retry() {
     assert_eq!(status, 429);
     assert!(head.contains("retry-after: "), "{head}");
     assert_eq!(put("r-key").await.0, 403, "another caller has its own limit");
-    assert_eq!(send(service.address(), "GET", "/healthz", "", "").await.0, 200, "health has none");
+    assert_eq!(send(service.address(), "GET", "/healthz", "", "").await.0, 200, "health has no limit");
 }
 
 #[tokio::test]

@@ -121,7 +121,7 @@ impl Load {
 async fn read(stream: &mut TcpStream, answer: &mut Vec<u8>) {
     answer.clear();
     loop {
-        assert!(stream.read_buf(answer).await.unwrap() > 0, "the service hung up");
+        assert!(stream.read_buf(answer).await.unwrap() > 0, "the service closed the connection");
         let Some(end) = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n") else { continue };
         let head = std::str::from_utf8(&answer[..end]).unwrap();
         let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));

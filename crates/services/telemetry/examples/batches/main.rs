@@ -4,10 +4,10 @@
 //! [sensors=10000] [ticks=360] [shape=turn|runs] [media=lines|json] [services=PROGRAM,PROGRAM] [set=YAML] [cache_mb=1024]
 //! [relaxed]`
 //!
-//! It starts an embedded server, fills it with `ticks` readings of each sensor, and then, in turns, a service of each of
-//! `services` on that same database. The default is this program itself; an older build allows a comparison. `batch=1` sends
-//! single readings. `shape=turn` sends all sensors in turn, the worst case for an index; `runs` sends a minute of each sensor.
-//! A data point is one metric of a reading, and every reading here has four.
+//! It starts an embedded server and fills it with `ticks` readings of each sensor. Then it measures each of `services` in
+//! turn, on the same database. The default is this program itself; an older build allows a comparison. `batch=1` sends single
+//! readings. `shape=turn` sends all sensors in turn, the worst case for an index; `runs` sends a minute of each sensor. A data
+//! point is one metric of a reading, and every reading here has four.
 //!
 //! Goal: the cost of a reading, and ratios within one run. Not a goal: latency; the load is closed.
 

@@ -1,8 +1,8 @@
 //! Caches the latest known time of each sensor, as a lower bound for the query of its latest reading.
 //!
-//! It is only a hint. The database may lose an acknowledged reading (a rolled-back primary with `w: 1`), or a user may delete
-//! it. Then the query finds no reading, the hint is dropped, and the query runs without it. A row in the database would change
-//! with every reading.
+//! The time is only a hint. The database may lose an acknowledged reading (a rolled-back primary with `w: 1`), or a user may
+//! delete it. Then the query finds no reading, the hint is dropped, and the query runs without it. The hint is not in the
+//! database, where it would change with every reading.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

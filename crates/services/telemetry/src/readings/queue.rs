@@ -38,7 +38,7 @@ impl Queue {
         Arc::clone(&self.room).try_acquire_many_owned(readings).map_err(|_| self.refusal())
     }
 
-    /// Waits for places, for further parts of an accepted batch, which is in memory anyway.
+    /// Waits for places for a further part of an accepted batch, which is in memory anyway.
     pub(crate) async fn enter(&self, readings: u32) -> Result<Places, IngestError> {
         if self.closing.load(Ordering::SeqCst) {
             return Err(IngestError::Closing);

@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(first.next.as_ref().unwrap().to_string(), "3:a");
         let second = page(&query(Some("3:a"), 2));
         assert_eq!(second.readings, [reading(3, Some("b")), reading(7, None)]);
-        assert_eq!(second.next, None, "nothing comes after it but a repetition");
+        assert_eq!(second.next, None, "only a repetition follows");
     }
 
     #[test]

@@ -18,11 +18,11 @@ const PAGE: &str = "docs/reference/telemetry-queries.md";
 const HEAD: &str = "\
 # Queries of the telemetry service
 
-Every query that the service sends in each of its designs (finds, updates, deletes; what is inserted needs no plan), and how the embedded
-server says it carries it out (`explain`, the winning plan from the outermost stage in). No plan sorts. None scans a collection, but for two
-looks of `on_write` at its start that ask whether there is anything at all: they end at the first document, however many there are
-(`limit` 1). A test makes this page again, and another holds the commands that the service sends against it. A statistic, a range and the
-latest are asked of one sensor; the names and moments here are examples.
+This page lists every query that the service sends in each of its designs, and the embedded server's plan for it (`explain`: the winning
+plan, the outermost stage first). Finds, updates and deletes are queries; an insert needs no plan. No plan sorts, and no plan scans a
+collection, with two exceptions: at its start, `on_write` checks whether two collections are empty, and each check reads one document at
+most (`limit` 1). One test generates this page. Another test compares it with the commands that the service sends. Statistics, ranges and
+the latest reading are those of one sensor; names and times are examples.
 ";
 
 /// No plan scans a collection, and none sorts.

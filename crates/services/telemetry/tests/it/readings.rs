@@ -292,8 +292,8 @@ async fn kill_during_ingest(design: Design) {
     assert!(lost.is_empty(), "{design:?} lost {} of {}: {lost:?}", lost.len(), promises.acknowledged.len());
     assert!(found.is_subset(&promises.sent));
     let singles = promises.acknowledged.iter().filter(|(caller, _)| *caller < SINGLE).count();
-    assert!((1..promises.acknowledged.len()).contains(&singles), "{design:?}: readings of both ways in");
-    assert!(failed > 0, "{design:?}: somebody was waiting when the server was killed");
+    assert!((1..promises.acknowledged.len()).contains(&singles), "{design:?}: singles and batches are in");
+    assert!(failed > 0, "{design:?}: a caller was waiting when the server was killed");
     println!(
         "{design:?}: {} acknowledged, {} found, {failed} failed",
         promises.acknowledged.len(),

@@ -99,7 +99,7 @@ async fn every_query_of_readings_is_shown_with_its_plan() {
         let readings = Readings::open(&database, settings.clone()).await.unwrap();
         use_readings(&readings).await;
         let other = Readings::open(&database, settings).await.unwrap();
-        assert!(other.latest("s").await.unwrap().is_some(), "found by one who has not heard of the sensor");
+        assert!(other.latest("s").await.unwrap().is_some(), "found without a cached time of the sensor");
         hold(&sent, &readings.explain("s", START_MS, START_MS + HOUR_MS).await.unwrap());
     }
 }

@@ -278,7 +278,7 @@ async fn a_database_changes_between_compatible_designs() {
     let on_read = open(Design::OnRead).await.unwrap();
     on_read.post(activity("2", "ann", 2)).await.unwrap();
     let hybrid = open(Design::Hybrid).await.unwrap();
-    assert_eq!(ids(&hybrid, "ann").await, ["2", "1"], "the cache has missed one and is made anew");
+    assert_eq!(ids(&hybrid, "ann").await, ["2", "1"], "the cache lacks an activity and is created again");
     assert!(matches!(open(Design::OnWrite).await, Err(Error::Kept { .. })));
     let wrong = Settings { depth: 0, ..settings(Design::OnRead) };
     assert!(matches!(Feeds::open(&database, wrong, Clock::start()).await, Err(Error::Setting(_))));
@@ -321,7 +321,7 @@ async fn a_cache_without_memory_is_created_at_the_next_read() {
     let query = FeedQuery { user: "ann".into(), cursor: None, limit: 5 };
     assert!(matches!(feeds.read(&query, &budget.reservation()).await, Err(Error::Memory(BudgetError::Busy))));
     let caches = database.collection::<bson::Document>("feed_caches");
-    assert_eq!(caches.count_documents(bson::doc! {}).await.unwrap(), 0, "none is left in the making");
+    assert_eq!(caches.count_documents(bson::doc! {}).await.unwrap(), 0, "no unfinished cache remains");
     assert_eq!(ids(&feeds, "ann").await, ["1"]);
     assert_eq!(caches.count_documents(bson::doc! {}).await.unwrap(), 1);
 }

@@ -190,7 +190,7 @@ async fn slow_clients_time_out() {
         client.stream.write_all(beginning.as_bytes()).await.unwrap();
         let mut rest = Vec::new();
         let ended = timeout(PATIENCE, client.stream.read_to_end(&mut rest)).await;
-        assert!(ended.is_ok(), "{beginning:?} is waited for");
+        assert!(ended.is_ok(), "no timeout after {beginning:?}");
     }
     let mut client = Client::connect(service.address()).await;
     let head = format!("POST {INGEST} HTTP/1.1\r\nhost: t\r\ncontent-length: 100\r\n\r\n{{");
@@ -210,7 +210,7 @@ async fn connections_beyond_the_limit_wait() {
     let (early, ()) = tokio::join!(timeout(Duration::from_millis(300), third.get("/healthz")), async {
         second.get("/healthz").await.is(200);
     });
-    assert!(early.is_err(), "a third one is not served beside them");
+    assert!(early.is_err(), "a third connection is not served while two are open");
     drop(first);
     // The request was sent; only its answer is missing.
     timeout(PATIENCE, third.answer()).await.unwrap().unwrap().is(200);

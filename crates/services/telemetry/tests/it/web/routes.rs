@@ -94,7 +94,7 @@ async fn statistics_cover_the_window_and_its_intervals() {
     let many = client.post("/api/telemetry/stats", &asked).await.is(200).json();
     let sensors = many["sensors"].as_array().unwrap();
     assert_eq!(sensors.iter().map(|it| it["sensorId"].as_str().unwrap()).collect::<Vec<_>>(), ["a", "b"]);
-    assert_eq!(many["unknown"], json!(["none"]), "as the GET, which is a 404 for it");
+    assert_eq!(many["unknown"], json!(["none"]), "the GET answers 404 for this sensor");
     assert_eq!(sensors[0]["intervals"][0]["metrics"]["temperature"]["p99"], 99.0);
     assert_eq!(sensors[1]["intervals"][1]["metrics"]["temperature"]["max"], 0.0);
     let silent = json!({"sensors": ["none", "a"], "from": 0, "to": 1000});

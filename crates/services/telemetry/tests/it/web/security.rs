@@ -125,7 +125,7 @@ async fn a_token_grants_its_scopes_until_it_expires() {
         token(&claims)
     };
     for _ in 0..2 {
-        assert_eq!(ask(&service, &write, &token(&good)).await, 201, "also when it is remembered");
+        assert_eq!(ask(&service, &write, &token(&good)).await, 201, "a cached token gives the same answer");
         assert_eq!(ask(&service, &read, &token(&good)).await, 403);
     }
     let forged = format!("{}x", &token(&good)[..token(&good).len() - 1]);
@@ -162,7 +162,7 @@ async fn the_rate_limit_is_for_each_key_and_gives_a_retry_time() {
     for _ in 0..3 {
         ask(&service, &write, "guess").await;
     }
-    assert_eq!(ask(&service, &write, "guess").await, 429, "whoever guesses keys is slowed down");
+    assert_eq!(ask(&service, &write, "guess").await, 429, "guessing keys is rate-limited");
     service.stop().await;
 }
 

@@ -180,7 +180,7 @@ async fn a_stop_finishes_a_begun_request_and_accepts_no_other() {
     assert_eq!(client.answer().await.unwrap().is(201).json(), json!({"stored": "new"}));
     assert_eq!(ending.await.unwrap(), Ending::Drained);
     assert!(idle.try_send("GET", "/healthz", &[], b"").await.is_err(), "an idle connection is closed");
-    assert!(tokio::net::TcpStream::connect(address).await.is_err(), "nobody listens any more");
+    assert!(tokio::net::TcpStream::connect(address).await.is_err(), "the listener is closed");
 }
 
 #[tokio::test]
