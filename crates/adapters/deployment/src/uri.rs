@@ -89,7 +89,7 @@ fn address(host: &ServerAddress) -> Result<Address, Error> {
     }
 }
 
-/// Refuses options that would change what an operation reads or where it goes, and that no client applies to every operation.
+/// Refuses options that change the data or the server of an operation, because no client applies them to every operation.
 pub(crate) fn check_supported(options: &ClientOptions) -> Result<(), Error> {
     if options.load_balanced == Some(true) {
         return Err(Error::Refused("loadBalanced=true is unsupported: name the servers themselves".into()));

@@ -3,8 +3,8 @@
 //! ```text
 //! plimsoll-4711-x8Kq2z/
 //!   lock             locked (flock) by the owner and, inherited, by the server
-//!   data/            what the server stores
-//!   server.log       what the server prints
+//!   data/            the server's data
+//!   server.log       the server's output
 //!   secantusd.toml   empty, so that the embedded server reads no other configuration
 //! ```
 

@@ -81,7 +81,8 @@ impl Network {
     }
 
     /// Runs a batch of texts of one length, consecutive in `tokens`; `take` gets the number of each text and
-    /// the vectors to pool: those of its tokens, that of the first, or the model's own.
+    /// the vectors to pool: the vectors of all its tokens, the vector of its first token, or the model's own
+    /// vector.
     ///
     /// # Errors
     /// An error of ONNX Runtime, or an output of another shape.

@@ -97,7 +97,7 @@ mod tests {
         let (ranks, among, draws) = (Ranks::new(1e-9).unwrap(), 10_000, 400_000_u64);
         let mut counts = [0_u64; 100];
         (0..draws).for_each(|draw| counts[(ranks.scattered(among, mix(draw)) / 100) as usize] += 1);
-        // 100 ranks fall into a bucket on average, give or take 10, and each is drawn 40 times.
+        // 100 ± 10 ranks fall into a bucket, and each is drawn 40 times.
         assert!(counts.iter().all(|count| count.abs_diff(4000) < 2400), "{counts:?}");
     }
 

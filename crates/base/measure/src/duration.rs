@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_number_counts_milliseconds_only_where_that_is_asked_for() {
+    fn a_bare_number_counts_milliseconds_only_in_the_form_of_k6() {
         for json in ["1500", "1.5e3", "\"1500\"", "\"1.5s\"", "\"1s500ms\""] {
             let span = milliseconds::deserialize(&mut serde_json::Deserializer::from_str(json)).unwrap();
             assert_eq!(span.as_ns(), 1_500_000_000, "{json}");

@@ -82,7 +82,7 @@ pub enum Counting {
     /// Not counted.
     #[default]
     None,
-    /// By the server's metadata: after a crash and on a sharded cluster it may be off.
+    /// By the server's metadata: after a crash and on a sharded cluster the number may be wrong.
     Estimated,
     /// The server counted every document.
     Counted,

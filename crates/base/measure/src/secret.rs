@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn passwords_go_from_addresses_and_the_rest_stays() {
+    fn only_passwords_are_removed_from_addresses() {
         for (text, expected) in [
             ("mongodb://localhost:27017", "mongodb://localhost:27017"),
             ("mongodb://ann:secret@h:1/db?w=1", "mongodb://…@h:1/db?w=1"),

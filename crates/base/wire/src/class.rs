@@ -3,7 +3,8 @@
 /// The reason why a server refused a document or a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Class {
-    /// A unique index other than that of `_id`, or an unnamed one, already holds the key.
+    /// A unique index already holds the key: an index other than `_id`'s, or an index that the server does
+    /// not name.
     DuplicateKey,
     /// A document with this `_id` already exists.
     DuplicateId,

@@ -132,6 +132,6 @@ mod tests {
         assert_eq!(prepared(ScramSha256).as_deref(), Some("pencil"));
         assert_eq!(ScramSha1.prepare("user", "pencil").as_deref(), Some("1c33006ec1ffd90f9cadcbcc0e118200"));
         assert_eq!(ScramSha256.prepare("user", "\u{7}"), None);
-        assert!(ScramSha1.prepare("user", "\u{7}").is_some(), "SCRAM-SHA-1 knows no SASLprep");
+        assert!(ScramSha1.prepare("user", "\u{7}").is_some(), "SCRAM-SHA-1 uses no SASLprep");
     }
 }

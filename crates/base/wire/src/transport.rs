@@ -116,7 +116,7 @@ impl Transport {
         self.reply.message()
     }
 
-    /// The size of the reply on the wire in bytes; ask before [`Transport::swap_reply`].
+    /// The size of the reply on the wire in bytes; call it before [`Transport::swap_reply`].
     pub(crate) fn received(&self) -> usize {
         self.reply.received()
     }

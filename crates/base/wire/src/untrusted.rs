@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn valid_replies_are_parsed_in_chunks_of_any_size_and_uncompressed_ones_also_with_a_compressor() {
+    fn valid_replies_are_parsed_in_chunks_of_any_size_compressed_or_not() {
         for (agreed, framed) in AGREED
             .map(|agreed| (agreed, framed(agreed)))
             .into_iter()

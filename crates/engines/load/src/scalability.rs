@@ -106,7 +106,7 @@ fn errors(points: &[(f64, f64)], parameters: Parameters) -> f64 {
     points.iter().map(|(n, x)| (x - n / denominator(parameters, *n)).powi(2)).sum()
 }
 
-/// The best parameters with only those of `face` free; none if one of them is negative.
+/// The best parameters if only the parameters of `face` are free; none if one of them is negative.
 fn refine(points: &[(f64, f64)], face: [bool; 3]) -> Option<Parameters> {
     let mut best = start(points, face)?;
     let mut sum = errors(points, best);

@@ -1,4 +1,4 @@
-//! Cases for every rule of MongoDB's Connection String, URI Options and Authentication specifications.
+//! Tests every rule of MongoDB's Connection String, URI Options and Authentication specifications.
 
 use super::*;
 

@@ -35,7 +35,7 @@ pub enum Disturbance {
     /// Resets every open connection (RST) towards both sides, and new connections as soon as they are
     /// accepted.
     Reset,
-    /// Reads and swallows bytes, and the end of the stream. The receiver hears silence; the sender notices
+    /// Reads and swallows bytes, and the end of the stream. The receiver gets nothing; the sender notices
     /// nothing. A connection that lost bytes is cut when the disturbance ends.
     HalfOpen {
         /// The direction of the swallowed bytes.

@@ -6,7 +6,7 @@ use plimsoll_measure::clock::Instant;
 
 /// The limit of bytes in transit, for each connection and direction; above it reading stops.
 pub const QUEUE_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// The limit of chunks in transit, likewise.
+/// The limit of chunks in transit, for each connection and direction; above it reading stops.
 const CHUNKS_MAX: usize = 256 * 1024;
 /// An empty queue frees memory above this.
 const IDLE_BYTES_MAX: usize = 256 * 1024;

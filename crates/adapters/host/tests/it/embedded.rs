@@ -93,7 +93,7 @@ fn kill_9_of_the_owner_ends_the_server_and_the_next_start_sweeps_its_storage() {
 }
 
 #[test]
-fn a_journaled_server_keeps_what_it_acknowledged_over_kill_9_and_its_address() {
+fn a_journaled_server_keeps_acknowledged_writes_and_its_address_over_kill_9() {
     let mut server = start(Profile::Journaled);
     let (address, pid) = (server.address(), server.pid());
     insert(&server, 500);

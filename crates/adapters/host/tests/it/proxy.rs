@@ -285,7 +285,7 @@ fn a_half_open_connection_is_silent_in_one_direction_and_is_cut_afterwards() {
 }
 
 #[test]
-fn the_server_of_a_half_open_connection_does_not_hear_that_its_client_died() {
+fn the_server_of_a_half_open_connection_does_not_notice_that_its_client_died() {
     let fixture = Fixture::disturbed(Disturbance::HalfOpen { direction: Direction::ToServer });
     let (client, mut server) = fixture.pair();
     drop(client);
@@ -395,7 +395,7 @@ fn threads(address: SocketAddr) -> usize {
 }
 
 #[test]
-fn the_lean_client_meets_the_faults() {
+fn the_lean_client_notices_each_disturbance() {
     let server = null::Server::start(Default::default()).unwrap();
     let proxy = Proxy::start(server.address(), 1).unwrap();
     let mut options = ConnectOptions::new(proxy.address().to_string().parse().unwrap());

@@ -74,7 +74,7 @@ fn measure(row: &Row, millis: u64) -> Result<Cost, Failure> {
     let requests = row.tool.requests(&output, scratch.path())?;
     let arrived = server.answered();
     if requests == 0 || arrived < requests || arrived > requests + UNCOUNTED_MAX {
-        return Err(format!("it says {requests} requests, and {arrived} arrived").into());
+        return Err(format!("it reports {requests} requests, and {arrived} arrived").into());
     }
     Ok(Cost { requests, cpu_ns, wall_ns })
 }

@@ -139,7 +139,7 @@ impl Tool {
                 said["metrics"]["http_reqs"]["count"].as_f64().map(|count| count as u64)
             }
         };
-        found.ok_or_else(|| format!("{} did not say how many requests it sent: {output}", self.name()).into())
+        found.ok_or_else(|| format!("{} did not report its number of requests: {output}", self.name()).into())
     }
 }
 

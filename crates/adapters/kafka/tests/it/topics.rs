@@ -60,5 +60,5 @@ fn a_killed_broker_restarts_with_its_records_and_its_address() {
     assert!(broker.stop(LONG).unwrap(), "it ends gracefully");
     let storage = broker.storage().to_owned();
     drop(broker);
-    assert!(!storage.exists(), "temporary storage goes with the broker");
+    assert!(!storage.exists(), "temporary storage is removed with the broker");
 }

@@ -15,7 +15,7 @@ const LAGGED_SHARE_MAX: f64 = 0.10;
 /// Servers count the lag in whole seconds: so one second may be rounding, but two are not. In seconds.
 const LAG_S_MAX: f64 = 2.0;
 
-/// Finds slow or ceaseless journal syncs: an acknowledged write with `j: true` waits for one.
+/// Finds slow or continuous journal syncs: an acknowledged write with `j: true` waits for a sync.
 pub(super) fn journal(
     baseline: &Observation,
     knee: &Observation,

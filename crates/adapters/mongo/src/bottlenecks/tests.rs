@@ -244,7 +244,7 @@ fn checkpoints_without_a_pause_are_listed() {
 }
 
 #[test]
-fn slow_or_ceaseless_journal_syncs_are_listed() {
+fn slow_or_continuous_journal_syncs_are_listed() {
     let syncs = |per_s, us_per_s| {
         move |second, it: &mut ServerSample| {
             (it.journal_syncs, it.journal_sync_us) = (Some(second * per_s), Some(second * us_per_s));

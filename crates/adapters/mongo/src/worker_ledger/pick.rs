@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn the_owner_of_the_next_phase_knows_the_versions_of_the_last_one() {
+    fn the_owner_in_the_next_phase_knows_the_versions_of_the_last_phase() {
         let (mut first, second) = (filled(4), ledger(1));
         let picked = first.pick(&Keys::Uniform, Purpose::Replace, at(3, 4)).unwrap();
         first.acknowledge(picked.number);

@@ -170,8 +170,8 @@ fn a_killed_server_neither_loses_nor_duplicates_events() {
     let mut server = start();
     let factory = inserts(&server, "d", |typed| typed.connections = 3);
     let kills: u32 = 3;
-    // The collections must exist before the first kill: a kill during their creation can leave the embedded server with half of
-    // one.
+    // The collections must exist before the first kill: a kill during their creation can leave an incomplete collection on the
+    // embedded server.
     write_through(&mut *sink(&factory), batch("t", 0, 0, 1));
     for round in 0..kills {
         let first = u64::from(round) * 4000;

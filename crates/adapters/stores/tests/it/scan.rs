@@ -130,7 +130,7 @@ fn a_scan_resumes_after_settled_documents() {
         assert!(runs < 100);
     }
     let found: Vec<_> = arrived.iter().map(|arrived| arrived.document()).collect();
-    assert_eq!(found, all, "drained pipelines commit what they settled, so nothing comes twice");
+    assert_eq!(found, all, "drained pipelines commit settled events, so no event comes twice");
 }
 
 /// Gives every event a vector, like an embedding transform.

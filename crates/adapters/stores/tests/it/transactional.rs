@@ -150,8 +150,8 @@ fn killed_servers_and_aborts_neither_lose_nor_duplicate_events() {
     let mut server = start();
     let seed = clock::wall_ms();
     println!("seed {seed}");
-    // The collections must exist before the first kill: a kill during their creation can leave the embedded server with half of
-    // one.
+    // The collections must exist before the first kill: a kill during their creation can leave an incomplete collection on the
+    // embedded server.
     let warm = Transactional { form: Form::Bson, ..Transactional::new(uri(&server), "d.c") };
     let control = Arc::new(Control::default());
     numbers::run(Numbers::new(2, 10, 10), warm.build("p").unwrap(), warm.positions("p").unwrap(), &control)

@@ -50,8 +50,8 @@ impl Findings {
         [self.lost, self.phantom, self.duplicated, self.corrupted] == [0; 4]
     }
 
-    /// Adds the findings of another audit of other documents. The examples are only numbers, so both audits must number their
-    /// documents alike.
+    /// Adds the findings of another audit of other documents. The examples are only numbers, so both audits must use the same
+    /// numbers for the same documents.
     pub fn merge(&mut self, other: &Findings) {
         self.acknowledged += other.acknowledged;
         self.found += other.found;

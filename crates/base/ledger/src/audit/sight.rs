@@ -111,7 +111,7 @@ impl Audit<'_> {
     }
 
     /// A document of another run is foreign, also in a collection that was empty before this run.
-    /// A stamp that this run sent betrays a copy of one of its documents under another `_id`.
+    /// A stamp that this run sent reveals a copy of one of its documents under another `_id`.
     fn see_other_run(&mut self, run: Run, stamp: i64) {
         let (number, version) = self.ledger.run().versioned(stamp);
         if self.was_sent(number, version) {

@@ -161,7 +161,7 @@ mod tests {
     use crate::histogram::Latency;
     use crate::run::{Client, Expectation, Operation, ScenarioFacts};
 
-    /// A run that did `count` operations; its client cost something in any case.
+    /// A run that did `count` operations; its client used CPU even for none.
     fn run(number: u64, count: u64, p99: Option<u64>) -> Run {
         let response_ns = Latency { p50: (count > 0).then_some(500), p99, ..Latency::default() };
         let operation = Operation {

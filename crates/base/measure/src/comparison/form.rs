@@ -23,7 +23,7 @@ pub struct Comparison {
     #[serde(default)]
     pub broken: Vec<Broken>,
     /// Whether operations failed in B but none in A, or B is shown to fail a larger share of its operations. Always false for
-    /// searches, which exceed the highest rate that holds on purpose.
+    /// searches, which exceed the load line on purpose.
     #[serde(default)]
     pub fails_more: bool,
     /// Whether B is shown to be invalid in more runs than A. Runs that Plimsoll itself limited do not count.

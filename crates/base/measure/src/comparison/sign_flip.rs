@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn many_pairs_are_weighed_alike_whenever_the_seed_is_the_same() {
+    fn many_pairs_give_the_same_evidence_with_the_same_seed() {
         let pairs = noise(3, 60, 0.03);
         let it = weigh(&pairs, 5).unwrap();
         assert_eq!(Some(it), weigh(&pairs, 5));

@@ -32,7 +32,7 @@ pub(super) fn failed(runs: &[Subject<'_>]) -> u64 {
 }
 
 /// Whether operations failed in B but none in A, or B is shown to fail a larger share of its operations. Shares are compared,
-/// because a faster side sends more. A search exceeds the highest rate that holds on purpose, so its failures mean nothing.
+/// because a faster side sends more. A search exceeds the load line on purpose, so its failures do not count.
 pub(super) fn fails_more(a: &[Subject<'_>], b: &[Subject<'_>], seed: u64) -> bool {
     let is_search = |it: &Subject<'_>| matches!(it.run.command.as_str(), "line" | "ladder");
     if a.iter().chain(b).any(is_search) {

@@ -89,7 +89,8 @@ impl Noise {
     }
 }
 
-/// The change from the first calibration to the last, as a logarithm; nothing without two.
+/// The change from the first calibration to the last, as a logarithm; nothing if there are fewer than two
+/// calibrations.
 fn change(looks: &[f64]) -> Option<f64> {
     let [first, .., last] = looks else { return None };
     (*first > 0.0 && *last > 0.0).then(|| (last / first).ln())

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn unlike_runs_are_refused_and_forced_ones_list_their_differences() {
+    fn runs_that_differ_are_refused_and_with_force_their_differences_are_listed() {
         let mut all = runs(&[(5_000.0, 10)]);
         all[4].environment.cores = 8;
         assert!(matches!(follow(request(&all)), Err(Error::Unlike { .. })));

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_on_disk_that_repeat_the_size_of_the_data_are_not_believed() {
+    fn sizes_on_disk_that_repeat_the_size_of_the_data_are_ignored() {
         let size = Size::of(&reported(41_100, 41_100));
         assert_eq!((size.data_bytes, size.document_bytes), (Some(41_100), Some(4110.0)));
         assert_eq!((size.storage_bytes, size.free_bytes, size.index_bytes), (None, None, None));

@@ -14,8 +14,8 @@ pub use file::FilePositions;
 pub struct Partition {
     /// The topic, the file's path or the namespace.
     pub topic: Arc<str>,
-    /// The number within the topic. A source of one partition uses zero, or for its events a number that distinguishes this file
-    /// or stream from earlier ones of the same name.
+    /// The number within the topic. A source of one partition uses zero. For its events it may use a number that distinguishes
+    /// this file or stream from earlier ones of the same name.
     pub index: u32,
 }
 

@@ -103,7 +103,7 @@ impl World<'_> {
         let each = (first..).zip(batch).map(|(offset, event)| Written { offset, of: 1_u8 << event });
         let (denied, mut left): (Vec<_>, Vec<_>) = each.partition(|one| one.of & self.denied > 0);
         if !capabilities.repeatable {
-            // The transform makes one event of those of a batch.
+            // The transform makes one event of all events of a batch.
             let one = left.into_iter().reduce(|all, one| Written { of: all.of | one.of, ..all });
             left = one.into_iter().collect();
         }
@@ -260,5 +260,5 @@ fn refused_guarantees_would_break_and_accepted_ones_hold() {
             assert_eq!(said.is_ok(), kept, "{guarantee} of {capabilities:?}: {said:?}");
         }
     }
-    assert_eq!(refused.len(), 10, "each reason is met");
+    assert_eq!(refused.len(), 10, "each reason occurs");
 }

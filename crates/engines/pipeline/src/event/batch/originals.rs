@@ -58,7 +58,7 @@ mod tests {
     use crate::event::batch::testing::batch;
     use crate::event::{Batch, Event, Span};
 
-    /// An event as it was read, in words.
+    /// The parts of an event as it was read, as text.
     fn parts(batch: &Batch, index: usize) -> String {
         let (record, headers) = batch.as_read(&batch.events()[index]);
         format!("{record:?} {:?}", headers.as_bytes())

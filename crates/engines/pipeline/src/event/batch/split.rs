@@ -26,7 +26,8 @@ impl Batch {
         half
     }
 
-    /// Copies an event from another batch. Spans within the original payload stay within it, as those of an envelope.
+    /// Copies an event from another batch. Spans within the original payload, such as the parts of an envelope, stay
+    /// within its copy.
     fn copy(&mut self, from: &Self, event: Event) -> Event {
         let original = event.original.of(&from.arena).map_or(Span::NULL, |bytes| self.keep(bytes));
         let mut part = |span: Span| match (span.offset_in(event.original), span.of(&from.arena)) {
