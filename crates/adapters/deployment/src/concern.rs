@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn omitted_settings_are_the_servers_or_the_durable_ones() {
+    fn omitted_settings_use_the_defaults_of_the_server_or_the_durable_ones() {
         let read = |json| serde_json::from_str::<WriteConcern>(json).unwrap();
         assert_eq!(read("{}").to_wire(), Ok(None));
         let journaled = wire::WriteConcern { w: wire::W::Number(1), j: Some(true), timeout_ms: Some(50) };

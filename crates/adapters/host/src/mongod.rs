@@ -153,7 +153,7 @@ exec sleep 60
     }
 
     #[test]
-    fn the_cache_is_given_in_gigabytes_and_never_below_the_least() {
+    fn the_cache_is_given_in_gigabytes_and_never_below_the_smallest() {
         let args = |bytes| args(&Options { cache_bytes: Some(bytes), ..Options::default() });
         assert_eq!(args(3 << 29)[2..], ["--wiredTigerCacheSizeGB", "1.5"]);
         assert_eq!(args(1)[2..], ["--wiredTigerCacheSizeGB", "0.25"]);

@@ -96,7 +96,7 @@ mod tests {
     use bson::{doc, rawdoc};
 
     #[test]
-    fn it_answers_by_its_script_and_records_every_command() {
+    fn the_server_answers_by_its_script_and_records_every_command() {
         let script =
             |command: &Document| command.contains_key("listShards").then(|| doc! {"shards": [], "ok": 1.0});
         let server = Server::start(script).unwrap();

@@ -50,7 +50,7 @@ pub enum Error {
         limit: Duration,
     },
     /// The server speaks HTTP without TLS.
-    #[error("{address} answers HTTP in the clear, without TLS: write http:// in `http.url`")]
+    #[error("{address} answers HTTP without TLS: write http:// in `http.url`")]
     InTheClear {
         /// The address.
         address: String,

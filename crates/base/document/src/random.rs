@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn each_version_has_its_own_seed_and_the_first_has_the_scenarios() {
+    fn each_version_has_its_own_seed_and_version_0_keeps_the_given_seed() {
         assert_eq!(versioned(7, 0), 7);
         let seeds: std::collections::HashSet<u64> =
             (0..100).flat_map(|seed| (0..100).map(move |version| versioned(seed, version))).collect();
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn below_stays_below_and_reaches_both_ends() {
+    fn numbers_below_a_bound_reach_both_ends() {
         assert_eq!(below(0, 10), 0);
         assert_eq!(below(u64::MAX, 10), 9);
         assert_eq!(below(u64::MAX, 0), u64::MAX);
@@ -146,13 +146,13 @@ mod tests {
     }
 
     #[test]
-    fn unit_never_touches_its_ends() {
+    fn a_unit_number_is_never_0_or_1() {
         assert!(unit(0) > 0.0);
         assert!(unit(u64::MAX) < 1.0);
     }
 
     #[test]
-    fn odds_of_zero_never_hit_and_odds_of_one_always_hit() {
+    fn odds_of_zero_never_hold_and_odds_of_one_always_hold() {
         for word in [0, 1, u64::MAX / 2, u64::MAX] {
             assert!(!Odds::new(0.0).hit(word));
             assert!(Odds::new(1.0).hit(word));

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_follow_the_law_among_any_number() {
+    fn ranks_follow_the_law_for_any_number_of_items() {
         for seed in [1, 99] {
             [(0.5, 10), (0.99, 100), (1.0, 300), (2.0, 50), (0.99, 1)]
                 .into_iter()

@@ -45,7 +45,7 @@ pub struct Elements<'a> {
 /// One element: its type byte, its key without the NUL, and its value's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Element<'a> {
-    /// The type byte, one of [`kind`] or a rarer one.
+    /// The type byte: one of [`kind`], or of a rarer type.
     pub kind: u8,
     /// The key, which may not be UTF-8.
     pub key: &'a [u8],
@@ -326,7 +326,7 @@ pub(crate) mod tests {
         }
 
         #[test]
-        fn changed_bytes_never_lead_outside(at in any::<proptest::sample::Index>(), byte in any::<u8>()) {
+        fn changed_bytes_never_cause_a_read_outside_the_document(at in any::<proptest::sample::Index>(), byte in any::<u8>()) {
             let mut bytes = every_type().to_vec().unwrap();
             let at = at.index(bytes.len());
             bytes[at] = byte;

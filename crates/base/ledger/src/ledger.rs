@@ -56,7 +56,7 @@ impl Ledger {
         self.kept.start == 0
     }
 
-    /// The run whose documents these are.
+    /// The run of these documents.
     pub fn run(&self) -> Run {
         self.run
     }

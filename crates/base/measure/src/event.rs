@@ -64,7 +64,7 @@ pub enum Event {
     Fault {
         /// Nanoseconds since the run's start.
         at_ns: u64,
-        /// Nanoseconds since the start of its phase, from which a scenario counts; absent in older files.
+        /// Nanoseconds since the start of its phase, as a scenario counts them; absent in older files.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         phase_ns: Option<u64>,
         /// Its name, such as `kill`.

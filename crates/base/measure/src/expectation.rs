@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn each_metric_is_held_against_its_bound() {
+    fn each_metric_is_compared_with_its_bound() {
         for (metric, expression, held) in [
             ("insert.response", "p(99)<2ms", true),
             ("insert.response", "p(99)<0.98", false),

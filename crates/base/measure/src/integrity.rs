@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn vanishing_by_design_is_not_a_violation_and_not_reading_proves_nothing() {
+    fn documents_that_expire_are_no_violation_and_unread_documents_prove_nothing() {
         let lost = Integrity { lost: 3, ..Integrity::default() };
         assert!(!lost.holds());
         assert!(Integrity { proof: Proof::NotApplicable, ..lost }.holds());

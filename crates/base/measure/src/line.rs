@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_an_older_version_still_reads() {
+    fn a_line_of_an_older_version_can_be_read() {
         let candidate = Candidate { name: "wake".into(), ..Candidate::default() };
         let mut older =
             serde_json::to_value(Line { bottlenecks: vec![candidate], ..Line::default() }).unwrap();

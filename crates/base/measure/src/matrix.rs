@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_matrix_of_an_older_version_still_reads() {
+    fn a_matrix_of_an_older_version_can_be_read() {
         let mut older = serde_json::to_value(matrix(&[("one", "10K", 5.0)])).unwrap();
         assert!(older.as_object_mut().unwrap().remove("show").is_some());
         let insert = older["cells"][0]["figures"]["operations"]["insert"].as_object_mut().unwrap();

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_metric_is_of_the_operations_whose_tags_match() {
+    fn a_metric_covers_the_operations_whose_tags_match() {
         for (text, name, who) in [
             ("ingest.response", "response", &[0, 1][..]),
             ("response", "response", &[0, 1, 2]),

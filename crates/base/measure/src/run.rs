@@ -248,7 +248,7 @@ pub struct Expectation {
     pub value: Option<f64>,
     /// Whether it held. An unknown value does not hold.
     pub held: bool,
-    /// Why the value is unknown, or the remedy of an expectation by default.
+    /// Why the value is unknown; for a default expectation, the remedy.
     pub reason: Option<String>,
     /// Whether it applies because the scenario does not bound these errors.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

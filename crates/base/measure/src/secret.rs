@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unreadable_text_is_secret_if_it_contains_such_words() {
+    fn an_unreadable_text_is_secret_if_it_contains_a_secret_key() {
         for (text, expected) in [
             ("{duration: 5s", false),
             ("mongodb://localhost:27017", false),

@@ -111,7 +111,7 @@ impl Receive for ReplyBuffer {
         self.filled += count;
     }
 
-    /// A reply has a length, so the end of the connection never completes one.
+    /// A reply has a length, so the end of the connection never completes a reply.
     #[inline]
     fn close(&mut self) -> bool {
         false

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_may_be_zero_for_a_time_and_peaks_between() {
+    fn a_rate_may_be_zero_at_either_end_and_peaks_in_between() {
         assert_eq!(rates(0.0, &[100.0, 0.0]).check(), Ok(()));
         assert_eq!(rates(5.0, &[100.0, 0.0]).peak(), Some(100.0));
         assert_eq!(Arrivals::Closed { writers: 3 }.peak(), None);

@@ -206,7 +206,7 @@ fn r_squared(points: &[(f64, f64)], errors: f64) -> f64 {
     if errors <= whole * f64::EPSILON { 1.0 } else { 1.0 - errors / around.max(f64::MIN_POSITIVE) }
 }
 
-/// A parameter within rounding of zero counts as zero: a peak at a concurrency of a million is none.
+/// A parameter within rounding of zero counts as zero: a peak at a concurrency of a million is no peak.
 fn cleaned([a, b, c]: Parameters, largest: f64) -> Parameters {
     let [_, second, third] = terms(largest);
     let floor = denominator([a, b, c], largest) * NEGLIGIBLE;

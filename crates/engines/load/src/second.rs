@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_is_unreachable_for_as_long_as_its_last_answered_worker() {
+    fn a_second_is_unreachable_for_the_shortest_silence_of_its_workers() {
         let mut sum = Second::default();
         for (worker, silent_ns) in [(1, 5), (0, 9)] {
             sum.merge(worker, 2, Second { silent_ns: vec![silent_ns], cpu_ns: vec![0], ..Second::default() });
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_of_one_shard_is_not_a_second_of_another() {
+    fn the_leftover_tenths_of_one_shard_are_not_a_second_of_another() {
         let mut collector = Collector::of(&[1, 1]);
         collector.add(0, second(0, 10, 1));
         collector.add(0, Second { from_ns: 10, to_ns: 10, ..Second::default() });

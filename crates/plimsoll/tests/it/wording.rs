@@ -129,7 +129,7 @@ fn https_to_a_plaintext_port_is_recognised_at_once() {
     let output = run(dir.path(), &text, &["--server", &url]);
     let message = stderr(&output);
     assert_eq!(output.status.code(), Some(3), "{message}");
-    assert!(message.contains("answers HTTP in the clear, without TLS: write http://"), "{message}");
+    assert!(message.contains("answers HTTP without TLS: write http://"), "{message}");
 }
 
 #[test]

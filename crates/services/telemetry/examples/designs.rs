@@ -166,7 +166,7 @@ async fn batches(readings: &Readings, server: &Server, plan: Plan) {
     told("batch", took.len() as u64 * BATCH, start.elapsed(), &cpu, server, &took);
 }
 
-/// The full hour of one sensor after the other, one at a time.
+/// Reads the full hour of one sensor after the other, one query at a time.
 async fn statistics(readings: &Readings, plan: Plan, detail: Detail) {
     let start = Instant::now();
     let mut took = Vec::new();

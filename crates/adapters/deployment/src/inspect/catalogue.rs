@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_request_our_own_database_is_inspected_or_all_except_the_servers() {
+    fn without_a_request_our_database_is_inspected_or_all_except_system_databases() {
         let chosen = |known: &[&str]| databases(&Wanted::default(), Some(&names(known))).unwrap();
         assert_eq!(chosen(&["admin", "a", "plimsoll"]), ["plimsoll"]);
         assert_eq!(chosen(&["admin", "a", "b", "config", "local"]), ["a", "b"]);

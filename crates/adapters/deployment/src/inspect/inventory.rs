@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_counts_once_per_document_and_its_elements_each() {
+    fn an_array_counts_once_per_document_and_each_element_counts() {
         let found = inventory(&[rawdoc! {"tags": ["a", "b", 1]}, rawdoc! {"tags": []}]);
         let counts: Vec<_> =
             found.fields.iter().map(|field| (field.path.as_str(), field.documents, field.values)).collect();

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_is_read_off_the_first_line() {
+    fn the_address_is_read_from_the_first_line() {
         assert_eq!(ready("secantusd-rs listening on 127.0.0.1:41133", 0), "127.0.0.1:41133".parse().ok());
         assert_eq!(ready("opening storage", 0), None);
     }

@@ -73,7 +73,7 @@ mod tests {
     use bson::{Document, doc};
 
     #[test]
-    fn a_new_id_takes_the_place_of_the_old_one_wherever_it_was() {
+    fn a_new_id_comes_first_wherever_the_old_id_was() {
         let id = ObjectId::from_bytes([3; 12]);
         for document in [doc! {"_id": "x", "a": 1}, doc! {"a": 1, "_id": {"b": 2}}, doc! {"a": 1}] {
             let renamed = with_id(&document.to_vec().unwrap(), id);

@@ -255,7 +255,8 @@ mod tests {
             chunk.len() - rule.decide(&mut chunk, NOW, &mut random).kept
         };
         let (one, both) = (lost(&[drop(100)]), lost(&[drop(100), drop(1000)]));
-        // 4 MiB lose 100 bytes about 400 times, and 400 + 4000 times: both are far from the bounds.
+        // One disturbance drops 100 bytes about 400 times in 4 MiB, both together about 4400 times: far from
+        // the bounds.
         assert!((20_000..60_000).contains(&one), "{one}");
         assert!((300_000..500_000).contains(&both), "{both}");
     }

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_of_many_bytes_allocates_none() {
+    fn an_announced_length_allocates_nothing() {
         let mut inbox = Inbox::new();
         assert!(inbox.fill(&mut &40_000_000_i32.to_le_bytes()[..]).unwrap());
         assert_eq!(inbox.next().unwrap(), None);

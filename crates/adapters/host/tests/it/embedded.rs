@@ -19,7 +19,7 @@ use crate::fixture::{ask, block_on, cache, connect_options, count, eventually, i
 const LIMIT: Duration = Duration::from_secs(20);
 
 #[test]
-fn it_starts_answers_stops_and_leaves_nothing_behind() {
+fn the_server_starts_answers_stops_and_leaves_nothing_behind() {
     let mut server = start(Profile::Relaxed);
     let (pid, storage) = (server.pid().unwrap(), server.storage().to_owned());
     assert_eq!(ask(&server, doc! {"ping": 1}).get_f64("ok").unwrap(), 1.0);

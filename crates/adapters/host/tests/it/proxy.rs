@@ -375,7 +375,8 @@ fn a_dropped_proxy_leaves_no_thread_no_listener_and_no_connection() {
     client.write_all(b"late").unwrap();
     assert_passes(&server, &client, "prompt");
     let address = fixture.proxy.address();
-    // The kernel shows the name of a thread shortly after its start, and the thread shortly after its join.
+    // The kernel shows a thread's name with a short delay, and still shows the thread for a moment after its
+    // join.
     eventually("there are two threads", || threads(address) == 2);
     assert!(process::listener(address.ip(), address.port()).is_some());
     drop(fixture.proxy);

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn now_may_replace_any_constant() {
+    fn the_generator_now_may_replace_any_constant() {
         let now = json!({"$now": {}});
         let document = json!({
             "a": now, "b": {"c": [now, {"$now": {"as": "millis", "plus": "-1.5s"}}]}, "d": {"$array": {"of": now, "length": 2}},

@@ -172,8 +172,8 @@ impl Writer {
         }
     }
 
-    /// Whether the transaction is large or old enough. It grows until the one before it is committed: the
-    /// time of a commit does not depend on its size.
+    /// Whether the transaction is large or old enough. The transaction grows until the previous one is
+    /// committed: the time of a commit does not depend on the size.
     fn is_due(&self, since: Instant) -> bool {
         let buffer = &self.written.buffer;
         let old = clock::now().since(since) >= self.rules.age_max_ns;

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn timeouts_are_transient_permissions_final_and_large_records_suspect() {
+    fn timeouts_are_transient_missing_permissions_are_final_and_large_records_are_suspect() {
         assert_eq!(of(RDKafkaErrorCode::MessageTimedOut), Class::Passing);
         assert_eq!(of(RDKafkaErrorCode::NotEnoughReplicas), Class::Passing);
         for code in [

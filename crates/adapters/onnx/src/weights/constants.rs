@@ -137,7 +137,7 @@ mod tests {
     use crate::convert::testing::file_with;
 
     #[test]
-    fn the_large_constants_of_a_file_are_found_and_nothing_of_one_that_is_cut() {
+    fn the_large_constants_of_a_file_are_found_and_none_of_a_truncated_file() {
         let numbers: Vec<f32> = (0..20_000_u16).map(f32::from).collect();
         let file = file_with(&[("small", &[1, 4], &numbers[..4]), ("large", &[100, 200], &numbers)]);
         let found = large(&file);

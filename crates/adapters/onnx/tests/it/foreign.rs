@@ -62,7 +62,7 @@ fn a_model_of_another_exporter_gives_its_vectors_in_every_pooling() {
 }
 
 #[test]
-fn a_pipeline_takes_a_model_of_the_users() {
+fn a_pipeline_uses_a_model_of_the_user() {
     let Files { model, tokenizer, library, .. } = files(Pooling::Cls);
     let (model, tokenizer, library) = (Some(model), Some(tokenizer), Some(library));
     let section = Section { model, tokenizer, library, pooling: Pooling::Cls, ..Section::default() };

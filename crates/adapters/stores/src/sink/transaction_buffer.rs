@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transaction_starts_when_old_large_or_full_and_one_at_a_time() {
+    fn a_transaction_starts_when_its_buffer_is_old_large_or_full_and_one_runs_at_a_time() {
         let mut buffer = TransactionBuffer::default();
         assert!(matches!(buffer.add(batch(0), at(5)), Added::Buffered { stale } if stale.is_empty()));
         assert_eq!(buffer.until_due(&GATHER, at(5)), Some(1_000_000_000));

@@ -169,7 +169,7 @@ fn of_one_key(first: u64, payloads: &[Document]) -> Batch {
 
 /// A second `source` in a document would hide the field that identifies the newer event.
 #[test]
-fn a_payload_with_a_field_of_the_sinks_name_is_refused_unless_the_sink_takes_another_name() {
+fn a_payload_with_the_field_name_of_the_sink_is_refused_unless_the_sink_uses_another_name() {
     let server = shared();
     let named = |n: i64| [doc! {"n": n, "source": "web"}];
     let verdict = write(&mut *sink(&vectors(&server, "ve_own", |_| ())), of_one_key(5, &named(5)));

@@ -159,7 +159,7 @@ fn reserved_names_are_refused_with_the_remedy() {
 }
 
 #[test]
-fn same_names_an_earlier_field() {
+fn the_generator_same_must_name_an_earlier_field() {
     check(
         json!({"total": 1, "b": {"$same": "totl"}}),
         "document.b.$same: no earlier field \"totl\"; did you mean \"total\"?",
@@ -215,7 +215,7 @@ fn documents_over_the_limit_are_refused() {
 }
 
 #[test]
-fn nesting_has_a_limit_also_through_same() {
+fn nesting_is_limited_also_through_the_generator_same() {
     let nested = |levels| (0..levels).fold(json!(1), |value, _| json!({ "a": value }));
     assert!(compile(nested(100)).is_ok());
     let error = compile(nested(101)).unwrap_err().to_string();

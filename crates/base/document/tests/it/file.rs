@@ -65,7 +65,7 @@ fn lines_and_a_dump_have_the_same_documents() {
 }
 
 #[test]
-fn ids_may_be_strings_or_the_files_own_and_the_stamp_may_be_off() {
+fn ids_may_be_strings_or_come_from_the_file_and_the_stamp_may_be_off() {
     let file = file(".bson", &dump(&[doc! {"a": 1, "_id": 9}]));
     let with = |id| {
         document(&open(file.path(), &Settings { id, stamp: None, ..settings() }, PastEnd::Stop).unwrap(), 0)

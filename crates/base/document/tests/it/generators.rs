@@ -37,7 +37,7 @@ fn the_id_comes_first_and_the_stamp_last() {
 }
 
 #[test]
-fn the_id_may_be_a_string_or_the_templates_own() {
+fn the_id_may_be_a_string_or_come_from_the_template() {
     let form = |id, json| {
         let program = Program::compile(&template(json), &Settings { id, stamp: None, ..settings() }).unwrap();
         parsed(&bytes(&program, 3))
@@ -259,7 +259,7 @@ fn optional_fields_are_present_or_absent() {
 }
 
 #[test]
-fn same_repeats_an_earlier_value() {
+fn the_generator_same_repeats_an_earlier_value() {
     let same = json!({
         "text": {"$text": {"min": 1, "max": 9}},
         "order": {"id": {"$uuid": {}}, "lines": [{"$int": {}}, {"price": {"$double": {}}}]},
@@ -297,7 +297,7 @@ fn check_scopes(document: &Document) {
 }
 
 #[test]
-fn same_works_out_of_arrays_unrolled_and_looped() {
+fn the_generator_same_reaches_fields_outside_of_unrolled_and_looped_arrays() {
     for outer in [json!(3), json!({"min": 1, "max": 12})] {
         for inner in [json!(2), json!({"min": 0, "max": 11})] {
             let cells = json!({"$array": {"of": {"own": {"$same": "own"}, "mixed": {"$same": "mixed"}}, "length": inner}});

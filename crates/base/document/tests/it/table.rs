@@ -42,7 +42,7 @@ fn every_row_is_a_document_with_the_fields_of_the_first_line() {
 }
 
 #[test]
-fn receipts_stamps_own_ids_and_the_end_are_as_in_other_files() {
+fn receipts_stamps_ids_and_the_end_behave_as_in_other_files() {
     let file = file(".csv", b"a,_id\n1,x\n2,y\n");
     let source = open(file.path(), &settings(), PastEnd::Repeat).unwrap();
     let id = bson::oid::ObjectId::from_bytes(IDENTITY.id);

@@ -221,7 +221,7 @@ fn a_version_that_was_never_sent_is_corrupted() {
 }
 
 #[test]
-fn a_deleted_document_must_be_missing_and_a_doubtful_one_may_be() {
+fn a_deleted_document_must_be_missing_and_a_doubtfully_deleted_one_may_be_missing() {
     check_changed(&[(0, 2), (1, 2), (3, 0)], |findings| assert!(findings.holds()));
     check_changed(&[(0, 2), (1, 2), (2, 0)], |f| {
         (f.phantom, f.examples.phantom) = (1, vec![2]);

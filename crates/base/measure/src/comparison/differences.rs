@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_hashes_the_keys_that_change_the_load_are_compared() {
+    fn if_hashes_differ_the_keys_that_change_the_load_are_compared() {
         let base = json!({"title": "x", "collection": "a.b_1", "client": "lean", "phases": [{"stop": {"documents": 5}}]});
         let other = json!({"title": "y", "collection": "a.b_2", "client": "lean", "phases": [{"stop": {"documents": 5}}]});
         check((&run("aa"), Some(base.clone())), (&run("bb"), Some(other)), &[]);

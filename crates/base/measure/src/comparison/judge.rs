@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn each_p_is_multiplied_by_the_tests_that_are_left() {
+    fn each_p_is_multiplied_by_the_number_of_remaining_tests() {
         // By hand: sorted 0.005, 0.01, 0.03, 0.04 times 4, 3, 2, 1 is 0.02, 0.03, 0.06, 0.04; none falls below the one before.
         let found = adjusted(&[0.01, 0.04, 0.03, 0.005]);
         let expected = [0.03, 0.06, 0.06, 0.02];
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn one_test_keeps_its_p_and_none_is_more_than_certain() {
+    fn a_single_test_keeps_its_p_and_no_p_exceeds_one() {
         assert_eq!(adjusted(&[0.2]), [0.2]);
         assert_eq!(adjusted(&[0.9, 0.8]), [1.0, 1.0]);
         assert!(adjusted(&[]).is_empty());

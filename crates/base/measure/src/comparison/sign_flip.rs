@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn p_is_that_of_every_way_to_flip_the_signs() {
+    fn p_equals_the_share_over_every_way_to_flip_the_signs() {
         for seed in 0..40 {
             let pairs = noise(seed, 8 + (seed % 5) as usize, 0.02 * (seed % 4) as f64);
             let (found, expected) = (weigh(&pairs, 0).unwrap().p, brute(&pairs, 0.0));
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_pairs_show_nothing_and_ties_count_as_being_as_far() {
+    fn equal_pairs_show_no_difference_and_ties_count_as_equally_far() {
         let it = weigh(&[0.0; 10], 0).unwrap();
         assert_eq!((it.p, it.low, it.high, it.deviation), (1.0, 0.0, 0.0, 0.0));
         let half = [0.1, -0.1, 0.1, -0.1, 0.1, -0.1, 0.1, -0.1];

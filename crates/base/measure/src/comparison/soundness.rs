@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_runs_speak_against_b_where_they_are_many_and_the_tool_is_not_the_reason() {
+    fn many_invalid_runs_count_against_b_unless_the_tool_limited_them() {
         let invalid = |run: &mut Run| run.verdict = Verdict::Invalid;
         let limited = |run: &mut Run| (run.verdict, run.client.limited) = (Verdict::Invalid, true);
         for (a, b, expected) in [

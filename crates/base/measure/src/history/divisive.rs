@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn the_strength_is_that_of_the_definition_at_the_best_split() {
+    fn the_strength_of_the_best_split_equals_its_definition() {
         check(&[0.3, 0.1, 0.2, 0.0, 0.9, 1.1, 0.8, 1.0, 0.7], 4);
     }
 

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_were_not_looked_at_are_neither_new_nor_gone() {
+    fn fields_that_were_not_inspected_are_neither_new_nor_missing() {
         let before = Collection { inventory: None, indexes: None, ..collection(1, vec![], &[]) };
         let after = collection(1, vec![index("_id", false)], &["_id"]);
         for (before, after) in [(&before, &after), (&after, &before)] {

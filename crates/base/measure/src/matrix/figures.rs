@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_on_disk_are_divided_by_the_documents_that_are_there() {
+    fn bytes_on_disk_are_divided_by_the_existing_documents() {
         let size = Size {
             data_bytes: Some(700),
             storage_bytes: Some(500),

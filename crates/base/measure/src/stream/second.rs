@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_and_load_are_of_the_time_between() {
+    fn rates_and_load_cover_the_time_between_two_moments() {
         let second = |elapsed_ns, read: u64, busy: u64, idle: u64| {
             let counts = [("read_events", read), ("worker_busy_ns", busy), ("worker_idle_ns", idle)];
             let counts = counts.into_iter().map(|(word, count)| (word.to_owned(), count)).collect();
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_come_back_from_their_words() {
+    fn counters_are_read_back_by_their_words() {
         let mut second = Second::default();
         let mut at = 0;
         let counts = Counts::new(Count::ALL.map(|_| {

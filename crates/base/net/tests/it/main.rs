@@ -131,7 +131,7 @@ fn every_connection_failure_has_its_own_error() {
 }
 
 #[test]
-fn a_server_that_asks_for_a_certificate_gets_the_clients() {
+fn a_server_that_requests_a_certificate_gets_that_of_the_client() {
     let made = rcgen::generate_simple_self_signed(["client".to_owned()]).unwrap();
     let pem = format!("{}{}", made.cert.pem(), made.signing_key.serialize_pem());
     for (identity, is_answered) in [(Some(pem.into_bytes()), true), (None, false)] {

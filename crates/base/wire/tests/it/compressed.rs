@@ -165,7 +165,7 @@ fn by_zstd(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn requests_are_compressed_after_the_handshake_and_replies_may_be_either_way() {
+fn requests_are_compressed_after_the_handshake_and_replies_may_be_uncompressed() {
     let (result, _) = ping(Compressor::Zstd, &["zstd"], |mut peer| {
         let bytes = peer.bytes();
         assert_eq!(bytes[12..16], frame::OPCODE_COMPRESSED.to_le_bytes());

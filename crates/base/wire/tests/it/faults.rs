@@ -248,7 +248,7 @@ fn shown(proof: Proof, user: &str) -> RawDocumentBuf {
 }
 
 #[test]
-fn plain_sends_user_and_password_and_a_certificate_only_the_user() {
+fn the_mechanism_plain_sends_user_and_password_and_x509_sends_only_the_user() {
     let plain = shown(Proof::Plain, "ann");
     let text = |body: &RawDocumentBuf, key: &str| body.get_str(key).ok().map(str::to_owned);
     assert_eq!(

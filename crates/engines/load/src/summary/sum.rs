@@ -84,7 +84,7 @@ impl Cover {
         all
     }
 
-    /// The time that the loads have run when this much of the phase is over.
+    /// The time that the loads have run at `at_ns` of the phase.
     fn until_ns(&self, at_ns: u64) -> u64 {
         at_ns.min(self.to_ns).saturating_sub(self.from_ns)
     }

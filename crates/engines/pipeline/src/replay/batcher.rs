@@ -101,7 +101,7 @@ impl Drop for LetterBatcher<'_, '_> {
     }
 }
 
-/// Whether an event is too large, measured like its source did: without the headers of its letter.
+/// Whether an event is too large. The source's measure applies: without the headers of the letter.
 fn oversize(event: &Event, most: usize) -> Option<Cause> {
     let bytes = event.key.len() + event.payload.len() + event.headers.len();
     let words = || format!("{bytes} bytes are more than {most}");

@@ -57,7 +57,7 @@ fn refusal(parts: Parts, guarantee: Guarantee) -> String {
 
 /// Otherwise every start would read the file's beginning again.
 #[test]
-fn a_file_that_would_be_read_from_its_beginning_again_is_refused_at_most_once_too() {
+fn a_file_that_would_be_read_again_from_its_beginning_is_refused_also_for_at_most_once() {
     let file = File::new(FileSettings { path: "in".into(), format: Format::Ndjson });
     let words = refusal(parts(vec![Box::new(file)], &Scripted::writing()), Guarantee::AtMostOnce);
     assert!(words.contains("no `positions:` store, so at-most-once is impossible"), "{words}");
@@ -73,7 +73,8 @@ fn a_store_without_writer_is_refused() {
     assert!(words.contains("keeps its positions itself") && words.contains("remove `positions:`"), "{words}");
 }
 
-/// A generator cannot replay, so it needs no position for at-most-once; the file next to it does.
+/// A generator cannot replay, so it needs no position for at-most-once; a file in the same pipeline needs a
+/// position.
 #[test]
 fn each_of_several_sources_must_satisfy_the_guarantee() {
     let dir = tempfile::tempdir().unwrap();

@@ -153,7 +153,7 @@ async fn a_caller_beyond_its_rate_is_told_when_to_retry() {
 }
 
 #[tokio::test]
-async fn metrics_carry_the_prefix_and_those_of_the_state() {
+async fn the_metrics_page_has_the_prefix_and_the_metrics_of_the_state() {
     let (service, _) = start(Limits::default()).await;
     send(service.address(), "PUT", "/notes/a", "w-key", "{\"wait_ms\": 0}").await;
     let (_, _, page) = send(service.address(), "GET", "/metrics", "", "").await;

@@ -1,6 +1,7 @@
 //! Implements fan-out on read: stores an activity once; a read queries all authors.
 //!
-//! A post costs one insert, following one edge, a read one index range for each followed author.
+//! A post costs one insert. Following an author costs one edge. A read costs one index range for each
+//! followed author.
 
 use super::activity::Activity;
 use super::design::{BoxFuture, Delivery};
