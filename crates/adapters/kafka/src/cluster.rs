@@ -123,7 +123,7 @@ fn is_owned(name: &str, owned: &str) -> bool {
     if owned.ends_with('.') { name.starts_with(owned) } else { name == owned || name.ends_with("_cb") }
 }
 
-/// Keeps the last error of a client, for the error that may follow.
+/// Keeps the last error that a client reported, as the reason of a later failure.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     last: Mutex<Option<String>>,

@@ -82,7 +82,7 @@ pub struct Limits {
     pub batch_tokens_max: usize,
 }
 
-/// A text needs its special tokens and some of its own.
+/// The smallest limit: the special tokens of a text and a few of its words.
 const TOKENS_MIN: usize = 8;
 
 impl Default for Limits {

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unlimited_allocation_ends_with_the_receipts() {
+    fn an_unlimited_allocation_ends_at_the_largest_number_of_a_receipt() {
         let allocation = allocation(1000, 3, None);
         let total: u64 = (0..3).map(|worker| allocation.allocated_to(worker)).sum();
         assert_eq!(total, NUMBERS_MAX);

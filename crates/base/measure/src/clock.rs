@@ -28,7 +28,7 @@ impl Instant {
         self.0
     }
 
-    /// Nanoseconds from `earlier` to this moment, zero if it lies before.
+    /// Nanoseconds from `earlier` to this moment, zero if `earlier` is the later one.
     pub const fn since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)
     }

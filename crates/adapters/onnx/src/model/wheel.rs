@@ -18,7 +18,7 @@ pub(crate) struct Wheel {
     pub(crate) requirement: &'static str,
     /// The SHA-256 of the wheel.
     pub(crate) sha256: &'static str,
-    /// The platform in the wheel's name, unless it is for any.
+    /// The platform in the wheel's name; absent for a wheel that runs on every platform.
     pub(crate) platform: Option<&'static str>,
     /// The wheel's length.
     pub(crate) bytes: u64,

@@ -167,7 +167,10 @@ fn the_recommended_number_of_pairs_makes_the_interval_narrow_enough() {
     }
     narrow.sort_by(f64::total_cmp);
     let median = narrow[narrow.len() / 2];
-    assert!(said >= 6 && (0.75..1.15).contains(&median), "seeds 0 to 7: {said} said, {median} of the width");
+    assert!(
+        said >= 6 && (0.75..1.15).contains(&median),
+        "seeds 0 to 7: {said} named a number of pairs; the median width is {median} of the required one"
+    );
 }
 
 #[test]

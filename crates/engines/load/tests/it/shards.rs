@@ -160,7 +160,7 @@ fn shards_of_parallel_loads_add_up_with_each_of_their_parts() {
     check("three loads", &parallel_loads, Script::steady(20 * MS));
 }
 
-/// With fewer connections than workers, some workers have no share; their shards are empty, and count.
+/// With fewer connections than workers, some workers have no share and give empty shards to the sum.
 #[test]
 fn a_shard_without_a_connection_adds_nothing() {
     check("2 writers", &phase(Arrivals::Closed { writers: 2 }, lasting(1_100)), Script::steady(20 * MS));

@@ -26,7 +26,7 @@ fn sha256(text: &str) -> String {
         .collect()
 }
 
-/// A service with tokens, and one key for each scope with its name.
+/// A service with tokens and with one key for each scope, which has the scope's name.
 async fn guarded(name: &str, more: &str) -> Running {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("secret"), SECRET).unwrap();
