@@ -147,7 +147,7 @@ pub enum Error {
     #[error("{0}.read_concern: a transaction has one read concern; give it to the transaction")]
     StepReadConcern(String),
     /// An upsert inside a transaction.
-    #[error("{0}.upsert: not in a transaction; insert the documents before")]
+    #[error("{0}.upsert: an upsert cannot be part of a transaction; insert the documents before it")]
     StepUpsert(String),
     /// An unacknowledged find-and-modify.
     #[error("{0}: the server answers even with w: 0; leave it out, or use update or replace")]

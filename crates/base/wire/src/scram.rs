@@ -23,7 +23,7 @@ pub(crate) enum ScramError {
     Form,
     #[error("the server's nonce does not continue ours")]
     Nonce,
-    #[error("the server asks for {0} iterations, from 4096 to 10000000 are accepted")]
+    #[error("the server asks for {0} iterations: 4096 to 10000000 are accepted")]
     Iterations(u32),
     #[error("the password has characters that SASLprep forbids")]
     Password,

@@ -105,7 +105,7 @@ pub enum Refusal {
     )]
     UnstableDeadLetters,
     /// Dead letters would be duplicated or lost.
-    #[error("the sink of dead letters cannot give {0}: give them a sink as strong as the pipeline's own")]
+    #[error("the sink of dead letters cannot give {0}: choose one as reliable as the pipeline's sink")]
     WeakDeadLetters(Guarantee),
 }
 

@@ -327,7 +327,7 @@ mod tests {
             ),
             (
                 r#"{"transaction": {"operations": [{"update": {"update": {"$set": {"a": 1}}, "upsert": true}}]}}"#,
-                "op.operations.0.upsert: not in a transaction",
+                "op.operations.0.upsert: an upsert cannot be part of a transaction",
             ),
             (
                 r#"{"transaction": {"operations": [{"find": {"read_concern": "local"}}]}}"#,

@@ -65,7 +65,7 @@ fn verdict(batch: &Batch, held_ns: u64) -> Option<Verdict> {
 
 fn kept(partition: &Partition) -> String {
     format!(
-        "another process took over {partition}, and this one was not notified within {} s: is a second pipeline of this \
+        "another process took over {partition}, and this process was not notified within {} s: is a second pipeline of this \
          name running? Give each its own name, or let them share one group",
         UNKNOWING_NS / SECOND_NS
     )

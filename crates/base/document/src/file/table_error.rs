@@ -78,7 +78,9 @@ pub enum Problem {
     #[error("not UTF-8; convert the file first, for example with iconv -f latin1 -t utf-8")]
     NotUtf8,
     /// The file ends within quotes.
-    #[error("a quote that is opened in this row is never closed; close it, and double quotes within values")]
+    #[error(
+        "a quote that is opened in this row is never closed; close it, and write a quote within a value twice"
+    )]
     Quote,
     /// The row is longer than any document.
     #[error("a row of more than {DOCUMENT_BYTES_MAX} bytes; is a quote left open?")]

@@ -174,7 +174,7 @@ fn an_invalid_value_names_line_column_and_remedy() {
 
 #[test]
 fn an_unclosed_quote_is_refused_at_the_start_of_its_row() {
-    let message = "line 3: a quote that is opened in this row is never closed; close it, and double quotes within values";
+    let message = "line 3: a quote that is opened in this row is never closed; close it, and write a quote within a value twice";
     for rest in ["3,\"x", "3,\"x\n4,5\n", "\"", "3,\"x\"\""] {
         check_refused(format!("a,b\n1,2\n{rest}"), message);
     }

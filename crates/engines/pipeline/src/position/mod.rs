@@ -69,7 +69,7 @@ pub enum PositionError {
         reason: String,
     },
     /// Another process holds the partition in a later epoch.
-    #[error("another process took over {partition}: this one must stop reading it")]
+    #[error("another process took over {partition}: this process must stop reading it")]
     Fenced {
         /// The partition.
         partition: Partition,

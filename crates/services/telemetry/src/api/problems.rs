@@ -12,7 +12,7 @@ const RETRY_AFTER_S: u64 = 1;
 
 /// The message for a reading of a failed commit.
 pub(super) const NOT_ACKNOWLEDGED: &str =
-    "the database did not acknowledge the reading: retry, it counts once";
+    "the database did not acknowledge the reading: retry, as a repeated reading counts once";
 
 /// Logs the failure of a commit.
 pub(super) fn log(fault: &Fault) {

@@ -4,7 +4,7 @@ use plimsoll_service::BudgetError;
 
 /// The store failed. `Clone`, because one failure answers every caller of a commit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the store failed: {text}; retry, the reading counts once")]
+#[error("the store failed: {text}; retry, as a repeated reading counts once")]
 pub struct Fault {
     /// The store's message.
     pub text: String,
