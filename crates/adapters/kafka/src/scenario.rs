@@ -181,8 +181,8 @@ pub struct ExactlyOnce {
     /// stops at an event that cannot be written.
     #[serde(default)]
     pub dead_letters: Option<String>,
-    /// The number of records at which a transaction is committed. It grows further until the one before it is
-    /// committed.
+    /// The number of records at which a transaction is committed. While the previous transaction is being
+    /// committed, the number grows further.
     #[serde(default = "records_min")]
     pub records_min: u32,
     /// The age at which a transaction is committed, whatever its size.

@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_turned_vector_lowers_the_cosine_and_changes_the_nearest() {
-        // By one model the second text is near the first, by the other near the third.
+        // The second text is near the first text in one model, and near the third text in the other.
         let exact = [1.0, 0.0, 0.8, 0.6, -1.0, 0.0];
         let other = [1.0, 0.0, -0.8, 0.6, -1.0, 0.0];
         let quality = Quality::between(&exact, &other, 2).unwrap();

@@ -220,7 +220,7 @@ fn advice(subjects: &[Subject<'_>]) -> String {
 mod tests {
     use super::*;
 
-    /// The operations that `text` matches among three: ingest and feed in parallel, and ingest before them.
+    /// The operations that `text` matches, of three: one in an earlier phase, and two in parallel.
     fn matched(text: &str) -> Result<(&'static str, Vec<usize>), String> {
         let (hot, none) = (Tags::from([("kind".to_owned(), "write".to_owned())]), Tags::new());
         let subject = |phase, load, operation, tags| Subject { phase, load, operation, tags };

@@ -250,7 +250,7 @@ pub struct Expectation {
     pub held: bool,
     /// Why the value is unknown; for a default expectation, the remedy.
     pub reason: Option<String>,
-    /// Whether it applies because the scenario does not bound these errors.
+    /// Whether it is a default, which applies because the scenario does not bound these errors.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_default: bool,
 }

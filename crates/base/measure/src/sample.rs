@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_checkpoint_that_is_counted_early_ends_with_its_own_length() {
-        // From a real server: counted and running at 62 s, over at 63 s, and again a minute later.
+        // A real server's checkpoint: counted and running at 62 s, over at 63 s; the next a minute later.
         let mut samples = vec![look(61, 1, false, 662), look(62, 2, true, 662), look(63, 2, false, 467)];
         samples.extend((64..123).map(|second| look(second, 2, false, 467)));
         samples.extend([look(123, 3, true, 467), look(124, 3, false, 477), look(125, 3, false, 477)]);
@@ -213,7 +213,7 @@ mod tests {
             Checkpoint { from_ns: 123_000_000_000, to_ns: 124_000_000_000, took_ms: Some(477) },
         ];
         assert_eq!(checkpoints(&samples), found);
-        // Another that began before the first sample is distinguished by its length.
+        // If the next checkpoint is running already, the length tells them apart.
         let next = [look(1, 1, false, 90), look(2, 2, true, 250), look(3, 3, false, 300)];
         let lengths: Vec<_> = checkpoints(&next).iter().map(|it| it.took_ms).collect();
         assert_eq!(lengths, [Some(250), Some(300)]);

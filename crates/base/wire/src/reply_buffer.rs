@@ -43,7 +43,7 @@ impl ReplyBuffer {
     /// Decompresses the complete reply, if it is compressed.
     ///
     /// # Errors
-    /// The compressor is another one, or the decompressed size is not the announced one.
+    /// The compressor is not the agreed one, or the decompressed size is not the announced one.
     pub(crate) fn unpack(&mut self) -> Result<(), Malformed> {
         let bytes = &self.bytes[..self.filled];
         match &mut self.unpacker {

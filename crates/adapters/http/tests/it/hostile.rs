@@ -95,7 +95,7 @@ fn an_answer_before_the_end_of_the_request_counts() {
         stream
             .write_all(b"HTTP/1.1 413 Content Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
             .unwrap();
-        // The server reads no further, and closes only then.
+        // The server reads nothing more, and closes the connection after a pause.
         std::thread::sleep(Duration::from_millis(500));
     });
     let target = target(&server.section(), &[("op", "post: /\nbody: {t: {$text: {bytes: 9000000}}}")]);

@@ -51,7 +51,7 @@ fn a_replaced_writer_is_fenced_and_duplicates_nothing() {
     fill(&brokers, &source, 2, 1000);
     let first = copy_once(&from(&brokers, &source, "fence"), &to(&brokers, &target), &once("fence", None));
     until_committed(&brokers, &source, "fence");
-    // Starts another process with the same name: the first one's next transaction must fail.
+    // Starts another writer with the same name: the next transaction of the first must fail.
     let second = copy_once(&from(&brokers, &source, "fence"), &to(&brokers, &target), &once("fence", None));
     until("a second member", || members(&brokers, "fence") >= 1);
     std::thread::sleep(std::time::Duration::from_secs(2));

@@ -8,11 +8,11 @@ use super::WAIT_SHARE_MAX;
 
 /// The slowest sync that does not break an objective of tens of milliseconds, in milliseconds.
 const SYNC_MS_MAX: f64 = 5.0;
-/// Above this share of the time, the next group of writes always waits for the sync of the last.
+/// Above this share of the time, each group of writes waits for the sync of the previous group.
 const SYNCING_SHARE_MAX: f64 = 0.90;
 /// Up to this share of the time, flow control is accidental.
 const LAGGED_SHARE_MAX: f64 = 0.10;
-/// Servers count the lag in whole seconds: so one second may be rounding, but two are not. In seconds.
+/// The smallest relevant lag, in seconds. Servers count whole seconds, so one second may be rounding.
 const LAG_S_MAX: f64 = 2.0;
 
 /// Finds slow or continuous journal syncs: an acknowledged write with `j: true` waits for a sync.

@@ -1,7 +1,8 @@
 //! Holds batches of partitions that another process took over.
 //!
 //! This is not a failure: the group moved the partition, and this process will be notified. Until then its batches are held while
-//! other partitions continue. If no notification arrives, two pipelines of the same name are running, and this one stops.
+//! other partitions continue. If no notification arrives, two pipelines of the same name are running, and this pipeline
+//! stops.
 
 use plimsoll_measure::clock::{Instant, SECOND_NS};
 use plimsoll_pipeline::{Batch, FailureClass, Partition, Settled, Verdict};

@@ -169,7 +169,7 @@ fn taken_over(db: &str, fence: Fence) -> (Verdict, Vec<i32>) {
 #[test]
 fn a_fenced_process_writes_nothing_and_the_epoch_is_necessary() {
     assert_eq!(taken_over("fence_kept", Fence::Kept), (Verdict::Revoked, vec![10, 15, 20, 30]));
-    // The first process writes its numbers 0 to 2, the second only its number 3: 15 is lost, and 30 exists
-    // twice.
+    // Without epochs the first process writes its numbers 0 to 2, and the second only its number 3: the
+    // document 15 is lost, and 30 exists twice.
     assert_eq!(taken_over("fence_gone", Fence::Gone), (Verdict::WRITTEN, vec![10, 20, 30, 30]));
 }

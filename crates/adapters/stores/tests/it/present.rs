@@ -139,7 +139,7 @@ fn existing_events_are_queried_once_per_primary() {
     let primary = Primary { held: Mutex::new((0..50).collect()), lost: Mutex::new(1), ..Primary::default() };
     let heard = commands(primary, 100);
     let inserted = heard.iter().filter_map(|command| command.get_array("documents").ok()).map(Vec::len);
-    // First all events, then the missing ones; the next primary has none of them.
+    // The numbers of inserted events: all, then those missing on the primary, then all on the next primary.
     assert_eq!(inserted.collect::<Vec<_>>(), [100, 50, 100]);
 }
 

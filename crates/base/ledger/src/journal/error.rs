@@ -16,7 +16,7 @@ pub enum Error {
     Full {
         /// The directory of the ledger.
         dir: PathBuf,
-        /// The ledger's needs in the worst case, in megabytes.
+        /// The largest space that the ledger may need, in megabytes.
         need_mb: u64,
     },
     /// The operating system reported an error.

@@ -26,7 +26,7 @@ pub struct Request<'a> {
     pub varied: Vec<String>,
     /// Whether to compare runs that are not comparable.
     pub force: bool,
-    /// The primary metric; the first that every run knows if left out.
+    /// The primary metric; if absent, the first metric that every run has.
     pub primary: Option<String>,
     /// The least difference, and the seed.
     pub settings: Settings,

@@ -24,7 +24,7 @@ fn modelled(random: &mut Random) -> f64 {
     NOISE * random.normal()
 }
 
-/// One of the recorded residues, brought to 3 %.
+/// A recorded residue, scaled to a deviation of 3 %.
 fn recorded(random: &mut Random) -> f64 {
     static RESIDUES: LazyLock<Vec<f64>> = LazyLock::new(|| residues(NOISE));
     RESIDUES[(random.unit() * RESIDUES.len() as f64) as usize]
@@ -120,7 +120,7 @@ fn a_against_a_shows_no_difference_in_at_least_98_of_100() {
     for (seed, scatter) in [(1_000, modelled as Scatter), (2_000, recorded)] {
         let (right, others) = count(seed, 1.0, scatter, Verdict::NoDifference);
         assert!(right >= 980, "seeds from {seed}: {right} of {TRIALS}");
-        // Five others are tested together at the same level.
+        // Five other metrics are tested together at the same level.
         assert!(others <= 20, "seeds from {seed}: {others} of {TRIALS}");
     }
 }

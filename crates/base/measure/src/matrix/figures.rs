@@ -179,7 +179,7 @@ impl OperationFigures {
 }
 
 impl Spread {
-    /// An empty spread: it prints as no number and satisfies no bound.
+    /// A spread without values: reports show no number for it, and it satisfies no bound.
     pub const NONE: Self = Self { median: f64::NAN, min: f64::NAN, max: f64::NAN, of: 0 };
 
     /// The spread of `values`; nothing if there is none.

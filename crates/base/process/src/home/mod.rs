@@ -137,7 +137,7 @@ impl Home {
     /// Moves the home to `to`, by renaming or, across file systems, by copying. The program must be stopped.
     ///
     /// # Errors
-    /// [`Error::Exists`]; [`Error::Io`], which also removes a temporary home.
+    /// [`Error::Exists`]; [`Error::Io`]: a temporary home is then removed.
     pub fn move_to(self, to: &Path) -> Result<PathBuf, Error> {
         if to.exists() {
             return Err(Error::Exists(to.to_owned()));

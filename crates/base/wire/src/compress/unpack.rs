@@ -56,7 +56,7 @@ impl Unpacker {
     /// Decompresses a complete OP_COMPRESSED to an OP_MSG of at most `len_max` bytes.
     ///
     /// # Errors
-    /// The compressor is another one, or the size is not the announced one.
+    /// The compressor is not the agreed one, or the size is not the announced one.
     pub(crate) fn unpack(&mut self, packed: &[u8], len_max: usize) -> Result<(), Malformed> {
         let head = packed.first_chunk().ok_or(Malformed("a compressed message is truncated"))?;
         let from = &packed[frame::COMPRESSED_HEADER_LEN..];

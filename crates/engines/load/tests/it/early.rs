@@ -77,7 +77,7 @@ fn a_ramp_and_a_rare_load_are_compared_with_their_due_operations() {
 
 #[test]
 fn a_load_is_checked_only_during_its_own_time() {
-    // It begins at 20 s; the server is down for the second half of its 20 seconds.
+    // The load begins at 20 s; the server is down for the second half of the load's 20 seconds.
     let mut phase = reaching(constant(100.0, 2), 0.99, 5);
     phase.loads[0].timing.start = Span::from_secs(20);
     phase.loads[0].timing.stop.duration = Some(Span::from_secs(20));

@@ -78,7 +78,7 @@ fn an_arrival_without_a_free_vu_is_sent_late_and_counts_from_its_due_time() {
     let seen = run(json, Script::steady(20 * MS));
     let it = &seen.operations[0];
     assert_eq!((it.count, it.due, it.skipped, seen.to_ns), (100, 100, 0, 2 * SECOND_NS));
-    // The last one is due at 0.99 s and done at 2 s; the server took 20 ms for it.
+    // The last operation is due at 0.99 s and done at 2 s; the server took 20 ms for it.
     let (response, service) = (it.response_ns.max.unwrap(), it.service_ns.max.unwrap());
     assert!(
         response.abs_diff(1_010 * MS) <= MS && service.abs_diff(20 * MS) < MS / 10,

@@ -180,7 +180,7 @@ mod tests {
         fs::write(&path, "one\n").unwrap();
         let store = At::new(None);
         let first = open_at(&path, &store).unwrap();
-        // It ended before the first commit, and the file has grown.
+        // The first source ended before its first commit, and the file has grown.
         fs::write(&path, "one\ntwo\n").unwrap();
         let again = open_at(&path, &store).unwrap();
         assert_eq!((again.at, again.fingerprint.number()), (0, first.fingerprint.number()));

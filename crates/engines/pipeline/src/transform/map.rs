@@ -294,7 +294,7 @@ mod tests {
             assert_eq!(cause.class, CauseClass::Oversize);
             assert!(cause.message.contains("more than 1048576 bytes"), "{cause}");
         };
-        // The second takes little memory because its parts are shared, but its text would be endless.
+        // The second result takes little memory because its parts are shared, but its text would be endless.
         for program in ["{a: [range(300000)]}", "{a: reduce range(60) as $i (1; [., .])}"] {
             for (format, payload) in
                 [(Encoding::Json, b"{}".to_vec()), (Encoding::Bson, doc! {}.to_vec().unwrap())]

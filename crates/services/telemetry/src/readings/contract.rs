@@ -99,7 +99,7 @@ fn history(case: u64) -> Vec<Vec<Reading>> {
 
 #[tokio::test]
 async fn the_store_in_memory_keeps_the_contract() {
-    // This design relies on one commit a sensor at a time, so there are no concurrent writers.
+    // This store relies on one commit at a time for each sensor, so this test has no concurrent writers.
     let memory = Memory::default();
     let mut model = Model::default();
     an_empty_store_knows_nothing(&memory).await;

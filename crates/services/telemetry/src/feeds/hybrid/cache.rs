@@ -1,7 +1,8 @@
 //! Caches the feed of an active reader in one capped document.
 //!
-//! Creating a cache uses a token: insert an empty document, read its content, merge both. So no concurrent push is lost.
-//! Operations that invalidate caches, such as following, delete them. A creation then misses its token and stops.
+//! A cache is created in three steps: insert an empty document with a token, read the feed, add the feed to the document
+//! with that token. So no concurrent push is lost. Operations that invalidate caches, such as following, delete them. A
+//! creation then does not find its token and stops.
 
 use std::collections::HashSet;
 use std::time::Duration;

@@ -75,7 +75,7 @@ async fn statistics_cover_the_window_and_its_intervals() {
     let hour = client.get("/api/telemetry/stats/a?window=1h").await.is(200).json();
     let metric = &hour["metrics"]["temperature"];
     let count = metric["count"].as_u64().unwrap();
-    // The minute that the test takes may push the oldest one out.
+    // The test may take a minute, and the window then excludes the oldest reading.
     assert!((59..=60).contains(&count), "{hour}");
     assert_eq!((&metric["min"], &metric["max"]), (&json!(0.0), &json!((count - 1) as f64)));
     assert_eq!(metric["mean"], json!((count - 1) as f64 / 2.0));
