@@ -6,6 +6,7 @@ mod dist;
 mod notices;
 mod setup;
 mod test;
+mod test_programs;
 
 mod prometheus;
 mod python;

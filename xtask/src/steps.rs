@@ -29,7 +29,7 @@ impl Steps {
 }
 
 #[expect(clippy::disallowed_methods, reason = "xtask does not know `measure`, so it reads the clock itself")]
-fn now() -> Instant {
+pub(crate) fn now() -> Instant {
     Instant::now()
 }
 

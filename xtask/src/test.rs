@@ -8,6 +8,7 @@ use clap::Args;
 use crate::command::{self, FULL, cargo};
 use crate::deny::{self, Advisories};
 use crate::steps::Steps;
+use crate::test_programs::{self, Kind, Program};
 use crate::{dist, setup};
 
 /// Options of the checks.
@@ -31,16 +32,18 @@ pub(crate) fn run(test: &Test) -> Result<()> {
 }
 
 fn usual(steps: &mut Steps) -> Result<()> {
+    let mut programs = Vec::new();
     steps.run("format", format)?;
     steps.run("deny", || deny::run(Advisories::Ask))?;
-    steps.run("build", build)?;
-    // The embedded server takes minutes to build and leaves cores idle at times. The lints use them.
+    steps.run("build", || test_programs::build().map(|built| programs = built))?;
+    // The embedded server takes minutes to build and leaves cores idle at times. The quick checks use them.
     let built = command::target()?.join("debug");
     let setup = thread::spawn(move || setup::install(&built));
     steps.run("lint", lint)?;
     steps.run("docs", docs)?;
+    steps.run("unit", || tests(&programs, Kind::Unit))?;
     steps.run("setup", || setup.join().map_err(|_| anyhow!("the setup panicked"))?)?;
-    steps.run("test", test)?;
+    steps.run("test", || tests(&programs, Kind::Integration))?;
     steps.run("pack", pack)
 }
 
@@ -57,10 +60,6 @@ fn format() -> Result<()> {
     command::run(cargo().args(["fmt", "--all", "--check"]))
 }
 
-fn build() -> Result<()> {
-    command::run(cargo().arg("test").args(FULL).arg("--no-run"))
-}
-
 /// Lints the full program, and the default one, which has no Kafka and no vectors. The second pass names the workspace and the
 /// examples because that gives the dependencies the features of the first pass, so only our own crates are checked again.
 fn lint() -> Result<()> {
@@ -69,8 +68,8 @@ fn lint() -> Result<()> {
     command::run(cargo().arg("clippy").args(words))
 }
 
-fn test() -> Result<()> {
-    command::run(cargo().arg("test").args(FULL))
+fn tests(programs: &[Program], kind: Kind) -> Result<()> {
+    test_programs::run(programs, kind, &command::target()?.join("test-logs"))
 }
 
 /// Runs the tests in modules named `long`, which are otherwise ignored.
@@ -78,10 +77,12 @@ fn long_tests() -> Result<()> {
     command::run(cargo().arg("test").args(FULL).args(["--test", "it", "--", "--ignored", "::long::"]))
 }
 
-/// Documents examples too, because the dependencies then have the same features as for the lints.
+/// Documents examples too, because the dependencies then have the same features as for the lints. Runs the examples in
+/// the documentation.
 fn docs() -> Result<()> {
     let words = ["--no-deps", "--lib", "--bin", "xtask", "--examples"];
-    command::run(cargo().arg("doc").args(FULL).args(words).env("RUSTDOCFLAGS", "-Dwarnings"))
+    command::run(cargo().arg("doc").args(FULL).args(words).env("RUSTDOCFLAGS", "-Dwarnings"))?;
+    command::run(cargo().arg("test").args(FULL).args(["--doc", "--quiet"]))
 }
 
 /// Packs the binary of the tests, which shows that the package is complete.

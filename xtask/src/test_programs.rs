@@ -1,0 +1,209 @@
+//! Runs the test programs that cargo built, several at a time. The output of a program is shown only if it fails.
+//!
+//! `cargo test` runs one program after the other. Most programs wait for servers and brokers half of the time, so
+//! two of them at once need little longer than one.
+
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::command::{FULL, cargo, root};
+use crate::steps::now;
+
+/// How many programs run at once.
+const LANES: usize = 2;
+/// The wings whose unit tests may start installed programs.
+const EXTERNAL: [&str; 2] = ["adapters", "services"];
+
+/// A built test program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Program {
+    /// The directory of its package and the name of its target: `http it`.
+    name: String,
+    kind: Kind,
+    executable: PathBuf,
+    /// The root of its package, where it runs.
+    directory: PathBuf,
+}
+
+/// The environment that a test program needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Unit tests outside adapters and services. They need no installed program.
+    Unit,
+    /// All other tests, and the benchmarks in small. They start the installed programs.
+    Integration,
+}
+
+/// Builds all test programs, and returns them.
+pub(crate) fn build() -> Result<Vec<Program>> {
+    let mut command = cargo();
+    command.arg("test").args(FULL).args(["--no-run", "--message-format", "json-render-diagnostics"]);
+    let built =
+        command.current_dir(root()).stderr(Stdio::inherit()).output().context("run `cargo test --no-run`")?;
+    ensure!(built.status.success(), "`cargo test --no-run` failed ({}): see its output above", built.status);
+    programs(&String::from_utf8(built.stdout)?)
+}
+
+/// The test programs in cargo's messages, the largest first: a large program tends to run long.
+fn programs(messages: &str) -> Result<Vec<Program>> {
+    let mut sized = Vec::new();
+    for line in messages.lines().filter(|line| line.starts_with('{')) {
+        if let Some(program) = program(&serde_json::from_str(line)?) {
+            sized.push((fs::metadata(&program.executable).map_or(0, |file| file.len()), program));
+        }
+    }
+    sized.sort_by(|(left, a), (right, b)| right.cmp(left).then_with(|| a.name.cmp(&b.name)));
+    Ok(sized.into_iter().map(|(_, program)| program).collect())
+}
+
+/// The test program of one message of cargo, if the message announces one.
+fn program(message: &Value) -> Option<Program> {
+    let executable = message["executable"].as_str()?;
+    if message["profile"]["test"] != true {
+        return None;
+    }
+    let directory = Path::new(message["manifest_path"].as_str()?).parent()?;
+    let (kind, target) = (message["target"]["kind"][0].as_str()?, message["target"]["name"].as_str()?);
+    let unit = matches!(kind, "lib" | "bin");
+    let name = format!("{} {}", directory.file_name()?.to_string_lossy(), if unit { kind } else { target });
+    let external = directory.components().any(|part| EXTERNAL.iter().any(|wing| part.as_os_str() == *wing));
+    let kind = if unit && !external { Kind::Unit } else { Kind::Integration };
+    Some(Program { name, kind, executable: executable.into(), directory: directory.into() })
+}
+
+/// Runs the programs of one kind, and prints a line for each. Their output goes to files in `logs`.
+///
+/// # Errors
+/// Names every program that failed, after its output has been printed.
+pub(crate) fn run(programs: &[Program], kind: Kind, logs: &Path) -> Result<()> {
+    fs::create_dir_all(logs).with_context(|| format!("create {}", logs.display()))?;
+    let waiting: Mutex<VecDeque<&Program>> =
+        Mutex::new(programs.iter().filter(|program| program.kind == kind).collect());
+    let failed = Mutex::new(Vec::new());
+    let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+    let work = || -> Result<()> {
+        while let Some(program) = next() {
+            if !run_one(program, logs)? {
+                failed.lock().unwrap_or_else(PoisonError::into_inner).push(program.name.as_str());
+            }
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let lanes: Vec<_> = (0..LANES).map(|_| scope.spawn(work)).collect();
+        lanes
+            .into_iter()
+            .try_for_each(|lane| lane.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })?;
+    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    ensure!(failed.is_empty(), "tests failed: {}; see their output above", failed.join(", "));
+    Ok(())
+}
+
+/// Runs one program, and returns whether it succeeded.
+fn run_one(program: &Program, logs: &Path) -> Result<bool> {
+    let log = logs.join(format!("{}.log", program.name.replace(' ', "-")));
+    let file = File::create(&log).with_context(|| format!("create {}", log.display()))?;
+    let mut command = Command::new(&program.executable);
+    command.current_dir(&program.directory).stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+    let start = now();
+    let status = command.status().with_context(|| format!("run {}", program.executable.display()))?;
+    let took = now() - start;
+    let output = String::from_utf8_lossy(&fs::read(&log)?).into_owned();
+    if !status.success() {
+        eprintln!("\n{output}");
+    }
+    eprintln!("{}", line(&program.name, status.success(), took, &output));
+    Ok(status.success())
+}
+
+/// The line about a finished program, with the counts that the test harness printed.
+fn line(name: &str, success: bool, took: Duration, output: &str) -> String {
+    let verdict = if success { "ok" } else { "FAILED" };
+    let counts = output.lines().rev().find_map(|line| line.strip_prefix("test result: "));
+    let counts = counts.and_then(|line| line.split_once(". ")).map_or("", |(_, counts)| counts);
+    let counts = counts.split("; finished").next().unwrap_or_default();
+    format!("{verdict:<6}{:>7.1} s  {name:<22} {counts}", took.as_secs_f64()).trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(wing: &str, kind: &str, name: &str, test: bool, executable: Option<&str>) -> String {
+        serde_json::json!({
+            "reason": "compiler-artifact", "manifest_path": format!("/w/crates/{wing}/http/Cargo.toml"),
+            "target": {"kind": [kind], "name": name}, "profile": {"test": test}, "executable": executable,
+        })
+        .to_string()
+    }
+
+    #[test]
+    fn test_programs_are_found_among_cargos_messages() {
+        let messages = [
+            message("base", "lib", "plimsoll_http", true, Some("/t/plimsoll_http-1")),
+            message("base", "lib", "plimsoll_http", false, None),
+            message("base", "bin", "plimsoll", false, Some("/t/plimsoll")),
+            message("base", "test", "it", true, Some("/t/it-2")),
+            message("base", "bench", "client", true, Some("/t/client-3")),
+            message("services", "bin", "plimsoll_http", true, Some("/t/plimsoll_http-4")),
+            "not a message".to_owned(),
+            r#"{"reason":"build-finished","success":true}"#.to_owned(),
+        ];
+        let found = programs(&messages.join("\n")).unwrap();
+        let found: Vec<_> = found.iter().map(|one| (one.name.as_str(), one.kind)).collect();
+        let expected = [
+            ("http bin", Kind::Integration),
+            ("http client", Kind::Integration),
+            ("http it", Kind::Integration),
+            ("http lib", Kind::Unit),
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_line_has_the_counts_of_the_harness() {
+        let output = "running 3 tests\ntest result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; \
+                      finished in 1.00s\n";
+        let text = line("http it", true, Duration::from_millis(1_250), output);
+        assert_eq!(
+            text,
+            "ok        1.2 s  http it                2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out"
+        );
+        assert_eq!(line("echo", false, Duration::from_secs(2), "nothing"), "FAILED    2.0 s  echo");
+    }
+
+    fn shell(name: &str, script: &str, directory: &Path) -> Program {
+        let executable = directory.join(name);
+        let write = "printf '%s' \"$1\" > \"$0\"; chmod 755 \"$0\"";
+        let script = format!("#!/bin/sh\n{script}\n");
+        let written =
+            Command::new("/bin/sh").args(["-c", write]).arg(&executable).arg(script).status().unwrap();
+        assert!(written.success());
+        Program { name: name.to_owned(), kind: Kind::Unit, executable, directory: directory.to_owned() }
+    }
+
+    #[test]
+    fn every_program_runs_and_every_failure_is_named() {
+        let logs = std::env::temp_dir().join(format!("plimsoll-xtask-{}", std::process::id()));
+        fs::create_dir_all(&logs).unwrap();
+        let scripts =
+            [("good", "pwd"), ("bad", "echo wrong >&2; exit 1"), ("late", "echo late"), ("worse", "exit 2")];
+        let programs: Vec<_> = scripts.iter().map(|(name, script)| shell(name, script, &logs)).collect();
+        let error = run(&programs, Kind::Unit, &logs).unwrap_err().to_string();
+        run(&programs, Kind::Integration, &logs).unwrap();
+        let here = fs::read_to_string(logs.join("good.log")).unwrap();
+        let late = fs::read_to_string(logs.join("late.log")).unwrap();
+        fs::remove_dir_all(&logs).unwrap();
+        assert!(error.contains("bad") && error.contains("worse") && !error.contains("late"), "{error}");
+        assert_eq!((here.trim(), late.trim()), (logs.to_str().unwrap(), "late"));
+    }
+}
