@@ -28,7 +28,7 @@ pub(crate) fn install(built: &Path) -> Result<()> {
     command::run(&mut Command::new(built.join("examples/install_broker")))?;
     // 107 MB and some seconds the first time.
     command::run(Command::new(built.join("examples/install")).arg(cache.root()))?;
-    // A user's own command, which builds for minutes the first time.
+    // Runs the command that a user runs; its first build takes minutes.
     command::run(Command::new(built.join("plimsoll")).args(["server", "install"]))
 }
 

@@ -159,7 +159,7 @@ struct Restricted {
 }
 
 const RESTRICTED: &[Restricted] = &[
-    // The tests of `wire` compare what it does with what the driver does.
+    // The tests of `wire` compare it with the driver.
     Restricted { name: "mongodb", crates: &["deployment", "mongo", "stores", "telemetry"], tests: &["wire"] },
     Restricted { name: "rustls", crates: &["net", "service"], tests: &["telemetry"] },
     // The tests of `http` and `telemetry` speak TLS themselves.

@@ -85,7 +85,7 @@ enum Token {
     Mark(char),
 }
 
-/// The words and marks of a text, without comments.
+/// The tokens of a text, without comments.
 fn tokens(text: &str) -> Vec<Token> {
     let mut found = Vec::new();
     for line in text.lines() {
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parent_and_its_children_are_none() {
+    fn a_parent_and_its_children_are_no_circle() {
         check(&[("a/mod.rs", "mod b; pub use b::B;"), ("a/b.rs", "use super::A; use crate::a::C;")], &[]);
     }
 

@@ -11,11 +11,12 @@ use crate::expectation::in_words;
 use crate::prose::{enumerated, joined};
 use crate::units::{NOT_REPORTED, exact, exact_rate};
 
-/// Completed ÷ due from which a rate counts as reached.
+/// From this ratio of completed to due operations on, a rate counts as reached.
 pub(crate) const ACHIEVED_MIN: f64 = 0.99;
-/// Headroom from which the tool does not count as the limit.
+/// From this headroom on, the tool does not count as the limit.
 const HEADROOM_MIN: f64 = 2.0;
-/// Rates that differ by less than this share are the same: they were scaled from operations to documents.
+/// Rates that differ by less than this share count as equal: scaling from operations to documents rounds
+/// them.
 pub(crate) const SAME: f64 = 1e-3;
 
 /// The headroom, if it is too small.

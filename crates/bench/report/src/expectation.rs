@@ -5,7 +5,7 @@ use plimsoll_measure::threshold::{Aggregate, Bound, Comparison, Threshold};
 
 use crate::units::{NONE, exact, latency, three_digits, tidy};
 
-/// Last parts of the names of metrics that are latencies in nanoseconds.
+/// Suffixes of the names of metrics that are latencies in nanoseconds.
 const LATENCIES: [&str; 5] = ["response", "service", "wake", "wait", "failed_response"];
 
 /// The measured value in the metric's unit; a dash if unknown.
@@ -43,7 +43,7 @@ fn known(objective: &str) -> Option<String> {
     (metric == "errors" && is_none).then(|| "no errors".to_owned())
 }
 
-/// The name of a number of a latency.
+/// The word for a statistic of a latency, such as `p99`.
 fn number(aggregate: Aggregate) -> Option<String> {
     match aggregate {
         Aggregate::Percentile(percentile) => Some(format!("p{percentile}")),
@@ -55,8 +55,8 @@ fn number(aggregate: Aggregate) -> Option<String> {
     }
 }
 
-/// The latency in nanoseconds that `objective` bounds from above, if it does: from `insert.response p(99)<50ms` as from
-/// `p99 response < 50 ms`.
+/// The upper bound of `objective` on a latency, in nanoseconds, if it has one. Reads `insert.response
+/// p(99)<50ms` and `p99 response < 50 ms` alike.
 pub(crate) fn bound_ns(objective: &str) -> Option<f64> {
     let (_, right) = objective.split_once('<')?;
     let right = right.trim_start_matches('=').trim();

@@ -62,7 +62,7 @@ impl Document {
         }
     }
 
-    /// The text, its sections apart by a blank line, with a line feed at the end.
+    /// The text, with a blank line between sections and a line feed at the end.
     pub(crate) fn finish(self) -> String {
         let sections: Vec<_> = self.sections.iter().map(|section| section.join("\n")).collect();
         sections.join("\n\n") + "\n"

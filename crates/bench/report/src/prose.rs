@@ -47,7 +47,7 @@ pub(crate) fn some(names: &[String], max: usize) -> String {
     names.iter().take(max).cloned().chain(more).collect::<Vec<_>>().join(", ")
 }
 
-/// Each of `items` in words, apart by `separator`.
+/// Each of `items` in words, separated by `separator`.
 pub(crate) fn joined<T>(items: &[T], separator: &str, words: impl Fn(&T) -> String) -> String {
     items.iter().map(words).collect::<Vec<_>>().join(separator)
 }

@@ -50,7 +50,7 @@ pub fn give(command: &mut Command, words: impl IntoIterator<Item = String>) {
     }
     command.args(plain);
     if secret.is_empty() {
-        // The secret words of this process are of no use to another.
+        // A child does not inherit the secret words of this process, because it cannot use them.
         command.env_remove(VARIABLE);
     } else {
         command.env(VARIABLE, Value::from(secret).to_string());

@@ -12,8 +12,9 @@ use crate::run_dir;
 /// The suffix of an earlier attempt's directory.
 const ASIDE: &str = ".cut-";
 
-/// The run IDs of earlier attempts of the run in `path`. A load is in one of the subdirectories `names` of its attempt; an empty
-/// name is the attempt's own directory. Empty if an attempt found an integrity violation: the user should examine it.
+/// The run IDs of earlier attempts of the run in `path`. A load is in one of the subdirectories `names` of
+/// its attempt; an empty name is the attempt's own directory. The result is empty if an attempt found an
+/// integrity violation, which the user should examine.
 pub fn runs(path: &Path, names: &[&str]) -> Vec<String> {
     let tries = tries(path);
     let loads = || tries.iter().flat_map(move |one| names.iter().map(move |name| one.join(name)));
@@ -139,10 +140,10 @@ mod tests {
         keep(dir.path(), "004-a/run", "ee", None);
         assert_eq!(found(), ["aa", "bb", "cc"]);
         let own = runs(&dir.path().join("004-a.cut-1/run"), &[""]);
-        assert!(own.is_empty(), "it was made once: {own:?}");
+        assert!(own.is_empty(), "the run was started once: {own:?}");
         keep(dir.path(), "004-a.cut-1/run.cut-1", "gg", None);
         assert_eq!(runs(&dir.path().join("004-a.cut-1/run"), &[""]), ["gg"]);
         keep(dir.path(), "004-a.cut-3/run", "ff", Some(1));
-        assert!(found().is_empty(), "what was lost is evidence");
+        assert!(found().is_empty(), "an attempt with lost documents is evidence");
     }
 }

@@ -123,7 +123,7 @@ impl Watchdog<'_> {
     fn step(&mut self, child: &Child, is_over: bool) {
         let now = clock::now();
         if self.watch.is_due(now) {
-            // The run's own processes, such as a server, work for it.
+            // The CPU time of processes that the run started, such as a server, counts as well.
             let pids = self.servers.iter().copied().chain([child.pid()]).chain(started_by(child.pid()));
             let cpu_ns = cpu_ns(&pids.collect::<Vec<_>>());
             let report = self.watch.look(now, Look { seen: self.progress.look(), cpu_ns });
@@ -132,12 +132,12 @@ impl Watchdog<'_> {
         match self.watch.step(now, is_over) {
             Some(Action::Ask(cause)) => {
                 (self.say)(Message::Asked(cause));
-                // A process that ignores the signal is killed when its time is over.
+                // An error is ignored: a process without the signal is killed when its time is over.
                 child.interrupt().unwrap_or_default();
             }
             Some(Action::Kill) => {
                 (self.say)(Message::Killed);
-                // The loop waits for a process that does not end at once.
+                // An error is ignored: the loop waits until the process ends.
                 child.kill().unwrap_or_default();
             }
             None => {}

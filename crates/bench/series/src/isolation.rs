@@ -52,7 +52,7 @@ pub enum Exclusive {
         /// The name in the scenario.
         base: String,
     },
-    /// No own name: its service has its own server, or other clients too.
+    /// No exclusive data: the service has its own server, or serves other clients too.
     Nothing,
 }
 

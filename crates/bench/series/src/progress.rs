@@ -22,7 +22,7 @@ pub struct Seen {
     pub stretches: u64,
     /// Other signs of life.
     pub signs: u64,
-    /// Those of the audit; the first one means the load has ended.
+    /// Signs of life of the audit. The first one means that the load has ended.
     pub audits: u64,
 }
 

@@ -210,8 +210,8 @@ impl Watch {
         }
     }
 
-    /// Reports that it no longer waits for the pipeline's threads; returns the message. With at-most-once, unsettled events are
-    /// lost: their positions are committed.
+    /// Reports that this program no longer waits for the pipeline's threads; returns the message. With
+    /// at-most-once, unsettled events are lost: their positions are committed.
     fn abandon(&self, guarantee: Guarantee) -> String {
         let counts = self.meter.counts();
         let open = counts.get(Count::Read).saturating_sub(counts.settled());
@@ -219,15 +219,14 @@ impl Watch {
             self.meter.add(Count::Lost, open);
         }
         let words = format!(
-            "aborted: a call that did not return within {} s was not awaited, and {open} events that were read are not \
-             settled",
+            "aborted: a call did not return within {} s, and {open} events that were read are not settled",
             ABORT_LIMIT_NS / clock::SECOND_NS
         );
         self.console.say(&format!("plimsoll: {words}"));
         words
     }
 
-    /// The time range in which events moved, after the last one.
+    /// The time range in which events moved, after the pipeline has ended.
     fn moved(&mut self) -> Option<Moved> {
         self.activity.record(clock::now().since(self.begun), &self.meter.counts());
         self.activity.moved()

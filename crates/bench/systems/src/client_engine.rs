@@ -33,7 +33,7 @@ pub enum Fleet {
 }
 
 impl Fleet {
-    /// Starts one worker for each of `books`, on one deployment or on several independent ones.
+    /// Starts one worker for each ledger in `books`, on one deployment or on several independent ones.
     ///
     /// # Errors
     /// When the operating system has no file descriptor left.

@@ -1,6 +1,7 @@
 //! Describes the telemetry service to scenarios: the data of its fill, and trucks that send readings.
 //!
-//! This crate shares no code with the service, only its HTTP API and the order that `plimsoll serve telemetry --fill` reads.
+//! This crate shares no code with the service, only its HTTP API and the fill request that `plimsoll serve
+//! telemetry --fill` reads.
 
 mod fill;
 mod iot;

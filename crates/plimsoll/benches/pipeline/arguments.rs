@@ -8,7 +8,7 @@ use plimsoll_measure::duration::Span;
 use crate::plan::Plan;
 use crate::{Failure, ROWS, STEADY};
 
-const USAGE: &str = "there are --rounds N, --only A,B, --steady SPAN, --install and --out DIR";
+const USAGE: &str = "the options are --rounds N, --only A,B, --steady SPAN, --install and --out DIR";
 
 /// The resolved arguments.
 pub(crate) struct Arguments {
@@ -25,7 +25,8 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// `cargo bench` adds `--bench`. Without it this is a small test run that ignores other tests' options.
+    /// `cargo bench` adds `--bench`. Without that option this is a small test run, which ignores the options
+    /// of other tests.
     pub(crate) fn read(words: impl Iterator<Item = String>) -> Result<Self, Failure> {
         let words: Vec<String> = words.collect();
         if words.iter().any(|word| word == "--bench") {
@@ -73,7 +74,7 @@ fn only(word: &str) -> Result<Vec<String>, Failure> {
     let wanted: Vec<String> = word.split(',').map(str::to_owned).collect();
     match wanted.iter().find(|wanted| !names.contains(&wanted.as_str())) {
         Some(unknown) => {
-            Err(format!("--only {unknown}: there is no such row; there are {}", names.join(", ")).into())
+            Err(format!("--only {unknown}: unknown row; the rows are {}", names.join(", ")).into())
         }
         None => Ok(wanted),
     }

@@ -13,13 +13,13 @@ use crate::watch::{Seen, turn};
 /// Runs all checks.
 pub(crate) fn run() -> Result<(), Failure> {
     every_order_of_three_subjects_comes_in_six_rounds()?;
-    a_goal_is_held_beside_its_own_subject_round_by_round()?;
-    the_later_half_tells_that_a_subject_was_not_warm()?;
+    a_goal_is_compared_with_its_own_subject_in_each_round()?;
+    the_later_half_reveals_a_subject_that_was_not_warm()?;
     memory_that_grows_is_not_flat_however_it_grows()
 }
 
 fn check(holds: bool, words: &str) -> Result<(), Failure> {
-    if holds { Ok(()) } else { Err(format!("the benchmark does not hold: {words}").into()) }
+    if holds { Ok(()) } else { Err(format!("the benchmark's arithmetic is wrong: {words}").into()) }
 }
 
 fn every_order_of_three_subjects_comes_in_six_rounds() -> Result<(), Failure> {
@@ -29,7 +29,7 @@ fn every_order_of_three_subjects_comes_in_six_rounds() -> Result<(), Failure> {
     check(orders.len() == 6 && whole, "six rounds have the six orders of three subjects")
 }
 
-fn a_goal_is_held_beside_its_own_subject_round_by_round() -> Result<(), Failure> {
+fn a_goal_is_compared_with_its_own_subject_in_each_round() -> Result<(), Failure> {
     let turns = |rates: [u64; 3]| {
         let turn = |events| Turn { events, wall_ns: SECOND_NS, cpu_ns: SECOND_NS, ..Turn::default() };
         rates.map(turn).to_vec()
@@ -46,15 +46,27 @@ fn a_goal_is_held_beside_its_own_subject_round_by_round() -> Result<(), Failure>
         published: Vec::new(),
     };
     let goals = Figures::of(&measured).goals;
-    check(goals[0].met && goals[0].rounds_held == 3, "5, 7 and 6.5 times the slow one are 3 times it")?;
-    check(goals[1].met && goals[1].rounds_held == 2, "2.5, 3.5 and 3.25 times the fast one hold twice")
+    check(
+        goals[0].met && goals[0].rounds_held == 3,
+        "5, 7 and 6.5 times the slow subject reach a goal of 3 times",
+    )?;
+    check(
+        goals[1].met && goals[1].rounds_held == 2,
+        "2.5, 3.5 and 3.25 times the fast subject reach the goal in two rounds",
+    )
 }
 
-fn the_later_half_tells_that_a_subject_was_not_warm() -> Result<(), Failure> {
+fn the_later_half_reveals_a_subject_that_was_not_warm() -> Result<(), Failure> {
     let at = |s: u64, events| (Instant::from_ns(s * SECOND_NS), Seen { has_begun: true, events, cpu_ns: s });
     let cold = turn(at(0, 100), Some(at(4, 200)), at(6, 300));
-    check(cold.events == 200 && cold.later_half == Some(2.0), "half the time is twice the rate")?;
-    check(turn(at(0, 100), None, at(6, 300)).later_half.is_none(), "there is no half without a middle")
+    check(
+        cold.events == 200 && cold.later_half == Some(2.0),
+        "the later half takes half the time, so its rate is twice as high",
+    )?;
+    check(
+        turn(at(0, 100), None, at(6, 300)).later_half.is_none(),
+        "without a sample in the middle there is no later half",
+    )
 }
 
 fn memory_that_grows_is_not_flat_however_it_grows() -> Result<(), Failure> {
@@ -67,5 +79,8 @@ fn memory_that_grows_is_not_flat_however_it_grows() -> Result<(), Failure> {
     check(!of(&|s| if s < 550 { 100.0 } else { 200.0 }).is_flat(), "a jump at the end is seen")?;
     let known = of(&|s| f64::from(s));
     check((known.slope_per_minute - 60.0).abs() < 1e-6, "a byte a second is sixty a minute")?;
-    check((known.first, known.last) == (86.5, 572.5), "the tenths are those of what counts")
+    check(
+        (known.first, known.last) == (86.5, 572.5),
+        "the first and the last tenth are taken from the counted seconds",
+    )
 }

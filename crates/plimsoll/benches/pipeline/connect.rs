@@ -59,18 +59,18 @@ pub(crate) fn row(place: &Testbed, plan: &Plan) -> Result<Option<Row>, Failure> 
     let records = shared.records;
     shared.log.fill(TOPIC, records, &mut json)?;
     let setup = format!(
-        "{records} JSON documents of {DOCUMENT_BYTES} bytes from {PARTITIONS} partitions, w: majority, j: true; seen from \
-         outside, and the first half is left out: the Java machine is warm then, which the halves of what is counted show; {}",
+        "{records} JSON documents of {DOCUMENT_BYTES} bytes from {PARTITIONS} partitions, w: majority, \
+         j: true; measured from outside, without the first half, so that the JVM is warm, as the two counted halves show; {}",
         connector::SETTINGS
     );
     let goal = Goal {
         subject: 2,
         beside: 0,
-        words: "3 times the connector that replaces, effectively once as ours",
+        words: "3 times the replacing connector, which is effectively once like ours",
         of: Of::Rate,
         bound: Bound::Least(3.0),
     };
-    let faster = Goal { beside: 1, words: "3 times the connector that inserts, which promises less", ..goal };
+    let faster = Goal { beside: 1, words: "3 times the inserting connector, which promises less", ..goal };
     let [replace, insert, ours] = std::array::from_fn(|_| Rc::clone(&shared));
     let row = Row::new("Kafka → MongoDB, effectively once", setup)
         .goal(goal)

@@ -113,7 +113,7 @@ impl Connector {
             let last = log::tail(&self.home.path().join(LOG));
             return Err(format!("Kafka Connect ended ({status}):\n{last}").into());
         }
-        let usage = process::usage(self.child.pid()).ok_or("Kafka Connect cannot be looked at")?;
+        let usage = process::usage(self.child.pid()).ok_or("read the state of Kafka Connect")?;
         Ok(usage.cpu_ns)
     }
 }

@@ -50,7 +50,7 @@ pub(crate) fn row(place: &Testbed, plan: &Plan) -> Result<Option<Row>, Failure> 
 fn bare_turn(log: &Log, fields: Fields, records: u64) -> Result<Turn, Failure> {
     let count = bench::consume(&log.cluster(), TOPIC, fields, records, LIMIT)?;
     if count.records < records {
-        return Err(format!("only {} of {records} records came", count.records).into());
+        return Err(format!("only {} of {records} records arrived", count.records).into());
     }
     let (events, wall_ns, cpu_ns) = (count.records, count.elapsed_ns, count.cpu_ns);
     Ok(Turn { events, wall_ns, cpu_ns, ..Turn::default() })

@@ -50,7 +50,7 @@ pub(crate) fn row(place: &Testbed, plan: &Plan) -> Result<Option<Row>, Failure> 
     let add = |row: Row, ((word, precision), (name, stored)): ((&str, Precision), (&str, Stored))| {
         let shared = Rc::clone(&shared);
         // The speed of int8 means nothing without its quality.
-        let remark = (precision == Precision::Int8).then(|| format!("beside fp32: {quality}"));
+        let remark = (precision == Precision::Int8).then(|| format!("compared with fp32: {quality}"));
         row.subject(format!("{word}, {name}"), move || shared.turn(precision, stored)).remark(remark)
     };
     Ok(Some(all.fold(row, add)))

@@ -35,7 +35,7 @@ pub(crate) fn row(_: &Testbed, plan: &Plan) -> Result<Option<Row>, Failure> {
     Ok(Some(SHAPES.into_iter().fold(row, add)))
 }
 
-/// From its start to its end: a generator that stops by the clock.
+/// Measures a generator that stops by the clock, from its start to its end.
 fn measure(batch: usize, payload_bytes: usize, time: Duration) -> Result<Turn, Failure> {
     let generator = generator(payload_bytes, Stop::Time(time));
     let parts = parts(generator, Vec::new(), Noop);

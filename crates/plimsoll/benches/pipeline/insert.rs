@@ -163,7 +163,8 @@ impl Alone {
         let (end, mut in_hand) = (start + events, 0);
         while self.next < end || in_hand > 0 {
             while in_hand < CONNECTIONS && self.next < end {
-                // The oldest one: like those of a pipeline, it is not in the nearest cache.
+                // Takes the oldest batch, which is not in the nearest CPU cache. The same holds for a
+                // pipeline.
                 let mut batch = self.spare.remove(0);
                 for event in batch.events_mut() {
                     event.offset = self.next;

@@ -38,7 +38,7 @@ impl Passed {
         self.records * mark / MARKS
     }
 
-    /// The record at the next mark that has one.
+    /// The record at the next mark; skips marks without a record.
     fn next(&mut self) -> Option<u64> {
         while self.marks < MARKS && self.until(self.marks + 1) == 0 {
             self.marks += 1;

@@ -181,7 +181,7 @@ impl Store {
                 return Ok(());
             }
             if count > expected || u128::from(clock::now().since(began)) > PATIENCE.as_nanos() {
-                return Err(format!("{count} documents are there, and {expected} were to be").into());
+                return Err(format!("{count} documents exist, and {expected} are expected").into());
             }
             std::thread::sleep(Duration::from_millis(10));
         }

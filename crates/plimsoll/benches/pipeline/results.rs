@@ -79,7 +79,7 @@ impl Results {
     pub(crate) fn close(&self) -> Result<(), Failure> {
         if self.is_test {
             if let Some(missing) = TOLD.into_iter().find(|words| !self.text.contains(words)) {
-                return Err(format!("the table does not tell {missing:?}").into());
+                return Err(format!("the table lacks {missing:?}").into());
             }
             println!("every row runs; a test measures nothing");
         }

@@ -52,7 +52,7 @@ pub(crate) fn topic(
 }
 
 /// Runs a pipeline until this many events are written, and drains it once it has read all. The turn begins
-/// when it has read the first of them.
+/// when the pipeline has read the first event.
 ///
 /// # Errors
 /// The error that ended it early, or the number of missing events.
@@ -62,7 +62,8 @@ pub(crate) fn run(parts: Parts, settings: Settings, events: u64) -> Result<Turn,
     let meter = pipeline.meter();
     let thread = thread::spawn(move || pipeline.run());
     let turn = watch(events, EVERY, || {
-        // In this order: the last event is written before the end.
+        // The order matters: the pipeline ends after its last event is written, so the counts are final if it
+        // has ended.
         let (is_over, counts) = (thread.is_finished(), meter.counts());
         let written = counts.get(Count::Written);
         if is_over && written < events {
@@ -77,12 +78,14 @@ pub(crate) fn run(parts: Parts, settings: Settings, events: u64) -> Result<Turn,
     });
     control.drain();
     let ended = thread.join().map_err(|_| "the pipeline panicked")?;
-    // The error that ended it is more precise than its end.
+    // The error that ended the pipeline is more precise than the counts.
     ended?;
     let counts = meter.counts();
     let astray = [Count::Lost, Count::DeadLettered, Count::Replayed].map(|count| counts.get(count));
     if astray != [0; 3] {
-        return Err(format!("{astray:?} events were lost, buried, or written before").into());
+        return Err(
+            format!("{astray:?} events were lost, became dead letters, or were written before").into()
+        );
     }
     Ok(Turn { p999: p999(&meter), later_half: None, ..turn? })
 }

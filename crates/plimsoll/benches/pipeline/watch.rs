@@ -23,8 +23,9 @@ pub(crate) struct Seen {
 /// A sample with its time.
 pub(crate) type At = (Instant, Seen);
 
-/// Samples until this many events have arrived. The turn lies between the first sample after the begin and
-/// the first with all events; if these are one, between the sample before and that one.
+/// Samples until this many events have arrived. The turn begins with the first sample after the count has
+/// begun, and ends with the first sample that has all events. If both are the same sample, the turn begins
+/// with the sample before.
 pub(crate) fn watch(
     events: u64,
     every: Duration,

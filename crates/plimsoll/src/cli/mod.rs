@@ -28,8 +28,8 @@ pub use shared::{JudgeArgs, LoadArgs};
 pub use suite::SuiteArgs;
 pub use tool::{CompletionsArgs, ManArgs, ModelCommand, ScenariosArgs, SchemaArgs, SchemaOf, SelftestArgs};
 
-/// Find the load line of a MongoDB deployment: the highest load it takes, at which latency, with which
-/// bottleneck, and proof that every acknowledged write is kept.
+/// Find the load line of a MongoDB deployment, the highest load at which its latency holds, with its
+/// bottleneck. Prove that every acknowledged write is kept.
 #[derive(Debug, Parser)]
 #[command(name = "plimsoll", version, max_term_width = 100)]
 pub struct Cli {

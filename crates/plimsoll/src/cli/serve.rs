@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use clap::Args;
 use plimsoll_measure::size::Bytes;
 
-/// Run a service, to use it or to measure it. It prints its URL when it serves, and ends on SIGTERM or Ctrl-C when everything
-/// that it accepted is finished; a second signal ends it at once.
+/// Run a service, to use it or to measure it. The service prints its URL when it is ready. On SIGTERM or
+/// Ctrl-C it finishes the accepted requests and ends; a second signal ends it at once.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
     /// The service.

@@ -55,7 +55,7 @@ pub struct LoadArgs {
 }
 
 impl LoadArgs {
-    /// The options without the command line's own: how the result is printed.
+    /// The options of the load, without those for printing the result, which only the command line has.
     pub fn options(&self, systems: Registry) -> LoadOptions {
         LoadOptions {
             server: self.server.clone(),

@@ -16,15 +16,16 @@ pub struct ScenariosArgs {
 /// Verify Plimsoll's accuracy.
 #[derive(Debug, Args)]
 pub struct SelftestArgs {
-    /// Run only the faulty servers this many times, each with a new seed, and in every second round with
-    /// broken connections; end with the first round that does not find exactly the introduced defects.
+    /// Run only the checks with faulty servers, for this number of rounds, each with a new seed. Every second
+    /// round also breaks connections. The first round that does not find exactly the introduced defects is
+    /// the last.
     #[arg(long, value_name = "N", conflicts_with = "full", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: Option<u32>,
     /// The documents of a round.
     #[arg(long, value_name = "N", requires = "rounds", default_value_t = 2_000_000,
         value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub documents: u64,
-    /// The number of documents in which the server forgets one, flips a bit of one and stores one twice.
+    /// Of this many documents, the server forgets one, flips a bit in one and stores one twice.
     #[arg(long, value_name = "N", requires = "rounds", default_value_t = 1_000_000,
         value_parser = clap::value_parser!(u64).range(1..))]
     pub one_in: u64,

@@ -57,7 +57,7 @@ pub fn audit(args: &AuditArgs) -> Outcome<Exit> {
     };
     let mut lost = Lost::default();
     let mut integrity = read_back(&subject, &runtime, &mut lost);
-    // The run's URI may have set it.
+    // The run's URI may have set the write concern, so the value that the run recorded is used.
     if let Some(kept) = run_dir::read_run(&path).ok().and_then(|run| run.integrity) {
         integrity.write_concern = kept.write_concern;
     }

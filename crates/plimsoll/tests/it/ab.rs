@@ -55,7 +55,7 @@ fn until(what: &str, is_so: impl Fn() -> bool) {
         }
         sleep(Duration::from_millis(50));
     }
-    panic!("{what} did not come within {PATIENCE:?}");
+    panic!("timed out waiting for {what} ({PATIENCE:?})");
 }
 
 /// Kills a comparison while a run of its third pair is under load, and waits for that run to end.

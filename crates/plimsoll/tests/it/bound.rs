@@ -16,7 +16,7 @@ const PATIENCE_NS: u64 = 120 * SECOND_NS;
 fn wait_for(what: &str, is_there: impl Fn() -> bool) {
     let began = clock::now();
     while !is_there() {
-        assert!(clock::now().since(began) < PATIENCE_NS, "{what} did not come");
+        assert!(clock::now().since(began) < PATIENCE_NS, "timed out waiting for {what}");
         sleep(Duration::from_millis(50));
     }
 }

@@ -13,7 +13,7 @@ use crate::program::{inserts, json, plimsoll, plimsoll_with, scenario, shared};
 const DOCUMENTS: u64 = 20_000;
 /// Seconds of changes before the kill.
 const SECONDS: usize = 3;
-/// The time limit until then, in nanoseconds.
+/// The time limit for a run to reach the kill, in nanoseconds.
 const PATIENCE_NS: u64 = 120 * SECOND_NS;
 
 /// Starts a run that inserts documents and then changes 300 a second.

@@ -73,7 +73,7 @@ fn until(address: &str, expression: &str, at_least: f64) {
     let began = clock::now();
     let first = || values(&query(address, expression)?).first().copied();
     while first().is_none_or(|value| value < at_least) {
-        assert!(clock::now().since(began) < PATIENCE_NS, "{expression} did not come to {at_least}");
+        assert!(clock::now().since(began) < PATIENCE_NS, "{expression} did not reach {at_least}");
         std::thread::sleep(Duration::from_millis(200));
     }
 }

@@ -91,7 +91,10 @@ fn a_run_is_exported_in_both_forms_of_k6_and_read_back() {
     assert_eq!(metrics["integrity_lost"]["thresholds"]["count==0"]["ok"], true);
 
     let older = read(&legacy)["metrics"].clone();
-    assert_eq!(older["insert_response"]["thresholds"]["max<0.000001"], true, "true is failed there");
+    assert_eq!(
+        older["insert_response"]["thresholds"]["max<0.000001"], true,
+        "`true` means failed in this form"
+    );
     assert_eq!(older["http_reqs"]["count"], 40);
 
     for path in [&summary, &legacy] {

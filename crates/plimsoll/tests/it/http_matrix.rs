@@ -84,7 +84,7 @@ fn wait_for(reached: impl Fn() -> bool) {
         }
         sleep(Duration::from_millis(50));
     }
-    panic!("it did not come so far");
+    panic!("the run did not reach the expected state");
 }
 
 fn interrupt(process: u32) {

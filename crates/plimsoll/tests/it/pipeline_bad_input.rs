@@ -272,7 +272,10 @@ fn a_second_signal_aborts_a_pipeline_with_busy_threads() {
     assert_eq!(running.0.wait().unwrap().code(), Some(130));
     let mut words = String::new();
     said.read_to_string(&mut words).unwrap();
-    assert!(words.contains("was not awaited, and 1000 events that were read are not settled"), "{words}");
+    assert!(
+        words.contains("did not return within 3 s, and 1000 events that were read are not settled"),
+        "{words}"
+    );
     let summary = fs::read_to_string(out.join("pipeline.json")).unwrap();
     assert!(summary.contains("\"ended\": \"aborted\""), "{summary}");
 }

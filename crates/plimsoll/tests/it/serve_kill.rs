@@ -53,7 +53,7 @@ fn load(address: &str, name: String, acknowledged_writes: &Acknowledged) -> Writ
 fn wait_for(what: &str, is_there: impl Fn() -> bool) {
     let began = clock::now();
     while !is_there() {
-        assert!(clock::now().since(began) < PATIENCE_NS, "{what} did not come");
+        assert!(clock::now().since(began) < PATIENCE_NS, "timed out waiting for {what}");
         sleep(Duration::from_millis(5));
     }
 }

@@ -73,7 +73,7 @@ fn wait_for(what: &str, is_there: impl Fn() -> bool) {
         }
         sleep(Duration::from_millis(50));
     }
-    panic!("{what} did not come");
+    panic!("timed out waiting for {what}");
 }
 
 fn has_load(out: &Path, run: &str) -> bool {
@@ -228,7 +228,7 @@ fn repetitions_are_interleaved_and_each_run_has_a_state_before_and_after() {
     }
     for part in [
         "before",
-        "not there yet",
+        "does not exist yet",
         "after",
         "2,000 documents, only index",
         "written from",

@@ -136,8 +136,8 @@ impl Writer {
         assert!(readings.len() > activities.len() && !activities.is_empty(), "{name} sent all three kinds");
     }
 
-    /// Checks the state after an end with at most one write in flight: at most that one is stored in
-    /// addition, and repeating it counts once.
+    /// Checks the state after the service ended with at most one write in flight. Only that write may be
+    /// stored in addition, and a repetition of it counts once.
     #[track_caller]
     pub fn check_once(&self, client: &mut Client) {
         let found = |client: &mut Client| {

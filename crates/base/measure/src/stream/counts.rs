@@ -29,7 +29,7 @@ macro_rules! counters {
 counters! {
     /// Events taken in from the source.
     Read "read_events",
-    /// Bytes of the keys, headers and payloads of these events.
+    /// Bytes of the keys, headers and payloads of read events.
     ReadBytes "read_bytes",
     /// Batches taken in from the source.
     BatchesRead "read_batches",
@@ -69,7 +69,7 @@ counters! {
     HandedOver "handed_over_events",
     /// Texts turned into vectors.
     Texts "embedded_texts",
-    /// Tokens of these texts, as the model read them.
+    /// Tokens of embedded texts, as the model read them.
     Tokens "embedded_tokens",
     /// Texts that were longer than the model reads, and were cut.
     Truncated "truncated_texts",

@@ -27,7 +27,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// The page's view of it.
+    /// Borrows the content in the form that the page takes.
     pub fn page(&self) -> Page<'_> {
         let Self { run, intervals, server, distributions } = self;
         Page { run, intervals, server, distributions }
@@ -111,13 +111,13 @@ fn spread(mut values: Vec<u64>) -> Spread {
     Spread { p50: at(50), p99: at(99), max: at(100) }
 }
 
-/// A sample of the server: a checkpoint of some seconds every minute, during which the journal is slow, and a
-/// cache that grows dirty until then.
+/// A sample of the server. Every minute a checkpoint takes some seconds, and the journal is slow meanwhile.
+/// Between checkpoints the dirty share of the cache grows.
 fn look(second: u64, documents_per_s: f64) -> ServerSample {
     let grown = second.min(240) * 3_000_000;
     let at = |per_s: f64| (second as f64 * per_s) as u64;
     let (checkpoints, into) = ((second + 10) / 60, (second + 10) % 60);
-    // The length of the checkpoint that runs or ran last.
+    // The length of the latest checkpoint, which may still run.
     let length_s = 3 + checkpoints % 3;
     let is_running = checkpoints > 0 && into < length_s;
     let finished = checkpoints.saturating_sub(u64::from(is_running));
@@ -325,7 +325,7 @@ fn integrity(documents: u64) -> Integrity {
     }
 }
 
-/// A run with closed arrivals in two phases in which much went wrong.
+/// A run of two phases with closed arrivals and many problems.
 pub fn broken() -> Sample {
     let mut sample = load(45, &["insert"]);
     let run = &mut sample.run;
@@ -505,7 +505,7 @@ fn unmoved() -> Vec<Candidate> {
     ]
 }
 
-/// A law of the made-up server's size, with points near its curve.
+/// A scalability law that fits the made-up server, with measured points near its curve.
 fn law() -> Scalability {
     let law = Scalability {
         lambda: 995.0,

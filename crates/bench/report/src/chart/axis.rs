@@ -129,7 +129,8 @@ impl Axis {
         Self::new(format!("{unit}, log scale"), Scale::Log(low, high), amount, ticks::log(low, high), tick)
     }
 
-    /// Percentiles of `count` values in the manner of HDR: each power of ten of 1 ÷ (1 − p) takes as much room.
+    /// Percentiles of `count` values in the manner of HDR: each power of ten of 1 ÷ (1 − p) has the same
+    /// width.
     pub(crate) fn percentiles(count: u64) -> Self {
         let high = (count.max(10) as f64).log10();
         let deepest = if high < 5.5 { 99.999 } else { 99.9999 };
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn every_power_of_ten_takes_as_much_room() {
+    fn every_power_of_ten_has_the_same_width() {
         let axis = Axis::percentiles(10_000);
         for (percentile, share) in [(0.0, 0.0), (90.0, 0.25), (99.0, 0.5), (99.9, 0.75), (100.0, 1.0)] {
             assert!((axis.share(percentile) - share).abs() < 1e-9, "{percentile}");

@@ -57,8 +57,8 @@ pub(crate) enum Size {
 }
 
 impl Size {
-    /// The number of characters that fit in a line above the plot where the page has its full width; a small chart has no room for
-    /// words.
+    /// The number of characters that fit in a line above the plot on a page of full width. A small chart has
+    /// no room for text.
     const fn characters(self) -> usize {
         match self {
             Self::Full => 150,
@@ -67,7 +67,7 @@ impl Size {
         }
     }
 
-    /// The most points of a drawn series; keeps the smallest and the largest of every bucket.
+    /// The maximum number of points of a drawn series.
     const fn points_max(self) -> usize {
         30 * self.rows()
     }

@@ -24,7 +24,7 @@ pub(crate) fn time(low: f64, high: f64, count_max: usize) -> Vec<f64> {
     })
 }
 
-/// The powers of ten in `low..=high`; with 2 and 5 times each where that would leave fewer than three.
+/// The powers of ten in `low..=high`. If these are fewer than three, also 2 and 5 times each power.
 pub(crate) fn log(low: f64, high: f64) -> Vec<f64> {
     let decades = log_with(low, high, &[1.0]);
     if decades.len() >= 3 { decades } else { log_with(low, high, &[1.0, 2.0, 5.0]) }

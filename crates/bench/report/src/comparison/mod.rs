@@ -36,7 +36,7 @@ pub fn summary(comparison: &Comparison, directory: Option<&str>, style: Style) -
     document.finish()
 }
 
-/// The headline. It reports if B breaks expectations or fails and A does not, even if B is faster.
+/// The headline. If only B fails or breaks expectations, the headline says so, even if B is faster.
 fn word(comparison: &Comparison) -> (String, Tone) {
     let (word, tone) = verdict(comparison.verdict);
     if comparison.is_broken() {

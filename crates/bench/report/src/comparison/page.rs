@@ -30,7 +30,7 @@ const TERMS: [(&str, &str); 8] = [
         "p",
         "The share of all ways to swap A and B within pairs that give at least this change. A difference is shown at 0.01 or less.",
     ),
-    ("p among all", "p, corrected for testing several metrics (Holm). The primary metric is tested alone."),
+    ("adjusted p", "p, corrected for testing several metrics (Holm). The primary metric is tested alone."),
     ("interval", "Every change that the same test does not rule out at 0.01, for each metric by itself."),
     (
         "threshold",
@@ -136,7 +136,7 @@ mod tests {
             "B IS WORSE",
             "001-lean/report.html",
             "&quot;driver&quot;",
-            "p among all",
+            "adjusted p",
         ] {
             assert!(html.contains(words), "{words}");
         }

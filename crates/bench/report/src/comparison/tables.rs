@@ -32,7 +32,7 @@ pub(super) fn brief(comparison: &Comparison) -> Table {
 
 /// All columns of the metrics, for a page.
 pub(super) fn full(comparison: &Comparison) -> Table {
-    let names = ["A", "B", "change", "interval", "p", "p among all", "threshold", "pairs"];
+    let names = ["A", "B", "change", "interval", "p", "adjusted p", "threshold", "pairs"];
     let columns = [vec![left("metric")], names.map(right).into(), vec![left("verdict")]].concat();
     let row = |metric: &Metric| {
         let least = or_dash(metric.must_show, |share| change(share).replace('+', "± "));

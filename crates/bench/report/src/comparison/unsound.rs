@@ -32,8 +32,8 @@ fn invalid(comparison: &Comparison) -> Option<String> {
     };
     (a + b > 0).then(|| {
         format!(
-            "{a} of {pairs} runs of A and {b} of {pairs} of B are invalid: trust their figures, and the conclusions from them, \
-             less; the reasons are below.{follows}"
+            "{a} of {pairs} runs of A and {b} of {pairs} of B are invalid: their figures and conclusions are less reliable; \
+             the reasons are below.{follows}"
         )
     })
 }
@@ -73,8 +73,8 @@ mod tests {
             "insert.response p(99)<5ms did not hold in 10 of 10 runs of B and 0 of 10 of A: B violates";
         check(|it| it.broken = vec![broken(0, 10)], both);
         check(|it| it.broken = vec![broken(3, 3)], "in 3 of 10 runs of B and 3 of 10 of A.");
-        check(|it| it.b.invalid = 4, "0 of 10 runs of A and 4 of 10 of B are invalid: trust");
-        let many = "6 of 10 of B are invalid: trust their figures, and the conclusions from them, less; the reasons are below. \
+        check(|it| it.b.invalid = 4, "0 of 10 runs of A and 4 of 10 of B are invalid: their");
+        let many = "6 of 10 of B are invalid: their figures and conclusions are less reliable; the reasons are below. \
                     B is significantly more often invalid";
         check(|it| (it.b.invalid, it.invalid_more) = (6, true), many);
         let alone = "Operations of B failed (7 in all), and none of A";

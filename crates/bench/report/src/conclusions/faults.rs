@@ -26,9 +26,9 @@ fn kind(name: &str, faults: &[&FaultFacts]) -> String {
         return format!("Fault `{name}`, {happened}: no outage.");
     };
     let length = match outages.of {
-        1 => format!("nothing succeeded for {}", duration(outages.max)),
+        1 => format!("no operation succeeded for {}", duration(outages.max)),
         _ => format!(
-            "nothing succeeded for {} in the median, {} to {}",
+            "no operation succeeded for {} in the median, {} to {}",
             duration(outages.median),
             duration(outages.min),
             duration(outages.max)

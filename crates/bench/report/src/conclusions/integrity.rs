@@ -75,7 +75,7 @@ fn proven(run: &Run, integrity: &Integrity) -> String {
 fn forgotten(run: &Run, integrity: &Integrity) -> String {
     let sent = integrity.unknown_present + integrity.unknown_absent;
     format!(
-        "Fire and forget: nothing was promised ({}). Of {} handed over {} are there.",
+        "Fire and forget: nothing was promised ({}). The load sent {}, and {} exist.",
         promise(run, integrity),
         counted(sent, "document"),
         exact(integrity.unknown_present)
@@ -88,7 +88,7 @@ pub(super) fn leftovers(run: &Run) -> Vec<String> {
     let unknown = integrity.unknown_present + integrity.unknown_absent;
     let unknown = (unknown > 0 && integrity.proof != Proof::FireAndForget).then(|| {
         format!(
-            "The outcome of {} is unknown: {} are there and {} are not. Neither breaks a promise.",
+            "The outcome of {} is unknown: {} exist and {} do not. Neither breaks a promise.",
             counted(unknown, "document"),
             exact(integrity.unknown_present),
             exact(integrity.unknown_absent)

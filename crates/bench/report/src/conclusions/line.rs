@@ -53,7 +53,7 @@ fn headline(line: &Line) -> String {
     }
 }
 
-/// The lowest rate that failed, if it lies inside the interval because it or a higher rate also held.
+/// The lowest rate that failed, if it lies inside the interval. Then that rate or a higher one also held.
 fn failed_within(line: &Line) -> Option<String> {
     let lowest = failed_between(line)?;
     let failed = Trials::of(line, lowest).failed();

@@ -50,7 +50,7 @@ pub(super) fn expectations(run: &Run) -> Vec<String> {
 pub(super) fn missed(&Named { name, it, sent, .. }: &Named<'_>) -> Option<String> {
     let achieved = it.achieved.filter(|achieved| *achieved < ACHIEVED_MIN)?;
     Some(format!(
-        "{name}: the target rate was not reached: {} of the {} that became due were completed, under 99 %.",
+        "{name}: the target rate was not reached: {} of the {} that became due were completed, less than 99 %.",
         percent(achieved),
         counted(it.due, sent.one)
     ))

@@ -19,7 +19,7 @@ mod line;
 mod load;
 mod validity;
 
-/// Every sentence about a run that `change` made out of an unremarkable one, exactly and in order.
+/// Checks every sentence about a normal run with one `change`, in order.
 #[track_caller]
 fn check(change: impl FnOnce(&mut Run), sentences: &[&str]) {
     let mut run = Run::default();

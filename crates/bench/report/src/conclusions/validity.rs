@@ -11,14 +11,14 @@ use crate::units::{duration, latency, percent, three_digits};
 /// The wake error, as p99 in nanoseconds, over which it is worth a sentence.
 const WAKE_NS_MAX: u64 = MILLISECOND_NS;
 
-/// The end of a phase whose server was unreachable.
+/// The value of `ended_by` for a phase whose server was unreachable.
 const UNREACHABLE: &str = "unreachable";
 
 /// Whether the run ended early, and why.
 pub(super) fn interrupted(run: &Run) -> Vec<String> {
     let is_gone = run.phases.iter().any(|phase| phase.ended_by == UNREACHABLE);
     let what = if is_gone { "The server became unreachable" } else { "The run was interrupted" };
-    run.interrupted.then(|| format!("{what}: its numbers cover the time up to then.")).into_iter().collect()
+    run.interrupted.then(|| format!("{what}: the numbers cover the time up to then.")).into_iter().collect()
 }
 
 /// Whether the tool, not the server, may have been measured.
@@ -26,13 +26,13 @@ pub(super) fn client(run: &Run) -> Vec<String> {
     let client = &run.client;
     let ceiling = short_headroom(client).map(|headroom| {
         let times = three_digits(headroom);
-        format!("the tool does only {times} times as much against the null server (under 2), and ")
+        format!("the null server's rate is only {times} times the measured rate (under 2), and ")
     });
     if ceiling.is_none() && !client.limited {
         return Vec::new();
     }
     vec![format!(
-        "Client-limited: {}its busiest worker used {} of a core. The server may take more than was measured.",
+        "Client-limited: {}the tool's busiest worker used {} of a core. The server may sustain a higher rate.",
         ceiling.unwrap_or_default(),
         percent(client.cpu_busiest_worker)
     )]

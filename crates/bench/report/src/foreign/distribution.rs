@@ -34,7 +34,7 @@ pub enum Source {
     Said,
     /// Exactly from all samples, with linear interpolation.
     Samples,
-    /// From a histogram of all samples, to three digits: too many to keep each.
+    /// From a histogram of all samples, to three digits, because the samples are too many to keep.
     Histogram,
 }
 
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_stay_in_rising_order_and_the_last_word_counts() {
+    fn percentiles_stay_in_rising_order_and_the_last_value_counts() {
         let mut numbers = Distribution::default();
         for (percentile, value) in [(99.0, 3.0), (50.0, 1.0), (90.0, 2.0), (50.0, 1.5)] {
             numbers.set(percentile, value);

@@ -10,7 +10,7 @@ use crate::prose::plain;
 use crate::tables::{Cell, Table, Tone};
 use crate::units::{NONE, bytes, exact, exact_rate, latency, or_dash, percent, three_digits};
 
-/// Percentiles that have a column where a result has them.
+/// Percentiles that get a column if the result has them.
 const SHOWN: [f64; 7] = [50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99];
 /// The most percentile columns.
 const SHOWN_MAX: usize = 5;
@@ -32,7 +32,8 @@ fn name(text: &str) -> Cell {
     Cell::strong(cut(&plain(text), NAME_MAX))
 }
 
-/// A name shortened below its full one: without the start of an address, or only its tags.
+/// A shorter name for a row below the row with the full name: the path without scheme and host, or only the
+/// tags.
 fn short(text: &str) -> Cell {
     let address = text.split_once("://").and_then(|(before, rest)| Some((before, rest.split_once('/')?.1)));
     let without = address.map(|(before, path)| {
@@ -92,7 +93,8 @@ const fn of(of: Of) -> &'static str {
     }
 }
 
-/// The percentiles to show: those above p99 only if one is supported; if too many, drops the ones in the middle way.
+/// The percentiles to show. Those above p99 are shown only if enough values support them. If there are too
+/// many, p75 and then p90 are dropped.
 fn percentiles<'a>(distributions: impl Iterator<Item = &'a Distribution> + Clone) -> Vec<f64> {
     let has =
         |at: &f64| distributions.clone().any(|it| it.at(*at).is_some() && (*at <= 99.0 || !is_few(it, *at)));

@@ -44,7 +44,7 @@ pub(super) fn overview(inspection: &Inspection) -> Table {
         .table()
 }
 
-/// The number of documents, with a sign where it is the metadata's.
+/// The number of documents, marked if it comes from the server's metadata.
 fn documents(collection: &Collection) -> String {
     let sign = if collection.counting == Counting::Estimated { "≈ " } else { "" };
     reported(collection.documents, |documents| format!("{sign}{}", exact(documents)))

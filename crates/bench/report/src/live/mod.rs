@@ -57,7 +57,7 @@ pub struct Live {
 #[derive(Debug, Default)]
 struct Phase {
     name: String,
-    /// The start: the announcement of the phase, corrected by its first second.
+    /// The start of the phase: first the moment of its announcement, then the start of its first second.
     at_ns: u64,
     has_begun: bool,
     duration_s: Option<f64>,
@@ -140,7 +140,7 @@ impl Live {
     fn interval(&mut self, interval: &Interval) -> Vec<String> {
         let end_ns = interval.from_ns + interval.length_ns;
         if !std::mem::replace(&mut self.phase.has_begun, true) {
-            // Connections were opened and indexes made since it was announced.
+            // Between the announcement and the first second, connections are opened and indexes made.
             self.phase.at_ns = interval.from_ns;
         }
         let mut second = Window::default();

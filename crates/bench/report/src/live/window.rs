@@ -20,7 +20,7 @@ pub(super) struct Window {
     length_ns: u64,
     operations: BTreeMap<String, Sums>,
     cpu_busiest_worker: Option<f64>,
-    /// At the end of the last interval.
+    /// The silence of the server at the end of the last interval.
     unreachable_ns: u64,
 }
 

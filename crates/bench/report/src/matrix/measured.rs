@@ -100,7 +100,10 @@ impl Measured {
             title += &format!(", median of {} runs, lowest to highest", matrix.repetitions);
         }
         if let Some(first) = matrix.axes.first().filter(|_| self.times_least) {
-            title += &format!(", and as a multiple of the least cell that differs in {} alone", first.name);
+            title += &format!(
+                ", and as a multiple of the lowest among the cells that differ in {} alone",
+                first.name
+            );
         }
         title
     }
@@ -123,7 +126,7 @@ impl Measured {
             title += "; CPU of Plimsoll for one operation";
         }
         if self.times_least {
-            title += ", and how many times the least of those cells";
+            title += ", and as a multiple of the lowest among those cells";
         }
         title
     }

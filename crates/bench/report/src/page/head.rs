@@ -90,7 +90,7 @@ fn line_tiles(line: &Line) -> Vec<Tile> {
     let interval = interval(line).map(|interval| format!("between {}, ", interval.replace(" to ", " and ")));
     let note = match (line.rate, line.high) {
         (Some(_), Some(_)) => format!("{}while {}", interval.unwrap_or_default(), objective(line)),
-        (Some(_), None) => format!("at least, while {}; no rate failed", objective(line)),
+        (Some(_), None) => format!("a lower bound: every tried rate held {}", objective(line)),
         (None, _) => format!("no rate held {}", objective(line)),
     };
     let note = match doubt(line) {

@@ -22,8 +22,8 @@ const STYLE: &str = include_str!("style.css");
 const TERMS: [(&str, &str); 10] = [
     ("response", "From the moment an operation was due to its answer: the wait of a user of the service."),
     ("service", "From the moment it was sent to its answer: the time of the server and the network."),
-    ("wake", "From the moment it was due to the moment the tool noticed: the tool's own fault."),
-    ("wait", "From then to the moment it was sent: no connection was free, usually the server's fault."),
+    ("wake", "From the moment it was due to the moment the tool noticed: the tool's own delay."),
+    ("wait", "From that moment to sending: no connection was free, usually because the server was slow."),
     ("operation", "One command. A batch is one operation for latency and many documents for the rate."),
     (
         "achieved",

@@ -1,7 +1,7 @@
 //! Writes the metrics of a pipeline for Prometheus.
 //!
-//! The times of events at each stage are quantiles of the last seconds, and a histogram of the whole run, which adds up over
-//! processes and over any range of time.
+//! The times of events at each stage are given twice: as quantiles of the last seconds, and as a histogram of
+//! the whole run. Histograms add up over processes and over any range of time.
 
 use std::fmt::Write as _;
 
@@ -18,7 +18,7 @@ const GAUGES: [Gauge; 11] = [
     ("in_flight_events", "Events that are read and not settled.", |now, _| now.in_flight_events as f64),
     (
         "in_flight_bytes",
-        "Bytes of these events, as they were read, and bytes that transforms added.",
+        "Bytes of the events in flight, as they were read, and bytes that transforms added.",
         |now, _| now.in_flight_bytes as f64,
     ),
     ("in_flight_events_max", "Events that may be in flight.", |now, _| now.in_flight_events_max as f64),
@@ -139,7 +139,7 @@ const QUANTILES: (&str, &str) = (
 /// The metric of the histogram, and its help.
 const HISTOGRAM: (&str, &str) = (
     "stage_duration_seconds",
-    "The same since the pipeline began, as a histogram: it adds up over processes.",
+    "How long events took at a stage since the pipeline began, as a histogram that adds up over processes.",
 );
 
 /// The upper bounds of the histogram, in nanoseconds: 1, 2.5 and 5 of each power of ten from 1 µs to 100 s.

@@ -124,7 +124,7 @@ pub(super) fn references(suite: &Suite) -> Vec<String> {
 /// A step between two tests and its cost.
 fn step(which: &str, test: &Test, delta: &Delta) -> String {
     let (less, more) = (percent(1.0 - delta.ratio), microseconds(delta.cost_us));
-    format!("{which}: from {} to {}: {less} slower, {more} more each.", delta.above, test.name)
+    format!("{which}: from {} to {}: {less} slower, added time {more}.", delta.above, test.name)
 }
 
 fn extremes(floor: &Test, ceiling: &Test) -> Option<String> {

@@ -43,7 +43,7 @@ fn headed(heading: &str, facts: impl Iterator<Item = String>) -> Vec<String> {
 fn topic(topic: &Topic) -> String {
     let name = &topic.name;
     if !topic.exists {
-        return format!("topic {name}: not there yet");
+        return format!("topic {name}: does not exist yet");
     }
     let named = |extent: &Extent| format!("{}: {}–{}", extent.partition, extent.begin, extent.end);
     let ends: Vec<_> = topic.partitions.iter().take(PARTITIONS_MAX).map(named).collect();
@@ -68,7 +68,7 @@ pub fn made_anew(name: &str, offsets: u64) -> String {
 /// The result of reading back the destination of a run.
 pub fn read_back(read: u64, lost: u64, reason: Option<&str>) -> String {
     let found = match reason {
-        None => "every event of the topic is there, once".to_owned(),
+        None => "every event of the topic exists exactly once".to_owned(),
         Some(_) => format!("{} missing: the destination does not match the topic", exact(lost)),
     };
     format!("  read back {}: {found}", counted(read, "document"))
@@ -95,7 +95,7 @@ pub fn after(inspection: &Inspection) -> Vec<String> {
 /// The state of a collection: its documents and indexes.
 fn standing(own: &Collection) -> String {
     if !own.exists {
-        return format!("{}: not there yet", own.namespace);
+        return format!("{}: does not exist yet", own.namespace);
     }
     let documents =
         own.documents.map_or_else(|| "documents not counted".to_owned(), |it| counted(it, "document"));
@@ -226,7 +226,7 @@ mod tests {
         let text = joined(&before(&Inspection { server, collections, ..Inspection::default() }));
         for part in [
             "before server 7.0.28, wiredTiger, at h:1",
-            "support_db.baseline: not there yet",
+            "support_db.baseline: does not exist yet",
             "other collections: support_db.tickets (7)",
         ] {
             assert!(text.contains(part), "{part}: {text}");
@@ -245,11 +245,11 @@ mod tests {
         for lines in [before(&seen), after(&seen)] {
             let text = joined(&lines);
             assert!(text.contains("topic in: 2,000 offsets in 2 partitions (0: 0–1500, 1: 0–500)"), "{text}");
-            assert!(text.contains("topic out: not there yet"), "{text}");
+            assert!(text.contains("topic out: does not exist yet"), "{text}");
         }
         assert!(before(&seen)[0].starts_with("  before"), "{:?}", before(&seen));
         assert!(made_anew("in", 1).contains("topic in had 1 offset and was recreated"));
-        assert!(read_back(5, 0, None).contains("5 documents: every event of the topic is there, once"));
+        assert!(read_back(5, 0, None).contains("5 documents: every event of the topic exists exactly once"));
         assert!(read_back(4, 1, Some("x")).contains("4 documents: 1 missing"));
     }
 

@@ -41,7 +41,7 @@ fn stack_in(suite: &Suite, room: Room) -> Table {
     columns.extend(compared.then(|| right("reference")));
     columns.push(right("× above"));
     columns.extend(room.change.then(|| right("change/s")));
-    columns.extend([right("p99"), right("lost"), left("stands")]);
+    columns.extend([right("p99"), right("lost"), left("extreme")]);
     let row = |test: &Test| {
         let figures = test.figures.as_ref();
         let mut row = vec![test.name.clone().into(), completed(suite, test), rate(figures, &unit)];
@@ -62,7 +62,7 @@ pub(super) fn full(suite: &Suite) -> Table {
     columns.extend(["lowest–highest", "above", "× above", "change/s", "added time"].map(right));
     let compared = has_references(suite);
     columns.extend(["reference", "× reference"].into_iter().filter(|_| compared).map(right));
-    columns.push(left("stands"));
+    columns.push(left("extreme"));
     let row = |test: &Test| {
         let figures = test.figures.as_ref();
         let delta = test.delta.as_ref();

@@ -92,7 +92,7 @@ fn the_summary_is_the_cost_stack_with_its_floor_and_its_time_ranges() {
         "floor",
         "ceiling",
         "The floor is journaled with 161,076 documents/s; the ceiling is null with 955,000, 5.93 times that.",
-        "Largest drop: from relaxed to journaled: 69.3 % slower, 4.30 µs more each.",
+        "Largest drop: from relaxed to journaled: 69.3 % slower, added time 4.30 µs.",
         "<hangs>: hung: no progress for 30s",
         "1774197419960",
         "look at suite.html",
@@ -110,14 +110,14 @@ fn the_last_step_of_the_stack_is_shown_even_if_another_costs_more() {
         let text = summary(suite, None, Style::Plain);
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     };
-    assert!(!said(&suite).contains("Last step"), "it is the dearest, and was said");
+    assert!(!said(&suite).contains("Last step"), "it is the costliest step, which the report names already");
     for number in [4, 8] {
         let planned = suite.runs[number - 1].clone();
         suite.record(row(&planned, Outcome::Completed, 420_000.0));
     }
     let text = said(&suite);
     assert!(text.contains("Largest drop: from null to relaxed: 45 % slower"), "{text}");
-    assert!(text.contains("Last step: from relaxed to journaled: 20 % slower, 476 ns more each."), "{text}");
+    assert!(text.contains("Last step: from relaxed to journaled: 20 % slower, added time 476 ns."), "{text}");
 }
 
 #[test]
@@ -126,9 +126,9 @@ fn columns_that_do_not_fit_are_omitted_and_no_name_is_cut() {
         let columns = tables::stack(&sample(), width).columns;
         columns.into_iter().map(|column| column.name.into_owned()).collect::<Vec<_>>().join(" ")
     };
-    let all = "test completed documents/s lowest–highest × above change/s p99 lost stands";
+    let all = "test completed documents/s lowest–highest × above change/s p99 lost extreme";
     assert_eq!(headings(WIDTH), all);
-    assert_eq!(headings(70), "test completed documents/s × above p99 lost stands");
+    assert_eq!(headings(70), "test completed documents/s × above p99 lost extreme");
     let mut suite = sample();
     suite.tests[3].name = "a-name-of-20-letters".into();
     suite.tests[3].reference = Some(Reference { rate_per_s: 318_290, of: "another machine".into() });

@@ -20,8 +20,8 @@ pub(crate) fn integrity(run: &Run) -> Vec<Table> {
     ];
     let others = [
         ("rejected", it.rejected),
-        ("unknown, there", it.unknown_present),
-        ("unknown, not there", it.unknown_absent),
+        ("unknown, present", it.unknown_present),
+        ("unknown, absent", it.unknown_absent),
         ("deleted", it.deleted),
         ("not audited", it.not_audited),
         ("foreign", it.foreign),

@@ -38,7 +38,8 @@ fn tables(run: &Run) -> Vec<Table> {
     let mut tables: Vec<_> = run.line.iter().map(tables::probes).collect();
     tables.extend(run.ladder.iter().map(tables::ladder));
     tables.push(tables::latencies(run));
-    // A single phase equals its operations; a search shows its probes.
+    // The table of phases is for several phases: the table of operations covers a single one, and a search
+    // shows probes.
     if run.phases.len() > 1 && run.line.is_none() && run.ladder.is_none() {
         tables.push(tables::phase_figures(run));
     }

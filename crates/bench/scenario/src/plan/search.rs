@@ -12,8 +12,8 @@ use crate::Scenario;
 pub struct Searched {
     /// The varied load.
     pub load: Load,
-    /// The background loads. They arrive as in their phase, from start to end of each attempt. They send no document twice: each
-    /// try continues the document numbers of the try before.
+    /// The background loads. They arrive as in their phase, from the start to the end of each attempt. They
+    /// send no document twice: each attempt continues the document numbers of the attempt before.
     pub beside: Vec<Load>,
 }
 
@@ -23,7 +23,7 @@ impl Searched {
         self.beside.iter().map(|load| format!("{} ({})", load.name, load.describe())).collect()
     }
 
-    /// The loads of a try, with the varied load first.
+    /// The loads of an attempt, with the varied load first.
     pub fn loads(&self, varied: Load) -> Vec<Load> {
         std::iter::once(varied).chain(self.beside.iter().cloned()).collect()
     }
@@ -62,8 +62,8 @@ impl Plan {
         let loads = of_last(&self.phases);
         let Some(varied) = self.varied else {
             bail!(
-                "line.load: the last phase has several loads ({}): one is varied, the others run in the background: \
-                 name the varied one, for example --set line.load={}",
+                "line.load: the last phase has several loads ({}): name the load to vary, for example \
+                 --set line.load={}; the others run in the background",
                 names(loads),
                 loads.first().map_or("", |load| load.name.as_str())
             );
@@ -104,7 +104,7 @@ impl Plan {
     }
 }
 
-/// A copy of a load without its own start and end: it lasts for the whole try.
+/// A copy of a load without its own start and end: it lasts for the whole attempt.
 fn whole(load: &Load) -> Load {
     Load { timing: Timing { think: load.timing.think, ..Timing::default() }, ..load.clone() }
 }
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(
             searched.described(),
             ["feed (constant 200/s over 50 connections)", "statistics (constant 20/s over 10 connections)"],
-            "from the beginning of each try on"
+            "from the beginning of each attempt on"
         );
         let names: Vec<_> = searched.loads(searched.load.clone()).into_iter().map(|load| load.name).collect();
         assert_eq!(names, ["ingest", "feed", "statistics"]);

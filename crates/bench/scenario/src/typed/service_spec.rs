@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use super::overrides::put;
 
-/// The settings of every service that hold file paths.
+/// The settings that hold file paths, which are the same for every service.
 const FILES: [&str; 3] = ["/tls/certificate", "/tls/key", "/security/jwt/key_file"];
 
 /// A service that the run starts, as typed: `NAME: {settings: {…}, fill: {…}}`.

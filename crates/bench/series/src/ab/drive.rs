@@ -30,7 +30,7 @@ use crate::isolation::Exclusive;
 use crate::rounds::{Order, Turn, turns};
 use crate::server::{Contents, Server, refuse};
 
-/// A run of a comparison is the only load in its directory.
+/// The subdirectory of the load: the run directory itself, because a run of a comparison has only one load.
 const ITSELF: &str = "";
 
 /// A comparison whose runs are done, or that was interrupted.

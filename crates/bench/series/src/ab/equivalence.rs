@@ -31,7 +31,7 @@ pub fn is_same(a: Sender<'_>, b: Sender<'_>) -> bool {
         && is_one_program(program(a.side), program(b.side))
 }
 
-/// A scenario without its texts and its address: the subject contains the address.
+/// A scenario without its texts and its server's address, because the subject contains the address.
 fn sent(scenario: &Scenario) -> Scenario {
     let mut sent = Scenario {
         title: String::new(),

@@ -128,7 +128,11 @@ mod tests {
     fn a_run_is_named_by_its_directory_its_file_or_the_parent_directory() {
         let dir = tempfile::tempdir().unwrap();
         ["001-a", "002-b", "001-a.cut-1"].iter().for_each(|name| keep(dir.path(), name, FORMAT));
-        assert_eq!(names(&[dir.path().to_owned()]), ["001-a", "002-b"], "what was put aside is left out");
+        assert_eq!(
+            names(&[dir.path().to_owned()]),
+            ["001-a", "002-b"],
+            "directories that were put aside are left out"
+        );
         assert_eq!(names(&[dir.path().join("002-b"), dir.path().join("001-a/run.json")]), ["002-b", "001-a"]);
         let it = gather(&[dir.path().join("001-a")]).unwrap().remove(0);
         assert_eq!(it.scenario.unwrap()["client"], "lean");

@@ -115,7 +115,7 @@ fn places(announcement: &Announcement<'_>) -> Option<String> {
     let fate = match (announcement.isolation, announcement.keep) {
         (Isolation::Shared, _) => {
             return Some(
-                "starts with the data of earlier runs in the service: only you can remove them".into(),
+                "starts with the data of earlier runs in the service, which only you can remove".into(),
             );
         }
         (Isolation::Fresh, keep) => {

@@ -12,7 +12,7 @@ use crate::rounds::{Order, Turn, turns};
 
 /// The maximum length of the values in a directory's name, in characters.
 const SLUG_MAX: usize = 60;
-/// How run.json names the end by duration.
+/// The value of `ended_by` in run.json if the duration ended a phase.
 const ENDED_BY_TIME: &str = "duration";
 
 /// Every run: all cells once, then all again. `exclusive` is what each cell's runs own.
@@ -81,7 +81,11 @@ mod tests {
         let own = |base: &str| Exclusive::NumberedDatabase { path: String::new(), base: base.into() };
         assert_eq!(schedule(&cells, 1, &[own("x"), own("feeds")])[1].collection, "feeds_2");
         let none = [Exclusive::Nothing, Exclusive::Nothing];
-        assert_eq!(schedule(&cells, 1, &none)[1].collection, "", "its server is its own");
+        assert_eq!(
+            schedule(&cells, 1, &none)[1].collection,
+            "",
+            "a run with its own server needs no database name"
+        );
     }
 
     #[test]

@@ -15,8 +15,8 @@ use crate::cpus::{Cpus, pinned};
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::server_provisioning;
 
-/// The time limit of one answer to the suite itself. The brokers remember a killed member until its session ends, after 45 s by
-/// default.
+/// The time limit of one answer of the brokers to the suite. It is longer than 45 s, the default time after
+/// which brokers forget a killed member.
 const LIMIT: Duration = Duration::from_mins(1);
 
 /// The brokers of one run.

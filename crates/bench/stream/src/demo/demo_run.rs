@@ -202,7 +202,7 @@ fn start(environment: &Environment, run: u32, metrics: SocketAddr) -> anyhow::Re
     Child::start("the pipeline", &environment.shown, out, Output::Terminal(metrics))
 }
 
-/// An address for the metrics that a restart keeps.
+/// An address for the metrics that stays the same after a restart.
 fn free_address() -> anyhow::Result<SocketAddr> {
     let [port] = port::free::<1>().context("find a free port")?;
     Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))

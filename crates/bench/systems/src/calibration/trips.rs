@@ -83,17 +83,17 @@ mod tests {
 
     #[test]
     fn slow_answers_of_a_starting_server_are_left_out() {
-        assert_eq!(pinged(|_| 30_000), (200, 30_000), "it stands already");
+        assert_eq!(pinged(|_| 30_000), (200, 30_000), "the times are steady from the start");
         assert_eq!(pinged(|at| if at < 70 { 326_000 } else { 30_000 }), (300, 30_000));
         let (made, ns) = pinged(|at| 30_000 + 300_000 / (1 + at as u64 / 50));
-        assert!((300..=2_000).contains(&made) && ns < 70_000, "it gets shorter for a while: {made} {ns}");
+        assert!((300..=2_000).contains(&made) && ns < 70_000, "the times fall for a while: {made} {ns}");
         let spiky = |at: usize| if at.is_multiple_of(10) { 5_000_000 } else { 30_000 + (at as u64 % 3) };
         assert_eq!(pinged(spiky).1, 30_001, "a busy machine");
     }
 
     #[test]
     fn pings_end_at_any_speed_of_the_server() {
-        assert_eq!(pinged(|_| 50_000_000), (20, 50_000_000), "of a slow one there are fewer");
+        assert_eq!(pinged(|_| 50_000_000), (20, 50_000_000), "a slow server gets fewer pings");
         assert_eq!(pinged(|_| 3_000_000_000), (1, 3_000_000_000));
         let shorter = |at: usize| 400_000_u64 >> (at / PART).min(18);
         assert_eq!(pinged(shorter).0, TRIPS_MAX, "each part is half of the one before");

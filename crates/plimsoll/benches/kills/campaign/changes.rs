@@ -69,7 +69,7 @@ pub fn make(uri: &str, collection: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Whether the pipeline's first position is stored: it must then read every later change.
+/// Whether the pipeline's first position is stored. From then on, the pipeline must read every change.
 pub fn is_watched(uri: &str, profile: &Profile) -> anyhow::Result<bool> {
     Ok(position(uri, profile)?.is_some())
 }
@@ -93,7 +93,7 @@ pub fn audit(uri: &str, profile: &Profile, inserted: u64) -> anyhow::Result<Repo
         partition: position(uri, profile)?.as_ref().map_or(0, number),
         offsets: 0..inserted,
         holes: Vec::new(),
-        // Documents with another id do not return their payload.
+        // A document with a new id does not hold its payload unchanged, so no checksum is expected.
         checksum: (!anew).then(|| sum().fold(0, u64::wrapping_add)),
     };
     let identified = if anew { Identified::ByField("from".to_owned()) } else { Identified::ById };

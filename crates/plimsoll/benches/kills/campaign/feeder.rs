@@ -60,7 +60,7 @@ fn file(dir: &Path, name: &str) -> PathBuf {
 }
 
 fn made_up(brokers: &str, profile: &Profile, part: usize) -> String {
-    // Parts differ by distant seeds, generators of one part by adjacent seeds.
+    // The seeds of two parts are far apart; the generators of one part have adjacent seeds.
     let (seed, name, Feed { rate, event }) = ((part + 1) * 1000, profile.name, profile.feed);
     format!(
         "guarantee: at-most-once\n\

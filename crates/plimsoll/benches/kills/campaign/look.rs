@@ -24,5 +24,5 @@ pub fn audit(place: &Testbed, profile: &Profile, dir: &Path, inserted: u64) -> a
     if !made.status.code().is_some_and(|code| MADE.contains(&code)) {
         bail!("the audit of {} failed: {}", profile.name, String::from_utf8_lossy(&made.stderr).trim());
     }
-    serde_json::from_slice(&made.stdout).context("understand the audit")
+    serde_json::from_slice(&made.stdout).context("parse the audit")
 }

@@ -50,7 +50,7 @@ pub fn run(plan: &Plan) -> anyhow::Result<bool> {
     let (guarded, unguarded) = (chosen(GUARDED, plan), chosen(UNGUARDED, plan));
     ensure!(
         !guarded.is_empty() || !unguarded.is_empty(),
-        "no row is called so: there are {}",
+        "no row has this name: choose from {}",
         GUARDED.iter().chain(UNGUARDED).map(|row| row.name).collect::<Vec<_>>().join(", ")
     );
     // Rows of an earlier campaign have another seed.

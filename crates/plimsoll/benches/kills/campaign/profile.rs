@@ -166,11 +166,12 @@ pub const GUARDED: &[Profile] = &[
 
 /// Profiles that each lack one guard. The one with another server comes last.
 ///
-/// The guard of `insert` and `changes` is the id of a document; that of `transactional` is the position in
-/// the transaction of the documents. Rows without a guard give documents new ids, or store positions
+/// The guard of `insert` and `changes` is the id of a document. The guard of `transactional` is the position
+/// in the transaction of the documents. Rows without a guard give documents new ids, or store positions
 /// elsewhere. No row removes the fencing of a process whose partition moved: tests of the sinks cover it.
 /// Without the epoch of `transactional` an audit would find nothing here, because records of a topic have the
-/// same numbers for every reader. Documents of a scan do not, and a test of `stores` removes the epoch there.
+/// same numbers for every reader. Documents of a scan have other numbers for each reader: there, a test of
+/// `stores` removes the epoch.
 pub const UNGUARDED: &[Profile] = &[
     Profile {
         name: "kept-before-written",
@@ -203,7 +204,7 @@ pub const UNGUARDED: &[Profile] = &[
     },
     Profile {
         name: "ids-of-their-own",
-        says: "documents named anew, offsets outside of a transaction",
+        says: "documents with new ids, offsets outside of a transaction",
         wanted: Wanted::Copies,
         victims: &[Engine],
         file: "guarantee: at-least-once\ncommit_every: 2s\nin_flight: {events: 3000, batch: 200}\n\
@@ -221,7 +222,7 @@ pub const UNGUARDED: &[Profile] = &[
     },
     Profile {
         name: "changes-named-anew",
-        says: "changes named anew, positions outside of a transaction",
+        says: "changes with new ids, positions outside of a transaction",
         wanted: Wanted::Copies,
         source: Source::Changes,
         victims: &[Engine],

@@ -113,7 +113,7 @@ impl Row {
             Wanted::Once => intact && doubled == 0,
             Wanted::AtLeastOnce => intact,
             Wanted::Loss => self.is_noticed(),
-            // Without the recognition of repeated events everything still arrives.
+            // A row that does not recognise repeated events must still lose nothing.
             Wanted::Copies => self.is_noticed() && intact,
         };
         came && events > 0 && self.kills() > 0 && self.trouble.is_none()

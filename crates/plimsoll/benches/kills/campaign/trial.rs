@@ -20,8 +20,7 @@ use super::row::{Found, Row};
 
 /// The time limit for a pipeline to work again, and to write the remaining events, in nanoseconds.
 const PATIENCE_NS: u64 = 240 * SECOND_NS;
-/// The time without a write after which no further event is expected, where something must be lost, in
-/// nanoseconds.
+/// After this time without a write, in nanoseconds, a row that must lose events expects no further one.
 const QUIET_NS: u64 = 15 * SECOND_NS;
 /// The longest delay of a kill after the pipeline works, and the longest downtime.
 const MOMENT_MS: u64 = 1500;
@@ -68,9 +67,7 @@ impl<'a> Trial<'a> {
         let engine = Engine::start(&dir, profile.name)?;
         let mut trial = Self { place, profile, dir, dice, engine, inserted: 0 };
         if profile.source == Source::Changes {
-            trial.wait("the place where it begins", |trial| {
-                changes::is_watched(&trial.place.uri(), profile)
-            })?;
+            trial.wait("the first position", |trial| changes::is_watched(&trial.place.uri(), profile))?;
         }
         Ok(trial)
     }
@@ -105,7 +102,7 @@ impl<'a> Trial<'a> {
 
     /// Kills a process at a random moment, and checks that it works again.
     fn strike(&mut self, victim: Victim, feeder: &mut Feeder) -> anyhow::Result<()> {
-        // Sometimes during the recovery: while members join, and transactions are taken over.
+        // One kill in four may fall into the recovery, while members join and transactions are taken over.
         if self.dice.below(4) > 0 {
             self.wait_at_work(feeder)?;
         }
@@ -139,7 +136,11 @@ impl<'a> Trial<'a> {
         let began = clock::now();
         while !holds(self)? {
             if clock::now().since(began) >= PATIENCE_NS {
-                bail!("{what} did not come within {} s: see {}", PATIENCE_NS / SECOND_NS, self.dir.display());
+                bail!(
+                    "timed out waiting for {what}, after {} s: see {}",
+                    PATIENCE_NS / SECOND_NS,
+                    self.dir.display()
+                );
             }
             thread::sleep(LOOK);
             self.engine.tend()?;

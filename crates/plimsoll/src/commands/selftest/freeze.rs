@@ -30,7 +30,8 @@ pub fn freeze() -> anyhow::Result<Finding> {
     let Some((_, tally)) = trial.summary.tallies().next() else {
         anyhow::bail!("the scenario has no operation")
     };
-    // The slowest hundredth of all operations became due first in the freeze.
+    // The operations that became due first in the freeze are the slowest. So p99 is the length of the freeze,
+    // less the time in which a hundredth of all operations became due.
     let expected_s = FREEZE.as_secs_f64() - WINDOW_S / 100.0;
     let response_s = tally.response.at(99.0) as f64 / 1e9;
     let service_ns = tally.service.at(99.0);

@@ -63,7 +63,7 @@ fn judged(name: &'static str, comparison: &Comparison, expected: Verdict) -> any
     Ok(Finding { name, passed: comparison.verdict == expected, figure: figure + advice })
 }
 
-/// Alternates both, and which one comes first.
+/// Measures both servers in turns, and alternates which of them comes first.
 fn measure(factor: f64) -> anyhow::Result<Comparison> {
     let delays = [DELAY, DELAY.mul_f64(factor)];
     let servers = delays.map(|delay| null::Server::start(null::Options { delay }));

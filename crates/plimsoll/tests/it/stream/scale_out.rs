@@ -31,7 +31,7 @@ pub fn until(what: &str, children: &mut [&mut Child], mut holds: impl FnMut() ->
         for child in children.iter_mut() {
             assert!(child.try_wait().unwrap().is_none(), "a pipeline ended before {what}");
         }
-        assert!(clock::now().since(began) < PATIENCE_NS, "{what} did not come");
+        assert!(clock::now().since(began) < PATIENCE_NS, "timed out waiting for {what}");
         std::thread::sleep(Duration::from_millis(200));
     }
 }
@@ -71,7 +71,7 @@ fn joining_leaving_and_killed_processes_neither_lose_nor_duplicate() {
     second.kill().unwrap();
     second.wait().unwrap();
     std::thread::sleep(STAY);
-    assert!(loading.try_wait().unwrap().is_none(), "events came all the while");
+    assert!(loading.try_wait().unwrap().is_none(), "events arrived all the time");
     assert_eq!(terminate(loading).code(), Some(0));
     until("the rest", &mut [&mut third], || sum(&audit(&path).1, "missing") == 0);
     assert_eq!(terminate(third).code(), Some(0));

@@ -21,8 +21,8 @@ fn ticks(child: &Child) -> u64 {
     stat_field(&stat, 14).unwrap() + stat_field(&stat, 15).unwrap()
 }
 
-/// The client library polls its sockets without a pause while one request of a partition is in flight and
-/// more of it is overdue: a core for each worker.
+/// While one request of a partition is in flight and more records of that partition are overdue, the client
+/// library polls its sockets without a pause. That would take a core for each worker.
 #[test]
 fn a_writer_that_waits_for_its_broker_uses_little_cpu() {
     let (dir, broker) = (tempfile::tempdir().unwrap(), broker());

@@ -92,10 +92,10 @@ fn pipelines_are_compared_on_their_own_topics_and_collections() {
     let warmed = read(&out, "004-kept/warm-up/pipeline.json");
     assert_eq!(warmed["name"], "kafka-to-mongodb-warm-up");
     for part in [
-        "topic plimsoll-in: not there yet",
+        "topic plimsoll-in: does not exist yet",
         "topic plimsoll-in: 20,000 offsets in 2 partitions",
         "dated from",
-        "read back 20,000 documents: every event of the topic is there, once",
+        "read back 20,000 documents: every event of the topic exists exactly once",
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }

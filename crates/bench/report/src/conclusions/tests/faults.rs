@@ -18,7 +18,7 @@ fn faults_of_a_kind_share_a_sentence_and_unavailable_servers_are_named() {
                 vec![fault(2.0, Some(7.0), Some(8.0)), fault(3.0, Some(8.0), None), fault(4.0, None, None)]
         },
         &[
-            "Fault `kill`, 3 times: nothing succeeded for 3.00 s in the median, 2.00 s to 4.00 s; 1 time, no operation \
+            "Fault `kill`, 3 times: no operation succeeded for 3.00 s in the median, 2.00 s to 4.00 s; 1 time, no operation \
            succeeded before the next fault or the end; the objective held again after 1 of them.",
         ],
     );

@@ -28,7 +28,7 @@ fn broken_promises_come_first() {
             "2 documents do not have their written content.",
             "1 document exists more than once.",
             "4 documents exist though they were rejected or never sent.",
-            "The run was interrupted: its numbers cover the time up to then.",
+            "The run was interrupted: the numbers cover the time up to then.",
         ],
     );
 }
@@ -43,7 +43,7 @@ fn documents_of_unknown_outcome_break_no_promise() {
         },
         &[
             "All 1,000 acknowledged documents were found intact (write concern {\"w\":\"majority\",\"j\":true}).",
-            "The outcome of 12 documents is unknown: 7 are there and 5 are not. Neither breaks a promise.",
+            "The outcome of 12 documents is unknown: 7 exist and 5 do not. Neither breaks a promise.",
             "1 document in the collection is not of this run.",
         ],
     );
@@ -62,7 +62,7 @@ fn an_unproven_integrity_is_not_claimed() {
     check(
         weaker(Proof::FireAndForget, None),
         &[
-            "Fire and forget: nothing was promised (write concern {\"w\":0}). Of 10 documents handed over 10 are there.",
+            "Fire and forget: nothing was promised (write concern {\"w\":0}). The load sent 10 documents, and 10 exist.",
         ],
     );
     check(

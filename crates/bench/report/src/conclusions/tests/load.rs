@@ -32,7 +32,7 @@ fn a_target_that_was_not_reached_is_named() {
         },
         &[
             "insert: the target rate was not reached: 95 % of the 1,000 operations that became due were completed, \
-             under 99 %.",
+             less than 99 %.",
             "insert: 20 overdue operations were given up, which breaks every objective.",
         ],
     );
@@ -134,7 +134,7 @@ fn operations_of_a_service_are_called_requests() {
         },
         &[
             "ask: 500 requests were acknowledged, 50 requests/s. The median response took –, p99 –, the longest –.",
-            "ask: the target rate was not reached: 50 % of the 1,000 requests that became due were completed, under 99 %.",
+            "ask: the target rate was not reached: 50 % of the 1,000 requests that became due were completed, less than 99 %.",
             "ask: 1 overdue request was given up, which breaks every objective.",
             "ask: 2 requests failed (timeout).",
             "ask: throughput stalled: the slowest second did 1 requests, the median second 50.",

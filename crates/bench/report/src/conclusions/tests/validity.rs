@@ -7,7 +7,7 @@ fn a_tool_without_headroom_is_reported_as_the_limit() {
     check(
         |run| (run.client.headroom, run.client.cpu_busiest_worker) = (Some(1.4), 0.97),
         &[
-            "Client-limited: the tool does only 1.40 times as much against the null server (under 2), and its busiest worker used 97 % of a core. The server may take more than was measured.",
+            "Client-limited: the null server's rate is only 1.40 times the measured rate (under 2), and the tool's busiest worker used 97 % of a core. The server may sustain a higher rate.",
         ],
     );
     check(|run| run.client.headroom = Some(2.0), &[]);
@@ -82,13 +82,13 @@ fn an_unreachable_server_differs_from_an_interrupted_run() {
             run.interrupted = true;
             run.phases = phase(|phase| phase.ended_by = "unreachable".into());
         },
-        &["The server became unreachable: its numbers cover the time up to then."],
+        &["The server became unreachable: the numbers cover the time up to then."],
     );
     check(
         |run| {
             run.interrupted = true;
             run.phases = phase(|phase| phase.ended_by = "interrupted".into());
         },
-        &["The run was interrupted: its numbers cover the time up to then."],
+        &["The run was interrupted: the numbers cover the time up to then."],
     );
 }

@@ -8,10 +8,10 @@ use crate::foreign::value::{
 };
 use crate::units::{counted, exact};
 
-/// The content of a form of k6.
+/// The data that was read from a file of k6.
 #[derive(Debug)]
 pub(super) struct Parts {
-    /// The result so far: its origin.
+    /// The result so far, which holds only its origin.
     pub foreign: Foreign,
     /// Every metric.
     pub named: Vec<Named>,
@@ -49,7 +49,7 @@ pub(super) const SERVICE: &str = "http_req_service";
 /// Built-in k6 durations of parts of operations.
 const PARTS: [&str; 3] = ["ws_connecting", "ws_session_duration", "ws_ping"];
 
-/// The meaning of a duration for an operation.
+/// The operation that a duration metric measures, and its start of counting.
 struct Role {
     /// The position among the operations.
     rank: usize,
@@ -120,7 +120,7 @@ fn counts(role: Role, duration_s: Option<f64>, rest: &mut BTreeMap<String, Named
     Operation { name: role.operation, count, rate_per_s, failed, ..Operation::default() }
 }
 
-/// The subject of the duration `name`; nothing for a part of an operation.
+/// The operation that the duration metric `name` measures; `None` if it measures only a part of an operation.
 fn role(tool: Tool, name: &str) -> Option<Role> {
     let tags = &name[base(name).len()..];
     let of = match (tool, tags) {
@@ -149,7 +149,7 @@ fn role(tool: Tool, name: &str) -> Option<Role> {
     (!part).then(|| Role::custom(name, Since::Unknown, of))
 }
 
-/// The subject of a trend that Plimsoll wrote.
+/// The operation that a trend written by Plimsoll measures.
 fn own(name: &str) -> Option<Role> {
     let tags = &name[base(name).len()..];
     if base(name) == SERVICE {
@@ -186,7 +186,7 @@ fn derived(metrics: &BTreeMap<String, Named>) -> Option<f64> {
 fn dropped(metrics: &BTreeMap<String, Named>) -> Option<String> {
     match metrics.get("dropped_iterations")?.values {
         Values::Counter { count, .. } if count > 0.0 => Some(format!(
-            "{} dropped: they were due and found no free VU, so they were never sent and are in no figure here; \
+            "{} dropped, because k6 had no free VU at the due time: no figure here contains such operations; \
              Plimsoll sends them late and counts them from when they were due",
             if count == 1.0 {
                 "1 iteration was".to_owned()

@@ -79,7 +79,8 @@ impl Contains {
         }
     }
 
-    /// The content of a built-in metric of k6 or of Plimsoll, for the form that lacks it. Other metrics are plain numbers.
+    /// The kind of values of a built-in metric of k6 or Plimsoll, for the form that does not state it. Other
+    /// metrics are plain numbers.
     pub(super) fn of(tool: Tool, name: &str) -> Self {
         const TIMES: [&str; 6] = [
             "iteration_duration",
@@ -101,7 +102,7 @@ impl Contains {
 }
 
 impl Kind {
-    /// The kind with these numbers, for the form without kinds.
+    /// The kind of the metric that has these numbers, for the form that does not state it.
     pub(super) fn of(numbers: &Numbers) -> Self {
         let has = |name: &str| numbers.contains_key(name);
         let trend = numbers.keys().any(|name| percentile(name).is_some() || name == "avg");
@@ -137,7 +138,7 @@ pub(super) fn measured(expression: &str, numbers: &Numbers) -> Option<f64> {
     let same =
         |name: &str| name == method || (percentile(name).is_some() && percentile(name) == percentile(method));
     let found = numbers.iter().find(|(name, _)| same(name)).map(|(_, value)| *value);
-    // The older form calls the rate of a rate its value.
+    // In the older form, the `rate` of a rate metric is called `value`.
     let rate = || (method == "rate").then(|| numbers.get("value").copied()).flatten();
     found.or_else(rate).flatten()
 }

@@ -1,4 +1,4 @@
-//! Reads k6's summaries and samples, and writes our runs in its form.
+//! Reads k6's summaries and samples, and writes our runs in k6's forms.
 
 mod assemble;
 pub mod export;

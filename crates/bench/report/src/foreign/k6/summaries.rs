@@ -15,7 +15,7 @@ struct Summary {
     root_group: Option<Group>,
     state: Option<State>,
     metrics: BTreeMap<String, Measured>,
-    /// Only where Plimsoll wrote it.
+    /// Present only if Plimsoll wrote the file.
     plimsoll: Option<Writer>,
 }
 
@@ -71,7 +71,7 @@ pub(in crate::foreign) fn summary(bytes: &[u8]) -> Result<Foreign, Error> {
 struct Export {
     root_group: Option<Group>,
     metrics: BTreeMap<String, BTreeMap<String, Entry>>,
-    /// Only where Plimsoll wrote it.
+    /// Present only if Plimsoll wrote the file.
     plimsoll: Option<Writer>,
 }
 

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use crate::foreign::value::{Foreign, Form, Tool};
 
-/// Its key.
+/// The key of the mark.
 pub(super) const KEY: &str = "plimsoll";
 
-/// Its content.
+/// The content of the mark.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Writer {
     version: Option<String>,

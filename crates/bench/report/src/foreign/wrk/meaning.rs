@@ -53,8 +53,8 @@ impl Printed {
         let timed_out = self.errors.iter().any(|(class, count)| class == "timeout" && *count > 0);
         let notes = [
             (since == Since::Unknown).then_some(
-                "without --latency, and in under 11 s, wrk2 prints what wrk prints: if it was wrk, the times count from \
-                 sending",
+                "a test under 11 s without --latency looks the same from wrk and wrk2: if wrk made it, the times \
+                 count from sending",
             ),
             (self.failed > 0).then_some("the latencies and the rate include answers with a status outside 200 to 399"),
             timed_out.then_some("the latencies omit requests that timed out: see the errors"),

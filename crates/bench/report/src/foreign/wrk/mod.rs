@@ -40,7 +40,7 @@ struct Printed {
     title: Option<String>,
     calibrated: bool,
     section: Section,
-    /// From wrk2's due time, or wrk's own times.
+    /// Latencies of wrk2 from the due time, or latencies of wrk.
     main: Distribution,
     uncorrected: Option<Distribution>,
     /// The number of requests, the seconds, and the bytes read.
@@ -112,7 +112,8 @@ impl Printed {
         Ok(())
     }
 
-    /// `635.91us 0.89ms 12.92ms 93.69%`: mean, standard deviation, largest, and how many are within a deviation.
+    /// `635.91us 0.89ms 12.92ms 93.69%`: mean, standard deviation, largest, and the share within one standard
+    /// deviation.
     fn latency(&mut self, rest: &str) -> Result<(), String> {
         let words: Vec<_> = rest.split_whitespace().collect();
         let [mean, deviation, max, _] = words[..] else { return Ok(()) };
@@ -183,7 +184,7 @@ impl Section {
     }
 }
 
-/// Both tools print times under this factor to the next unit.
+/// Units of time, in nanoseconds. Both tools print a time in the largest unit that fits.
 const TIMES: [(&str, f64); 5] = [("us", 1e3), ("ms", 1e6), ("s", 1e9), ("m", 60e9), ("h", 3600e9)];
 const SIZES: [(&str, f64); 6] = [
     ("B", 1.0),
@@ -265,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_result_without_a_distribution_may_be_either_tools() {
+    fn a_short_result_without_a_distribution_may_be_of_either_tool() {
         let text = format!("Running 5s test @ http://x/\n{}", TAIL.replace("30.00s", "5.00s"));
         let found = read(Lines::new(text.as_bytes())).unwrap();
         assert_eq!(since(&found), (Tool::Wrk, vec![Since::Unknown]));
@@ -289,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_listed_beside_the_rate() {
+    fn errors_are_listed_with_the_rate() {
         let found =
             parsed("  Socket errors: connect 1, read 0, write 0, timeout 7\n  Non-2xx or 3xx responses: 9\n");
         let operation = &found.operations[0];

@@ -9,7 +9,7 @@ use crate::page::{Distribution, Page};
 /// The fewest values beyond a percentile. With fewer values, chance decides the percentile.
 const BEYOND_MIN: f64 = 10.0;
 
-/// One chart an operation, in the manner of HDR.
+/// One chart for each operation, with the percentile axis of HDR plots.
 pub(in crate::page) fn distributions(page: &Page<'_>) -> Markup {
     let known = page.distributions.iter().filter(|(_, distribution)| distribution.response.count() > 0);
     let charts: Vec<_> =
@@ -24,7 +24,7 @@ fn chart_of(name: &str, distribution: &Distribution) -> Chart {
         Series::line("response", 0, Stroke::Solid, points(response)),
     ];
     let (low, high) = chart::extent(&series).unwrap_or((1.0, 1.0));
-    let caption = "Each step to the right is a tenth of the operations of the step before.";
+    let caption = "At each step to the right, a tenth as many operations lie beyond.";
     let axes = [Axis::percentiles(response.count()), Axis::latency(low, high)];
     Chart {
         bands: unsupported(response.count()).into_iter().collect(),

@@ -8,9 +8,9 @@ use crate::units::{exact_rate, small, three_digits};
 
 /// Points of the fitted curve.
 const CURVE_POINTS: usize = 120;
-/// The curve extends beyond the measured range up to this factor, as far as its peak.
+/// The curve extends to its peak, but at most to the measured range times this factor.
 const BEYOND_MAX: f64 = 2.0;
-/// A peak is shown with a little room behind it.
+/// The axis extends beyond the peak by this factor.
 const ROOM: f64 = 1.1;
 
 /// The points that were measured and the fitted curve, with its peak.

@@ -21,7 +21,7 @@ const CAPTION: &str = "From above: the longest, p99 and median of each second.";
 /// Picks a value of an operation's second.
 type Value = fn(&IntervalLine, f64) -> Option<f64>;
 
-/// Picks a number of a latency.
+/// Picks a statistic of a latency.
 type Number = fn(&Spread) -> Option<u64>;
 
 /// Picks response or service time.

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::{FILES, bytes};
 
-/// Reads, and shows what was read; panics are what is looked for.
+/// Reads a file and renders the result, to find panics.
 fn try_all(bytes: &[u8]) {
     if let Ok(foreign) = read(bytes) {
         let text = summary(&foreign, Style::Colour);

@@ -5,7 +5,7 @@ use plimsoll_report::text::Style;
 
 use super::{FILES, foreign, operation};
 
-/// From when each of an operation's times counts, and of what.
+/// The start of counting, and the covered operations, of each latency of an operation.
 fn since(name: &str, of: &str) -> Vec<(Since, Of)> {
     let foreign = foreign(name);
     operation(&foreign, of).times.iter().map(|times| (times.since, times.of)).collect()

@@ -9,8 +9,8 @@ use std::path::Path;
 
 use plimsoll_report::foreign::{Foreign, Operation, read};
 
-/// The files. Those of k6 1.8.1 and of wrk 4.1.0 were written by these programs (the three of k6 that belong together by
-/// one test); those of wrk2 and YCSB are written after their documented forms.
+/// The files. k6 1.8.1 and wrk 4.1.0 wrote their own files; one test of k6 made the three files that belong
+/// together. The files of wrk2 and YCSB follow the documented forms.
 pub const FILES: [&str; 8] = [
     "k6-machine.json",
     "k6-samples.json.gz",
@@ -22,13 +22,13 @@ pub const FILES: [&str; 8] = [
     "ycsb.txt",
 ];
 
-/// One of them.
+/// One file.
 pub fn bytes(name: &str) -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/foreign").join(name);
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// One of them, read.
+/// The result in one file.
 pub fn foreign(name: &str) -> Foreign {
     read(&bytes(name)[..]).unwrap_or_else(|error| panic!("{name}: {error}"))
 }

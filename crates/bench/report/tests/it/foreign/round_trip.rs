@@ -1,4 +1,4 @@
-//! Our runs in k6's form: read back by our reader, and held against what k6 itself writes.
+//! Our runs in k6's form: read back by our reader, and compared with k6's own output.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -173,7 +173,7 @@ fn keys_by_kind(summary: &Value) -> BTreeMap<String, BTreeSet<String>> {
 fn the_form_is_that_of_k6s_own_summary() {
     let (theirs, ours) = (json(&super::bytes("k6-summary.json")), json(exported(Shape::Summary).as_bytes()));
     let extra: Vec<_> = keys(&ours).difference(&keys(&theirs)).cloned().collect();
-    assert_eq!(extra, ["plimsoll"], "nothing but the mark is beyond k6's form");
+    assert_eq!(extra, ["plimsoll"], "only the mark extends k6's form");
     assert!(keys(&theirs).is_subset(&keys(&ours)), "{:?}", keys(&theirs));
     for part in ["root_group", "options", "state"] {
         assert_eq!(keys(&ours[part]), keys(&theirs[part]), "{part}");
@@ -219,7 +219,7 @@ fn the_older_form_is_that_of_k6s_own_export() {
         assert_eq!(bare(&ours), bare(&theirs), "{name}");
     }
     let failed = &ours["metrics"]["ingest_response"]["thresholds"]["p(99)<50"];
-    assert_eq!(failed, &Value::Bool(true), "true is failed in this form");
+    assert_eq!(failed, &Value::Bool(true), "`true` means failed in this form");
 }
 
 #[test]

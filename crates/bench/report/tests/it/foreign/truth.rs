@@ -10,11 +10,12 @@ const ROUNDING: f64 = 1e-12;
 #[track_caller]
 fn same(what: &str, said: Option<f64>, computed: Option<f64>) {
     let Some(said) = said else { return };
-    let computed = computed.unwrap_or_else(|| panic!("{what}: {said} is not computed"));
+    let computed =
+        computed.unwrap_or_else(|| panic!("{what}: the summary has {said}, and nothing was computed"));
     assert!((said - computed).abs() <= said.abs() * ROUNDING, "{what}: {said} by k6, {computed} by us");
 }
 
-/// Compares everything that the summary says; gives how many percentiles those were.
+/// Compares every value of the summary; returns the number of compared percentiles.
 #[track_caller]
 fn compare(name: &str, said: &Distribution, computed: &Distribution) -> usize {
     assert_eq!(computed.source, Source::Samples, "{name}");
@@ -92,7 +93,7 @@ fn checks_and_dropped_iterations_are_the_same_in_all_forms() {
     assert_eq!(sorted(&summary), sorted(&samples));
     assert_eq!(sorted(&summary), sorted(&foreign("k6-summary-export.json")));
     for foreign in [&summary, &samples] {
-        assert!(foreign.notes.iter().any(|note| note.contains("found no free VU")), "{:?}", foreign.notes);
+        assert!(foreign.notes.iter().any(|note| note.contains("had no free VU")), "{:?}", foreign.notes);
     }
 }
 

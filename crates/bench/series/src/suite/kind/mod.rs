@@ -101,7 +101,7 @@ pub struct Job {
     pub is_theirs: bool,
     /// The storage engine's cache of a server that the suite starts, in bytes.
     pub cache_bytes: Option<u64>,
-    /// The time limit of one answer to the suite itself.
+    /// The time limit of one answer of a server to the suite itself.
     pub patience: Span,
     /// Its Kafka topics, if it has any.
     pub topics: Option<Topics>,

@@ -209,7 +209,7 @@ impl Metric {
     }
 }
 
-/// A number as k6 writes it: whole ones without a point.
+/// A number as k6 writes it: whole numbers have no decimal point.
 pub(super) fn number(value: f64) -> Value {
     const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
     if value.fract() == 0.0 && value.abs() <= WHOLE_MAX { json!(value as i64) } else { json!(value) }

@@ -130,7 +130,7 @@ fn text(value: &Value, indent: &[u8]) -> String {
     let mut bytes = Vec::new();
     let mut writer = Serializer::with_formatter(&mut bytes, PrettyFormatter::with_indent(indent));
     let written = value.serialize(&mut writer);
-    debug_assert!(written.is_ok(), "a value that was made here is JSON");
+    debug_assert!(written.is_ok(), "a value of this module is valid JSON");
     bytes.push(b'\n');
     String::from_utf8_lossy(&bytes).into_owned()
 }
@@ -201,7 +201,10 @@ mod tests {
         let check = &file["root_group"]["checks"]["ingest: json id"];
         assert_eq!((&check["passes"], &check["fails"]), (&json!(90), &json!(10)));
         assert_eq!(file["metrics"]["checks"]["value"], json!(0.948));
-        assert_eq!(file["metrics"]["checks"]["thresholds"]["rate>0.95"], true, "true is failed there");
+        assert_eq!(
+            file["metrics"]["checks"]["thresholds"]["rate>0.95"], true,
+            "`true` means failed in this form"
+        );
     }
 
     #[test]

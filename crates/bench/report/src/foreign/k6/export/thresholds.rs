@@ -7,11 +7,12 @@ use super::metrics::{Metric, Metrics, id, number};
 
 /// Nanoseconds in k6's unit of time.
 const MS_NS: f64 = 1e6;
-/// Ends of the names of latencies.
+/// Suffixes of the names of latencies.
 const TIMES: [&str; 7] =
     ["failed_response", "response", "service", "wake", "wait", "http_req_duration", "iteration_duration"];
 
-/// Attaches every expectation to its metric. A metric that is otherwise missing has only the expected numbers.
+/// Attaches every expectation to its metric. If the run lacks the metric, it is added with only the expected
+/// statistics.
 pub(super) fn add(metrics: &mut Metrics, expectations: &[Expectation]) {
     for expectation in expectations {
         let name = name(&expectation.metric);
@@ -63,7 +64,7 @@ fn is_ms(aggregate: Aggregate, is_time: bool) -> bool {
     is_time && aggregate != Aggregate::Count
 }
 
-/// k6's name of a number of a metric.
+/// k6's name for a statistic of a metric, such as `p(99)`.
 fn key(aggregate: Aggregate) -> String {
     aggregate.to_string()
 }

@@ -126,7 +126,7 @@ impl Collected {
         self.checks.entry(key).or_default()[usize::from(value == 0.0)] += 1;
     }
 
-    /// The result, from so many lines.
+    /// The result of a file with this number of lines.
     pub(super) fn into_foreign(self, lines: u64) -> Foreign {
         let seconds = self.span.map_or(0.0, Span::seconds);
         let mut foreign = Foreign::new(Tool::K6, Form::K6Samples);

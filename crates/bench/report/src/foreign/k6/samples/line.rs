@@ -57,7 +57,7 @@ pub(super) struct Submetric {
 /// The tags of a sample.
 pub(super) type Tags<'a> = BTreeMap<Text<'a>, Text<'a>>;
 
-/// Text that is borrowed from the line where it can be.
+/// Text, borrowed from the line if possible.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub(super) struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 

@@ -7,7 +7,7 @@ use super::trend::{Room, Trend};
 use crate::foreign::k6::metric::{Contains, TIME_NS};
 use crate::foreign::value::{Of, Operation, Since, Times};
 
-/// The most distinct names; tests with numbers in their addresses have no limit.
+/// The maximum number of distinct names. A test with numbers in its URLs can make any number of names.
 const NAMES_MAX: usize = 64;
 /// The name of all other requests.
 const OTHERS: &str = "(other requests)";
@@ -15,7 +15,7 @@ const OTHERS: &str = "(other requests)";
 const CLASSES_MAX: usize = 32;
 /// The name of all other failures.
 const OTHER_FAILURES: &str = "other";
-/// Percentiles of each.
+/// The percentiles of each request name.
 const WANTED: [f64; 5] = [50.0, 90.0, 95.0, 99.0, 99.9];
 
 /// Requests by name.
@@ -68,7 +68,8 @@ impl Requests {
         self.named.entry(name.to_owned()).or_insert_with(fresh)
     }
 
-    /// Failures of all requests by class, and each request if there are several, over `seconds`.
+    /// The failures of all requests by class, and the figures of each name if there are several, over
+    /// `seconds`.
     pub(super) fn close(self, seconds: f64) -> (BTreeMap<String, u64>, Vec<Operation>) {
         let several = self.named.len() > 1;
         let operation = |(name, request): (String, Request)| {

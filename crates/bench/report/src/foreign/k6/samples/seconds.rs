@@ -68,7 +68,7 @@ impl Seconds {
         }
     }
 
-    /// Whether a second before all open ones may still be opened: nothing was closed after it.
+    /// Whether `second`, which lies before all open seconds, may still be opened: no later second was closed.
     fn is_open(&self, second: u64) -> bool {
         self.open.len() < OPEN_MAX && self.closed.keys().next_back().is_none_or(|last| second > *last)
     }
@@ -94,7 +94,7 @@ impl Seconds {
         self.closed.insert(second, lines.collect());
     }
 
-    /// All of them, in order.
+    /// All seconds, in order.
     pub(super) fn into_list(mut self) -> (Vec<Second>, Self) {
         while !self.open.is_empty() {
             self.close_first();

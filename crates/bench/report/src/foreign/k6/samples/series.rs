@@ -28,7 +28,7 @@ struct Part {
     sink: Sink,
 }
 
-/// The sum of samples: all numbers but those of a trend.
+/// Adds up samples. A trend also collects its distribution.
 #[derive(Debug)]
 struct Sink {
     values: Values,
@@ -142,7 +142,7 @@ fn judge(metric: &str, expression: &str, parsed: Option<&Parsed>, values: &Value
     Threshold { metric: metric.to_owned(), expression: expression.to_owned(), value, held }
 }
 
-/// The value of a threshold; times in milliseconds. A share of nothing has none.
+/// The value of a threshold; times in milliseconds. A rate without samples has no value.
 fn number(aggregate: Aggregate, values: &Values) -> Option<f64> {
     match (values, aggregate) {
         (Values::Counter { count, .. }, Aggregate::Count) => Some(*count),

@@ -32,7 +32,7 @@ pub(super) struct Trend {
 /// The kept values.
 #[derive(Debug)]
 enum Kept {
-    /// Each of them.
+    /// Every value.
     Each(Vec<f64>),
     /// A histogram; times only.
     Counts(Histogram),
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_room_times_are_counted_to_three_digits_and_give_their_room_back() {
+    fn beyond_the_limit_times_are_counted_to_three_digits_and_free_their_memory() {
         let mut room = Room(500);
         let (mut long, mut short) = (Trend::new(Contains::Time), Trend::new(Contains::Time));
         for number in 1..=1000 {
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn without_room_other_values_keep_their_sum_and_their_ends() {
+    fn beyond_the_limit_other_values_keep_their_sum_minimum_and_maximum() {
         let (mut room, mut trend) = (Room(2), Trend::new(Contains::Default));
         [3.0, -1.0, 4.0].into_iter().for_each(|value| trend.record(value, &mut room));
         let found = trend.into_distribution(&[50.0]);

@@ -37,9 +37,9 @@ enum Source {
     OfCache(Counter),
     /// The rise of a counter per second, in units; a gap where it fell, because then the server started anew.
     Rate(Counter, f64),
-    /// The rise of the first counter per step of the second, in units; a gap where the second did not rise.
+    /// The rise of the first counter ÷ the rise of the second, in units; a gap where the second did not rise.
     Mean(Counter, Counter, f64),
-    /// Each checkpoint from its start to its end, as high as it is long.
+    /// Each checkpoint from its start to its end; its height is its duration.
     Checkpoints,
 }
 
@@ -60,11 +60,11 @@ const PARTS: &[Part] = &[
     Chart("Pages evicted", "By application threads.", Amount("pages a second")),
     Line("pages", 0, Rate(|it| it.cache_application_evictions, 1.0)),
     Chart(
-        "Clients' threads at work on pages",
-        "Time not spent on clients, all threads.",
+        "Client threads working on pages",
+        "Time not spent on commands, over all threads.",
         Amount("ms a second"),
     ),
-    Line("waiting for room", 0, Rate(|it| it.cache_application_wait_us, US_PER_MS)),
+    Line("waiting for cache space", 0, Rate(|it| it.cache_application_wait_us, US_PER_MS)),
     Line("reading", 1, Rate(|it| it.cache_application_read_us, US_PER_MS)),
     Line("writing", 2, Rate(|it| it.cache_application_write_us, US_PER_MS)),
     Chart("Into and out of the cache", "", Bytes("bytes a second")),
@@ -86,7 +86,7 @@ const PARTS: &[Part] = &[
     Chart("Flow control", "Time that writes waited, all threads.", Amount("ms a second")),
     Line("waiting", 0, Rate(|it| it.flow_control_us, US_PER_MS)),
     Line("engaged", 1, Rate(|it| it.flow_control_lagged_us, US_PER_MS)),
-    Chart("Replication lag", "Of the majority, in whole seconds.", Span("behind the primary")),
+    Chart("Replication lag", "The majority's lag, in whole seconds.", Span("behind the primary")),
     Line("lag", 0, Gauge(|it| Some(it.replication_lag_ms? * MILLISECOND_NS))),
     Chart("Written to disk", "By the engine, its journal, the process.", Bytes("bytes a second")),
     Line("storage engine", 0, Rate(|it| it.disk_written_bytes, 1.0)),

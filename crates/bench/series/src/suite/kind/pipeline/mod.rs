@@ -30,7 +30,7 @@ use plimsoll_stream::{PipelineFile, read};
 
 /// The summary in a pipeline's directory.
 const SUMMARY: &str = "pipeline.json";
-/// The time limit of one answer to the suite itself.
+/// The time limit of one answer of a server to the suite itself.
 const PATIENCE: Span = Span::from_secs(10);
 
 /// A test that runs a pipeline.
