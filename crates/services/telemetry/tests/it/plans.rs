@@ -18,11 +18,11 @@ const PAGE: &str = "docs/reference/telemetry-queries.md";
 const HEAD: &str = "\
 # Queries of the telemetry service
 
-This page lists every query that the service sends in each of its designs, and the embedded server's plan for it (`explain`: the winning
-plan, the outermost stage first). Finds, updates and deletes are queries; an insert needs no plan. No plan sorts, and no plan scans a
-collection, with two exceptions: at its start, `on_write` checks whether two collections are empty, and each check reads one document at
-most (`limit` 1). One test generates this page. Another test compares it with the commands that the service sends. Statistics, ranges and
-the latest reading are those of one sensor; names and times are examples.
+This page shows every query (find, update, delete) that the service sends in each of its designs, with the plan of the embedded
+server (`explain`: the winning plan, the outermost stage first). Inserts need no plan. No plan sorts. No plan scans a collection,
+with two exceptions: when it starts, `on_write` asks two collections whether they hold any document. These two queries end at the
+first document (`limit` 1). One test generates this page, and another compares it with the commands that the service sends. A
+query for statistics, a range or the latest reading reads one sensor. The names and moments are examples.
 ";
 
 /// No plan scans a collection, and none sorts.
