@@ -29,7 +29,7 @@ pub fn main(registry: &'static Registry) -> ExitCode {
     let matches = cli::command(registry.names()).get_matches_from(reexec::arguments());
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match commands::execute(&cli, registry) {
-        // A caller that asked for data and got none must not take that for success.
+        // A caller that requested data and got none must not see success.
         Ok(Exit::Held) if terminal::has_lost() => Exit::Failed.into(),
         Ok(exit) => exit.into(),
         Err(failure) => {

@@ -42,8 +42,8 @@ fn is_violated(load: &Path) -> bool {
     integrity.is_some_and(|integrity| !integrity.holds())
 }
 
-/// Whether a collection whose smallest and largest `_id` are `ends` holds only documents of one of the runs. The receipts of a
-/// run in one form share their first bytes, so nothing else sorts between two of them.
+/// Whether a collection whose smallest and largest `_id` are `ends` holds only documents of one of the runs.
+/// All receipts of a run in one form share their first bytes. So no other `_id` sorts between two of them.
 pub fn is_all_of(ends: &[Bson; 2], runs: &[String]) -> bool {
     let [Some(first), Some(last)] = ends.each_ref().map(receipt) else { return false };
     let is_one_form = ends[0].element_type() == ends[1].element_type();

@@ -168,7 +168,7 @@ impl Server {
                 let left = collection::count(&mut connection, namespace).await?;
                 ensure!(
                     left == 0,
-                    "{namespace} was dropped and holds {left} documents again: who else writes there?"
+                    "{namespace} was dropped and holds {left} documents again: stop the other program that writes to it"
                 );
             }
             Ok(())

@@ -180,11 +180,19 @@ mod tests {
     fn the_rate_of_batches_over_the_limit_follows_from_their_documents() {
         assert_eq!(own(1000, 100, 1_000_000, ""), (BATCH_MAX, 1000.0));
         assert_eq!(own(1_000_000, 100, 1_000_000, ""), (BATCH_MAX, 1.0));
-        assert_eq!(own(1_000_000, 100, 20_000, ""), (BATCH_MAX, 50.0), "the phase has no more");
-        assert_eq!(own(1_000_000, 100, 500, ""), (500, 2000.0), "nor has it here");
-        assert_eq!(own(1_000_000, 100, 1_500_000, ""), (BATCH_MAX, 1e6 / 750e3), "two, of which one is half");
+        assert_eq!(own(1_000_000, 100, 20_000, ""), (BATCH_MAX, 50.0), "the phase has only 20,000 documents");
+        assert_eq!(own(1_000_000, 100, 500, ""), (500, 2000.0), "the phase has only 500 documents");
+        assert_eq!(
+            own(1_000_000, 100, 1_500_000, ""),
+            (BATCH_MAX, 1e6 / 750e3),
+            "two batches, of which the second is half as large"
+        );
         let find = "      find: {operation: {find: {filter: {text: x}}}, arrivals: {closed: {writers: 1}}}\n";
-        assert_eq!(own(1_000_000, 100, 1_000_000, find).1, 0.0, "they cannot be told apart");
+        assert_eq!(
+            own(1_000_000, 100, 1_000_000, find).1,
+            0.0,
+            "the documents of two operations cannot be told apart"
+        );
         assert_eq!(own(100, 100, 1_000, find).1, 1e4);
     }
 

@@ -119,7 +119,7 @@ impl Section {
         let (readers, users) = (self.readers, self.users);
         ensure!(
             readers <= users,
-            "service.telemetry.fill.readers: {readers} of {users} users cannot have read; give as many as `users` or fewer"
+            "service.telemetry.fill.readers: {readers} readers of {users} users; give at most as many as `users`"
         );
         self.check_products(copies_on_write)
     }

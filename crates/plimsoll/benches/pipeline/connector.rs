@@ -34,8 +34,8 @@ const TASKS: u16 = crate::place::PARTITIONS;
 /// Records that a task takes at once; the default of 500 is slower. A task writes them with one bulk
 /// (`max.batch.size=0`).
 const RECORDS_MAX: u32 = 2000;
-/// Bytes that a task fetches from a partition at once: more than these records, so that it never takes half a
-/// bulk.
+/// Bytes that a task fetches from a partition at once: more than the bytes of these records, so that a bulk
+/// is always full.
 const FETCH_BYTES: u32 = 4 << 20;
 /// The description of its tuning.
 pub(crate) const SETTINGS: &str = "the connector with a task a partition, unordered bulks of 2000, fetches of 4 MiB, no retries of \

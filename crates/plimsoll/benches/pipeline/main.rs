@@ -1,4 +1,4 @@
-//! Measures pipelines and the bare tools, in one table: on the same machine, in the same run, by turns.
+//! Measures pipelines and other tools in turns, in one run on one machine, and shows both in one table.
 //!
 //! ```sh
 //! cargo xtask bench pipeline                 # or: cargo bench -p plimsoll --bench pipeline -- [OPTIONS]

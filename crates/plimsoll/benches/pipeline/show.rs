@@ -92,7 +92,10 @@ pub(crate) fn steady(steady: &Steady) -> String {
     line(&mut out, format_args!("  {}", steady.setup));
     line(
         &mut out,
-        format_args!("  {} records written to the topic, as many documents in the collection", steady.sent),
+        format_args!(
+            "  {} records written to the topic, and the same number of documents in the collection",
+            steady.sent
+        ),
     );
     let mib = |bytes: f64| bytes / f64::from(1 << 20);
     let verdict = if steady.memory.is_flat() { "flat" } else { "NOT flat" };

@@ -187,7 +187,7 @@ async fn end<S: State>(service: Running<S>, signals: &mut Signals) -> Outcome {
     }
 }
 
-/// The settings of the file, changed by `--set` and by the options that have names of their own.
+/// The settings of the file, changed by `--set` and by options such as `--listen`.
 fn typed<P: Product>(args: &ServeArgs) -> anyhow::Result<P::Typed> {
     let file = args.config.as_deref();
     let text = file.map(read).transpose()?.unwrap_or_default();

@@ -329,7 +329,7 @@ fn integrity(documents: u64) -> Integrity {
 pub fn broken() -> Sample {
     let mut sample = load(45, &["insert"]);
     let run = &mut sample.run;
-    run.scenario.title = "SAMPLE DATA, nothing measured: a run in which much went wrong".into();
+    run.scenario.title = "SAMPLE DATA, nothing measured: a run with many problems".into();
     (run.verdict, run.interrupted) = (Verdict::Fail, true);
     run.reasons = vec!["insert.response p(99)<2ms did not hold".into(), "3 documents are lost".into()];
     (run.client.headroom, run.client.limited) = (Some(1.3), true);

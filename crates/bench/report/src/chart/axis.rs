@@ -7,7 +7,7 @@ use crate::units::{bytes, exact, latency, short, three_digits, tidy};
 const TICKS: usize = 6;
 /// The share of the axis left free above the largest value.
 const ROOM: f64 = 1.06;
-/// The least room beyond the smallest and the largest change, as a logarithm.
+/// The least space beyond the smallest and the largest change, as a logarithm.
 const CHANGE_ROOM: f64 = 0.01;
 /// From this ratio on, the smaller of two rates would be unreadable on an axis from zero.
 const MAGNITUDE: f64 = 8.0;

@@ -1,4 +1,4 @@
-//! Checks every sentence of runs that differ from normal in one fact.
+//! Checks every sentence of the conclusions, for runs that differ from a normal run in one fact.
 
 use std::collections::BTreeMap;
 

@@ -10,7 +10,7 @@ pub(super) const LINE_BYTES_MAX: u64 = 1 << 20;
 /// The byte order mark of UTF-8.
 pub(super) const BYTE_ORDER_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
 
-/// The lines of a source, one at a time in the same memory.
+/// Reads the lines of a source one at a time into the same memory.
 #[derive(Debug)]
 pub(super) struct Lines<R> {
     source: R,

@@ -100,7 +100,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// A run a day at these rates, each with so many runs; the server becomes a newer one after the first.
+    /// One run a day at these rates, each rate with that number of runs. After the first rate the server has
+    /// a newer version.
     pub(crate) fn sample(levels: &[(f64, usize)]) -> History {
         let first = levels.first().map_or(0, |(_, runs)| *runs);
         let version = |day| if day < first { "8.0" } else { "8.1" };

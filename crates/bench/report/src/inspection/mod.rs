@@ -43,7 +43,7 @@ pub(crate) fn changed(run: &Run) -> Option<Table> {
     Some(changes::sizes(&compare(before, after)))
 }
 
-/// The changes of a collection by a run apart from its size, in sentences.
+/// The changes of a collection by a run, except changes of its size, in sentences.
 pub(crate) fn changes_in_words(run: &Run) -> Vec<String> {
     let both = run.collection_before.as_ref().zip(run.collection_after.as_ref());
     both.map(|(before, after)| changes::sentences(&compare(before, after))).unwrap_or_default()

@@ -16,7 +16,7 @@ pub(super) fn operations(scenario: &scenario::Scenario) -> anyhow::Result<Vec<(S
         check_system(scenario, &name, &operation)?;
         match known.iter().find(|(other, _)| *other == name) {
             Some((_, other)) if *other == operation => {}
-            Some(_) => bail!("operation `{name}` means two different things: give them different names"),
+            Some(_) => bail!("operation `{name}` is defined twice and differently: use two names"),
             None => known.push((name, operation)),
         }
     }

@@ -60,7 +60,7 @@ fn check_axis(axis: &Axis) -> anyhow::Result<()> {
     );
     for name in axis.values.names() {
         check_name(name).with_context(|| format!("{here}: the value `{name}`"))?;
-        ensure!(name != ALL, "{here}: `{ALL}` stands for every value on the command line: name it otherwise");
+        ensure!(name != ALL, "{here}: `{ALL}` selects every value on the command line: choose another name");
     }
     known(axis, &axis.default).with_context(|| format!("{here}.default"))
 }
@@ -239,7 +239,7 @@ leave_out:
             (SOUND.replace("{strategy: one", "{stratgy: one"), "no axis `stratgy`; did you mean `strategy`?"),
             (SOUND.replace("size: 1M", "size: 2G"), "`size` has no value `2G`; use 10K, 1M"),
             (SOUND.replace("it takes too long", "''"), "give the reason"),
-            (SOUND.replace("10K: {stop", "all: {stop").replace("[10K]", "[1M]"), "stands for every value"),
+            (SOUND.replace("10K: {stop", "all: {stop").replace("[10K]", "[1M]"), "selects every value"),
             (SOUND.replace("load.batch: 1}", "list.7: 1}"), "strategy=one: list.7: `list` has no `7`"),
             (SOUND.replace("load.batch: 1}", "matrix.bounds: 1}"), "all cells share it"),
             (format!("{SOUND}show: [work, work]"), "matrix.show: `work` appears twice"),

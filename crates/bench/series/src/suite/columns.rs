@@ -84,8 +84,8 @@ impl Row {
         tree
     }
 
-    /// The row's own values, and those of `defaults` for unset columns. Its overrides come after those of the defaults, so that
-    /// they win.
+    /// The row's own values, and those of `defaults` for unset columns. The overrides of the row follow the
+    /// overrides of the defaults, and replace them.
     ///
     /// # Errors
     /// Never, because both are rows.

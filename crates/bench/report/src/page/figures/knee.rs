@@ -29,8 +29,8 @@ pub(in crate::page) fn knee(line: &Line) -> Markup {
     let rules = rules(line);
     let high = rules.iter().fold(high, |high, rule| high.max(rule.at));
     let rate_max = probes.last().map_or(1.0, |probe| probe.rate);
-    let x = Axis::amount(rate_max, &format!("{} asked for", line.unit));
-    let caption = "One mark for every rate that was tried, placed at the rate that was asked for.";
+    let x = Axis::amount(rate_max, &format!("{}, requested", line.unit));
+    let caption = "One mark for every tried rate, placed at the requested rate.";
     let chart = Chart::new("Response time against the rate", caption, [x, Axis::latency(low, high)], series);
     chart::draw(&Chart { bands: band(line).into_iter().collect(), rules, ..chart })
 }

@@ -58,7 +58,7 @@ impl Sorted {
     }
 }
 
-/// A title as it stands within a sentence; an acronym keeps its capitals.
+/// A title in the form for the middle of a sentence; an acronym keeps its capitals.
 fn within_a_sentence(title: &str) -> String {
     let is_acronym = title.chars().nth(1).is_some_and(char::is_uppercase);
     if is_acronym { title.to_owned() } else { title.to_lowercase() }
