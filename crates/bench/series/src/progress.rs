@@ -155,7 +155,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(EVENTS);
         let mut events = Events::of(dir.path());
-        assert_eq!(events.look(), Seen::default(), "there is no file yet");
+        assert_eq!(events.look(), Seen::default(), "the file does not exist yet");
         let mut file = File::create(&path).unwrap();
         let note = Event::Note { at_ns: 0, text: "x".into() };
         file.write_all((line(&note) + &line(&interval(5))).as_bytes()).unwrap();

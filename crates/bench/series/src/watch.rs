@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(
             idle(&[look(0, 0, 0, 0.4), look(0, 0, 0, 0.8)]),
             [1, 2],
-            "so little is what idle processes use"
+            "an idle process uses this little CPU time"
         );
     }
 
@@ -256,10 +256,10 @@ mod tests {
         looks(&mut watch, 1..=1, auditing);
         assert_eq!(watch.step(at(10), true), Some(Action::Ask(Cause::Asked)));
         looks(&mut watch, 2..=20, auditing);
-        assert_eq!(watch.step(at(205), true), None, "it moves");
+        assert_eq!(watch.step(at(205), true), None, "the run makes progress");
         looks(&mut watch, 21..=32, |_| auditing(20));
         assert_eq!(watch.step(at(329), true), None);
-        assert_eq!(watch.step(at(330), true), Some(Action::Kill), "beyond its timeout");
+        assert_eq!(watch.step(at(330), true), Some(Action::Kill), "the run exceeds its timeout");
 
         let mut silent = Watch::new(SETTINGS, at(0));
         assert_eq!(silent.step(at(1), true), Some(Action::Ask(Cause::Asked)));

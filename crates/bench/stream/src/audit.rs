@@ -220,7 +220,9 @@ mod tests {
             ))
         };
         let asked = vector("source").unwrap();
-        let Destination::Collections(collections) = asked.destination else { panic!("it is a collection") };
+        let Destination::Collections(collections) = asked.destination else {
+            panic!("the destination is a collection")
+        };
         assert!(collections.summed, "a document of the full form contains the unchanged payload");
         let refused = vector("key").err().unwrap().to_string();
         assert!(refused.contains("`by: source`"), "{refused}");

@@ -166,7 +166,7 @@ fn undeclared_differences_are_refused_after_the_first_pair_with_the_remedy() {
     }
     let said = stderr(&output);
     let (_, refusal) = said.rsplit_once("plimsoll: ").unwrap();
-    assert!(!refusal.contains("document.extra"), "it is declared: {refusal}");
+    assert!(!refusal.contains("document.extra"), "a declared difference is not listed: {refusal}");
     assert!(out.join("001-b/run.json").exists() && !out.join("002-b").exists());
 }
 

@@ -52,7 +52,7 @@ fn audited_after_a_kill(collection: &str, operation: &str) -> Value {
     }
     run.kill().unwrap();
     run.wait().unwrap();
-    assert!(out.join("ledger/worker-00000.journal").exists(), "it was killed before its end");
+    assert!(out.join("ledger/worker-00000.journal").exists(), "the run was killed before its end");
     json(&plimsoll_with(&["audit", out.to_str().unwrap(), "--server", &shared(), "--json"]))
 }
 

@@ -181,7 +181,7 @@ fn the_dashboard_has_four_sections_whose_panels_do_not_overlap() {
     ];
     assert_eq!(acts, expected);
     let ids: BTreeSet<_> = panels.iter().map(|panel| panel["id"].as_u64().unwrap()).collect();
-    assert_eq!(ids.len(), panels.len(), "each has a number of its own");
+    assert_eq!(ids.len(), panels.len(), "each panel has its own number");
     let side = |panel: &Value, from: &str, size: &str| {
         let [from, size] = [from, size].map(|key| panel["gridPos"][key].as_u64().unwrap());
         (from, from + size)

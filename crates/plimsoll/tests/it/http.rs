@@ -77,7 +77,7 @@ fn the_line_of_one_load_is_searched_during_another_load() {
     // rest.
     let events = || std::fs::read_to_string(out.join("events.ndjson")).unwrap_or_default();
     while !events().contains("\"event\":\"probed\"") {
-        assert!(child.try_wait().unwrap().is_none(), "it ended before its first attempt");
+        assert!(child.try_wait().unwrap().is_none(), "the search ended before its first attempt");
         std::thread::sleep(Duration::from_millis(50));
     }
     let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
@@ -93,7 +93,10 @@ fn the_line_of_one_load_is_searched_during_another_load() {
     // The rate excludes the reads: with them it would be 250.
     let achieved = first["achieved"].as_f64().unwrap();
     assert!((50.0..225.0).contains(&achieved), "{line}");
-    assert!(run["operations"]["read"]["count"].as_u64() > Some(500), "they continued all the time: {run}");
+    assert!(
+        run["operations"]["read"]["count"].as_u64() > Some(500),
+        "the reads continued all the time: {run}"
+    );
     assert!(run["conclusions"].to_string().contains("Background load: read"), "{run}");
 }
 
@@ -199,7 +202,7 @@ fn a_killed_service_restarts_at_the_same_address() {
     assert_eq!(run["faults"].as_array().unwrap().len(), 1, "{run}");
     assert!(run["faults"][0]["error"].is_null(), "{run}");
     let ingest = &run["operations"]["ingest"];
-    assert!(ingest["count"].as_u64().unwrap() > 40, "it continued after the fault: {run}");
+    assert!(ingest["count"].as_u64().unwrap() > 40, "the load continued after the fault: {run}");
     assert_eq!(ingest["skipped"], 0);
 }
 
@@ -213,7 +216,7 @@ fn ctrl_c_ends_a_run_during_its_fill() {
         ["run", file.to_str().unwrap(), "--quiet", "--out", out.to_str().unwrap(), "--server", &shared()];
     let mut child = plimsoll().args(args).stderr(Stdio::null()).spawn().unwrap();
     while !out.join("service.yaml").exists() {
-        assert!(child.try_wait().unwrap().is_none(), "it ended before it was filling");
+        assert!(child.try_wait().unwrap().is_none(), "the run ended before its fill");
         std::thread::sleep(Duration::from_millis(20));
     }
     let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();

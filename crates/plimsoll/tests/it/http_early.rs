@@ -21,7 +21,7 @@ fn ends_early(text: &str, delay_ms: u64, why: &str) {
     let output = plimsoll_with(&fixed);
     assert_eq!(output.status.code(), Some(99), "{}", stderr(&output));
     let run = json(&output);
-    let said = run["aborted"].as_str().unwrap_or_else(|| panic!("it did not end early: {run}"));
+    let said = run["aborted"].as_str().unwrap_or_else(|| panic!("the run did not end early: {run}"));
     assert!(said.contains(why), "{said}");
     assert!(run["duration_s"].as_f64().unwrap() < 30.0, "{run}");
     assert!(run["reasons"].to_string().contains(why), "{run}");

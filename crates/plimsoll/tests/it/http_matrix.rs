@@ -227,7 +227,11 @@ fn an_interrupted_matrix_of_services_continues() {
     assert_eq!((ended.status.code(), stderr(&ended).as_str()), (Some(0), ""));
     let whole = json(&ended);
     assert_eq!((&whole["complete"], &whole["runs"][1]["state"]), (&json!(true), &json!("done")));
-    assert_eq!(first, fs::read_to_string(out.join("001-small/run.json")).unwrap(), "it is not repeated");
+    assert_eq!(
+        first,
+        fs::read_to_string(out.join("001-small/run.json")).unwrap(),
+        "a finished run is not repeated"
+    );
     assert!(out.join("002-large.cut-1").is_dir());
     assert_eq!(databases("http_matrix_cut"), [] as [String; 0]);
 }

@@ -72,12 +72,15 @@ fn retries_of_three_processes_store_documents_once_and_add_up() {
     let file = file.to_str().unwrap();
     let (run, parts) = joined(dir.path(), &shards(dir.path(), file));
     for part in &parts {
-        assert!(number(part, "/operations/insert/retries") > 0, "each has its own network: {part}");
+        assert!(number(part, "/operations/insert/retries") > 0, "each shard has its own network: {part}");
         assert!(number(part, "/client/reconnects") > 0, "{part}");
     }
-    assert_eq!(run["faults"].as_array().unwrap().len(), 1, "one fault of all of them: {}", run["faults"]);
+    assert_eq!(run["faults"].as_array().unwrap().len(), 1, "all shards share one fault: {}", run["faults"]);
     let events = fs::read_to_string(dir.path().join("joined/events.ndjson")).unwrap();
-    assert!((0..3).all(|shard| events.contains(&format!("(shard {shard}/3)"))), "each records its own");
+    assert!(
+        (0..3).all(|shard| events.contains(&format!("(shard {shard}/3)"))),
+        "each shard records its own fault"
+    );
     let found = &run["integrity"];
     is_intact(found);
     let there = number(found, "/found") + number(found, "/unknown_present");

@@ -341,7 +341,7 @@ fn version(document: &bson::Document) -> u32 {
 fn older(document: &bson::Document) -> RawDocumentBuf {
     let id = document.get_object_id("_id").unwrap().bytes();
     let (receipt, version) = (Receipt::from_object_id(&id), version(document));
-    assert!(version > 0, "with so many replacements no document keeps version 0");
+    assert!(version > 0, "after this many replacements no document has version 0");
     let template = json!({"n": {"$number": {}}, "text": {"$text": {"bytes": 40}}});
     let template = serde_json::from_value(template).unwrap();
     let program = Program::compile(&template, &Settings::default()).unwrap();

@@ -84,7 +84,10 @@ pub fn listening(path: &Path, out: &Path, listen: &str) -> (Child, String, BufRe
     let mut line = String::new();
     while !line.contains("metrics at http://") {
         line.clear();
-        assert!(said.read_line(&mut line).unwrap() > 0, "it ended without the address of its metrics");
+        assert!(
+            said.read_line(&mut line).unwrap() > 0,
+            "the pipeline ended without the address of its metrics"
+        );
     }
     let address =
         line.trim().trim_start_matches("metrics at http://").trim_end_matches("/metrics").to_owned();
@@ -151,7 +154,7 @@ fn a_paused_process_reports_no_empty_seconds() {
     let told: Vec<_> = seconds.lines().map(|line| elapsed(line).unwrap()).collect();
     // The last line is written at the end of the run, at any fraction of a second.
     let between: Vec<_> = told[..told.len() - 1].windows(2).map(|pair| pair[1] - pair[0]).collect();
-    assert!(between.iter().any(|ns| *ns > 3_000_000_000), "it was paused: {told:?}");
+    assert!(between.iter().any(|ns| *ns > 3_000_000_000), "the process was paused: {told:?}");
     assert!(between.iter().all(|ns| *ns > 500_000_000), "{told:?}");
 }
 

@@ -223,12 +223,12 @@ fn checking_a_pipeline_does_not_disturb_a_running_one() {
     let mut running = KilledOnDrop(start("first").spawn().unwrap());
     let began = clock::now();
     while !dir.path().join("positions").exists() {
-        assert!(clock::now().since(began) < PATIENCE_NS, "it keeps no positions");
+        assert!(clock::now().since(began) < PATIENCE_NS, "the pipeline stored no position in time");
         std::thread::sleep(Duration::from_millis(20));
     }
     let checked = check();
     assert_eq!(checked.status.code(), Some(0), "{}", stderr(&checked));
-    assert!(running.0.try_wait().unwrap().is_none(), "it continues");
+    assert!(running.0.try_wait().unwrap().is_none(), "the running pipeline continues");
     // A second run of the same pipeline is refused.
     let second = start("second").output().unwrap();
     assert_eq!(second.status.code(), Some(3), "{}", stderr(&second));
@@ -265,7 +265,7 @@ fn a_second_signal_aborts_a_pipeline_with_busy_threads() {
     let mut line = String::new();
     while !line.contains("press Ctrl-C again") {
         line.clear();
-        assert!(said.read_line(&mut line).unwrap() > 0, "it ended with the first signal");
+        assert!(said.read_line(&mut line).unwrap() > 0, "the pipeline ended with the first signal");
     }
     interrupt();
     until("end", 10 * SECOND_NS, || running.0.try_wait().unwrap().is_some());

@@ -123,7 +123,7 @@ fn the_documented_keys_of_run_json_are_there() {
         assert!(run.pointer(pointer).is_some(), "{pointer} is missing");
     }
     assert!(run["line"].is_null() && run["phases"][0]["cpu_us_per_operation"].as_f64() > Some(0.0));
-    assert!(run["client"]["headroom"].is_null(), "it was not measured: {}", run["client"]);
+    assert!(run["client"]["headroom"].is_null(), "the headroom was not measured: {}", run["client"]);
 }
 
 #[test]

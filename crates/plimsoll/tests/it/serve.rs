@@ -40,7 +40,7 @@ fn ended_under_load(database: &str, end: impl FnOnce(&mut Service)) {
         })
         .collect();
     while acknowledged.load(Ordering::Relaxed) < BEFORE {
-        assert!(service.process.try_wait().unwrap().is_none(), "it ended by itself");
+        assert!(service.process.try_wait().unwrap().is_none(), "the service ended by itself");
         thread::sleep(Duration::from_millis(2));
     }
     end(&mut service);
@@ -127,7 +127,7 @@ fn a_second_signal_aborts_it() {
     service.signal(Signal::TERM);
     // The first signal has taken effect when idle connections are closed.
     while idle.send("GET", "/healthz", "").is_ok() {}
-    assert!(service.process.try_wait().unwrap().is_none(), "it waits for the request");
+    assert!(service.process.try_wait().unwrap().is_none(), "the service waits for the request");
     service.signal(Signal::TERM);
     assert_eq!(service.wait().code(), Some(130));
 }

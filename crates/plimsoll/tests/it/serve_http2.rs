@@ -140,7 +140,7 @@ async fn ended_under_load(service: &mut Service) -> Vec<i64> {
     let worker = Rc::new(worker(&format!("http://{}", service.address), &requests));
     let lanes: Vec<_> = (0..LANES).map(|sensor| spawn_local(load(Rc::clone(&worker), sensor))).collect();
     while answered(&worker) < BEFORE {
-        assert!(service.process.try_wait().unwrap().is_none(), "it ended by itself");
+        assert!(service.process.try_wait().unwrap().is_none(), "the service ended by itself");
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     assert_eq!(worker.shared_connections().await, LANES / SHARED);

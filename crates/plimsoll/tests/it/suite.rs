@@ -119,7 +119,7 @@ fn a_suite_continues_after_a_failure_a_hang_and_an_interruption() {
     let refused = suite(&["--resume", out.to_str().unwrap(), "--quiet"]);
     assert_eq!(column(&out, "outcome"), ["completed", "failed", "hung", "refused", "completed", "completed"]);
     assert!(stdout(&refused).is_empty() && stderr(&refused).is_empty(), "{}", stderr(&refused));
-    assert!(count("suite_six_long_4") > 1, "it still exists");
+    assert!(count("suite_six_long_4") > 1, "the collection of the interrupted test still exists");
     command(&bson::rawdoc! {"delete": "suite_six_long_4", "deletes": [{"q": {"_id": theirs}, "limit": 1}]});
     // The suite's own leftovers do not block it.
     let ended = suite(&["--resume", out.to_str().unwrap(), "--json"]);
@@ -142,11 +142,15 @@ fn a_suite_continues_after_a_failure_a_hang_and_an_interruption() {
     let warmed: Value =
         serde_json::from_str(&fs::read_to_string(out.join("001-first/warm-up/run.json")).unwrap()).unwrap();
     assert!(warmed["operations"]["insert"]["count"].as_u64() > Some(0), "{}", warmed["operations"]);
-    assert!(!out.join("002-fails/warm-up").exists(), "its row says 0s");
+    assert!(!out.join("002-fails/warm-up").exists(), "a row with `warm_up` 0s has no warm-up");
     assert_eq!(printed, whole(&out));
     assert_eq!((&printed["complete"], &printed["question"]), (&json!(true), &json!("What can happen?")));
     assert_eq!(printed["tests"][3]["delta"]["above"], "first", "failed and hung tests are skipped");
-    assert_eq!(first, fs::read_to_string(out.join("001-first/run/run.json")).unwrap(), "it is not repeated");
+    assert_eq!(
+        first,
+        fs::read_to_string(out.join("001-first/run/run.json")).unwrap(),
+        "a finished run is not repeated"
+    );
     assert!(out.join("004-long.cut-1").is_dir() && out.join("004-long.cut-2").is_dir());
 
     for left in ["suite_six_long", "suite_six_long_4", "suite_six_long_5", "suite_six_quick_1_warm_up"] {

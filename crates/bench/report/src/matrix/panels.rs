@@ -217,7 +217,7 @@ mod tests {
         let series: Vec<_> =
             shown[0].series.iter().map(|series| (series.name.as_str(), series.dots.len())).collect();
         assert_eq!(series, [("one-by-one", 1), ("partitioned", 2)]);
-        assert_eq!(shown[0].series[1].dots[1].shape, Shape::Cross, "it lost documents");
+        assert_eq!(shown[0].series[1].dots[1].shape, Shape::Cross, "a cell that lost documents");
         assert!(
             shown[0].series[0].dots[0].x < shown[0].series[1].dots[0].x,
             "marks of a group stand side by side"

@@ -138,7 +138,7 @@ fn columns_that_do_not_fit_are_omitted_and_no_name_is_cut() {
 #[test]
 fn a_published_rate_is_shown_with_its_source() {
     let mut suite = sample();
-    assert!(!summary(&suite, None, Style::Plain).contains("eference"), "there is none");
+    assert!(!summary(&suite, None, Style::Plain).contains("eference"), "no test has a reference");
     let of = |rate_per_s| Some(Reference { rate_per_s, of: "published 2026-03; another machine".into() });
     (suite.tests[0].reference, suite.tests[3].reference) = (of(1_910_000), of(318_290));
     let text = summary(&suite, None, Style::Plain);

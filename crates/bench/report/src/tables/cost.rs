@@ -23,7 +23,7 @@ pub(crate) fn cost(run: &Run) -> Table {
         Table::of("Cost", [("Plimsoll", ours, &busiest, &memory[0]), ("server", theirs, &cores, &memory[1])])
             .left("", |(name, ..)| Cell::strong(name))
             .right(format!("CPU/{sent}"), |(_, (each, _), ..)| us(each));
-    // If the counted thing equals the sent thing, one column suffices.
+    // If an operation and its counted unit have one name, one column suffices.
     let table =
         if sent == each { table } else { table.right(format!("CPU/{each}"), |(_, (_, each), ..)| us(each)) };
     table.right("CPU", |(_, _, cpu, _)| cpu).right("memory", |(.., memory)| memory).table()

@@ -101,7 +101,11 @@ mod tests {
     fn defaults_run_unless_others_are_requested() {
         assert_eq!(values(&[], 0), ["one", "many"]);
         assert_eq!(values(&[], 1), ["10K", "1M"]);
-        assert_eq!(values(&["size=100M,10K"], 1), ["10K", "100M"], "the order is that of the matrix");
+        assert_eq!(
+            values(&["size=100M,10K"], 1),
+            ["10K", "100M"],
+            "the values are in the order of the matrix"
+        );
         assert_eq!(values(&["size=all"], 1), ["10K", "1M", "100M"]);
         assert_eq!(values(&["size=1M", "strategy=many"], 0), ["many"]);
     }

@@ -117,8 +117,8 @@ mod tests {
         assert!(!is_made(&Found::Unfinished, plan));
         assert!(is_made(&summary(ended("documents")), plan));
         assert!(!is_made(&summary(Run { interrupted: true, ..ended("documents") }), plan));
-        assert!(!is_made(&summary(ended("duration")), plan), "the bound of the matrix cut it off");
-        assert!(!is_made(&summary(Run::default()), plan), "it was stopped before its first phase");
+        assert!(!is_made(&summary(ended("duration")), plan), "the time bound of the matrix ended the run");
+        assert!(!is_made(&summary(Run::default()), plan), "the run was stopped before its first phase");
     }
 
     #[test]

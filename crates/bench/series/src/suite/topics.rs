@@ -194,11 +194,11 @@ mod tests {
     fn a_filled_topic_is_created_and_a_topic_that_is_only_read_is_not() {
         let at = topics(COPY, &[("broker", "b:2")]).unwrap().unwrap();
         assert_eq!((at.made(), at.rule, at.stay()), (vec!["out"], Existing::Refuse, true));
-        assert!(at.rewound().is_empty(), "the offsets of a topic that is not ours are not ours");
+        assert!(at.rewound().is_empty(), "the group's offsets of a foreign topic stay");
         let filled = [("broker", "installed"), ("fill", "7 of 64B"), ("existing", "drop")];
         let filled = topics(COPY, &filled).unwrap().unwrap();
         assert_eq!((filled.made(), filled.rule, filled.stay()), (vec!["in", "out"], Existing::Drop, false));
-        assert!(filled.rewound().is_empty(), "on brokers that are new no group has committed anything");
+        assert!(filled.rewound().is_empty(), "new brokers hold no committed offsets");
         let stays = topics(COPY, &[("broker", "b:2"), ("fill", "7 of 64B")]).unwrap().unwrap();
         assert_eq!(stays.rewound(), ["g", "g-warm-up"]);
         let file: Value = serde_json::from_str(&filled.filling("b:2", 3).unwrap()).unwrap();
@@ -207,7 +207,10 @@ mod tests {
         let words = topics(COPY, &[("broker", "b:2"), ("fill", "7 of 14 words")]).unwrap().unwrap();
         let file: Value = serde_json::from_str(&words.filling("b:2", 1).unwrap()).unwrap();
         assert_eq!(file["source"]["generator"]["words"], 14);
-        assert!(topics(MADE_UP, &[("broker", "installed")]).unwrap().is_none(), "there is nothing to do");
+        assert!(
+            topics(MADE_UP, &[("broker", "installed")]).unwrap().is_none(),
+            "a pipeline without topics needs no broker"
+        );
     }
 
     #[test]

@@ -228,7 +228,7 @@ mod tests {
 
         let mut missed = record.clone();
         missed.forgotten.pop();
-        assert!(!judge(1, 3, &trial, &missed, &found).exact, "it found one without a defect");
+        assert!(!judge(1, 3, &trial, &missed, &found).exact, "the audit named a document without a defect");
         let mut another = found.clone();
         another.examples.lost[0] += 1;
         let round = judge(1, 3, &trial, &record, &another);

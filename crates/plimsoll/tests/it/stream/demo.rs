@@ -19,7 +19,7 @@ fn a_demonstration_kills_audits_and_reports_the_result() {
         assert_eq!(output.status.code(), Some(0), "{said}{printed}");
         assert!(printed.contains("0 missing, 0 duplicated, every payload unchanged"), "{printed}");
         assert!(said.contains("the pipeline is killed (SIGKILL)"), "{said}");
-        assert!(!said.contains("Ctrl-C"), "no one pressed it: {said}");
+        assert!(!said.contains("Ctrl-C"), "nobody pressed Ctrl-C: {said}");
         assert!(said.contains("metrics at http://127.0.0.1:") && said.contains("  integrity "), "{said}");
         assert!(out.join("run-2/pipeline.json").is_file() && !out.join("run-1/pipeline.json").exists());
     }
@@ -41,7 +41,7 @@ fn an_interrupted_demonstration_leaves_no_process() {
     let mut line = String::new();
     while !line.contains("integrity") {
         line.clear();
-        assert!(said.read_line(&mut line).unwrap() > 0, "it ended by itself");
+        assert!(said.read_line(&mut line).unwrap() > 0, "the demonstration ended by itself");
     }
     let started = below(child.id());
     // The broker, the server, the load and the pipeline.

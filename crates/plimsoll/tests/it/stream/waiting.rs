@@ -42,7 +42,7 @@ fn a_writer_that_waits_for_its_broker_uses_little_cpu() {
     // several values counts.
     let used = (0..4).map(|_| while_stopped(&broker, &writer)).min().unwrap();
     assert_eq!(terminate(writer).code(), Some(0));
-    assert!(before > 10, "it worked before: {before} ticks");
+    assert!(before > 10, "the writer worked before the pause: {before} ticks");
     assert!(used < 50, "{used} ticks of 10 ms in {STOPPED:?} of waiting");
 }
 

@@ -8,7 +8,7 @@ use plimsoll_host::{Cache, embedded};
 use super::{column, scenarios, start, wait_for, write};
 use crate::program::stderr;
 
-/// A value of the system about a process.
+/// A value that the operating system reports about a process.
 fn status(process: &Path, key: &str) -> Option<String> {
     let text = fs::read_to_string(process.join("status")).ok()?;
     let value = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;

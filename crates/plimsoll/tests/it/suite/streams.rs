@@ -37,7 +37,7 @@ fn hold_kept(kept: &Value) {
     let fields = kept["inventory"]["fields"].as_array().unwrap();
     assert!(fields.iter().any(|field| field["path"] == "payload"), "{fields:?}");
     assert!(kept["size"]["data_bytes"].as_u64().unwrap() > 20_000 * 64);
-    assert_eq!(kept["indexes"].as_array().unwrap().len(), 1, "only that of _id");
+    assert_eq!(kept["indexes"].as_array().unwrap().len(), 1, "only the index of _id");
     let times = &kept["times"][0];
     assert!(times["path"] == "ts" && times["first"].as_str() <= times["last"].as_str(), "{kept}");
 }
@@ -71,7 +71,7 @@ fn pipelines_are_compared_on_their_own_topics_and_collections() {
     let used = |row: usize| rows[row]["server_cpu_us"].parse::<f64>().unwrap_or_default() > 0.0;
     assert!(!used(0) && used(1) && used(3), "only the broker and the server use CPU");
 
-    assert!(!out.join("001-made-up/before.json").exists(), "no state exists");
+    assert!(!out.join("001-made-up/before.json").exists(), "a row without servers has no states");
     let (before, after) = (read(&out, "003-copied/before.json"), read(&out, "003-copied/after.json"));
     assert_eq!((offsets(&before, "plimsoll-in"), offsets(&before, "plimsoll-out")), (None, None));
     assert_eq!(offsets(&after, "plimsoll-in"), Some(20_000));

@@ -18,7 +18,7 @@ const GAP_LENGTHS: u64 = 2;
 /// The caption of a chart of latencies.
 const CAPTION: &str = "From above: the longest, p99 and median of each second.";
 
-/// Picks a value of an operation's second.
+/// Picks a value of one operation in one second.
 type Value = fn(&IntervalLine, f64) -> Option<f64>;
 
 /// Picks a statistic of a latency.

@@ -98,7 +98,11 @@ mod tests {
     fn a_mere_count_finds_no_losses() {
         assert_eq!(ended_with(Proof::Proven, 10), (Some(0), true));
         assert_eq!(ended_with(Proof::Counted, 10), (None, true));
-        assert_eq!(ended_with(Proof::Counted, 9), (None, false), "what is missing is kept as evidence");
+        assert_eq!(
+            ended_with(Proof::Counted, 9),
+            (None, false),
+            "a collection with missing documents is kept as evidence"
+        );
         assert_eq!(ended_with(Proof::NotAudited, 0), (None, false));
     }
 }
