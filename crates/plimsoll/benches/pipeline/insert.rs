@@ -34,8 +34,8 @@ const CONNECTIONS: usize = 4;
 const MADE_UP_TO_MONGODB: &str = "StreamKernel, synthetic → MongoDB insert of documents without their payload, published 2026-03-22 of an \
                                   i9-8950HK (6 cores, 32 GB)";
 const BATCH: usize = 500;
-/// Distinct documents of the raw loop, the first ones of the pipeline: as many as it has in flight, so that
-/// both read from the same caches.
+/// The number of distinct documents of the raw loop: the first documents of the pipeline, as many as it has
+/// in flight. So both read from the same CPU caches.
 const DOCUMENTS: u64 = 20 * BATCH as u64;
 
 pub(crate) fn row(place: &Testbed, plan: &Plan) -> Result<Option<Row>, Failure> {

@@ -179,7 +179,7 @@ impl Row {
 }
 
 /// Selects the subject for a position of a round. Each round begins with another subject, and every other
-/// round runs backwards, so that no subject always follows the same one, whose writes may still occupy a
+/// round runs backwards. So no subject always follows the same other subject, whose writes may still occupy a
 /// server.
 pub(crate) fn taking(round: usize, place: usize, subjects: usize) -> usize {
     let first = round % subjects;

@@ -57,8 +57,8 @@ fn with_caution(mut foreign: Foreign) -> Foreign {
              corrected times",
         ),
         Since::Unknown => Some(
-            "the file does not say whether some times count from when an operation was due or from when it was sent: find out \
-             before you compare them",
+            "the file does not say from when some times count, from the due time or from sending: find out before \
+             you compare them",
         ),
     });
     let cautions: Vec<_> = cautions.map(str::to_owned).collect();
