@@ -1,4 +1,4 @@
-//! Plimsoll with one service more, `echo`, which answers each request with its own body.
+//! Plimsoll with one more service, `echo`, which answers each request with its own body.
 //!
 //! This test is that program, too: it starts itself with the variable [`PROGRAM`]. `docs/internals/adding-a-system.md` walks
 //! through its files.
