@@ -25,7 +25,7 @@ pub struct SelftestArgs {
     #[arg(long, value_name = "N", requires = "rounds", default_value_t = 2_000_000,
         value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub documents: u64,
-    /// Of this many documents, the server forgets one, flips a bit in one and stores one twice.
+    /// The number of documents of which the server forgets one, flips a bit in one and stores one twice.
     #[arg(long, value_name = "N", requires = "rounds", default_value_t = 1_000_000,
         value_parser = clap::value_parser!(u64).range(1..))]
     pub one_in: u64,

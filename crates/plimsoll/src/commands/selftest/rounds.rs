@@ -22,7 +22,7 @@ const DEFECTS_MAX: u64 = plimsoll_ledger::audit::EXAMPLES_MAX as u64;
 pub struct Size {
     /// Documents.
     pub documents: u64,
-    /// Of this many documents, one is forgotten, one has a flipped bit, and one is stored twice.
+    /// The number of documents of which one is forgotten, one has a flipped bit and one is stored twice.
     pub one_in: u64,
 }
 
