@@ -71,71 +71,6 @@ fn kill_in_the_third_pair(words: &[&str], out: &Path) {
 }
 
 #[test]
-fn an_interrupted_comparison_continues_and_finds_that_large_batches_cost_more() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = scenario(dir.path(), &inserts("ab", 500, "{documents: 2_000}"));
-    let (out, server) = (dir.path().join("ab"), shared());
-    let words = [
-        "ab",
-        file.to_str().unwrap(),
-        "--pairs",
-        "8",
-        "--server",
-        &server,
-        "--a",
-        "set phases.0.load.insert.operation.insert.batch=1",
-        "--primary",
-        "client.cpu_us_per_operation",
-    ];
-    let begun = [&words[..], &["--out", out.to_str().unwrap()]].concat();
-    let begun = plimsoll().args(begun).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // In the middle of the second pair.
-    until("the second pair", || out.join("002-b/events.ndjson").exists());
-    kill_process(Pid::from_raw(i32::try_from(begun.id()).unwrap()).unwrap(), Signal::INT).unwrap();
-    let begun = begun.wait_with_output().unwrap();
-    assert_eq!(begun.status.code(), Some(130), "{}", stderr(&begun));
-    assert!(
-        stderr(&begun).contains("1 of 8 pairs are measured and kept. Continue with --resume"),
-        "{}",
-        stderr(&begun)
-    );
-    let first = fs::read_to_string(out.join("001-a/run.json")).unwrap();
-
-    let resume = ["--resume", out.to_str().unwrap()];
-    let other = plimsoll_with(
-        &[&["ab", file.to_str().unwrap(), "--server", &server, "--b", "set seed=5"], &resume[..]].concat(),
-    );
-    assert!(stderr(&other).contains("give the same"), "{}", stderr(&other));
-    kill_in_the_third_pair(&[&words[..], &resume].concat(), &out);
-    // Leftovers of the killed comparison do not block the next one.
-    let ended = plimsoll_with(&[&words[..], &resume, &["--json"]].concat());
-    assert_eq!((ended.status.code(), stderr(&ended).as_str()), (Some(99), ""));
-    assert_eq!(
-        first,
-        fs::read_to_string(out.join("001-a/run.json")).unwrap(),
-        "finished runs are not repeated"
-    );
-    let found = json(&ended);
-    assert_eq!(
-        (&found["verdict"], &found["method"]),
-        (&json!("worse"), &json!({"kind": "exact", "pairs": 8}))
-    );
-    assert_eq!(found["differences"][0]["path"], "phases.0.load.insert.operation.insert.batch");
-    assert_eq!(found["b"]["runs"][7]["directory"], "008-b");
-    assert!(found["metrics"][0]["p"].as_f64().unwrap() <= 0.01);
-    assert!(fs::read_to_string(out.join("comparison.html")).unwrap().contains("008-b/report.html"));
-
-    // Compares two of its runs separately.
-    let [a, b] = ["001-a", "001-b"].map(|name| out.join(name).to_str().unwrap().to_owned());
-    let single = compare(dir.path(), &[&a, &b, "--varies", "phases"]);
-    assert_eq!(single.status.code(), Some(0), "{}", stderr(&single));
-    let said = stdout(&single).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said.contains("NO VERDICT") && said.contains("A ratio is not a verdict"), "{said}");
-    let refused = compare(dir.path(), &[&a, &b]);
-    assert!(stderr(&refused).contains("insert.batch: 1 in A, 500 in B"), "{}", stderr(&refused));
-}
-
-#[test]
 fn undeclared_differences_are_refused_after_the_first_pair_with_the_remedy() {
     let dir = tempfile::tempdir().unwrap();
     let file = scenario(dir.path(), &inserts("ab_unlike", 10, "{documents: 100}"));
@@ -190,4 +125,76 @@ fn a_run_that_the_scenario_ended_early_ends_the_comparison_like_its_expectation(
     assert!(stderr(&output).contains("the scenario ended the run of A early"), "{}", stderr(&output));
     assert!(stderr(&output).contains("0 of 10 pairs are measured and kept"), "{}", stderr(&output));
     assert!(!out.join("001-b").exists());
+}
+
+/// Tests that `cargo xtask test --all` runs.
+mod long {
+    use super::*;
+
+    #[test]
+    #[ignore = "long: cargo xtask test --all runs it"]
+    fn an_interrupted_comparison_continues_and_finds_that_large_batches_cost_more() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = scenario(dir.path(), &inserts("ab", 500, "{documents: 2_000}"));
+        let (out, server) = (dir.path().join("ab"), shared());
+        let words = [
+            "ab",
+            file.to_str().unwrap(),
+            "--pairs",
+            "8",
+            "--server",
+            &server,
+            "--a",
+            "set phases.0.load.insert.operation.insert.batch=1",
+            "--primary",
+            "client.cpu_us_per_operation",
+        ];
+        let begun = [&words[..], &["--out", out.to_str().unwrap()]].concat();
+        let begun = plimsoll().args(begun).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // In the middle of the second pair.
+        until("the second pair", || out.join("002-b/events.ndjson").exists());
+        kill_process(Pid::from_raw(i32::try_from(begun.id()).unwrap()).unwrap(), Signal::INT).unwrap();
+        let begun = begun.wait_with_output().unwrap();
+        assert_eq!(begun.status.code(), Some(130), "{}", stderr(&begun));
+        assert!(
+            stderr(&begun).contains("1 of 8 pairs are measured and kept. Continue with --resume"),
+            "{}",
+            stderr(&begun)
+        );
+        let first = fs::read_to_string(out.join("001-a/run.json")).unwrap();
+
+        let resume = ["--resume", out.to_str().unwrap()];
+        let other = plimsoll_with(
+            &[&["ab", file.to_str().unwrap(), "--server", &server, "--b", "set seed=5"], &resume[..]]
+                .concat(),
+        );
+        assert!(stderr(&other).contains("give the same"), "{}", stderr(&other));
+        kill_in_the_third_pair(&[&words[..], &resume].concat(), &out);
+        // Leftovers of the killed comparison do not block the next one.
+        let ended = plimsoll_with(&[&words[..], &resume, &["--json"]].concat());
+        assert_eq!((ended.status.code(), stderr(&ended).as_str()), (Some(99), ""));
+        assert_eq!(
+            first,
+            fs::read_to_string(out.join("001-a/run.json")).unwrap(),
+            "finished runs are not repeated"
+        );
+        let found = json(&ended);
+        assert_eq!(
+            (&found["verdict"], &found["method"]),
+            (&json!("worse"), &json!({"kind": "exact", "pairs": 8}))
+        );
+        assert_eq!(found["differences"][0]["path"], "phases.0.load.insert.operation.insert.batch");
+        assert_eq!(found["b"]["runs"][7]["directory"], "008-b");
+        assert!(found["metrics"][0]["p"].as_f64().unwrap() <= 0.01);
+        assert!(fs::read_to_string(out.join("comparison.html")).unwrap().contains("008-b/report.html"));
+
+        // Compares two of its runs separately.
+        let [a, b] = ["001-a", "001-b"].map(|name| out.join(name).to_str().unwrap().to_owned());
+        let single = compare(dir.path(), &[&a, &b, "--varies", "phases"]);
+        assert_eq!(single.status.code(), Some(0), "{}", stderr(&single));
+        let said = stdout(&single).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains("NO VERDICT") && said.contains("A ratio is not a verdict"), "{said}");
+        let refused = compare(dir.path(), &[&a, &b]);
+        assert!(stderr(&refused).contains("insert.batch: 1 in A, 500 in B"), "{}", stderr(&refused));
+    }
 }

@@ -78,45 +78,52 @@ fn two_servers_are_measured_in_turns_and_their_collections_are_dropped() {
     }
 }
 
-#[test]
-fn two_clients_are_measured_in_turns_on_one_server() {
-    let dir = tempfile::tempdir().unwrap();
-    let text = inserts("ab_clients", 10, "{documents: 1_000}");
-    let server = shared();
-    let words = ["--server", &server, "--a", "set client=lean", "--b", "set client=driver"];
-    let (found, out) = compared(dir.path(), &text, &words);
-    assert_eq!(differences(&found), ["client"], "{found}");
-    assert_eq!(
-        (&found["a"]["name"], &found["b"]["name"]),
-        (&json!("client=lean"), &json!("client=driver")),
-        "{found}"
-    );
-    let clients = ["a", "b"].map(|side| values(&out, side, "/scenario/client"));
-    for of_one in &clients {
-        assert!(of_one.iter().all(|client| *client == of_one[0]), "{clients:?}");
+/// Tests that `cargo xtask test --all` runs.
+mod long {
+    use super::*;
+
+    #[test]
+    #[ignore = "long: cargo xtask test --all runs it"]
+    fn two_clients_are_measured_in_turns_on_one_server() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = inserts("ab_clients", 10, "{documents: 1_000}");
+        let server = shared();
+        let words = ["--server", &server, "--a", "set client=lean", "--b", "set client=driver"];
+        let (found, out) = compared(dir.path(), &text, &words);
+        assert_eq!(differences(&found), ["client"], "{found}");
+        assert_eq!(
+            (&found["a"]["name"], &found["b"]["name"]),
+            (&json!("client=lean"), &json!("client=driver")),
+            "{found}"
+        );
+        let clients = ["a", "b"].map(|side| values(&out, side, "/scenario/client"));
+        for of_one in &clients {
+            assert!(of_one.iter().all(|client| *client == of_one[0]), "{clients:?}");
+        }
+        assert_ne!(clients[0][0], clients[1][0]);
+        let costs: Vec<_> = found["metrics"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
+        assert!(costs.contains(&&json!("client.cpu_us_per_operation")), "{costs:?}");
     }
-    assert_ne!(clients[0][0], clients[1][0]);
-    let costs: Vec<_> = found["metrics"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
-    assert!(costs.contains(&&json!("client.cpu_us_per_operation")), "{costs:?}");
-}
 
-#[test]
-fn two_programs_are_measured_in_turns_and_a_copy_is_the_same_program() {
-    let dir = tempfile::tempdir().unwrap();
-    let text = inserts("ab_programs", 50, "{documents: 1_000}");
-    let other = dir.path().join("plimsoll-other");
-    fs::copy(env!("CARGO_BIN_EXE_plimsoll"), &other).unwrap();
-    let (server, binary) = (shared(), format!("binary={}", other.display()));
-    let words = ["--server", &server, "--b", &binary];
-    let file = scenario(dir.path(), &text);
-    let refused = plimsoll_with(&[&["ab", file.to_str().unwrap()], &words[..]].concat());
-    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
-    assert!(stderr(&refused).contains("A and B are identical"), "{}", stderr(&refused));
+    #[test]
+    #[ignore = "long: cargo xtask test --all runs it"]
+    fn two_programs_are_measured_in_turns_and_a_copy_is_the_same_program() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = inserts("ab_programs", 50, "{documents: 1_000}");
+        let other = dir.path().join("plimsoll-other");
+        fs::copy(env!("CARGO_BIN_EXE_plimsoll"), &other).unwrap();
+        let (server, binary) = (shared(), format!("binary={}", other.display()));
+        let words = ["--server", &server, "--b", &binary];
+        let file = scenario(dir.path(), &text);
+        let refused = plimsoll_with(&[&["ab", file.to_str().unwrap()], &words[..]].concat());
+        assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+        assert!(stderr(&refused).contains("A and B are identical"), "{}", stderr(&refused));
 
-    // A program ignores bytes after its end.
-    OpenOptions::new().append(true).open(&other).unwrap().write_all(b"\n").unwrap();
-    let (found, out) = compared(dir.path(), &text, &words);
-    assert_eq!(differences(&found), [""; 0], "both report the same version: {found}");
-    assert_eq!(found["b"]["name"], json!(binary));
-    assert_eq!(values(&out, "b", "/integrity/found"), vec![json!(1_000); PAIRS]);
+        // A program ignores bytes after its end.
+        OpenOptions::new().append(true).open(&other).unwrap().write_all(b"\n").unwrap();
+        let (found, out) = compared(dir.path(), &text, &words);
+        assert_eq!(differences(&found), [""; 0], "both report the same version: {found}");
+        assert_eq!(found["b"]["name"], json!(binary));
+        assert_eq!(values(&out, "b", "/integrity/found"), vec![json!(1_000); PAIRS]);
+    }
 }

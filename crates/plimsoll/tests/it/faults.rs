@@ -256,22 +256,6 @@ fn kill_twice(server: &str, profile: Profile) -> Value {
 }
 
 #[test]
-fn kills_on_the_timeline_lose_nothing_in_the_journaled_profile() {
-    let run = kill_twice("embedded", Profile::Journaled);
-    assert_eq!(
-        (&run["integrity"]["lost"], &run["verdict"]),
-        (&0.into(), &"pass".into()),
-        "{}",
-        run["reasons"]
-    );
-}
-
-#[test]
-fn kills_on_the_timeline_lose_exactly_what_an_independent_client_misses() {
-    kill_twice("embedded:relaxed", Profile::Relaxed);
-}
-
-#[test]
 fn a_server_that_hangs_shows_in_the_response_time_and_loses_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let changes = ["phases.0.stop.duration=10s", "phases.0.faults.0.at=3s"];
@@ -286,4 +270,27 @@ fn a_server_that_hangs_shows_in_the_response_time_and_loses_nothing() {
     // The embedded server drops some connections when it resumes; no other error may occur.
     assert!(insert["errors"].as_object().unwrap().keys().all(|class| class == "connection_lost"), "{insert}");
     assert_eq!((&run["integrity"]["lost"], &run["integrity"]["proof"]), (&0.into(), &"proven".into()));
+}
+
+/// Tests that `cargo xtask test --all` runs.
+mod long {
+    use super::*;
+
+    #[test]
+    #[ignore = "long: cargo xtask test --all runs it"]
+    fn kills_on_the_timeline_lose_exactly_what_an_independent_client_misses() {
+        kill_twice("embedded:relaxed", Profile::Relaxed);
+    }
+
+    #[test]
+    #[ignore = "long: cargo xtask test --all runs it"]
+    fn kills_on_the_timeline_lose_nothing_in_the_journaled_profile() {
+        let run = kill_twice("embedded", Profile::Journaled);
+        assert_eq!(
+            (&run["integrity"]["lost"], &run["verdict"]),
+            (&0.into(), &"pass".into()),
+            "{}",
+            run["reasons"]
+        );
+    }
 }

@@ -44,35 +44,6 @@ fn two_services_are_measured_in_turns_and_compared() {
 }
 
 #[test]
-fn two_settings_of_a_service_are_measured_in_separate_databases() {
-    let dir = tempfile::tempdir().unwrap();
-    let text = staged("http_ab", "").replace("stop: {documents: 40}", "stop: {documents: 30}");
-    let file = scenario(dir.path(), &text);
-    let out = dir.path().join("ab");
-    let output = plimsoll_with(&[
-        "ab",
-        file.to_str().unwrap(),
-        "--pairs",
-        "8",
-        "--server",
-        &shared(),
-        "--b",
-        "set service.telemetry.settings.readings.design=bucket",
-        "--out",
-        out.to_str().unwrap(),
-        "--json",
-    ]);
-    assert!([Some(0), Some(99)].contains(&output.status.code()), "{}", stderr(&output));
-    let found = json(&output);
-    let differences = found["differences"].as_array().unwrap();
-    assert_eq!(differences.len(), 1, "separate databases are not a difference: {found}");
-    assert_eq!(differences[0]["path"], "service.telemetry.settings.readings.design");
-    let settings = fs::read_to_string(out.join("002-b/service.yaml")).unwrap();
-    assert!(settings.contains("http_ab_3") && settings.contains("design: bucket"), "{settings}");
-    assert_eq!(databases("http_ab"), [] as [String; 0]);
-}
-
-#[test]
 fn incomparable_services_are_refused_before_anything_starts() {
     let dir = tempfile::tempdir().unwrap();
     let file = scenario(dir.path(), &plain(""));
@@ -105,5 +76,40 @@ fn incomparable_services_are_refused_before_anything_starts() {
         let output = plimsoll_with(&[&["ab", file.to_str().unwrap()], args].concat());
         assert_eq!(output.status.code(), Some(2), "{part}: {}", stderr(&output));
         assert!(stderr(&output).contains(part), "{part}: {}", stderr(&output));
+    }
+}
+
+/// Tests that `cargo xtask test --all` runs.
+mod long {
+    use super::*;
+
+    #[test]
+    #[ignore = "long: cargo xtask test --all runs it"]
+    fn two_settings_of_a_service_are_measured_in_separate_databases() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = staged("http_ab", "").replace("stop: {documents: 40}", "stop: {documents: 30}");
+        let file = scenario(dir.path(), &text);
+        let out = dir.path().join("ab");
+        let output = plimsoll_with(&[
+            "ab",
+            file.to_str().unwrap(),
+            "--pairs",
+            "8",
+            "--server",
+            &shared(),
+            "--b",
+            "set service.telemetry.settings.readings.design=bucket",
+            "--out",
+            out.to_str().unwrap(),
+            "--json",
+        ]);
+        assert!([Some(0), Some(99)].contains(&output.status.code()), "{}", stderr(&output));
+        let found = json(&output);
+        let differences = found["differences"].as_array().unwrap();
+        assert_eq!(differences.len(), 1, "separate databases are not a difference: {found}");
+        assert_eq!(differences[0]["path"], "service.telemetry.settings.readings.design");
+        let settings = fs::read_to_string(out.join("002-b/service.yaml")).unwrap();
+        assert!(settings.contains("http_ab_3") && settings.contains("design: bucket"), "{settings}");
+        assert_eq!(databases("http_ab"), [] as [String; 0]);
     }
 }

@@ -113,12 +113,19 @@ fn kill_9_of_the_database_loses_no_acknowledged_write() {
     killed_under_load("document");
 }
 
-#[test]
-fn kill_9_of_the_database_loses_no_acknowledged_bucket_write() {
-    killed_under_load("bucket");
-}
+/// Tests that `cargo xtask test --all` runs.
+mod long {
+    use super::*;
 
-#[test]
-fn kill_9_of_the_database_loses_no_acknowledged_time_series_write() {
-    killed_under_load("time_series");
+    #[test]
+    #[ignore = "long: cargo xtask test --all runs it"]
+    fn kill_9_of_the_database_loses_no_acknowledged_bucket_write() {
+        killed_under_load("bucket");
+    }
+
+    #[test]
+    #[ignore = "long: cargo xtask test --all runs it"]
+    fn kill_9_of_the_database_loses_no_acknowledged_time_series_write() {
+        killed_under_load("time_series");
+    }
 }

@@ -36,47 +36,53 @@ pub fn until(what: &str, children: &mut [&mut Child], mut holds: impl FnMut() ->
     }
 }
 
-#[test]
-fn joining_leaving_and_killed_processes_neither_lose_nor_duplicate() {
-    let (dir, broker, server) = (tempfile::tempdir().unwrap(), broker(), server(Profile::Journaled, &[]));
-    let (dir, brokers) = (dir.path(), broker.bootstrap());
-    Admin::of(&Cluster::at(&brokers), Duration::from_secs(60))
-        .unwrap()
-        .reset(&Topic::new("shared", 6))
-        .unwrap();
-    let load = format!(
-        "guarantee: at-most-once\nsource: {{generator: {{partitions: 6, rate: 2000, payload: 120B}}}}\n\
-         sink: {{kafka: {{brokers: '{brokers}', topic: shared, placing: same}}}}\n"
-    );
-    let text = format!(
-        "name: shared\nguarantee: effectively-once\nsource: {{kafka: {{brokers: '{brokers}', topic: shared, group: g, \
-         start: earliest, properties: {{session.timeout.ms: 6000}}}}}}\nsink: {{insert: {{uri: '{}', collection: test.shared}}}}\n\
-         in_flight: {{events: 2000, batch: 200}}\n",
-        uri(&server)
-    );
-    let (load, path) = (file(dir, "load.yaml", &load), file(dir, "pipeline.yaml", &text));
-    let out = ["load", "first", "second", "third"].map(|name| dir.join(name));
-    let written = |at: usize| count(&out[at], "written_events");
-    let mut loading = start(&load, &out[0]);
-    let mut first = start(&path, &out[1]);
-    let mut second = start(&path, &out[2]);
-    until("the first two work", &mut [&mut loading, &mut first, &mut second], || {
-        written(1) > 0 && written(2) > 0
-    });
-    let mut third = start(&path, &out[3]);
-    until("the third works", &mut [&mut loading, &mut first, &mut second, &mut third], || written(3) > 0);
-    std::thread::sleep(STAY);
-    assert_eq!(terminate(first).code(), Some(0), "a stopped process ends gracefully");
-    std::thread::sleep(STAY);
-    second.kill().unwrap();
-    second.wait().unwrap();
-    std::thread::sleep(STAY);
-    assert!(loading.try_wait().unwrap().is_none(), "events arrived all the time");
-    assert_eq!(terminate(loading).code(), Some(0));
-    until("the rest", &mut [&mut third], || sum(&audit(&path).1, "missing") == 0);
-    assert_eq!(terminate(third).code(), Some(0));
-    let (code, report) = audit(&path);
-    assert_eq!(code, Some(0), "{report}");
-    assert_eq!(sum(&report, "expected"), written(0), "{report}");
-    assert_eq!((sum(&report, "duplicates"), sum(&report, "strangers")), (0, 0), "{report}");
+/// Tests that `cargo xtask test --all` runs.
+mod long {
+    use super::*;
+
+    #[test]
+    #[ignore = "long: cargo xtask test --all runs it"]
+    fn joining_leaving_and_killed_processes_neither_lose_nor_duplicate() {
+        let (dir, broker, server) = (tempfile::tempdir().unwrap(), broker(), server(Profile::Journaled, &[]));
+        let (dir, brokers) = (dir.path(), broker.bootstrap());
+        Admin::of(&Cluster::at(&brokers), Duration::from_secs(60))
+            .unwrap()
+            .reset(&Topic::new("shared", 6))
+            .unwrap();
+        let load = format!(
+            "guarantee: at-most-once\nsource: {{generator: {{partitions: 6, rate: 2000, payload: 120B}}}}\n\
+             sink: {{kafka: {{brokers: '{brokers}', topic: shared, placing: same}}}}\n"
+        );
+        let text = format!(
+            "name: shared\nguarantee: effectively-once\nsource: {{kafka: {{brokers: '{brokers}', topic: shared, group: g, \
+             start: earliest, properties: {{session.timeout.ms: 6000}}}}}}\nsink: {{insert: {{uri: '{}', collection: test.shared}}}}\n\
+             in_flight: {{events: 2000, batch: 200}}\n",
+            uri(&server)
+        );
+        let (load, path) = (file(dir, "load.yaml", &load), file(dir, "pipeline.yaml", &text));
+        let out = ["load", "first", "second", "third"].map(|name| dir.join(name));
+        let written = |at: usize| count(&out[at], "written_events");
+        let mut loading = start(&load, &out[0]);
+        let mut first = start(&path, &out[1]);
+        let mut second = start(&path, &out[2]);
+        until("the first two work", &mut [&mut loading, &mut first, &mut second], || {
+            written(1) > 0 && written(2) > 0
+        });
+        let mut third = start(&path, &out[3]);
+        until("the third works", &mut [&mut loading, &mut first, &mut second, &mut third], || written(3) > 0);
+        std::thread::sleep(STAY);
+        assert_eq!(terminate(first).code(), Some(0), "a stopped process ends gracefully");
+        std::thread::sleep(STAY);
+        second.kill().unwrap();
+        second.wait().unwrap();
+        std::thread::sleep(STAY);
+        assert!(loading.try_wait().unwrap().is_none(), "events arrived all the time");
+        assert_eq!(terminate(loading).code(), Some(0));
+        until("the rest", &mut [&mut third], || sum(&audit(&path).1, "missing") == 0);
+        assert_eq!(terminate(third).code(), Some(0));
+        let (code, report) = audit(&path);
+        assert_eq!(code, Some(0), "{report}");
+        assert_eq!(sum(&report, "expected"), written(0), "{report}");
+        assert_eq!((sum(&report, "duplicates"), sum(&report, "strangers")), (0, 0), "{report}");
+    }
 }
