@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_amount_reads_and_writes_with_its_unit() {
+    fn an_amount_is_read_and_written_with_its_unit() {
         for (text, bytes) in
             [("0B", 0), ("512MB", 512_000_000), ("4GB", 4_000_000_000), ("3GiB", 3_221_225_472), ("7B", 7)]
         {

@@ -63,7 +63,7 @@ pub(super) fn abort(producer: &Producer) -> Step {
     producer.purge(PurgeConfig::default().queue().inflight());
     backoff::drain(producer);
     match classify(producer.abort_transaction(WAIT)) {
-        // An abort that asks for an abort is repeated.
+        // If the brokers require an abort, the abort is repeated.
         Step::Abort(_) => Step::Again,
         step => step,
     }

@@ -133,7 +133,7 @@ fn a_request_given_up_at_the_end_of_its_load_is_not_an_unexpected_error() {
 }
 
 #[test]
-fn operations_in_flight_at_the_end_are_achieved_and_a_backlog_is_not() {
+fn operations_in_flight_at_the_end_count_as_achieved_and_a_backlog_does_not() {
     for late in [0, 1, 400] {
         let mut phase = phase("phase", vec![load("a", 0, open())]);
         phase.stop.duration = Some(Span::from_secs(1));

@@ -24,7 +24,7 @@ pub struct Database {
     pub pool_max: u32,
     /// The fewest open connections.
     pub pool_min: u32,
-    /// The most connections in creation.
+    /// The most connections that are opened at a time.
     pub connecting_max: u32,
     /// The timeout of a new connection.
     pub connect: Span,

@@ -171,7 +171,7 @@ async fn depth_and_follows_are_limited() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn concurrent_posts_follows_and_reads_end_as_defined() {
+async fn concurrent_posts_follows_and_reads_give_the_defined_feeds() {
     for design in Design::ALL {
         let (_, feeds) = open(design, "at_once").await;
         let tasks = (0..4).map(|task: u64| {
