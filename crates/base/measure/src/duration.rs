@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_duration_reads_and_writes_with_its_unit() {
+    fn a_duration_is_read_and_written_with_its_unit() {
         for (text, ns) in [
             ("250ms", 250_000_000),
             ("10s", 10_000_000_000),
