@@ -7,7 +7,7 @@ pub use plimsoll_deployment::MajorityError as Error;
 use plimsoll_deployment::{Namespace, catch_up};
 use plimsoll_document::{Encoded, IdForm, STAMP_FIELD, Source, ycsb_id};
 use plimsoll_ledger::audit::Examples;
-use plimsoll_ledger::{Audit, Content, Findings, Found, Ledger, Neighbours, Receipt, Run, Touched};
+use plimsoll_ledger::{Audit, Content, Findings, Found, Ledger, OtherWriters, Receipt, Run, Touched};
 use plimsoll_wire::{ConnectOptions, Connection, Cursor, FindRequest, FindSpec};
 
 use crate::operation_builder::identity_of;
@@ -36,13 +36,19 @@ pub struct Scope<'a> {
     /// Documents that other operations may have changed or removed.
     pub touched: &'a Touched,
     /// Whether foreign documents may be in the collection.
-    pub neighbours: Neighbours,
+    pub other_writers: OtherWriters,
 }
 
 impl<'a> Scope<'a> {
     /// The scope of a run.
-    pub fn of(setup: &'a Setup, touched: &'a Touched, neighbours: Neighbours) -> Self {
-        Self { namespace: &setup.namespace, source: setup.source.as_ref(), id: setup.id, touched, neighbours }
+    pub fn of(setup: &'a Setup, touched: &'a Touched, other_writers: OtherWriters) -> Self {
+        Self {
+            namespace: &setup.namespace,
+            source: setup.source.as_ref(),
+            id: setup.id,
+            touched,
+            other_writers,
+        }
     }
 }
 
@@ -68,7 +74,7 @@ pub async fn scan(
     scope: Scope<'_>,
     listener: &mut impl Listener,
 ) -> Result<Findings, Error> {
-    let mut audit = Audit::with(ledger, scope.touched, scope.neighbours);
+    let mut audit = Audit::with(ledger, scope.touched, scope.other_writers);
     let mut reader = Reader { run: ledger.run(), scope, scratch: Vec::new(), read: 0 };
     for server in servers {
         let options = ConnectOptions { timeout: Some(BATCH_TIMEOUT), ..server.clone() };

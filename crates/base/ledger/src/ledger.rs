@@ -45,14 +45,14 @@ impl Ledger {
 
     /// Whether this ledger is responsible for a document: the document is in the ledger's shard. The first shard is
     /// responsible for unassigned numbers, so that they are reported once.
-    pub(crate) fn answers_for(&self, number: u64) -> bool {
+    pub(crate) fn is_responsible_for(&self, number: u64) -> bool {
         self.allocation
             .locate(number)
-            .map_or(self.answers_for_strangers(), |slot| self.kept.contains(&slot.worker))
+            .map_or(self.is_responsible_for_unassigned(), |slot| self.kept.contains(&slot.worker))
     }
 
     /// Whether this ledger is responsible for documents outside the allocation.
-    pub(crate) const fn answers_for_strangers(&self) -> bool {
+    pub(crate) const fn is_responsible_for_unassigned(&self) -> bool {
         self.kept.start == 0
     }
 

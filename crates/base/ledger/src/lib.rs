@@ -55,7 +55,7 @@ pub mod journal;
 
 pub mod audit;
 
-pub use audit::{Audit, Content, Findings, Found, Neighbours};
+pub use audit::{Audit, Content, Findings, Found, OtherWriters};
 pub use changes::{Changed, Changes};
 pub use intents::{Intent, Intents};
 pub use journal::{Journals, Recovered, Source, load, recover, save};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use plimsoll_deployment::collection::InitialState;
-use plimsoll_ledger::{Findings, Ledger, Neighbours, Touched};
+use plimsoll_ledger::{Findings, Ledger, OtherWriters, Touched};
 use plimsoll_measure::clock;
 use plimsoll_measure::integrity::{Integrity, Proof};
 use plimsoll_mongo::audit::{Listener, Scope, examples, scan};
@@ -33,7 +33,7 @@ pub struct Subject<'a> {
     /// The documents that changes outside the ledger may have touched.
     pub touched: &'a Touched,
     /// Whether the collection may hold documents of others.
-    pub neighbours: Neighbours,
+    pub other_writers: OtherWriters,
     /// The collection before the run.
     pub before: &'a InitialState,
 }
@@ -66,7 +66,7 @@ fn read(
     runtime: &tokio::runtime::Runtime,
     listener: &mut impl Listener,
 ) -> anyhow::Result<Findings> {
-    let scope = Scope::of(subject.setup, touched(subject), subject.neighbours);
+    let scope = Scope::of(subject.setup, touched(subject), subject.other_writers);
     // Report the start of the audit now: the wait for the server below reports no progress.
     listener.read(0);
     runtime.block_on(wait(&subject.servers, subject.patience, listener));

@@ -283,7 +283,7 @@ impl System for Database {
             patience,
             ledger,
             touched,
-            neighbours: self.neighbours(),
+            other_writers: self.other_writers(),
             before: &self.before,
         };
         let integrity = audit(&subject, &self.runtime, &mut Watched { progress, expected });

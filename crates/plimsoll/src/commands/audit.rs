@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use plimsoll_deployment::collection::{self, InitialState};
-use plimsoll_ledger::{Ledger, Neighbours, Run as RunId, Touched, recover};
+use plimsoll_ledger::{Ledger, OtherWriters, Run as RunId, Touched, recover};
 use plimsoll_measure::environment::ServerKind;
 use plimsoll_measure::integrity::{Integrity, Proof};
 use plimsoll_measure::run::Run;
@@ -52,7 +52,7 @@ pub fn audit(args: &AuditArgs) -> Outcome<Exit> {
         patience: Duration::ZERO,
         ledger: &recovered.ledger,
         touched: &touched,
-        neighbours: Neighbours::Expected,
+        other_writers: OtherWriters::Expected,
         before: &before,
     };
     let mut lost = Lost::default();

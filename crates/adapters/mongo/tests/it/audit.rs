@@ -4,7 +4,7 @@ use bson::{Document, doc};
 use plimsoll_deployment::Namespace;
 use plimsoll_document::IdForm;
 use plimsoll_host::scripted::Server;
-use plimsoll_ledger::{Allocation, Ledger, Neighbours, Run, State, Touched, WorkerLedger};
+use plimsoll_ledger::{Allocation, Ledger, OtherWriters, Run, State, Touched, WorkerLedger};
 use plimsoll_mongo::audit::{Error, Scope, scan};
 use plimsoll_wire::{Address, ConnectOptions};
 
@@ -38,7 +38,7 @@ fn audit(server: &Server) -> Result<u64, Error> {
         source: None,
         id: IdForm::ObjectId,
         touched: &Touched::None,
-        neighbours: Neighbours::Excluded,
+        other_writers: OtherWriters::Excluded,
     };
     let address = Address { host: "127.0.0.1".into(), port: server.address().port() };
     let servers = [ConnectOptions::new(address)];

@@ -11,11 +11,11 @@ use crate::versions::Versions;
 
 /// The findings of 32 documents. In each field, the low bit of a document's pair is set if the document has
 /// that finding.
-struct Sorted {
+struct FindingBits {
     kept: u64,
     lost: u64,
     rejected: u64,
-    ghosts: u64,
+    phantoms: u64,
     unknown_present: u64,
     unknown_absent: u64,
     repeated: u64,
@@ -55,9 +55,9 @@ fn fold_page(known: Known<'_>, worker: usize, page: usize, into: &mut Findings, 
         let (deleted, doubtful) = known.versions.deleted_lanes(worker, first_of(page, word));
         let vanished = if vanishing { absent(*state, *seen, *aside) & !deleted } else { 0 };
         let left_out = *touched | doubtful | bits(*aside, EXPLAINED) | vanished;
-        let sorted = sort(*state, *seen, left_out, deleted);
-        count(&sorted, into);
-        note(&sorted, examples, |at| number_at(known.ledger, worker, first_of(page, word) + at));
+        let bits = classify(*state, *seen, left_out, deleted);
+        count(&bits, into);
+        note(&bits, examples, |at| number_at(known.ledger, worker, first_of(page, word) + at));
     }
 }
 
@@ -74,18 +74,18 @@ fn bits(word: u64, bit: u64) -> u64 {
 }
 
 #[inline]
-fn sort(state: u64, seen: u64, touched: u64, deleted: u64) -> Sorted {
+fn classify(state: u64, seen: u64, touched: u64, deleted: u64) -> FindingBits {
     let present = occupied(seen);
     let gone = occupied(state) & deleted & !touched;
     let left_out = touched | gone;
     let acknowledged = lanes(state, State::Acknowledged as u64) & !left_out;
     let rejected = lanes(state, State::Rejected as u64) & !left_out;
     let unknown = lanes(state, State::Unknown as u64) & !left_out;
-    Sorted {
+    FindingBits {
         kept: acknowledged & present,
         lost: acknowledged & !present,
         rejected,
-        ghosts: (rejected | gone) & present,
+        phantoms: (rejected | gone) & present,
         unknown_present: unknown & present,
         unknown_absent: unknown & !present,
         repeated: lanes(seen, REPEATED),
@@ -95,31 +95,31 @@ fn sort(state: u64, seen: u64, touched: u64, deleted: u64) -> Sorted {
 }
 
 #[inline]
-fn count(sorted: &Sorted, into: &mut Findings) {
-    let ones = |bits: u64| u64::from(bits.count_ones());
-    into.acknowledged += ones(sorted.kept | sorted.lost);
-    into.found += ones(sorted.kept);
-    into.lost += ones(sorted.lost);
-    into.rejected += ones(sorted.rejected);
-    into.phantom += ones(sorted.ghosts);
-    into.unknown_present += ones(sorted.unknown_present);
-    into.unknown_absent += ones(sorted.unknown_absent);
-    into.duplicated += ones(sorted.repeated);
-    into.deleted += ones(sorted.deleted);
-    into.not_audited += ones(sorted.touched);
+fn count(bits: &FindingBits, into: &mut Findings) {
+    let ones = |word: u64| u64::from(word.count_ones());
+    into.acknowledged += ones(bits.kept | bits.lost);
+    into.found += ones(bits.kept);
+    into.lost += ones(bits.lost);
+    into.rejected += ones(bits.rejected);
+    into.phantom += ones(bits.phantoms);
+    into.unknown_present += ones(bits.unknown_present);
+    into.unknown_absent += ones(bits.unknown_absent);
+    into.duplicated += ones(bits.repeated);
+    into.deleted += ones(bits.deleted);
+    into.not_audited += ones(bits.touched);
 }
 
 #[inline]
-fn note(sorted: &Sorted, examples: &mut Examples, number: impl Fn(u64) -> u64) {
+fn note(bits: &FindingBits, examples: &mut Examples, number: impl Fn(u64) -> u64) {
     let kinds = [
-        (sorted.lost, &mut examples.lost),
-        (sorted.ghosts, &mut examples.phantom),
-        (sorted.repeated, &mut examples.duplicated),
+        (bits.lost, &mut examples.lost),
+        (bits.phantoms, &mut examples.phantom),
+        (bits.repeated, &mut examples.duplicated),
     ];
-    for (bits, numbers) in kinds {
-        if bits != 0 && numbers.len() < EXAMPLES_MAX {
+    for (word, numbers) in kinds {
+        if word != 0 && numbers.len() < EXAMPLES_MAX {
             let room = EXAMPLES_MAX - numbers.len();
-            numbers.extend(offsets(bits).take(room).map(&number));
+            numbers.extend(offsets(word).take(room).map(&number));
         }
     }
 }

@@ -67,7 +67,7 @@ pub enum Content {
 
 /// Whether other writers may have used the scanned collection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Neighbours {
+pub enum OtherWriters {
     /// Other writers may have used it: a document without receipt and known stamp counts as foreign.
     #[default]
     Expected,
@@ -97,7 +97,7 @@ pub struct Audit<'a> {
     ledger: &'a Ledger,
     versions: &'a Versions,
     touched: &'a Touched,
-    neighbours: Neighbours,
+    other_writers: OtherWriters,
     seen: Vec<Pairs>,
     /// Further bits of a document: [`EXPLAINED`], [`UNDONE`].
     aside: Vec<Pairs>,
@@ -125,16 +125,16 @@ struct Noted {
 impl<'a> Audit<'a> {
     /// An audit of documents that were not touched after their insertion.
     pub fn new(ledger: &'a Ledger) -> Audit<'a> {
-        Audit::with(ledger, &Touched::None, Neighbours::default())
+        Audit::with(ledger, &Touched::None, OtherWriters::default())
     }
 
-    /// An audit that excludes touched documents; `neighbours` says whether other writers may have used the
+    /// An audit that excludes touched documents; `other_writers` says whether other writers may have used the
     /// collection.
-    pub fn with(ledger: &'a Ledger, touched: &'a Touched, neighbours: Neighbours) -> Audit<'a> {
+    pub fn with(ledger: &'a Ledger, touched: &'a Touched, other_writers: OtherWriters) -> Audit<'a> {
         static NONE: Versions = Versions::new();
         let seen = vec![Pairs::default(); ledger.workers().len()];
         let versions = ledger.changes().map_or(&NONE, |changes| &changes.versions);
-        Audit { ledger, versions, touched, neighbours, aside: seen.clone(), seen, tally: Tally::default() }
+        Audit { ledger, versions, touched, other_writers, aside: seen.clone(), seen, tally: Tally::default() }
     }
 
     /// Joins the sightings of another scanner of the same ledger.

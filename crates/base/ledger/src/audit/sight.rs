@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Audit, CORRUPTED, Content, EXPLAINED, Found, INTACT, Neighbours, REPEATED, UNDONE, findings};
+use super::{Audit, CORRUPTED, Content, EXPLAINED, Found, INTACT, OtherWriters, REPEATED, UNDONE, findings};
 use crate::intents::Intent;
 use crate::numbers::Slot;
 use crate::pairs::State;
@@ -45,7 +45,7 @@ impl Audit<'_> {
                     Verdict::Undone => self.set_aside(slot, UNDONE),
                 }
             }
-            _ if !self.ledger.answers_for(number) => {}
+            _ if !self.ledger.is_responsible_for(number) => {}
             Some((slot, _)) if self.touched.contains(slot) => self.tally.upserted += 1,
             _ => self.tally.phantom.note(number),
         }
@@ -124,10 +124,10 @@ impl Audit<'_> {
     fn see_foreign(&mut self, stamp: Option<i64>) {
         match stamp.map(|stamp| self.ledger.run().versioned(stamp)) {
             Some((number, version)) if self.was_sent(number, version) => self.tally.duplicated.note(number),
-            Some((number, 0)) if self.ledger.answers_for(number) => self.tally.phantom.note(number),
+            Some((number, 0)) if self.ledger.is_responsible_for(number) => self.tally.phantom.note(number),
             Some((_, 0)) => {}
-            _ if self.neighbours == Neighbours::Expected => self.tally.foreign += 1,
-            _ if self.ledger.answers_for_strangers() => self.tally.phantom.count += 1,
+            _ if self.other_writers == OtherWriters::Expected => self.tally.foreign += 1,
+            _ if self.ledger.is_responsible_for_unassigned() => self.tally.phantom.count += 1,
             _ => {}
         }
     }

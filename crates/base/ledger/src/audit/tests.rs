@@ -26,10 +26,10 @@ fn promised() -> Vec<Found> {
 }
 
 fn check(extra: &[Found], expected: impl FnOnce(&mut Findings)) {
-    check_with(&Touched::None, Neighbours::Expected, extra, expected);
+    check_with(&Touched::None, OtherWriters::Expected, extra, expected);
 }
 
-fn check_with(touched: &Touched, n: Neighbours, extra: &[Found], expected: impl FnOnce(&mut Findings)) {
+fn check_with(touched: &Touched, n: OtherWriters, extra: &[Found], expected: impl FnOnce(&mut Findings)) {
     let ledger = ledger();
     let mut audit = Audit::with(&ledger, touched, n);
     promised().iter().chain(extra).for_each(|found| audit.see(*found));
@@ -91,19 +91,19 @@ fn an_unknown_document_is_foreign_if_other_writers_are_expected_and_otherwise_a_
     let other_run = Run { tag: [9, 9, 9], ..RUN }.receipt(5).stamp();
     let strange = [Found::Foreign { stamp: None }, Found::Foreign { stamp: Some(other_run) }];
     check(&strange, |f| f.foreign = 2);
-    check_with(&Touched::None, Neighbours::Excluded, &strange, |f| f.phantom = 2);
+    check_with(&Touched::None, OtherWriters::Excluded, &strange, |f| f.phantom = 2);
 }
 
 #[test]
 fn a_document_of_another_run_is_foreign_everywhere() {
     let other = Run { tag: [9, 9, 9], ..RUN };
-    for neighbours in [Neighbours::Expected, Neighbours::Excluded] {
+    for other_writers in [OtherWriters::Expected, OtherWriters::Excluded] {
         let found = |number| Found::OtherRun { run: other, stamp: other.receipt(number).stamp() };
-        check_with(&Touched::None, neighbours, &[found(5), found(6)], |f| {
+        check_with(&Touched::None, other_writers, &[found(5), found(6)], |f| {
             (f.foreign, f.other_runs) = (2, [(other, 2)].into());
         });
         let copy = Found::OtherRun { run: other, stamp: RUN.receipt(5).stamp() };
-        check_with(&Touched::None, neighbours, &[copy], |f| {
+        check_with(&Touched::None, other_writers, &[copy], |f| {
             f.duplicated = 1;
             f.examples.duplicated = vec![5];
         });
@@ -140,7 +140,7 @@ fn a_touched_document_is_not_audited() {
     touched.mark(&allocation, 45..46);
     let changed = Found::Receipt { number: 18, content: Content::Differs, stamp: None };
     let ledger = ledger();
-    let mut audit = Audit::with(&ledger, &touched, Neighbours::Expected);
+    let mut audit = Audit::with(&ledger, &touched, OtherWriters::Expected);
     promised().iter().take(18).for_each(|f| audit.see(*f));
     [changed, intact(20), intact(45)].into_iter().for_each(|found| audit.see(found));
     let findings = audit.finish();
@@ -173,7 +173,7 @@ fn changed_ledger() -> Ledger {
 
 fn check_changed(seen: &[(u64, u32)], expected: impl FnOnce(&mut Findings)) {
     let ledger = changed_ledger();
-    let mut audit = Audit::with(&ledger, &Touched::None, Neighbours::Expected);
+    let mut audit = Audit::with(&ledger, &Touched::None, OtherWriters::Expected);
     (4..20).for_each(|number| audit.see(intact(number)));
     for (number, version) in seen {
         audit.see(Found::Receipt { number: *number, content: Content::Follows(*version), stamp: None });
@@ -207,7 +207,7 @@ fn an_update_that_was_undone_is_lost_once() {
         (f.found, f.lost, f.examples.lost) = (17, 1, vec![1]);
     });
     let ledger = changed_ledger();
-    let mut audit = Audit::with(&ledger, &Touched::None, Neighbours::Expected);
+    let mut audit = Audit::with(&ledger, &Touched::None, OtherWriters::Expected);
     (1..20).for_each(|number| audit.see(intact(number)));
     audit.see(Found::Receipt { number: 0, content: Content::Follows(1), stamp: None });
     assert_eq!(audit.lost().collect::<Vec<_>>(), [0, 1]);
@@ -233,7 +233,7 @@ fn a_copy_of_any_version_under_another_id_is_a_duplicate() {
     let copy = |number, version| Found::Foreign { stamp: Some(RUN.receipt(number).stamp_of(version)) };
     let audit = |copies: &[Found]| {
         let ledger = changed_ledger();
-        let mut audit = Audit::with(&ledger, &Touched::None, Neighbours::Expected);
+        let mut audit = Audit::with(&ledger, &Touched::None, OtherWriters::Expected);
         copies.iter().for_each(|copy| audit.see(*copy));
         let findings = audit.finish();
         (findings.duplicated, findings.foreign, findings.phantom, findings.examples.duplicated)
@@ -245,7 +245,7 @@ fn a_copy_of_any_version_under_another_id_is_a_duplicate() {
 
 #[test]
 fn only_duplicates_are_audited_if_all_documents_are_touched() {
-    check_with(&Touched::All, Neighbours::Expected, &[intact(3)], |f| {
+    check_with(&Touched::All, OtherWriters::Expected, &[intact(3)], |f| {
         let examples = Examples { duplicated: vec![3], ..Examples::default() };
         *f = Findings { not_audited: 40, duplicated: 1, examples, ..Findings::default() };
     });

@@ -4,11 +4,11 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use plimsoll_ledger::{
-    Allocation, Audit, Changes, Content, Findings, Found, Ledger, Neighbours, Run, State, Touched, Versions,
-    WorkerLedger,
+    Allocation, Audit, Changes, Content, Findings, Found, Ledger, OtherWriters, Run, State, Touched,
+    Versions, WorkerLedger,
 };
 
-use crate::dice::Dice;
+use crate::random::Random;
 
 const RUN: Run = Run { time_s: 1_700_000_000, tag: [0xab, 0xcd, 0xef] };
 
@@ -18,7 +18,7 @@ struct History {
     states: HashMap<u64, State>,
     touched: HashSet<u64>,
     changes: HashMap<u64, Change>,
-    neighbours: Neighbours,
+    other_writers: OtherWriters,
     found: Vec<Found>,
 }
 
@@ -38,21 +38,22 @@ enum Last {
 }
 
 impl History {
-    fn roll(dice: &mut Dice) -> History {
-        let limit = dice.roll(600);
+    fn random(random: &mut Random) -> History {
+        let limit = random.below(600);
         let allocation =
-            Allocation::new(1 + dice.roll(40), 1 + dice.roll(5), Some(limit)).expect("an allocation");
-        let states: HashMap<_, _> = (0..limit).map(|number| (number, roll_state(dice))).collect();
-        let touched = match dice.roll(2) {
+            Allocation::new(1 + random.below(40), 1 + random.below(5), Some(limit)).expect("an allocation");
+        let states: HashMap<_, _> = (0..limit).map(|number| (number, random_state(random))).collect();
+        let touched = match random.below(2) {
             0 => HashSet::new(),
-            _ => (0..dice.roll(30)).map(|_| dice.roll(limit + 1)).filter(|n| *n < limit).collect(),
+            _ => (0..random.below(30)).map(|_| random.below(limit + 1)).filter(|n| *n < limit).collect(),
         };
-        let changed = if dice.roll(2) == 0 { 0 } else { dice.roll(60) };
-        let changes = (0..changed).map(|_| (dice.roll(limit + 1), roll_change(dice)));
+        let changed = if random.below(2) == 0 { 0 } else { random.below(60) };
+        let changes = (0..changed).map(|_| (random.below(limit + 1), random_change(random)));
         let changes = changes.filter(|(number, _)| *number < limit).collect();
-        let neighbours = if dice.roll(2) == 0 { Neighbours::Expected } else { Neighbours::Excluded };
-        let found = (0..limit + 20).flat_map(|number| roll_found(dice, number, limit)).collect();
-        History { allocation, states, touched, changes, neighbours, found }
+        let other_writers =
+            if random.below(2) == 0 { OtherWriters::Expected } else { OtherWriters::Excluded };
+        let found = (0..limit + 20).flat_map(|number| random_found(random, number, limit)).collect();
+        History { allocation, states, touched, changes, other_writers, found }
     }
 
     fn ledger(&self) -> Ledger {
@@ -131,8 +132,8 @@ impl History {
     }
 }
 
-fn roll_state(dice: &mut Dice) -> State {
-    match dice.roll(10) {
+fn random_state(random: &mut Random) -> State {
+    match random.below(10) {
         0 => State::NotSent,
         1 => State::Rejected,
         2 => State::Unknown,
@@ -140,24 +141,24 @@ fn roll_state(dice: &mut Dice) -> State {
     }
 }
 
-fn roll_change(dice: &mut Dice) -> Change {
-    let last = match dice.roll(5) {
+fn random_change(random: &mut Random) -> Change {
+    let last = match random.below(5) {
         0 => Last::ReplacementInDoubt,
         1 => Last::Deleted,
         2 => Last::DeletionInDoubt,
         _ => Last::Acknowledged,
     };
-    Change { replaced: dice.roll(3) as u32, last }
+    Change { replaced: random.below(3) as u32, last }
 }
 
 /// Mostly one intact sighting; sometimes none, two, a corrupted or a foreign document.
-fn roll_found(dice: &mut Dice, number: u64, limit: u64) -> Vec<Found> {
+fn random_found(random: &mut Random, number: u64, limit: u64) -> Vec<Found> {
     let stamp = Some(RUN.receipt(number).stamp());
     let intact = Found::Receipt { number, content: Content::Follows(0), stamp };
-    let other = Some(RUN.receipt(dice.roll(limit + 9)).stamp());
-    let version = dice.roll(4) as u32;
-    let copy = Found::Foreign { stamp: Some(RUN.receipt(number).stamp_of(dice.roll(4) as u32)) };
-    match dice.roll(30) {
+    let other = Some(RUN.receipt(random.below(limit + 9)).stamp());
+    let version = random.below(4) as u32;
+    let copy = Found::Foreign { stamp: Some(RUN.receipt(number).stamp_of(random.below(4) as u32)) };
+    match random.below(30) {
         0 => vec![],
         1 => vec![intact, intact],
         2 => vec![intact, Found::Receipt { number, content: Content::Differs, stamp: None }, intact],
@@ -165,7 +166,7 @@ fn roll_found(dice: &mut Dice, number: u64, limit: u64) -> Vec<Found> {
         4 => vec![Found::Receipt { number, content: Content::Follows(0), stamp: other }],
         5 => vec![intact, Found::Foreign { stamp: other }, copy],
         6 => vec![intact, Found::Foreign { stamp: None }],
-        7 => vec![intact, Found::Foreign { stamp: Some(dice.roll(1 << 41) as i64) }],
+        7 => vec![intact, Found::Foreign { stamp: Some(random.below(1 << 41) as i64) }],
         8..14 => vec![Found::Receipt { number, content: Content::Follows(version), stamp: None }],
         _ => vec![intact],
     }
@@ -220,12 +221,12 @@ fn model_foreign(history: &History, stamp: Option<i64>, findings: &mut Findings)
     let versions = |number: u64| (0..=history.highest(number)).map(move |version| (number, version));
     let mut known = history.states.keys().copied().filter(sent).flat_map(versions);
     let first = stamp.and_then(|stamp| RUN.stamped(stamp));
-    match (first, history.neighbours) {
+    match (first, history.other_writers) {
         _ if stamp.is_some_and(|stamp| known.any(|(n, v)| RUN.receipt(n).stamp_of(v) == stamp)) => {
             findings.duplicated += 1;
         }
-        (Some(_), _) | (None, Neighbours::Excluded) => findings.phantom += 1,
-        (None, Neighbours::Expected) => findings.foreign += 1,
+        (Some(_), _) | (None, OtherWriters::Excluded) => findings.phantom += 1,
+        (None, OtherWriters::Expected) => findings.foreign += 1,
     }
 }
 
@@ -259,9 +260,9 @@ fn model_number(history: &History, number: u64, copies: u64, findings: &mut Find
 fn audit(history: &History, found: &[Found], scanners: usize) -> Findings {
     let (ledger, touched) = (history.ledger(), history.marks());
     let mut parts: Vec<Audit> =
-        (0..scanners).map(|_| Audit::with(&ledger, &touched, history.neighbours)).collect();
+        (0..scanners).map(|_| Audit::with(&ledger, &touched, history.other_writers)).collect();
     found.iter().enumerate().for_each(|(at, found)| parts[at % scanners].see(*found));
-    let mut whole = Audit::with(&ledger, &touched, history.neighbours);
+    let mut whole = Audit::with(&ledger, &touched, history.other_writers);
     parts.iter().for_each(|part| whole.merge(part));
     whole.finish()
 }
@@ -269,7 +270,7 @@ fn audit(history: &History, found: &[Found], scanners: usize) -> Findings {
 #[test]
 fn the_fold_agrees_with_the_model() {
     for seed in 0..400 {
-        let history = History::roll(&mut Dice(seed));
+        let history = History::random(&mut Random(seed));
         let findings = audit(&history, &history.found, 1);
         let counts = Findings { examples: Default::default(), ..findings.clone() };
         assert_eq!(counts, model(&history), "seed {seed}");
@@ -280,12 +281,12 @@ fn the_fold_agrees_with_the_model() {
 #[test]
 fn order_and_number_of_scanners_do_not_matter() {
     for seed in 1000..1300 {
-        let mut dice = Dice(seed);
-        let history = History::roll(&mut dice);
+        let mut random = Random(seed);
+        let history = History::random(&mut random);
         let expected = audit(&history, &history.found, 1);
         let mut shuffled = history.found.clone();
-        dice.shuffle(&mut shuffled);
-        let scanners = 1 + dice.roll(4) as usize;
+        random.shuffle(&mut shuffled);
+        let scanners = 1 + random.below(4) as usize;
         assert_eq!(audit(&history, &shuffled, scanners), expected, "seed {seed}, {scanners} scanners");
     }
 }
@@ -293,7 +294,7 @@ fn order_and_number_of_scanners_do_not_matter() {
 #[test]
 fn each_sent_document_is_counted_once() {
     for seed in 2000..2200 {
-        let mut history = History::roll(&mut Dice(seed));
+        let mut history = History::random(&mut Random(seed));
         history.found.clear();
         let sent = history.ledger().counts().sent();
         let f = audit(&history, &[], 1);
@@ -306,18 +307,18 @@ fn each_sent_document_is_counted_once() {
 #[test]
 fn the_findings_of_shards_add_up_to_those_of_the_whole() {
     for seed in 3000..3300 {
-        let mut dice = Dice(seed);
-        let mut history = History::roll(&mut dice);
+        let mut random = Random(seed);
+        let mut history = History::random(&mut random);
         // The shard that replaced a document recognises its second copy; for the first shard the copy is foreign.
         let later = |stamp| RUN.versioned(stamp).1 > 0;
         history
             .found
             .retain(|found| !matches!(found, Found::Foreign { stamp: Some(stamp) } if later(*stamp)));
-        let cut = dice.roll(history.allocation.workers() + 1);
+        let cut = random.below(history.allocation.workers() + 1);
         let (mut sum, mut foreign) = (Findings::default(), 0);
         for kept in [0..cut, cut..history.allocation.workers()].into_iter().filter(|kept| !kept.is_empty()) {
             let (ledger, touched) = (history.ledger_of(kept), history.marks());
-            let mut audit = Audit::with(&ledger, &touched, history.neighbours);
+            let mut audit = Audit::with(&ledger, &touched, history.other_writers);
             history.found.iter().for_each(|found| audit.see(*found));
             let findings = audit.finish();
             foreign = findings.foreign;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use plimsoll_ledger::{Allocation, Journals, Ledger, Run, Slot, Source, State, WorkerLedger, recover};
 
-use crate::dice::Dice;
+use crate::random::Random;
 
 const RUN: Run = Run { time_s: 1_700_000_000, tag: [1, 2, 3] };
 
@@ -22,17 +22,17 @@ impl Writer {
         Writer { own: WorkerLedger::new(), flushed: WorkerLedger::unjournaled(), sent: 0, allocated }
     }
 
-    fn step(&mut self, dice: &mut Dice, journals: &mut Journals, worker: u64) {
+    fn step(&mut self, random: &mut Random, journals: &mut Journals, worker: u64) {
         if let Some(until) = self.own.wants(self.sent, 4000) {
             journals.reserve(worker, until.min(self.allocated)).expect("reserve");
             self.own.grant(until.min(self.allocated));
         }
-        let until = self.own.reserved_until().min(self.sent + dice.roll(3000));
+        let until = self.own.reserved_until().min(self.sent + random.below(3000));
         self.own.set(self.sent..until, State::Unknown);
         let learned = [State::Acknowledged, State::Acknowledged, State::Rejected, State::Unknown];
-        self.own.set(self.sent..until, learned[dice.roll(4) as usize]);
+        self.own.set(self.sent..until, learned[random.below(4) as usize]);
         self.sent = until;
-        if dice.roll(4) == 0 {
+        if random.below(4) == 0 {
             let mut pages = Vec::new();
             self.own.take_dirty(&mut pages);
             journals.flush(worker, &pages).expect("flush");
@@ -54,14 +54,14 @@ fn check(ledger: &Ledger, allocation: &Allocation, worker: u64, writer: &Writer,
 }
 
 fn run(dir: &Path, allocation: Allocation, seed: u64) -> Vec<Writer> {
-    let mut dice = Dice(seed);
+    let mut random = Random(seed);
     let mut journals =
         Journals::create(dir, RUN, allocation, 0..allocation.workers()).expect("begin a ledger");
     let mut writers: Vec<_> =
         (0..allocation.workers()).map(|worker| Writer::new(allocation.allocated_to(worker))).collect();
-    for _ in 0..dice.roll(60) {
-        let worker = dice.roll(allocation.workers());
-        writers[worker as usize].step(&mut dice, &mut journals, worker);
+    for _ in 0..random.below(60) {
+        let worker = random.below(allocation.workers());
+        writers[worker as usize].step(&mut random, &mut journals, worker);
     }
     writers
 }
@@ -118,11 +118,11 @@ fn a_page_repeats_the_reservation() {
 
 #[test]
 fn files_of_noise_are_read_without_panic() {
-    let mut dice = Dice(9);
+    let mut random = Random(9);
     for length in [0, 1, 31, 32, 33, 4096, 20_000] {
         let dir = tempfile::tempdir().unwrap();
         Journals::create(dir.path(), RUN, Allocation::new(10, 1, None).unwrap(), 0..1).unwrap();
-        let noise: Vec<u8> = (0..length).map(|_| dice.roll(256) as u8).collect();
+        let noise: Vec<u8> = (0..length).map(|_| random.below(256) as u8).collect();
         fs::write(dir.path().join("worker-00000.journal"), &noise).unwrap();
         let recovered = recover(dir.path()).unwrap();
         assert_eq!(recovered.skipped_bytes, length);

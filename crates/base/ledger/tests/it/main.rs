@@ -2,5 +2,5 @@
 
 mod audit;
 mod crash;
-mod dice;
+mod random;
 mod unseen;

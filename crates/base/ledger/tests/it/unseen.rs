@@ -4,11 +4,11 @@
 use std::ops::Range;
 
 use plimsoll_ledger::{
-    Allocation, Audit, Changes, Content, Findings, Found, Intent, Intents, Journals, Ledger, Neighbours, Run,
-    Slot, State, Touched, WorkerLedger, recover, save,
+    Allocation, Audit, Changes, Content, Findings, Found, Intent, Intents, Journals, Ledger, OtherWriters,
+    Run, Slot, State, Touched, WorkerLedger, recover, save,
 };
 
-use crate::dice::Dice;
+use crate::random::Random;
 
 const RUN: Run = Run { time_s: 1_700_000_000, tag: [1, 2, 3] };
 const DOCUMENTS: u64 = 2000;
@@ -55,10 +55,10 @@ impl World {
         }
     }
 
-    fn change(&mut self, dice: &mut Dice, kinds: &[Intent]) {
-        let number = dice.roll(DOCUMENTS);
+    fn change(&mut self, random: &mut Random, kinds: &[Intent]) {
+        let number = random.below(DOCUMENTS);
         let (owner, slot) = ((number % 2) as usize, self.allocation.locate(number).expect("allocated"));
-        let intent = kinds[dice.roll(kinds.len() as u64) as usize];
+        let intent = kinds[random.below(kinds.len() as u64) as usize];
         if !self.told[owner].contains(&intent) {
             self.journals.intend(owner as u64, Intents::NONE.with(intent)).expect("intend");
             self.told[owner].push(intent);
@@ -67,7 +67,7 @@ impl World {
         match intent {
             Intent::Replace => {
                 let Some(version) = changes.versions.replace(slot) else { return };
-                match dice.roll(10) {
+                match random.below(10) {
                     0 => {}
                     _ if *stored == Stored::Altered => changes.versions.acknowledge(slot),
                     _ => {
@@ -81,7 +81,7 @@ impl World {
                     return;
                 }
                 *stored = Stored::Gone;
-                if dice.roll(4) > 0 {
+                if random.below(4) > 0 {
                     changes.versions.acknowledge(slot);
                 }
             }
@@ -108,22 +108,22 @@ impl World {
 }
 
 /// Some seconds of changes, and a crash in the middle of the last second.
-fn world(dir: &std::path::Path, dice: &mut Dice, kinds: &[Intent]) -> World {
+fn world(dir: &std::path::Path, random: &mut Random, kinds: &[Intent]) -> World {
     let mut world = World::new(dir);
-    for _ in 0..dice.roll(8) {
-        (0..dice.roll(300)).for_each(|_| world.change(dice, kinds));
-        if dice.roll(3) > 0 {
+    for _ in 0..random.below(8) {
+        (0..random.below(300)).for_each(|_| world.change(random, kinds));
+        if random.below(3) > 0 {
             world.flush(0);
             world.flush(1);
         }
     }
-    (0..dice.roll(300)).for_each(|_| world.change(dice, kinds));
+    (0..random.below(300)).for_each(|_| world.change(random, kinds));
     world
 }
 
 fn audit(ledger: &Ledger, stored: &[Stored], numbers: Range<u64>) -> Findings {
     let touched = ledger.changes().map_or(&Touched::All, |changes| &changes.touched);
-    let mut audit = Audit::with(ledger, touched, Neighbours::Excluded);
+    let mut audit = Audit::with(ledger, touched, OtherWriters::Excluded);
     for number in numbers {
         let content = match stored[number as usize] {
             Stored::Version(version) => Content::Follows(version),
@@ -151,7 +151,7 @@ const MIXES: [&[Intent]; 6] = [
 fn changes_of_the_last_moment_are_not_reported_and_the_rest_is_audited() {
     for (seed, kinds) in (0..60).zip(MIXES.iter().cycle()) {
         let dir = tempfile::tempdir().unwrap();
-        let world = world(dir.path(), &mut Dice(seed), kinds);
+        let world = world(dir.path(), &mut Random(seed), kinds);
         let ledger = recover(dir.path()).unwrap().ledger;
         let findings = audit(&ledger, &world.stored, 0..DOCUMENTS);
         assert!(findings.holds(), "seed {seed}, {kinds:?}: {findings:?}");
@@ -171,7 +171,7 @@ fn unexplained_contradictions_are_found_after_a_crash_too() {
     let check = |kinds: &[Intent], damage: &dyn Fn(&mut Stored), expected: (u64, u64, u64)| {
         for seed in 100..110 {
             let dir = tempfile::tempdir().unwrap();
-            let mut world = world(dir.path(), &mut Dice(seed), kinds);
+            let mut world = world(dir.path(), &mut Random(seed), kinds);
             world.flush(0);
             world.flush(1);
             let ledger = recover(dir.path()).unwrap().ledger;
@@ -204,9 +204,9 @@ fn unexplained_contradictions_are_found_after_a_crash_too() {
 #[test]
 fn a_deleted_document_that_exists_is_a_phantom_whatever_else_was_intended() {
     let dir = tempfile::tempdir().unwrap();
-    let mut dice = Dice(7);
+    let mut random = Random(7);
     let mut world = World::new(dir.path());
-    (0..400).for_each(|_| world.change(&mut dice, &[Intent::Remove, Intent::Alter, Intent::Replace]));
+    (0..400).for_each(|_| world.change(&mut random, &[Intent::Remove, Intent::Alter, Intent::Replace]));
     world.flush(0);
     world.flush(1);
     let ledger = recover(dir.path()).unwrap().ledger;
@@ -251,7 +251,7 @@ fn a_list_repeats_the_intents() {
 #[test]
 fn a_saved_recovered_ledger_is_unchanged() {
     let dir = tempfile::tempdir().unwrap();
-    world(dir.path(), &mut Dice(3), MIXES[5]);
+    world(dir.path(), &mut Random(3), MIXES[5]);
     let ledger = recover(dir.path()).unwrap().ledger;
     save(dir.path(), &ledger).unwrap();
     assert_eq!(recover(dir.path()).unwrap().ledger, ledger);

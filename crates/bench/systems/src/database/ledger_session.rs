@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use plimsoll_document::IdForm;
-use plimsoll_ledger::{Ledger, Neighbours, Touched};
+use plimsoll_ledger::{Ledger, OtherWriters, Touched};
 use plimsoll_mongo::journal_writer::JournalWriter;
 use plimsoll_mongo::setup::Command;
 use plimsoll_mongo::worker_ledger::{Closed, WorkerLedger};
@@ -51,11 +51,11 @@ impl Database {
     }
 
     /// Whether the collection may hold documents of others.
-    pub(super) fn neighbours(&self) -> Neighbours {
+    pub(super) fn other_writers(&self) -> OtherWriters {
         let upserts = |command: &Command| matches!(command, Command::Update { upsert: true, .. });
         let own = self.setup.id == IdForm::Own || self.setup.commands.iter().any(upserts);
         let alone = self.before.documents == 0 && self.knows_all && !own;
-        if alone { Neighbours::Excluded } else { Neighbours::Expected }
+        if alone { OtherWriters::Excluded } else { OtherWriters::Expected }
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use plimsoll_deployment::Deployment;
 use plimsoll_host::proxy::Proxy;
-use plimsoll_ledger::{Allocation, Findings, Ledger, Neighbours, Run, State, Touched};
+use plimsoll_ledger::{Allocation, Findings, Ledger, OtherWriters, Run, State, Touched};
 use plimsoll_load::arrivals::Share;
 use plimsoll_load::engine::Progress;
 use plimsoll_load::fault::Fault;
@@ -113,7 +113,7 @@ impl Trial {
     /// The server cannot be read.
     pub fn audit(&self) -> anyhow::Result<Findings> {
         let runtime = plimsoll_run::lifecycle::runtime()?;
-        let scope = Scope::of(&self.setup, &Touched::None, Neighbours::Excluded);
+        let scope = Scope::of(&self.setup, &Touched::None, OtherWriters::Excluded);
         let servers = [self.site.options()];
         Ok(runtime.block_on(scan(&servers, &self.ledger, scope, &mut ()))?)
     }
