@@ -177,7 +177,7 @@ impl Drop for Child {
         let ended = match self.lifetime {
             Lifetime::Detached => Ok(true),
             Lifetime::BoundWithData => self.terminate(DROP_LIMIT),
-            Lifetime::Asked => self.interrupt().map(|()| self.wait(DROP_LIMIT).is_some()),
+            Lifetime::Interrupted => self.interrupt().map(|()| self.wait(DROP_LIMIT).is_some()),
             Lifetime::Bound => Ok(false),
         };
         if !ended.unwrap_or(false) {

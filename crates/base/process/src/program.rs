@@ -34,7 +34,7 @@ pub enum Lifetime {
     BoundWithData,
     /// The child receives SIGINT, as from Ctrl-C, however the owner ends, so that it can finish its work. It is killed if it
     /// ignores that when dropped.
-    Asked,
+    Interrupted,
     /// The child outlives its owner.
     Detached,
 }

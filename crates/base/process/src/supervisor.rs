@@ -69,7 +69,7 @@ fn prepare(lock: Option<&File>, lifetime: Lifetime, owner: Pid) -> io::Result<()
     }
     let signal = match lifetime {
         Lifetime::Bound | Lifetime::BoundWithData => Signal::KILL,
-        Lifetime::Asked => Signal::INT,
+        Lifetime::Interrupted => Signal::INT,
         Lifetime::Detached => return Ok(()),
     };
     set_parent_process_death_signal(Some(signal))?;

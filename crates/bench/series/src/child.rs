@@ -66,7 +66,7 @@ impl Start<'_> {
             command.stderr(File::create(log).with_context(|| format!("write {}", log.display()))?);
         }
         let start = || format!("start {}", self.program.unwrap_or(reexec::program()).display());
-        pinned(self.cpus, || Child::run(command, Lifetime::Asked))?.with_context(start)
+        pinned(self.cpus, || Child::run(command, Lifetime::Interrupted))?.with_context(start)
     }
 
     /// Runs it to its end. When `flag` is set, it is asked to end; a watchdog may end it earlier.

@@ -1,6 +1,6 @@
 //! Tests the promises after an owner's death, with killed owners.
 
 #[cfg(test)]
-mod asked;
+mod interrupted;
 #[cfg(test)]
 mod owner;
