@@ -23,7 +23,7 @@ pub(crate) struct MetadataClient {
     client: BaseConsumer<Watch>,
     cluster: Cluster,
     /// The assignments of the pipeline that waits for the answer, if any.
-    lanes: Option<Arc<Assignments>>,
+    assignments: Option<Arc<Assignments>>,
 }
 
 impl MetadataClient {
@@ -31,13 +31,13 @@ impl MetadataClient {
     pub(crate) fn of(cluster: &Cluster) -> Result<Self, Error> {
         let made = cluster.config().create_with_context(Watch::default());
         let client = made.map_err(|error| Error::Config(words(&error)))?;
-        Ok(Self { client, cluster: cluster.clone(), lanes: None })
+        Ok(Self { client, cluster: cluster.clone(), assignments: None })
     }
 
     /// Stops retrying once this pipeline is aborted.
     #[must_use]
-    pub(crate) fn of_pipeline(self, lanes: &Arc<Assignments>) -> Self {
-        Self { lanes: Some(Arc::clone(lanes)), ..self }
+    pub(crate) fn of_pipeline(self, assignments: &Arc<Assignments>) -> Self {
+        Self { assignments: Some(Arc::clone(assignments)), ..self }
     }
 
     /// The numbers of a topic's partitions, in order.
@@ -109,7 +109,7 @@ impl MetadataClient {
     }
 
     fn is_over(&self) -> bool {
-        self.lanes.as_ref().is_some_and(|lanes| lanes.is_over())
+        self.assignments.as_ref().is_some_and(|assignments| assignments.is_over())
     }
 
     pub(crate) fn no_topic(&self, topic: &str) -> Error {

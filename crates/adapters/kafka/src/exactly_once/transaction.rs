@@ -51,11 +51,11 @@ impl Transaction {
     /// Collects reports: returns the most severe error of a record.
     pub(super) fn reports(&self, throttle: &mut PartitionThrottle) -> Option<RDKafkaErrorCode> {
         let tally = self.outlets.producer.client().context().take();
-        for (lane, count) in tally.delivered {
-            throttle.round(lane).reported(count);
+        for (order_key, count) in tally.delivered {
+            throttle.round(order_key).reported(count);
         }
-        for (lane, ..) in &tally.failed {
-            throttle.round(*lane).reported(1);
+        for (order_key, ..) in &tally.failed {
+            throttle.round(*order_key).reported(1);
         }
         tally.failed.into_iter().map(|(_, _, code)| code).max_by_key(|code| error_class::of(*code))
     }

@@ -13,7 +13,7 @@ use crate::sink::record::Parts;
 use crate::sink::reports::note;
 use crate::sink::{Producer, Target};
 
-/// The lane of dead letters: no partition has this number, and dead letters are few.
+/// The order key of dead letters: no partition has this number, and dead letters are few.
 const DEAD_LETTERS: u32 = u32::MAX;
 
 /// The destinations of a transaction's records and dead letters.
@@ -121,11 +121,11 @@ impl Member {
         };
         let record = Parts::of(batch, event);
         let Some(reason) = outlets.to.refuses(&record) else {
-            let lane = outlets.to.lane(batch);
-            if !throttle.round(lane).admits(record.bytes(), outlets.to.round_bytes(&record)) {
+            let order_key = outlets.to.order_key(batch);
+            if !throttle.round(order_key).admits(record.bytes(), outlets.to.round_bytes(&record)) {
                 return Ok(false);
             }
-            outlets.put(&outlets.to, &record, lane, throttle)?;
+            outlets.put(&outlets.to, &record, order_key, throttle)?;
             return Ok(true);
         };
         let attempts = batch.attempts() + 1;
@@ -141,11 +141,11 @@ impl Outlets {
         &self,
         to: &Target,
         record: &Parts<'_>,
-        lane: u32,
+        order_key: u32,
         throttle: &mut PartitionThrottle,
     ) -> Result<(), QueueError> {
-        to.send(&self.producer, record, note(lane, 0)).map_err(|error| classify(&error))?;
-        throttle.round(lane).sent(record.bytes());
+        to.send(&self.producer, record, note(order_key, 0)).map_err(|error| classify(&error))?;
+        throttle.round(order_key).sent(record.bytes());
         Ok(())
     }
 

@@ -36,8 +36,8 @@ pub(crate) struct Round {
 
 impl PartitionThrottle {
     /// The round of a partition.
-    pub(crate) fn round(&mut self, lane: u32) -> &mut Round {
-        self.rounds.entry(lane).or_default()
+    pub(crate) fn round(&mut self, order_key: u32) -> &mut Round {
+        self.rounds.entry(order_key).or_default()
     }
 
     /// Closes all rounds with records in flight: each is one request.
@@ -90,9 +90,9 @@ mod tests {
     #[test]
     fn the_next_round_of_a_partition_begins_after_the_last_report() {
         let mut throttle = PartitionThrottle::default();
-        for lane in [3, 3, 4] {
-            assert!(throttle.round(lane).admits(100, 1000));
-            throttle.round(lane).sent(100);
+        for order_key in [3, 3, 4] {
+            assert!(throttle.round(order_key).admits(100, 1000));
+            throttle.round(order_key).sent(100);
         }
         throttle.close();
         assert!(!throttle.round(3).admits(100, 1000) && throttle.round(5).admits(100, 1000));

@@ -15,7 +15,7 @@ use crate::error::describe;
 pub(super) struct Pending {
     pub(super) batch: Batch,
     pub(super) slot: u32,
-    pub(super) lane: u32,
+    pub(super) order_key: u32,
     /// The events to queue: a range at first, then suspects one by one.
     next: u32,
     pub(super) alone: VecDeque<u32>,
@@ -38,11 +38,11 @@ pub(super) enum Sent {
 }
 
 impl Pending {
-    pub(super) fn of(batch: Batch, slot: u32, lane: u32) -> Self {
+    pub(super) fn of(batch: Batch, slot: u32, order_key: u32) -> Self {
         Self {
             batch,
             slot,
-            lane,
+            order_key,
             next: 0,
             alone: VecDeque::new(),
             is_alone: false,

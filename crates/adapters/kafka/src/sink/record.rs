@@ -24,8 +24,8 @@ pub(crate) struct Target {
     pub(crate) partitions: usize,
 }
 
-/// The lane of records that may go to any partition.
-const ANYWHERE: u32 = 0;
+/// The order key of records that may go to any partition.
+const ANY_PARTITION: u32 = 0;
 /// The limit of partitions that are filled at once.
 const PARTITIONS_MAX: usize = 16;
 
@@ -71,16 +71,16 @@ impl Target {
         })
     }
 
-    /// The lane of a batch: records of one lane keep their order. The lane is the partition, or one lane for
+    /// The order key of a batch: records of one key keep their order. It is the partition, or one value for
     /// all records if keys select the partitions.
-    pub(crate) fn lane(&self, batch: &Batch) -> u32 {
+    pub(crate) fn order_key(&self, batch: &Batch) -> u32 {
         match self.placing {
             Placing::Same => batch.partition().index,
-            Placing::Key => ANYWHERE,
+            Placing::Key => ANY_PARTITION,
         }
     }
 
-    /// The bytes of a lane that are sent at once: one request of a partition. Keys spread over all
+    /// The bytes of one order key that are sent at once: one request of a partition. Keys spread over all
     /// partitions, so half of their requests are filled. Records without a key go to one partition for a
     /// while.
     pub(crate) fn round_bytes(&self, record: &Parts<'_>) -> usize {
@@ -147,7 +147,10 @@ mod tests {
         batch.push(Record { key: Some(b"key"), ..Record::default() });
         batch.push(Record::default());
         let [keyed, plain] = [0, 1].map(|at| Parts::of(&batch, &batch.events()[at]));
-        assert_eq!((target(Placing::Same).lane(&batch), target(Placing::Key).lane(&batch)), (3, ANYWHERE));
+        assert_eq!(
+            (target(Placing::Same).order_key(&batch), target(Placing::Key).order_key(&batch)),
+            (3, ANY_PARTITION)
+        );
         assert_eq!(target(Placing::Key).round_bytes(&keyed), 3_000_000);
         assert_eq!(target(Placing::Key).round_bytes(&plain), 1_000_000);
         assert_eq!(target(Placing::Same).round_bytes(&keyed), 1_000_000);

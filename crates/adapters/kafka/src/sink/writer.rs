@@ -49,13 +49,13 @@ impl Writer {
         let calm = self.pending.iter().all(|pending| pending.reported == pending.sent);
         let suspect = &mut self.pending[at];
         if calm && let Some(index) = suspect.alone.pop_front() {
-            suspect.send(index, &self.producer, &self.to, self.throttle.round(suspect.lane));
+            suspect.send(index, &self.producer, &self.to, self.throttle.round(suspect.order_key));
         }
     }
 
     fn send_rounds(&mut self) {
         for pending in &mut self.pending {
-            let round = self.throttle.round(pending.lane);
+            let round = self.throttle.round(pending.order_key);
             while let Some(index) = pending.upcoming() {
                 match pending.send(index, &self.producer, &self.to, round) {
                     Sent::Yes => {}
@@ -73,13 +73,13 @@ impl Writer {
         for (slot, count) in tally.delivered {
             if let Some(pending) = self.pending.iter_mut().find(|pending| pending.slot == slot) {
                 pending.reported += count;
-                self.throttle.round(pending.lane).reported(count);
+                self.throttle.round(pending.order_key).reported(count);
             }
         }
         for (slot, index, code) in tally.failed {
             if let Some(pending) = self.pending.iter_mut().find(|pending| pending.slot == slot) {
                 pending.reported += 1;
-                self.throttle.round(pending.lane).reported(1);
+                self.throttle.round(pending.order_key).reported(1);
                 pending.fail(index, code);
             }
         }
@@ -124,8 +124,8 @@ impl Sink for Writer {
 
     fn submit(&mut self, batch: Batch) {
         self.slots = self.slots.wrapping_add(1);
-        let lane = self.to.lane(&batch);
-        self.pending.push_back(Pending::of(batch, self.slots, lane));
+        let order_key = self.to.order_key(&batch);
+        self.pending.push_back(Pending::of(batch, self.slots, order_key));
         self.enqueue();
     }
 

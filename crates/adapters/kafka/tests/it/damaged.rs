@@ -8,8 +8,8 @@ use plimsoll_kafka::Source;
 use plimsoll_pipeline::guarantee::Guarantee;
 use rdkafka::producer::{BaseRecord, Producer};
 
-use crate::stubborn::stubborn;
 use crate::support::{LONG, broker, committed, from, parts, producer, put, settings, start, topic, until};
+use crate::unwritten_batch::unwritten_batch;
 
 /// The broker's file with the first records of a topic of one partition.
 fn segment(storage: &Path, topic: &str) -> PathBuf {
@@ -46,7 +46,7 @@ fn a_record_with_a_wrong_checksum_is_not_skipped() {
     }
     alter(&segment(broker().storage(), &source), b"within");
     let typed = from(&brokers, &source, "damaged");
-    let sink = stubborn(u64::MAX);
+    let sink = unwritten_batch(u64::MAX);
     let written = sink.written();
     let running = start(
         parts(Box::new(Source::build(&typed).unwrap()), Box::new(sink)),

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod away;
+mod broker_down;
 mod crashes;
 mod damaged;
 mod dead_letters;
@@ -13,5 +13,5 @@ mod refusals;
 mod round_trip;
 mod topics;
 
-mod stubborn;
 mod support;
+mod unwritten_batch;

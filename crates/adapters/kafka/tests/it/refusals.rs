@@ -10,14 +10,14 @@ use plimsoll_measure::clock;
 use plimsoll_measure::duration::Span;
 use plimsoll_pipeline::{Claim, Ended, Partition, Parts, Position, PositionError, PositionStore};
 
-use crate::stubborn::{Stubborn, stubborn};
 use crate::support::{
     SMALL, broker, committed, copy, fill, from, parts, read, remove_before, settings, start, to, topic,
     until, until_committed,
 };
+use crate::unwritten_batch::{UnwrittenBatch, unwritten_batch};
 
 fn check_source(typed: &scenario::Source, said: &str) {
-    let parts = parts(Box::new(Source::build(typed).unwrap()), Box::new(stubborn(u64::MAX)));
+    let parts = parts(Box::new(Source::build(typed).unwrap()), Box::new(unwritten_batch(u64::MAX)));
     let running = start(parts, settings(plimsoll_pipeline::guarantee::Guarantee::AtLeastOnce));
     let error = running.pipeline.join().unwrap().unwrap_err().to_string();
     assert!(error.contains(said), "{error}");
@@ -52,7 +52,7 @@ fn an_unreachable_broker_is_named_with_the_reason() {
 fn an_aborted_pipeline_stops_retrying_an_unreachable_broker() {
     // Without the abort it would retry for 30 s.
     let source = Source::build(&from(&nowhere(), "t", "g")).unwrap();
-    let parts = parts(Box::new(source), Box::new(stubborn(u64::MAX)));
+    let parts = parts(Box::new(source), Box::new(unwritten_batch(u64::MAX)));
     let running = start(parts, settings(plimsoll_pipeline::guarantee::Guarantee::AtLeastOnce));
     std::thread::sleep(Duration::from_millis(500));
     let began = clock::now();
@@ -99,8 +99,8 @@ fn retention_that_overtakes_a_paused_pipeline_is_reported() {
     let brokers = broker().bootstrap();
     let source = topic(&brokers, "overtaken", 1);
     fill(&brokers, &source, 1, 10_000);
-    let away = Arc::new(AtomicBool::new(true));
-    let sink = stubborn(u64::MAX).away_while(&away);
+    let down = Arc::new(AtomicBool::new(true));
+    let sink = unwritten_batch(u64::MAX).down_while(&down);
     let submitted = sink.submitted();
     let typed = from(&brokers, &source, "overtaken");
     let parts = parts(Box::new(Source::build(&typed).unwrap()), Box::new(sink));
@@ -109,7 +109,7 @@ fn retention_that_overtakes_a_paused_pipeline_is_reported() {
     // A second without free space pauses the partition.
     std::thread::sleep(Duration::from_secs(5));
     remove_before(&brokers, &source, 0, 9000);
-    away.store(false, Ordering::Relaxed);
+    down.store(false, Ordering::Relaxed);
     until("the refusal", || running.pipeline.is_finished());
     let error = running.pipeline.join().unwrap().unwrap_err().to_string();
     let said = "overtaken/0 was read up to offset 4000, and it begins at 9000: 5000 unread offsets are gone";
@@ -121,7 +121,7 @@ fn a_topic_that_is_deleted_while_read_ends_the_source() {
     let brokers = broker().bootstrap();
     let source = topic(&brokers, "goes", 1);
     fill(&brokers, &source, 1, 10);
-    let sink = stubborn(u64::MAX);
+    let sink = unwritten_batch(u64::MAX);
     let written = sink.written();
     let mut typed = from(&brokers, &source, "goes");
     typed
@@ -155,19 +155,19 @@ fn a_recreated_topic_is_not_continued() {
     let brokers = broker().bootstrap();
     let source = topic(&brokers, "anew", 1);
     fill(&brokers, &source, 1, 10);
-    let begin = |next: u64, sink: Stubborn| {
+    let begin = |next: u64, sink: UnwrittenBatch| {
         let source = Source::build(&from(&brokers, &source, "anew")).unwrap();
         let positions = Some(Arc::new(Kept(next)) as Arc<dyn PositionStore>);
         let parts = Parts { positions, ..parts(Box::new(source), Box::new(sink.in_transactions())) };
         start(parts, settings(plimsoll_pipeline::guarantee::Guarantee::AtLeastOnce))
     };
-    let error = begin(100, stubborn(u64::MAX)).pipeline.join().unwrap().unwrap_err().to_string();
+    let error = begin(100, unwritten_batch(u64::MAX)).pipeline.join().unwrap().unwrap_err().to_string();
     assert!(error.contains("anew/0 was read up to offset 100, and it ends at 10"), "{error}");
     assert!(
         error.contains("deleted and recreated") && error.contains("another group, name and destination"),
         "{error}"
     );
-    let sink = stubborn(u64::MAX);
+    let sink = unwritten_batch(u64::MAX);
     let written = sink.written();
     let running = begin(4, sink);
     until("the rest", || written.load(Ordering::Relaxed) == 6);

@@ -8,11 +8,11 @@ use rdkafka::Message;
 use rdkafka::message::{Header, Headers, OwnedHeaders, OwnedMessage};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 
-use crate::stubborn::stubborn;
 use crate::support::{
     LONG, audit, broker, committed, copy, counts, ends, fill, from, parts, producer, read, settings, start,
     to, topic, until, until_committed, until_written,
 };
+use crate::unwritten_batch::unwritten_batch;
 
 /// A record, comparable.
 type Plain = (i32, Option<Vec<u8>>, Option<Vec<u8>>, Option<i64>, Vec<(String, Option<Vec<u8>>)>);
@@ -92,7 +92,7 @@ fn no_offset_is_committed_past_an_unsettled_batch() {
     let brokers = broker().bootstrap();
     let source = topic(&brokers, "gap-in", 1);
     fill(&brokers, &source, 1, 2000);
-    let sink = stubborn(777);
+    let sink = unwritten_batch(777);
     let written = sink.written();
     let source_port = plimsoll_kafka::Source::build(&from(&brokers, &source, "gap")).unwrap();
     let running = start(parts(Box::new(source_port), Box::new(sink)), settings(Guarantee::AtLeastOnce));

@@ -8,28 +8,34 @@ use std::time::Duration;
 use plimsoll_pipeline::{Batch, Identity, Order, Promise, Settled, Sink, SinkError, SinkFactory, Verdict};
 
 /// A sink that never writes the batch with one offset, and writes all others in any order.
-pub struct Stubborn {
+pub struct UnwrittenBatch {
     offset: u64,
     identity: Identity,
     written: Arc<AtomicU64>,
-    away: Arc<AtomicBool>,
+    down: Arc<AtomicBool>,
     submitted: Arc<AtomicU64>,
 }
 
-pub fn stubborn(offset: u64) -> Stubborn {
+pub fn unwritten_batch(offset: u64) -> UnwrittenBatch {
     let identity = Identity::Once;
-    Stubborn { offset, identity, written: Arc::default(), away: Arc::default(), submitted: Arc::default() }
+    UnwrittenBatch {
+        offset,
+        identity,
+        written: Arc::default(),
+        down: Arc::default(),
+        submitted: Arc::default(),
+    }
 }
 
-impl Stubborn {
+impl UnwrittenBatch {
     /// Declares that the sink's transactions store the positions.
     pub fn in_transactions(self) -> Self {
         Self { identity: Identity::Transaction, ..self }
     }
 
     /// Makes the sink write nothing while it is unavailable.
-    pub fn away_while(self, away: &Arc<AtomicBool>) -> Self {
-        Self { away: Arc::clone(away), ..self }
+    pub fn down_while(self, down: &Arc<AtomicBool>) -> Self {
+        Self { down: Arc::clone(down), ..self }
     }
 
     /// The number of submitted events.
@@ -43,7 +49,7 @@ impl Stubborn {
     }
 }
 
-impl SinkFactory for Stubborn {
+impl SinkFactory for UnwrittenBatch {
     fn promise(&self) -> Promise {
         Promise { durable: true, identity: self.identity, order: Order::Any, writes_dead_letters: false }
     }
@@ -52,7 +58,7 @@ impl SinkFactory for Stubborn {
         Ok(Box::new(Taken {
             offset: self.offset,
             written: Arc::clone(&self.written),
-            away: Arc::clone(&self.away),
+            down: Arc::clone(&self.down),
             submitted: Arc::clone(&self.submitted),
             held: Vec::new(),
             kept: Vec::new(),
@@ -63,7 +69,7 @@ impl SinkFactory for Stubborn {
 struct Taken {
     offset: u64,
     written: Arc<AtomicU64>,
-    away: Arc<AtomicBool>,
+    down: Arc<AtomicBool>,
     submitted: Arc<AtomicU64>,
     held: Vec<Batch>,
     /// Batches that are never settled.
@@ -84,8 +90,8 @@ impl Sink for Taken {
     }
 
     fn settle(&mut self, wait: Duration) -> Option<Settled> {
-        let there = !self.away.load(Ordering::Relaxed);
-        let Some(batch) = there.then(|| self.held.pop()).flatten() else {
+        let available = !self.down.load(Ordering::Relaxed);
+        let Some(batch) = available.then(|| self.held.pop()).flatten() else {
             thread::sleep(wait);
             return None;
         };
