@@ -113,7 +113,7 @@ impl Writer {
     }
 
     fn refuse(&mut self, code: RDKafkaErrorCode) {
-        if error_class::of(code) != Class::Passing {
+        if error_class::of(code) != Class::Transient {
             let topic = &self.written.outlets.to.topic;
             self.over = Some(format!("a record of {topic:?} was refused ({})", describe(code)));
         }
@@ -197,7 +197,7 @@ impl Writer {
             (Step::Over(reason), _) | (Step::Done, Some(reason)) => {
                 self.fail_all(FailureClass::Final, &reason)
             }
-            (Step::Done, None) => self.fail_all(FailureClass::Passing, reason),
+            (Step::Done, None) => self.fail_all(FailureClass::Transient, reason),
             (Step::Again | Step::Abort(_), over) => self.over = over,
         }
     }

@@ -8,7 +8,7 @@ pub(crate) enum Class {
     /// The broker refuses some record of the set, possibly this one.
     Suspect,
     /// Transient: network, leaders, replicas, timeouts.
-    Passing,
+    Transient,
     /// Permanent: permissions, a deleted topic, an unknown partition.
     Final,
 }
@@ -36,7 +36,7 @@ pub(crate) fn of(code: RDKafkaErrorCode) -> Class {
         | Code::UnsupportedVersion
         | Code::ProducerFenced
         | Code::Fenced => Class::Final,
-        _ => Class::Passing,
+        _ => Class::Transient,
     }
 }
 
@@ -46,8 +46,8 @@ mod tests {
 
     #[test]
     fn timeouts_are_transient_missing_permissions_are_final_and_large_records_are_suspect() {
-        assert_eq!(of(RDKafkaErrorCode::MessageTimedOut), Class::Passing);
-        assert_eq!(of(RDKafkaErrorCode::NotEnoughReplicas), Class::Passing);
+        assert_eq!(of(RDKafkaErrorCode::MessageTimedOut), Class::Transient);
+        assert_eq!(of(RDKafkaErrorCode::NotEnoughReplicas), Class::Transient);
         for code in [
             RDKafkaErrorCode::TopicAuthorizationFailed,
             RDKafkaErrorCode::UnknownTopic,
@@ -57,7 +57,7 @@ mod tests {
         }
         assert_eq!(of(RDKafkaErrorCode::MessageSizeTooLarge), Class::Suspect);
         assert!(
-            Class::Final > Class::Passing && Class::Passing > Class::Suspect,
+            Class::Final > Class::Transient && Class::Transient > Class::Suspect,
             "the most severe error of a batch counts"
         );
     }

@@ -138,7 +138,7 @@ impl Pending {
                 FailureClass::Final,
                 format!("the topic {:?} cannot be written ({reason})", to.topic),
             ),
-            Some((_, reason)) => Verdict::failed(FailureClass::Passing, reason),
+            Some((_, reason)) => Verdict::failed(FailureClass::Transient, reason),
         };
         Settled { batch: self.batch, verdict }
     }
@@ -174,7 +174,7 @@ mod tests {
         let Verdict::Failed(failure) = verdict(RDKafkaErrorCode::MessageTimedOut) else {
             panic!("it failed")
         };
-        assert_eq!(failure.class, FailureClass::Passing);
+        assert_eq!(failure.class, FailureClass::Transient);
     }
 
     #[test]

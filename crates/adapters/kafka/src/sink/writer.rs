@@ -108,7 +108,7 @@ impl Writer {
         for pending in &mut self.pending {
             pending.give_up();
         }
-        self.fail_first(FailureClass::Passing, &reason)
+        self.fail_first(FailureClass::Transient, &reason)
     }
 
     fn fail_first(&mut self, class: FailureClass, reason: &str) -> Option<Settled> {

@@ -69,14 +69,14 @@ mod tests {
 
     #[test]
     fn transient_errors_are_ignored_and_final_ones_name_the_remedy() {
-        for passing in [
+        for transient in [
             RDKafkaErrorCode::AllBrokersDown,
             RDKafkaErrorCode::BrokerTransportFailure,
             RDKafkaErrorCode::WaitingForCoordinator,
             RDKafkaErrorCode::PollExceeded,
             RDKafkaErrorCode::RequestTimedOut,
         ] {
-            assert_eq!(check(passing), None);
+            assert_eq!(check(transient), None);
         }
         assert!(check(RDKafkaErrorCode::AutoOffsetReset).unwrap().contains("start: earliest"));
         assert!(check(RDKafkaErrorCode::UnknownTopicOrPartition).unwrap().contains("\"orders\" is gone"));

@@ -38,7 +38,7 @@ impl WriteConnection {
     /// Closes the connection if it broke, or the batch failed transiently.
     pub fn close_after(&mut self, verdict: &BatchVerdict) {
         let is_broken = self.open.as_ref().is_some_and(|(connection, _)| connection.is_broken());
-        if is_broken || verdict.has_failed(FailureClass::Passing) {
+        if is_broken || verdict.has_failed(FailureClass::Transient) {
             self.open = None;
         }
     }

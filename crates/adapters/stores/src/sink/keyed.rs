@@ -17,7 +17,7 @@ use plimsoll_wire::{WriteConcern, WriteKind};
 use super::connection::WriteConnection;
 use super::in_flight::InFlight;
 use super::insert::refused;
-use super::verdict::{BatchVerdict, Existing, of_deployment, unless_replaced};
+use super::verdict::{BatchVerdict, Existing, of_deployment, split_if_replaced};
 use crate::document::form::checked_id;
 
 /// The settings that all workers share.
@@ -87,7 +87,7 @@ impl Sink for KeyedSink {
         self.idle = Some(connections);
         // The write has released the batch.
         let batch = Arc::into_inner(self.batch.take()?)?;
-        let verdict = unless_replaced(&names(&batch), verdict.verdict());
+        let verdict = split_if_replaced(&names(&batch), verdict.verdict());
         Some(Settled { batch, verdict })
     }
 }

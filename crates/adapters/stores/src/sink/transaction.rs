@@ -138,7 +138,7 @@ impl Session {
                     // After a failover, existing documents may be gone.
                     planned = false;
                     if tries >= TRIES {
-                        let failure = Failure { class: FailureClass::Passing, reason };
+                        let failure = Failure { class: FailureClass::Transient, reason };
                         return (self, Outcome::Failed(batches, failure));
                     }
                     tokio::time::sleep(pause).await;
@@ -280,7 +280,7 @@ impl Session {
             }
         }
         // The retry reads the stored position, whatever the result was.
-        Err(stop(FailureClass::Passing, format!("the result of a commit is unknown: {reason}")))
+        Err(stop(FailureClass::Transient, format!("the result of a commit is unknown: {reason}")))
     }
 
     async fn end(&mut self, settings: &TransactionSettings, how: &str) -> Result<(), Wire> {

@@ -104,7 +104,7 @@ impl Sink for Transactional {
             }
             Added::TooEarly(batch) => {
                 let verdict =
-                    Verdict::failed(FailureClass::Passing, "an earlier batch must be retried first");
+                    Verdict::failed(FailureClass::Transient, "an earlier batch must be retried first");
                 self.done.push_back(Settled { batch: *batch, verdict });
             }
             Added::Stale(batch) => self.done.push_back(Settled { batch: *batch, verdict: Verdict::Revoked }),

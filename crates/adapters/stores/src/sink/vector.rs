@@ -20,7 +20,7 @@ use super::in_flight::InFlight;
 use super::insert::refused;
 use super::upsert::push;
 use super::vector_settings::VectorSettings;
-use super::verdict::{BatchVerdict, Existing, of_deployment, of_topic, unless_replaced};
+use super::verdict::{BatchVerdict, Existing, of_deployment, of_topic, split_if_replaced};
 use crate::document::identity::Identity;
 
 /// Fewer events than this do not justify another connection.
@@ -104,7 +104,7 @@ impl Sink for Vector {
         let Current { batch, verdict, .. } = self.current.take()?;
         // The last command has released the batch.
         let batch = Arc::into_inner(batch)?;
-        let verdict = unless_replaced(&self.names(&batch), verdict.verdict());
+        let verdict = split_if_replaced(&self.names(&batch), verdict.verdict());
         Some(Settled { batch, verdict })
     }
 }

@@ -29,7 +29,7 @@ pub enum Existing {
 
 /// The verdict on a batch in which the last event of each name replaced the earlier events. If that last event is refused, an
 /// earlier event must be written instead, so the batch is split until the earlier event is the last.
-pub fn unless_replaced(names: &[Option<&[u8]>], verdict: Verdict) -> Verdict {
+pub fn split_if_replaced(names: &[Option<&[u8]>], verdict: Verdict) -> Verdict {
     let Verdict::Written { refused, .. } = &verdict else { return verdict };
     let is_refused = |index: usize| refused.iter().any(|one| one.index as usize == index);
     let has_replaced = refused.iter().any(|one| {
@@ -39,7 +39,7 @@ pub fn unless_replaced(names: &[Option<&[u8]>], verdict: Verdict) -> Verdict {
     });
     if has_replaced {
         return Verdict::failed(
-            FailureClass::Poisoned,
+            FailureClass::RefusedEvent,
             "the refused last event of a key had replaced an earlier event",
         );
     }
@@ -73,8 +73,8 @@ impl BatchVerdict {
     /// Fails the whole batch. The more severe class wins.
     pub fn fail(&mut self, class: FailureClass, reason: impl Into<String>) {
         let weight = |class| match class {
-            FailureClass::Poisoned => 0,
-            FailureClass::Passing => 1,
+            FailureClass::RefusedEvent => 0,
+            FailureClass::Transient => 1,
             FailureClass::Final => 2,
         };
         if self.failure.as_ref().is_none_or(|known| weight(class) > weight(known.class)) {
@@ -91,7 +91,7 @@ impl BatchVerdict {
         for span in reply.spans() {
             match span.outcome {
                 Outcome::Acknowledged => {}
-                Outcome::NotSent | Outcome::Unknown(_) => self.fail(FailureClass::Passing, words),
+                Outcome::NotSent | Outcome::Unknown(_) => self.fail(FailureClass::Transient, words),
                 Outcome::Rejected(Class::DuplicateId) if existing == Existing::Replayed => {
                     self.replayed += span.count
                 }
@@ -108,11 +108,11 @@ impl BatchVerdict {
         let of_one = matches!(class, Class::DuplicateKey | Class::DuplicateId)
             || (class == Class::Validation && code == VALIDATION);
         match class {
-            Class::NotPrimary | Class::Overload => return self.fail(FailureClass::Passing, words),
+            Class::NotPrimary | Class::Overload => return self.fail(FailureClass::Transient, words),
             Class::Unauthorized => return self.fail(FailureClass::Final, words),
-            _ if is_first && is_transient_code(code) => return self.fail(FailureClass::Passing, words),
+            _ if is_first && is_transient_code(code) => return self.fail(FailureClass::Transient, words),
             _ if is_first && COMMAND_CODES.contains(&code) => return self.fail(FailureClass::Final, words),
-            _ if span.count > 1 && !of_one && halves => return self.fail(FailureClass::Poisoned, words),
+            _ if span.count > 1 && !of_one && halves => return self.fail(FailureClass::RefusedEvent, words),
             _ => {}
         }
         let reason = match class {
@@ -161,7 +161,7 @@ impl BatchVerdict {
 
 /// The class of a failure to connect.
 pub fn of_deployment(error: &DeploymentError) -> FailureClass {
-    if error.is_final() { FailureClass::Final } else { FailureClass::Passing }
+    if error.is_final() { FailureClass::Final } else { FailureClass::Transient }
 }
 
 /// The class of a failure to number a topic.
@@ -171,6 +171,6 @@ pub fn of_topic(error: &TopicError) -> FailureClass {
         TopicError::Wire(plimsoll_wire::Error::Server(error)) if !is_transient_code(error.code) => {
             FailureClass::Final
         }
-        TopicError::Wire(_) => FailureClass::Passing,
+        TopicError::Wire(_) => FailureClass::Transient,
     }
 }

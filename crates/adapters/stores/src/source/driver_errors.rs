@@ -79,8 +79,8 @@ mod tests {
     #[test]
     fn transient_errors_are_retried_and_permanent_ones_come_with_a_remedy() {
         // PrimarySteppedDown, Interrupted, NotWritablePrimary.
-        for passing in [189, 11601, 10107] {
-            assert_eq!(check(passing), None, "{passing}");
+        for transient in [189, 11601, 10107] {
+            assert_eq!(check(transient), None, "{transient}");
         }
         assert!(check(286).unwrap().contains("no longer has that part of its history"));
         let words = check(TOO_LARGE).unwrap();

@@ -42,7 +42,7 @@ pub fn check_absence(server: &mut Server, factory: &dyn SinkFactory) {
     let mut sink = sink(factory);
     server.kill().unwrap();
     let Verdict::Failed(failure) = write(&mut *sink, batch("t", 0, 0, 5)) else { panic!("no server runs") };
-    assert_eq!(failure.class, FailureClass::Passing, "{failure:?}");
+    assert_eq!(failure.class, FailureClass::Transient, "{failure:?}");
     assert!(matches!(factory.build(1).map(drop), Err(SinkError::Unreachable(_))));
     server.restart().unwrap();
     assert_eq!(write(&mut *sink, batch("t", 0, 0, 5)), Verdict::WRITTEN);

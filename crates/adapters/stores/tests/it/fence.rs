@@ -24,24 +24,24 @@ use crate::bench::{LIMIT, ask, documents, shared, sink, uri, write};
 
 /// Whether a takeover raises the epoch.
 #[derive(Clone, Copy)]
-enum Fence {
-    Kept,
-    Gone,
+enum Epochs {
+    Raised,
+    Constant,
 }
 
-impl Fence {
+impl Epochs {
     fn of(self, positions: Positions) -> Arc<dyn PositionStore> {
         match self {
-            Self::Kept => Arc::new(positions),
-            Self::Gone => Arc::new(Unfenced(positions)),
+            Self::Raised => Arc::new(positions),
+            Self::Constant => Arc::new(ConstantEpochs(positions)),
         }
     }
 }
 
 /// Positions in which every claim returns the first epoch.
-struct Unfenced(Positions);
+struct ConstantEpochs(Positions);
 
-impl PositionStore for Unfenced {
+impl PositionStore for ConstantEpochs {
     fn claim(&self, partition: &Partition) -> Result<Claim, PositionError> {
         let kept = self.0.look(partition)?;
         match kept.epoch {
@@ -143,10 +143,10 @@ fn read(server: &Server, db: &str, positions: Arc<dyn PositionStore>) -> (Batch,
 }
 
 /// The verdict on the batch of the fenced process, and the `_id`s after both wrote.
-fn taken_over(db: &str, fence: Fence) -> (Verdict, Vec<i32>) {
+fn taken_over(db: &str, epochs: Epochs) -> (Verdict, Vec<i32>) {
     let server = shared();
     let typed = Transactional { form: Form::Bson, ..Transactional::new(uri(&server), format!("{db}.out")) };
-    let positions = || fence.of(typed.positions("p").unwrap());
+    let positions = || epochs.of(typed.positions("p").unwrap());
     let write = |batch| write(&mut *sink(&typed.build("p").unwrap()), batch);
     let insert = |ids: &[i32]| {
         let documents: Vec<_> = ids.iter().map(|id| doc! {"_id": *id}).collect();
@@ -168,8 +168,8 @@ fn taken_over(db: &str, fence: Fence) -> (Verdict, Vec<i32>) {
 
 #[test]
 fn a_fenced_process_writes_nothing_and_the_epoch_is_necessary() {
-    assert_eq!(taken_over("fence_kept", Fence::Kept), (Verdict::Revoked, vec![10, 15, 20, 30]));
+    assert_eq!(taken_over("epochs_raised", Epochs::Raised), (Verdict::Revoked, vec![10, 15, 20, 30]));
     // Without epochs the first process writes its numbers 0 to 2, and the second only its number 3: the
     // document 15 is lost, and 30 exists twice.
-    assert_eq!(taken_over("fence_gone", Fence::Gone), (Verdict::WRITTEN, vec![10, 20, 30, 30]));
+    assert_eq!(taken_over("epochs_constant", Epochs::Constant), (Verdict::WRITTEN, vec![10, 20, 30, 30]));
 }

@@ -82,7 +82,7 @@ fn a_lost_server_fails_the_batch_and_the_next_try_writes_it() {
     let events = || changes(&[Ok(doc! {"_id": 1}), Err(Bson::Int32(2))]);
     server.kill().unwrap();
     let Verdict::Failed(failure) = write(&mut *sink, events()) else { panic!("no server runs") };
-    assert_eq!(failure.class, FailureClass::Passing, "{failure:?}");
+    assert_eq!(failure.class, FailureClass::Transient, "{failure:?}");
     assert!(matches!(factory.build(1).map(drop), Err(SinkError::Unreachable(_))));
     server.restart().unwrap();
     assert_eq!(write(&mut *sink, events()), Verdict::WRITTEN);

@@ -4,19 +4,19 @@
 
 mod bench;
 mod change_ends;
-mod changing;
 mod collect;
 mod numbers;
+mod revoked_source;
 
 mod audit;
 mod change_stream;
 mod contract;
 mod document;
+mod existing_events;
 mod fence;
 mod insert;
 mod keyed;
 mod positions;
-mod present;
 mod scan;
 mod transactional;
 mod vector;

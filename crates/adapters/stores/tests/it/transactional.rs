@@ -12,8 +12,8 @@ use plimsoll_stores::document::form::Form;
 use plimsoll_stores::scenario::Transactional;
 
 use crate::bench::{LIMIT, ask, batch, count, documents, shared, sink, start, unique, uri, write};
-use crate::changing::{Change, Changing};
 use crate::numbers::{self, Numbers};
+use crate::revoked_source::{Change, RevokedSource};
 
 fn typed(server: &Server, db: &str) -> Transactional {
     let mut typed = Transactional { form: Form::Bson, ..Transactional::new(uri(server), format!("{db}.c")) };
@@ -111,9 +111,9 @@ fn a_process_that_lost_the_partition_writes_no_more() {
 fn a_reassigned_partition_with_buffered_batches_is_written_once() {
     let server = shared();
     let typed = Transactional { gather_wait: "200ms".parse().unwrap(), ..typed(&server, "tx_again") };
-    let changing = Changing::new(3000, Change::Again { batches: 13, times: 6 });
+    let source = RevokedSource::new(3000, Change::Again { batches: 13, times: 6 });
     let control = Arc::new(Control::default());
-    let ended = numbers::run(changing, typed.build("p").unwrap(), typed.positions("p").unwrap(), &control);
+    let ended = numbers::run(source, typed.build("p").unwrap(), typed.positions("p").unwrap(), &control);
     assert_eq!(ended.unwrap(), Ended::Exhausted);
     check_numbers(&server, "tx_again", 3000);
     assert_eq!(next(&server, "tx_again", 0), Some(3000));
@@ -123,12 +123,12 @@ fn a_reassigned_partition_with_buffered_batches_is_written_once() {
 fn a_process_notified_of_the_loss_in_time_continues() {
     let server = shared();
     let lost = Arc::new(AtomicBool::new(false));
-    let changing = Changing::new(u64::MAX, Change::Lost(Arc::clone(&lost)));
+    let source = RevokedSource::new(u64::MAX, Change::Lost(Arc::clone(&lost)));
     let typed = typed(&server, "tx_lost");
     let control = Arc::new(Control::default());
     std::thread::scope(|scope| {
         let first = scope.spawn(|| {
-            numbers::run(changing, typed.build("p").unwrap(), typed.positions("p").unwrap(), &control)
+            numbers::run(source, typed.build("p").unwrap(), typed.positions("p").unwrap(), &control)
         });
         wait_for(|| next(&server, "tx_lost", 0).is_some_and(|next| next > 100));
         let seen = next(&server, "tx_lost", 0).unwrap();

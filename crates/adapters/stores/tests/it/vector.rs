@@ -141,7 +141,7 @@ fn a_refused_event_hides_no_earlier_event_of_its_key() {
     // The last event of the key a replaces the earlier one and is refused: the batch returns to be split.
     let verdict = write(&mut *sink_by_key, some_broken(&[("a", 1, true), ("b", 2, true), ("a", 3, false)]));
     let Verdict::Failed(failure) = verdict else { panic!("{verdict:?}") };
-    assert_eq!(failure.class, FailureClass::Poisoned);
+    assert_eq!(failure.class, FailureClass::RefusedEvent);
     assert!(failure.reason.contains("had replaced an earlier event"), "{}", failure.reason);
     assert_eq!(write(&mut *sink_by_key, some_broken(&[("a", 1, true)])), Verdict::WRITTEN);
     let verdict = write(&mut *sink_by_key, some_broken(&[("b", 2, true), ("a", 3, false)]));

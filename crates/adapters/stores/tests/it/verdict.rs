@@ -40,12 +40,12 @@ fn errors(code: i32, indices: &[i32]) -> Document {
 fn a_transient_error_is_retried() {
     // Codes: PrimarySteppedDown, ShutdownInProgress, NotWritablePrimary, out of tickets, InternalError, UnknownError.
     for code in [189, 91, 10107, 202, 1, 8] {
-        check(failed(code), FailureClass::Passing);
+        check(failed(code), FailureClass::Transient);
     }
-    check(errors(112, &[2]), FailureClass::Passing);
+    check(errors(112, &[2]), FailureClass::Transient);
     let late = doc! {"ok": 1.0, "n": 5, "writeConcernError": {"code": 64, "errmsg": "waiting timed out"}};
-    check(late, FailureClass::Passing);
-    check(doc! {"ok": 1.0, "n": 3}, FailureClass::Passing);
+    check(late, FailureClass::Transient);
+    check(doc! {"ok": 1.0, "n": 3}, FailureClass::Transient);
 }
 
 #[test]
@@ -60,14 +60,14 @@ fn permanent_errors_stop_the_pipeline() {
 fn a_refusal_without_document_splits_the_batch() {
     // InvalidBSON, BadValue, BSONObjectTooLarge, and an unknown code.
     for code in [22, 2, 10334, 99_999] {
-        check(failed(code), FailureClass::Poisoned);
+        check(failed(code), FailureClass::RefusedEvent);
     }
 }
 
 #[test]
 fn documents_with_new_ids_are_never_split_once_some_are_written() {
     assert_eq!(refused(&judged(errors(16755, &[1, 2]))), [1, 2]);
-    check(errors(16755, &[0, 1, 2, 3, 4]), FailureClass::Poisoned);
+    check(errors(16755, &[0, 1, 2, 3, 4]), FailureClass::RefusedEvent);
 }
 
 #[test]

@@ -94,7 +94,7 @@ impl<'env> DeadLetterWriter<'env> {
                     return Err(Error::DeadLetters(refused[0].reason.clone()));
                 }
                 Verdict::Failed(failure)
-                    if failure.class == FailureClass::Passing && attempt < ATTEMPTS_MAX =>
+                    if failure.class == FailureClass::Transient && attempt < ATTEMPTS_MAX =>
                 {
                     self.shared
                         .control

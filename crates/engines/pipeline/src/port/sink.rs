@@ -57,9 +57,9 @@ pub struct Refused {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureClass {
     /// Transient: network, failover, overload. It is unknown which events were written; the whole batch is retried.
-    Passing,
+    Transient,
     /// The sink refused an unknown event of this batch: the batch is split and retried.
-    Poisoned,
+    RefusedEvent,
     /// Permanent: missing rights, a wrong name, a takeover by another process. The pipeline stops.
     Final,
 }

@@ -121,13 +121,13 @@ impl Writer {
         self.written.clear();
         for event in batch.events() {
             if let Err(reason) = render(self.settings.form, &mut self.written, batch, event) {
-                return Verdict::failed(FailureClass::Poisoned, reason);
+                return Verdict::failed(FailureClass::RefusedEvent, reason);
             }
         }
         let mut open = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         match open.as_mut().map(|file| file.append(&self.written)) {
             Some(Ok(())) => Verdict::WRITTEN,
-            Some(Err(error)) => Verdict::failed(FailureClass::Passing, self.describe(&error)),
+            Some(Err(error)) => Verdict::failed(FailureClass::Transient, self.describe(&error)),
             None => Verdict::failed(FailureClass::Final, "the file is not open"),
         }
     }
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn a_line_break_in_a_line_poisons_the_batch_and_writes_no_event() {
         let (verdict, text) = written(Form::Lines, &[b"a", b"b\nc"]);
-        assert!(matches!(verdict, Verdict::Failed(failure) if failure.class == FailureClass::Poisoned));
+        assert!(matches!(verdict, Verdict::Failed(failure) if failure.class == FailureClass::RefusedEvent));
         assert_eq!(text, "");
     }
 
@@ -215,7 +215,7 @@ mod tests {
         sink.submit(batch(&[b"a"]));
         let verdict = sink.settle(Duration::ZERO).unwrap().verdict;
         let Verdict::Failed(failure) = verdict else { panic!("{verdict:?}") };
-        assert_eq!(failure.class, FailureClass::Passing);
+        assert_eq!(failure.class, FailureClass::Transient);
         let words = failure.reason;
         assert!(
             words.starts_with("/dev/full: No space left") && words.contains("free some space"),

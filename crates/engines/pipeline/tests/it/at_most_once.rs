@@ -16,7 +16,7 @@ fn at_most_once() -> Settings {
 /// A sink that fails for the events 550 to 559.
 fn failing() -> Scripted {
     Scripted::new(|batch| match batch.events()[0].offset {
-        550..560 => Verdict::failed(FailureClass::Passing, "away"),
+        550..560 => Verdict::failed(FailureClass::Transient, "away"),
         _ => Verdict::WRITTEN,
     })
 }
@@ -35,7 +35,7 @@ fn at_most_once_commits_first_and_never_retries() {
 fn one_poisoned_event_loses_no_other() {
     let check = |letters: Option<&Scripted>, lost: u64| {
         let sink = Scripted::new(|batch| match batch.events().iter().any(|event| event.offset == 555) {
-            true => Verdict::failed(FailureClass::Poisoned, "something is wrong"),
+            true => Verdict::failed(FailureClass::RefusedEvent, "something is wrong"),
             false => Verdict::WRITTEN,
         });
         let outcome = run(&sink, letters, at_most_once());

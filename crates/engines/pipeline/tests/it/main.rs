@@ -15,7 +15,7 @@ mod late_partitions;
 mod outcome;
 mod panics;
 mod payloads;
-mod poison;
+mod refused_event;
 mod replay;
 mod retries;
 mod scripted;

@@ -15,7 +15,7 @@ fn a_transient_failure_costs_only_time() {
     let failures = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&failures);
     let mut sink = Scripted::new(move |_| match counted.fetch_add(1, Ordering::Relaxed) {
-        20..40 => Verdict::failed(FailureClass::Passing, "away"),
+        20..40 => Verdict::failed(FailureClass::Transient, "away"),
         _ => Verdict::WRITTEN,
     });
     sink.promise.order = Order::Kept;
@@ -39,7 +39,7 @@ fn failed_batches_reach_the_sink_again_in_order() {
         match failures.load(Ordering::Relaxed) {
             at if at < 4 && (400..440).contains(&first) => {
                 failures.store(at + 1, Ordering::Relaxed);
-                Verdict::failed(FailureClass::Passing, "aborted")
+                Verdict::failed(FailureClass::Transient, "aborted")
             }
             _ => Verdict::WRITTEN,
         }
@@ -66,7 +66,7 @@ fn a_permanent_failure_stops_the_pipeline_and_commits_written_events() {
 fn exhausted_retries_stop_or_dead_letter_as_configured() {
     let script = || {
         Scripted::new(|batch| match batch.events()[0].offset {
-            500..510 => Verdict::failed(FailureClass::Passing, "busy"),
+            500..510 => Verdict::failed(FailureClass::Transient, "busy"),
             _ => Verdict::WRITTEN,
         })
     };
@@ -89,9 +89,9 @@ fn a_split_uses_no_retry() {
     let sink = Scripted::new(move |batch| {
         let has = |offset| batch.events().iter().any(|event| event.offset == offset);
         match (has(7), has(8)) {
-            (true, _) => Verdict::failed(FailureClass::Poisoned, "something is wrong"),
+            (true, _) => Verdict::failed(FailureClass::RefusedEvent, "something is wrong"),
             (_, true) if counted.fetch_add(1, Ordering::Relaxed) < 2 => {
-                Verdict::failed(FailureClass::Passing, "away")
+                Verdict::failed(FailureClass::Transient, "away")
             }
             _ => Verdict::WRITTEN,
         }
@@ -108,7 +108,7 @@ fn a_split_uses_no_retry() {
 fn a_released_probe_blocks_no_other_batch() {
     let asked = AtomicU32::new(0);
     let sink = Scripted::new(move |_| match asked.fetch_add(1, Ordering::Relaxed) {
-        5 => Verdict::failed(FailureClass::Passing, "away"),
+        5 => Verdict::failed(FailureClass::Transient, "away"),
         6 => Verdict::Revoked,
         _ => Verdict::WRITTEN,
     });
@@ -125,7 +125,7 @@ fn a_released_probe_blocks_no_other_batch() {
 fn an_idle_worker_does_not_block_the_retries_of_others() {
     let failures = AtomicU32::new(0);
     let mut sink = Scripted::new(move |_| match failures.fetch_add(1, Ordering::Relaxed) {
-        5..15 => Verdict::failed(FailureClass::Passing, "away"),
+        5..15 => Verdict::failed(FailureClass::Transient, "away"),
         _ => Verdict::WRITTEN,
     });
     sink.promise.order = Order::Kept;

@@ -55,8 +55,8 @@ fn a_transaction_refuses_rejected_events_without_a_dead_letter_sink() {
 
 #[test]
 fn a_transaction_is_never_split_or_dead_lettered_afterwards() {
-    let poisoned = Scripted::new(|_| Verdict::failed(FailureClass::Poisoned, "something"));
-    assert!(matches!(transactional(poisoned, Vec::new(), RETRY), Err(Error::Final(_))));
+    let refused_event = Scripted::new(|_| Verdict::failed(FailureClass::RefusedEvent, "something"));
+    assert!(matches!(transactional(refused_event, Vec::new(), RETRY), Err(Error::Final(_))));
     let retry = Retry { attempts_max: Some(1), then: Exhausted::DeadLetters, ..RETRY };
     assert!(matches!(transactional(Scripted::writing(), Vec::new(), retry), Err(Error::Settings(_))));
 }

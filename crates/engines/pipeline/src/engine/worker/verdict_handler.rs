@@ -28,8 +28,8 @@ impl Worker<'_> {
             }
             // The batch is unwritten, or the sink recognises written events, so a split duplicates no event under any
             // guarantee.
-            Verdict::Failed(failure) if failure.class == FailureClass::Poisoned => {
-                self.poisoned(batch, &failure)
+            Verdict::Failed(failure) if failure.class == FailureClass::RefusedEvent => {
+                self.split_refused(batch, &failure)
             }
             Verdict::Failed(failure) if self.shared.settings.guarantee == Guarantee::AtMostOnce => {
                 self.drop_failed(batch, &failure)
@@ -142,7 +142,7 @@ impl Worker<'_> {
     }
 
     /// Splits a batch until the refused event is alone. A transaction cannot be split: half a batch has no position.
-    fn poisoned(&mut self, mut batch: Box<Batch>, failure: &Failure) -> Result<(), Error> {
+    fn split_refused(&mut self, mut batch: Box<Batch>, failure: &Failure) -> Result<(), Error> {
         if self.shared.promise.identity == Identity::Transaction {
             return Err(Error::Final(failure.reason.clone()));
         }

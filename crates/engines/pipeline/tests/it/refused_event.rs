@@ -7,10 +7,10 @@ use crate::outcome::{run, settings};
 use crate::scripted::Scripted;
 
 #[test]
-fn a_poisoned_event_is_found_and_all_others_are_written() {
+fn a_refused_event_is_found_and_all_others_are_written() {
     let sink = Scripted::new(|batch| {
         if batch.events().iter().any(|event| event.offset == 777) {
-            return Verdict::failed(FailureClass::Poisoned, "something is wrong");
+            return Verdict::failed(FailureClass::RefusedEvent, "something is wrong");
         }
         Verdict::WRITTEN
     });
@@ -27,7 +27,7 @@ fn a_poisoned_event_is_found_and_all_others_are_written() {
 fn without_dead_letters_a_refused_event_stops_the_pipeline() {
     let sink = Scripted::new(|batch| {
         if batch.events().iter().any(|event| event.offset == 555) {
-            return Verdict::failed(FailureClass::Poisoned, "no");
+            return Verdict::failed(FailureClass::RefusedEvent, "no");
         }
         Verdict::WRITTEN
     });
@@ -39,7 +39,7 @@ fn without_dead_letters_a_refused_event_stops_the_pipeline() {
 
 #[test]
 fn too_many_dead_letters_and_dead_letters_that_fail_stop_the_pipeline() {
-    let refuse_all = Scripted::new(|_| Verdict::failed(FailureClass::Poisoned, "no"));
+    let refuse_all = Scripted::new(|_| Verdict::failed(FailureClass::RefusedEvent, "no"));
     let limit = Some(DeadLetterLimit { most: 5, of: 100 });
     let outcome =
         run(&refuse_all, Some(&Scripted::writing()), Settings { dead_letter_limit: limit, ..settings() });

@@ -21,7 +21,7 @@ pub enum Change {
 }
 
 /// The numbers from 0 up to `end`, exclusive, in partition `t/0`.
-pub struct Changing {
+pub struct RevokedSource {
     end: u64,
     change: Change,
     since: u32,
@@ -29,7 +29,7 @@ pub struct Changing {
     next: u64,
 }
 
-impl Changing {
+impl RevokedSource {
     pub fn new(end: u64, change: Change) -> Self {
         Self { end, change, since: 0, open: None, next: 0 }
     }
@@ -51,7 +51,7 @@ impl Changing {
     }
 }
 
-impl Source for Changing {
+impl Source for RevokedSource {
     fn replay(&self) -> Replay {
         Replay::FromStore
     }
