@@ -8,9 +8,9 @@
 //!
 //! Without `--bench` it is a test: few texts, one round, no peers.
 
-mod choice;
+mod arguments;
 mod goals;
-mod head;
+mod header;
 mod ours;
 mod peer;
 mod quality;
@@ -21,7 +21,7 @@ mod workload;
 use std::error::Error;
 use std::process::ExitCode;
 
-use choice::Choice;
+use arguments::Arguments;
 use subject::Subject;
 use table::Table;
 use workload::Workload;
@@ -43,33 +43,37 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<(), Failure> {
-    let choice = Choice::read()?;
+    let arguments = Arguments::read()?;
     let mut workloads = workload::all();
-    if choice.is_test {
+    if arguments.is_test {
         goals::check()?;
         workloads.iter_mut().for_each(|workload| workload.keep(FEW));
     }
-    let mut subjects = subject::all(&choice)?;
-    head::print(&choice, &mut subjects)?;
+    let mut subjects = subject::all(&arguments)?;
+    header::print(&arguments, &mut subjects)?;
     if let (Some(sentences), Some(exact)) = (workloads.last_mut(), subjects.last_mut()) {
         let tokens = exact.tokens(sentences)?;
         sentences.add_token_count(tokens);
     }
-    let table = measure(&choice, &mut subjects, &workloads)?;
+    let table = measure(&arguments, &mut subjects, &workloads)?;
     println!("{table}");
     goals::print(&table);
     quality::print(&mut subjects, &workloads)
 }
 
-fn measure(choice: &Choice, subjects: &mut [Subject], workloads: &[Workload]) -> Result<Table, Failure> {
+fn measure(
+    arguments: &Arguments,
+    subjects: &mut [Subject],
+    workloads: &[Workload],
+) -> Result<Table, Failure> {
     let labels = subjects.iter().map(|subject| subject.label).collect();
     let mut table = Table::new(labels, workloads);
-    for round in 0..choice.rounds {
-        eprintln!("round {} of {}", round + 1, choice.rounds);
+    for round in 0..arguments.rounds {
+        eprintln!("round {} of {}", round + 1, arguments.rounds);
         for (column, workload) in workloads.iter().enumerate() {
             for place in 0..subjects.len() {
                 let row = subject_at(round, place, subjects.len());
-                table.add(row, column, subjects[row].measure(workload, choice.seconds)?);
+                table.add(row, column, subjects[row].measure(workload, arguments.seconds)?);
             }
         }
     }

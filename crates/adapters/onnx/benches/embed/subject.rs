@@ -5,7 +5,7 @@ use std::fmt;
 use plimsoll_onnx::{Embedder, Files, Limits, Model, Precision};
 
 use crate::Failure;
-use crate::choice::Choice;
+use crate::arguments::Arguments;
 use crate::ours;
 use crate::peer::{self, Peer};
 use crate::table::Rate;
@@ -54,18 +54,18 @@ enum By {
 
 /// All subjects. The first is the baseline: the published int8 model in Python. The last is Plimsoll's exact
 /// model.
-pub(crate) fn all(choice: &Choice) -> Result<Vec<Subject>, Failure> {
-    let installed = |precision| Model::Installed { cache: choice.cache.clone(), precision }.files();
+pub(crate) fn all(arguments: &Arguments) -> Result<Vec<Subject>, Failure> {
+    let installed = |precision| Model::Installed { cache: arguments.cache.clone(), precision }.files();
     let (exact, fast) = (installed(Precision::Fp32)?, installed(Precision::Int8)?);
     let mut subjects = Vec::new();
-    if let Some(python) = &choice.python {
+    if let Some(python) = &arguments.python {
         let published = Files { model: peer::published(python)?, ..fast.clone() };
         for (file, files) in
             [(File::PublishedInt8, &published), (File::OurInt8, &fast), (File::OurFp32, &exact)]
         {
             subjects.push(Subject::other(Embedding::Python, file, Peer::python(python, files)?));
         }
-        if let Some(candle) = &choice.candle {
+        if let Some(candle) = &arguments.candle {
             let peer = Peer::candle(candle, &peer::weights(python)?, &exact.tokenizer)?;
             subjects.push(Subject::other(Embedding::Candle, File::Weights, peer));
         }

@@ -4,11 +4,11 @@ use std::fs;
 use std::thread;
 
 use crate::Failure;
-use crate::choice::Choice;
+use crate::arguments::Arguments;
 use crate::subject::Subject;
 
 /// Prints the machine, all versions, and the number and length of the rounds.
-pub(crate) fn print(choice: &Choice, subjects: &mut [Subject]) -> Result<(), Failure> {
+pub(crate) fn print(arguments: &Arguments, subjects: &mut [Subject]) -> Result<(), Failure> {
     let cores = thread::available_parallelism()?;
     println!("machine   {}, {cores} cores", cpu().unwrap_or_else(|| "an unknown CPU".to_owned()));
     let build = if cfg!(debug_assertions) { "; NOT optimised" } else { "" };
@@ -16,10 +16,10 @@ pub(crate) fn print(choice: &Choice, subjects: &mut [Subject]) -> Result<(), Fai
     let mut others = subjects.iter_mut().map(Subject::versions).collect::<Result<Vec<_>, _>>()?;
     others.dedup();
     others.into_iter().flatten().for_each(|versions| println!("others    {versions}"));
-    if choice.python.is_none() {
+    if arguments.python.is_none() {
         println!("others    none: no Python was given (`cargo xtask bench embed --install`)");
     }
-    println!("rounds    {}, {} s each, one thread each\n", choice.rounds, choice.seconds);
+    println!("rounds    {}, {} s each, one thread each\n", arguments.rounds, arguments.seconds);
     Ok(())
 }
 

@@ -8,7 +8,7 @@ use plimsoll_install::Cache;
 use crate::Failure;
 
 /// The options of the benchmark.
-pub(crate) struct Choice {
+pub(crate) struct Arguments {
     /// The number of rounds.
     pub(crate) rounds: usize,
     /// The length of each measurement.
@@ -25,16 +25,17 @@ pub(crate) struct Choice {
 
 const USAGE: &str = "there are --rounds N, --seconds S, --cache DIRECTORY, --python FILE and --candle FILE";
 
-impl Choice {
+impl Arguments {
     /// `cargo bench` adds `--bench`. Without it this is a small test run that ignores other tests' options.
     pub(crate) fn read() -> Result<Self, Failure> {
         let cache = Cache::locate()?.root().to_owned();
-        let mut choice = Choice { rounds: 1, seconds: 0.0, cache, python: None, candle: None, is_test: true };
+        let mut arguments =
+            Arguments { rounds: 1, seconds: 0.0, cache, python: None, candle: None, is_test: true };
         if env::args().any(|word| word == "--bench") {
-            choice = Choice { rounds: 9, seconds: 1.0, is_test: false, ..choice };
-            choice.take(env::args().skip(1).filter(|word| word != "--bench"))?;
+            arguments = Arguments { rounds: 9, seconds: 1.0, is_test: false, ..arguments };
+            arguments.take(env::args().skip(1).filter(|word| word != "--bench"))?;
         }
-        Ok(choice)
+        Ok(arguments)
     }
 
     fn take(&mut self, mut words: impl Iterator<Item = String>) -> Result<(), String> {
