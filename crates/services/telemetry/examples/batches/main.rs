@@ -17,7 +17,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod load;
-mod told;
+mod report;
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -32,7 +32,7 @@ use plimsoll_host::{Cache, Profile, Server};
 use plimsoll_telemetry::readings::{Readings, Settings};
 use plimsoll_telemetry::settings::Typed;
 use plimsoll_telemetry::workload::{Preload, Sensors, preload};
-use told::{Cost, told};
+use report::{Cost, report};
 
 const INTERVAL_MS: i64 = 10_000;
 const HOUR_MS: i64 = 3_600_000;
@@ -81,7 +81,7 @@ fn main() {
             costs[place].push(cost);
         }
     }
-    told(&services, &costs);
+    report(&services, &costs);
 }
 
 fn start(profile: Profile, cache_bytes: Option<u64>) -> Server {

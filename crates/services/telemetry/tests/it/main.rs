@@ -6,7 +6,7 @@ mod activities;
 mod concern;
 mod fill;
 mod plans;
+mod query_coverage;
 mod readings;
-mod sent;
 mod server;
 mod web;

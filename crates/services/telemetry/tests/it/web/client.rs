@@ -4,7 +4,7 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::described;
+use super::openapi_check;
 
 pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
@@ -102,7 +102,7 @@ impl Client {
         self.stream.write_all(&bytes).await?;
         self.stream.flush().await?;
         let answer = self.answer().await?;
-        described::check(method, path, answer.status, answer.header("content-type"));
+        openapi_check::check(method, path, answer.status, answer.header("content-type"));
         Ok(answer)
     }
 

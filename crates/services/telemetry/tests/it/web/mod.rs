@@ -2,13 +2,13 @@
 
 mod bench;
 mod client;
-mod described;
+mod openapi_check;
 
 mod refused;
 mod routes;
 mod security;
 
-mod away;
+mod database_down;
 pub mod feeds;
 mod limits;
 mod shutdown;

@@ -59,7 +59,7 @@ fn an_undescribed_answer_is_found() {
 
 #[tokio::test]
 async fn refusals_of_each_route_are_described() {
-    let (service, mut client) = served("described").await;
+    let (service, mut client) = served("openapi_check").await;
     let activity = |user: &str| json!({"activityId": "1", "userId": user, "type": "post"});
     client.post("/api/telemetry/ingest", &reading("s", now_ms(), 1.0)).await.is(201);
     client.post("/api/activity", &activity("ann")).await.is(201);

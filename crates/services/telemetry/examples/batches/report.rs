@@ -23,7 +23,7 @@ impl fmt::Display for Cost {
 }
 
 /// Prints the median, the minimum and the maximum of every figure, and of the ratios to the first program.
-pub fn told(programs: &[&str], costs: &[Vec<Cost>]) {
+pub fn report(programs: &[&str], costs: &[Vec<Cost>]) {
     type Figure = (&'static str, fn(&Cost) -> f64);
     const FIGURES: [Figure; 3] = [
         ("points/s", |cost| cost.points_per_s),
