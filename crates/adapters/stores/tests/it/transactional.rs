@@ -71,20 +71,20 @@ fn an_unclaimed_partition_is_not_written() {
 #[test]
 fn a_refused_record_is_dead_lettered_in_the_same_transaction() {
     let server = shared();
-    unique(&server, "tx_poison", "c", "n");
+    unique(&server, "tx_refused_event", "c", "n");
     let taken: Vec<_> =
         [3_i64, 700, 701].iter().map(|n| doc! {"_id": format!("other {n}"), "n": *n}).collect();
-    ask(&server, "tx_poison", doc! {"insert": "c", "documents": taken});
-    run(&server, "tx_poison", Numbers::new(1, 1000, 100), &Arc::new(Control::default())).unwrap();
-    assert_eq!(count(&server, "tx_poison", "c"), 1000, "997 documents of the pipeline and 3 others");
-    let letters = documents(&server, "tx_poison", "c_dead_letters");
+    ask(&server, "tx_refused_event", doc! {"insert": "c", "documents": taken});
+    run(&server, "tx_refused_event", Numbers::new(1, 1000, 100), &Arc::new(Control::default())).unwrap();
+    assert_eq!(count(&server, "tx_refused_event", "c"), 1000, "997 documents of the pipeline and 3 others");
+    let letters = documents(&server, "tx_refused_event", "c_dead_letters");
     assert_eq!(letters.len(), 3);
     let payloads: Vec<_> =
         letters.iter().map(|letter| letter.get_binary_generic("payload").unwrap().clone()).collect();
     assert_eq!(payloads, [3, 700, 701].map(crate::bench::payload));
     let text = letters[0].to_string();
     assert!(text.contains("plimsoll-cause") && text.contains("plimsoll-offset"), "{text}");
-    assert_eq!(next(&server, "tx_poison", 0), Some(1000));
+    assert_eq!(next(&server, "tx_refused_event", 0), Some(1000));
 }
 
 #[test]

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_break_in_a_line_poisons_the_batch_and_writes_no_event() {
+    fn a_line_break_in_a_line_fails_the_batch_and_writes_no_event() {
         let (verdict, text) = written(Form::Lines, &[b"a", b"b\nc"]);
         assert!(matches!(verdict, Verdict::Failed(failure) if failure.class == FailureClass::RefusedEvent));
         assert_eq!(text, "");

@@ -32,7 +32,7 @@ fn at_most_once_commits_first_and_never_retries() {
 }
 
 #[test]
-fn one_poisoned_event_loses_no_other() {
+fn one_refused_event_loses_no_other() {
     let check = |letters: Option<&Scripted>, lost: u64| {
         let sink = Scripted::new(|batch| match batch.events().iter().any(|event| event.offset == 555) {
             true => Verdict::failed(FailureClass::RefusedEvent, "something is wrong"),
