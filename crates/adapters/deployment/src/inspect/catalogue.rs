@@ -6,7 +6,7 @@ use bson::{RawDocument, doc};
 use plimsoll_measure::inspection::{Capped, Kind, Options, TimeSeries};
 use plimsoll_wire::Error as WireError;
 
-use super::ask::{Answer, CursorLimits, Found, Inspector};
+use super::query::{Answer, CursorLimits, Found, Inspector};
 use super::read::{count, document, flag, seconds, text};
 use super::{COLLECTIONS_MAX, Error, Wanted};
 use crate::namespace::Namespace;

@@ -4,8 +4,8 @@ use bson::{RawDocument, RawDocumentBuf, doc};
 use plimsoll_measure::inspection::{Collection, Counting, Index, Kind, Reported, Size};
 use plimsoll_wire::Error as WireError;
 
-use super::ask::{CursorLimits, Inspector, counted};
 use super::catalogue::Entry;
+use super::query::{CursorLimits, Inspector, counted};
 use super::read::{count, document, flag, seconds, text};
 use super::samples::{self, Reading};
 use super::{Error, SAMPLES_MAX, Wanted, forbidden, json, times};

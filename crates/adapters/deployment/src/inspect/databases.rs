@@ -4,7 +4,7 @@ use bson::{RawDocument, doc};
 use plimsoll_measure::inspection::{Database, Reported, Size};
 use plimsoll_wire::Error as WireError;
 
-use super::ask::Inspector;
+use super::query::Inspector;
 use super::read::{count, text};
 
 /// The largest number of databases whose size is queried.

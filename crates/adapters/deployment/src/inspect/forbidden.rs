@@ -8,7 +8,7 @@ use bson::{Document, RawDocument, doc, rawdoc};
 use plimsoll_measure::inspection::{Choice, Forbidden, Presence, Value};
 use plimsoll_wire::Error as WireError;
 
-use super::ask::{Inspector, batch, counted};
+use super::query::{Inspector, batch, counted};
 use super::walk::walk;
 use super::{FORBIDDEN_MAX, json};
 use crate::namespace::Namespace;

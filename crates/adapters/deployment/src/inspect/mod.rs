@@ -10,13 +10,13 @@ use plimsoll_wire::{Connection, Error as WireError};
 
 use crate::namespace::Namespace;
 
-mod ask;
 mod catalogue;
 mod collection;
 mod databases;
 mod forbidden;
 mod inventory;
 mod json;
+mod query;
 mod read;
 mod samples;
 mod times;
@@ -26,7 +26,7 @@ pub use forbidden::{Pattern, PatternError};
 
 pub(crate) use collection::sizes;
 
-use ask::Inspector;
+use query::Inspector;
 
 /// The largest number of inspected collections.
 pub const COLLECTIONS_MAX: usize = 200;

@@ -4,9 +4,9 @@ use bson::{Document, RawDocument, RawDocumentBuf, doc};
 use plimsoll_measure::inspection::{Choice, Collection, Kind, Sample, SamplePosition};
 use plimsoll_wire::Error as WireError;
 
-use super::ask::{Answer, CursorLimits, Found, Inspector, first};
 use super::forbidden::{Pattern, Watch};
 use super::inventory::Fields;
+use super::query::{Answer, CursorLimits, Found, Inspector, first};
 use super::{SAMPLES_MAX, json};
 use crate::namespace::Namespace;
 

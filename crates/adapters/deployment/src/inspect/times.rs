@@ -6,8 +6,8 @@ use bson::{Bson, DateTime, Document, RawDocument, RawDocumentBuf, doc};
 use plimsoll_measure::inspection::{Choice, Collection, Kind, Source, Times};
 use plimsoll_wire::Error as WireError;
 
-use super::ask::{Inspector, first};
 use super::inventory::Dates;
+use super::query::{Inspector, first};
 use super::read::document;
 use crate::namespace::Namespace;
 

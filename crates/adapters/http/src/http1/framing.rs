@@ -26,8 +26,8 @@ pub(super) struct Framing {
 /// The part after a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rest {
-    /// Another head, because this is an interim answer.
-    Another,
+    /// This is an interim answer: another head follows.
+    InterimAnswer,
     /// No body.
     Nothing,
     /// This number of bytes.
@@ -50,7 +50,7 @@ impl Framing {
         }
         let rest = match status {
             101 => return Err(Malformed("the server switches the protocol without a request for it")),
-            100..200 => Rest::Another,
+            100..200 => Rest::InterimAnswer,
             204 | 304 => Rest::Nothing,
             200..600 if options.is_head => Rest::Nothing,
             200..600 => fields.rest(),

@@ -164,7 +164,7 @@ impl Incoming {
 
     fn take_head(&mut self, len: usize, framing: &Framing) {
         self.state = match framing.rest {
-            Rest::Another => return self.drop_head(len),
+            Rest::InterimAnswer => return self.drop_head(len),
             Rest::Nothing => State::Whole,
             Rest::Sized(length) => State::Sized(length),
             Rest::Chunked => State::ChunkSize,
