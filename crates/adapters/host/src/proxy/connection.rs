@@ -12,8 +12,8 @@ use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::disturbance::{Disturbance, Way};
-use super::orders::{ForcedEnd, OrderReceiver};
+use super::disturbance::{Disturbance, OneWay};
+use super::disturbances::{DisturbanceReceiver, ForcedEnd};
 use super::pacer::Pacer;
 use super::pump::{Pump, PumpContext};
 use super::random::Random;
@@ -58,11 +58,11 @@ pub(super) async fn serve(
     mut client: TcpStream,
     number: u64,
     shared: Arc<Shared>,
-    mut orders: OrderReceiver,
+    mut receiver: DisturbanceReceiver,
 ) {
-    let forced_end = match first(orders.forced_end(), connect(&client, shared.upstream)).await {
+    let forced_end = match first(receiver.forced_end(), connect(&client, shared.upstream)).await {
         First::A(forced_end) => forced_end,
-        First::B(Ok(server)) => return Connection::new(client, server, number, shared).serve(orders).await,
+        First::B(Ok(server)) => return Connection::new(client, server, number, shared).serve(receiver).await,
         First::B(Err(_)) => {
             count(&shared.tally.refused);
             return reset(&mut [&mut client]);
@@ -82,12 +82,12 @@ async fn connect(client: &TcpStream, upstream: SocketAddr) -> io::Result<TcpStre
 impl Connection {
     fn new(client: TcpStream, server: TcpStream, number: u64, shared: Arc<Shared>) -> Self {
         let pump = |way, side| Pump::new(way, Random::new(shared.seed, 2 * number + side));
-        let (to_server, to_client) = (pump(Way::ToServer, 0), pump(Way::ToClient, 1));
+        let (to_server, to_client) = (pump(OneWay::ToServer, 0), pump(OneWay::ToClient, 1));
         Connection { client, server, to_server, to_client, shared }
     }
 
-    async fn serve(mut self, mut orders: OrderReceiver) {
-        let end = self.run(&mut orders).await;
+    async fn serve(mut self, mut receiver: DisturbanceReceiver) {
+        let end = self.run(&mut receiver).await;
         self.shared.tally.dropped(self.to_server.queued_bytes() + self.to_client.queued_bytes());
         let mut sides = [&mut self.client, &mut self.server];
         match end {
@@ -100,19 +100,19 @@ impl Connection {
         }
     }
 
-    async fn run(&mut self, orders: &mut OrderReceiver) -> End {
+    async fn run(&mut self, receiver: &mut DisturbanceReceiver) -> End {
         loop {
-            match orders.current() {
+            match receiver.current() {
                 Err(forced_end) => return End::Forced(forced_end),
                 Ok(disturbances) => self.apply(&disturbances),
             }
             if self.to_server.would_deliver_after_a_gap() || self.to_client.would_deliver_after_a_gap() {
                 return End::Forced(ForcedEnd::Cut);
             }
-            match first(orders.changed(), poll_fn(|cx| self.poll(cx))).await {
+            match first(receiver.changed(), poll_fn(|cx| self.poll(cx))).await {
                 First::A(()) => {}
                 First::B(Ok(())) => return End::Both,
-                First::B(Err(_)) => return self.broken(orders).await,
+                First::B(Err(_)) => return self.broken(receiver).await,
             }
         }
     }
@@ -123,9 +123,9 @@ impl Connection {
     }
 
     /// One side broke. The other side does not notice while the connection is half open.
-    async fn broken(&self, orders: &mut OrderReceiver) -> End {
+    async fn broken(&self, receiver: &mut DisturbanceReceiver) -> End {
         if self.to_server.is_swallowing() || self.to_client.is_swallowing() {
-            orders.changed().await;
+            receiver.changed().await;
         }
         End::Broken
     }

@@ -70,16 +70,16 @@ pub enum Direction {
 
 /// One of the two directions of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum OneWay {
     ToServer,
     ToClient,
 }
 
 impl Direction {
-    pub(super) fn covers(self, way: Way) -> bool {
+    pub(super) fn covers(self, way: OneWay) -> bool {
         match self {
-            Direction::ToServer => way == Way::ToServer,
-            Direction::ToClient => way == Way::ToClient,
+            Direction::ToServer => way == OneWay::ToServer,
+            Direction::ToClient => way == OneWay::ToClient,
             Direction::Both => true,
         }
     }
@@ -87,7 +87,7 @@ impl Direction {
 
 impl Disturbance {
     /// Whether the disturbance affects a direction.
-    pub(super) fn covers(self, way: Way) -> bool {
+    pub(super) fn covers(self, way: OneWay) -> bool {
         match self {
             Disturbance::Delay { direction, .. }
             | Disturbance::Throttle { direction, .. }

@@ -37,8 +37,8 @@ use tokio::sync::watch;
 mod bucket;
 mod connection;
 mod disturbance;
+mod disturbances;
 mod loss;
-mod orders;
 mod pacer;
 mod pump;
 mod queue;
@@ -52,7 +52,7 @@ pub use queue::QUEUE_BYTES_MAX;
 pub use traffic::Traffic;
 
 use connection::Shared;
-use orders::{OrderReceiver, Orders};
+use disturbances::{DisturbanceReceiver, Disturbances};
 use pacer::Pacer;
 use traffic::{Tally, count};
 
@@ -80,7 +80,7 @@ pub struct TooMany;
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddr,
-    orders: watch::Sender<Orders>,
+    disturbances: watch::Sender<Disturbances>,
     tally: Arc<Tally>,
     serving: Option<JoinHandle<()>>,
 }
@@ -99,11 +99,11 @@ impl Proxy {
         let pacer = Pacer::start(format!("pacer-{}", address.port()))?;
         let scratch = Mutex::new(vec![0; SCRATCH_LEN].into_boxed_slice());
         let shared = Arc::new(Shared { upstream, seed, pacer, tally: Arc::clone(&tally), scratch });
-        let (orders, receiver) = watch::channel(Orders::default());
+        let (disturbances, receiver) = watch::channel(Disturbances::default());
         let serving = thread::Builder::new()
             .name(format!("proxy-{}", address.port()))
             .spawn(move || serve(&runtime, listener, shared, receiver))?;
-        Ok(Proxy { address, orders, tally, serving: Some(serving) })
+        Ok(Proxy { address, disturbances, tally, serving: Some(serving) })
     }
 
     /// The listening address.
@@ -118,27 +118,27 @@ impl Proxy {
     /// [`TooMany`] if [`DISTURBANCES_MAX`] disturbances last already.
     pub fn begin(&self, disturbance: Disturbance) -> Result<DisturbanceHandle, TooMany> {
         let mut number = None;
-        self.orders.send_modify(|orders| number = orders.begin(disturbance));
+        self.disturbances.send_modify(|disturbances| number = disturbances.begin(disturbance));
         number.map(DisturbanceHandle).ok_or(TooMany)
     }
 
     /// Ends one disturbance.
     pub fn end(&self, lasting: DisturbanceHandle) {
-        self.orders.send_modify(|orders| orders.end(lasting.0));
+        self.disturbances.send_modify(|disturbances| disturbances.end(lasting.0));
     }
 
     /// Replaces all disturbances with one.
     pub fn disturb(&self, disturbance: Disturbance) {
-        self.orders.send_modify(|orders| {
-            orders.end_disturbances();
-            orders.begin(disturbance);
+        self.disturbances.send_modify(|disturbances| {
+            disturbances.end_all();
+            disturbances.begin(disturbance);
         });
     }
 
     /// Ends all disturbances: queued data is delivered at once; a connection from which a
     /// [`Disturbance::HalfOpen`] swallowed something is cut.
     pub fn end_disturbances(&self) {
-        self.orders.send_modify(Orders::end_disturbances);
+        self.disturbances.send_modify(Disturbances::end_all);
     }
 
     /// The counters so far.
@@ -149,7 +149,7 @@ impl Proxy {
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        self.orders.send_modify(|orders| orders.closing = true);
+        self.disturbances.send_modify(|disturbances| disturbances.closing = true);
         if let Some(serving) = self.serving.take() {
             let _ = serving.join();
         }
@@ -164,24 +164,29 @@ fn listen(runtime: &Runtime) -> io::Result<TcpListener> {
 }
 
 /// Serves until the proxy closes; the runtime then drops all tasks with their sockets.
-fn serve(runtime: &Runtime, listener: TcpListener, shared: Arc<Shared>, mut orders: watch::Receiver<Orders>) {
-    runtime.spawn(accept(listener, shared, orders.clone()));
+fn serve(
+    runtime: &Runtime,
+    listener: TcpListener,
+    shared: Arc<Shared>,
+    mut disturbances: watch::Receiver<Disturbances>,
+) {
+    runtime.spawn(accept(listener, shared, disturbances.clone()));
     runtime.block_on(async {
         // Waiting fails once the proxy has ended.
-        let _ = orders.wait_for(|orders| orders.closing).await;
+        let _ = disturbances.wait_for(|disturbances| disturbances.closing).await;
     });
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>, orders: watch::Receiver<Orders>) {
+async fn accept(listener: TcpListener, shared: Arc<Shared>, disturbances: watch::Receiver<Disturbances>) {
     for number in 0.. {
         match listener.accept().await {
-            Ok((client, _)) => admit(client, number, &shared, &orders),
+            Ok((client, _)) => admit(client, number, &shared, &disturbances),
             Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
         }
     }
 }
 
-fn admit(client: TcpStream, number: u64, shared: &Arc<Shared>, orders: &watch::Receiver<Orders>) {
+fn admit(client: TcpStream, number: u64, shared: &Arc<Shared>, disturbances: &watch::Receiver<Disturbances>) {
     count(&shared.tally.accepted);
     let Some(place) = ConnectionPermit::take(&shared.tally) else {
         count(&shared.tally.refused);
@@ -189,7 +194,8 @@ fn admit(client: TcpStream, number: u64, shared: &Arc<Shared>, orders: &watch::R
         let _ = client.set_zero_linger();
         return;
     };
-    let serving = connection::serve(client, number, Arc::clone(shared), OrderReceiver::new(orders.clone()));
+    let serving =
+        connection::serve(client, number, Arc::clone(shared), DisturbanceReceiver::new(disturbances.clone()));
     drop(tokio::spawn(async move {
         serving.await;
         drop(place);

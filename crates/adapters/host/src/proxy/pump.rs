@@ -8,7 +8,7 @@ use plimsoll_measure::clock;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use super::disturbance::{Disturbance, Way};
+use super::disturbance::{Disturbance, OneWay};
 use super::pacer::{Alarm, Pacer};
 use super::queue::{AT_ONCE, Head, Queue};
 use super::random::Random;
@@ -26,7 +26,7 @@ pub(super) struct PumpContext<'a> {
 /// cannot be written at once.
 #[derive(Debug)]
 pub(super) struct Pump {
-    way: Way,
+    way: OneWay,
     rule: Rule,
     random: Random,
     queue: Queue,
@@ -38,7 +38,7 @@ pub(super) struct Pump {
 }
 
 impl Pump {
-    pub(super) fn new(way: Way, random: Random) -> Self {
+    pub(super) fn new(way: OneWay, random: Random) -> Self {
         Pump {
             way,
             rule: Rule::default(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use plimsoll_measure::clock::Instant;
 
 use super::bucket::Bucket;
-use super::disturbance::{Disturbance, Way};
+use super::disturbance::{Disturbance, OneWay};
 use super::loss::Loss;
 use super::queue::{AT_ONCE, Queue};
 use super::random::Random;
@@ -52,7 +52,7 @@ pub(super) struct Decision {
 
 impl Rule {
     /// Combines disturbances from `now` on.
-    pub(super) fn of(disturbances: &[Disturbance], way: Way, now: Instant, random: &mut Random) -> Self {
+    pub(super) fn of(disturbances: &[Disturbance], way: OneWay, now: Instant, random: &mut Random) -> Self {
         let mut rule = Rule::default();
         let mut narrowest: Option<u64> = None;
         for disturbance in disturbances.iter().filter(|disturbance| disturbance.covers(way)) {
@@ -152,7 +152,7 @@ mod tests {
     const NOW: Instant = Instant::from_ns(1000 * SECOND_NS);
     const MS: Duration = Duration::from_millis(1);
 
-    fn rule(disturbance: Disturbance, way: Way) -> (Rule, Random) {
+    fn rule(disturbance: Disturbance, way: OneWay) -> (Rule, Random) {
         let mut random = Random::new(1, 1);
         (Rule::of(&[disturbance], way, NOW, &mut random), random)
     }
@@ -167,10 +167,10 @@ mod tests {
             Disturbance::HalfOpen { direction },
             Disturbance::DropBytes { direction, per_mebibyte: one, bytes: one },
         ] {
-            let (own, _) = rule(disturbance, Way::ToServer);
+            let (own, _) = rule(disturbance, OneWay::ToServer);
             let bare = own.delays.is_empty() && own.losses.is_empty() && own.bucket.is_none();
             assert!(!bare || own.swallowing, "{disturbance:?}");
-            let (mut other, mut random) = rule(disturbance, Way::ToClient);
+            let (mut other, mut random) = rule(disturbance, OneWay::ToClient);
             assert_eq!(other.intake(&Queue::default(), NOW), Intake::UpTo(usize::MAX));
             assert_eq!(
                 other.decide(b"abc".to_vec().as_mut(), NOW, &mut random),
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn a_delay_lies_between_its_bounds_and_uses_the_whole_range() {
         let disturbance = Disturbance::Delay { direction: Direction::Both, delay: MS * 10, jitter: MS * 4 };
-        let (mut rule, mut random) = rule(disturbance, Way::ToClient);
+        let (mut rule, mut random) = rule(disturbance, OneWay::ToClient);
         let late: Vec<u64> = (0..1000)
             .map(|_| rule.decide(&mut [0], NOW, &mut random).due.since(NOW) / MILLISECOND_NS)
             .collect();
@@ -196,7 +196,7 @@ mod tests {
         let mut queue = Queue::default();
         queue.push(b"a", AT_ONCE);
         let check = |disturbance: Option<Disturbance>, expected: Intake| {
-            let rule = Rule::of(disturbance.as_slice(), Way::ToServer, NOW, &mut Random::new(1, 1));
+            let rule = Rule::of(disturbance.as_slice(), OneWay::ToServer, NOW, &mut Random::new(1, 1));
             assert_eq!(rule.intake(&queue, NOW + SECOND_NS), expected, "{disturbance:?}");
         };
         check(None, Intake::Blocked);
@@ -218,7 +218,7 @@ mod tests {
         let delay = |by| Disturbance::Delay { direction, delay: MS * by, jitter: Duration::ZERO };
         let mut random = Random::new(1, 1);
         let all = [delay(10), throttle(100_000), delay(5), throttle(50_000)];
-        let mut rule = Rule::of(&all, Way::ToServer, NOW, &mut random);
+        let mut rule = Rule::of(&all, OneWay::ToServer, NOW, &mut random);
         // 50 KB a second are 1 KB in the 20 ms that may pass at once.
         let later = NOW + SECOND_NS;
         assert_eq!(rule.intake(&Queue::default(), later), Intake::UpTo(1000));
@@ -233,10 +233,10 @@ mod tests {
         let delay = Disturbance::Delay { direction, delay: MS, jitter: MS };
         let hole = Disturbance::HalfOpen { direction };
         let mut random = Random::new(1, 1);
-        let mut rule = Rule::of(&[hole, delay], Way::ToServer, NOW, &mut random);
+        let mut rule = Rule::of(&[hole, delay], OneWay::ToServer, NOW, &mut random);
         assert_eq!(rule.intake(&Queue::default(), NOW), Intake::UpTo(usize::MAX));
         assert_eq!(rule.decide(&mut [0; 9], NOW, &mut random), Decision { kept: 0, due: AT_ONCE });
-        let rule = Rule::of(&[Disturbance::Stall, hole, delay], Way::ToServer, NOW, &mut random);
+        let rule = Rule::of(&[Disturbance::Stall, hole, delay], OneWay::ToServer, NOW, &mut random);
         assert_eq!((rule.is_stalled(), rule.is_swallowing()), (true, false));
         assert_eq!(rule.intake(&Queue::default(), NOW), Intake::Blocked);
     }
@@ -250,7 +250,7 @@ mod tests {
         };
         let mut random = Random::new(1, 1);
         let mut lost = |disturbances: &[Disturbance]| {
-            let mut rule = Rule::of(disturbances, Way::ToServer, NOW, &mut random);
+            let mut rule = Rule::of(disturbances, OneWay::ToServer, NOW, &mut random);
             let mut chunk = vec![0; 1 << 22];
             chunk.len() - rule.decide(&mut chunk, NOW, &mut random).kept
         };
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_stall_reads_nothing_at_all() {
-        let (rule, _) = rule(Disturbance::Stall, Way::ToServer);
+        let (rule, _) = rule(Disturbance::Stall, OneWay::ToServer);
         assert_eq!(rule.intake(&Queue::default(), NOW), Intake::Blocked);
     }
 }

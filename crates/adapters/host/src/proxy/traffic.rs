@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::disturbance::Way;
+use super::disturbance::OneWay;
 
 /// The counters of a proxy. Every byte read is delivered, dropped, or still queued.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,10 +36,10 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn delivered(&self, way: Way, bytes: usize) {
+    pub(super) fn delivered(&self, way: OneWay, bytes: usize) {
         match way {
-            Way::ToServer => add(&self.to_server_bytes, bytes),
-            Way::ToClient => add(&self.to_client_bytes, bytes),
+            OneWay::ToServer => add(&self.to_server_bytes, bytes),
+            OneWay::ToClient => add(&self.to_client_bytes, bytes),
         }
     }
 

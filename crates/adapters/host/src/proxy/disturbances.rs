@@ -13,10 +13,10 @@ pub(super) enum ForcedEnd {
     Reset,
 }
 
-/// The state of the network. A reader may miss a state that another one replaces at once, so orders to end
-/// all connections are also counted.
+/// The state of the network. A reader may miss a state that another one replaces at once, so forced ends of
+/// connections are also counted.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Orders {
+pub(super) struct Disturbances {
     /// Disturbances in the order in which they began, each with its number.
     lasting: Vec<(u64, Disturbance)>,
     begun: u64,
@@ -25,7 +25,7 @@ pub(super) struct Orders {
     pub(super) closing: bool,
 }
 
-impl Orders {
+impl Disturbances {
     /// Begins a disturbance and returns its number; none at the limit.
     pub(super) fn begin(&mut self, disturbance: Disturbance) -> Option<u64> {
         if self.lasting.len() >= DISTURBANCES_MAX {
@@ -46,7 +46,7 @@ impl Orders {
     }
 
     /// Ends all disturbances.
-    pub(super) fn end_disturbances(&mut self) {
+    pub(super) fn end_all(&mut self) {
         self.lasting.clear();
     }
 
@@ -64,34 +64,34 @@ const fn forced_end(disturbance: Disturbance) -> Option<ForcedEnd> {
     }
 }
 
-/// Receives the orders for one connection.
+/// Receives the disturbances of one connection.
 #[derive(Debug)]
-pub(super) struct OrderReceiver {
-    orders: watch::Receiver<Orders>,
+pub(super) struct DisturbanceReceiver {
+    disturbances: watch::Receiver<Disturbances>,
     /// The number of forced ends before the connection opened.
     forced_ends_before: u64,
 }
 
-impl OrderReceiver {
-    pub(super) fn new(orders: watch::Receiver<Orders>) -> Self {
-        let forced_ends_before = orders.borrow().forced_ends;
-        OrderReceiver { orders, forced_ends_before }
+impl DisturbanceReceiver {
+    pub(super) fn new(disturbances: watch::Receiver<Disturbances>) -> Self {
+        let forced_ends_before = disturbances.borrow().forced_ends;
+        DisturbanceReceiver { disturbances, forced_ends_before }
     }
 
     /// The disturbances in force, or the forced end of this connection.
     pub(super) fn current(&mut self) -> Result<Vec<Disturbance>, ForcedEnd> {
-        let orders = self.orders.borrow_and_update();
-        let missed = orders.last.filter(|_| orders.forced_ends > self.forced_ends_before);
-        match orders.standing().or(missed) {
+        let disturbances = self.disturbances.borrow_and_update();
+        let missed = disturbances.last.filter(|_| disturbances.forced_ends > self.forced_ends_before);
+        match disturbances.standing().or(missed) {
             Some(forced_end) => Err(forced_end),
-            None => Ok(orders.lasting.iter().map(|(_, disturbance)| *disturbance).collect()),
+            None => Ok(disturbances.lasting.iter().map(|(_, disturbance)| *disturbance).collect()),
         }
     }
 
     /// Waits for a new state.
     pub(super) async fn changed(&mut self) {
         // The proxy publishes its end before it closes the channel; after a closed channel nothing follows.
-        if self.orders.changed().await.is_err() {
+        if self.disturbances.changed().await.is_err() {
             std::future::pending().await
         }
     }
@@ -113,35 +113,35 @@ mod tests {
 
     #[test]
     fn open_connections_receive_a_reset_that_has_already_ended() {
-        let (orders, receiver) = watch::channel(Orders::default());
-        let mut early = OrderReceiver::new(receiver.clone());
+        let (disturbances, receiver) = watch::channel(Disturbances::default());
+        let mut early = DisturbanceReceiver::new(receiver.clone());
         assert_eq!(early.current(), Ok(Vec::new()));
-        orders.send_modify(|orders| assert!(orders.begin(Disturbance::Reset).is_some()));
-        let mut meanwhile = OrderReceiver::new(receiver.clone());
+        disturbances.send_modify(|disturbances| assert!(disturbances.begin(Disturbance::Reset).is_some()));
+        let mut meanwhile = DisturbanceReceiver::new(receiver.clone());
         assert_eq!(meanwhile.current(), Err(ForcedEnd::Reset));
-        orders.send_modify(Orders::end_disturbances);
+        disturbances.send_modify(Disturbances::end_all);
         assert_eq!(early.current(), Err(ForcedEnd::Reset));
-        assert_eq!(OrderReceiver::new(receiver).current(), Ok(Vec::new()));
+        assert_eq!(DisturbanceReceiver::new(receiver).current(), Ok(Vec::new()));
     }
 
     #[test]
     fn the_end_of_one_disturbance_leaves_the_others_in_force() {
-        let mut orders = Orders::default();
+        let mut disturbances = Disturbances::default();
         let [cut, stall, reset] = [Disturbance::Cut, Disturbance::Stall, Disturbance::Reset]
-            .map(|disturbance| orders.begin(disturbance).unwrap());
-        assert_eq!(orders.standing(), Some(ForcedEnd::Reset), "the one that began last");
-        orders.end(reset);
-        orders.end(reset);
-        assert_eq!(orders.standing(), Some(ForcedEnd::Cut));
-        orders.end(cut);
-        assert_eq!(orders.standing(), None);
-        assert_eq!(orders.lasting, [(stall, Disturbance::Stall)]);
+            .map(|disturbance| disturbances.begin(disturbance).unwrap());
+        assert_eq!(disturbances.standing(), Some(ForcedEnd::Reset), "the one that began last");
+        disturbances.end(reset);
+        disturbances.end(reset);
+        assert_eq!(disturbances.standing(), Some(ForcedEnd::Cut));
+        disturbances.end(cut);
+        assert_eq!(disturbances.standing(), None);
+        assert_eq!(disturbances.lasting, [(stall, Disturbance::Stall)]);
     }
 
     #[test]
     fn no_more_disturbances_last_than_the_limit() {
-        let mut orders = Orders::default();
-        let begun = (0..2 * DISTURBANCES_MAX).filter_map(|_| orders.begin(Disturbance::Stall)).count();
+        let mut disturbances = Disturbances::default();
+        let begun = (0..2 * DISTURBANCES_MAX).filter_map(|_| disturbances.begin(Disturbance::Stall)).count();
         assert_eq!(begun, DISTURBANCES_MAX);
     }
 }
