@@ -12,7 +12,7 @@ use crate::cli::CompareArgs;
 use plimsoll_run::exit::{Deserves, Exit, Failure, Outcome};
 use plimsoll_run::run_dir::COMPARISON;
 use plimsoll_series::ab::comparing::{Asked, exit, weigh};
-use plimsoll_series::ab::gather::{Measured, gather};
+use plimsoll_series::ab::read_runs::{Measured, read_runs};
 use plimsoll_series::directory::{create, read, save};
 
 /// The name of a comparison's directory.
@@ -57,8 +57,8 @@ fn again(path: &Path, json: bool) -> Outcome<Exit> {
 
 fn sides(args: &CompareArgs) -> anyhow::Result<[Vec<Measured>; 2]> {
     match &args.runs[..] {
-        runs if !args.with.is_empty() => Ok([gather(runs)?, gather(&args.with)?]),
-        [a, b] => Ok([gather(std::slice::from_ref(a))?, gather(std::slice::from_ref(b))?]),
+        runs if !args.with.is_empty() => Ok([read_runs(runs)?, read_runs(&args.with)?]),
+        [a, b] => Ok([read_runs(std::slice::from_ref(a))?, read_runs(std::slice::from_ref(b))?]),
         runs => {
             Err(anyhow!("{} runs without a division into A and B: list those of B after --with", runs.len()))
         }

@@ -7,14 +7,14 @@ use plimsoll_report::history::{conclusions, summary};
 use crate::cli::HistoryArgs;
 use crate::terminal::{print, style};
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
-use plimsoll_series::ab::gather::{Measured, gather};
+use plimsoll_series::ab::read_runs::{Measured, read_runs};
 
 /// Finds changes in measured runs.
 ///
 /// # Errors
 /// A run is missing, or the runs have no history.
 pub fn history(args: &HistoryArgs) -> Outcome<Exit> {
-    let runs = gather(&args.runs).deserves(Exit::Usage)?;
+    let runs = read_runs(&args.runs).deserves(Exit::Usage)?;
     let request = Request {
         runs: runs.iter().map(Measured::subject).collect(),
         metric: args.metric.clone(),

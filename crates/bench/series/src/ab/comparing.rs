@@ -4,7 +4,7 @@ use plimsoll_measure::comparison::{self, Comparison, Request, Settings};
 use plimsoll_report::comparison::conclusions;
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 
-use super::gather::Measured;
+use super::read_runs::Measured;
 
 /// The criteria of a comparison.
 #[derive(Clone, Debug)]

@@ -19,9 +19,9 @@ use plimsoll_run::{lifecycle, run_dir, stale_runs};
 use plimsoll_systems::audit::is_intact;
 
 use super::comparing::{Asked, check, weigh};
-use super::gather::{Measured, read};
 use super::plan::Plan;
 use super::prepare::{Prepared, Settings, prepare};
+use super::read_runs::{Measured, read};
 use super::refusal;
 use crate::child::Start;
 use crate::directory::{Found, SeriesDir};

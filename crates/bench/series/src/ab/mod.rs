@@ -1,6 +1,6 @@
 //! Measures A and B in alternating pairs, and compares the runs.
 //!
-//! Decisions are pure (`side`, `plan`, `equivalence`); [`gather`] reads, and [`drive`] acts.
+//! Decisions are pure (`side`, `plan`, `equivalence`); [`read_runs`] reads, and [`drive`] acts.
 
 pub mod drive;
 
@@ -11,4 +11,4 @@ mod refusal;
 mod side;
 
 pub mod comparing;
-pub mod gather;
+pub mod read_runs;

@@ -15,7 +15,7 @@ use crate::matrix::choice::Choice;
 use crate::matrix::cost::{Estimate, Keep, estimate, refusal};
 use crate::matrix::messages::Announcement;
 use crate::matrix::run_estimate::{self, RunEstimate};
-use crate::matrix::runs::{cell, is_made, schedule};
+use crate::matrix::runs::{cell, is_complete, schedule};
 use crate::same_machine::check_same;
 use plimsoll_run::options::LoadOptions;
 use plimsoll_run::run_dir;
@@ -88,11 +88,11 @@ pub fn prepare<'a>(loaded: &'a Loaded, settings: &Settings) -> anyhow::Result<Pr
     };
     let exclusive: Vec<_> = expanded.cells.iter().zip(&subjects).map(own).collect();
     let runs = schedule(&expanded.cells, matrix.repetitions, &exclusive);
-    let was_made = |run: &CellRun| {
+    let was_complete = |run: &CellRun| {
         let found = earlier.as_ref().map(|(dir, _)| dir.found(&run.directory));
-        found.is_some_and(|found| is_made(&found, &expanded.cells[cell(run)].plan))
+        found.is_some_and(|found| is_complete(&found, &expanded.cells[cell(run)].plan))
     };
-    let made: Vec<bool> = runs.iter().map(was_made).collect();
+    let made: Vec<bool> = runs.iter().map(was_complete).collect();
     let missing = runs.iter().zip(&made).filter(|(_, made)| !**made);
     let missing: Vec<RunEstimate> = missing.map(|(run, _)| estimates[cell(run)]).collect();
     if let Some((dir, results)) = earlier.as_ref().filter(|_| !missing.is_empty()) {

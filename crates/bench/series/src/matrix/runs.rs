@@ -40,7 +40,7 @@ fn slug(label: &str) -> String {
 }
 
 /// Whether a run of `plan` was completed.
-pub fn is_made(found: &Found, plan: &Plan) -> bool {
+pub fn is_complete(found: &Found, plan: &Plan) -> bool {
     matches!(found, Found::Summary(run) if !run.interrupted && !is_cut(run, plan))
 }
 
@@ -113,12 +113,15 @@ mod tests {
             Run { phases: vec![phase], ..Run::default() }
         };
         let summary = |run: Run| Found::Summary(Box::new(run));
-        assert!(!is_made(&Found::Nothing, plan));
-        assert!(!is_made(&Found::Unfinished, plan));
-        assert!(is_made(&summary(ended("documents")), plan));
-        assert!(!is_made(&summary(Run { interrupted: true, ..ended("documents") }), plan));
-        assert!(!is_made(&summary(ended("duration")), plan), "the time bound of the matrix ended the run");
-        assert!(!is_made(&summary(Run::default()), plan), "the run was stopped before its first phase");
+        assert!(!is_complete(&Found::Nothing, plan));
+        assert!(!is_complete(&Found::Unfinished, plan));
+        assert!(is_complete(&summary(ended("documents")), plan));
+        assert!(!is_complete(&summary(Run { interrupted: true, ..ended("documents") }), plan));
+        assert!(
+            !is_complete(&summary(ended("duration")), plan),
+            "the time bound of the matrix ended the run"
+        );
+        assert!(!is_complete(&summary(Run::default()), plan), "the run was stopped before its first phase");
     }
 
     #[test]
@@ -126,7 +129,7 @@ mod tests {
         let plan = &expanded(SCENARIO, &["size=10M"]).unwrap().cells[0].plan;
         let phase = PhaseFacts { ended_by: "duration".into(), ..PhaseFacts::default() };
         let run = Run { phases: vec![phase], ..Run::default() };
-        assert!(is_made(&Found::Summary(Box::new(run.clone())), plan));
+        assert!(is_complete(&Found::Summary(Box::new(run.clone())), plan));
         assert!(notes(&run, plan)[0].contains("duration ended"));
         assert!(notes(&Run::default(), plan).is_empty());
     }

@@ -112,7 +112,7 @@ impl Brokers {
     /// When the brokers refuse, for example because a group still has members.
     pub fn rewind(&self, topics: &Topics) -> Outcome<()> {
         let Some(read) = &topics.read else { return Ok(()) };
-        for name in topics.rewound() {
+        for name in topics.reset_groups() {
             let extents = self.admin.describe(read).deserves(Exit::Server)?;
             group::rewind(&self.cluster, &name, read, &extents, LIMIT).deserves(Exit::Server)?;
         }

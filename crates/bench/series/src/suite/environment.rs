@@ -98,7 +98,7 @@ impl<'a> Environment<'a> {
             messages.extend(message);
         }
         if let Some((brokers, topics)) = &self.brokers {
-            for name in topics.made() {
+            for name in topics.created() {
                 messages.extend(brokers.make(name, topics)?);
                 let existed = before.topics.iter().any(|topic| topic.exists && topic.name == name);
                 self.created.extend((!existed).then(|| name.to_owned()));
@@ -201,7 +201,7 @@ impl<'a> Environment<'a> {
             messages.extend(self.tidy_collection(server, namespace, ended));
         }
         if let Some((brokers, topics)) = &self.brokers
-            && topics.stay()
+            && topics.are_external()
             && topics.rule == Existing::Refuse
         {
             let whole = is_whole(ended);

@@ -86,8 +86,8 @@ impl Topics {
         Ok(Some(Self { broker, read, group, written, fill: row.fill, partitions, rule, properties }))
     }
 
-    /// Whether the brokers stay after the run.
-    pub fn stay(&self) -> bool {
+    /// Whether the brokers are external: they stay after the run.
+    pub fn are_external(&self) -> bool {
         self.broker != Broker::Installed
     }
 
@@ -97,7 +97,7 @@ impl Topics {
     }
 
     /// The topics that are created before a run: the written topics, and the read topic if it is filled.
-    pub fn made(&self) -> Vec<&str> {
+    pub fn created(&self) -> Vec<&str> {
         if self.rule == Existing::Append {
             return Vec::new();
         }
@@ -107,8 +107,8 @@ impl Topics {
 
     /// The groups that must start at the beginning of a recreated topic on running brokers: those of the run and of its
     /// warm-up. They may have committed offsets of an earlier topic of that name.
-    pub fn rewound(&self) -> Vec<String> {
-        let again = self.stay() && self.fill.is_some() && self.rule != Existing::Append;
+    pub fn reset_groups(&self) -> Vec<String> {
+        let again = self.are_external() && self.fill.is_some() && self.rule != Existing::Append;
         let groups = self.group.iter().filter(|_| again);
         groups.flat_map(|group| [group.clone(), format!("{group}{WARM_UP}")]).collect()
     }
@@ -175,7 +175,7 @@ mod tests {
 
     const COPY: &str = "source: {kafka: {brokers: 'h:1', topic: in, group: g, properties: {linger.ms: 5}}}\n\
                         sink: {kafka: {brokers: 'h:1', topic: out}}\n";
-    const MADE_UP: &str = "guarantee: at-most-once\nsource: {generator: {}}\nsink: {noop: {}}\n";
+    const GENERATED: &str = "guarantee: at-most-once\nsource: {generator: {}}\nsink: {noop: {}}\n";
 
     fn topics(text: &str, columns: &[(&str, &str)]) -> anyhow::Result<Option<Topics>> {
         let mut row = Row::default();
@@ -187,20 +187,23 @@ mod tests {
     fn a_row_without_a_broker_changes_no_topic() {
         let topics = topics(COPY, &[]).unwrap().unwrap();
         assert_eq!((topics.broker.clone(), topics.rule), (Broker::At("h:1".into()), Existing::Append));
-        assert_eq!((topics.all(), topics.made()), (vec!["in", "out"], vec![]));
+        assert_eq!((topics.all(), topics.created()), (vec!["in", "out"], vec![]));
     }
 
     #[test]
     fn a_filled_topic_is_created_and_a_topic_that_is_only_read_is_not() {
         let at = topics(COPY, &[("broker", "b:2")]).unwrap().unwrap();
-        assert_eq!((at.made(), at.rule, at.stay()), (vec!["out"], Existing::Refuse, true));
-        assert!(at.rewound().is_empty(), "the group's offsets of a foreign topic stay");
+        assert_eq!((at.created(), at.rule, at.are_external()), (vec!["out"], Existing::Refuse, true));
+        assert!(at.reset_groups().is_empty(), "the group's offsets of a foreign topic stay");
         let filled = [("broker", "installed"), ("fill", "7 of 64B"), ("existing", "drop")];
         let filled = topics(COPY, &filled).unwrap().unwrap();
-        assert_eq!((filled.made(), filled.rule, filled.stay()), (vec!["in", "out"], Existing::Drop, false));
-        assert!(filled.rewound().is_empty(), "new brokers hold no committed offsets");
-        let stays = topics(COPY, &[("broker", "b:2"), ("fill", "7 of 64B")]).unwrap().unwrap();
-        assert_eq!(stays.rewound(), ["g", "g-warm-up"]);
+        assert_eq!(
+            (filled.created(), filled.rule, filled.are_external()),
+            (vec!["in", "out"], Existing::Drop, false)
+        );
+        assert!(filled.reset_groups().is_empty(), "new brokers hold no committed offsets");
+        let external = topics(COPY, &[("broker", "b:2"), ("fill", "7 of 64B")]).unwrap().unwrap();
+        assert_eq!(external.reset_groups(), ["g", "g-warm-up"]);
         let file: Value = serde_json::from_str(&filled.filling("b:2", 3).unwrap()).unwrap();
         assert_eq!(file["source"]["generator"], json!({"partitions": 3, "events": 7, "payload": "64B"}));
         assert_eq!(file["sink"]["kafka"]["properties"], json!({"linger.ms": "5"}));
@@ -208,7 +211,7 @@ mod tests {
         let file: Value = serde_json::from_str(&words.filling("b:2", 1).unwrap()).unwrap();
         assert_eq!(file["source"]["generator"]["words"], 14);
         assert!(
-            topics(MADE_UP, &[("broker", "installed")]).unwrap().is_none(),
+            topics(GENERATED, &[("broker", "installed")]).unwrap().is_none(),
             "a pipeline without topics needs no broker"
         );
     }
@@ -216,8 +219,8 @@ mod tests {
     #[test]
     fn invalid_columns_are_refused_with_the_remedy() {
         for (text, columns, part) in [
-            (MADE_UP, &[("fill", "7 of 64B")][..], "reads no topic"),
-            (MADE_UP, &[("partitions", "4")], "has no topics"),
+            (GENERATED, &[("fill", "7 of 64B")][..], "reads no topic"),
+            (GENERATED, &[("partitions", "4")], "has no topics"),
             (COPY, &[("fill", "7 of 64B")], "set `broker`"),
             (COPY, &[("broker", "installed")], "which would be empty: set `fill`"),
             (COPY, &[("broker", "somewhere")], "write installed, or host:port"),

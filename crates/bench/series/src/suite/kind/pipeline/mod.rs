@@ -1,11 +1,11 @@
 //! Runs a pipeline as a test: a child process that ends at the row's limits.
 
+mod arguments;
 mod outcome;
-mod warm;
-mod words;
+mod warm_up;
 
 #[cfg(feature = "kafka")]
-mod proof;
+mod audit;
 
 use std::fs;
 use std::path::Path;
@@ -58,12 +58,12 @@ impl Kind for Pipeline {
         let (host, existing) = host(&mut file, row)?;
         check_started(row, &host, topics.as_ref())?;
         let warm_up = row.warm_up.filter(|time| time.as_ns() > 0);
-        let sets = words::sets(name, row)?;
+        let sets = arguments::sets(name, row)?;
         Ok(Job {
             what: file.name.clone(),
             hash,
-            arguments: words::of(name, &sets, row),
-            warm_up: warm_up.map(|time| warm::up(name, &sets, &file, row, time)).transpose()?,
+            arguments: arguments::of(name, &sets, row),
+            warm_up: warm_up.map(|time| warm_up::build(name, &sets, &file, row, time)).transpose()?,
             host,
             exclusive: Exclusive::Nothing,
             existing,
@@ -85,13 +85,13 @@ impl Kind for Pipeline {
 
     #[cfg(feature = "kafka")]
     fn read_back(&self, row: &Row, reached: &Reached<'_>) -> Option<anyhow::Result<ReadBack>> {
-        proof::read_back(&pipeline(row.pipeline.as_deref()?, row).ok()?, row, reached)
+        audit::read_back(&pipeline(row.pipeline.as_deref()?, row).ok()?, row, reached)
     }
 }
 
 /// The pipeline of a row.
 fn pipeline(name: &str, row: &Row) -> anyhow::Result<PipelineFile> {
-    Ok(read(Path::new(name), &words::sets(name, row)?)?.0)
+    Ok(read(Path::new(name), &arguments::sets(name, row)?)?.0)
 }
 
 /// SHA-256 of a pipeline, in hex.
@@ -128,7 +128,7 @@ fn host(file: &mut PipelineFile, row: &Row) -> anyhow::Result<(Host, Existing)> 
 /// Checks the columns for servers and brokers that the suite starts.
 fn check_started(row: &Row, host: &Host, topics: Option<&Topics>) -> anyhow::Result<()> {
     let server = matches!(host, Host::Suite(choice, _) if !choice.is_running());
-    let broker = topics.is_some_and(|topics| !topics.stay());
+    let broker = topics.is_some_and(|topics| !topics.are_external());
     ensure!(
         row.cache.is_none() || server,
         "cache: no MongoDB server is started for this test: leave it out, or use server embedded"

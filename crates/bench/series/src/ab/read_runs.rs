@@ -39,7 +39,7 @@ impl Measured {
 ///
 /// # Errors
 /// When a path has another form, or cannot be read.
-pub fn gather(paths: &[PathBuf]) -> anyhow::Result<Vec<Measured>> {
+pub fn read_runs(paths: &[PathBuf]) -> anyhow::Result<Vec<Measured>> {
     let all: Vec<Vec<Measured>> = paths.iter().map(|path| group(path)).collect::<anyhow::Result<_>>()?;
     Ok(all.concat())
 }
@@ -121,7 +121,7 @@ mod tests {
     }
 
     fn names(paths: &[PathBuf]) -> Vec<String> {
-        gather(paths).unwrap().into_iter().map(|it| it.run.id).collect()
+        read_runs(paths).unwrap().into_iter().map(|it| it.run.id).collect()
     }
 
     #[test]
@@ -134,7 +134,7 @@ mod tests {
             "directories that were put aside are left out"
         );
         assert_eq!(names(&[dir.path().join("002-b"), dir.path().join("001-a/run.json")]), ["002-b", "001-a"]);
-        let it = gather(&[dir.path().join("001-a")]).unwrap().remove(0);
+        let it = read_runs(&[dir.path().join("001-a")]).unwrap().remove(0);
         assert_eq!(it.scenario.unwrap()["client"], "lean");
         assert!(it.name.ends_with("001-a"));
     }
@@ -161,7 +161,7 @@ mod tests {
             ("other.json", "is not a run.json"),
             ("later", "use the version that wrote it"),
         ] {
-            let message = format!("{:#}", gather(&[dir.path().join(name)]).unwrap_err());
+            let message = format!("{:#}", read_runs(&[dir.path().join(name)]).unwrap_err());
             assert!(message.contains(part), "{name}: {message}");
         }
     }

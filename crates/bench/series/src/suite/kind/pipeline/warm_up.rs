@@ -12,7 +12,13 @@ use plimsoll_stream::{PipelineFile, SinkSection, SourceSection};
 ///
 /// # Errors
 /// When the row cannot have a warm-up. The error names the reason.
-pub fn up(name: &str, sets: &[String], file: &PipelineFile, row: &Row, time: Span) -> anyhow::Result<WarmUp> {
+pub fn build(
+    name: &str,
+    sets: &[String],
+    file: &PipelineFile,
+    row: &Row,
+    time: Span,
+) -> anyhow::Result<WarmUp> {
     ensure!(
         file.positions.is_none() && file.dead_letters.is_none(),
         "warm_up: this pipeline keeps positions or dead letters, and a warm-up would write there too: \
