@@ -21,10 +21,10 @@ use plimsoll_stores::scenario;
 use crate::Failure;
 use crate::connector::{self, Connector, Writes};
 use crate::marks::{Marks, Name};
-use crate::place::{DB, Log, PARTITIONS, Store, Testbed};
 use crate::plan::Plan;
 use crate::row::{Bound, Goal, Of, Row, Turn};
 use crate::running::{self, p999, parts, settings};
+use crate::testbed::{DB, Log, PARTITIONS, Store, Testbed};
 use crate::watch::{Seen, watch};
 
 const TOPIC: &str = "connect";
@@ -45,14 +45,14 @@ struct Shared {
     turns: Cell<u32>,
 }
 
-pub(crate) fn row(place: &Testbed, plan: &Plan) -> Result<Option<Row>, Failure> {
-    if !connector::is_installed(place) {
+pub(crate) fn row(testbed: &Testbed, plan: &Plan) -> Result<Option<Row>, Failure> {
+    if !connector::is_installed(testbed) {
         return Ok(None);
     }
     let shared = Rc::new(Shared {
-        cache: place.cache.root().to_owned(),
-        log: place.broker()?,
-        store: place.server()?,
+        cache: testbed.cache.root().to_owned(),
+        log: testbed.broker()?,
+        store: testbed.server()?,
         records: plan.connected,
         turns: Cell::new(0),
     });

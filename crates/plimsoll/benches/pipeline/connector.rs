@@ -10,7 +10,7 @@ use plimsoll_process::{Child, Lifetime, Program, log, port};
 use tempfile::TempDir;
 
 use crate::Failure;
-use crate::place::{DB, Log, Store, Testbed};
+use crate::testbed::{DB, Log, Store, Testbed};
 
 /// The connector, its driver, and further files besides the broker's.
 const JARS: Jars<'_> = Jars {
@@ -30,7 +30,7 @@ const STANDALONE: &str = "org.apache.kafka.connect.cli.ConnectStandalone";
 /// The log file in its home.
 const LOG: &str = "connect.log";
 /// The number of tasks: the number of partitions, because further tasks would be idle.
-const TASKS: u16 = crate::place::PARTITIONS;
+const TASKS: u16 = crate::testbed::PARTITIONS;
 /// Records that a task takes at once; the default of 500 is slower. A task writes them with one bulk
 /// (`max.batch.size=0`).
 const RECORDS_MAX: u32 = 2000;
@@ -42,13 +42,13 @@ pub(crate) const SETTINGS: &str = "the connector with a task a partition, unorde
                                    the driver (ours has none either), offsets once a minute (ours once a second)";
 
 /// Fetches the connector into the cache, unless it is there.
-pub(crate) fn install(place: &Testbed) -> Result<(), Failure> {
-    JARS.install(place.cache.root(), &mut |progress| eprintln!("connector: {:?}", progress.step))?;
+pub(crate) fn install(testbed: &Testbed) -> Result<(), Failure> {
+    JARS.install(testbed.cache.root(), &mut |progress| eprintln!("connector: {:?}", progress.step))?;
     Ok(())
 }
 
-pub(crate) fn is_installed(place: &Testbed) -> bool {
-    JARS.is_installed(place.cache.root())
+pub(crate) fn is_installed(testbed: &Testbed) -> bool {
+    JARS.is_installed(testbed.cache.root())
 }
 
 /// The write mode.

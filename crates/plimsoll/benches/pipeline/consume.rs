@@ -8,17 +8,17 @@ use plimsoll_pipeline::guarantee::Guarantee;
 use plimsoll_pipeline::sink::Noop;
 
 use crate::Failure;
-use crate::place::{LIMIT, Log, PARTITIONS, Testbed};
 use crate::plan::Plan;
 use crate::row::{Bound, Goal, Of, Published, Row, Turn};
 use crate::running::{self, parts, settings};
+use crate::testbed::{LIMIT, Log, PARTITIONS, Testbed};
 
 const TOPIC: &str = "consume";
 const PAYLOAD_BYTES: usize = 200;
 const KAFKA_TO_NOWHERE: &str = "StreamKernel, Kafka → nowhere, 64 bytes in 12 partitions, published 2026-03-22 of an i9-8950HK (6 cores, 32 GB)";
 
-pub(crate) fn row(place: &Testbed, plan: &Plan) -> Result<Option<Row>, Failure> {
-    let (log, records) = (place.broker()?, plan.consumed);
+pub(crate) fn row(testbed: &Testbed, plan: &Plan) -> Result<Option<Row>, Failure> {
+    let (log, records) = (testbed.broker()?, plan.consumed);
     log.fill(TOPIC, records, &mut |number, out| payload(number, out, PAYLOAD_BYTES))?;
     let setup = format!(
         "{records} records of {PAYLOAD_BYTES} bytes and keys of 8 in {PARTITIONS} partitions, the same fetch settings; ours at least \

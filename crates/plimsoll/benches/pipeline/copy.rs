@@ -13,10 +13,10 @@ use serde_json::json;
 
 use crate::Failure;
 use crate::consume::payload;
-use crate::place::{Log, PARTITIONS, Testbed};
 use crate::plan::Plan;
 use crate::row::{Bound, Goal, Of, Published, Row, Turn};
 use crate::running::{self, parts, settings};
+use crate::testbed::{Log, PARTITIONS, Testbed};
 
 const FROM: &str = "copy-from";
 const TO: &str = "copy-to";
@@ -73,8 +73,8 @@ enum Room {
 }
 
 /// Both guarantees with default settings.
-pub(crate) fn default_row(place: &Testbed, plan: &Plan) -> Result<Option<Row>, Failure> {
-    let shared = Rc::new(Shared::fill(place, plan, Room::Default)?);
+pub(crate) fn default_row(testbed: &Testbed, plan: &Plan) -> Result<Option<Row>, Failure> {
+    let shared = Rc::new(Shared::fill(testbed, plan, Room::Default)?);
     let Limits { batch_events_max, events_max, .. } = Limits::default();
     let setup = format!(
         "{} records of {PAYLOAD_BYTES} bytes from {PARTITIONS} partitions to {PARTITIONS}, each in the binary envelope, all settings by \
@@ -96,8 +96,8 @@ fn beside(row: Row, subjects: [usize; 2]) -> Row {
     published.fold(row, |row, (subject, (per_s, of))| row.published(Published { subject, per_s, of }))
 }
 
-pub(crate) fn row(place: &Testbed, plan: &Plan) -> Result<Option<Row>, Failure> {
-    let shared = Rc::new(Shared::fill(place, plan, Room::Large)?);
+pub(crate) fn row(testbed: &Testbed, plan: &Plan) -> Result<Option<Row>, Failure> {
+    let shared = Rc::new(Shared::fill(testbed, plan, Room::Large)?);
     let records = shared.records;
     let setup = format!(
         "{records} records of {PAYLOAD_BYTES} bytes from {PARTITIONS} partitions to {PARTITIONS}, each in the binary envelope, one \
@@ -117,8 +117,8 @@ pub(crate) fn row(place: &Testbed, plan: &Plan) -> Result<Option<Row>, Failure> 
 }
 
 impl Shared {
-    fn fill(place: &Testbed, plan: &Plan, room: Room) -> Result<Self, Failure> {
-        let shared = Self { log: place.broker()?, records: plan.copied, turns: Cell::new(0), room };
+    fn fill(testbed: &Testbed, plan: &Plan, room: Room) -> Result<Self, Failure> {
+        let shared = Self { log: testbed.broker()?, records: plan.copied, turns: Cell::new(0), room };
         shared.log.fill(FROM, shared.records, &mut |number, out| payload(number, out, PAYLOAD_BYTES))?;
         Ok(shared)
     }

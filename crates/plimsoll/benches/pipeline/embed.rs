@@ -12,9 +12,9 @@ use plimsoll_stores::sink::vector::Stored;
 
 use crate::Failure;
 use crate::canned::{Can, Canned};
-use crate::place::{Store, Testbed};
 use crate::plan::Plan;
 use crate::row::{Published, Row, Turn};
+use crate::testbed::{Store, Testbed};
 use crate::vector::{FORMS, write};
 
 /// The sentences of the embedding benchmark, one a line.
@@ -30,12 +30,12 @@ struct Shared {
     events: u64,
 }
 
-pub(crate) fn row(place: &Testbed, plan: &Plan) -> Result<Option<Row>, Failure> {
+pub(crate) fn row(testbed: &Testbed, plan: &Plan) -> Result<Option<Row>, Failure> {
     let can = |line: &str| Can { payload: line.as_bytes().to_vec(), signature: None };
     let shared = Rc::new(Shared {
-        store: place.server()?,
+        store: testbed.server()?,
         cans: SENTENCES.lines().map(can).collect(),
-        cache: place.cache.root().to_owned(),
+        cache: testbed.cache.root().to_owned(),
         events: plan.embedded,
     });
     let (tokens, quality) = looked_at(&shared.cache)?;

@@ -10,10 +10,10 @@ use plimsoll_pipeline::source::{Generator, GeneratorSettings, Stop};
 use plimsoll_pipeline::{Partition, Pipeline};
 
 use crate::Failure;
-use crate::place::Testbed;
 use crate::plan::Plan;
 use crate::row::{Bound, Goal, Of, Row, Turn};
 use crate::running::{p999, parts, settings};
+use crate::testbed::Testbed;
 
 /// Events of a batch, and bytes of a payload.
 const SHAPES: [(usize, usize); 4] = [(1000, 64), (1000, 512), (5000, 64), (100, 64)];

@@ -22,11 +22,11 @@ use plimsoll_stores::scenario;
 
 use crate::Failure;
 use crate::generator::generator;
-use crate::place::{DB, Store, Testbed};
 use crate::plan::Plan;
 use crate::raw::Raw;
 use crate::row::{Bound, Goal, Of, Published, Row, Turn};
 use crate::running::{parts, run, settings};
+use crate::testbed::{DB, Store, Testbed};
 
 const COLLECTION: &str = "insert";
 const PAYLOAD_BYTES: usize = 512;
@@ -38,8 +38,8 @@ const BATCH: usize = 500;
 /// in flight. So both read from the same CPU caches.
 const DOCUMENTS: u64 = 20 * BATCH as u64;
 
-pub(crate) fn row(place: &Testbed, plan: &Plan) -> Result<Option<Row>, Failure> {
-    let (store, events) = (place.server()?, plan.inserted);
+pub(crate) fn row(testbed: &Testbed, plan: &Plan) -> Result<Option<Row>, Failure> {
+    let (store, events) = (testbed.server()?, plan.inserted);
     let payloads = made()?;
     let documents =
         payloads.iter().map(|payload| document(payload.clone())).collect::<Result<Vec<_>, _>>()?;

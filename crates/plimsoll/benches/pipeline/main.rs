@@ -26,7 +26,7 @@ mod arguments;
 mod checks;
 mod plan;
 
-mod place;
+mod testbed;
 
 mod figures;
 mod results;
@@ -56,10 +56,10 @@ use std::process::ExitCode;
 use mimalloc::MiMalloc;
 
 use arguments::Arguments;
-use place::Testbed;
 use plan::Plan;
 use results::Results;
 use row::Row;
+use testbed::Testbed;
 
 /// The program's allocator, for all measurements.
 #[global_allocator]
@@ -101,20 +101,20 @@ fn run() -> Result<(), Failure> {
     if arguments.is_test {
         checks::run()?;
     }
-    let place = Testbed::find()?;
+    let testbed = Testbed::find()?;
     if arguments.install {
-        connector::install(&place)?;
+        connector::install(&testbed)?;
     }
-    let mut results = Results::open(&place, &arguments)?;
+    let mut results = Results::open(&testbed, &arguments)?;
     for (name, make) in ROWS.into_iter().filter(|(name, _)| arguments.wants(name)) {
         eprintln!("{name}: getting ready");
-        match make(&place, &arguments.plan)? {
+        match make(&testbed, &arguments.plan)? {
             Some(mut row) => results.add_row(name, row.measure(arguments.plan.rounds)?)?,
             None => results.leave_out(name)?,
         }
     }
     if arguments.wants(STEADY) && arguments.plan.steady_s > 0 {
-        let steady = steady::run(&place, &arguments.plan, results.directory())?;
+        let steady = steady::run(&testbed, &arguments.plan, results.directory())?;
         results.add_steady(steady)?;
     }
     results.close()

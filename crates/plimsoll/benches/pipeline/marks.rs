@@ -8,7 +8,7 @@ use bson::{Bson, RawDocumentBuf, doc};
 use plimsoll_kafka::topic::Extent;
 
 use crate::Failure;
-use crate::place::Store;
+use crate::testbed::Store;
 
 /// The number of marks of a partition: progress between two of them is invisible.
 const MARKS: u64 = 64;

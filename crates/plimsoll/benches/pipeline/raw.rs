@@ -13,8 +13,8 @@ use plimsoll_wire::{
 use tokio::runtime::Runtime;
 
 use crate::Failure;
-use crate::place::DB;
 use crate::row::Turn;
+use crate::testbed::DB;
 
 /// Connections, and prepared documents without their ids.
 pub(crate) struct Raw {

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use crate::Failure;
 use crate::arguments::Arguments;
-use crate::place::Testbed;
 use crate::row::Measured;
 use crate::show;
 use crate::steady::Steady;
+use crate::testbed::Testbed;
 
 /// The parts of the table of all rows: the rounds that reached a goal, memory at begin and end, the quality
 /// of int8, the slowest events, published figures, and default exactly-once.
@@ -35,7 +35,7 @@ pub(crate) struct Results {
 
 impl Results {
     /// Starts without results; a directory with results is not changed.
-    pub(crate) fn open(place: &Testbed, arguments: &Arguments) -> Result<Self, Failure> {
+    pub(crate) fn open(testbed: &Testbed, arguments: &Arguments) -> Result<Self, Failure> {
         if let Some(out) = &arguments.out {
             fs::create_dir_all(out)?;
             if out.join("results.json").exists() {
@@ -43,14 +43,14 @@ impl Results {
             }
         }
         let rounds = arguments.plan.rounds;
-        let facts = place.facts().into_iter().map(|(what, value)| (what.to_owned(), Value::String(value)));
+        let facts = testbed.facts().into_iter().map(|(what, value)| (what.to_owned(), Value::String(value)));
         let json = json!({
-            "facts": facts.collect::<serde_json::Map<_, _>>(), "machine": place.machine, "rounds": rounds,
+            "facts": facts.collect::<serde_json::Map<_, _>>(), "machine": testbed.machine, "rounds": rounds,
             "rows": [], "left_out": [],
         });
         let mut results =
             Self { out: arguments.out.clone(), is_test: arguments.is_test, text: String::new(), json };
-        results.say(&show::head(place, rounds))?;
+        results.say(&show::head(testbed, rounds))?;
         Ok(results)
     }
 

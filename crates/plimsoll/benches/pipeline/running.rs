@@ -13,8 +13,8 @@ use plimsoll_pipeline::{
 use serde_json::json;
 
 use crate::Failure;
-use crate::place::Log;
 use crate::row::{P999, Turn};
+use crate::testbed::Log;
 use crate::watch::{Seen, watch};
 
 /// The interval at which a pipeline's counters are read: long enough to cost nothing.

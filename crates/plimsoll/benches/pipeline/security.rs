@@ -17,10 +17,10 @@ use tempfile::TempDir;
 use crate::Failure;
 use crate::canned::{Can, Canned, SIGNATURE};
 use crate::consume::payload;
-use crate::place::Testbed;
 use crate::plan::Plan;
 use crate::row::{Row, Turn};
 use crate::running::{parts, run, settings};
+use crate::testbed::Testbed;
 
 const PAYLOAD_BYTES: usize = 512;
 /// The number of distinct events: more than a pipeline has in flight.

@@ -5,14 +5,14 @@ use std::fmt::Write;
 use plimsoll_measure::matrix::Spread;
 
 use crate::figures::{Figures, Held, Line};
-use crate::place::Testbed;
 use crate::row::Measured;
 use crate::steady::Steady;
+use crate::testbed::Testbed;
 
 /// The header of the table.
-pub(crate) fn head(place: &Testbed, rounds: usize) -> String {
+pub(crate) fn head(testbed: &Testbed, rounds: usize) -> String {
     let mut out = String::new();
-    for (what, value) in place.facts() {
+    for (what, value) in testbed.facts() {
         line(&mut out, format_args!("{what:<10}{value}"));
     }
     line(&mut out, format_args!("{:<10}{rounds}, median (least to most)", "rounds"));

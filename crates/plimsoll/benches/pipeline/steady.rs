@@ -23,8 +23,8 @@ use serde_json::{Value, json};
 use crate::Failure;
 use crate::connect;
 use crate::marks::Marks;
-use crate::place::{DB, LIMIT, Log, PARTITIONS, Store, Testbed};
 use crate::plan::Plan;
+use crate::testbed::{DB, LIMIT, Log, PARTITIONS, Store, Testbed};
 
 pub(crate) use memory::Memory;
 
@@ -51,8 +51,8 @@ pub(crate) struct Steady {
 }
 
 /// Runs it; the seconds are written to `out`, if given.
-pub(crate) fn run(place: &Testbed, plan: &Plan, out: Option<&Path>) -> Result<Steady, Failure> {
-    let (log, store, home) = (place.broker()?, place.server()?, tempfile::tempdir()?);
+pub(crate) fn run(testbed: &Testbed, plan: &Plan, out: Option<&Path>) -> Result<Steady, Failure> {
+    let (log, store, home) = (testbed.broker()?, testbed.server()?, tempfile::tempdir()?);
     let topic =
         KEPT.into_iter().fold(Topic::new(NAME, PARTITIONS), |topic, (name, value)| topic.with(name, value));
     log.reset(&topic)?;

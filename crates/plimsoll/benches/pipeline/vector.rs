@@ -12,10 +12,10 @@ use plimsoll_stores::sink::vector::{By, Stored};
 use crate::Failure;
 use crate::canned::{Can, Canned};
 use crate::consume::payload;
-use crate::place::{DB, Store, Testbed};
 use crate::plan::Plan;
 use crate::row::{Row, Turn};
 use crate::running::{parts, run, settings};
+use crate::testbed::{DB, Store, Testbed};
 
 const COLLECTION: &str = "vectors";
 const PAYLOAD_BYTES: usize = 120;
@@ -24,8 +24,8 @@ const DIMENSIONS: usize = 384;
 const BATCH: usize = 200;
 const CANS: u64 = 1000;
 
-pub(crate) fn row(place: &Testbed, plan: &Plan) -> Result<Option<Row>, Failure> {
-    let (store, events) = (place.server()?, plan.vectors);
+pub(crate) fn row(testbed: &Testbed, plan: &Plan) -> Result<Option<Row>, Failure> {
+    let (store, events) = (testbed.server()?, plan.vectors);
     let cans: Arc<[Can]> = (0..CANS).map(can).collect();
     let setup = format!(
         "{events} events of {PAYLOAD_BYTES} bytes with vectors of {DIMENSIONS} that are given, upserts of {BATCH} a batch, 4 connections"

@@ -6,8 +6,8 @@ use std::time::Duration;
 use plimsoll_measure::clock::{self, Instant};
 
 use crate::Failure;
-use crate::place::LIMIT;
 use crate::row::Turn;
+use crate::testbed::LIMIT;
 
 /// A sample.
 #[derive(Clone, Copy, Debug)]

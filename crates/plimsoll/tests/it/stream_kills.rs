@@ -4,8 +4,8 @@
 #[path = "../../benches/kills/campaign/mod.rs"]
 mod campaign;
 
-use campaign::dice::Dice;
 use campaign::profile::{GUARDED, UNGUARDED, Victim};
+use campaign::random::Random;
 use campaign::row::{Found, Row};
 use campaign::table::whole;
 use campaign::{Plan, deal, share};
@@ -30,7 +30,7 @@ mod long {
 fn kills_keep_their_proportions_and_follow_from_the_seed() {
     assert_eq!((0..5).map(|at| share(103, at, 5)).sum::<usize>(), 103);
     let victims = [Victim::Engine, Victim::Engine, Victim::Broker];
-    let dealt = |seed| deal(&victims, 30, &mut Dice::of(seed).beside("row"));
+    let dealt = |seed| deal(&victims, 30, &mut Random::of(seed).beside("row"));
     assert_eq!(dealt(7).iter().filter(|victim| **victim == Victim::Engine).count(), 20);
     assert_eq!(dealt(7), dealt(7));
     assert_ne!(dealt(7), dealt(8));
@@ -55,20 +55,20 @@ fn row(name: &str, found: Found) -> Row {
 #[test]
 fn a_row_holds_when_its_result_matches_its_guarantee() {
     let whole = Found { events: 9, ..Found::default() };
-    let (lost, doubled) = (Found { lost: 1, ..whole }, Found { doubled: 1, ..whole });
+    let (lost, duplicated) = (Found { lost: 1, ..whole }, Found { duplicated: 1, ..whole });
     for (name, found, holds) in [
         ("insert", whole, true),
         ("insert", lost, false),
-        ("insert", doubled, false),
-        ("insert", Found { strange: 1, ..whole }, false),
+        ("insert", duplicated, false),
+        ("insert", Found { unexpected: 1, ..whole }, false),
         ("insert", Found { altered: 1, ..whole }, false),
         ("insert", Found::default(), false),
-        ("at-least-once", doubled, true),
+        ("at-least-once", duplicated, true),
         ("at-least-once", lost, false),
         ("no-journal", lost, true),
-        ("no-journal", doubled, false),
-        ("no-transactions", doubled, true),
-        ("no-transactions", Found { lost: 1, ..doubled }, false),
+        ("no-journal", duplicated, false),
+        ("no-transactions", duplicated, true),
+        ("no-transactions", Found { lost: 1, ..duplicated }, false),
         ("no-transactions", whole, false),
     ] {
         assert_eq!(row(name, found).holds(), holds, "{name}: {found:?}");

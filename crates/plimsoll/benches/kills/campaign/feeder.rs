@@ -7,8 +7,8 @@ use anyhow::Context;
 
 use super::changes::Changes;
 use super::engine::Engine;
-use super::place::{PARTITIONS, Testbed};
 use super::profile::{Feed, Profile, Source};
+use super::testbed::{PARTITIONS, Testbed};
 
 /// The feeder of a source.
 pub enum Feeder {
@@ -21,17 +21,17 @@ pub enum Feeder {
 impl Feeder {
     /// Begins the part with this number, whose events differ from those of all other parts.
     pub fn start(
-        place: &Testbed,
+        testbed: &Testbed,
         profile: &Profile,
         dir: &Path,
         part: usize,
         done: u64,
     ) -> anyhow::Result<Self> {
         Ok(match profile.source {
-            Source::Changes => Self::Changes(Changes::start(&place.uri(), profile.name, done)?),
+            Source::Changes => Self::Changes(Changes::start(&testbed.uri(), profile.name, done)?),
             Source::Topic => {
                 let name = format!("{}-feed-{part}", profile.name);
-                fs::write(file(dir, &name), made_up(&place.brokers(), profile, part))
+                fs::write(file(dir, &name), made_up(&testbed.brokers(), profile, part))
                     .with_context(|| format!("write into {}", dir.display()))?;
                 Self::Topic(Engine::start(dir, &name)?)
             }

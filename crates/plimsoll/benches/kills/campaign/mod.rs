@@ -6,15 +6,15 @@ mod trial;
 
 mod engine;
 mod feeder;
-mod place;
+mod testbed;
 
+mod audit;
 mod changes;
-mod look;
 
 pub mod row;
 pub mod table;
 
-pub mod dice;
+pub mod random;
 
 use std::fs;
 use std::path::PathBuf;
@@ -22,10 +22,10 @@ use std::path::PathBuf;
 use anyhow::{Context, ensure};
 use plimsoll_measure::clock;
 
-use dice::Dice;
-use place::Testbed;
 use profile::{GUARDED, Profile, UNGUARDED, Victim};
+use random::Random;
 use row::Row;
+use testbed::Testbed;
 
 /// The limit of kills without a guard after which the missing guard counts as unnoticed.
 const UNGUARDED_KILLS_MAX: usize = 6;
@@ -57,20 +57,20 @@ pub fn run(plan: &Plan) -> anyhow::Result<bool> {
     let out = plan.out.join(format!("seed-{}-{}", plan.seed, clock::wall_ms()));
     fs::create_dir_all(&out).with_context(|| format!("make {}", out.display()))?;
     println!("seed {}, {} kills; logs and results in {}", plan.seed, plan.kills, out.display());
-    let mut place = Testbed::start()?;
+    let mut testbed = Testbed::start()?;
     let mut rows: Vec<Row> = Vec::new();
     for (at, profile) in guarded.iter().enumerate() {
         // Each row has its own generator, so that it can be repeated alone.
-        let mut dice = Dice::of(plan.seed).beside(profile.name);
+        let mut random = Random::of(plan.seed).beside(profile.name);
         let kills = share(plan.kills as usize, at, guarded.len());
-        let rounds = vec![deal(profile.victims, kills, &mut dice)];
-        keep(&mut rows, trial::run(&mut place, profile, rounds, dice, &out), plan, &out)?;
+        let rounds = vec![deal(profile.victims, kills, &mut random)];
+        keep(&mut rows, trial::run(&mut testbed, profile, rounds, random, &out), plan, &out)?;
     }
     for profile in unguarded {
-        let mut dice = Dice::of(plan.seed).beside(profile.name);
-        let rounds = deal(profile.victims, UNGUARDED_KILLS_MAX, &mut dice).into_iter().map(|one| vec![one]);
+        let mut random = Random::of(plan.seed).beside(profile.name);
+        let rounds = deal(profile.victims, UNGUARDED_KILLS_MAX, &mut random).into_iter().map(|one| vec![one]);
         let rounds = rounds.collect();
-        keep(&mut rows, trial::run(&mut place, profile, rounds, dice, &out), plan, &out)?;
+        keep(&mut rows, trial::run(&mut testbed, profile, rounds, random, &out), plan, &out)?;
     }
     let text = table::whole(plan.seed, &rows);
     println!("\n{text}");
@@ -99,8 +99,8 @@ pub fn share(whole: usize, at: usize, parts: usize) -> usize {
 }
 
 /// Victims in their proportions, in random order.
-pub fn deal(victims: &[Victim], kills: usize, dice: &mut Dice) -> Vec<Victim> {
+pub fn deal(victims: &[Victim], kills: usize, random: &mut Random) -> Vec<Victim> {
     let mut dealt: Vec<Victim> = victims.iter().copied().cycle().take(kills).collect();
-    dice.shuffle(&mut dealt);
+    random.shuffle(&mut dealt);
     dealt
 }

@@ -30,7 +30,7 @@ pub struct Row {
     pub took_s: u64,
 }
 
-/// The findings of an audit.
+/// The findings of an audit. Two keys keep the words of the committed results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Found {
     /// Events of the source.
@@ -38,9 +38,11 @@ pub struct Found {
     /// Missing events.
     pub lost: u64,
     /// Copies beyond the first.
-    pub doubled: u64,
+    #[serde(rename = "doubled")]
+    pub duplicated: u64,
     /// Documents or records without an event in the source.
-    pub strange: u64,
+    #[serde(rename = "strange")]
+    pub unexpected: u64,
     /// Partitions with altered payloads.
     pub altered: u64,
 }
@@ -58,8 +60,8 @@ impl Found {
         Self {
             events: sum(&|one| one.expected),
             lost: report.lost(),
-            doubled: report.doubled(),
-            strange: sum(&|one| one.strangers) + report.unexpected + report.foreign,
+            duplicated: report.doubled(),
+            unexpected: sum(&|one| one.strangers) + report.unexpected + report.foreign,
             altered: sum(&altered),
         }
     }
@@ -100,22 +102,22 @@ impl Row {
     pub fn is_noticed(&self) -> bool {
         match self.wanted {
             Wanted::Loss => self.found.lost > 0,
-            Wanted::Copies => self.found.doubled > 0,
+            Wanted::Copies => self.found.duplicated > 0,
             Wanted::Once | Wanted::AtLeastOnce => false,
         }
     }
 
     /// Whether the result is the expected one. A source without events proves nothing.
     pub fn holds(&self) -> bool {
-        let Found { events, lost, doubled, strange, altered } = self.found;
-        let intact = (lost, strange, altered) == (0, 0, 0);
-        let came = match self.wanted {
-            Wanted::Once => intact && doubled == 0,
+        let Found { events, lost, duplicated, unexpected, altered } = self.found;
+        let intact = (lost, unexpected, altered) == (0, 0, 0);
+        let as_expected = match self.wanted {
+            Wanted::Once => intact && duplicated == 0,
             Wanted::AtLeastOnce => intact,
             Wanted::Loss => self.is_noticed(),
             // A row that does not recognise repeated events must still lose nothing.
             Wanted::Copies => self.is_noticed() && intact,
         };
-        came && events > 0 && self.kills() > 0 && self.trouble.is_none()
+        as_expected && events > 0 && self.kills() > 0 && self.trouble.is_none()
     }
 }

@@ -36,11 +36,11 @@ pub fn whole(seed: u64, rows: &[Row]) -> String {
 
 /// Formats one row.
 pub fn line(row: &Row) -> String {
-    let Found { events, lost, doubled, .. } = row.found;
+    let Found { events, lost, duplicated, .. } = row.found;
     let (kills, took) = (row.kills(), row.took_s);
     let trouble = row.trouble.as_deref().map(|words| format!(" ({words})")).unwrap_or_default();
     format!(
-        "{}: {kills} kills, {events} events, lost {lost}, doubled {doubled}, {took} s: {}{trouble}",
+        "{}: {kills} kills, {events} events, lost {lost}, doubled {duplicated}, {took} s: {}{trouble}",
         row.name,
         verdict(row)
     )
@@ -58,9 +58,9 @@ fn head(what: &str) -> String {
 }
 
 fn cells(row: &Row) -> String {
-    let Found { events, lost, doubled, strange, altered } = row.found;
+    let Found { events, lost, duplicated, unexpected, altered } = row.found;
     format!(
-        "{:<64}{:>8}{:>8}{:>9}{events:>10}{lost:>8}{doubled:>9}{strange:>9}{altered:>9}{:>7}{:>8}  {}",
+        "{:<64}{:>8}{:>8}{:>9}{events:>10}{lost:>8}{duplicated:>9}{unexpected:>9}{altered:>9}{:>7}{:>8}  {}",
         row.says,
         row.engine_kills,
         row.broker_kills,

@@ -9,14 +9,14 @@ use anyhow::{Context, bail};
 use plimsoll_measure::clock::{self, Instant, SECOND_NS};
 use plimsoll_stores::audit::Report;
 
+use super::audit::audit;
 use super::changes;
-use super::dice::Dice;
 use super::engine::Engine;
 use super::feeder::Feeder;
-use super::look::audit;
-use super::place::Testbed;
 use super::profile::{Profile, Source, Victim, Wanted};
+use super::random::Random;
 use super::row::{Found, Row};
+use super::testbed::Testbed;
 
 /// The time limit for a pipeline to work again, and to write the remaining events, in nanoseconds.
 const PATIENCE_NS: u64 = 240 * SECOND_NS;
@@ -30,44 +30,55 @@ const AUDIT_EVERY: Duration = Duration::from_secs(1);
 
 /// Runs a row: rounds of kills with an audit after each. Without a guard it ends as soon as that is noticed.
 /// A failure is part of the row.
-pub fn run(place: &mut Testbed, profile: &Profile, rounds: Vec<Vec<Victim>>, dice: Dice, out: &Path) -> Row {
+pub fn run(
+    testbed: &mut Testbed,
+    profile: &Profile,
+    rounds: Vec<Vec<Victim>>,
+    random: Random,
+    out: &Path,
+) -> Row {
     let began = clock::now();
     let mut row = Row::of(profile);
-    let made = Trial::begin(place, profile, dice, out).and_then(|trial| trial.make(rounds, &mut row));
+    let made = Trial::begin(testbed, profile, random, out).and_then(|trial| trial.make(rounds, &mut row));
     row.trouble = made.err().map(|error| format!("{error:#}"));
     row.took_s = clock::now().since(began) / SECOND_NS;
     row
 }
 
 struct Trial<'a> {
-    place: &'a mut Testbed,
+    testbed: &'a mut Testbed,
     profile: &'a Profile,
     dir: PathBuf,
-    dice: Dice,
+    random: Random,
     engine: Engine,
     /// The documents inserted into a watched collection.
     inserted: u64,
 }
 
 impl<'a> Trial<'a> {
-    fn begin(place: &'a mut Testbed, profile: &'a Profile, dice: Dice, out: &Path) -> anyhow::Result<Self> {
-        place.promise(profile.server)?;
+    fn begin(
+        testbed: &'a mut Testbed,
+        profile: &'a Profile,
+        random: Random,
+        out: &Path,
+    ) -> anyhow::Result<Self> {
+        testbed.promise(profile.server)?;
         match profile.source {
-            Source::Topic => place.topic(&format!("{}-in", profile.name))?,
-            Source::Changes => changes::make(&place.uri(), profile.name)?,
+            Source::Topic => testbed.topic(&format!("{}-in", profile.name))?,
+            Source::Changes => changes::make(&testbed.uri(), profile.name)?,
         }
         if profile.writes_a_topic() {
-            place.topic(&format!("{}-out", profile.name))?;
+            testbed.topic(&format!("{}-out", profile.name))?;
         }
         let dir = out.join(profile.name);
         fs::create_dir_all(&dir).with_context(|| format!("make {}", dir.display()))?;
         let file = dir.join(format!("{}.yaml", profile.name));
-        fs::write(&file, profile.text(&place.brokers(), &place.uri()))
+        fs::write(&file, profile.text(&testbed.brokers(), &testbed.uri()))
             .with_context(|| format!("write {}", file.display()))?;
         let engine = Engine::start(&dir, profile.name)?;
-        let mut trial = Self { place, profile, dir, dice, engine, inserted: 0 };
+        let mut trial = Self { testbed, profile, dir, random, engine, inserted: 0 };
         if profile.source == Source::Changes {
-            trial.wait("the first position", |trial| changes::is_watched(&trial.place.uri(), profile))?;
+            trial.wait("the first position", |trial| changes::is_watched(&trial.testbed.uri(), profile))?;
         }
         Ok(trial)
     }
@@ -75,7 +86,7 @@ impl<'a> Trial<'a> {
     fn make(mut self, rounds: Vec<Vec<Victim>>, row: &mut Row) -> anyhow::Result<()> {
         for (part, victims) in rounds.into_iter().enumerate() {
             self.engine.restart_with(&[])?;
-            let mut feeder = Feeder::start(self.place, self.profile, &self.dir, part, self.inserted)?;
+            let mut feeder = Feeder::start(self.testbed, self.profile, &self.dir, part, self.inserted)?;
             // Collections exist before the first kill: a kill could leave the embedded server with an
             // incomplete one.
             self.wait_at_work(&mut feeder)?;
@@ -96,23 +107,23 @@ impl<'a> Trial<'a> {
         if !lossy && !status.success() {
             bail!("the pipeline's last run ended with {status}");
         }
-        row.found = Found::of(&audit(self.place, self.profile, &self.dir, self.inserted)?);
+        row.found = Found::of(&audit(self.testbed, self.profile, &self.dir, self.inserted)?);
         Ok(())
     }
 
     /// Kills a process at a random moment, and checks that it works again.
     fn strike(&mut self, victim: Victim, feeder: &mut Feeder) -> anyhow::Result<()> {
         // One kill in four may fall into the recovery, while members join and transactions are taken over.
-        if self.dice.below(4) > 0 {
+        if self.random.below(4) > 0 {
             self.wait_at_work(feeder)?;
         }
-        thread::sleep(Duration::from_millis(self.dice.below(MOMENT_MS)));
+        thread::sleep(Duration::from_millis(self.random.below(MOMENT_MS)));
         self.engine.tend()?;
-        let down = Duration::from_millis(self.dice.below(DOWN_MS));
+        let down = Duration::from_millis(self.random.below(DOWN_MS));
         match victim {
             Victim::Engine => self.engine.kill(down)?,
-            Victim::Broker => self.place.kill_broker(down)?,
-            Victim::Server => self.place.kill_server(down)?,
+            Victim::Broker => self.testbed.kill_broker(down)?,
+            Victim::Server => self.testbed.kill_server(down)?,
         }
         feeder.tend()?;
         self.engine.tend()
@@ -154,7 +165,7 @@ impl<'a> Trial<'a> {
         let began = clock::now();
         let mut moved = (self.engine.progress(), began);
         loop {
-            let report = audit(self.place, self.profile, &self.dir, self.inserted)?;
+            let report = audit(self.testbed, self.profile, &self.dir, self.inserted)?;
             let now = clock::now();
             let progress = self.engine.progress();
             if progress != moved.0 {

@@ -7,16 +7,16 @@ use plimsoll_stores::audit::Report;
 
 use super::changes;
 use super::engine::Engine;
-use super::place::Testbed;
 use super::profile::{Profile, Source};
+use super::testbed::Testbed;
 
 /// The exit codes of a complete audit: success and mismatch.
 const MADE: [i32; 2] = [0, 4];
 
 /// The report of `plimsoll pipeline audit` for a topic; inserted documents are compared with their changes.
-pub fn audit(place: &Testbed, profile: &Profile, dir: &Path, inserted: u64) -> anyhow::Result<Report> {
+pub fn audit(testbed: &Testbed, profile: &Profile, dir: &Path, inserted: u64) -> anyhow::Result<Report> {
     if profile.source == Source::Changes {
-        return changes::audit(&place.uri(), profile, inserted);
+        return changes::audit(&testbed.uri(), profile, inserted);
     }
     let file = dir.join(format!("{}.yaml", profile.name));
     let made = Engine::program().args(["pipeline", "audit", "--json"]).arg(file).output();

@@ -2,9 +2,9 @@
 
 /// Knuth's MMIX generator; its upper bits are the good ones.
 #[derive(Clone, Debug)]
-pub struct Dice(u64);
+pub struct Random(u64);
 
-impl Dice {
+impl Random {
     /// The generator of a seed.
     pub const fn of(seed: u64) -> Self {
         Self(seed)
@@ -13,9 +13,10 @@ impl Dice {
     /// Another generator of the same seed, which follows from a name.
     #[must_use]
     pub fn beside(&self, name: &str) -> Self {
-        let mut dice = name.bytes().fold(self.clone(), |dice, byte| Self(dice.0 ^ u64::from(byte)).turned());
-        dice.below(1);
-        dice
+        let mut random =
+            name.bytes().fold(self.clone(), |random, byte| Self(random.0 ^ u64::from(byte)).turned());
+        random.below(1);
+        random
     }
 
     /// A number below a bound, which is at least one.
