@@ -12,7 +12,7 @@ mod figures;
 mod stack;
 
 pub use figures::Figures;
-pub use stack::{Delta, Standing};
+pub use stack::{Delta, Extreme};
 
 /// The version of the file's form. It grows when a key changes its meaning or goes away; new keys do not change it.
 pub const FORMAT: u32 = 1;
@@ -77,7 +77,8 @@ pub struct Test {
     /// Its change from the test above; absent if one of the two was not measured, or they count different things.
     pub delta: Option<Delta>,
     /// Whether it is the slowest or the fastest of the suite.
-    pub standing: Standing,
+    #[serde(rename = "standing")]
+    pub extreme: Extreme,
     /// A published rate to compare with, from the suite's file.
     #[serde(default, alias = "beside", skip_serializing_if = "Option::is_none")]
     pub reference: Option<Reference>,

@@ -21,7 +21,7 @@ pub struct Delta {
 /// The rank of a test among those that count the same thing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum Extreme {
     /// Between the two, or without a rank.
     #[default]
     Between,
@@ -36,7 +36,7 @@ pub(super) fn build(tests: &mut [Test]) {
     for index in 0..tests.len() {
         let (above, rest) = tests.split_at_mut(index);
         let Some(test) = rest.first_mut() else { continue };
-        test.standing = Standing::Between;
+        test.extreme = Extreme::Between;
         let measured = above.iter().rev().find_map(|test| Some((test.name.as_str(), test.figures.as_ref()?)));
         test.delta =
             measured.zip(test.figures.as_ref()).and_then(|((name, above), own)| delta(name, above, own));
@@ -69,8 +69,8 @@ fn mark(tests: &mut [Test]) {
     if let [(floor, slowest), .., (ceiling, fastest)] = rates[..]
         && slowest < fastest
     {
-        tests[floor].standing = Standing::Floor;
-        tests[ceiling].standing = Standing::Ceiling;
+        tests[floor].extreme = Extreme::Floor;
+        tests[ceiling].extreme = Extreme::Ceiling;
     }
 }
 
@@ -99,8 +99,8 @@ mod tests {
             deltas,
             [None, None, delta("bench", 0.5, -500.0, 1000.0), delta("transform", 0.4, -300.0, 3000.0)]
         );
-        let standings: Vec<_> = suite.tests.iter().map(|test| test.standing).collect();
-        assert_eq!(standings, [Standing::Ceiling, Standing::Between, Standing::Between, Standing::Floor]);
+        let extremes: Vec<_> = suite.tests.iter().map(|test| test.extreme).collect();
+        assert_eq!(extremes, [Extreme::Ceiling, Extreme::Between, Extreme::Between, Extreme::Floor]);
     }
 
     #[test]
@@ -111,13 +111,13 @@ mod tests {
         other.measured.as_mut().unwrap().unit = "operations".into();
         suite.record(other);
         assert_eq!(suite.tests[1].delta, None);
-        assert!(suite.tests.iter().all(|test| test.standing == Standing::Between));
+        assert!(suite.tests.iter().all(|test| test.extreme == Extreme::Between));
     }
 
     #[test]
     fn a_test_alone_is_neither_floor_nor_ceiling() {
         let mut suite = suite(&["only"], 1);
         suite.record(row(1, "only", Outcome::Completed, 5.0));
-        assert_eq!(suite.tests[0].standing, Standing::Between);
+        assert_eq!(suite.tests[0].extreme, Extreme::Between);
     }
 }

@@ -1,11 +1,11 @@
 //! Renders a comparison for a terminal and as a page.
 
+mod failures;
 mod figures;
 mod numbers;
 mod page;
 mod sentences;
 mod tables;
-mod unsound;
 
 pub use numbers::change;
 pub(crate) use numbers::{p, value};
@@ -192,9 +192,9 @@ pub(crate) mod tests {
             let text = summary(&comparison, None, Style::Plain);
             assert!(text.contains(expected), "{expected}: {text}");
             assert!(page(&comparison, Links::None).contains(expected), "{expected}");
-            let unsound = Comparison { fails_more: true, ..comparison.clone() };
+            let failing = Comparison { fails_more: true, ..comparison.clone() };
             let said = format!("{expected}, AND B FAILS WHERE A DOES NOT");
-            assert!(summary(&unsound, None, Style::Plain).contains(&said), "{said}");
+            assert!(summary(&failing, None, Style::Plain).contains(&said), "{said}");
             let broken = Comparison { broken: vec![Broken { b: 1, ..Broken::default() }], ..comparison };
             let expected = format!("{expected}, AND B BREAKS AN EXPECTATION");
             assert!(summary(&broken, None, Style::Plain).contains(&expected), "{expected}");

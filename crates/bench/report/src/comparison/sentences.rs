@@ -3,13 +3,13 @@
 use plimsoll_measure::comparison::sign_flip::{PAIRS_MAX, PAIRS_MIN};
 use plimsoll_measure::comparison::{Better, Comparison, Metric, Noise, Unit, Verdict};
 
+use super::failures::failures;
 use super::numbers::{change, p};
-use super::unsound::unsound;
 use crate::units::{NONE, counted, or_dash};
 
 /// The conclusions: failures and invalid runs first, then the primary metric, other metrics that differ, and notes.
 pub fn conclusions(comparison: &Comparison) -> Vec<String> {
-    let mut said = unsound(comparison);
+    let mut said = failures(comparison);
     said.extend(comparison.primary().map(|metric| sentence(metric, comparison)));
     let others = || comparison.metrics.iter().filter(|metric| !metric.primary);
     let is_called = |metric: &&Metric| matches!(metric.verdict, Verdict::Better | Verdict::Worse);

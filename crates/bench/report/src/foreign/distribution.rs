@@ -29,9 +29,10 @@ pub struct Distribution {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// From the file.
+    /// Stated by the file.
     #[default]
-    Said,
+    #[serde(rename = "said")]
+    Stated,
     /// Exactly from all samples, with linear interpolation.
     Samples,
     /// From a histogram of all samples, to three digits, because the samples are too many to keep.

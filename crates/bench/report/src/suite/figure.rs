@@ -1,7 +1,7 @@
 //! Draws the cost stack: a bar for each test, with the change from the test above.
 
 use maud::{Markup, html};
-use plimsoll_measure::suite::{Standing, Suite, Test};
+use plimsoll_measure::suite::{Extreme, Suite, Test};
 
 use super::sentences::delta;
 use super::tables::unit;
@@ -46,16 +46,16 @@ fn caption(suite: &Suite) -> &'static str {
 fn bar(test: &Test, top: usize, unit: &str, most: f64) -> Markup {
     let spread = of(test, unit);
     let value = spread.map_or_else(|| "not measured".to_owned(), |spread| exact_rate(spread.median));
-    let stands = match test.standing {
-        Standing::Floor => " · floor",
-        Standing::Ceiling => " · ceiling",
-        Standing::Between => "",
+    let extreme = match test.extreme {
+        Extreme::Floor => " · floor",
+        Extreme::Ceiling => " · ceiling",
+        Extreme::Between => "",
     };
     let change = test.delta.as_ref().map(delta).unwrap_or_default();
     let share = |value: f64| format!("{}%", three_digits(value / most * 100.0));
     let middle = top + BAR + BAR_HEIGHT / 2;
     html! {
-        text.label x="0" y=(top + WORDS) { (test.name) "  " (value) (stands) }
+        text.label x="0" y=(top + WORDS) { (test.name) "  " (value) (extreme) }
         text x="100%" y=(top + WORDS) text-anchor="end" { (change) }
         @if let Some(spread) = spread {
             rect x="0" y=(top + BAR) width=(share(spread.median)) height=(BAR_HEIGHT) rx="2" fill="currentColor" fill-opacity=".72" { title { (test.name) ": " (value) " " (unit) "/s" } }

@@ -1,7 +1,7 @@
 //! Writes the progress lines and conclusions of a suite.
 
 use plimsoll_measure::clock::utc;
-use plimsoll_measure::suite::{Delta, Outcome, Planned, Row, Standing, Suite, Test};
+use plimsoll_measure::suite::{Delta, Extreme, Outcome, Planned, Row, Suite, Test};
 
 use crate::layout::{WIDTH, wrap};
 use crate::tables::Tone;
@@ -81,9 +81,9 @@ pub(super) fn headline(suite: &Suite) -> (String, Tone) {
 
 /// The conclusions of the cost stack.
 pub(super) fn conclusions(suite: &Suite) -> Vec<String> {
-    let standing = |wanted| suite.tests.iter().find(|test| test.standing == wanted);
+    let extreme = |wanted| suite.tests.iter().find(|test| test.extreme == wanted);
     let mut said = Vec::new();
-    if let (Some(floor), Some(ceiling)) = (standing(Standing::Floor), standing(Standing::Ceiling)) {
+    if let (Some(floor), Some(ceiling)) = (extreme(Extreme::Floor), extreme(Extreme::Ceiling)) {
         said.extend(extremes(floor, ceiling));
     }
     let down = suite.tests.iter().filter_map(|test| Some((test, test.delta.as_ref()?)));

@@ -1,7 +1,7 @@
 //! Tabulates the tests of a suite.
 
 use plimsoll_measure::matrix::Spread;
-use plimsoll_measure::suite::{Figures, Outcome, Row, Standing, Suite, Test};
+use plimsoll_measure::suite::{Extreme, Figures, Outcome, Row, Suite, Test};
 
 use super::outcome_tone;
 use super::sentences::{change, made, microseconds, moment, times as ratio_words};
@@ -49,7 +49,7 @@ fn stack_in(suite: &Suite, room: Room) -> Table {
         row.extend(compared.then(|| reference(test)));
         row.push(ratio(test));
         row.extend(room.change.then(|| moved(test)));
-        row.extend([time(figures, |it| it.p99_ns), lost(figures), stands(test)]);
+        row.extend([time(figures, |it| it.p99_ns), lost(figures), extreme(test)]);
         row
     };
     Table { title: title(suite), columns, rows: suite.tests.iter().map(row).collect(), flexible: 0 }
@@ -72,7 +72,7 @@ pub(super) fn full(suite: &Suite) -> Table {
             vec![test.name.clone().into(), completed(suite, test), rate(figures, &unit), range(figures)];
         row.extend([above.into(), ratio(test), moved(test), cost.into()]);
         row.extend([reference(test), reference_ratio(test)].into_iter().filter(|_| compared));
-        row.push(stands(test));
+        row.push(extreme(test));
         row
     };
     Table { title: title(suite), columns, rows: suite.tests.iter().map(row).collect(), flexible: 0 }
@@ -216,10 +216,10 @@ fn lost(figures: Option<&Figures>) -> Cell {
     figures.and_then(|figures| figures.lost).map_or_else(|| NONE.into(), Cell::fault)
 }
 
-fn stands(test: &Test) -> Cell {
-    match test.standing {
-        Standing::Floor => Cell::toned("floor", Tone::Strong),
-        Standing::Ceiling => Cell::toned("ceiling", Tone::Strong),
-        Standing::Between => "".into(),
+fn extreme(test: &Test) -> Cell {
+    match test.extreme {
+        Extreme::Floor => Cell::toned("floor", Tone::Strong),
+        Extreme::Ceiling => Cell::toned("ceiling", Tone::Strong),
+        Extreme::Between => "".into(),
     }
 }

@@ -10,7 +10,7 @@ use super::error::{Error, MAKE_AGAIN};
 use super::lines::Lines;
 use super::value::Foreign;
 
-mod meaning;
+mod convert;
 
 /// The unit of a detailed spectrum, in nanoseconds.
 const SPECTRUM_NS: f64 = 1e6;

@@ -3,7 +3,7 @@
 use plimsoll_measure::comparison::{Broken, Comparison};
 
 /// Failed expectations, invalid runs, and failed operations, if only B has them or B has more.
-pub(super) fn unsound(comparison: &Comparison) -> Vec<String> {
+pub(super) fn failures(comparison: &Comparison) -> Vec<String> {
     let pairs = comparison.pairs();
     let mut said: Vec<String> = comparison.broken.iter().map(|it| broken(it, pairs)).collect();
     said.extend(invalid(comparison));
@@ -89,6 +89,6 @@ mod tests {
     fn equal_failures_of_both_sides_are_only_a_note() {
         let mut comparison = sample(10, 1.2, 0.03);
         (comparison.a.failed, comparison.b.failed) = (3, 7);
-        assert!(unsound(&comparison).is_empty());
+        assert!(failures(&comparison).is_empty());
     }
 }
