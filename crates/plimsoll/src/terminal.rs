@@ -1,19 +1,20 @@
 //! Prints data to stdout and messages to stderr, and draws the live view.
 
 use std::io::{self, IsTerminal, Write, stderr, stdout};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use plimsoll_host::embedded::Progress;
 use plimsoll_measure::event::Event;
-use plimsoll_report::live::{Kind, Width};
-use plimsoll_report::text::Style;
+use plimsoll_report::live::Kind;
+use plimsoll_report::text::{Screen, Style, Width};
 use plimsoll_report::{Live, live};
 use plimsoll_run::console::{Console, LiveView};
 
 mod installation;
 
-/// The number of columns if the terminal does not report it.
-const COLUMNS: usize = 100;
+/// The variable with the number of columns of a pipe; the help honours it, too.
+const COLUMNS: &str = "COLUMNS";
 
 /// The live view on stderr.
 #[derive(Debug)]
@@ -26,9 +27,7 @@ impl Terminal {
     /// A live view for the current stderr.
     pub fn new() -> Self {
         let kind = if stderr().is_terminal() { Kind::Terminal } else { Kind::Plain };
-        let columns = rustix::termios::tcgetwinsize(stderr()).map_or(0, |size| usize::from(size.ws_col));
-        let width = if columns == 0 { COLUMNS } else { columns };
-        Self { live: Live::new(Width(width), kind), status_lines: 0 }
+        Self { live: Live::new(width(stderr()), kind), status_lines: 0 }
     }
 
     /// Moves to the first line of the last status block and clears everything below.
@@ -60,10 +59,23 @@ impl LiveView for Terminal {
     }
 }
 
+/// The medium of data on stdout.
+pub fn screen() -> Screen {
+    Screen { width: width(stdout()).max(Width::MIN), style: style() }
+}
+
 /// Whether text on stdout may have colours.
-pub fn style() -> Style {
+fn style() -> Style {
     let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     if stdout().is_terminal() && wanted { Style::Colour } else { Style::Plain }
+}
+
+/// The width of a terminal; of anything else, `COLUMNS` or that of a pipe.
+fn width(stream: impl AsFd) -> Width {
+    let terminal = rustix::termios::tcgetwinsize(stream).ok().map(|size| usize::from(size.ws_col));
+    let variable = || std::env::var(COLUMNS).ok()?.parse().ok();
+    let columns = terminal.or_else(variable).filter(|columns| *columns > 0);
+    columns.map_or(Width::PIPE, Width)
 }
 
 /// Whether printed data was lost: the program then ends with an error, but the current work continues.
@@ -122,6 +134,10 @@ impl Console for Quiet {
 
     fn installing(&self, _: &Progress) {}
 
+    fn width(&self) -> Width {
+        Width::PIPE
+    }
+
     fn live(&self) -> Option<Box<dyn LiveView>> {
         None
     }
@@ -138,6 +154,10 @@ impl Console for Stderr {
 
     fn installing(&self, progress: &Progress) {
         installation::show(progress, &self.installation_due);
+    }
+
+    fn width(&self) -> Width {
+        width(stderr()).max(Width::MIN)
     }
 
     fn live(&self) -> Option<Box<dyn LiveView>> {

@@ -16,6 +16,7 @@ pub mod live;
 pub mod matrix;
 pub mod page;
 mod prose;
+pub mod runs;
 pub mod stream;
 pub mod suite;
 mod tables;

@@ -62,6 +62,51 @@ pub fn percentile(ns: Option<u64>, of: &Latency) -> String {
     }
 }
 
+/// A percentile with its name: `p99 1.27 ms`, or the count that it needs: `p99 – (needs 1,000 operations)`. `sent` names the
+/// counted values in the plural.
+pub fn named_percentile(quantile: Quantile, of: &Latency, sent: &str) -> String {
+    let name = quantile.name();
+    match quantile.of(of) {
+        None if of.count > 0 => {
+            format!("{name} {NONE} (needs {} {sent})", exact(quantile.count_min()))
+        }
+        ns => format!("{name} {}", percentile(ns, of)),
+    }
+}
+
+/// A percentile that sentences name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantile {
+    /// The median.
+    P50,
+    /// The 99th percentile.
+    P99,
+}
+
+impl Quantile {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::P50 => "p50",
+            Self::P99 => "p99",
+        }
+    }
+
+    const fn of(self, latency: &Latency) -> Option<u64> {
+        match self {
+            Self::P50 => latency.p50,
+            Self::P99 => latency.p99,
+        }
+    }
+
+    /// The fewest values that support it: ten lie beyond it.
+    const fn count_min(self) -> u64 {
+        match self {
+            Self::P50 => 20,
+            Self::P99 => 1_000,
+        }
+    }
+}
+
 /// A size in bytes with three significant digits and binary units: `512 B`, `1.50 GiB`.
 pub fn bytes(bytes: u64) -> String {
     scaled(bytes as f64, &SIZES)
@@ -140,9 +185,11 @@ pub fn counted(count: u64, thing: &str) -> String {
     format!("{} {thing}{}", exact(count), if count == 1 { "" } else { "s" })
 }
 
-/// A number with three significant digits and no unit: `1.27`, `12.7`, `127`.
+/// A number with three significant digits or more and no unit: `1.27`, `12.7`, `127`, `120,986`.
 pub fn three_digits(number: f64) -> String {
+    let sign = if number < 0.0 { "-" } else { "" };
     match number.abs() {
+        size if size >= 999.5 => format!("{sign}{}", exact(whole(size))),
         size if size >= 99.95 => format!("{number:.0}"),
         size if size >= 9.995 => format!("{number:.1}"),
         _ => format!("{number:.2}"),
@@ -188,6 +235,8 @@ fn scaled(value: f64, units: &[(f64, &str)]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_measure::histogram::supported;
+
     use super::*;
 
     #[test]
@@ -218,6 +267,28 @@ mod tests {
         assert_eq!(percentile(Some(1_000_000), &some), "1.00 ms");
         assert_eq!(percentile(None, &some), "n too small");
         assert_eq!(percentile(None, &Latency::default()), "–");
+        assert_eq!(named_percentile(Quantile::P99, &some, "operations"), "p99 – (needs 1,000 operations)");
+        assert_eq!(named_percentile(Quantile::P99, &Latency::default(), "operations"), "p99 –");
+        let known = Latency { p99: Some(1_000_000), ..some };
+        assert_eq!(named_percentile(Quantile::P99, &known, "operations"), "p99 1.00 ms");
+    }
+
+    #[test]
+    fn the_count_that_a_percentile_needs_is_the_one_that_supports_it() {
+        for (quantile, percentile) in [(Quantile::P50, 50.0), (Quantile::P99, 99.0)] {
+            assert!(supported(quantile.count_min(), percentile), "{quantile:?}");
+            assert!(!supported(quantile.count_min() - 1, percentile), "{quantile:?}");
+        }
+    }
+
+    #[test]
+    fn a_large_number_has_separators() {
+        for (number, text) in
+            [(1.274, "1.27"), (127.4, "127"), (999.4, "999"), (120_986.0, "120,986"), (-1e3, "-1,000")]
+        {
+            assert_eq!(three_digits(number), text);
+        }
+        assert_eq!(bytes(1_010), "1010 B");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::fmt::Debug;
 
 use plimsoll_host::embedded::Progress;
 use plimsoll_measure::event::Event;
+use plimsoll_report::text::Width;
 
 /// The output of messages, installation progress and the live view: a terminal, or nothing.
 pub trait Console: Debug + Sync {
@@ -15,6 +16,9 @@ pub trait Console: Debug + Sync {
 
     /// Shows the installation progress of the embedded server.
     fn installing(&self, progress: &Progress);
+
+    /// The width to which messages are laid out.
+    fn width(&self) -> Width;
 
     /// A live view of a run's events, if the console has one.
     fn live(&self) -> Option<Box<dyn LiveView>>;
@@ -36,6 +40,10 @@ impl Console for Silent {
     fn warn(&self, _: &str) {}
 
     fn installing(&self, _: &Progress) {}
+
+    fn width(&self) -> Width {
+        Width::PIPE
+    }
 
     fn live(&self) -> Option<Box<dyn LiveView>> {
         None

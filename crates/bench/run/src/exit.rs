@@ -15,6 +15,8 @@ pub enum Exit {
     Server,
     /// An acknowledged write is missing or wrong.
     Integrity,
+    /// The verdict is INVALID, and the user asked to fail then.
+    Invalid,
     /// An expectation failed.
     Expectation,
     /// Interrupted. The results so far are saved and marked.
@@ -30,6 +32,7 @@ impl Exit {
             Self::Usage => 2,
             Self::Server => 3,
             Self::Integrity => 4,
+            Self::Invalid => 5,
             Self::Expectation => 99,
             Self::Interrupted => 130,
         }
@@ -43,6 +46,7 @@ impl Exit {
             Self::Usage,
             Self::Server,
             Self::Integrity,
+            Self::Invalid,
             Self::Expectation,
             Self::Interrupted,
         ];
@@ -56,14 +60,15 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// The most severe exit: failure, usage, integrity, server, expectation, then interruption.
+/// The most severe exit: failure, usage, integrity, server, expectation, invalid, then interruption.
 pub fn worst(exits: impl IntoIterator<Item = Exit>) -> Exit {
     let rank = |exit: &Exit| match exit {
-        Exit::Failed => 6,
-        Exit::Usage => 5,
-        Exit::Integrity => 4,
-        Exit::Server => 3,
-        Exit::Expectation => 2,
+        Exit::Failed => 7,
+        Exit::Usage => 6,
+        Exit::Integrity => 5,
+        Exit::Server => 4,
+        Exit::Expectation => 3,
+        Exit::Invalid => 2,
         Exit::Interrupted => 1,
         Exit::Held => 0,
     };
@@ -162,6 +167,8 @@ mod tests {
         );
         assert_eq!(worst([Exit::Expectation, Exit::Server]), Exit::Server);
         assert_eq!(worst([Exit::Interrupted, Exit::Expectation]).code(), 99);
+        assert_eq!(worst([Exit::Expectation, Exit::Invalid]).code(), 99);
+        assert_eq!(worst([Exit::Held, Exit::Invalid]).code(), 5);
         assert_eq!(worst([]), Exit::Held);
     }
 

@@ -17,10 +17,16 @@ use plimsoll_report::page::{Distribution, Page, page};
 
 use crate::shard_log::SHARD;
 
+mod listing;
 mod locate;
+mod prune;
 
-pub use locate::{Whole, is_run, locate, locate_matrix, locate_whole};
+pub use listing::{Listed, State, label, list, set_label};
+pub use locate::{Named, Whole, is_run, locate, locate_any, locate_run_or_matrix, resolve, runs_in};
+pub use prune::{Rule, check, remove, surplus};
 
+/// Marks the directory of an earlier attempt of a run.
+pub const ASIDE: &str = ".cut-";
 /// The directory of all runs if `--out` is absent.
 pub const RUNS: &str = "plimsoll-runs";
 /// The free space that a run needs to start, in bytes.
@@ -31,7 +37,8 @@ const STARTED_WITHIN: usize = 16;
 
 const EVENTS: &str = "events.ndjson";
 const INTERVALS: &str = "intervals.hlog";
-const RUN: &str = "run.json";
+/// The summary of a run.
+pub const RUN: &str = "run.json";
 /// The result file in a matrix directory.
 pub const MATRIX: &str = "matrix.json";
 /// The result file in a comparison directory.
@@ -46,6 +53,10 @@ pub const SERVICE_LOG: &str = "service.log";
 pub const SERVICE_FILL_LOG: &str = "service-fill.log";
 const SCENARIO: &str = "scenario.yaml";
 const REPORT: &str = "report.html";
+const LEDGER: &str = "ledger";
+const STORAGE: &str = "storage";
+/// The user's label of a run.
+const LABEL: &str = "label.txt";
 
 /// A run directory that is being written.
 #[derive(Debug)]
@@ -72,8 +83,10 @@ impl RunDir {
         fs::create_dir_all(&path).with_context(here)?;
         check_room(&path)?;
         let file = |name| File::create(path.join(name)).map(BufWriter::new).with_context(here);
-        let (events, intervals) =
-            (file(EVENTS)?, HdrLog::new(file(INTERVALS)?, started_ms).with_context(here)?);
+        let events = file(EVENTS)?;
+        // A lock that ends with this process marks the run as running. A file system without locks still has runs.
+        let _ = events.get_ref().try_lock();
+        let (events, intervals) = (events, HdrLog::new(file(INTERVALS)?, started_ms).with_context(here)?);
         Ok(Self { path, events, intervals })
     }
 
@@ -165,12 +178,12 @@ pub fn abandon(path: &Path) {
 
 /// The ledger of a run directory.
 pub fn ledger(run: &Path) -> PathBuf {
-    run.join("ledger")
+    run.join(LEDGER)
 }
 
 /// The path for the storage of an embedded server. Several servers are counted from 0.
 pub fn storage(run: &Path, index: usize) -> PathBuf {
-    run.join(if index == 0 { "storage".to_owned() } else { format!("storage-{}", index + 1) })
+    run.join(if index == 0 { STORAGE.to_owned() } else { format!("{STORAGE}-{}", index + 1) })
 }
 
 /// The path of a run's saved storage: all runs of a matrix share one.
@@ -236,11 +249,17 @@ pub fn read_events(path: &Path) -> anyhow::Result<Vec<Event>> {
 
 /// The ID of the run that was started in a directory, even if it did not end.
 pub fn started(path: &Path) -> Option<String> {
-    let lines = BufReader::new(File::open(path.join(EVENTS)).ok()?).lines().map_while(Result::ok);
-    lines.take(STARTED_WITHIN).find_map(|line| match serde_json::from_str(&line).ok()? {
+    match started_event(path)? {
         Event::Started { id, .. } => Some(id),
         _ => None,
-    })
+    }
+}
+
+/// The event that announces a run.
+fn started_event(path: &Path) -> Option<Event> {
+    let lines = BufReader::new(File::open(path.join(EVENTS)).ok()?).lines().map_while(Result::ok);
+    let events = lines.take(STARTED_WITHIN).filter_map(|line| serde_json::from_str(&line).ok());
+    events.into_iter().find(|event| matches!(event, Event::Started { .. }))
 }
 
 /// Writes the report page of a run from its directory.

@@ -7,10 +7,7 @@ use std::path::{Path, PathBuf};
 use bson::Bson;
 use plimsoll_ledger::Receipt;
 
-use crate::run_dir;
-
-/// The suffix of an earlier attempt's directory.
-const ASIDE: &str = ".cut-";
+use crate::run_dir::{self, ASIDE};
 
 /// The run IDs of earlier attempts of the run in `path`. A load is in one of the subdirectories `names` of
 /// its attempt; an empty name is the attempt's own directory. The result is empty if an attempt found an

@@ -11,12 +11,10 @@ use plimsoll_measure::run::Run;
 use plimsoll_measure::suite::{self, Suite};
 use plimsoll_process::home::try_lock;
 use plimsoll_report as report;
-use plimsoll_run::run_dir;
+use plimsoll_run::run_dir::{self, ASIDE};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Marks the directory of an earlier attempt of a run.
-pub const ASIDE: &str = ".cut-";
 /// The maximum number of earlier attempts of one run.
 const ASIDE_MAX: u32 = 100;
 

@@ -5,6 +5,7 @@ mod load;
 mod compare;
 mod pipeline;
 mod results;
+mod runs;
 mod suite;
 
 mod serve;
@@ -22,8 +23,9 @@ pub use pipeline::{PipelineArgs, PipelineCommand, PipelineRunArgs};
 #[cfg(feature = "kafka")]
 pub use pipeline::{PipelineAuditArgs, PipelineDemoArgs, Victim};
 pub use results::{AuditArgs, InspectArgs, ReportArgs, ShowArgs};
+pub use runs::{LabelArgs, ListArgs, PruneArgs, RunsCommand};
 pub use serve::{LogLevel, ServeArgs};
-pub use server::{ServerCommand, StartArgs};
+pub use server::{ServerCommand, StartArgs, StopArgs};
 pub use shared::{JudgeArgs, LoadArgs};
 pub use suite::SuiteArgs;
 pub use tool::{CompletionsArgs, ManArgs, ModelCommand, ScenariosArgs, SchemaArgs, SchemaOf, SelftestArgs};
@@ -69,6 +71,9 @@ pub enum Command {
     Report(ReportArgs),
     /// Audit the writes of a run again.
     Audit(AuditArgs),
+    /// List, label and remove run directories.
+    #[command(subcommand)]
+    Runs(RunsCommand),
     /// List the contents of a deployment, without changing anything.
     Inspect(InspectArgs),
     /// Install, start and stop servers on this machine.
@@ -86,6 +91,26 @@ pub enum Command {
     /// Write the manual pages into a directory.
     #[command(hide = true)]
     Man(ManArgs),
+}
+
+impl Command {
+    /// Whether the command may start servers, brokers or services.
+    pub const fn starts_processes(&self) -> bool {
+        matches!(
+            self,
+            Self::Run(_)
+                | Self::Line(_)
+                | Self::Ladder(_)
+                | Self::Ab(_)
+                | Self::Suite(_)
+                | Self::Pipeline(_)
+                | Self::Audit(_)
+                | Self::Inspect(_)
+                | Self::Server(_)
+                | Self::Serve(_)
+                | Self::Selftest(_)
+        )
+    }
 }
 
 /// The command line of a program with services of these names.

@@ -7,8 +7,8 @@ use clap::Args;
 /// Print a run again.
 #[derive(Debug, Args)]
 pub struct ShowArgs {
-    /// The run directory, or a results file of k6, wrk, wrk2, YCSB or oha, optionally compressed with gzip;
-    /// by default the latest run below plimsoll-runs.
+    /// A run directory, its run.json, a directory of runs (the latest one in it), or a results file of k6, wrk,
+    /// wrk2, YCSB or oha, optionally compressed with gzip; by default the latest run below plimsoll-runs.
     pub run: Option<PathBuf>,
     /// Print run.json instead; for a file of another tool, all its values as JSON.
     #[arg(long)]
@@ -21,7 +21,8 @@ pub struct ShowArgs {
 /// Write the page again.
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// The run directory; by default the latest one below plimsoll-runs.
+    /// A run directory, its run.json, or a directory of runs (the latest one in it); by default the latest run
+    /// below plimsoll-runs.
     pub run: Option<PathBuf>,
     /// The file to write; by default report.html in the run directory.
     #[arg(long, value_name = "FILE")]
@@ -31,7 +32,8 @@ pub struct ReportArgs {
 /// Audit again.
 #[derive(Debug, Args)]
 pub struct AuditArgs {
-    /// The run directory; by default the latest one below plimsoll-runs.
+    /// A run directory, its run.json, or a directory of runs (the latest one in it); by default the latest run
+    /// below plimsoll-runs.
     pub run: Option<PathBuf>,
     /// The server that holds the documents now, if not the original one.
     #[arg(long, value_name = "URI")]

@@ -11,10 +11,19 @@ pub enum ServerCommand {
     Install,
     /// Start an embedded server that stays until it is stopped.
     Start(StartArgs),
-    /// Stop the started servers.
-    Stop,
-    /// List the running servers.
+    /// Stop the servers that `plimsoll server start` started: all, or those at these addresses.
+    Stop(StopArgs),
+    /// List the servers that `plimsoll server start` started.
+    #[command(visible_alias = "list")]
     Status,
+}
+
+/// Options of `server stop`.
+#[derive(Debug, Args)]
+pub struct StopArgs {
+    /// The addresses, as `plimsoll server start` printed them: HOST:PORT or mongodb://HOST:PORT.
+    #[arg(value_name = "ADDRESS")]
+    pub addresses: Vec<String>,
 }
 
 /// Options of `server start`.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::FalseyValueParser;
+use plimsoll_run::exit::{Exit, worst};
 use plimsoll_run::options::LoadOptions;
 use plimsoll_run::server_provenance::HostedAs;
 use plimsoll_run::system::Registry;
@@ -43,6 +44,9 @@ pub struct LoadArgs {
     /// comparisons know less about the drift of the machine.
     #[arg(long, alias = "no-canary", env = "PLIMSOLL_NO_CALIBRATION", hide_env_values = true, value_parser = FalseyValueParser::new())]
     pub no_calibration: bool,
+    /// End with code 5 if the verdict is INVALID: the numbers are less reliable than they look.
+    #[arg(long)]
+    pub fail_on_invalid: bool,
     /// Print only run.json (for a matrix: matrix.json) on standard output.
     #[arg(long)]
     pub json: bool,
@@ -71,6 +75,11 @@ impl LoadArgs {
             registry: systems,
             console: console(self.is_quiet()),
         }
+    }
+
+    /// The exit of a result, which is invalid or not.
+    pub fn exit(&self, exit: Exit, is_invalid: bool) -> Exit {
+        worst([exit, if self.fail_on_invalid && is_invalid { Exit::Invalid } else { Exit::Held }])
     }
 
     /// Whether only errors and the result are printed.

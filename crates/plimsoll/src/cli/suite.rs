@@ -37,6 +37,9 @@ pub struct SuiteArgs {
     /// The number of checks without progress after which a run counts as hung and is ended.
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub hung_after: u32,
+    /// End with code 5 if the verdict of a run is INVALID.
+    #[arg(long)]
+    pub fail_on_invalid: bool,
     /// Print the runs in their order, without running them.
     #[arg(long)]
     pub list: bool,

@@ -33,6 +33,7 @@ pub fn ab(args: &AbArgs, registry: &Registry) -> Outcome<Exit> {
     if let Some(comparison) = &ended.comparison {
         finish(comparison, &ended.path, args.load.json && !args.load.quiet, args.load.quiet)?;
     }
+    let is_invalid = ended.comparison.as_ref().is_some_and(|it| it.a.invalid + it.b.invalid > 0);
     if ended.ended != Exit::Held {
         say(&format!(
             "{} of {} pairs are measured and kept. Continue with --resume {shown}",
@@ -41,5 +42,5 @@ pub fn ab(args: &AbArgs, registry: &Registry) -> Outcome<Exit> {
         return Ok(worst([ended.ended, ended.comparison.map_or(Exit::Held, |it| exit(&it))]));
     }
     let none = || Failure { exit: Exit::Failed, error: anyhow!("{shown} contains no pair") };
-    Ok(exit(&ended.comparison.ok_or_else(none)?))
+    Ok(args.load.exit(exit(&ended.comparison.ok_or_else(none)?), is_invalid))
 }

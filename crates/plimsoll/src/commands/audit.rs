@@ -13,10 +13,11 @@ use plimsoll_measure::integrity::{Integrity, Proof};
 use plimsoll_measure::run::Run;
 use plimsoll_mongo::audit::Listener;
 use plimsoll_mongo::setup::{Context as SetupContext, Setup};
+use plimsoll_report::text::hanging;
 use plimsoll_wire::Connection;
 
 use crate::cli::AuditArgs;
-use crate::terminal::{console, print};
+use crate::terminal::{console, print, screen};
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::lifecycle::runtime;
 use plimsoll_run::run_dir;
@@ -171,8 +172,9 @@ fn tell(integrity: &Integrity, id: RunId, path: &Path, args: &AuditArgs) -> Outc
         integrity: Some(integrity.clone()),
         ..Run::default()
     };
+    let width = screen().width;
     for sentence in plimsoll_report::conclusions(&run).iter().take(1) {
-        print(&format!("{sentence}\n"));
+        print(&format!("{}\n", hanging(sentence, "", width)));
     }
     let rows = [
         ("acknowledged", integrity.acknowledged),
@@ -188,6 +190,6 @@ fn tell(integrity: &Integrity, id: RunId, path: &Path, args: &AuditArgs) -> Outc
         ("of others", integrity.foreign),
     ];
     rows.iter().for_each(|(name, count)| print(&format!("  {name:<18}{count:>14}\n")));
-    integrity.examples.iter().for_each(|example| print(&format!("  {example}\n")));
+    integrity.examples.iter().for_each(|example| print(&format!("{}\n", hanging(example, "  ", width))));
     Ok(())
 }

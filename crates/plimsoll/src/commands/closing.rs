@@ -2,13 +2,13 @@
 
 use anyhow::Context;
 use plimsoll_measure::line::Line;
-use plimsoll_measure::run::Run;
+use plimsoll_measure::run::{Run, Verdict};
 use plimsoll_run::exit::{Exit, Outcome};
 use plimsoll_run::lifecycle::{Closed, finish};
 use plimsoll_run::session::Session;
 
 use crate::cli::LoadArgs;
-use crate::terminal::{print, say, style};
+use crate::terminal::{print, say, screen};
 
 /// Audits the run, sums it up, writes all files and prints the result.
 ///
@@ -29,7 +29,7 @@ pub fn settle(closed: Closed, args: &LoadArgs) -> Outcome<Exit> {
     if args.keep && system.keep(&path)? && !args.is_quiet() {
         say(&format!("The server's storage is kept: plimsoll audit {shown}"));
     }
-    Ok(exit)
+    Ok(args.exit(exit, run.verdict == Verdict::Invalid))
 }
 
 fn show(run: &Run, args: &LoadArgs, directory: &str) -> Outcome<()> {
@@ -37,7 +37,7 @@ fn show(run: &Run, args: &LoadArgs, directory: &str) -> Outcome<()> {
         let text = serde_json::to_string_pretty(run).context("write run.json")?;
         print(&format!("{text}\n"));
     } else if !args.quiet {
-        print(&plimsoll_report::summary(run, Some(directory), style()));
+        print(&plimsoll_report::summary(run, Some(directory), screen()));
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use plimsoll_report::comparison::{Links, page};
 use super::series::tell;
 use crate::cli::CompareArgs;
 use plimsoll_run::exit::{Deserves, Exit, Failure, Outcome};
-use plimsoll_run::run_dir::COMPARISON;
+use plimsoll_run::run_dir::{self, COMPARISON, Named, Whole};
 use plimsoll_series::ab::comparing::{Asked, exit, weigh};
 use plimsoll_series::ab::read_runs::{Measured, read_runs};
 use plimsoll_series::directory::{create, read, save};
@@ -42,16 +42,16 @@ pub fn compare(args: &CompareArgs) -> Outcome<Exit> {
 
 /// Prints an existing comparison.
 fn again(path: &Path, json: bool) -> Outcome<Exit> {
-    if !path.join(COMPARISON).is_file() {
+    let Named::Whole(Whole::Comparison, path) = run_dir::resolve(path).deserves(Exit::Usage)? else {
         let error = anyhow!(
             "name what to compare {} with: --with RUN…, or a second run directory; only a directory with {COMPARISON} is \
              printed again",
             path.display()
         );
         return Err(Failure { exit: Exit::Usage, error });
-    }
-    let comparison: Comparison = read(path).deserves(Exit::Usage)?;
-    tell(&comparison, path, json)?;
+    };
+    let comparison: Comparison = read(&path).deserves(Exit::Usage)?;
+    tell(&comparison, &path, json)?;
     Ok(exit(&comparison))
 }
 

@@ -5,7 +5,7 @@ use plimsoll_measure::history::{self, History, Request, Settings};
 use plimsoll_report::history::{conclusions, summary};
 
 use crate::cli::HistoryArgs;
-use crate::terminal::{print, style};
+use crate::terminal::{print, screen};
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_series::ab::read_runs::{Measured, read_runs};
 
@@ -32,7 +32,7 @@ fn tell(history: &History, json: bool) -> Outcome<()> {
         let text = serde_json::to_string_pretty(history).context("write the history")?;
         print(&format!("{text}\n"));
     } else {
-        print(&summary(history, style()));
+        print(&summary(history, screen()));
     }
     Ok(())
 }

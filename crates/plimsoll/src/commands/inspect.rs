@@ -9,7 +9,7 @@ use plimsoll_measure::inspection::Inspection;
 use plimsoll_wire::Connection;
 
 use crate::cli::InspectArgs;
-use crate::terminal::{console, print, say, style};
+use crate::terminal::{console, print, say, screen};
 use plimsoll_run::exit::{Deserves, Exit, Failure, Outcome};
 use plimsoll_run::lifecycle::runtime;
 use plimsoll_run::server_provisioning::{Choice, RunningServer, StartOptions};
@@ -86,7 +86,7 @@ fn tell(inspection: &Inspection, args: &InspectArgs) -> anyhow::Result<()> {
     if args.json {
         print(&format!("{}\n", serde_json::to_string_pretty(inspection).context("write the inspection")?));
     } else {
-        print(&plimsoll_report::inspection::summary(inspection, style()));
+        print(&plimsoll_report::inspection::summary(inspection, screen()));
     }
     if !inspection.holds() {
         say("plimsoll: found a forbidden field, or could not search for one");

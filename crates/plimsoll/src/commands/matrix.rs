@@ -1,11 +1,12 @@
 //! Implements `plimsoll run` for a scenario with a matrix: makes and prints its runs.
 
 use anyhow::{Context, anyhow};
+use plimsoll_measure::run::Verdict;
 
 use super::series::{finish, tell};
 use crate::cli::RunArgs;
 use crate::registry::Registry;
-use crate::terminal::print;
+use crate::terminal::{print, screen};
 use plimsoll_run::exit::{Deserves, Exit, Failure, Outcome};
 use plimsoll_run::lifecycle;
 use plimsoll_scenario::Loaded;
@@ -30,7 +31,8 @@ pub fn run(loaded: &Loaded, args: &RunArgs, registry: &Registry) -> Outcome<Exit
     if let Some(reason) = &prepared.refusal {
         return Err(Failure { exit: Exit::Usage, error: anyhow!("{reason}") });
     }
-    settings.load.console.say(&announce(&prepared.announcement()));
+    let width = settings.load.console.width();
+    settings.load.console.say(&announce(&prepared.announcement(), width));
     let flag = lifecycle::signals().context("listen to signals")?;
     let ended = make(prepared, &settings, flag)?;
     finish(&ended.results, &ended.path, args.load.json, args.load.quiet)?;
@@ -38,15 +40,15 @@ pub fn run(loaded: &Loaded, args: &RunArgs, registry: &Registry) -> Outcome<Exit
         let path = ended.path.display();
         settings.load.console.say(&format!("The matrix is incomplete. Continue with --resume {path}"));
     }
-    Ok(ended.exit)
+    Ok(args.load.exit(ended.exit, ended.results.verdict == Verdict::Invalid))
 }
 
 fn tell_list(prepared: &Prepared<'_>, args: &RunArgs) -> Outcome<Exit> {
     if args.load.json {
         return tell(&prepared.results(), "".as_ref(), true).map(|()| Exit::Held);
     }
-    print(&format!("{}\n", announce(&prepared.announcement())));
-    print(&list(&prepared.expanded.cells, &prepared.estimates));
+    print(&format!("{}\n", announce(&prepared.announcement(), screen().width)));
+    print(&list(&prepared.expanded.cells, &prepared.estimates, screen().width));
     if let Some(reason) = &prepared.refusal {
         print(&format!("The run would be refused: {reason}\n"));
     }

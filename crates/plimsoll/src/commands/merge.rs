@@ -3,7 +3,7 @@
 use anyhow::Context;
 
 use crate::cli::MergeArgs;
-use crate::terminal::{print, style};
+use crate::terminal::{print, screen};
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::merge::{Shard, check, join};
 
@@ -21,7 +21,7 @@ pub fn merge(args: &MergeArgs) -> Outcome<Exit> {
         print(&format!("{text}\n"));
     } else if !args.quiet {
         let path = joined.path.display().to_string();
-        print(&plimsoll_report::summary(&joined.run, Some(&path), style()));
+        print(&plimsoll_report::summary(&joined.run, Some(&path), screen()));
     }
     Ok(joined.exit)
 }

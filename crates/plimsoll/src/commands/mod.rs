@@ -8,6 +8,7 @@ mod completions;
 mod history;
 mod inspect;
 mod ladder;
+mod leftovers;
 mod line;
 mod matrix;
 mod merge;
@@ -16,6 +17,7 @@ mod model;
 mod pipeline;
 mod report;
 mod run;
+mod runs;
 mod scenarios;
 mod schema;
 mod selftest;
@@ -36,6 +38,9 @@ use plimsoll_run::exit::{Exit, Outcome};
 /// # Errors
 /// When the command fails, with its exit code.
 pub fn execute(cli: &Cli, registry: &'static Registry) -> Outcome<Exit> {
+    if cli.command.starts_processes() {
+        leftovers::remove();
+    }
     match &cli.command {
         Command::Run(args) => run::run(args, registry),
         Command::Line(args) => line::line(args, registry),
@@ -55,6 +60,7 @@ pub fn execute(cli: &Cli, registry: &'static Registry) -> Outcome<Exit> {
         Command::Show(args) => show::show(args),
         Command::Report(args) => report::report(args),
         Command::Audit(args) => audit::audit(args),
+        Command::Runs(command) => runs::runs(command),
         Command::Inspect(args) => inspect::inspect(args),
         Command::Server(command) => server::server(command),
         Command::Serve(args) => serve::serve(args, registry),

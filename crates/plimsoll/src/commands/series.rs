@@ -6,29 +6,29 @@ use anyhow::Context;
 use plimsoll_measure::comparison::Comparison;
 use plimsoll_measure::matrix::Matrix;
 use plimsoll_measure::suite::Suite;
-use plimsoll_report::text::Style;
+use plimsoll_report::text::Screen;
 use plimsoll_report::{comparison, matrix, suite};
 
-use crate::terminal::{print, style};
+use crate::terminal::{print, screen};
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_series::directory::{Results, read};
 
 /// Results with a summary for the terminal.
 pub trait Summary: Results {
     /// Renders them; `directory` holds their files.
-    const SUMMARY: fn(&Self, Option<&str>, Style) -> String;
+    const SUMMARY: fn(&Self, Option<&str>, Screen) -> String;
 }
 
 impl Summary for Suite {
-    const SUMMARY: fn(&Self, Option<&str>, Style) -> String = suite::summary;
+    const SUMMARY: fn(&Self, Option<&str>, Screen) -> String = suite::summary;
 }
 
 impl Summary for Matrix {
-    const SUMMARY: fn(&Self, Option<&str>, Style) -> String = matrix::summary;
+    const SUMMARY: fn(&Self, Option<&str>, Screen) -> String = matrix::summary;
 }
 
 impl Summary for Comparison {
-    const SUMMARY: fn(&Self, Option<&str>, Style) -> String = comparison::summary;
+    const SUMMARY: fn(&Self, Option<&str>, Screen) -> String = comparison::summary;
 }
 
 /// Prints results.
@@ -40,7 +40,7 @@ pub fn tell<T: Summary>(results: &T, path: &Path, json: bool) -> Outcome<()> {
         let text = serde_json::to_string_pretty(results).with_context(|| format!("write {}", T::FILE))?;
         print(&format!("{text}\n"));
     } else {
-        print(&T::SUMMARY(results, Some(&path.display().to_string()), style()));
+        print(&T::SUMMARY(results, Some(&path.display().to_string()), screen()));
     }
     Ok(())
 }

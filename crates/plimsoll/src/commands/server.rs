@@ -1,13 +1,14 @@
 //! Implements `plimsoll server`: manages servers on this machine that run until they are stopped.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use plimsoll_host::embedded::{self, Options};
 use plimsoll_host::registry::{Entry, Registry};
 use plimsoll_host::{Ending, Storage, mongod};
 
-use crate::cli::{ServerCommand, StartArgs};
+use crate::cli::{ServerCommand, StartArgs, StopArgs};
 use crate::terminal::{console, print};
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::server_provisioning::{cache, install, profile};
@@ -23,7 +24,7 @@ pub fn server(command: &ServerCommand) -> Outcome<Exit> {
     match command {
         ServerCommand::Install => installed()?,
         ServerCommand::Start(args) => start(args)?,
-        ServerCommand::Stop => stop()?,
+        ServerCommand::Stop(args) => stop(args)?,
         ServerCommand::Status => status()?,
     }
     Ok(Exit::Held)
@@ -54,14 +55,45 @@ fn start(args: &StartArgs) -> Outcome<()> {
     Ok(())
 }
 
-fn stop() -> anyhow::Result<()> {
-    let registry = Registry::of(&cache()?)?;
-    for entry in registry.running()? {
-        let ending = registry.stop(&entry, STOP_LIMIT)?;
+/// Stops all servers of the registry, or the named ones. Every name is checked before the first server is stopped.
+fn stop(args: &StopArgs) -> Outcome<()> {
+    let registry = Registry::of(&cache()?).context("find the running servers")?;
+    let running = registry.running().context("find the running servers")?;
+    let chosen = chosen(&args.addresses, running).deserves(Exit::Usage)?;
+    for entry in chosen {
+        let ending = registry.stop(&entry, STOP_LIMIT).context("stop the server")?;
         let how = if ending == Ending::Graceful { "stopped" } else { "killed: it did not stop in time" };
         print(&format!("{} {how}\n", entry.address));
     }
     Ok(())
+}
+
+/// The servers at `addresses`, or all of them. The registry holds the identity of each process, so a server of another program
+/// is never chosen, whatever its port.
+fn chosen(addresses: &[String], running: Vec<Entry>) -> anyhow::Result<Vec<Entry>> {
+    if addresses.is_empty() {
+        return Ok(running);
+    }
+    let wanted = addresses.iter().map(|text| Ok((text, address(text)?)));
+    let wanted: Vec<(&String, SocketAddr)> = wanted.collect::<anyhow::Result<_>>()?;
+    for (text, address) in &wanted {
+        ensure!(
+            running.iter().any(|entry| entry.address == *address),
+            "{text}: no running server there was started by `plimsoll server start`; `plimsoll server status` lists those"
+        );
+    }
+    Ok(running
+        .into_iter()
+        .filter(|entry| wanted.iter().any(|(_, address)| entry.address == *address))
+        .collect())
+}
+
+/// An address of this machine, with or without the scheme and the path of a URI.
+fn address(text: &str) -> anyhow::Result<SocketAddr> {
+    let bare = text.strip_prefix("mongodb://").unwrap_or(text);
+    let bare = bare.split_once('/').map_or(bare, |(address, _)| address);
+    let numeric = bare.replace("localhost:", "127.0.0.1:");
+    numeric.parse().with_context(|| format!("{text}: write HOST:PORT, for example 127.0.0.1:27017"))
 }
 
 fn status() -> anyhow::Result<()> {
@@ -83,4 +115,32 @@ fn status() -> anyhow::Result<()> {
 fn describe(entry: &Entry) -> String {
     let profile = entry.profile.map_or("", |profile| profile.name());
     format!("mongodb://{}  {profile}  process {}  {}\n", entry.address, entry.pid, entry.storage.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(port: u16) -> Entry {
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        Entry { address, pid: 1, started_ticks: 1, profile: None, storage: "x".into(), temporary: false }
+    }
+
+    #[test]
+    fn a_server_is_chosen_by_any_form_of_its_address() {
+        for text in ["127.0.0.1:2", "localhost:2", "mongodb://127.0.0.1:2", "mongodb://127.0.0.1:2/?x=y"] {
+            let found = chosen(&[text.to_owned()], vec![entry(1), entry(2)]).unwrap();
+            assert_eq!(found, [entry(2)], "{text}");
+        }
+        assert_eq!(chosen(&[], vec![entry(1), entry(2)]).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn an_address_outside_the_registry_chooses_nothing() {
+        let names = ["127.0.0.1:1", "127.0.0.1:3"].map(str::to_owned);
+        let error = chosen(&names, vec![entry(1)]).unwrap_err().to_string();
+        assert!(error.contains("127.0.0.1:3: no running server there was started by"), "{error}");
+        let error = chosen(&["27017".to_owned()], vec![entry(1)]).unwrap_err().to_string();
+        assert!(error.contains("write HOST:PORT"), "{error}");
+    }
 }

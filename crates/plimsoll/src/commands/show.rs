@@ -7,15 +7,17 @@ use std::path::Path;
 use anyhow::{Context, anyhow};
 use plimsoll_measure::comparison::Comparison;
 use plimsoll_measure::matrix::Matrix;
+use plimsoll_measure::run::Run;
 use plimsoll_measure::suite::Suite;
 use plimsoll_report::foreign;
 
 use super::series;
 use crate::cli::ShowArgs;
-use crate::terminal::{Terminal, print, style};
+use crate::terminal::{Terminal, print, screen};
 use plimsoll_run::console::LiveView;
 use plimsoll_run::exit::{Deserves, Exit, Failure, Outcome};
-use plimsoll_run::run_dir::{self, Whole};
+use plimsoll_run::run_dir::{self, Named, Whole};
+use plimsoll_series::ab::gather;
 
 /// The bytes of one read from a file of another tool.
 const READ_BYTES: usize = 1 << 20;
@@ -25,25 +27,39 @@ const READ_BYTES: usize = 1 << 20;
 /// # Errors
 /// The result is missing or invalid.
 pub fn show(args: &ShowArgs) -> Outcome<Exit> {
-    if let Some(file) = args.run.as_deref().filter(|path| path.is_file()) {
-        return show_foreign(file, args);
+    match run_dir::locate_any(args.run.as_deref()).deserves(Exit::Usage)? {
+        Named::Whole(whole, path) => show_whole(whole, &path, args),
+        Named::File(file) => show_file(&file, args),
+        Named::Run(path) | Named::Runs(path) => show_run(&path, args),
     }
-    if let Some((whole, path)) = run_dir::locate_whole(args.run.as_deref()) {
-        return show_whole(whole, &path, args);
-    }
-    let path = run_dir::locate(args.run.as_deref()).deserves(Exit::Usage)?;
+}
+
+fn show_run(path: &Path, args: &ShowArgs) -> Outcome<Exit> {
     if args.replay {
         let mut terminal = Terminal::new();
-        run_dir::read_events(&path)?.iter().for_each(|event| terminal.on(event));
+        run_dir::read_events(path)?.iter().for_each(|event| terminal.on(event));
         return Ok(Exit::Held);
     }
-    let run = run_dir::read_run(&path)?;
+    let run = run_dir::read_run(path)?;
+    tell(&run, Some(&path.display().to_string()), args)
+}
+
+fn tell(run: &Run, directory: Option<&str>, args: &ShowArgs) -> Outcome<Exit> {
     if args.json {
-        print(&format!("{}\n", serde_json::to_string_pretty(&run).context("write run.json")?));
+        print(&format!("{}\n", serde_json::to_string_pretty(run).context("write run.json")?));
     } else {
-        print(&plimsoll_report::summary(&run, Some(&path.display().to_string()), style()));
+        print(&plimsoll_report::summary(run, directory, screen()));
     }
     Ok(Exit::Held)
+}
+
+/// Prints a copied run.json, or a result of another tool.
+fn show_file(path: &Path, args: &ShowArgs) -> Outcome<Exit> {
+    let copied = path.extension().is_some_and(|extension| extension == "json").then(|| gather::read(path));
+    match copied {
+        Some(Ok(measured)) if !args.replay => tell(&measured.run, None, args),
+        _ => show_foreign(path, args),
+    }
 }
 
 fn show_foreign(path: &Path, args: &ShowArgs) -> Outcome<Exit> {
@@ -59,7 +75,7 @@ fn show_foreign(path: &Path, args: &ShowArgs) -> Outcome<Exit> {
     if args.json {
         print(&format!("{}\n", serde_json::to_string_pretty(&result).context("write JSON")?));
     } else {
-        print(&foreign::summary(&result, style()));
+        print(&foreign::summary(&result, screen()));
     }
     Ok(Exit::Held)
 }

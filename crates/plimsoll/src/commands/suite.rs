@@ -6,15 +6,17 @@ use std::sync::atomic::Ordering;
 
 use anyhow::{Context, ensure};
 use plimsoll_measure::clock::MILLISECOND_NS;
+use plimsoll_measure::run::Verdict;
 use plimsoll_measure::suite::{Row, Suite};
 use plimsoll_report::suite as report;
 
 use super::series::finish;
 use crate::cli::SuiteArgs;
 use crate::registry::Registry;
-use crate::terminal::{console, print, say};
+use crate::terminal::{console, print, say, screen};
 use plimsoll_run::exit::{Deserves, Exit, Outcome, worst_of_runs};
 use plimsoll_run::lifecycle;
+use plimsoll_run::run_dir::{self, Named};
 use plimsoll_series::suite::drive::Drive;
 use plimsoll_series::suite::prepare::{Prepared, begin, completed, planned, reopen};
 use plimsoll_series::suite::read::{Loaded, load as read};
@@ -76,9 +78,16 @@ fn arguments(args: &SuiteArgs) -> Arguments {
 fn list(loaded: &Loaded, tests: &[Test]) {
     let suite = planned(loaded, tests);
     suite.runs.iter().for_each(|run| {
-        let heading = report::heading(&suite, run);
+        let heading = report::heading(&suite, run, screen().width);
         print(&format!("{}\n", heading.join("\n").trim_start()));
     });
+}
+
+/// Whether the verdict of a completed run is INVALID.
+fn is_invalid(suite: &Path, row: &Row) -> bool {
+    let run = run_dir::resolve(&suite.join(&row.directory));
+    let Ok(Named::Run(directory)) = run else { return false };
+    run_dir::read_run(&directory).is_ok_and(|run| run.verdict == Verdict::Invalid)
 }
 
 /// Prints the results; `is_over` is whether the user asked to stop.
@@ -89,6 +98,8 @@ fn tell(suite: &Suite, path: &Path, args: &SuiteArgs, is_over: bool) -> Outcome<
     }
     let is_cut = is_over || suite.rows.len() < suite.runs.len();
     let deserved = |row: &Row| Exit::of(row.exit);
+    let is_invalid = args.fail_on_invalid && suite.rows.iter().any(|row| is_invalid(path, row));
     let exits = suite.rows.iter().filter_map(deserved).chain(is_cut.then_some(Exit::Interrupted));
+    let exits = exits.chain(is_invalid.then_some(Exit::Invalid));
     Ok(worst_of_runs(&exits.collect::<Vec<_>>()))
 }

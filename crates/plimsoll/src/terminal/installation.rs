@@ -4,8 +4,9 @@ use std::io::{IsTerminal, Write, stderr};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use plimsoll_host::embedded::{Progress, Step};
+use plimsoll_report::text::clipped;
 
-use super::say;
+use super::{say, width};
 
 /// Seconds between two lines in a log. On a terminal, one line is rewritten.
 const LOG_EVERY: u64 = 15;
@@ -18,7 +19,8 @@ pub(super) fn show(progress: &Progress, due: &AtomicU64) {
     if progress.step == Step::Installed {
         say(&format!("{}Installed the embedded server in {}.", clear(terminal), span(seconds)));
     } else if terminal {
-        write!(stderr(), "{}  {}", clear(terminal), line(progress)).unwrap_or_default();
+        let line = clipped(&format!("  {}", line(progress)), width(stderr()));
+        write!(stderr(), "{}{line}", clear(terminal)).unwrap_or_default();
     } else if seconds >= due.load(Ordering::Relaxed) {
         due.store(seconds - seconds % LOG_EVERY + LOG_EVERY, Ordering::Relaxed);
         say(&format!("  {}", line(progress)));

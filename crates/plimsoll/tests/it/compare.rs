@@ -254,3 +254,43 @@ fn a_faster_b_with_failures_ends_with_99_and_a_rarely_invalid_one_does_not() {
     );
     assert_eq!(turned.status.code(), Some(0), "A alone fails: {}", stdout(&turned));
 }
+
+#[test]
+fn a_run_is_named_by_its_directory_its_summary_or_the_directory_of_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let runs = group(dir.path(), "runs", 1, &around(5_000.0, 2), |_| ());
+    let newest = fs::read_dir(&runs).unwrap().map(|entry| entry.unwrap().path()).max().unwrap();
+    let file = fs::File::options().write(true).open(newest.join("run.json")).unwrap();
+    file.set_modified(std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(4_000_000_000))
+        .unwrap();
+    let copied = dir.path().join("copied.json");
+    fs::copy(newest.join("run.json"), &copied).unwrap();
+    let shown = |path: &Path| {
+        let output = plimsoll_with(&["show", path.to_str().unwrap(), "--json"]);
+        assert_eq!(output.status.code(), Some(0), "{}: {}", path.display(), stderr(&output));
+        json(&output)["id"].clone()
+    };
+    let own = shown(&newest);
+    for path in [newest.join("run.json"), runs.clone(), copied] {
+        assert_eq!(shown(&path), own, "{}", path.display());
+    }
+    let other = fs::read_dir(&runs).unwrap().map(|entry| entry.unwrap().path()).min().unwrap();
+    for (a, b) in [(other.clone(), newest.clone()), (other.join("run.json"), newest.join("run.json"))] {
+        let output = compare(dir.path(), &[a.to_str().unwrap(), b.to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        fs::remove_dir_all(dir.path().join("comparison")).unwrap();
+    }
+    compare(dir.path(), &[other.to_str().unwrap(), newest.to_str().unwrap()]);
+    let kept = dir.path().join("comparison");
+    for path in [kept.clone(), kept.join("comparison.json")] {
+        for command in ["compare", "show"] {
+            let output = plimsoll_with(&[command, path.to_str().unwrap()]);
+            assert!(
+                stdout(&output).contains("NO VERDICT"),
+                "{command} {}: {}",
+                path.display(),
+                stderr(&output)
+            );
+        }
+    }
+}

@@ -4,10 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use plimsoll_measure::histogram::Latency;
-use plimsoll_measure::run::{FORMAT, Operation, Run, ScenarioFacts, Verdict};
+use plimsoll_measure::run::{FORMAT, Joined, Operation, Run, ScenarioFacts, Verdict};
 use serde_json::json;
 
-use crate::program::{json, plimsoll_with, stderr, stdout};
+use crate::program::{json, plimsoll, plimsoll_with, stderr, stdout};
 
 /// The start of the first run, in milliseconds since 1970: 2026-03-22.
 const FIRST_MS: u64 = 1_774_137_600_000;
@@ -157,4 +157,23 @@ fn runs_without_a_history_are_refused_with_the_remedy() {
     assert_eq!(forced.status.code(), Some(0), "{}", stderr(&forced));
     let found = said(&stdout(&forced));
     assert!(found.contains("they differ in environment.cores from 4 to 5"), "{found}");
+}
+
+#[test]
+fn a_merged_run_counts_once_beside_its_shards() {
+    let dir = tempfile::tempdir().unwrap();
+    let merged = |_: usize, run: &mut Run| run.joined = Some(Joined::default());
+    let runs = keep(dir.path(), "merged", &rates(&[(5_000.0, 12), (4_500.0, 10)]), merged);
+    let file = runs.join("001/run.json");
+    let mut shard: Run = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    shard.joined = None;
+    for number in 0..2 {
+        shard.scenario.shard = format!("{number}/2");
+        let path = runs.join(format!("shard-{number}"));
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join("run.json"), serde_json::to_string(&shard).unwrap()).unwrap();
+    }
+    let output = plimsoll().args(["history", "."]).current_dir(&runs).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stdout(&output).contains("22 runs"), "{}", stdout(&output));
 }

@@ -8,6 +8,7 @@ use plimsoll_deployment::Namespace;
 use plimsoll_measure::inspection::{
     Choice, Collection, Counting, Inspection, Kind, Presence, SamplePosition, Source, difference,
 };
+use plimsoll_report::text::Screen;
 use plimsoll_wire::{ConnectOptions, Connection};
 
 use crate::program::{plimsoll_with, shared, stderr, stdout};
@@ -303,7 +304,7 @@ fn two_inspections_show_the_changes_in_between() {
     assert_eq!((changes.documents.growth(), changes.exists.before), (Some(100), Some(false)));
     assert_eq!(changes.indexes_added, [r#"_id_ {"_id":1}"#]);
     assert_eq!((after.samples.len(), &after.inventory), (1, &None));
-    let text = plimsoll_report::inspection::difference(&changes, Default::default());
+    let text = plimsoll_report::inspection::difference(&changes, Screen::PIPE);
     assert!(text.contains("+100") && text.contains("the collection is new"), "{text}");
     assert_eq!(difference(&after, &brief()).documents.growth(), Some(0));
 }

@@ -35,6 +35,7 @@ mod secrets;
 mod serve;
 mod serve_http2;
 mod serve_kill;
+mod server;
 mod service;
 mod shards;
 #[cfg(feature = "full")]

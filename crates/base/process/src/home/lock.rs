@@ -1,12 +1,14 @@
 //! Locks a home: only the lock's owner may use its files.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
 use super::{Error, LOCK, io_at};
+use crate::procfs;
 
 /// The number of attempts for a lock of another process: half a second in total.
 const TRIES: u32 = 50;
@@ -22,6 +24,17 @@ pub(super) fn take(home: &Path) -> Result<File, Error> {
         Ok(()) | Err(TryLockError::WouldBlock) => Err(Error::Locked(home.to_owned())),
         Err(TryLockError::Error(source)) => Err(Error::Io { path, source }),
     }
+}
+
+/// Writes the start of this process into a lock, because process IDs are reused.
+pub(super) fn record_owner(mut lock: &File) -> io::Result<()> {
+    let started = procfs::started(std::process::id()).map(|ticks| ticks.to_string());
+    lock.write_all(started.unwrap_or_default().as_bytes())
+}
+
+/// The start of a home's owner, in clock ticks since boot; `None` if the lock does not record it.
+pub(super) fn owner_started(home: &Path) -> Option<u64> {
+    fs::read_to_string(home.join(LOCK)).ok()?.parse().ok()
 }
 
 /// Whether the lock of a home is taken.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! plimsoll-4711-x8Kq2z/
-//!   lock    locked (flock) by the owner and, inherited, by the program
+//!   lock    locked (flock) by the owner and, inherited, by the program; holds the start of a temporary home's owner
 //!   data/   the program's data
 //! ```
 
@@ -85,6 +85,7 @@ impl Home {
         let prefix = format!("{prefix}{}-", std::process::id());
         let path = tempfile::Builder::new().prefix(&prefix).tempdir_in(parent).map_err(io_at(parent))?.keep();
         let lock = lock::take(&path)?;
+        lock::record_owner(&lock).map_err(io_at(&path))?;
         Self { path, lock, temporary: true }.furnished()
     }
 

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::{LOCK, lock};
+use crate::procfs;
 
 /// Removes the temporary homes below `parent` whose names begin with `prefix` and whose owner and program are dead. Returns
 /// their number. A later sweep retries failures.
@@ -16,12 +17,18 @@ pub fn sweep(parent: &Path, prefix: &str) -> usize {
         .count()
 }
 
-/// A home is abandoned if the process in its name is dead and its lock is free. The name is not enough: the program may briefly
-/// outlive its owner. The lock is not enough: a new home has none yet.
+/// A home is abandoned if its owner is dead and its lock is free. The owner is not enough: the program may briefly outlive it.
+/// The lock is not enough: a new home has none yet.
 fn is_abandoned(path: &Path, prefix: &str) -> bool {
     let owner = path.file_name().and_then(|name| owner(name.to_str()?, prefix));
-    let dead = owner.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists());
+    let dead = owner.is_some_and(|pid| !lives(pid, path));
     dead && is_ours(path) && !lock::is_held(path)
+}
+
+/// Whether the owner of a home lives. A later process with the same ID is not the owner.
+fn lives(pid: u32, home: &Path) -> bool {
+    let is_same = |started| procfs::started(pid) == Some(started);
+    procfs::is_alive(pid) && lock::owner_started(home).is_none_or(is_same)
 }
 
 /// Whether it is a home, or an empty directory meant for one.
@@ -58,6 +65,23 @@ mod tests {
         fs::create_dir(&begun).unwrap();
         assert_eq!(sweep(parent.path(), PREFIX), 2);
         assert!(!left.exists() && !begun.exists());
+    }
+
+    #[test]
+    fn a_later_process_with_the_owners_id_does_not_keep_a_home() {
+        let parent = tempfile::tempdir().unwrap();
+        let pid = std::process::id();
+        let started = procfs::started(pid).unwrap();
+        let home = |random: &str, started: String| {
+            let path = parent.path().join(format!("plimsoll-{pid}-{random}"));
+            fs::create_dir_all(path.join("data")).unwrap();
+            fs::write(path.join(LOCK), started).unwrap();
+            path
+        };
+        let (earlier, own) = (home("abcdef", (started - 1).to_string()), home("ghijkl", started.to_string()));
+        let unrecorded = home("mnopqr", String::new());
+        assert_eq!(sweep(parent.path(), PREFIX), 1);
+        assert!(!earlier.exists() && own.exists() && unrecorded.exists());
     }
 
     #[test]

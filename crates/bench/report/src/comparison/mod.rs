@@ -15,24 +15,26 @@ pub(crate) use tables::short;
 
 use plimsoll_measure::comparison::{Comparison, Method, Verdict};
 
-use crate::layout::{Document, Style, WIDTH, wrap};
+use crate::layout::{Document, Screen, wrap};
 use crate::tables::{Tone, server_in_words};
 use crate::units::counted;
 
-/// The summary of a comparison, at most 100 columns wide, with a line feed at its end. `directory` holds its files. The
+/// The summary of a comparison for `screen`, with a line feed at its end. `directory` holds its files. The
 /// conclusions shown are those stored in the comparison: see [`conclusions`].
-pub fn summary(comparison: &Comparison, directory: Option<&str>, style: Style) -> String {
-    let mut document = Document::new(style);
-    let sides =
-        sides(comparison).into_iter().flat_map(|(name, side)| wrap(&side, &format!("{name}  "), WIDTH));
+pub fn summary(comparison: &Comparison, directory: Option<&str>, screen: Screen) -> String {
+    let mut document = Document::new(screen);
+    let sides = sides(comparison);
+    let sides = sides.into_iter().flat_map(|(name, side)| wrap(&side, &format!("{name}  "), screen.width));
     let (word, tone) = word(comparison);
     document.title(&comparison.title, &facts(comparison));
     document.section(sides);
     document.verdict((&word, tone), []);
     document.table(&tables::brief(comparison));
     document.bullets(&comparison.conclusions);
-    document
-        .section(directory.map(|directory| format!("Everything is in {directory}; look at comparison.html")));
+    if let Some(directory) = directory {
+        document
+            .ending(&format!("{directory}/comparison.html"), &format!("plimsoll show {directory} --json"));
+    }
     document.finish()
 }
 
@@ -90,6 +92,7 @@ pub(crate) mod tests {
     use plimsoll_measure::run::{Client, Operation, Run, ScenarioFacts, Verdict as Worth};
 
     use super::*;
+    use crate::layout::tests::assert_fits;
 
     fn run(number: u64, rate: f64) -> Run {
         let response_ns = Latency {
@@ -163,7 +166,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_comparison_is_summarised() {
-        let found = summary(&sample(10, 0.9, 0.03), Some("plimsoll-runs/c"), Style::Plain);
+        let found = summary(&sample(10, 0.9, 0.03), Some("plimsoll-runs/c"), Screen::PIPE);
         for part in [
             "single <inserts>",
             "10 pairs, exact sign-flip test",
@@ -176,7 +179,7 @@ pub(crate) mod tests {
         ] {
             assert!(found.contains(part), "{part}: {found}");
         }
-        assert!(found.lines().all(|line| line.chars().count() <= WIDTH), "{found}");
+        assert_fits(|screen| summary(&sample(10, 0.9, 0.03), Some("plimsoll-runs/c"), screen));
     }
 
     #[test]
@@ -189,15 +192,15 @@ pub(crate) mod tests {
             (1, 0.5, 0.0, "NO VERDICT"),
         ] {
             let comparison = sample(pairs, factor, noise);
-            let text = summary(&comparison, None, Style::Plain);
+            let text = summary(&comparison, None, Screen::PIPE);
             assert!(text.contains(expected), "{expected}: {text}");
             assert!(page(&comparison, Links::None).contains(expected), "{expected}");
             let failing = Comparison { fails_more: true, ..comparison.clone() };
             let said = format!("{expected}, AND B FAILS WHERE A DOES NOT");
-            assert!(summary(&failing, None, Style::Plain).contains(&said), "{said}");
+            assert!(summary(&unsound, None, Screen::PIPE).contains(&said), "{said}");
             let broken = Comparison { broken: vec![Broken { b: 1, ..Broken::default() }], ..comparison };
             let expected = format!("{expected}, AND B BREAKS AN EXPECTATION");
-            assert!(summary(&broken, None, Style::Plain).contains(&expected), "{expected}");
+            assert!(summary(&broken, None, Screen::PIPE).contains(&expected), "{expected}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use plimsoll_measure::comparison::Unit;
 
-use crate::units::{bytes, exact_rate, latency, micros, short};
+use crate::units::{bytes, exact_rate, latency, micros};
 
 /// A share as a change, with its sign: `+4.8 %`, `−12 %`.
 pub fn change(share: f64) -> String {
@@ -37,7 +37,6 @@ pub(crate) fn value(unit: Unit, value: f64) -> String {
         Unit::DocumentsPerS | Unit::OperationsPerS | Unit::RequestsPerS => exact_rate(value),
         Unit::Ns => latency(value.round() as u64),
         Unit::Us => micros(value),
-        Unit::Bytes if value < 1024.0 => format!("{} B", short(value.round())),
         Unit::Bytes => bytes(value.round() as u64),
     }
 }
@@ -57,6 +56,13 @@ mod tests {
             (0.9999, "+100 %"),
         ] {
             assert_eq!(change(share), text, "{share}");
+        }
+    }
+
+    #[test]
+    fn a_size_has_one_unit() {
+        for (size, text) in [(12.4, "12 B"), (1_010.0, "1010 B"), (1_034.0, "1.01 KiB")] {
+            assert_eq!(value(Unit::Bytes, size), text);
         }
     }
 

@@ -27,7 +27,7 @@ pub(super) fn brief(comparison: &Comparison) -> Table {
         [columns, vec![left("verdict")]].concat()
     };
     let rows = comparison.metrics.iter().map(row).collect();
-    Table { title: title(comparison), columns, rows, flexible: 0 }
+    Table { title: title(comparison), columns, rows, ..Table::default() }
 }
 
 /// All columns of the metrics, for a page.
@@ -51,7 +51,7 @@ pub(super) fn full(comparison: &Comparison) -> Table {
         title: title(comparison),
         columns,
         rows: comparison.metrics.iter().map(row).collect(),
-        flexible: 0,
+        ..Table::default()
     }
 }
 
@@ -63,7 +63,7 @@ pub(super) fn differences(comparison: &Comparison) -> Table {
     let row = |it: &Difference| vec![it.path.clone().into(), word(&it.a), word(&it.b)];
     let columns: Vec<Column> = vec![left("key"), left("A"), left("B")];
     let rows = comparison.differences.iter().map(row).collect();
-    Table { title: "What differs, besides the time".to_owned(), columns, rows, flexible: 0 }
+    Table { title: "What differs, besides the time".to_owned(), columns, rows, ..Table::default() }
 }
 
 fn title(comparison: &Comparison) -> String {

@@ -2,15 +2,15 @@
 
 use super::tables;
 use super::value::{Foreign, Form, Since, Threshold, Tool};
-use crate::layout::{Document, Style, bullets, paint};
+use crate::layout::{Document, Screen, bullets, paint};
 use crate::prose::{plain, sentence};
 use crate::tables::Tone;
 use crate::units::{counted, duration};
 
-/// A result, at most 100 columns wide, with a line feed at its end. Each table holds times that count from the same
+/// A result for `screen`, with a line feed at its end. Each table holds times that count from the same
 /// moment.
-pub fn summary(foreign: &Foreign, style: Style) -> String {
-    let mut document = Document::new(style);
+pub fn summary(foreign: &Foreign, screen: Screen) -> String {
+    let mut document = Document::new(screen);
     head(foreign, &mut document);
     verdict(&foreign.thresholds, &mut document);
     document.table(&tables::operations(foreign));
@@ -22,7 +22,7 @@ pub fn summary(foreign: &Foreign, style: Style) -> String {
     document.table(&tables::thresholds(foreign));
     document.table(&tables::checks(foreign));
     document.table(&tables::metrics(foreign));
-    document.section(notes(foreign, style));
+    document.section(notes(foreign, screen));
     document.finish()
 }
 
@@ -78,10 +78,10 @@ fn verdict(thresholds: &[Threshold], document: &mut Document) {
     document.verdict((head, tone), &failed);
 }
 
-fn notes(foreign: &Foreign, style: Style) -> Vec<String> {
+fn notes(foreign: &Foreign, screen: Screen) -> Vec<String> {
     let few = tables::has_few(foreign).then_some(tables::FEW_IN_WORDS);
     let all = foreign.notes.iter().map(String::as_str).chain(few);
     let all: Vec<_> = all.map(|note| sentence(&plain(note))).collect();
-    let title = (!all.is_empty()).then(|| paint("Notes", Tone::Strong, style));
-    title.into_iter().chain(bullets(&all)).collect()
+    let title = (!all.is_empty()).then(|| paint("Notes", Tone::Strong, screen.style));
+    title.into_iter().chain(bullets(&all, screen.width)).collect()
 }

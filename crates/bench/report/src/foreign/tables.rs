@@ -191,7 +191,7 @@ pub(super) fn checks(foreign: &Foreign) -> Table {
 /// All other metrics.
 pub(super) fn metrics(foreign: &Foreign) -> Table {
     let metrics = foreign.metrics.iter().take(METRICS_MAX);
-    Table::of("Other metrics", metrics).left("", |it| name(&it.name)).left("", words).flexible().table()
+    Table::of("Other metrics", metrics).left("", |it| name(&it.name)).left("", words).wrapped().table()
 }
 
 fn words(metric: &Metric) -> String {

@@ -4,7 +4,7 @@ use plimsoll_measure::comparison::Verdict;
 use plimsoll_measure::history::{History, Track};
 
 use crate::comparison::{change, p, short, value};
-use crate::layout::{Document, Style};
+use crate::layout::{Document, Screen};
 use crate::tables::{Cell, Table, Tone};
 use crate::units::{counted, or_dash};
 use sentences::started;
@@ -13,10 +13,10 @@ mod sentences;
 
 pub use sentences::conclusions;
 
-/// The summary of a history, at most 100 columns wide, with a line feed at its end. The conclusions shown are those stored in
+/// The summary of a history for `screen`, with a line feed at its end. The conclusions shown are those stored in
 /// the history: see [`conclusions`].
-pub fn summary(history: &History, style: Style) -> String {
-    let mut document = Document::new(style);
+pub fn summary(history: &History, screen: Screen) -> String {
+    let mut document = Document::new(screen);
     document.title(&history.title, &[facts(history)]);
     document.verdict(headline(history), []);
     document.table(&changes(history));
@@ -78,7 +78,7 @@ pub(crate) mod tests {
     use plimsoll_measure::run::{Client, Operation, Run, ScenarioFacts, Verdict as Worth};
 
     use super::*;
-    use crate::layout::WIDTH;
+    use crate::layout::tests::assert_fits;
 
     /// A day, in milliseconds.
     const DAY_MS: u64 = 86_400_000;
@@ -121,7 +121,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_history_is_summed_up() {
-        let found = summary(&sample(&[(5_000.0, 12), (4_500.0, 10)]), Style::Plain);
+        let found = summary(&sample(&[(5_000.0, 12), (4_500.0, 10)]), Screen::PIPE);
         for part in [
             "single <inserts>",
             "22 runs · 2026-03-22 00:00 to 2026-04-12 00:00",
@@ -134,7 +134,7 @@ pub(crate) mod tests {
         ] {
             assert!(found.contains(part), "{part}: {found}");
         }
-        assert!(found.lines().all(|line| line.chars().count() <= WIDTH), "{found}");
+        assert_fits(|screen| summary(&sample(&[(5_000.0, 12), (4_500.0, 10)]), screen));
     }
 
     #[test]
@@ -144,7 +144,7 @@ pub(crate) mod tests {
             (&[(5_000.0, 20)], "NO CHANGE SHOWN"),
             (&[(5_000.0, 9)], "TOO FEW RUNS TO TELL"),
         ] {
-            let text = summary(&sample(levels), Style::Plain);
+            let text = summary(&sample(levels), Screen::PIPE);
             assert!(text.contains(expected), "{expected}: {text}");
         }
     }

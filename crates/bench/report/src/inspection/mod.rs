@@ -8,14 +8,14 @@ use plimsoll_measure::inspection::{
 };
 use plimsoll_measure::run::Run;
 
-use crate::layout::{Document, Style, bullets, titled};
+use crate::layout::{Document, Screen, Width, bullets, titled};
 use crate::prose::plain;
 use crate::tables::{Table, Tone, server, server_in_words};
 use crate::units::latency;
 
-/// An inspection, at most 100 columns wide, with a line feed at its end. Only documents are cut.
-pub fn summary(inspection: &Inspection, style: Style) -> String {
-    let mut document = Document::new(style);
+/// An inspection for `screen`, with a line feed at its end. Only documents and long names are cut.
+pub fn summary(inspection: &Inspection, screen: Screen) -> String {
+    let mut document = Document::new(screen);
     let facts = [
         inspection.taken.clone(),
         server_in_words(&inspection.server),
@@ -29,11 +29,11 @@ pub fn summary(inspection: &Inspection, style: Style) -> String {
     if inspection.collections.len() > 1 {
         document.table(&tables::overview(inspection));
     }
-    inspection.collections.iter().for_each(|it| collection(it, style, &mut document));
+    inspection.collections.iter().for_each(|it| collection(it, screen, &mut document));
     if inspection.collections.is_empty() {
         document.section(["No collection to inspect.".to_owned()]);
     }
-    document.section(notes(&inspection.notes));
+    document.section(notes(&inspection.notes, screen.width));
     document.finish()
 }
 
@@ -49,11 +49,11 @@ pub(crate) fn changes_in_words(run: &Run) -> Vec<String> {
     both.map(|(before, after)| changes::sentences(&compare(before, after))).unwrap_or_default()
 }
 
-/// The changes of a collection, at most 100 columns wide, with a line feed at its end.
-pub fn difference(difference: &Difference, style: Style) -> String {
-    let mut document = Document::new(style);
+/// The changes of a collection for `screen`, with a line feed at its end.
+pub fn difference(difference: &Difference, screen: Screen) -> String {
+    let mut document = Document::new(screen);
     document.table(&changes::sizes(difference));
-    document.section(notes(&changes::sentences(difference)));
+    document.section(notes(&changes::sentences(difference), screen.width));
     document.finish()
 }
 
@@ -76,9 +76,9 @@ fn verdict(inspection: &Inspection, document: &mut Document) {
     document.verdict(verdict, &found);
 }
 
-fn collection(collection: &Collection, style: Style, document: &mut Document) {
-    let facts = titled(&tables::facts(collection), style);
-    document.section(facts.into_iter().chain(notes(&collection.notes)));
+fn collection(collection: &Collection, screen: Screen, document: &mut Document) {
+    let facts = titled(&tables::facts(collection), screen);
+    document.section(facts.into_iter().chain(notes(&collection.notes, screen.width)));
     document.table(&tables::indexes(collection));
     document.table(&tables::fields(collection));
     document.table(&tables::times(collection));
@@ -86,8 +86,8 @@ fn collection(collection: &Collection, style: Style, document: &mut Document) {
     document.table(&tables::samples(collection));
 }
 
-fn notes(notes: &[String]) -> Vec<String> {
-    bullets(&notes.iter().map(|note| plain(note)).collect::<Vec<_>>())
+fn notes(notes: &[String], width: Width) -> Vec<String> {
+    bullets(&notes.iter().map(|note| plain(note)).collect::<Vec<_>>(), width)
 }
 
 #[cfg(test)]
@@ -101,7 +101,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::layout::WIDTH;
+    use crate::layout::tests::assert_fits;
 
     fn collection() -> Collection {
         let said = Reported {
@@ -205,11 +205,11 @@ mod tests {
 
     #[test]
     fn an_inspection_is_shown() {
-        check(&summary(&inspection(), Style::Plain), include_str!("fixtures/inspection.txt"));
+        check(&summary(&inspection(), Screen::PIPE), include_str!("fixtures/inspection.txt"));
     }
 
     #[test]
-    fn lines_fit_a_hundred_columns_and_names_cannot_control_the_terminal() {
+    fn lines_fit_the_screen_and_names_cannot_control_the_terminal() {
         let mut wide = inspection();
         let long = format!("\u{1b}[2J\u{9b}31m{}", "name".repeat(64));
         let one = &mut wide.collections[0];
@@ -222,19 +222,17 @@ mod tests {
         one.indexes.iter_mut().flatten().for_each(|index| index.name = long.clone());
         wide.databases[0].name = long;
         wide.collections.push(wide.collections[0].clone());
-        for text in [
-            summary(&wide, Style::Plain),
-            difference(&changes_between(&wide.collections[0], &wide.collections[0]), Style::Plain),
-        ] {
-            let widest = text.lines().map(|line| line.chars().count()).max();
-            assert!(widest <= Some(WIDTH), "{widest:?}:\n{text}");
+        let changes = changes_between(&wide.collections[0], &wide.collections[0]);
+        assert_fits(|screen| summary(&wide, screen) + &difference(&changes, screen));
+        assert_fits(|screen| summary(&inspection(), screen));
+        for text in [summary(&wide, Screen::PIPE), difference(&changes, Screen::PIPE)] {
             assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
         }
     }
 
     #[test]
     fn an_empty_deployment_has_no_collection_to_inspect() {
-        let text = summary(&Inspection { collections: Vec::new(), ..inspection() }, Style::Plain);
+        let text = summary(&Inspection { collections: Vec::new(), ..inspection() }, Screen::PIPE);
         assert!(text.ends_with("No collection to inspect.\n"), "{text}");
     }
 
@@ -243,7 +241,7 @@ mod tests {
         let with = |presence| {
             let mut inspection = inspection();
             inspection.collections[0].forbidden[0] = Forbidden { presence, ..Forbidden::default() };
-            summary(&inspection, Style::Plain)
+            summary(&inspection, Screen::PIPE)
         };
         assert!(with(Presence::NotChecked).contains("FORBIDDEN FIELDS NOT CHECKED"));
         assert!(with(Presence::AbsentInInventory).contains("NO FORBIDDEN FIELDS\n"));
@@ -253,7 +251,7 @@ mod tests {
     #[test]
     fn a_difference_is_shown() {
         let before = Collection::missing("plimsoll.vip");
-        let text = difference(&changes_between(&before, &collection()), Style::Plain);
+        let text = difference(&changes_between(&before, &collection()), Screen::PIPE);
         check(&text, include_str!("fixtures/difference.txt"));
     }
 }

@@ -145,7 +145,7 @@ pub(super) fn indexes(collection: &Collection) -> Table {
         Table::of(titled("Indexes", collection), indexes()).left("index", |it| Cell::strong(name(&it.name)));
     let is_sized = indexes().any(|it| it.bytes.is_some());
     let table = if is_sized { table.right("on disk", |it| reported(it.bytes, bytes)) } else { table };
-    table.left("keys", keys).flexible().table()
+    table.left("keys", keys).wrapped().table()
 }
 
 fn titled(what: &str, collection: &Collection) -> String {

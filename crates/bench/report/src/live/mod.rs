@@ -6,21 +6,22 @@ use plimsoll_measure::clock::SECOND_NS;
 use plimsoll_measure::event::{Event, Interval, Sends};
 use plimsoll_measure::line::{Probe, Stage};
 
-use crate::layout::cut;
+use crate::layout::{cut, wrap};
+use crate::prose;
 use crate::tables;
-use crate::units::{counted, duration, exact, exact_rate, percent, percentile};
+use crate::units::{Quantile, counted, duration, exact, exact_rate, named_percentile, percent};
 use window::Window;
+
+pub use crate::layout::Width;
 
 /// The first seconds of a phase, in which a file or pipe gets a line each second.
 const DENSE_S: u64 = 20;
 /// The seconds between later lines.
 const SPARSE_S: u64 = 10;
+/// The start of the second part of a line.
+const CONTINUED: &str = "    ";
 /// The number of lines about an audit in a file or pipe.
 const AUDIT_PARTS: u64 = 4;
-
-/// Columns of the terminal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Width(pub usize);
 
 /// The medium of the lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +44,7 @@ pub struct Update {
 /// Reads the events of a run.
 #[derive(Debug)]
 pub struct Live {
-    width: usize,
+    width: Width,
     kind: Kind,
     sends: Sends,
     phase: Phase,
@@ -84,7 +85,7 @@ impl Live {
     /// A reader that writes for `kind`, `width` columns wide.
     pub fn new(width: Width, kind: Kind) -> Self {
         Self {
-            width: width.0,
+            width,
             kind,
             sends: Sends::default(),
             phase: Phase::default(),
@@ -97,10 +98,14 @@ impl Live {
 
     /// The output after `event`.
     pub fn on(&mut self, event: &Event) -> Update {
-        let lines = self.lines(event);
-        let width = self.width;
+        let (lines, width) = (self.lines(event), self.width);
+        // A log keeps one line for one event.
+        let lines = match self.kind {
+            Kind::Terminal => lines.iter().flat_map(|line| unwrapped(line, width)).collect(),
+            Kind::Plain => lines,
+        };
         let status = (self.kind == Kind::Terminal && !self.status.is_empty())
-            .then(|| self.status.iter().map(|line| cut(line, width)).collect::<Vec<_>>().join("\n"));
+            .then(|| self.status.iter().map(|line| cut(line, width.0)).collect::<Vec<_>>().join("\n"));
         Update { lines_to_print: lines, status }
     }
 
@@ -113,7 +118,7 @@ impl Live {
             Event::Phase { at_ns, name, duration_s, documents } => {
                 self.phase = Phase::new(name, *at_ns, *duration_s, *documents);
                 self.window = Window::default();
-                vec![format!("phase {name}")]
+                vec![prose::phase(name)]
             }
             Event::Interval(interval) => self.interval(interval),
             Event::Server(_) => Vec::new(),
@@ -148,7 +153,7 @@ impl Live {
         self.phase.documents += second.documents();
         self.window.add(interval);
         self.status = vec![self.progress(end_ns)];
-        self.status.extend(second.block(self.width, self.sends));
+        self.status.extend(second.block(self.width.0, self.sends));
         let elapsed_s = (end_ns.saturating_sub(self.phase.at_ns) + SECOND_NS / 2) / SECOND_NS;
         let is_due = elapsed_s <= DENSE_S || elapsed_s >= self.phase.shown_s + SPARSE_S;
         if self.kind == Kind::Terminal || self.trying.is_some() || !is_due {
@@ -193,12 +198,20 @@ impl Live {
         self.window = Window::default();
         let latency = &probe.response_ns;
         vec![format!(
-            "{}   achieved {:>6}   p99 {:>11}   {}",
+            "{}   achieved {:>6}   {}   {}",
             rate_words(probe.stage, probe.rate, unit.as_deref().unwrap_or("per second")),
             percent(probe.achieved_ratio),
-            percentile(latency.p99, latency),
+            aligned(&named_percentile(Quantile::P99, latency, self.sent())),
             tables::result(probe).text
         )]
+    }
+
+    /// The operations of a run in the plural.
+    const fn sent(&self) -> &'static str {
+        match self.sends {
+            Sends::Operations => "operations",
+            Sends::Requests => "requests",
+        }
     }
 
     fn auditing(&mut self, read: u64, expected: u64) -> Vec<String> {
@@ -209,12 +222,30 @@ impl Live {
     }
 }
 
+/// A line as it is, or in parts that a terminal does not wrap again.
+fn unwrapped(line: &str, width: Width) -> Vec<String> {
+    if line.chars().count() <= width.0 { vec![line.to_owned()] } else { hung(line, width) }
+}
+
+/// The parts of a line; all but the first are indented.
+fn hung(line: &str, width: Width) -> Vec<String> {
+    let mut parts = wrap(line, "", Width(width.0.saturating_sub(CONTINUED.len())));
+    parts.iter_mut().skip(1).for_each(|part| part.insert_str(0, CONTINUED));
+    parts
+}
+
 /// A fault in one line, with its moment in the phase.
 fn fault(in_phase_ns: u64, name: &str, undone: bool, error: Option<&str>) -> String {
     let at_s = in_phase_ns as f64 / SECOND_NS as f64;
     let edge = if undone { "over" } else { "begins" };
     let error = error.map(|error| format!(", which failed: {error}")).unwrap_or_default();
     format!("{at_s:>5.1} s   {name} {edge}{error}")
+}
+
+/// A named percentile whose value ends in one column for all probes.
+fn aligned(percentile: &str) -> String {
+    let (name, value) = percentile.split_once(' ').unwrap_or((percentile, ""));
+    format!("{name} {value:>11}")
 }
 
 /// A rate with its stage and its unit in short: `climb     12,000 docs/s`.

@@ -52,7 +52,7 @@ fn check(live: &mut Live, event: &Event, lines: &[&str], status: Option<&str>) {
 #[test]
 fn a_terminal_shows_the_last_second_and_the_progress_by_documents() {
     let mut live = Live::new(Width(120), Kind::Terminal);
-    check(&mut live, &phase(None, Some(48_000)), &["phase load"], None);
+    check(&mut live, &phase(None, Some(48_000)), &["Phase load"], None);
     check(
         &mut live,
         &second(0, &["insert"]),
@@ -83,6 +83,41 @@ fn a_narrow_terminal_gets_more_lines_and_none_too_long() {
     let status = live.on(&second(0, &["insert"])).status.unwrap();
     assert!(status.lines().all(|line| line.chars().count() <= 40), "{status}");
     assert!(status.contains("busiest worker 45 %"), "{status}");
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    let long = "many words ".repeat(20);
+    let spread = Latency { count: 9000, p99: Some(3_100_000), ..Latency::default() };
+    let probe =
+        Probe { stage: Stage::Climb, reasons: vec![long.clone()], response_ns: spread, ..Probe::default() };
+    let (id, scenario, server) = ("1".into(), "s".into(), "here".into());
+    let events = [
+        Event::Started { id, scenario, title: long.clone(), server, wall_ms: 0, sends: Sends::Operations },
+        Event::Phase { at_ns: 0, name: long.clone(), duration_s: Some(9.0), documents: None },
+        second(0, &["insert", "find", "update"]),
+        Event::Note { at_ns: 0, text: long.clone() },
+        Event::Fault { at_ns: 0, phase_ns: None, name: "kill".into(), undone: false, error: Some(long) },
+        Event::Probed(probe),
+        Event::Auditing { read: 1, expected: 1_000_000_000 },
+    ];
+    for width in [60, 80, 100, 140] {
+        let mut live = Live::new(Width(width), Kind::Terminal);
+        for event in &events {
+            let update = live.on(event);
+            let lines = update.lines_to_print.iter().map(String::as_str);
+            for line in lines.chain(update.status.iter().flat_map(|status| status.lines())) {
+                assert!(line.chars().count() <= width, "{width}: {line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_phase_without_a_name_is_announced_by_its_number() {
+    let mut live = Live::new(Width(80), Kind::Plain);
+    let event = Event::Phase { at_ns: 0, name: "phase 1".into(), duration_s: None, documents: None };
+    check(&mut live, &event, &["Phase 1"], None);
 }
 
 #[test]

@@ -13,31 +13,41 @@ use plimsoll_measure::integrity::{Integrity, Proof};
 use plimsoll_measure::matrix::{Cell, Matrix, State};
 use plimsoll_measure::run::Run;
 
-use crate::layout::{Document, Style, WIDTH, titled, wrap};
+use crate::layout::{Document, Screen, titled, wrap};
 use crate::tables::verdict_word;
-use crate::units::{counted_in, exact, exact_rate, percentile};
+use crate::units::{Quantile, counted_in, exact, exact_rate, named_percentile, sent_in};
 
 /// The maximum number of listed reasons.
 const REASONS_MAX: usize = 20;
 
-/// The summary of a matrix, at most 100 columns wide, with a line feed at its end. `directory` holds its files.
-pub fn summary(matrix: &Matrix, directory: Option<&str>, style: Style) -> String {
-    let mut document = Document::new(style);
+/// The summary of a matrix for `screen`, with a line feed at its end. `directory` holds its files.
+pub fn summary(matrix: &Matrix, directory: Option<&str>, screen: Screen) -> String {
+    let mut document = Document::new(screen);
     document.title(&matrix.title, &facts(matrix));
     document.verdict(verdict_word(matrix.verdict), []);
-    let hidden = hidden(matrix).into_iter().flat_map(|hidden| wrap(&hidden, "  ", WIDTH));
-    document.section(titled(&tables::brief(matrix, WIDTH), style).into_iter().chain(hidden));
+    let hidden = hidden(matrix).into_iter().flat_map(|hidden| wrap(&hidden, "  ", screen.width));
+    document.section(titled(&tables::brief(matrix, screen.width), screen).into_iter().chain(hidden));
     tables::service(matrix).iter().for_each(|table| document.table(table));
     document.bullets(&reasons(matrix));
-    document.section(directory.map(|directory| format!("Everything is in {directory}; look at matrix.html")));
+    if let Some(directory) = directory {
+        document.ending(&format!("{directory}/matrix.html"), &next(matrix, directory));
+    }
     document.finish()
+}
+
+/// The command that shows the first run, or the scenario if no run is done.
+fn next(matrix: &Matrix, directory: &str) -> String {
+    match matrix.runs.iter().find(|run| run.state == State::Done) {
+        Some(run) => format!("plimsoll show {directory}/{}", run.directory),
+        None => format!("plimsoll run {directory}/scenario.yaml --list"),
+    }
 }
 
 /// A run of a matrix in one line.
 pub fn brief(run: &Run) -> String {
     let operation = |(name, operation): (&String, &plimsoll_measure::run::Operation)| {
-        let p99 = percentile(operation.response_ns.p99, &operation.response_ns);
-        format!("{name} {} {}, p99 {p99}", exact_rate(operation.documents_per_s), counted_in(run).1)
+        let p99 = named_percentile(Quantile::P99, &operation.response_ns, sent_in(run).many);
+        format!("{name} {} {}, {p99}", exact_rate(operation.documents_per_s), counted_in(run).1)
     };
     let mut parts: Vec<_> = run.operations.iter().map(operation).collect();
     parts.extend(run.integrity.as_ref().map(kept));

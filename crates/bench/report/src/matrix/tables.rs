@@ -5,7 +5,7 @@ use plimsoll_measure::matrix::{Axis, Cell, Figures, Matrix, OperationFigures, Pr
 
 use super::measured::Measured;
 use super::varying;
-use crate::layout::fitting;
+use crate::layout::{Width, fitting};
 use crate::tables::{Cell as Word, Column, Table, Tone, left, median, right, verdict_word};
 use crate::units::{
     N_TOO_SMALL, NONE, bytes, exact, exact_rate, latency, micros, or_dash, short, three_digits,
@@ -30,7 +30,7 @@ impl Room {
 }
 
 /// The results that fit into `width` columns.
-pub(super) fn brief(matrix: &Matrix, width: usize) -> Table {
+pub(super) fn brief(matrix: &Matrix, width: Width) -> Table {
     fitting(Room::ALL.into_iter().map(|room| in_room(matrix, room)), width)
 }
 
@@ -48,7 +48,12 @@ fn in_room(matrix: &Matrix, room: Room) -> Table {
         row.push(if matrix.is_audited() { integrity(figures) } else { errors(operation) });
         row
     };
-    Table { title: measured.title(matrix), columns: columns.concat(), rows: rows(matrix, row), flexible: 0 }
+    Table {
+        title: measured.title(matrix),
+        columns: columns.concat(),
+        rows: rows(matrix, row),
+        ..Table::default()
+    }
 }
 
 /// Rates, integrity and verdicts, for a page.
@@ -69,7 +74,12 @@ pub(super) fn results(matrix: &Matrix) -> Table {
         row.push(verdict(cell));
         row
     };
-    Table { title: measured.title(matrix), columns: columns.concat(), rows: rows(matrix, row), flexible: 0 }
+    Table {
+        title: measured.title(matrix),
+        columns: columns.concat(),
+        rows: rows(matrix, row),
+        ..Table::default()
+    }
 }
 
 /// Response times and the CPU of the tool, for a page.
@@ -86,7 +96,7 @@ pub(super) fn times(matrix: &Matrix) -> Table {
         row
     };
     let title = measured.cpu_title(matrix);
-    Table { title, columns: columns.concat(), rows: rows(matrix, row), flexible: 0 }
+    Table { title, columns: columns.concat(), rows: rows(matrix, row), ..Table::default() }
 }
 
 /// The cost of a document, for a page.
@@ -104,7 +114,7 @@ pub(super) fn cost(matrix: &Matrix) -> Table {
     let row = |cell: &Cell| {
         let figures = cell.figures.as_ref();
         let mut row = values(matrix, cell);
-        let size = |size: f64| if size < 1024.0 { format!("{} B", short(size)) } else { bytes(size as u64) };
+        let size = |size: f64| if size < 1000.0 { format!("{} B", short(size)) } else { bytes(size as u64) };
         let pick = |pick: fn(&Figures) -> Option<Spread>| figures.and_then(pick);
         row.push(median(pick(|it| it.client_cpu_us_per_document), micros));
         row.push(median(pick(|it| it.server_cpu_us_per_document), micros));
@@ -117,7 +127,7 @@ pub(super) fn cost(matrix: &Matrix) -> Table {
     };
     let each = if matrix.counts_requests() { "request" } else { "document" };
     let title = format!("Cost of a {each}; – means that the server does not report it");
-    Table { title, columns, rows: in_groups(matrix).into_iter().map(row).collect(), flexible: 0 }
+    Table { title, columns, rows: in_groups(matrix).into_iter().map(row).collect(), ..Table::default() }
 }
 
 /// The resources of a managed service and its database; `None` if none was managed or measured.
@@ -139,7 +149,7 @@ pub(super) fn service(matrix: &Matrix) -> Option<Table> {
         row
     };
     let title = "Resources of the service and its database: CPU under load, and data after it".to_owned();
-    Some(Table { title, columns, rows: in_groups(matrix).into_iter().map(row).collect(), flexible: 0 })
+    Some(Table { title, columns, rows: in_groups(matrix).into_iter().map(row).collect(), ..Table::default() })
 }
 
 /// A row for each operation of each cell, and one for a cell without figures. Compared cells are adjacent.

@@ -7,6 +7,7 @@ use plimsoll_measure::matrix::{Axis, CellRun, Figures, LeftOut};
 use plimsoll_measure::run::{Operation, Verdict};
 
 use super::*;
+use crate::layout::tests::assert_fits;
 
 fn run(documents_per_s: f64, lost: u64) -> Run {
     let response_ns = plimsoll_measure::histogram::Latency {
@@ -94,7 +95,7 @@ pub(super) fn sample() -> Matrix {
 
 #[test]
 fn a_matrix_is_summarised_in_one_table() {
-    let found = summary(&sample(), Some("plimsoll-runs/m"), Style::Plain);
+    let found = summary(&sample(), Some("plimsoll-runs/m"), Screen::PIPE);
     let expected = "
 customer records, by strategy
 strategies · 2026-11-21T12:00:00Z · 3 of 4 runs · embedded server 7.0 · w 1
@@ -112,13 +113,14 @@ differs in strategy alone
   • the integrity of the documents is violated: partitioned, 1M
   • 1 of 4 cells were not measured
 
-Everything is in plimsoll-runs/m; look at matrix.html
+Page  plimsoll-runs/m/matrix.html
+Next  plimsoll show plimsoll-runs/m/001-x
 ";
     let bare = |text: &str| {
         text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>()
     };
     assert_eq!(bare(&found), bare(expected.trim_start()), "{found}");
-    assert!(found.lines().all(|line| line.chars().count() <= WIDTH), "{found}");
+    assert_fits(|screen| summary(&sample(), None, screen));
 }
 
 /// Two clients by two operations, three times each, with a fill that is not shown.
@@ -154,7 +156,7 @@ fn taxed() -> Matrix {
 
 #[test]
 fn the_cpu_of_an_operation_is_compared_with_the_least_and_no_text_is_cut() {
-    let found = summary(&taxed(), None, Style::Plain);
+    let found = summary(&taxed(), None, Screen::PIPE);
     let rows: Vec<_> = found.lines().filter(|line| line.ends_with("lost")).collect();
     let words = |row: &str| {
         row.split("  ").filter(|word| !word.is_empty()).map(str::trim).collect::<Vec<_>>().join("|")
@@ -170,7 +172,7 @@ fn the_cpu_of_an_operation_is_compared_with_the_least_and_no_text_is_cut() {
     }
     assert_eq!(rows.len(), 4, "{found}");
     assert!(found.contains("Only in matrix.json: insert") && !found.contains('…'), "{found}");
-    assert!(found.lines().all(|line| line.chars().count() <= WIDTH), "{found}");
+    assert_fits(|screen| summary(&taxed(), None, screen));
 }
 
 #[test]
@@ -181,14 +183,17 @@ fn a_column_that_does_not_fit_is_on_the_page() {
         let rate = operations.get_mut("work").unwrap().documents_per_s.as_mut().unwrap();
         (rate.median, rate.min, rate.max) = (123_456.0, 123_456.0, 123_456.0);
     }
-    let (found, html) = (summary(&wide, None, Style::Plain), page(&wide));
+    let (found, html) = (summary(&wide, None, Screen::PIPE), page(&wide));
     assert!(!found.contains("lowest to highest") && html.contains("lowest to highest"), "{found}");
     assert!(found.contains("CPU/op") && found.contains("× least"), "{found}");
 }
 
 #[test]
 fn a_run_is_summarised_in_one_line() {
-    assert_eq!(brief(&run(5_000.0, 3)), "insert 5,000 documents/s, p99 n too small; 3 of 1,000 lost; FAIL");
+    assert_eq!(
+        brief(&run(5_000.0, 3)),
+        "insert 5,000 documents/s, p99 – (needs 1,000 operations); 3 of 1,000 lost; FAIL"
+    );
 }
 
 #[test]
@@ -207,7 +212,7 @@ fn the_page_has_the_chart_the_table_and_the_excluded_combinations() {
 #[test]
 fn a_matrix_without_results_has_a_page_and_a_summary() {
     assert!(page(&Matrix::default()).contains("INVALID"));
-    assert!(summary(&Matrix::default(), None, Style::Plain).contains("INVALID"));
+    assert!(summary(&Matrix::default(), None, Screen::PIPE).contains("INVALID"));
 }
 
 /// Two designs of a started service, one operation of which fails occasionally.
@@ -234,7 +239,7 @@ fn served() -> Matrix {
 
 #[test]
 fn a_matrix_of_a_service_shows_requests_errors_and_resources() {
-    let found = summary(&served(), None, Style::Plain);
+    let found = summary(&served(), None, Screen::PIPE);
     let bare = found.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in [
         "Requests per second",

@@ -11,7 +11,9 @@ use super::{brand, conclusions};
 use crate::derived::{doubt, interval, is_client_limited, objective, probes_at};
 use crate::prose::{glued, joined};
 use crate::tables::{self, server_in_words};
-use crate::units::{counted_in, duration, exact, exact_rate, percentile, sent_in, three_digits};
+use crate::units::{
+    Quantile, counted_in, duration, exact, exact_rate, named_percentile, percentile, sent_in, three_digits,
+};
 
 /// Operations that get a figure of their own.
 const OPERATIONS_MAX: usize = 3;
@@ -134,8 +136,9 @@ fn operation_tile(name: &str, operation: &Operation, run: &Run) -> Tile {
         0 => (operation.rate_per_s, sent_in(run).rate),
         _ => (operation.documents_per_s, counted_in(run).1),
     };
-    let [p50, p99] = [response.p50, response.p99].map(|ns| percentile(ns, response));
-    let note = format!("response p50 {p50}, p99 {p99}");
+    let [p50, p99] =
+        [Quantile::P50, Quantile::P99].map(|it| named_percentile(it, response, sent_in(run).many));
+    let note = format!("response {p50}, {p99}");
     Tile { unit: unit.to_owned(), ..Tile::new(name, exact_rate(rate), note) }
 }
 

@@ -12,29 +12,35 @@ pub use state::{after, before, cleared, made_anew, read_back};
 
 use plimsoll_measure::suite::{Outcome, Suite};
 
-use crate::layout::{Document, Style, WIDTH};
+use crate::layout::{Document, Screen};
 use crate::tables::Tone;
 
 /// The maximum number of listed reasons.
 const REASONS_MAX: usize = 20;
 
-/// The summary of a suite, at most 100 columns wide, with a line feed at its end. `directory` holds its files.
-pub fn summary(suite: &Suite, directory: Option<&str>, style: Style) -> String {
-    let mut document = Document::new(style);
+/// The summary of a suite for `screen`, with a line feed at its end. `directory` holds its files.
+pub fn summary(suite: &Suite, directory: Option<&str>, screen: Screen) -> String {
+    let mut document = Document::new(screen);
     let (word, tone) = sentences::headline(suite);
     document.title(&suite.title, &sentences::facts(suite));
     document.verdict((&word, tone), []);
-    document.table(&tables::stack(suite, WIDTH));
+    document.table(&tables::stack(suite, screen.width));
     document.bullets(&sentences::references(suite));
     document.bullets(&sentences::conclusions(suite));
     document.bullets(&reasons(suite));
     document.table(&tables::ranges(suite));
-    document.section(
-        directory.map(|directory| {
-            format!("Everything is in {directory}; look at suite.html, or take results.csv")
-        }),
-    );
+    if let Some(directory) = directory {
+        document.ending(&format!("{directory}/suite.html"), &next(suite, directory));
+    }
     document.finish()
+}
+
+/// The command that continues the suite, or shows its first run.
+fn next(suite: &Suite, directory: &str) -> String {
+    match suite.rows.first().filter(|_| suite.complete) {
+        Some(row) => format!("plimsoll show {directory}/{}", row.directory),
+        None => format!("plimsoll suite --resume {directory}"),
+    }
 }
 
 /// The reasons of incomplete tests, each with the test.

@@ -3,12 +3,12 @@
 use plimsoll_measure::clock::utc;
 use plimsoll_measure::suite::{Delta, Extreme, Outcome, Planned, Row, Suite, Test};
 
-use crate::layout::{WIDTH, wrap};
+use crate::layout::{Width, wrap};
 use crate::tables::Tone;
 use crate::units::{counted, duration, exact, exact_rate, latency, percent, small, three_digits};
 
 /// The heading of the next run: its number and its row.
-pub fn heading(suite: &Suite, planned: &Planned) -> Vec<String> {
+pub fn heading(suite: &Suite, planned: &Planned, width: Width) -> Vec<String> {
     let test = suite.tests.iter().find(|test| test.name == planned.test);
     let round = test
         .filter(|test| test.repetitions > 1)
@@ -18,7 +18,7 @@ pub fn heading(suite: &Suite, planned: &Planned) -> Vec<String> {
     let said = test.map(|test| {
         let what = format!("{} {}", test.kind.name(), test.what);
         let all: Vec<_> = std::iter::once(what).chain(test.settings.iter().cloned()).collect();
-        wrap(&all.join("  "), "  test      ", WIDTH)
+        wrap(&all.join("  "), "  test      ", width)
     });
     std::iter::once(head).chain(said.into_iter().flatten()).collect()
 }
@@ -37,15 +37,15 @@ pub fn progress(name: &str, elapsed_s: f64, done: (u64, &str), rate_per_s: f64, 
 }
 
 /// The result of a run.
-pub fn ended(row: &Row) -> Vec<String> {
+pub fn ended(row: &Row, width: Width) -> Vec<String> {
     let mut parts = vec![row.outcome.name().to_uppercase()];
     parts.extend(row.measured.as_ref().map(|it| format!("{} {}/s", exact_rate(it.rate_per_s), it.unit)));
     let p99 = row.measured.as_ref().and_then(|it| it.p99_ns);
     parts.extend(p99.map(|p99| format!("p99 {}", latency(p99))));
     parts.extend(row.measured.as_ref().and_then(|it| it.lost).map(|lost| format!("{} lost", exact(lost))));
     parts.push(format!("from={} to={}", row.from_ms, row.to_ms));
-    let mut lines = wrap(&parts.join("  "), "  ended     ", WIDTH);
-    lines.extend(row.reason.iter().flat_map(|reason| wrap(reason, "            ", WIDTH)));
+    let mut lines = wrap(&parts.join("  "), "  ended     ", width);
+    lines.extend(row.reason.iter().flat_map(|reason| wrap(reason, "            ", width)));
     lines
 }
 

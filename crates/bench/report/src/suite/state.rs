@@ -2,7 +2,7 @@
 
 use plimsoll_measure::inspection::{Collection, Extent, Index, Inspection, Sample, Topic, Value};
 
-use crate::layout::{WIDTH, cut, wrap};
+use crate::layout::{Width, cut, wrap};
 use crate::tables::server_in_words;
 use crate::units::{bytes, counted, duration, exact, three_digits};
 
@@ -17,9 +17,9 @@ const NEIGHBOURS_MAX: usize = 5;
 const PARTITIONS_MAX: usize = 8;
 
 /// The state before a run; the collection of the run comes first in the inspection.
-pub fn before(inspection: &Inspection) -> Vec<String> {
+pub fn before(inspection: &Inspection, width: Width) -> Vec<String> {
     if inspection.server.addresses.is_empty() && inspection.collections.is_empty() {
-        return headed(BEFORE, inspection.topics.iter().map(topic));
+        return headed(BEFORE, inspection.topics.iter().map(topic), width);
     }
     let server = &inspection.server;
     let profile = server.profile.as_ref().map(|profile| format!(", {profile}")).unwrap_or_default();
@@ -29,13 +29,13 @@ pub fn before(inspection: &Inspection) -> Vec<String> {
     let collections = inspection.collections.split_first();
     let stands = collections.map(|(own, others)| std::iter::once(standing(own)).chain(neighbours(others)));
     let topics = inspection.topics.iter().map(topic);
-    headed(BEFORE, std::iter::once(head).chain(stands.into_iter().flatten()).chain(topics))
+    headed(BEFORE, std::iter::once(head).chain(stands.into_iter().flatten()).chain(topics), width)
 }
 
 /// Facts, the first of them after a heading.
-fn headed(heading: &str, facts: impl Iterator<Item = String>) -> Vec<String> {
+fn headed(heading: &str, facts: impl Iterator<Item = String>, width: Width) -> Vec<String> {
     let lines =
-        facts.enumerate().map(|(at, said)| wrap(&said, if at == 0 { heading } else { INDENT }, WIDTH));
+        facts.enumerate().map(|(at, said)| wrap(&said, if at == 0 { heading } else { INDENT }, width));
     lines.flatten().collect()
 }
 
@@ -83,12 +83,14 @@ pub fn cleared(namespace: &str, documents: u64) -> String {
 }
 
 /// The state after a run; the collection of the run comes first in the inspection.
-pub fn after(inspection: &Inspection) -> Vec<String> {
+pub fn after(inspection: &Inspection, width: Width) -> Vec<String> {
     let topics = inspection.topics.iter().map(topic);
-    let Some((own, others)) = inspection.collections.split_first() else { return headed(AFTER, topics) };
+    let Some((own, others)) = inspection.collections.split_first() else {
+        return headed(AFTER, topics, width);
+    };
     let facts = [Some(standing(own)), sizes(own), fields(own), times(own), neighbours(others)];
-    let mut lines = headed(AFTER, facts.into_iter().flatten().chain(topics));
-    lines.extend(own.samples.iter().map(sample));
+    let mut lines = headed(AFTER, facts.into_iter().flatten().chain(topics), width);
+    lines.extend(own.samples.iter().map(|it| sample(it, width)));
     lines
 }
 
@@ -151,12 +153,12 @@ fn times(own: &Collection) -> Option<String> {
     Some(format!("{said} from {first} to {last} by {} ({})", times.path, duration(times.span_s)))
 }
 
-fn sample(sample: &Sample) -> String {
+fn sample(sample: &Sample, width: Width) -> String {
     let text = match &sample.document {
         Value::Null => String::new(),
         document => document.to_string(),
     };
-    cut(&format!("{INDENT}{text}"), WIDTH)
+    cut(&format!("{INDENT}{text}"), width.0)
 }
 
 #[cfg(test)]
@@ -205,7 +207,7 @@ mod tests {
     }
 
     fn joined(lines: &[String]) -> String {
-        assert!(lines.iter().all(|line| line.chars().count() <= WIDTH), "{lines:?}");
+        assert!(lines.iter().all(|line| line.chars().count() <= 100), "{lines:?}");
         lines.join(" ").split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
@@ -223,7 +225,7 @@ mod tests {
             ..Collection::default()
         };
         let collections = vec![Collection::missing("support_db.baseline"), beside];
-        let text = joined(&before(&Inspection { server, collections, ..Inspection::default() }));
+        let text = joined(&before(&Inspection { server, collections, ..Inspection::default() }, Width::PIPE));
         for part in [
             "before server 7.0.28, wiredTiger, at h:1",
             "support_db.baseline: does not exist yet",
@@ -242,12 +244,12 @@ mod tests {
             Topic { name: "out".into(), ..Topic::default() },
         ];
         let seen = Inspection { topics, ..Inspection::default() };
-        for lines in [before(&seen), after(&seen)] {
+        for lines in [before(&seen, Width::PIPE), after(&seen, Width::PIPE)] {
             let text = joined(&lines);
             assert!(text.contains("topic in: 2,000 offsets in 2 partitions (0: 0–1500, 1: 0–500)"), "{text}");
             assert!(text.contains("topic out: does not exist yet"), "{text}");
         }
-        assert!(before(&seen)[0].starts_with("  before"), "{:?}", before(&seen));
+        assert!(before(&seen, Width::PIPE)[0].starts_with("  before"), "{:?}", before(&seen, Width::PIPE));
         assert!(made_anew("in", 1).contains("topic in had 1 offset and was recreated"));
         assert!(read_back(5, 0, None).contains("5 documents: every event of the topic exists exactly once"));
         assert!(read_back(4, 1, Some("x")).contains("4 documents: 1 missing"));
@@ -255,7 +257,10 @@ mod tests {
 
     #[test]
     fn the_state_after_shows_count_sizes_fields_times_and_documents() {
-        let text = joined(&after(&Inspection { collections: vec![collection()], ..Inspection::default() }));
+        let text = joined(&after(
+            &Inspection { collections: vec![collection()], ..Inspection::default() },
+            Width::PIPE,
+        ));
         for part in [
             "95,487,000 documents, only index: _id_ {\"_id\":1}",
             "6.31 GiB of data, 1003 MiB on disk, compressed 6.45 times, 71.0 B a document",
@@ -267,8 +272,9 @@ mod tests {
         }
         let mut dated = collection();
         dated.times[0].path = "ts".into();
-        let text = joined(&after(&Inspection { collections: vec![dated], ..Inspection::default() }));
+        let text =
+            joined(&after(&Inspection { collections: vec![dated], ..Inspection::default() }, Width::PIPE));
         assert!(text.contains("dated from 2026-03-22T16:36:59Z to 2026-03-22T16:46:59Z by ts"), "{text}");
-        assert!(after(&Inspection::default()).is_empty());
+        assert!(after(&Inspection::default(), Width::PIPE).is_empty());
     }
 }

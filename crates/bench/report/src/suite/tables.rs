@@ -5,7 +5,7 @@ use plimsoll_measure::suite::{Extreme, Figures, Outcome, Row, Suite, Test};
 
 use super::outcome_tone;
 use super::sentences::{change, made, microseconds, moment, times as ratio_words};
-use crate::layout::fitting;
+use crate::layout::{Width, fitting};
 use crate::tables::{Cell, Table, Tone, left, right};
 use crate::units::{N_TOO_SMALL, NONE, duration, exact, exact_rate, latency, or_dash};
 
@@ -29,7 +29,7 @@ impl Room {
 }
 
 /// The columns of the cost stack that fit into `width`.
-pub(super) fn stack(suite: &Suite, width: usize) -> Table {
+pub(super) fn stack(suite: &Suite, width: Width) -> Table {
     fitting(Room::ALL.into_iter().map(|room| stack_in(suite, room)), width)
 }
 
@@ -52,7 +52,7 @@ fn stack_in(suite: &Suite, room: Room) -> Table {
         row.extend([time(figures, |it| it.p99_ns), lost(figures), extreme(test)]);
         row
     };
-    Table { title: title(suite), columns, rows: suite.tests.iter().map(row).collect(), flexible: 0 }
+    Table { title: title(suite), columns, rows: suite.tests.iter().map(row).collect(), ..Table::default() }
 }
 
 /// The cost stack with all columns, for a page.
@@ -75,7 +75,7 @@ pub(super) fn full(suite: &Suite) -> Table {
         row.push(extreme(test));
         row
     };
-    Table { title: title(suite), columns, rows: suite.tests.iter().map(row).collect(), flexible: 0 }
+    Table { title: title(suite), columns, rows: suite.tests.iter().map(row).collect(), ..Table::default() }
 }
 
 /// Response times and CPU, for a page.
@@ -102,7 +102,7 @@ pub(super) fn times(suite: &Suite) -> Table {
         title: title.to_owned(),
         columns,
         rows: suite.tests.iter().filter_map(row).collect(),
-        flexible: 0,
+        ..Table::default()
     }
 }
 
@@ -121,7 +121,7 @@ pub(super) fn ranges(suite: &Suite) -> Table {
         ]
     };
     let title = "Time ranges, in milliseconds since 1970 in UTC".to_owned();
-    Table { title, columns, rows: suite.rows.iter().map(row).collect(), flexible: 0 }
+    Table { title, columns, rows: suite.rows.iter().map(row).collect(), ..Table::default() }
 }
 
 /// The settings of each test, for a page.
@@ -133,7 +133,7 @@ pub(super) fn settings(suite: &Suite) -> Table {
         vec![test.name.clone().into(), what.into(), with.into(), test.repetitions.to_string().into()]
     };
     let rows = suite.tests.iter().map(row).collect();
-    Table { title: "What each test is".to_owned(), columns, rows, flexible: 2 }
+    Table { title: "What each test is".to_owned(), columns, rows, flexible: 2, wraps: true }
 }
 
 /// The start and end of a run, for readers.

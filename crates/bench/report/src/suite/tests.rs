@@ -3,6 +3,8 @@
 use plimsoll_measure::suite::{FORMAT, Kind, Measured, Planned, Reference, Row, Test};
 
 use super::*;
+use crate::layout::Width;
+use crate::layout::tests::assert_fits;
 
 /// Four tests of a stack, three times each. One of them hangs; the last one was interrupted in its third run.
 pub(crate) fn sample() -> Suite {
@@ -77,7 +79,7 @@ fn row(planned: &Planned, outcome: Outcome, rate_per_s: f64) -> Row {
 
 #[test]
 fn the_summary_is_the_cost_stack_with_its_floor_and_its_time_ranges() {
-    let text = summary(&sample(), Some("plimsoll-runs/s"), Style::Plain);
+    let text = summary(&sample(), Some("plimsoll-runs/s"), Screen::PIPE);
     for part in [
         "The cost of a write",
         "11 of 12 runs",
@@ -95,19 +97,19 @@ fn the_summary_is_the_cost_stack_with_its_floor_and_its_time_ranges() {
         "Largest drop: from relaxed to journaled: 69.3 % slower, added time 4.30 µs.",
         "<hangs>: hung: no progress for 30s",
         "1774197419960",
-        "look at suite.html",
+        "Page plimsoll-runs/s/suite.html Next plimsoll suite --resume plimsoll-runs/s",
     ] {
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(text.contains(part), "{part}: {text}");
     }
-    assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+    assert_fits(|screen| summary(&sample(), Some("plimsoll-runs/s"), screen));
 }
 
 #[test]
 fn the_last_step_of_the_stack_is_shown_even_if_another_costs_more() {
     let mut suite = sample();
     let said = |suite: &Suite| {
-        let text = summary(suite, None, Style::Plain);
+        let text = summary(suite, None, Screen::PIPE);
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     assert!(!said(&suite).contains("Last step"), "it is the costliest step, which the report names already");
@@ -126,24 +128,24 @@ fn columns_that_do_not_fit_are_omitted_and_no_name_is_cut() {
         let columns = tables::stack(&sample(), width).columns;
         columns.into_iter().map(|column| column.name.into_owned()).collect::<Vec<_>>().join(" ")
     };
-    let all = "test completed documents/s lowest–highest × above change/s p99 lost extreme";
-    assert_eq!(headings(WIDTH), all);
-    assert_eq!(headings(70), "test completed documents/s × above p99 lost extreme");
+    let all = "test completed documents/s lowest–highest × above change/s p99 lost stands";
+    assert_eq!(headings(Width(100)), all);
+    assert_eq!(headings(Width(70)), "test completed documents/s × above p99 lost stands");
     let mut suite = sample();
     suite.tests[3].name = "a-name-of-20-letters".into();
     suite.tests[3].reference = Some(Reference { rate_per_s: 318_290, of: "another machine".into() });
-    assert!(summary(&suite, None, Style::Plain).contains("  a-name-of-20-letters  "));
+    assert!(summary(&suite, None, Screen::PIPE).contains("  a-name-of-20-letters  "));
 }
 
 #[test]
 fn a_published_rate_is_shown_with_its_source() {
     let mut suite = sample();
-    assert!(!summary(&suite, None, Style::Plain).contains("eference"), "no test has a reference");
+    assert!(!summary(&suite, None, Screen::PIPE).contains("eference"), "there is none");
     let of = |rate_per_s| Some(Reference { rate_per_s, of: "published 2026-03; another machine".into() });
     (suite.tests[0].reference, suite.tests[3].reference) = (of(1_910_000), of(318_290));
-    let text = summary(&suite, None, Style::Plain);
+    let text = summary(&suite, None, Screen::PIPE);
     assert!(text.contains("1,910,000") && text.contains("318,290"), "{text}");
-    assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+    assert_fits(|screen| summary(&suite, None, screen));
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("Reference of null, journaled: published 2026-03; another machine."), "{words}");
     let html = page(&suite);
@@ -177,7 +179,7 @@ fn the_page_draws_the_stack_links_to_the_runs_and_is_self_contained() {
 #[test]
 fn progress_messages_fit_the_terminal() {
     let suite = sample();
-    let mut lines = heading(&suite, &suite.runs[4]);
+    let mut lines = heading(&suite, &suite.runs[4], Width::PIPE);
     assert!(lines[0].contains("[5/12] null, 2 of 3"), "{lines:?}");
     lines.push(progress("running", 20.0, (123_456, "operations"), 6_172.8, 2));
     assert!(
@@ -188,12 +190,12 @@ fn progress_messages_fit_the_terminal() {
     let events = progress("fill", 20.0, (5, "events"), 0.5, 0);
     assert!(events.contains("20.0 s: 5 events, ") && !events.contains("operations"), "{events}");
     lines.push(events);
-    lines.extend(ended(&suite.rows[0]));
+    lines.extend(ended(&suite.rows[0], Width::PIPE));
     let text = lines.join(" ");
     for part in
         ["COMPLETED", "955,000 documents/s", "p99 4.00 ms", "0 lost", "from=1774197419960 to=1774198024811"]
     {
         assert!(text.contains(part), "{part}: {text}");
     }
-    assert!(lines.iter().all(|line| line.chars().count() <= WIDTH), "{lines:?}");
+    assert!(lines.iter().all(|line| line.chars().count() <= 100), "{lines:?}");
 }

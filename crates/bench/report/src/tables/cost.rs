@@ -5,8 +5,8 @@ use plimsoll_measure::run::{Client, Operation, Run};
 use super::{Cell, Table, Tone};
 use crate::derived::is_client_limited;
 use crate::units::{
-    bytes, counted, counted_in, exact, exact_rate, latency, micros, percent, percentile, reported, sent_in,
-    three_digits,
+    Quantile, bytes, counted, counted_in, exact, exact_rate, latency, micros, named_percentile, percent,
+    percentile, reported, sent_in, three_digits,
 };
 
 /// CPU and memory of the tool and of the server.
@@ -100,8 +100,8 @@ fn wake(run: &Run) -> Option<String> {
     }
     let worst = paced.max_by_key(|operation: &&Operation| (operation.wake_ns.p99, operation.wake_ns.max))?;
     let wake = &worst.wake_ns;
-    let [p50, p99, max] = [wake.p50, wake.p99, wake.max].map(|ns| percentile(ns, wake));
-    Some(format!("p50 {p50}, p99 {p99}, max {max}"))
+    let [p50, p99] = [Quantile::P50, Quantile::P99].map(|it| named_percentile(it, wake, sent_in(run).many));
+    Some(format!("{p50}, {p99}, max {}", percentile(wake.max, wake)))
 }
 
 fn nulls(run: &Run) -> Option<String> {

@@ -40,7 +40,7 @@ pub(crate) fn integrity(run: &Run) -> Vec<Table> {
 fn row(title: String, cells: impl Iterator<Item = (&'static str, Cell)>) -> Table {
     let (columns, row): (Vec<_>, Vec<_>) = cells.map(|(name, cell)| (right(name), cell)).unzip();
     let rows = if row.is_empty() { Vec::new() } else { vec![row] };
-    Table { title, columns, rows, flexible: 0 }
+    Table { title, columns, rows, ..Table::default() }
 }
 
 /// The worth of the numbers, in a word or two.

@@ -28,8 +28,10 @@ pub(crate) struct Table {
     pub columns: Vec<Column>,
     /// One cell a column; missing cells at the end stay empty.
     pub rows: Vec<Vec<Cell>>,
-    /// The column that is cut if room is short.
+    /// The column that gives way if room is short.
     pub flexible: usize,
+    /// Whether that column is wrapped then, not cut.
+    pub wraps: bool,
 }
 
 /// A column of a table.
@@ -105,7 +107,8 @@ impl Table {
     pub(crate) fn of_facts(title: &str, facts: Vec<(&str, Option<Cell>)>) -> Self {
         let rows =
             facts.into_iter().filter_map(|(name, value)| Some(vec![Cell::toned(name, Tone::Faint), value?]));
-        Self { title: title.to_owned(), columns: vec![left(""), left("")], rows: rows.collect(), flexible: 1 }
+        let columns = vec![left(""), left("")];
+        Self { title: title.to_owned(), columns, rows: rows.collect(), flexible: 1, wraps: true }
     }
 
     /// A table with a row for each of `items`, and no column yet.
@@ -157,6 +160,13 @@ impl<T: Copy> Rows<T> {
     pub(crate) fn flexible(mut self) -> Self {
         self.table.flexible = self.table.columns.len() - 1;
         self
+    }
+
+    /// Wraps the last column if space is short.
+    pub(crate) fn wrapped(self) -> Self {
+        let mut rows = self.flexible();
+        rows.table.wraps = true;
+        rows
     }
 
     /// The finished table.

@@ -84,7 +84,7 @@ pub(crate) fn spread(run: &Run) -> Table {
         .right("failed", |it| Cell::fault(it.failed))
         .right("passed over", |it| exact(it.passed_over))
         .left("away", |it| it.away.as_ref().map_or_else(|| "never".into(), |why| Cell::toned(why, Tone::Bad)))
-        .flexible()
+        .wrapped()
         .table()
 }
 
@@ -120,7 +120,7 @@ pub(crate) fn expectations(run: &Run) -> Table {
         .left("bound", |it| &it.expression)
         .right("measured", measured)
         .left("result", held)
-        .flexible()
+        .wrapped()
         .table()
 }
 
@@ -154,7 +154,7 @@ pub(crate) fn faults(run: &Run) -> Table {
             Some(error) => never(error),
             None => classes(&it.errors).map_or_else(String::new, |(_, list)| list).into(),
         })
-        .flexible()
+        .wrapped()
         .table()
 }
 

@@ -20,7 +20,7 @@ pub(crate) fn probes(line: &Line) -> Table {
         .right("achieved", |it| percent(it.achieved_ratio))
         .latencies(|it| &it.response_ns)
         .left("result", result)
-        .flexible()
+        .wrapped()
         .table()
 }
 
@@ -99,7 +99,7 @@ fn readings<'a>(
     };
     let rows = rows.chain(unchecked.iter().map(unseen)).collect();
     let columns = [vec![left("candidate"), left("reading")], numbers, vec![left("finding")]].concat();
-    Table { title, columns, rows, flexible: 1 }
+    Table { title, columns, rows, flexible: 1, wraps: false }
 }
 
 fn shown(number: Option<f64>, unit: &str) -> String {

@@ -1,36 +1,55 @@
 //! Renders the summary of a run for a terminal.
 
+use plimsoll_measure::environment::ServerKind;
+use plimsoll_measure::integrity::Integrity;
 use plimsoll_measure::line::Line;
-use plimsoll_measure::run::Run;
+use plimsoll_measure::run::{Run, Verdict};
 
 use crate::derived::{doubt, interval, objective};
 use crate::inspection::changed;
-use crate::layout::{Document, WIDTH, bullets, paint, wrap};
+use crate::layout::{Document, bullets, cut, paint, wrap};
 use crate::prose::joined;
 use crate::tables::{self, Table, Tone, server_in_words};
 use crate::units::{duration, exact_rate};
 
-pub use crate::layout::Style;
+pub use crate::layout::{Screen, Style, Width};
 
-/// `text` in lines of at most 100 columns. The first line starts with `first`, the others with as many blanks.
-pub fn hanging(text: &str, first: &str) -> String {
-    wrap(text, first, WIDTH).join("\n")
+/// `text` in lines of at most `width`. The first line starts with `first`, the others with as many blanks.
+pub fn hanging(text: &str, first: &str, width: Width) -> String {
+    wrap(text, first, width).join("\n")
 }
 
-/// The summary of `run`, at most 100 columns wide, with a line feed at its end. `directory` holds the run's files. The
-/// conclusions shown are those stored in the run: see [`crate::conclusions()`].
-pub fn summary(run: &Run, directory: Option<&str>, style: Style) -> String {
-    let mut document = Document::new(style);
+/// `text` cut to `width`, the last character then an ellipsis, for a line that is drawn again.
+pub fn clipped(text: &str, width: Width) -> String {
+    cut(text, width.0)
+}
+
+/// The summary of `run` for `screen`, with a line feed at its end. `directory` holds the run's files. The conclusions shown are
+/// those stored in the run: see [`crate::conclusions()`].
+pub fn summary(run: &Run, directory: Option<&str>, screen: Screen) -> String {
+    let mut document = Document::new(screen);
     document.title(&run.scenario.title, &facts(run));
     document.verdict(tables::verdict_word(run.verdict), &run.reasons);
-    document.section(line(run, style));
+    document.section(line(run, screen));
     tables(run).iter().for_each(|table| document.table(table));
     if !run.conclusions.is_empty() {
-        let title = paint("Conclusions", Tone::Strong, style);
-        document.section(std::iter::once(title).chain(bullets(&run.conclusions)));
+        let title = paint("Conclusions", Tone::Strong, screen.style);
+        document.section(std::iter::once(title).chain(bullets(&run.conclusions, screen.width)));
     }
-    document.section(directory.map(|directory| format!("Everything is in {directory}")));
+    if let Some(directory) = directory {
+        document.ending(&format!("{directory}/report.html"), &next(run, directory));
+    }
     document.finish()
+}
+
+/// The command that helps most after this run.
+fn next(run: &Run, directory: &str) -> String {
+    let is_kept = run.integrity.as_ref().is_none_or(Integrity::holds);
+    match run.verdict {
+        _ if !is_kept && run.server.kind == ServerKind::Address => format!("plimsoll audit {directory}"),
+        Verdict::Pass => format!("plimsoll compare {directory} OTHER-RUN"),
+        Verdict::Fail | Verdict::Invalid => format!("plimsoll show {directory} --replay"),
+    }
 }
 
 /// The tables of the summary.
@@ -64,17 +83,22 @@ fn facts(run: &Run) -> [String; 5] {
 }
 
 /// The load line as a headline: rate, interval, objective and bottleneck.
-fn line(run: &Run, style: Style) -> Vec<String> {
+fn line(run: &Run, screen: Screen) -> Vec<String> {
     let Some(line) = &run.line else { return Vec::new() };
     let rate = line
         .rate
         .map_or_else(|| "none found".to_owned(), |rate| format!("{} {}", exact_rate(rate), line.unit));
     let doubt = doubt(line).map(|doubt| format!(", {doubt}")).unwrap_or_default();
-    let headline = format!("{LABEL}{}{doubt}", paint(&rate, Tone::Strong, style));
-    std::iter::once(headline).chain(details(line)).collect()
+    let mut lines = wrap(&format!("{rate}{doubt}"), LABEL, screen.width);
+    // Colour has no width, so it comes after the wrapping.
+    if let Some(headline) = lines.first_mut() {
+        *headline = headline.replacen(&rate, &paint(&rate, Tone::Strong, screen.style), 1);
+    }
+    lines.extend(details(line, screen.width));
+    lines
 }
 
-fn details(line: &Line) -> Vec<String> {
+fn details(line: &Line, width: Width) -> Vec<String> {
     let found = joined(&line.bottlenecks, ", ", |it| it.name.clone());
     let bottleneck = if found.is_empty() { "not found".to_owned() } else { found };
     let unchecked = joined(&line.unchecked, ", ", |it| it.name.clone());
@@ -88,17 +112,16 @@ fn details(line: &Line) -> Vec<String> {
     ];
     let indent = " ".repeat(LABEL.len());
     let facts = facts.into_iter().filter_map(|(name, value)| Some((name, value?)));
-    facts.flat_map(|(name, value)| wrap(&value, &format!("{indent}{name:<14}"), WIDTH)).collect()
+    facts.flat_map(|(name, value)| wrap(&value, &format!("{indent}{name:<14}"), width)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_measure::environment::{ServerFacts, ServerKind};
+    use plimsoll_measure::environment::ServerFacts;
     use plimsoll_measure::histogram::Latency;
-    use plimsoll_measure::integrity::Integrity;
-    use plimsoll_measure::line::{Candidate, Line, Probe, Stage, Unchecked};
-    use plimsoll_measure::run::{Client, Expectation, Operation, ScenarioFacts, ServerCost, Verdict};
+    use plimsoll_measure::line::{Candidate, Probe, Stage, Unchecked};
+    use plimsoll_measure::run::{Client, Expectation, Operation, ScenarioFacts, ServerCost};
     use std::collections::BTreeMap;
 
     fn latency(count: u64, p50: u64) -> Latency {
@@ -213,7 +236,7 @@ mod tests {
 
     #[track_caller]
     fn check(run: &Run, directory: Option<&str>, text: &str) {
-        let found = summary(run, directory, Style::Plain);
+        let found = summary(run, directory, Screen::PIPE);
         assert_eq!(found, text.trim_start_matches('\n'), "found:\n{found}");
     }
 
@@ -264,7 +287,8 @@ Accuracy of the tool
 Conclusions
   • All 1,000,000 acknowledged documents were found intact.
 
-Everything is in plimsoll-runs/a
+Page  plimsoll-runs/a/report.html
+Next  plimsoll show plimsoll-runs/a --replay
 "#,
         );
     }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_measure::run::Run;
 use plimsoll_report::page::Page;
-use plimsoll_report::text::Style;
+use plimsoll_report::text::{Screen, Style, Width};
 use plimsoll_report::{page, summary};
 
 /// One of many small charts.
@@ -110,7 +110,7 @@ fn candidates_are_listed_with_the_unchecked_ones() {
     for words in ["Possible bottlenecks", "departs", "unmoved", "not checked: not reported", "23 %"] {
         assert!(html.contains(words), "{words}");
     }
-    let text = summary(&sample::search().run, None, Style::Plain);
+    let text = summary(&sample::search().run, None, Screen::PIPE);
     assert!(text.contains("bottleneck    server CPU, WiredTiger cache\n"), "{text}");
     assert!(text.contains("not checked   replication lag\n"), "{text}");
 }
@@ -130,7 +130,7 @@ fn an_empty_run_still_has_a_page_and_a_summary() {
     let html = page(&Page { run: &run, intervals: &[], server: &[], distributions: &distributions });
     assert!(html.contains("INVALID") && html.contains("not reported"));
     assert!(!html.contains("<figure"));
-    assert!(summary(&run, None, Style::Plain).contains("INVALID"));
+    assert!(summary(&run, None, Screen::PIPE).contains("INVALID"));
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn the_same_run_gives_the_same_page() {
 }
 
 #[test]
-fn a_summary_is_at_most_a_hundred_columns_wide() {
+fn no_line_of_a_summary_is_wider_than_the_screen() {
     let mut sample = sample::search();
     let long = "word ".repeat(60);
     sample.run.scenario.title = long.clone();
@@ -160,20 +160,37 @@ fn a_summary_is_at_most_a_hundred_columns_wide() {
         (integrity.acknowledged, integrity.lost) = (100_000_000_000, 99_999_999_999);
         (integrity.rejected, integrity.unknown_present, integrity.foreign) = (1 << 40, 1 << 40, 1 << 40);
     }
-    for line in summary(&sample.run, Some("plimsoll-runs/a"), Style::Plain).lines() {
-        assert!(line.chars().count() <= 100, "{line}");
+    for width in [60, 80, 100, 140] {
+        let screen = Screen { width: Width(width), ..Screen::PIPE };
+        for run in
+            [&sample.run, &sample::ladder().run, &sample::broken().run, &sample::load(20, &["a", "b"]).run]
+        {
+            for line in summary(run, Some("plimsoll-runs/a"), screen).lines() {
+                assert!(line.chars().count() <= width, "{width}: {line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_narrow_summary_has_every_number_of_a_wide_one() {
+    let run = sample::search().run;
+    let at = |width| summary(&run, None, Screen { width: Width(width), ..Screen::PIPE });
+    let narrow = at(60);
+    for number in at(100).split_whitespace().filter(|word| word.ends_with(|c: char| c.is_ascii_digit())) {
+        assert!(narrow.contains(number), "{number}: {narrow}");
     }
 }
 
 #[test]
 fn colour_adds_nothing_but_colour() {
     let sample = sample::search();
-    let coloured = summary(&sample.run, None, Style::Colour);
+    let coloured = summary(&sample.run, None, Screen { style: Style::Colour, ..Screen::PIPE });
     let bare: String = coloured
         .split('\u{1b}')
         .map(|part| {
             part.split_once('m').filter(|(code, _)| code.starts_with('[')).map_or(part, |(_, rest)| rest)
         })
         .collect();
-    assert_eq!(bare, summary(&sample.run, None, Style::Plain));
+    assert_eq!(bare, summary(&sample.run, None, Screen::PIPE));
 }

@@ -1,19 +1,16 @@
 //! Reads measured runs from run directories, run.json files or directories of runs.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use plimsoll_measure::comparison::Subject;
 use plimsoll_measure::run::{FORMAT, Run};
 use serde_json::Value;
 
-use crate::directory::ASIDE;
-use plimsoll_run::run_dir;
+use plimsoll_run::run_dir::{self, Named, RUN};
 
-const RUN: &str = "run.json";
-/// The run directory in the directory of a suite's run.
-const OF_SUITE: &str = "run";
 /// The largest run.json, in bytes.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 
@@ -35,46 +32,37 @@ impl Measured {
     }
 }
 
-/// Reads the runs in `paths`: run directories, run.json files, and directories of run directories.
+/// Reads the runs in `paths`: run directories, run.json files, and directories of run directories. A merged run counts once:
+/// its shards are left out.
 ///
 /// # Errors
 /// When a path has another form, or cannot be read.
 pub fn read_runs(paths: &[PathBuf]) -> anyhow::Result<Vec<Measured>> {
     let all: Vec<Vec<Measured>> = paths.iter().map(|path| group(path)).collect::<anyhow::Result<_>>()?;
-    Ok(all.concat())
+    Ok(without_shards(all.concat()))
+}
+
+/// The runs without the shards of merged ones, which have the same identity.
+fn without_shards(mut runs: Vec<Measured>) -> Vec<Measured> {
+    let merged = runs.iter().filter(|it| it.run.joined.is_some());
+    let merged: BTreeSet<String> = merged.map(|it| it.run.id.clone()).collect();
+    runs.retain(|it| it.run.joined.is_some() || !merged.contains(&it.run.id));
+    runs
 }
 
 fn group(path: &Path) -> anyhow::Result<Vec<Measured>> {
-    if path.is_file() {
-        return Ok(vec![read(path)?]);
-    }
+    let runs = match run_dir::resolve(path)? {
+        Named::File(file) => return Ok(vec![read(&file)?]),
+        Named::Run(directory) => vec![directory],
+        Named::Whole(_, directory) | Named::Runs(directory) => run_dir::runs_in(&directory),
+    };
+    let ended: Vec<PathBuf> = runs.iter().map(|run| run.join(RUN)).filter(|file| file.is_file()).collect();
     ensure!(
-        path.is_dir(),
-        "{} does not exist: name a run directory, a run.json or a directory of runs",
+        !ended.is_empty(),
+        "{} holds no run: neither it nor a directory below it has a {RUN}; a killed run has none",
         path.display()
     );
-    if let Some(file) = summary(path) {
-        return Ok(vec![read(&file)?]);
-    }
-    let mut inside: Vec<PathBuf> = fs::read_dir(path)
-        .with_context(|| format!("read {}", path.display()))?
-        .flatten()
-        .filter(|entry| !entry.file_name().to_string_lossy().contains(ASIDE))
-        .filter_map(|entry| summary(&entry.path()))
-        .collect();
-    inside.sort();
-    if inside.is_empty() {
-        bail!(
-            "{} holds no run: neither it nor a directory below it has a {RUN}; a killed run has none",
-            path.display()
-        );
-    }
-    inside.iter().map(|file| read(file)).collect()
-}
-
-/// The summary of the run in a directory. For a run of a suite it is the summary of the load, not of its warm-up.
-fn summary(directory: &Path) -> Option<PathBuf> {
-    [directory.join(RUN), directory.join(OF_SUITE).join(RUN)].into_iter().find(|file| file.is_file())
+    ended.iter().map(|file| read(file)).collect()
 }
 
 /// The run in `file`, and the scenario in the same directory.
@@ -110,6 +98,8 @@ pub fn read(file: &Path) -> anyhow::Result<Measured> {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_measure::run::Joined;
+
     use super::*;
 
     fn keep(dir: &Path, name: &str, format: u32) {
@@ -137,6 +127,21 @@ mod tests {
         let it = read_runs(&[dir.path().join("001-a")]).unwrap().remove(0);
         assert_eq!(it.scenario.unwrap()["client"], "lean");
         assert!(it.name.ends_with("001-a"));
+    }
+
+    #[test]
+    fn a_merged_run_counts_once() {
+        let dir = tempfile::tempdir().unwrap();
+        keep(dir.path(), "other", FORMAT);
+        for (name, joined) in [("1-of-2", None), ("2-of-2", None), ("merged", Some(Joined::default()))] {
+            let run = Run { format: FORMAT, id: "aa".into(), joined, ..Run::default() };
+            fs::create_dir_all(dir.path().join(name)).unwrap();
+            fs::write(dir.path().join(name).join(RUN), serde_json::to_string(&run).unwrap()).unwrap();
+        }
+        let found = gather(&[dir.path().to_owned()]).unwrap();
+        let names: Vec<_> = found.iter().map(|it| it.name.rsplit('/').next().unwrap()).collect();
+        assert_eq!(names, ["merged", "other"]);
+        assert_eq!(gather(&[dir.path().join("1-of-2")]).unwrap().len(), 1, "a shard alone is a run");
     }
 
     #[test]

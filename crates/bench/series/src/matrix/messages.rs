@@ -1,7 +1,7 @@
 //! Formats the announcement of a matrix and the output of `--list`.
 
 use plimsoll_measure::matrix::{CellRun, LeftOut};
-use plimsoll_report::text::hanging;
+use plimsoll_report::text::{Width, hanging};
 use plimsoll_report::units::{bytes, counted, duration, exact};
 
 use super::cells::Cell;
@@ -11,7 +11,7 @@ use plimsoll_run::system::Isolation;
 use plimsoll_scenario::Bounds;
 
 /// The width of the names of facts, in columns.
-const WIDTH: usize = 12;
+const NAMES: usize = 12;
 
 /// The facts of an announcement.
 #[derive(Clone, Copy, Debug)]
@@ -34,15 +34,11 @@ pub struct Announcement<'a> {
     pub isolation: &'a Isolation,
 }
 
-/// The announcement, one fact per line.
-pub fn announce(announcement: &Announcement<'_>) -> String {
+/// The announcement, one fact after the other, in lines of at most `width`.
+pub fn announce(announcement: &Announcement<'_>, width: Width) -> String {
     let estimate = announcement.estimate;
-    let mut lines = vec![format!(
-        "{}: {}, {}",
-        announcement.title,
-        counted(estimate.cells.into(), "cell"),
-        counted(estimate.runs.into(), "run")
-    )];
+    let counts = [counted(estimate.cells.into(), "cell"), counted(estimate.runs.into(), "run")].join(", ");
+    let mut lines = vec![hanging(&format!("{}: {counts}", announcement.title), "", width)];
     let facts = [
         ("documents", Some(documents(estimate))),
         ("time", Some(time(estimate, announcement.bounds))),
@@ -56,9 +52,9 @@ pub fn announce(announcement: &Announcement<'_>) -> String {
         ),
     ];
     let facts = facts.into_iter().filter_map(|(name, value)| Some((name, value?)));
-    lines.extend(facts.map(|(name, value)| hanging(&value, &format!("  {name:<WIDTH$} "))));
-    let out = format!("  {:<WIDTH$} ", "left out");
-    lines.extend(announcement.left_out.iter().map(|rule| hanging(&left_out(rule), &out)));
+    lines.extend(facts.map(|(name, value)| hanging(&value, &format!("  {name:<NAMES$} "), width)));
+    let out = format!("  {:<NAMES$} ", "left out");
+    lines.extend(announcement.left_out.iter().map(|rule| hanging(&left_out(rule), &out, width)));
     lines.join("\n")
 }
 
@@ -148,8 +144,8 @@ fn left_out(rule: &LeftOut) -> String {
     format!("{}: {} ({})", when.join(" "), rule.because, counted(rule.cells.into(), "cell"))
 }
 
-/// The cells, one per line.
-pub fn list(cells: &[Cell], estimates: &[RunEstimate]) -> String {
+/// The cells, one after the other, in lines of at most `width`.
+pub fn list(cells: &[Cell], estimates: &[RunEstimate], width: Width) -> String {
     let line = |(cell, estimate): (&Cell, &RunEstimate)| {
         let values: Vec<_> = cell.values.iter().map(|(axis, value)| format!("{axis}={value}")).collect();
         let documents = estimate
@@ -159,7 +155,11 @@ pub fn list(cells: &[Cell], estimates: &[RunEstimate]) -> String {
             || "no limit of time".to_owned(),
             |seconds| format!("at most {}", duration(seconds)),
         );
-        format!("{:>4}  {}  ({documents}, {time})\n", cell.number, values.join(" "))
+        let cell = hanging(&values.join(" "), &format!("{:>4}  ", cell.number), width);
+        let limits = format!("({documents}, {time})");
+        let last = cell.lines().next_back().map_or(0, |line| line.chars().count());
+        let is_short = last + 2 + limits.chars().count() <= width.0;
+        if is_short { format!("{cell}  {limits}\n") } else { format!("{cell}\n      {limits}\n") }
     };
     cells.iter().zip(estimates).map(line).collect()
 }
@@ -200,7 +200,7 @@ mod tests {
             keep: Keep::Nothing,
             isolation: &Isolation::Collection,
         };
-        let said = announce(&announcement);
+        let said = announce(&announcement, Width::PIPE);
         for part in [
             "writes: 2 cells, 2 runs",
             "20,000 in all",
@@ -214,7 +214,10 @@ mod tests {
             let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
             assert!(said.contains(part), "{part}: {said}");
         }
-        assert!(said.lines().all(|line| line.chars().count() <= 100), "{said}");
+        for width in [60, 80, 100, 140] {
+            let said = announce(&announcement, Width(width));
+            assert!(said.lines().all(|line| line.chars().count() <= width), "{said}");
+        }
         let database = Isolation::Database { path: String::new(), name: String::new() };
         for (isolation, part) in [
             (&Isolation::Shared, "each run starts with the data of earlier runs"),
@@ -222,7 +225,8 @@ mod tests {
             (&database, "databases a.b_1 to a.b_2 are created, and each is dropped after its run"),
         ] {
             let estimate = Estimate { filled: 36_000, ..estimate };
-            let said = announce(&Announcement { isolation, estimate: &estimate, ..announcement });
+            let said =
+                announce(&Announcement { isolation, estimate: &estimate, ..announcement }, Width::PIPE);
             let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
             assert!(said.contains(part) && said.contains("36,000 readings and activities"), "{said}");
             assert_eq!(said.contains("the largest database"), *isolation != Isolation::Shared, "{said}");

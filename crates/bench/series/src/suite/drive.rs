@@ -10,6 +10,7 @@ use plimsoll_measure::clock;
 use plimsoll_measure::inspection::Inspection;
 use plimsoll_measure::suite::{Kind, Row, Suite};
 use plimsoll_report::suite as report;
+use plimsoll_report::text::Width;
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::reexec::last_words;
 use plimsoll_run::run_dir::write_private;
@@ -75,7 +76,7 @@ impl Series for Drive {
         let Some(test) = self.tests.iter().find(|test| test.name == planned.test) else {
             return Ok(Next::Continue);
         };
-        self.say(report::heading(&self.suite, &planned));
+        self.say(report::heading(&self.suite, &planned, self.width()));
         let path = self.dir.path().join(&planned.directory);
         std::fs::create_dir(&path).with_context(|| format!("create the directory {}", path.display()))?;
         let row = Row {
@@ -87,7 +88,7 @@ impl Series for Drive {
             directory: planned.directory,
             ..self.attempt(test, planned.number, path)
         };
-        self.say(report::ended(&row));
+        self.say(report::ended(&row, self.width()));
         results::append(&self.dir, &row)?;
         self.suite.record(row);
         self.dir.save(&self.suite)?;
@@ -111,6 +112,10 @@ impl Drive {
 
     fn is_over(&self) -> bool {
         self.flag.load(Ordering::Relaxed)
+    }
+
+    fn width(&self) -> Width {
+        self.settings.console.width()
     }
 
     fn say(&self, lines: impl IntoIterator<Item = String>) {
@@ -145,7 +150,7 @@ impl<'a> Attempt<'a> {
         } else {
             let before = attempt.environment.inspect(When::Before).deserves(Exit::Server)?;
             attempt.keep(BEFORE, &before)?;
-            drive.say(report::before(&before));
+            drive.say(report::before(&before, drive.width()));
             drive.say(attempt.environment.clear(&before)?);
         }
         Ok(attempt)
@@ -274,13 +279,13 @@ impl<'a> Attempt<'a> {
             let states = self.test.kind.states(&self.path.join(RUN));
             let Some((before, after)) = states else { return Ok(()) };
             self.keep(BEFORE, &before)?;
-            self.drive.say(report::before(&before));
+            self.drive.say(report::before(&before, self.drive.width()));
             after
         } else {
             self.environment.inspect(When::After)?
         };
         self.keep(AFTER, &after)?;
-        self.drive.say(report::after(&after));
+        self.drive.say(report::after(&after, self.drive.width()));
         Ok(())
     }
 

@@ -24,6 +24,23 @@ fn the_work_of_an_operation_has_its_latency() {
 }
 
 #[test]
+fn few_operations_have_no_percentile() {
+    let few = |count, p50| {
+        move |run: &mut Run| {
+            let response_ns = Latency { count, p50, max: Some(12_000_000), ..Latency::default() };
+            *insert(run) = Operation { count, rate_per_s: 5.0, response_ns, ..Operation::default() };
+        }
+    };
+    let median = "insert: 900 operations were acknowledged, 5 operations/s. The median response took 1.00 ms, \
+                  p99 – (needs 1,000 operations), the longest 12.0 ms.";
+    check(few(900, Some(1_000_000)), &[median]);
+    check(
+        few(8, None),
+        &["insert: 8 operations were acknowledged, 5 operations/s. The longest response took 12.0 ms."],
+    );
+}
+
+#[test]
 fn a_target_that_was_not_reached_is_named() {
     check(
         |run| {

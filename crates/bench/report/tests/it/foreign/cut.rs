@@ -1,7 +1,7 @@
 //! Files that are cut off, damaged or nothing at all.
 
 use plimsoll_report::foreign::{read, summary};
-use plimsoll_report::text::Style;
+use plimsoll_report::text::{Screen, Style};
 use proptest::prelude::*;
 
 use super::{FILES, bytes};
@@ -9,7 +9,7 @@ use super::{FILES, bytes};
 /// Reads a file and renders the result, to find panics.
 fn try_all(bytes: &[u8]) {
     if let Ok(foreign) = read(bytes) {
-        let text = summary(&foreign, Style::Colour);
+        let text = summary(&foreign, Screen { style: Style::Colour, ..Screen::PIPE });
         assert!(text.lines().all(|line| !line.chars().any(|c| c.is_control() && c != '\u{1b}')));
         serde_json::to_string(&foreign).unwrap();
     }

@@ -1,7 +1,7 @@
 //! Compares the values read from the tools' files, and their summaries, with golden files.
 
 use plimsoll_report::foreign::{Form, Of, Since, Source, Tool, summary};
-use plimsoll_report::text::Style;
+use plimsoll_report::text::{Screen, Width};
 
 use super::{FILES, foreign, operation};
 
@@ -85,7 +85,7 @@ fn wrk_is_read_with_its_units() {
 
 #[test]
 fn times_with_different_starts_have_separate_tables() {
-    let text = summary(&foreign("wrk2-both.txt"), Style::Plain);
+    let text = summary(&foreign("wrk2-both.txt"), Screen::PIPE);
     let due = text.find("Response time, counted from when an operation was due").unwrap();
     let sent = text.find("Service time, counted from when it was sent: coordinated omission").unwrap();
     let (before, after) = text.split_at(sent);
@@ -96,7 +96,7 @@ fn times_with_different_starts_have_separate_tables() {
 #[test]
 fn a_summary_of_another_tool_is_at_most_a_hundred_columns_wide() {
     for name in FILES {
-        let text = summary(&foreign(name), Style::Plain);
+        let text = summary(&foreign(name), Screen::PIPE);
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
         assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
     }
@@ -105,7 +105,7 @@ fn a_summary_of_another_tool_is_at_most_a_hundred_columns_wide() {
 #[test]
 fn a_failed_threshold_comes_first_in_every_form_that_has_them() {
     for name in ["k6-summary.json", "k6-summary-export.json", "k6-samples.json.gz"] {
-        let text = summary(&foreign(name), Style::Plain);
+        let text = summary(&foreign(name), Screen::PIPE);
         let failed = "THRESHOLDS FAILED: ";
         assert!(text.lines().any(|line| line.starts_with(failed)), "{text}");
         for bullet in ["  • http_req_duration max<0.001\n", "  • http_req_failed rate<0.01\n"] {
@@ -116,8 +116,18 @@ fn a_failed_threshold_comes_first_in_every_form_that_has_them() {
 
 #[test]
 fn percentiles_that_too_few_values_support_are_marked() {
-    let text = summary(&foreign("k6-summary.json"), Style::Plain);
+    let text = summary(&foreign("k6-summary.json"), Screen::PIPE);
     assert!(text.contains(" ?") && text.contains("fewer than ten values"), "{text}");
-    let enough = summary(&foreign("wrk.txt"), Style::Plain);
+    let enough = summary(&foreign("wrk.txt"), Screen::PIPE);
     assert!(!enough.contains(" ?"), "{enough}");
+}
+
+#[test]
+fn no_line_of_a_summary_is_wider_than_the_screen() {
+    for (name, width) in FILES.iter().flat_map(|name| [60, 80, 100, 140].map(|width| (name, width))) {
+        let text = summary(&foreign(name), Screen { width: Width(width), ..Screen::PIPE });
+        for line in text.lines() {
+            assert!(line.chars().count() <= width, "{name} at {width}: {line}");
+        }
+    }
 }
