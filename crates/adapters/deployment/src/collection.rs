@@ -1,16 +1,14 @@
 //! Prepares, measures and drops a collection.
 
-use bson::{Bson, Document, RawDocumentBuf, rawdoc};
+use bson::{Bson, Document, RawDocument, RawDocumentBuf, rawdoc};
 use plimsoll_measure::inspection::Size;
-use plimsoll_wire::{Connection, Error as WireError};
+use plimsoll_wire::{Connection, Error as WireError, ServerError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::error::is_missing_namespace;
 use crate::inspect::sizes;
 use crate::namespace::Namespace;
-
-/// MongoDB's error code NamespaceNotFound.
-const NAMESPACE_NOT_FOUND: i32 = 26;
 
 /// The treatment of a collection that is not empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -110,7 +108,7 @@ fn plain(order: &Bson) -> String {
 pub async fn count(connection: &mut Connection, namespace: &Namespace) -> Result<u64, Error> {
     let reply = connection.command(&namespace.db, &rawdoc! {"count": namespace.collection.as_str()}).await;
     let reply = match reply {
-        Err(WireError::Server(error)) if error.code == NAMESPACE_NOT_FOUND => return Ok(0),
+        Err(WireError::Server(error)) if is_missing_namespace(&error) => return Ok(0),
         other => document(&other?, "count")?,
     };
     let number = reply.get_i64("n").or_else(|_| reply.get_i32("n").map(i64::from));
@@ -161,10 +159,20 @@ pub async fn size(connection: &mut Connection, namespace: &Namespace) -> Result<
 /// The server's or the connection's error.
 pub async fn drop_collection(connection: &mut Connection, namespace: &Namespace) -> Result<(), Error> {
     let dropped = connection.command(&namespace.db, &rawdoc! {"drop": namespace.collection.as_str()}).await;
-    match dropped {
-        Err(WireError::Server(error)) if error.code == NAMESPACE_NOT_FOUND => Ok(()),
-        other => other.map(drop).map_err(Error::Wire),
+    match dropped.map(|reply| write_error(&reply)) {
+        Ok(None) => Ok(()),
+        Ok(Some(error)) | Err(WireError::Server(error)) if is_missing_namespace(&error) => Ok(()),
+        Ok(Some(error)) => Err(Error::Wire(error.into())),
+        Err(error) => Err(error.into()),
     }
+}
+
+/// The first write error of a reply that is otherwise a success.
+fn write_error(reply: &RawDocument) -> Option<ServerError> {
+    let error = reply.get_array("writeErrors").ok()?.into_iter().next()?.ok()?.as_document()?;
+    let text = |key| error.get_str(key).unwrap_or_default().to_owned();
+    let code = error.get_i32("code").unwrap_or_default();
+    Some(ServerError { code, name: text("codeName"), message: text("errmsg"), labels: Vec::new() })
 }
 
 /// Returns the reason why the server may remove documents by itself: the collection is capped, or an index expires them.
@@ -183,7 +191,7 @@ pub async fn vanishing(connection: &mut Connection, namespace: &Namespace) -> Re
     let indexes =
         connection.command(&namespace.db, &rawdoc! {"listIndexes": namespace.collection.as_str()}).await;
     let indexes = match indexes {
-        Err(WireError::Server(error)) if error.code == NAMESPACE_NOT_FOUND => return Ok(None),
+        Err(WireError::Server(error)) if is_missing_namespace(&error) => return Ok(None),
         other => document(&other?, "listIndexes")?,
     };
     let expiring = first_batch(&indexes).into_iter().find(|index| index.contains_key("expireAfterSeconds"));

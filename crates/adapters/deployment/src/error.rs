@@ -2,7 +2,13 @@
 
 use std::path::PathBuf;
 
-use plimsoll_wire::{Address, Class, Error as Wire, Outcome};
+use mongodb::error::ErrorKind;
+use plimsoll_wire::{Address, Class, Error as Wire, Outcome, ServerError};
+
+/// MongoDB's error code NamespaceNotFound.
+const NAMESPACE_NOT_FOUND: i32 = 26;
+/// The messages for a missing collection, in lower case. Some products send one without the code.
+const MISSING_NAMESPACE: [&str; 2] = ["ns not found", "ns does not exist"];
 
 /// The reason why a deployment is unusable.
 #[derive(Debug, thiserror::Error)]
@@ -106,6 +112,28 @@ pub fn is_transient_code(code: i32) -> bool {
     }
 }
 
+/// The message of the driver's error, without its labels and without the bytes of the server's answer.
+pub fn driver_message(error: &mongodb::error::Error) -> String {
+    let refusal = error.server_response().and_then(|reply| reply.get_str("errmsg").ok());
+    match (error.kind.as_ref(), refusal) {
+        (ErrorKind::InvalidArgument { message, .. }, _) => message.clone(),
+        (ErrorKind::Command(command), _) => {
+            let (code, name, message) = (command.code, command.code_name.clone(), command.message.clone());
+            ServerError { code, name, message, labels: Vec::new() }.to_string()
+        }
+        // The driver accepts no refusal without a code.
+        (ErrorKind::InvalidResponse { .. }, Some(refusal)) => format!("the server says: {refusal}"),
+        (other, _) => other.to_string(),
+    }
+}
+
+/// Whether the server refused a command because the collection does not exist.
+pub(crate) fn is_missing_namespace(error: &ServerError) -> bool {
+    let message = error.message.to_ascii_lowercase();
+    let says_missing = MISSING_NAMESPACE.iter().any(|part| message.contains(part));
+    error.code == NAMESPACE_NOT_FOUND || error.code == 0 && says_missing
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,5 +146,15 @@ mod tests {
         for code in [11000, 121, 13, 18, 26, 73, 0] {
             assert!(!is_transient_code(code), "{code}");
         }
+    }
+
+    #[test]
+    fn a_refusal_is_repeated_without_the_drivers_own_details() {
+        let command = bson::doc! {"code": 238, "codeName": "NotImplemented", "errmsg": "no streams"};
+        let command: mongodb::error::CommandError = bson::deserialize_from_document(command).unwrap();
+        let message = driver_message(&ErrorKind::Command(command).into());
+        assert_eq!(message, "the server says: no streams (NotImplemented, code 238)");
+        let message = driver_message(&mongodb::error::Error::custom("words".to_owned()));
+        assert!(message.contains("words") && !message.contains("labels"), "{message}");
     }
 }

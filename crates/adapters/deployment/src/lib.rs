@@ -19,7 +19,7 @@ pub mod collection;
 pub mod inspect;
 
 pub use admin::{Admin, retry, runtime};
-pub use error::{Error, is_transient_code};
+pub use error::{Error, driver_message, is_transient_code};
 pub use majority::{MajorityError, catch_up};
 pub use namespace::{InvalidNamespace, Namespace};
 pub use topology::{COMMAND_TIMEOUT, Deployment};

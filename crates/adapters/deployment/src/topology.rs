@@ -10,10 +10,12 @@ use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 use mongodb::Client;
+use mongodb::bson::{Document, doc};
+use mongodb::error::ErrorKind;
 use mongodb::options::ServerAddress;
 use plimsoll_wire::{self as wire, Address, ConnectOptions, Connection, Hello};
 
-use crate::error::Error;
+use crate::error::{Error, driver_message};
 use crate::uri::{
     CONNECT_TIMEOUT, addresses, check_acknowledged, check_supported, connect_options, driver_options, parse,
     write_concern,
@@ -277,14 +279,25 @@ impl Deployment {
             }
         }
         let client = Client::with_options(options)?;
-        let hello = client.database("admin").run_command(mongodb::bson::doc! {"hello": 1}).await;
+        let hello = greet(&client).await;
         client.shutdown().await;
-        let hello = hello?;
+        let hello = hello.map_err(|error| driver_message(&error))?;
         // A standalone server and a mongos do not report their own name.
         match hello.get_str("me").or_else(|_| hello.get_str("primary")) {
             Ok(name) => Ok(name.parse()?),
             Err(_) => Ok(self.first_address()),
         }
+    }
+}
+
+/// The greeting of the primary that the driver selects: the answer to `hello`, or to `isMaster` from a product without it.
+async fn greet(client: &Client) -> mongodb::error::Result<Document> {
+    let admin = client.database("admin");
+    match admin.run_command(doc! {"hello": 1}).await {
+        Err(error) if matches!(*error.kind, ErrorKind::Command(_)) => {
+            admin.run_command(doc! {"isMaster": 1}).await
+        }
+        greeted => greeted,
     }
 }
 

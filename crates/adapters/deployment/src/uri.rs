@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use mongodb::error::ErrorKind;
 use mongodb::options::{
     Acknowledgment, AuthMechanism, ClientOptions, Compressor as DriverCompressor,
     ConnectionString as DriverString, ReadConcernLevel, ReadPreference, SelectionCriteria, ServerAddress,
@@ -16,7 +15,7 @@ use plimsoll_wire::{
 
 use crate::concern::{W, WriteConcern};
 use crate::connection_string::ConnectionString;
-use crate::error::Error;
+use crate::error::{Error, driver_message};
 
 /// The time limit of a connection, and of the search for a primary, when the URI sets none.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -33,7 +32,7 @@ const APPLICATION: &str = "plimsoll";
 pub async fn driver_options(uri: &str) -> Result<ClientOptions, Error> {
     let parsed = parse(uri)?;
     let mut options =
-        ClientOptions::parse(&parsed.for_driver).await.map_err(|error| Error::Uri(plain(&error)))?;
+        ClientOptions::parse(&parsed.for_driver).await.map_err(|error| Error::Uri(driver_message(&error)))?;
     options.app_name.get_or_insert_with(|| APPLICATION.to_owned());
     options.connect_timeout.get_or_insert(CONNECT_TIMEOUT);
     options.server_selection_timeout.get_or_insert(CONNECT_TIMEOUT);
@@ -47,14 +46,6 @@ pub fn warnings(uri: &str) -> Vec<String> {
 
 pub(crate) fn parse(uri: &str) -> Result<ConnectionString, Error> {
     ConnectionString::parse(uri).map_err(|error| Error::Uri(error.to_string()))
-}
-
-/// The driver's message without its labels.
-fn plain(error: &mongodb::error::Error) -> String {
-    match error.kind.as_ref() {
-        ErrorKind::InvalidArgument { message, .. } => message.clone(),
-        other => other.to_string(),
-    }
 }
 
 /// Whether a URI identifies the client, by a user or by a certificate. Resolves nothing.

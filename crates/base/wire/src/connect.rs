@@ -74,10 +74,11 @@ async fn say_hello(connection: &mut Connection, options: &ConnectOptions) -> Res
     };
     let body = match connection.command("admin", &hello::request(options, bson::cstr!("hello"))).await {
         Ok(body) => body,
-        // Some products know only the former name, whatever their wire version.
-        Err(Error::Server(error)) if error.code == COMMAND_NOT_FOUND => {
+        // Some products know only the former name, whatever their wire version. Their refusals have different codes.
+        Err(Error::Server(refusal)) => {
             let body = connection.command("admin", &hello::request(options, bson::cstr!("isMaster"))).await;
-            body.map_err(|_| too_old(0))?
+            let unknown = refusal.code == COMMAND_NOT_FOUND;
+            body.map_err(|_| if unknown { too_old(0) } else { refusal.into() })?
         }
         Err(error) => return Err(not_mongo(error)),
     };

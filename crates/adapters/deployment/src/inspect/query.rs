@@ -5,6 +5,7 @@ use plimsoll_measure::clock::{self, Instant, MILLISECOND_NS};
 use plimsoll_wire::{Connection, Error as WireError, ServerError};
 
 use super::read;
+use crate::error::is_missing_namespace;
 
 /// The server's time limit for a question that needs no scan, in milliseconds.
 const QUESTION_MS: u64 = 10_000;
@@ -12,8 +13,8 @@ const QUESTION_MS: u64 = 10_000;
 const SCAN_MS: u64 = 5_000;
 /// The time limit of all scans together, in nanoseconds.
 const SCANS_NS: u64 = 60_000 * MILLISECOND_NS;
-/// MongoDB's error code NamespaceNotFound.
-const NAMESPACE_NOT_FOUND: i32 = 26;
+/// Documents in one batch of a cursor. Some products need this number with each batch.
+pub(super) const BATCH: i32 = 100;
 /// MongoDB's error code MaxTimeMSExpired.
 const TIME_LIMIT: i32 = 50;
 /// The number of characters kept of a server's message.
@@ -27,16 +28,23 @@ pub(super) type Answer<T = RawDocumentBuf> = Result<T, Refusal>;
 pub(super) struct Refusal {
     code: i32,
     words: String,
+    /// Whether the collection does not exist.
+    missing: bool,
 }
 
 impl Refusal {
+    /// A refusal that the server did not send.
+    fn unasked(words: &str) -> Self {
+        Self { code: 0, words: words.to_owned(), missing: false }
+    }
+
     fn not_understood() -> Self {
-        Self { code: 0, words: "the server's answer is malformed".to_owned() }
+        Self::unasked("the server's answer is malformed")
     }
 
     /// Whether the collection does not exist.
-    pub(super) fn is_missing(&self) -> bool {
-        self.code == NAMESPACE_NOT_FOUND
+    pub(super) const fn is_missing(&self) -> bool {
+        self.missing
     }
 
     /// The reason, as the end of a sentence.
@@ -85,8 +93,7 @@ impl<'a> Inspector<'a> {
     pub(super) async fn scan(&mut self, db: &str, body: Document) -> Result<Answer, WireError> {
         let left_ms = self.scans_until.since(clock::now()) / MILLISECOND_NS;
         if left_ms == 0 {
-            let words = "there was no time left for scans".to_owned();
-            return Ok(Err(Refusal { code: 0, words }));
+            return Ok(Err(Refusal::unasked("there was no time left for scans")));
         }
         self.send(db, body, left_ms.min(SCAN_MS)).await
     }
@@ -133,7 +140,8 @@ impl<'a> Inspector<'a> {
                 self.exchange(db, &kill).await?.ok();
                 return Ok(Ok(found));
             }
-            match self.exchange(db, &doc! {"getMore": cursor, "collection": &collection}).await? {
+            let more = doc! {"getMore": cursor, "collection": &collection, "batchSize": BATCH};
+            match self.exchange(db, &more).await? {
                 Ok(next) => reply = next,
                 // The documents read so far are kept.
                 Err(_) => return Ok(Ok(found)),
@@ -151,7 +159,8 @@ fn collection_of(reply: &RawDocument, db: &str) -> String {
 }
 
 fn refusal(error: &ServerError) -> Refusal {
-    Refusal { code: error.code, words: error.message.chars().take(WORDS_MAX).collect() }
+    let words = error.message.chars().take(WORDS_MAX).collect();
+    Refusal { code: error.code, words, missing: is_missing_namespace(error) }
 }
 
 /// A reply's documents, and the cursor for more, or 0; `None` if the reply is malformed.

@@ -6,7 +6,7 @@ use plimsoll_wire::Error as WireError;
 
 use super::forbidden::{Pattern, Watch};
 use super::inventory::Fields;
-use super::query::{Answer, CursorLimits, Found, Inspector, first};
+use super::query::{Answer, BATCH, CursorLimits, Found, Inspector, first};
 use super::{SAMPLES_MAX, json};
 use crate::namespace::Namespace;
 
@@ -14,8 +14,6 @@ use crate::namespace::Namespace;
 const INVENTORY_MAX: usize = 1000;
 /// The approximate number of bytes read for the inventory.
 const INVENTORY: CursorLimits = CursorLimits { documents: INVENTORY_MAX + 1, bytes: 64 << 20 };
-/// Documents in one batch.
-const BATCH: i32 = 100;
 /// The largest printed part of a document, in stored bytes.
 const SHOWN_BYTES_MAX: usize = 16 * 1024;
 /// Documents kept as samples, if enough exist; the first and last may be two of them.

@@ -22,12 +22,27 @@ struct Members {
     primary: Arc<AtomicUsize>,
 }
 
+/// The greeting that the members know.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Greeting {
+    Hello,
+    /// Only `isMaster`, the former name.
+    Former,
+}
+
 impl Members {
     fn start() -> Self {
+        Self::greeting(Greeting::Hello)
+    }
+
+    fn greeting(greeting: Greeting) -> Self {
         let (names, primary) = (Arc::<OnceLock<Vec<String>>>::default(), Arc::<AtomicUsize>::default());
         let member = |index: usize| {
             let (names, primary) = (names.clone(), primary.clone());
             Server::start(move |command| {
+                if greeting == Greeting::Former && name(command) == "hello" {
+                    return Some(doc! {"ok": 0.0, "code": 59, "errmsg": "no such command: 'hello'"});
+                }
                 answer(command, index, names.get()?, primary.load(Ordering::Relaxed))
             })
             .unwrap()
@@ -56,7 +71,7 @@ fn answer(command: &Document, member: usize, names: &[String], primary: usize) -
     let leads = member == primary;
     match name(command) {
         "hello" | "isMaster" | "ismaster" => Some(doc! {
-            "helloOk": true, "isWritablePrimary": leads, "ismaster": leads, "secondary": !leads,
+            "isWritablePrimary": leads, "ismaster": leads, "secondary": !leads,
             "setName": "rs", "setVersion": 1, "hosts": names.to_vec(), "me": &names[member],
             "primary": &names[primary], "minWireVersion": 0, "maxWireVersion": 25,
             "maxBsonObjectSize": 1 << 24, "maxMessageSizeBytes": 48_000_000, "maxWriteBatchSize": 100_000,
@@ -121,14 +136,16 @@ fn the_other_members_are_known_when_the_given_member_is_down() {
 }
 
 #[test]
-fn a_given_secondary_leads_to_the_primary() {
-    let members = Members::start();
-    run(async {
-        let target = target(Deployment::find(&members.uri(1, ""), TIMEOUT).await.unwrap());
-        let mut lane = target.open().await.unwrap();
-        assert_eq!(insert(&target, &mut lane).await, Outcome::Acknowledged);
-    });
-    assert_eq!((members.inserts(0), members.inserts(1)), (1, 0));
+fn a_given_secondary_leads_to_the_primary_by_either_greeting() {
+    for greeting in [Greeting::Hello, Greeting::Former] {
+        let members = Members::greeting(greeting);
+        run(async {
+            let target = target(Deployment::find(&members.uri(1, ""), TIMEOUT).await.unwrap());
+            let mut lane = target.open().await.unwrap();
+            assert_eq!(insert(&target, &mut lane).await, Outcome::Acknowledged);
+        });
+        assert_eq!((members.inserts(0), members.inserts(1)), (1, 0));
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Classifies the driver's errors of a change stream as transient or permanent.
 
 use mongodb::error::{Error, ErrorKind};
+use plimsoll_deployment::driver_message;
 use plimsoll_pipeline::SourceError;
 
 /// Codes after which a stream cannot resume: ChangeStreamFatalError, ChangeStreamHistoryLost, InvalidResumeToken, and errors
@@ -19,8 +20,9 @@ pub(super) fn check(error: &Error) -> Result<(), SourceError> {
     }
     if is_fatal(error) {
         return Err(SourceError::Failed(format!(
-            "{error}; if the server no longer has that part of its history, the changes in between are lost: choose another \
-             name for the pipeline, then read the collection with a scan, preferably both to another destination"
+            "{}; if the server no longer has that part of its history, the changes in between are lost: choose another \
+             name for the pipeline, then read the collection with a scan, preferably both to another destination",
+            driver_message(error)
         )));
     }
     Ok(())
@@ -38,14 +40,15 @@ pub(super) fn unread(error: &Error) -> String {
 
 /// The error message, with advice for a change that is too large.
 fn describe(error: &Error) -> String {
+    let message = driver_message(error);
     if is_too_large(error) {
         return format!(
-            "{error}; a change is larger than 16 MB, the limit of a server's reply (an update contains the whole document and the \
+            "{message}; a change is larger than 16 MB, the limit of a server's reply (an update contains the whole document and the \
              changed fields): drop unneeded fields with `stages`, such as `{{$unset: updateDescription}}`, and the pipeline \
              resumes there"
         );
     }
-    error.to_string()
+    message
 }
 
 fn is_too_large(error: &Error) -> bool {

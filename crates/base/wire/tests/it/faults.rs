@@ -272,17 +272,34 @@ fn the_mechanism_plain_sends_user_and_password_and_x509_sends_only_the_user() {
 
 #[test]
 fn a_server_without_hello_is_greeted_by_its_former_name() {
-    let address = serve(|mut peer| {
-        let (request_id, _) = peer.request();
-        peer.reply(request_id, &rawdoc! {"ok": 0.0, "code": 59, "errmsg": "no such command: 'hello'"});
-        let (request_id, bytes) = peer.request();
-        assert!(plimsoll_wire::Message::parse(&bytes).unwrap().body.get_i32("isMaster").is_ok());
-        peer.reply(request_id, &rawdoc! {"ismaster": true, "maxWireVersion": 13, "ok": 1.0});
-        peer.stay_silent();
-    });
-    let options = ConnectOptions::new(address.parse().unwrap());
-    run(async {
-        let connection = Connection::connect(&options).await.unwrap();
-        assert!(connection.hello().is_writable_primary);
-    });
+    for refusal in [
+        rawdoc! {"ok": 0.0, "code": 59, "errmsg": "no such command: 'hello'"},
+        rawdoc! {"ok": 0.0, "code": 303, "errmsg": "Feature not supported: hello"},
+        rawdoc! {"ok": 0.0, "errmsg": "no such cmd: hello"},
+    ] {
+        let address = serve(move |mut peer| {
+            let (request_id, _) = peer.request();
+            peer.reply(request_id, &refusal);
+            let (request_id, bytes) = peer.request();
+            assert!(plimsoll_wire::Message::parse(&bytes).unwrap().body.get_i32("isMaster").is_ok());
+            peer.reply(request_id, &rawdoc! {"ismaster": true, "maxWireVersion": 13, "ok": 1.0});
+            peer.stay_silent();
+        });
+        let options = ConnectOptions::new(address.parse().unwrap());
+        run(async {
+            let connection = Connection::connect(&options).await.unwrap();
+            assert!(connection.hello().is_writable_primary);
+        });
+    }
+}
+
+#[test]
+fn a_refusal_of_both_greetings_is_reported_with_its_reason() {
+    let error = connect_error(&serve(|mut peer| {
+        for code in [13, 59] {
+            let (request_id, _) = peer.request();
+            peer.reply(request_id, &rawdoc! {"ok": 0.0, "code": code, "errmsg": "not allowed"});
+        }
+    }));
+    assert!(matches!(&error, Error::Server(refusal) if refusal.code == 13), "{error:?}");
 }

@@ -1,0 +1,67 @@
+//! Prepares and drops collections on scripted servers that answer in other forms than MongoDB.
+
+use bson::{Document, doc};
+use plimsoll_deployment::Namespace;
+use plimsoll_deployment::collection::{self, Existing, InitialState};
+use plimsoll_host::scripted::Server;
+use plimsoll_wire::{ConnectOptions, Connection};
+
+/// Drops a collection on a server that answers `drop` with `reply`. Returns the message of the error, empty without one.
+fn dropped(reply: &Document) -> String {
+    let reply = reply.clone();
+    let server = Server::start(move |command| command.contains_key("drop").then(|| reply.clone())).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let options = ConnectOptions::new(server.address().to_string().parse().unwrap());
+    let namespace = Namespace { db: "d".into(), collection: "c".into() };
+    runtime.block_on(async {
+        let mut connection = Connection::connect(&options).await.unwrap();
+        let dropped = collection::drop_collection(&mut connection, &namespace).await;
+        dropped.err().map(|error| error.to_string()).unwrap_or_default()
+    })
+}
+
+#[test]
+fn a_missing_collection_in_any_form_is_no_error_of_drop() {
+    for reply in [
+        doc! {"ok": 1.0, "ns": "d.c", "nIndexesWas": 1},
+        doc! {"ok": 0.0, "code": 26, "codeName": "NamespaceNotFound", "errmsg": "ns not found"},
+        doc! {"ok": 0.0, "code": 26, "errmsg": "no such collection"},
+        doc! {"ok": 0, "errmsg": "ns not found", "$err": "ns not found"},
+        doc! {"ok": 0.0, "errmsg": "NS does not exist: d.c"},
+        doc! {"ok": 1.0, "writeErrors": [{"index": 0, "code": 26, "errmsg": "gone"}]},
+        doc! {"ok": 1.0, "writeErrors": [{"index": 0, "errmsg": "ns not found"}]},
+        doc! {"ok": 1.0, "writeErrors": []},
+    ] {
+        assert_eq!(dropped(&reply), "", "{reply}");
+    }
+}
+
+#[test]
+fn a_refusal_of_drop_is_an_error_in_either_form() {
+    let refusal = doc! {"code": 13, "codeName": "Unauthorized", "errmsg": "not authorized: ns not found"};
+    let mut failed = doc! {"ok": 0.0};
+    failed.extend(refusal.clone());
+    for reply in [failed, doc! {"ok": 1.0, "writeErrors": [refusal]}] {
+        let message = dropped(&reply);
+        assert!(message.contains("not authorized") && message.contains("code 13"), "{reply}: {message}");
+    }
+}
+
+#[test]
+fn a_collection_whose_absence_has_no_code_is_empty() {
+    let missing = || Some(doc! {"ok": 0.0, "errmsg": "ns not found"});
+    let server = Server::start(move |command| match command.keys().next()?.as_str() {
+        "count" | "listIndexes" => missing(),
+        "listCollections" => Some(doc! {"cursor": {"firstBatch": [], "id": 0_i64}, "ok": 1.0}),
+        _ => None,
+    })
+    .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let options = ConnectOptions::new(server.address().to_string().parse().unwrap());
+    let namespace = Namespace { db: "d".into(), collection: "c".into() };
+    let state = runtime.block_on(async {
+        let mut connection = Connection::connect(&options).await.unwrap();
+        collection::prepare(&mut connection, &namespace, Existing::Refuse).await.unwrap()
+    });
+    assert_eq!(state, InitialState::default());
+}
