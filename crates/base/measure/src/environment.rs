@@ -62,7 +62,7 @@ pub struct ServerFacts {
     pub profile: Option<String>,
     /// Version it reports.
     pub version: Option<String>,
-    /// Its real product, if known (an embedded server's own name and version).
+    /// Its product with its own version, such as `FerretDB 1.24.2`. Absent for MongoDB's own server and for an unknown product.
     pub product: Option<String>,
     /// Storage engine it reports.
     pub storage_engine: Option<String>,

@@ -6,8 +6,10 @@ use bson::raw::RawBsonRef;
 use bson::{Bson, Document, RawDocument, RawDocumentBuf, rawdoc};
 use plimsoll_measure::environment::ServerFacts;
 
+use super::answers::Answers;
 use super::field::{at, text};
 use super::normalise::storage_engine;
+use super::product;
 
 /// The parameters that change how a server handles a load.
 const PARAMETERS: [&str; 9] = [
@@ -27,17 +29,6 @@ const SECTIONS: [&str; 4] = ["storage", "replication", "sharding", "setParameter
 const PARAMETERS_MAX: usize = 64;
 const VALUE_LEN_MAX: usize = 200;
 
-/// The answers of a server; missing answers are absent.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Answers {
-    pub(crate) build: Option<RawDocumentBuf>,
-    pub(crate) hello: Option<RawDocumentBuf>,
-    pub(crate) status: Option<RawDocumentBuf>,
-    pub(crate) concern: Option<RawDocumentBuf>,
-    pub(crate) options: Option<RawDocumentBuf>,
-    pub(crate) parameters: Option<RawDocumentBuf>,
-}
-
 /// A request for the parameters by name; a server omits unknown names.
 pub(crate) fn parameters_request() -> RawDocumentBuf {
     let mut request = Document::new();
@@ -46,22 +37,17 @@ pub(crate) fn parameters_request() -> RawDocumentBuf {
     RawDocumentBuf::try_from(request).unwrap_or_else(|_| rawdoc! { "getParameter": "*" })
 }
 
-/// The facts, without the addresses.
-pub(crate) fn facts(answers: &Answers) -> ServerFacts {
+/// The facts, without the addresses. `host` is the host of the connection.
+pub(crate) fn facts(answers: &Answers, host: &str) -> ServerFacts {
     ServerFacts {
         version: answers.build.as_deref().and_then(|build| text(build, &["version"])),
-        product: answers.build.as_deref().and_then(product),
+        product: product::name(answers, host),
         storage_engine: answers.status.as_deref().and_then(storage_engine),
         topology: answers.hello.as_deref().map(topology),
         default_write_concern: answers.concern.as_deref().and_then(write_concern),
         parameters: parameters(answers),
         ..ServerFacts::default()
     }
-}
-
-fn product(build: &RawDocument) -> Option<String> {
-    let secantus = text(build, &["secantusVersion"]).map(|version| format!("SecantusDB {version}"));
-    secantus.or_else(|| text(build, &["plimsoll"]).map(|name| format!("Plimsoll's {name}")))
 }
 
 fn topology(hello: &RawDocument) -> String {
@@ -132,7 +118,7 @@ mod tests {
             }}),
             parameters: Some(rawdoc! {"syncdelay": 60.0, "notablescan": false, "ok": 1.0}),
         };
-        let facts = facts(&answers);
+        let facts = facts(&answers, "db1");
         assert_eq!(facts.version.as_deref(), Some("8.0.4"));
         assert_eq!(facts.topology.as_deref(), Some("replica set rs0"));
         assert_eq!(facts.storage_engine.as_deref(), Some("wiredTiger"));
@@ -151,6 +137,6 @@ mod tests {
 
     #[test]
     fn a_silent_server_has_no_facts() {
-        assert_eq!(facts(&Answers::default()), ServerFacts::default());
+        assert_eq!(facts(&Answers::default(), "db1"), ServerFacts::default());
     }
 }

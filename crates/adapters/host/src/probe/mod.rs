@@ -10,10 +10,12 @@ use bson::{RawDocument, RawDocumentBuf, rawdoc};
 use crate::machine::Disk;
 use crate::process;
 
+mod answers;
 mod collection;
 mod facts;
 mod field;
 mod normalise;
+mod product;
 
 pub use collection::CollectionStats;
 pub use normalise::{Product, normalise};
@@ -60,14 +62,18 @@ impl Probe {
     /// # Errors
     /// The connection is lost.
     pub async fn facts(&mut self) -> Result<ServerFacts, Error> {
-        let hello = self.ask("admin", &rawdoc! { "hello": 1 }).await?;
+        let hello = match self.ask("admin", &rawdoc! { "hello": 1 }).await? {
+            // Some products know only the former name.
+            None => self.ask("admin", &rawdoc! { "isMaster": 1 }).await?,
+            hello => hello,
+        };
         let status = self.ask("admin", &status_request()).await?;
         let concern = self.ask("admin", &rawdoc! { "getDefaultRWConcern": 1 }).await?;
         let options = self.ask("admin", &rawdoc! { "getCmdLineOpts": 1 }).await?;
         let parameters = self.ask("admin", &facts::parameters_request()).await?;
         let answers =
-            facts::Answers { build: Some(self.build.clone()), hello, status, concern, options, parameters };
-        let mut facts = facts::facts(&answers);
+            answers::Answers { build: Some(self.build.clone()), hello, status, concern, options, parameters };
+        let mut facts = facts::facts(&answers, &self.connection.address().host);
         facts.addresses = vec![self.connection.address().to_string()];
         Ok(facts)
     }
