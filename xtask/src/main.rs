@@ -8,6 +8,7 @@ mod setup;
 mod test;
 mod test_programs;
 
+mod peers;
 mod prometheus;
 mod python;
 
@@ -29,7 +30,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Install what the tests need into the cache: the embedded server, a Kafka broker, Prometheus, a Python with PyMongo and the embedding model.
+    /// Install what the tests need into the cache: the embedded server, a Kafka broker, FerretDB, mongo-java-server, Prometheus, a Python with PyMongo and the embedding model.
     Setup,
     /// Check everything: format, lints, dependencies, tests, documentation. Stops at the first failure.
     Test(test::Test),

@@ -8,7 +8,7 @@ use anyhow::Result;
 use plimsoll_install::Cache;
 
 use crate::command::{self, FULL, cargo};
-use crate::{prometheus, python};
+use crate::{peers, prometheus, python};
 
 /// The programs of this workspace that install something.
 const PROGRAMS: [&str; 6] = ["--bin", "plimsoll", "--example", "install_broker", "--example", "install"];
@@ -18,12 +18,13 @@ pub(crate) fn run() -> Result<()> {
     install(&build()?)
 }
 
-/// Installs the Python environment, Prometheus, the Kafka broker, the embedding model and the embedded server
-/// with the programs in `built`. It compiles no workspace crate, so another cargo may run meanwhile.
+/// Installs the Python environment, Prometheus, the other servers, the Kafka broker, the embedding model and the embedded
+/// server with the programs in `built`. It compiles no workspace crate, so another cargo may run meanwhile.
 pub(crate) fn install(built: &Path) -> Result<()> {
     let cache = Cache::locate()?;
     python::install(cache.root(), &python::TESTS)?;
     prometheus::install(cache.root())?;
+    peers::install(cache.root())?;
     // Maven fetches 54 MB the first time, and the client library is built.
     command::run(&mut Command::new(built.join("examples/install_broker")))?;
     // 107 MB and some seconds the first time.

@@ -1,7 +1,7 @@
 //! Installs outside programs and files on this machine once, completely and verified.
 //!
 //! Read in this order: the directory of all installations ([`Cache`]), the right to install ([`Lock`]), the program that fetches or
-//! builds ([`fetch`]), the checksums ([`digest`], [`Checklist`]), and the renamed directory ([`AtomicDir`]). An installation takes
+//! builds ([`fetch`], [`maven`]), the checksums ([`digest`], [`Checklist`]), and the renamed directory ([`AtomicDir`]). An installation takes
 //! the lock, checks whether it is needed, and only then starts:
 //!
 //! ```
@@ -29,6 +29,7 @@ pub use cache::{Cache, NoCacheDirectory};
 pub use lock::Lock;
 
 pub mod fetch;
+pub mod maven;
 
 pub use checklist::{CheckError, Checklist};
 pub mod digest;

@@ -13,6 +13,7 @@ mod crash;
 mod dashboard;
 mod faults;
 mod foreign;
+mod foreign_servers;
 mod history;
 mod hosts;
 mod http;

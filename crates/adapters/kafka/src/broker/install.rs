@@ -5,13 +5,12 @@
 //! installation is always complete.
 
 use std::ffi::OsString;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::ExitStatus;
 
-use plimsoll_install::fetch::{self, RunError, Stream};
-use plimsoll_install::{AtomicDir, CheckError, Checklist, Error, Lock, sibling};
+use plimsoll_install::maven::{self, JARS, MavenError, Project};
+use plimsoll_install::{AtomicDir, Error, Lock, sibling};
 use plimsoll_measure::clock;
 
 /// The installed version of Apache Kafka.
@@ -25,8 +24,6 @@ const BROKER: Jars<'_> = Jars {
 };
 /// The lock file of all Maven installations in the cache.
 const LOCK: &str = "kafka.lock";
-/// The plugin that copies files, with its version.
-const COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
 
 /// A set of files that Maven fetches once into the cache.
 #[derive(Clone, Copy, Debug)]
@@ -110,10 +107,13 @@ impl From<Error> for InstallError {
 }
 
 impl InstallError {
-    fn checked(what: &str, error: CheckError) -> Self {
+    fn of(error: MavenError, what: &str, log: PathBuf) -> Self {
+        let what = what.to_owned();
         match error {
-            CheckError::Io(error) => error.into(),
-            other => Self::Altered { what: what.to_owned(), how: other.to_string() },
+            MavenError::Io(error) => error.into(),
+            MavenError::NoMaven(source) => Self::NoMaven(source),
+            MavenError::Failed { status, tail } => Self::Fetch { what, status, log, tail },
+            MavenError::Altered(how) => Self::Altered { what, how: how.to_string() },
         }
     }
 }
@@ -175,45 +175,20 @@ impl Jars<'_> {
     fn fetch(&self, maven: OsString, cache: &Path, tell: &mut dyn FnMut(Step)) -> Result<(), InstallError> {
         let place = self.directory(cache);
         let (partial, log) = (AtomicDir::new(&place)?, sibling(&place, "log"));
-        fs::write(partial.path().join("pom.xml"), self.project).map_err(Error::at(partial.path()))?;
         tell(Step::Fetching);
-        let maven = command(maven, partial.path());
-        let finished = fetch::run(maven, Stream::Stdout, Some(&log), &mut |_| {}).map_err(not_run)?;
-        if !finished.status.success() {
-            return Err(InstallError::Fetch {
-                what: self.what.to_owned(),
-                status: finished.status,
-                log,
-                tail: finished.tail,
-            });
-        }
-        tell(Step::Checking);
-        Checklist::read(self.list)
-            .check(&partial.path().join("jars"))
-            .map_err(|error| InstallError::checked(self.what, error))?;
-        Ok(partial.commit_part("jars")?)
+        let project = Project { pom: self.project, list: self.list };
+        let mut checking = || tell(Step::Checking);
+        let fetched = maven::fetch(maven, project, partial.path(), &log, &mut checking);
+        fetched.map_err(|error| InstallError::of(error, self.what, log))?;
+        Ok(partial.commit_part(JARS)?)
     }
-}
-
-fn not_run(error: RunError) -> InstallError {
-    match error {
-        RunError::Program(source) => InstallError::NoMaven(source),
-        RunError::Log(error) => error.into(),
-    }
-}
-
-/// Runs Maven with a temporary repository, so that the user's stays unchanged. The user's settings name the
-/// mirror.
-fn command(maven: OsString, partial: &Path) -> Command {
-    let mut command = Command::new(maven);
-    command.args(["--batch-mode", "--no-transfer-progress", COPY, "-DoutputDirectory=jars"]);
-    command.arg(format!("-Dmaven.repo.local={}", partial.join("repository").display()));
-    command.current_dir(partial);
-    command
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::process::Command;
+
     use super::*;
 
     struct Fixture(tempfile::TempDir);

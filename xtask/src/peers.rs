@@ -1,0 +1,79 @@
+//! Installs other products that speak MongoDB's protocol into the cache, for the tests.
+
+mod ferretdb;
+mod mongo_java;
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use plimsoll_install::{AtomicDir, Lock, sibling};
+
+/// The name of a file with the pinned versions and digests, which is written last: a directory with the same file is complete.
+const STAMP: &str = "installed.txt";
+
+/// A server that the tests start.
+struct Peer {
+    /// The name of the product, with its version.
+    name: &'static str,
+    /// Its directory in the cache.
+    directory: &'static str,
+    /// The pinned versions and digests.
+    pin: String,
+    /// The time that a cold installation takes, for the message.
+    takes: &'static str,
+    /// Installs it into an empty directory, and writes the output of the build to a log.
+    make: fn(&Path, log: &Path) -> Result<()>,
+}
+
+/// Installs all of them, unless they are installed.
+pub(crate) fn install(cache: &Path) -> Result<()> {
+    [ferretdb::peer(), mongo_java::peer()].iter().try_for_each(|peer| peer.install(cache))
+}
+
+impl Peer {
+    /// Installs the server, unless it is installed with the same pins. Two concurrent calls install it once.
+    fn install(&self, cache: &Path) -> Result<()> {
+        let target = cache.join(self.directory);
+        let lock = format!("{}.lock", self.directory);
+        let _lock = Lock::take(cache, &lock, || eprintln!("waiting for another setup"))?;
+        if fs::read_to_string(target.join(STAMP)).is_ok_and(|stamp| stamp == self.pin) {
+            return Ok(());
+        }
+        eprintln!("installing {} into {} ({})", self.name, target.display(), self.takes);
+        let partial = AtomicDir::new(&target)?;
+        (self.make)(partial.path(), &sibling(&target, "log"))
+            .with_context(|| format!("install {}", self.name))?;
+        fs::write(partial.path().join(STAMP), &self.pin).context("mark the installation as complete")?;
+        partial.commit().with_context(|| format!("rename the directory of {}", self.name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::bail;
+
+    fn peer(pin: &str, make: fn(&Path, &Path) -> Result<()>) -> Peer {
+        Peer { name: "it", directory: "it", pin: pin.to_owned(), takes: "a moment", make }
+    }
+
+    #[test]
+    fn a_server_is_installed_once_for_each_pin_and_never_in_part() {
+        let cache = std::env::temp_dir().join(format!("xtask-peers-{}", std::process::id()));
+        let whole = |directory: &Path, _: &Path| Ok(fs::write(directory.join("program"), "whole")?);
+        let half = |directory: &Path, _: &Path| {
+            fs::write(directory.join("program"), "half")?;
+            bail!("it is raining")
+        };
+        let program = || fs::read_to_string(cache.join("it/program")).unwrap_or_default();
+        let error = peer("1.0", half).install(&cache).unwrap_err();
+        assert_eq!((format!("{error:#}").as_str(), program().as_str()), ("install it: it is raining", ""));
+        peer("1.0", whole).install(&cache).unwrap();
+        peer("1.0", half).install(&cache).unwrap();
+        assert_eq!(program(), "whole", "an installed server is not installed again");
+        assert!(peer("2.0", half).install(&cache).is_err(), "another pin is installed anew");
+        assert_eq!(program(), "whole", "the old installation stays until the new one is complete");
+        fs::remove_dir_all(cache).unwrap();
+    }
+}
