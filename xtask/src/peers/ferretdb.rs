@@ -29,7 +29,7 @@ pub(super) fn peer() -> Peer {
         name: "FerretDB 1.24.2",
         directory: "ferretdb",
         pin: format!("{MODULE} {VERSION} {SUM}\n"),
-        takes: "Go builds it in about 4 minutes on two cores, once",
+        takes: "Go compiles it once, for 3 to 4 minutes of CPU time",
         make,
     }
 }
