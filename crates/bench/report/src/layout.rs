@@ -240,7 +240,7 @@ fn shrink(widths: &mut [usize], column: usize, min: usize, width: usize) {
 /// Narrows columns until a line fits: first the flexible one, then the widest. None vanishes.
 fn squeeze(widths: &mut [usize], flexible: Option<usize>, width: usize) {
     if let Some(flexible) = flexible {
-        shrink(widths, flexible, COLUMN_MIN, width);
+        shrink(widths, flexible, FLEXIBLE_MIN, width);
     }
     while total(widths) > width {
         let Some(widest) = widths.iter_mut().filter(|width| **width > COLUMN_MIN).max() else { return };

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::FalseyValueParser;
+use plimsoll_measure::run::Verdict;
 use plimsoll_run::exit::{Exit, worst};
 use plimsoll_run::options::LoadOptions;
 use plimsoll_run::server_provenance::HostedAs;
@@ -77,9 +78,10 @@ impl LoadArgs {
         }
     }
 
-    /// The exit of a result, which is invalid or not.
-    pub fn exit(&self, exit: Exit, is_invalid: bool) -> Exit {
-        worst([exit, if self.fail_on_invalid && is_invalid { Exit::Invalid } else { Exit::Held }])
+    /// The exit of a result with this verdict.
+    pub fn exit(&self, exit: Exit, verdict: Verdict) -> Exit {
+        let is_invalid = self.fail_on_invalid && verdict == Verdict::Invalid;
+        worst([exit, if is_invalid { Exit::Invalid } else { Exit::Held }])
     }
 
     /// Whether only errors and the result are printed.

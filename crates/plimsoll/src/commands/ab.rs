@@ -1,6 +1,7 @@
 //! Implements `plimsoll ab`: measures two things in turns and compares them.
 
 use anyhow::{Context, anyhow};
+use plimsoll_measure::run::Verdict;
 use plimsoll_run::exit::{Exit, Failure, Outcome, worst};
 use plimsoll_run::lifecycle;
 use plimsoll_series::ab::comparing::exit;
@@ -34,6 +35,7 @@ pub fn ab(args: &AbArgs, registry: &Registry) -> Outcome<Exit> {
         finish(comparison, &ended.path, args.load.json && !args.load.quiet, args.load.quiet)?;
     }
     let is_invalid = ended.comparison.as_ref().is_some_and(|it| it.a.invalid + it.b.invalid > 0);
+    let verdict = if is_invalid { Verdict::Invalid } else { Verdict::Pass };
     if ended.ended != Exit::Held {
         say(&format!(
             "{} of {} pairs are measured and kept. Continue with --resume {shown}",
@@ -42,5 +44,5 @@ pub fn ab(args: &AbArgs, registry: &Registry) -> Outcome<Exit> {
         return Ok(worst([ended.ended, ended.comparison.map_or(Exit::Held, |it| exit(&it))]));
     }
     let none = || Failure { exit: Exit::Failed, error: anyhow!("{shown} contains no pair") };
-    Ok(args.load.exit(exit(&ended.comparison.ok_or_else(none)?), is_invalid))
+    Ok(args.load.exit(exit(&ended.comparison.ok_or_else(none)?), verdict))
 }

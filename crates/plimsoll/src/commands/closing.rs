@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use plimsoll_measure::line::Line;
-use plimsoll_measure::run::{Run, Verdict};
+use plimsoll_measure::run::Run;
 use plimsoll_run::exit::{Exit, Outcome};
 use plimsoll_run::lifecycle::{Closed, finish};
 use plimsoll_run::session::Session;
@@ -29,7 +29,7 @@ pub fn settle(closed: Closed, args: &LoadArgs) -> Outcome<Exit> {
     if args.keep && system.keep(&path)? && !args.is_quiet() {
         say(&format!("The server's storage is kept: plimsoll audit {shown}"));
     }
-    Ok(args.exit(exit, run.verdict == Verdict::Invalid))
+    Ok(args.exit(exit, run.verdict))
 }
 
 fn show(run: &Run, args: &LoadArgs, directory: &str) -> Outcome<()> {

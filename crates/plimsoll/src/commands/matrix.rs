@@ -1,7 +1,6 @@
 //! Implements `plimsoll run` for a scenario with a matrix: makes and prints its runs.
 
 use anyhow::{Context, anyhow};
-use plimsoll_measure::run::Verdict;
 
 use super::series::{finish, tell};
 use crate::cli::RunArgs;
@@ -40,7 +39,7 @@ pub fn run(loaded: &Loaded, args: &RunArgs, registry: &Registry) -> Outcome<Exit
         let path = ended.path.display();
         settings.load.console.say(&format!("The matrix is incomplete. Continue with --resume {path}"));
     }
-    Ok(args.load.exit(ended.exit, ended.results.verdict == Verdict::Invalid))
+    Ok(args.load.exit(ended.exit, ended.results.verdict))
 }
 
 fn tell_list(prepared: &Prepared<'_>, args: &RunArgs) -> Outcome<Exit> {
