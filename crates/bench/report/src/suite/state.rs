@@ -263,7 +263,7 @@ mod tests {
         ));
         for part in [
             "95,487,000 documents, only index: _id_ {\"_id\":1}",
-            "6.31 GiB of data, 1003 MiB on disk, compressed 6.45 times, 71.0 B a document",
+            "6.31 GiB of data, 1,003 MiB on disk, compressed 6.45 times, 71.0 B a document",
             "fields: _id objectId, key string",
             "written from 2026-03-22T16:36:59Z to 2026-03-22T16:46:59Z by _id (10 min 0 s)",
             "…",

@@ -150,7 +150,7 @@ fn operations_of_a_service_are_called_requests() {
             run.operations = BTreeMap::from([("ask".to_owned(), asked)]);
         },
         &[
-            "ask: 500 requests were acknowledged, 50 requests/s. The median response took –, p99 –, the longest –.",
+            "ask: 500 requests were acknowledged, 50 requests/s. The longest response took –.",
             "ask: the target rate was not reached: 50 % of the 1,000 requests that became due were completed, less than 99 %.",
             "ask: 1 overdue request was given up, which breaks every objective.",
             "ask: 2 requests failed (timeout).",
