@@ -64,6 +64,13 @@ impl<'a> Args<'a> {
         whole.filter(|whole| (min..=max).contains(whole)).ok_or_else(|| self.expected(expected))
     }
 
+    /// A whole number within the bounds of a type. A larger one is refused with the name of the type that holds it.
+    pub(crate) fn whole_of(&self, (min, max): (i64, i64), wider: Option<&str>) -> Result<i64, Error> {
+        let wider = wider.filter(|_| self.whole_within(i64::MIN, i64::MAX, "").is_ok());
+        let remedy = wider.map(|wider| format!(", or {wider} for larger numbers")).unwrap_or_default();
+        self.whole_within(min, max, &format!("a whole number from {min} to {max}{remedy}"))
+    }
+
     /// A finite number.
     pub(crate) fn real(&self) -> Result<f64, Error> {
         self.real_within(f64::MIN, f64::MAX, "a number")

@@ -25,11 +25,16 @@ enum Skew {
 }
 
 impl Whole {
-    /// Reads `min`, `max` and `distribution`, within `bounds`, which are also the defaults.
-    pub(crate) fn parse(fields: &Fields<'_>, least: i64, bounds: (i64, i64)) -> Result<Self, Error> {
-        let expected = format!("a whole number from {} to {}", bounds.0, bounds.1);
+    /// Reads `min`, `max` and `distribution`, within `bounds`, which are also the defaults. `wider` names the generator of larger
+    /// numbers.
+    pub(crate) fn parse(
+        fields: &Fields<'_>,
+        least: i64,
+        bounds: (i64, i64),
+        wider: Option<&str>,
+    ) -> Result<Self, Error> {
         let bound = |name: &str, default| match fields.get(name) {
-            Some(args) => args.whole_within(bounds.0, bounds.1, &expected),
+            Some(args) => args.whole_of(bounds, wider),
             None => Ok(default),
         };
         let (min, max) = (bound("min", least)?, bound("max", bounds.1)?);

@@ -15,6 +15,10 @@ pub(crate) fn number(_: &mut Parser<'_>, args: &Args<'_>) -> Result<Shape, Error
     Ok(Shape::Hole(Hole::bare(kind::INT64, 8, Fill::Number)))
 }
 
+/// The bounds of an int32.
+const INT: (i64, i64) = (i32::MIN as i64, i32::MAX as i64);
+/// The bounds of an int64.
+const LONG: (i64, i64) = (i64::MIN, i64::MAX);
 const TYPES: [&str; 3] = ["int", "long", "double"];
 
 /// Reads `$sequence`, numbers that rise with the document's number:
@@ -25,11 +29,11 @@ pub(crate) fn sequence(_: &mut Parser<'_>, args: &Args<'_>) -> Result<Shape, Err
     let (kind, width, sequence) =
         match name.as_ref().map_or(Ok("long"), |args| args.text("int, long or double"))? {
             "int" => {
-                let (start, step) = bounds(&fields, i64::from(i32::MIN), i64::from(i32::MAX))?;
+                let (start, step) = bounds(&fields, INT, Some("`type: long`"))?;
                 (kind::INT32, 4, Sequence::Int { start, step })
             }
             "long" => {
-                let (start, step) = bounds(&fields, i64::MIN, i64::MAX)?;
+                let (start, step) = bounds(&fields, LONG, None)?;
                 (kind::INT64, 8, Sequence::Long { start, step })
             }
             "double" => {
@@ -44,11 +48,9 @@ pub(crate) fn sequence(_: &mut Parser<'_>, args: &Args<'_>) -> Result<Shape, Err
     Ok(Shape::Hole(Hole::bare(kind, width, Fill::Sequence(sequence))))
 }
 
-fn bounds(fields: &Fields<'_>, min: i64, max: i64) -> Result<(i64, i64), Error> {
-    let expected = format!("a whole number from {min} to {max}");
-    let read = |name, default| {
-        fields.get(name).map_or(Ok(default), |args: Args<'_>| args.whole_within(min, max, &expected))
-    };
+fn bounds(fields: &Fields<'_>, limits: (i64, i64), wider: Option<&str>) -> Result<(i64, i64), Error> {
+    let read =
+        |name, default| fields.get(name).map_or(Ok(default), |args: Args<'_>| args.whole_of(limits, wider));
     Ok((read("start", 0)?, read("step", 1)?))
 }
 
@@ -57,15 +59,14 @@ const SETTINGS: [&str; 3] = ["min", "max", "distribution"];
 /// Reads `$int`, a random whole number:
 /// `{min: 0, max: 2147483647, distribution}`.
 pub(crate) fn int(_: &mut Parser<'_>, args: &Args<'_>) -> Result<Shape, Error> {
-    let bounds = (i64::from(i32::MIN), i64::from(i32::MAX));
-    let whole = Whole::parse(&args.fields(&SETTINGS)?, 0, bounds)?;
+    let whole = Whole::parse(&args.fields(&SETTINGS)?, 0, INT, Some("$long"))?;
     Ok(Shape::Hole(Hole::bare(kind::INT32, 4, Fill::Int(whole))))
 }
 
 /// Reads `$long`, a random whole number:
 /// `{min: 0, max: 9223372036854775807, distribution}`.
 pub(crate) fn long(_: &mut Parser<'_>, args: &Args<'_>) -> Result<Shape, Error> {
-    let whole = Whole::parse(&args.fields(&SETTINGS)?, 0, (i64::MIN, i64::MAX))?;
+    let whole = Whole::parse(&args.fields(&SETTINGS)?, 0, LONG, None)?;
     Ok(Shape::Hole(Hole::bare(kind::INT64, 8, Fill::Long(whole))))
 }
 

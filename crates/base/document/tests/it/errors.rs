@@ -23,7 +23,11 @@ fn errors_of_wrong_values_name_the_expected_values() {
     check_field(json!({"$text": 5}), ".$text: expected an object of {bytes, min, max}, got 5");
     check_field(
         json!({"$int": {"max": 3e9}}),
-        ".$int.max: expected a whole number from -2147483648 to 2147483647, got 3000000000.0",
+        ".$int.max: expected a whole number from -2147483648 to 2147483647, or $long for larger numbers, got 3000000000.0",
+    );
+    check_field(
+        json!({"$sequence": {"type": "int", "start": 3_000_000_000_u32}}),
+        ".$sequence.start: expected a whole number from -2147483648 to 2147483647, or `type: long` for larger numbers, got 3000000000",
     );
     check_field(json!({"$int": {"min": 5, "max": 1}}), ".$int.max: expected at least min (5), got 1");
     check_field(
