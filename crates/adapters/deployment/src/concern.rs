@@ -10,7 +10,7 @@ const MEMBERS_MAX: u32 = 50;
 
 /// The members that must have a write: a number, `majority`, or a tag.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "w: write a number of members, majority, or the name of a tag set")]
 pub enum W {
     /// This number of members; 0 asks for no acknowledgement.
     Number(u32),

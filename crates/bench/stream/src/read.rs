@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 
 use super::typed::PipelineFile;
-use plimsoll_scenario::{Text, nearest, parse_with, pipelines};
+use plimsoll_scenario::{Kind, Text, mistaken_name, mistaken_text, nearest, parse_with, pipelines};
 
 /// Reads a pipeline's file, and returns it with the directory of its relative paths.
 ///
@@ -13,6 +13,9 @@ use plimsoll_scenario::{Text, nearest, parse_with, pipelines};
 /// When the file is missing, unreadable or invalid. The error says where.
 pub fn read(file: &Path, overrides: &[String]) -> anyhow::Result<(PipelineFile, PathBuf)> {
     let Text { name, base, text, origin } = found(file)?;
+    if let Some(said) = mistaken_text(&origin, &text, Kind::Pipeline) {
+        bail!(said);
+    }
     let mut pipeline: PipelineFile = parse_with(&text, &origin, overrides)?;
     if pipeline.name.is_empty() {
         pipeline.name = name;
@@ -28,6 +31,9 @@ fn found(file: &Path) -> anyhow::Result<Text> {
         return Text::of_file(file);
     }
     let Some(builtin) = pipelines().iter().find(|builtin| file == Path::new(builtin.name)) else {
+        if let Some(said) = mistaken_name(&file.to_string_lossy(), Kind::Pipeline) {
+            bail!(said);
+        }
         bail!(
             "no pipeline `{}` exists: name a YAML file with `source` and `sink`, or {}",
             file.display(),

@@ -21,6 +21,7 @@ use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::server_provisioning::{Choice, cache, install};
 use plimsoll_run::signals::Signals;
 use plimsoll_scenario::{assigned, of_tree, put, rendered};
+use plimsoll_yaml::text_of;
 
 /// The size limit of a settings file, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -195,7 +196,7 @@ fn typed<P: Product>(args: &ServeArgs) -> anyhow::Result<P::Typed> {
     let of = || format!("--config {}", file.map_or_else(String::new, |file| file.display().to_string()));
     let mut typed: P::Typed = if args.check {
         // A run wrote the text, not a user: an error names its line, but no file.
-        serde_saphyr::from_str(&text).map_err(|error| anyhow!(rendered(&error, &text, "settings")))?
+        plimsoll_yaml::value(&text).map_err(|slip| anyhow!(rendered(&slip, &text, "settings")))?
     } else {
         settings::read(&text).with_context(of)?
     };
@@ -213,14 +214,7 @@ fn typed<P: Product>(args: &ServeArgs) -> anyhow::Result<P::Typed> {
 }
 
 fn read(path: &Path) -> anyhow::Result<String> {
-    let size = fs::metadata(path).with_context(|| format!("read --config {}", path.display()))?.len();
-    if size > FILE_BYTES_MAX {
-        bail!(
-            "--config {}: larger than {FILE_BYTES_MAX} bytes, the limit of a settings file",
-            path.display()
-        );
-    }
-    fs::read_to_string(path).with_context(|| format!("read --config {}", path.display()))
+    text_of(path, FILE_BYTES_MAX).context("--config")
 }
 
 fn set(tree: &mut Value, assignment: &str) -> anyhow::Result<()> {

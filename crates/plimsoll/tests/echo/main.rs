@@ -73,7 +73,7 @@ fn invalid_sections_are_refused_before_anything_starts() {
     let dir = tempfile::tempdir().unwrap();
     for (set, reason) in [
         ("service.echo.settings.key=''", "service.echo.settings: key: it is empty: name it"),
-        ("service.echo.settings.kee=x", "unknown field `kee`"),
+        ("service.echo.settings.kee=x", "unknown key `kee`"),
         ("service.echo.fill={notes: 1}", "service.echo.fill: this service cannot be filled"),
         ("service={ecko: {}}", "did you mean `echo`?"),
         ("phases.0.load.echo.request.body={workload: {counter: {}}}", "counter.from: give a number"),

@@ -28,7 +28,7 @@ fn good() -> String {
 #[test]
 fn a_misspelt_key() {
     let text = good().replace("batch:", "bacth:");
-    check(&text, &[], 2, &["scenario.yaml", "line 10", "unknown field `bacth`", "did you mean `batch`?"]);
+    check(&text, &[], 2, &["scenario.yaml", "line 10", "unknown key `bacth`", "did you mean `batch`?"]);
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn invalid_faults() {
     for (fault, part) in [
         ("{at: 9s, inject: {kill: {down: 1s}}}", "kill: it begins at 9 s, after the phase ended at 5 s"),
         ("{at: 1s, every: 1s, inject: {freeze: {lasts: 2s}}}", "freeze: it repeats before it ends"),
-        ("{at: 1s, inject: {network: {lasts: 1s, how: cutt}}}", "unknown variant `cutt`"),
+        ("{at: 1s, inject: {network: {lasts: 1s, how: cutt}}}", "unknown choice `cutt`"),
     ] {
         let text = good().replace(
             "    stop: {documents: 100}\n",

@@ -189,7 +189,7 @@ fn invalid_differences_between_service_cells_are_refused() {
         (
             staged("never", &axes("service.telemetry.settings.readings.design: graph")),
             &[],
-            "unknown variant `graph`",
+            "unknown choice `graph`",
         ),
         (staged("never", &axes("service.telemetry.fill.every: 0s")), &[], "at least 1ms"),
         (staged("never", &format!("{}matrix_: 1\n", axes(""))), &[], "matrix_"),

@@ -4,6 +4,7 @@
 
 mod ab;
 mod ab_sides;
+mod bad_files;
 mod bad_input;
 mod baseline;
 mod bound;

@@ -165,11 +165,11 @@ fn an_unknown_section_or_key_is_refused_with_the_nearest_one() {
             assert!(words.contains(unknown) && words.contains(&format!("did you mean `{near}`?")), "{words}");
         }
     };
-    check(("filter", "fliter"), "unknown variant `fliter`", "filter");
-    check(("generator", "genrator"), "unknown variant `genrator`", "generator");
-    check(("noop", "nop"), "unknown variant `nop`", "noop");
-    check(("where", "wher"), "unknown field `wher`", "where");
-    check(("transforms", "transform"), "unknown field `transform`", "transforms");
+    check(("filter", "fliter"), "unknown choice `fliter`", "filter");
+    check(("generator", "genrator"), "unknown choice `genrator`", "generator");
+    check(("noop", "nop"), "unknown choice `nop`", "noop");
+    check(("where", "wher"), "unknown key `wher`", "where");
+    check(("transforms", "transform"), "unknown key `transform`", "transforms");
 }
 
 #[test]

@@ -86,9 +86,10 @@ pub fn read<T: DeserializeOwned + Default>(text: &str) -> Result<T, Error> {
         return Ok(T::default());
     }
     // A quoted line of the file would help, but may contain a password.
-    let error =
-        |error: serde_saphyr::Error| Error::Text(redact::message(&error.without_snippet().to_string()));
-    serde_saphyr::from_str(text).map_err(error)
+    plimsoll_yaml::value(text).map_err(|slip| {
+        let said = format!("{}{}", slip.prefix(), slip.fault.without_texts());
+        Error::Text(redact::message(&said))
+    })
 }
 
 /// Turns the fault of a section into an error.

@@ -125,7 +125,7 @@ thresholds:
             ("kind: write", "load: write", "every operation has the tag `load` already"),
             ("kind:write", "kind:read", "kind: write"),
             ("p(95)<500", "p95<500", "write for example"),
-            ("abortOnFail", "abortOnfail", "unknown field `abortOnfail`"),
+            ("abortOnFail", "abortOnfail", "unknown key `abortOnfail`"),
             ("think: 1s", "think: 1", "a duration such as 1s"),
         ] {
             let message = format!("{:#}", planned(&TYPED.replace(typed, slip)).unwrap_err());

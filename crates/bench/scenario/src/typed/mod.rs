@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 mod alias;
 mod builtin;
 mod matrix;
+mod mistaken;
 mod overrides;
 mod read;
 mod redacted_errors;
@@ -32,8 +33,10 @@ mod service_spec;
 
 pub use builtin::{Builtin, all as builtins, pipelines, suites};
 pub use matrix::{Axis, Bounds, LeaveOut, Matrix, Names};
+pub use mistaken::{Kind, mistaken_name, mistaken_text};
 pub use overrides::{assigned, put};
-pub use read::{Loaded, Text, load, nearest, parse_with};
+pub use plimsoll_yaml::nearest;
+pub use read::{Loaded, Text, load, parse_with};
 pub use redacted_errors::{of_tree, rendered};
 pub use service_spec::ServiceSpec;
 

@@ -25,17 +25,17 @@ pub fn assigned<'a>(assignment: &'a str, example: &str) -> anyhow::Result<(&'a s
         let repeated = secret::repeated(assignment);
         bail!("--set {repeated}: write path=value, for example --set {example}");
     };
-    let value = serde_saphyr::from_str(text).map_err(|error| unreadable(path, text, &error))?;
+    let value = plimsoll_yaml::value(text).map_err(|slip| unreadable(path, text, &slip))?;
     Ok((path, value))
 }
 
 /// The error for an invalid value. A value that may hold a secret is not repeated.
-fn unreadable(path: &str, text: &str, error: &serde_saphyr::Error) -> anyhow::Error {
+fn unreadable(path: &str, text: &str, slip: &plimsoll_yaml::Slip) -> anyhow::Error {
     let origin = format!("--set {path}");
     if secret::hides(path) || secret::may_hold(text) {
-        return anyhow!("{origin}: read the value: {}", unsaid(error));
+        return anyhow!("{origin}: read the value: {}", unsaid(slip));
     }
-    anyhow!("{origin}: read the value `{text}`: {}", rendered(error, text, &origin))
+    anyhow!("{origin}: read the value `{text}`: {}", rendered(slip, text, &origin))
 }
 
 /// Puts `value` at a dotted path; numbers index lists.

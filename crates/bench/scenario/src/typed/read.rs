@@ -1,6 +1,5 @@
 //! Reads a scenario from a file or from the shipped ones, applies overrides, and reports errors with place and remedy.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
@@ -10,13 +9,12 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::redacted_errors::{of_tree, rendered};
-use super::{Scenario, alias, builtins, overrides};
+use super::{Kind, Scenario, builtins, mistaken_name, mistaken_text, overrides};
 use crate::secret;
+use plimsoll_yaml::{nearest, text_of};
 
 /// The largest size of a scenario file, in bytes.
 const FILE_BYTES_MAX: u64 = 4 << 20;
-/// The least similarity (Jaro–Winkler) of a known key that is suggested for an unknown one.
-const SIMILAR_MIN: f64 = 0.75;
 
 /// A scenario with its name and its directory.
 #[derive(Clone, Debug)]
@@ -61,7 +59,7 @@ impl Loaded {
     /// # Errors
     /// When the tree is not a valid scenario.
     pub fn with_tree(&self, tree: Value) -> anyhow::Result<Self> {
-        let scenario = Scenario::deserialize(&tree).map_err(|error| explained(&of_tree(&error, &tree)))?;
+        let scenario = Scenario::deserialize(&tree).map_err(|error| anyhow!(of_tree(&error, &tree)))?;
         Ok(Self { scenario, ..self.clone() })
     }
 
@@ -78,6 +76,9 @@ impl Loaded {
 /// When the scenario is missing, unreadable or invalid. The error names the place.
 pub fn load(name: &str, assignments: &[String], seed: Option<u64>) -> anyhow::Result<Loaded> {
     let source = find(name)?;
+    if let Some(said) = mistaken_text(&source.origin, &source.text, Kind::Scenario) {
+        bail!(said);
+    }
     let mut scenario = parse::<Scenario>(&source.text, &source.origin)?;
     if !assignments.is_empty() {
         scenario = parse_with(&source.text, &source.origin, assignments)?;
@@ -111,15 +112,11 @@ impl Text {
     /// When the file is too large or cannot be read.
     pub fn of_file(path: &Path) -> anyhow::Result<Self> {
         let origin = path.display().to_string();
-        let size = path.metadata().map_or(0, |metadata| metadata.len());
-        if size > FILE_BYTES_MAX {
-            bail!("{origin} has {size} bytes: the limit is {FILE_BYTES_MAX}");
-        }
         let name =
             path.file_stem().map_or_else(|| "scenario".into(), |stem| stem.to_string_lossy().into_owned());
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let base = parent.unwrap_or(Path::new(".")).to_owned();
-        let text = fs::read_to_string(path).with_context(|| format!("read {origin}"))?;
+        let text = text_of(path, FILE_BYTES_MAX)?;
         Ok(Self { name, origin, text, base })
     }
 }
@@ -130,6 +127,9 @@ fn find(name: &str) -> anyhow::Result<Text> {
     {
         let (name, origin) = (builtin.name.to_owned(), builtin.path.to_owned());
         return Ok(Text { name, origin, text: builtin.text.to_owned(), base: PathBuf::from(".") });
+    }
+    if let Some(said) = mistaken_name(name, Kind::Scenario).filter(|_| !path.is_file()) {
+        bail!(said);
     }
     if !path.is_file() {
         bail!("there is no scenario `{name}`: {}", suggestion(name));
@@ -167,39 +167,7 @@ pub fn parse_with<T: DeserializeOwned>(
 }
 
 fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> anyhow::Result<T> {
-    serde_saphyr::from_str(text)
-        .map_err(|error| anyhow!("{origin}: {}", explained(&rendered(&error, text, origin))))
-}
-
-/// A parser's error, with a hint for an unknown or duplicate key.
-fn explained(message: &str) -> anyhow::Error {
-    let hint = unknown_key(message).or_else(|| double_key(message));
-    anyhow!("{message}{}", hint.map(|hint| format!("\n{hint}")).unwrap_or_default())
-}
-
-/// The hint for a duplicate key, which may appear under two names: the parser reports "duplicate field `x`".
-fn double_key(message: &str) -> Option<String> {
-    let (_, rest) = message.split_once("duplicate field ")?;
-    let key = rest.split('`').nth(1)?;
-    let theirs = alias::other_name(key)?;
-    Some(format!("`{theirs}` is k6's word for `{key}`: keep one of them"))
-}
-
-/// The hint for an unknown key, with the nearest known one: the parser reports "unknown field `x`, expected one of a, b".
-fn unknown_key(message: &str) -> Option<String> {
-    let (_, rest) = message.split_once("unknown ")?;
-    let unknown = rest.split('`').nth(1)?;
-    let (_, list) = rest.split_once("expected ")?;
-    let list = list.lines().next()?.trim_start_matches("one of ");
-    let known: Vec<_> = list.split(", ").map(|name| name.trim_matches(['`', ' '])).collect();
-    nearest(unknown, &known).map(|near| format!("did you mean `{near}`?"))
-}
-
-/// The known name most similar to `name`, if one is similar enough.
-pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
-    let scored = known.iter().map(|candidate| (strsim::jaro_winkler(name, candidate), *candidate));
-    let best = scored.max_by(|a, b| a.0.total_cmp(&b.0))?;
-    (best.0 >= SIMILAR_MIN).then_some(best.1)
+    plimsoll_yaml::document(text).map_err(|slip| anyhow!("{origin}: {}", rendered(&slip, text, origin)))
 }
 
 #[cfg(test)]

@@ -1,34 +1,42 @@
 //! Formats parse errors without leaking secrets.
 
+use plimsoll_yaml::{Fault, Slip};
 use serde_json::Value;
-use serde_saphyr::SnippetMode;
 
+use super::alias;
 use crate::secret;
 
 /// The message for an error whose text could repeat a secret.
 const UNSAID: &str = "invalid, and not shown because it may hold a password or a token: look there for a wrong key, quote or \
                       bracket";
 
-/// The parser's error in `text`, with the surrounding lines labelled as lines of `origin`. If the text holds a secret, these
-/// lines are left out, and a message that would repeat the secret is reduced to the place.
-pub fn rendered(error: &serde_saphyr::Error, text: &str, origin: &str) -> String {
-    let Some(secrets) = secret::in_yaml(text) else { return unsaid(error) };
-    let snippets = if secrets.is_empty() { SnippetMode::Auto } else { SnippetMode::Off };
-    let options = serde_saphyr::render_options! { source_name: Some(origin), snippets: snippets };
-    let said = error.render_with_options(options);
-    if secret::are_in(&said, &secrets) { unsaid(error) } else { said }
+/// The slip in `text`, with its line labelled as a line of `origin`. If the text holds a secret, the line is left out, and a
+/// message that would repeat the secret is reduced to the place.
+pub fn rendered(slip: &Slip, text: &str, origin: &str) -> String {
+    let Some(secrets) = secret::in_yaml(text) else { return unsaid(slip) };
+    let hint = other_name(&slip.fault).map(|hint| format!("\n{hint}")).unwrap_or_default();
+    let said = if secrets.is_empty() { slip.with_excerpt(text, origin) } else { slip.to_string() };
+    if secret::are_in(&said, &secrets) { unsaid(slip) } else { said + &hint }
 }
 
-/// The place of the error, without its message.
-pub fn unsaid(error: &serde_saphyr::Error) -> String {
-    let place = error.location().map(|at| format!("line {}, column {}: ", at.line(), at.column()));
-    format!("{}{UNSAID}", place.unwrap_or_default())
+/// The place of the slip, without its message.
+pub fn unsaid(slip: &Slip) -> String {
+    format!("{}{UNSAID}", slip.prefix())
 }
 
 /// The error in an invalid tree, without secrets.
 pub fn of_tree(error: &serde_json::Error, tree: &Value) -> String {
-    let said = error.to_string();
-    if secret::are_in(&said, &secret::in_tree(tree)) { UNSAID.to_owned() } else { said }
+    let fault = Fault::of_message(&error.to_string());
+    let hint = other_name(&fault).map(|hint| format!("\n{hint}")).unwrap_or_default();
+    let said = fault.to_string();
+    if secret::are_in(&said, &secret::in_tree(tree)) { UNSAID.to_owned() } else { said + &hint }
+}
+
+/// The hint for a duplicate key, which may appear under two names.
+fn other_name(fault: &Fault) -> Option<String> {
+    let Fault::DuplicateKey(Some(key)) = fault else { return None };
+    let theirs = alias::other_name(key)?;
+    Some(format!("`{theirs}` is k6's word for `{key}`: keep one of them"))
 }
 
 #[cfg(test)]
@@ -53,16 +61,16 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, parts: &[&str]) {
-        let said = rendered(&serde_saphyr::from_str::<Typed>(text).unwrap_err(), text, "my.yaml");
+        let said = rendered(&plimsoll_yaml::document::<Typed>(text).unwrap_err(), text, "my.yaml");
         assert!(!said.contains("swordfish"), "{said}");
         parts.iter().for_each(|part| assert!(said.contains(part), "{part}: {said}"));
     }
 
     #[test]
     fn an_error_is_printed_without_the_secrets_around_it() {
-        check("servr: 1\n", &["unknown field `servr`", "--> my.yaml:1:"]);
-        check("servr: 1\nauth: {basic: swordfish}\n", &["unknown field `servr`", "line 1"]);
-        check("# mongodb://ann:swordfish@h\nservr: 1\n", &["unknown field `servr`", "line 2"]);
+        check("servr: 1\n", &["unknown key `servr`", "--> my.yaml:1:"]);
+        check("servr: 1\nauth: {basic: swordfish}\n", &["unknown key `servr`", "line 1"]);
+        check("# mongodb://ann:swordfish@h\nservr: 1\n", &["unknown key `servr`", "line 2"]);
     }
 
     #[test]
@@ -75,7 +83,7 @@ mod tests {
     fn an_error_in_a_tree_is_printed_without_its_secrets() {
         for (tree, part) in [
             (json!({"server": "mongodb://ann:swordfish@h"}), "not shown because"),
-            (json!({"servr": 1, "auth": "swordfish"}), "unknown field `servr`"),
+            (json!({"servr": 1, "auth": "swordfish"}), "unknown key `servr`"),
         ] {
             let error = serde_json::from_value::<Typed>(tree.clone()).unwrap_err();
             let said = of_tree(&error, &tree);

@@ -1,6 +1,5 @@
 //! Reads a suite from a file or from the shipped suites, as table or YAML, and reports errors with place and remedy.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail, ensure};
@@ -8,7 +7,8 @@ use anyhow::{Context, anyhow, bail, ensure};
 use super::columns::{COLUMNS, present};
 use super::table;
 use super::typed::{Row, Suite};
-use plimsoll_scenario::{nearest, rendered, suites};
+use plimsoll_scenario::{Kind, mistaken_name, mistaken_text, nearest, rendered, suites};
+use plimsoll_yaml::text_of;
 
 /// The largest file of a suite, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -36,15 +36,19 @@ pub fn load(name: &str) -> anyhow::Result<Loaded> {
     if let Some(builtin) = shipped {
         return parse(builtin.name, builtin.path, builtin.text, PathBuf::from("."));
     }
+    if let Some(said) = mistaken_name(name, Kind::Suite).filter(|_| !path.is_file()) {
+        bail!(said);
+    }
     if !path.is_file() {
         bail!("there is no suite `{name}`: {}", suggestion(name));
     }
-    let size = path.metadata().map_or(0, |metadata| metadata.len());
-    ensure!(size <= FILE_BYTES_MAX, "{name} has {size} bytes: a suite has at most {FILE_BYTES_MAX}");
     let stem = path.file_stem().map_or_else(|| "suite".into(), |stem| stem.to_string_lossy().into_owned());
     let base =
         path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned();
-    let text = fs::read_to_string(path).with_context(|| format!("read {name}"))?;
+    let text = text_of(path, FILE_BYTES_MAX)?;
+    if let Some(said) = mistaken_text(name, &text, Kind::Suite) {
+        bail!(said);
+    }
     parse(&stem, name, &text, base)
 }
 
@@ -71,19 +75,10 @@ pub fn parse(name: &str, origin: &str, text: &str, base: PathBuf) -> anyhow::Res
 }
 
 fn yaml(text: &str, origin: &str) -> anyhow::Result<(Suite, Vec<String>)> {
-    let suite: Suite = serde_saphyr::from_str(text).map_err(|error| {
-        let message = rendered(&error, text, origin);
-        let hint = unknown(&message).map(|near| format!("\ndid you mean `{near}`?")).unwrap_or_default();
-        anyhow!("{origin}: {message}{hint}")
-    })?;
+    let suite: Suite = plimsoll_yaml::document(text)
+        .map_err(|slip| anyhow!("{origin}: {}", rendered(&slip, text, origin)))?;
     let places = (1..=suite.tests.len()).map(|number| format!("test {number}")).collect();
     Ok((suite, places))
-}
-
-/// The column nearest to an unknown key.
-fn unknown(message: &str) -> Option<&'static str> {
-    let (_, rest) = message.split_once("unknown field ")?;
-    nearest(rest.split('`').nth(1)?, &COLUMNS)
 }
 
 fn csv(text: &str) -> anyhow::Result<(Suite, Vec<String>)> {

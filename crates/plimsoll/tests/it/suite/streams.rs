@@ -214,7 +214,7 @@ fn invalid_pipeline_rows_are_refused_with_their_line() {
         ("server_cpus", "0", "server_cpus: nothing is started for this test"),
         ("executor", "fixed", "executor fixed: write pool or per_partition"),
         ("executor,threads", "per_partition,2", "leave `threads` out"),
-        ("overrides", "sink.noop.x=1", "unknown field `x`"),
+        ("overrides", "sink.noop.x=1", "unknown key `x`"),
         ("reference", "5", "give its source with `reference_of`"),
         ("brokers", "x", "did you mean `broker`?"),
     ] {

@@ -50,7 +50,7 @@ pub struct Concern {
 
 /// The number of servers of a write concern.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "w: write a number of servers, majority, or the name of a tag set")]
 pub enum Nodes {
     /// A number.
     Count(u32),

@@ -1,0 +1,205 @@
+//! Words a slip: what is wrong, and what to write.
+
+use std::fmt;
+
+use crate::types;
+
+/// The least similarity (Jaro–Winkler) of a known name that is suggested for an unknown one.
+const SIMILAR_MIN: f64 = 0.75;
+/// The openings of serde's messages that a type may pass on as text.
+const UNTAGGED: &str = "data did not match any variant of untagged enum ";
+
+/// A slip and its remedy.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fault {
+    /// The text holds no value.
+    Empty,
+    /// A key that its map does not have.
+    UnknownKey {
+        /// The key.
+        key: String,
+        /// The keys of the map.
+        known: Vec<String>,
+    },
+    /// A word that is none of the choices.
+    UnknownChoice {
+        /// The word.
+        word: String,
+        /// The choices.
+        known: Vec<String>,
+    },
+    /// A required key is missing.
+    MissingKey(String),
+    /// A key appears twice in its map.
+    DuplicateKey(Option<String>),
+    /// A value of the wrong type, or out of its range.
+    WrongValue {
+        /// The value that was found, in our words. `None` if it is unknown.
+        found: Option<String>,
+        /// The value to write, in our words.
+        wanted: String,
+    },
+    /// A word that stands alone, although it needs settings.
+    NeedsSettings(String),
+    /// A complete sentence.
+    Said(String),
+}
+
+impl Fault {
+    /// The fault behind a message that a type composed, which may be one of serde's.
+    pub fn of_message(message: &str) -> Self {
+        unknown(message)
+            .or_else(|| quoted_after(message, "missing field ").map(Self::MissingKey))
+            .or_else(|| quoted_after(message, "duplicate field ").map(|key| Self::DuplicateKey(Some(key))))
+            .or_else(|| wrong(message))
+            .or_else(|| message.strip_prefix(UNTAGGED).map(|_| none_of_the_forms()))
+            .unwrap_or_else(|| Self::Said(message.to_owned()))
+    }
+
+    /// The fault without a text of the file that is neither a key nor a choice: it may be a secret.
+    #[must_use]
+    pub fn without_texts(self) -> Self {
+        let is_text = |found: &String| found.starts_with('`') || found.starts_with("the text ");
+        match self {
+            Self::WrongValue { found, wanted } => {
+                Self::WrongValue { found: found.filter(|found| !is_text(found)), wanted }
+            }
+            Self::NeedsSettings(_) => Self::Said("this word needs settings: write `word: {…}`".into()),
+            other => other,
+        }
+    }
+
+    /// The known name nearest to an unknown one.
+    pub fn near(&self) -> Option<&str> {
+        let (Self::UnknownKey { key: name, known } | Self::UnknownChoice { word: name, known }) = self else {
+            return None;
+        };
+        let known: Vec<_> = known.iter().map(String::as_str).collect();
+        nearest(name, &known)
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("the file is empty: write its keys, or name another file"),
+            Self::UnknownKey { key, known } => {
+                write!(f, "unknown key `{key}`: {}", advice(self.near(), known, "key"))
+            }
+            Self::UnknownChoice { word, known } => {
+                write!(f, "unknown choice `{word}`: {}", advice(self.near(), known, "choice"))
+            }
+            Self::MissingKey(key) => write!(f, "the key `{key}` is missing: add it"),
+            Self::DuplicateKey(Some(key)) => write!(f, "the key `{key}` appears twice: keep one of them"),
+            Self::DuplicateKey(None) => f.write_str("a key appears twice: keep one of them"),
+            Self::WrongValue { found: Some(found), wanted } => write!(f, "found {found}: write {wanted}"),
+            Self::WrongValue { found: None, wanted } => write!(f, "write {wanted} here"),
+            Self::NeedsSettings(word) => write!(f, "`{word}` needs settings: write `{word}: {{…}}`"),
+            Self::Said(said) => f.write_str(said),
+        }
+    }
+}
+
+/// The remedy for an unknown name.
+fn advice(near: Option<&str>, known: &[String], kind: &str) -> String {
+    let all = known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    match (near, known) {
+        (_, []) => format!("no {kind} is possible here"),
+        (Some(near), [_]) => format!("did you mean `{near}`?"),
+        (Some(near), _) => format!("did you mean `{near}`? Possible here: {all}"),
+        (None, [only]) => format!("write `{only}`"),
+        (None, _) => format!("write one of {all}"),
+    }
+}
+
+/// The known name most similar to `name`, if one is similar enough.
+pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    let scored = known.iter().map(|candidate| (strsim::jaro_winkler(name, candidate), *candidate));
+    let best = scored.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (best.0 >= SIMILAR_MIN).then_some(best.1)
+}
+
+/// The text between the first two backticks after `opening`, if the message begins with it.
+fn quoted_after(message: &str, opening: &str) -> Option<String> {
+    message.strip_prefix(opening)?.split('`').nth(1).map(str::to_owned)
+}
+
+/// "unknown field `x`, expected one of `a`, `b`", and the same of a variant.
+fn unknown(message: &str) -> Option<Fault> {
+    let (opening, is_key) = if message.starts_with("unknown field ") {
+        ("unknown field ", true)
+    } else {
+        ("unknown variant ", false)
+    };
+    let name = quoted_after(message, opening)?;
+    let known = message.split_once(", expected ").map_or(Vec::new(), |(_, known)| {
+        known.lines().next().unwrap_or_default().split('`').skip(1).step_by(2).map(str::to_owned).collect()
+    });
+    Some(if is_key {
+        Fault::UnknownKey { key: name, known }
+    } else {
+        Fault::UnknownChoice { word: name, known }
+    })
+}
+
+/// "invalid type: string \"x\", expected u32", and the same of a value or a length.
+fn wrong(message: &str) -> Option<Fault> {
+    let openings = ["invalid type: ", "invalid value: ", "invalid length "];
+    let rest = openings.iter().find_map(|opening| message.strip_prefix(opening))?;
+    let (found, wanted) = rest.split_once(", expected ")?;
+    let wanted = wanted.split(" at line ").next().unwrap_or(wanted);
+    let is_length = message.starts_with("invalid length ");
+    let found = if is_length { types::length(found) } else { types::found(found) };
+    Some(Fault::WrongValue { found: Some(found), wanted: types::wanted(wanted) })
+}
+
+fn none_of_the_forms() -> Fault {
+    Fault::Said("the value has none of the possible forms: look them up in the reference".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn serdes_messages_get_our_words() {
+        for (message, words) in [
+            (
+                "unknown field `servr`, expected `server` or `auth`",
+                "unknown key `servr`: did you mean `server`? Possible here: `server`, `auth`",
+            ),
+            ("unknown field `x`, there are no fields", "unknown key `x`: no key is possible here"),
+            ("unknown variant `zzz`, expected one of `lean`, `driver`, `both`", {
+                "unknown choice `zzz`: write one of `lean`, `driver`, `both`"
+            }),
+            ("missing field `title`", "the key `title` is missing: add it"),
+            ("duplicate field `expect`", "the key `expect` appears twice: keep one of them"),
+            (
+                "invalid type: sequence, expected a map at line 3 column 4",
+                "found a list: write a map of keys",
+            ),
+            ("invalid length 2, expected an array of length 3", "found 2 values: write a list of 3 values"),
+            ("data did not match any variant of untagged enum W", "the value has none of the possible forms"),
+            ("`m` is no duration: write 5s", "`m` is no duration: write 5s"),
+        ] {
+            let said = Fault::of_message(message).to_string();
+            assert!(said.starts_with(words), "{message}: {said}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_may_be_a_secret_is_left_out() {
+        let wrong =
+            |found: &str| Fault::WrongValue { found: Some(found.into()), wanted: "a map of keys".into() };
+        for (fault, words) in [
+            (wrong("`swordfish`"), "write a map of keys here"),
+            (wrong("the text \"swordfish\""), "write a map of keys here"),
+            (wrong("a list"), "found a list: write a map of keys"),
+            (Fault::NeedsSettings("swordfish".into()), "this word needs settings"),
+            (Fault::MissingKey("title".into()), "the key `title` is missing: add it"),
+        ] {
+            let said = fault.without_texts().to_string();
+            assert!(said.starts_with(words) && !said.contains("swordfish"), "{said}");
+        }
+    }
+}

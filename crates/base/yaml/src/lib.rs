@@ -1,0 +1,16 @@
+//! Reads YAML that users write and says of every slip what is wrong, where, and what to write.
+
+mod read;
+
+mod cause;
+mod excerpt;
+mod fault;
+mod file;
+mod library;
+mod syntax;
+mod types;
+
+pub use cause::Place;
+pub use fault::{Fault, nearest};
+pub use file::{FileError, text_of};
+pub use read::{Slip, document, value};

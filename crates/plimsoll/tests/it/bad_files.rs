@@ -1,0 +1,154 @@
+//! Tests files that a command cannot read, and files and directories of other commands: each answer says what to write.
+
+use std::fs;
+use std::path::Path;
+
+use crate::program::{inserts, plimsoll_with, stderr};
+
+/// Words of the YAML library, of serde and of Rust that no message repeats.
+const FOREIGN: [&str; 12] = [
+    "Option<",
+    "untagged",
+    "budget",
+    "variant",
+    "struct ",
+    "unknown field",
+    "deserialize",
+    "invalid type",
+    "scalar",
+    "u32",
+    "sequence",
+    "while parsing",
+];
+
+/// Runs a command on a file and checks that it ends with exit code 2 and a message with these parts.
+#[track_caller]
+fn check(args: &[&str], parts: &[&str]) {
+    let output = plimsoll_with(args);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
+    parts.iter().for_each(|part| assert!(said.contains(part), "`{part}` is not in: {said}"));
+    FOREIGN.iter().for_each(|word| assert!(!said.contains(word), "`{word}` is in: {said}"));
+}
+
+fn write(dir: &Path, name: &str, bytes: &[u8]) -> String {
+    let path = dir.join(name);
+    fs::write(&path, bytes).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_slip_in_any_file_answers_in_the_same_words() {
+    let dir = tempfile::tempdir().unwrap();
+    let scenario = inserts("slips", 10, "{documents: 10}");
+    let pipeline = "guarantee: at-most-once\nsource: {generator: {events: 1}}\nsink: {noop: {}}\n".to_owned();
+    let suite = "tests:\n  - {name: a, scenario: bulk-baseline}\n".to_owned();
+    let settings = "listen: 127.0.0.1:0\nlimits: {connections_max: 10}\n".to_owned();
+    let long = format!("title: {}", "x".repeat(70));
+    for (command, text, typed, slip, parts) in [
+        (
+            &["run"][..],
+            &scenario,
+            "title: test",
+            "title: null",
+            &["line 1, column 8: found no value: write a text"][..],
+        ),
+        (&["run"], &scenario, "title: test", "title: [a]", &["line 1, column 8: found a list: write a text"]),
+        (&["run"], &scenario, "{w: 1, j: true}", "{w: [1]}", &["w: write a number of members, majority"]),
+        (
+            &["run"],
+            &scenario,
+            "writers: 2",
+            "writers: 5_000_000_000",
+            &["write a whole number from 0 to 4294967295"],
+        ),
+        (&["run"], &scenario, "title: test", "title: test\ntitle: b", &["line 2, column 1", "appears twice"]),
+        (&["run"], &scenario, "title: test", "title: 'test", &["the quote is not closed"]),
+        (&["run"], &scenario, "title: test", "\ttitle: test", &["indent with spaces"]),
+        (&["run"], &scenario, "title: test", "---\ntitle: test\n---", &["a second document begins here"]),
+        (
+            &["run"],
+            &scenario,
+            "title: test",
+            &format!("{{{long}, titel: b}}\n#"),
+            &["line 1, column 81: unknown key `titel`: did you mean `title`?", "--> ", ":1:81\n"],
+        ),
+        (
+            &["pipeline", "run"],
+            &pipeline,
+            "events: 1",
+            "events: one",
+            &["line 2, column 30", "found `one`: write a whole number"],
+        ),
+        (&["pipeline", "check"], &pipeline, "noop: {}", "noop: [", &["`[` is not closed"]),
+        (
+            &["suite"],
+            &suite,
+            "name: a",
+            "naem: a",
+            &["line 2, column 6: unknown key `naem`: did you mean `name`?"],
+        ),
+        (
+            &["serve", "telemetry", "--config"],
+            &settings,
+            "max: 10",
+            "max: ten",
+            &["line 2, column 10: write a whole number"],
+        ),
+        (
+            &["serve", "telemetry", "--config"],
+            &settings,
+            "limits",
+            "limit",
+            &["unknown key `limit`: did you mean `limits`?"],
+        ),
+    ] {
+        let file = write(dir.path(), "file.yaml", text.replacen(typed, slip, 1).as_bytes());
+        check(&[command, &[&file]].concat(), &[parts, &[file.as_str()]].concat());
+    }
+}
+
+#[test]
+fn a_file_that_holds_no_text_to_read_is_refused_by_every_command() {
+    let dir = tempfile::tempdir().unwrap();
+    let latin = write(dir.path(), "latin.yaml", b"title: t\nquestion: caf\xe9\n");
+    let empty = write(dir.path(), "empty.yaml", b"# nothing\n");
+    let large = write(dir.path(), "large.yaml", &vec![b'#'; (4 << 20) + 1]);
+    for command in [&["run"][..], &["pipeline", "run"], &["suite"], &["serve", "telemetry", "--config"]] {
+        check(&[command, &[&latin]].concat(), &["latin.yaml: line 2, column 14: the byte 0xe9 is not UTF-8"]);
+        check(&[command, &[&large]].concat(), &["large.yaml has more than", "make it smaller"]);
+        if command[0] != "serve" {
+            check(&[command, &[&empty]].concat(), &["empty.yaml", "the file is empty"]);
+        }
+    }
+}
+
+#[test]
+fn a_file_or_directory_of_another_command_is_named_with_its_command() {
+    let dir = tempfile::tempdir().unwrap();
+    let directory = dir.path().to_str().unwrap();
+    let pipeline = write(dir.path(), "p.yaml", b"source: {generator: {}}\nsink: {noop: {}}\n");
+    let load = write(dir.path(), "s.yaml", inserts("other", 10, "{documents: 10}").as_bytes());
+    let table = write(dir.path(), "t.csv", b"name,scenario\na,bulk-baseline\n");
+    let run = dir.path().join("run");
+    fs::create_dir(&run).unwrap();
+    fs::write(run.join("events.ndjson"), "").unwrap();
+    let run = run.to_str().unwrap();
+    for command in [&["run"][..], &["line"], &["pipeline", "run"], &["suite"]] {
+        check(
+            &[command, &[directory]].concat(),
+            &[directory, "is a directory: name the file of a", "p.yaml`"],
+        );
+        check(&[command, &[run]].concat(), &["is the directory of a run", &format!("`plimsoll show {run}`")]);
+    }
+    for (command, file, part) in [
+        (&["run"][..], &pipeline, format!("is a pipeline: run it with `plimsoll pipeline run {pipeline}`")),
+        (&["suite"], &pipeline, format!("`plimsoll pipeline run {pipeline}`")),
+        (&["pipeline", "run"], &load, format!("is a scenario: run it with `plimsoll run {load}`")),
+        (&["run"], &table, format!("is a suite: run it with `plimsoll suite {table}`")),
+        (&["run"], &"generator-to-noop".to_owned(), "`plimsoll pipeline run generator-to-noop`".to_owned()),
+        (&["pipeline", "run"], &"bulk-baseline".to_owned(), "`plimsoll run bulk-baseline`".to_owned()),
+    ] {
+        check(&[command, &[file]].concat(), &[&part]);
+    }
+}
