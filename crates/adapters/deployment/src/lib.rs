@@ -21,6 +21,6 @@ pub mod inspect;
 pub use admin::{Admin, retry, runtime};
 pub use error::{Error, driver_message, is_transient_code};
 pub use majority::{MajorityError, catch_up};
-pub use namespace::{InvalidNamespace, Namespace};
+pub use namespace::{InvalidNamespace, Namespace, fault_of_database};
 pub use topology::{COMMAND_TIMEOUT, Deployment};
 pub use uri::{authenticates, driver_options, warnings};

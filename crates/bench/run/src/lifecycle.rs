@@ -72,6 +72,7 @@ fn open_if(
     let control = Control::listening(signals().context("listen to signals")?);
     let runtime = runtime()?;
     let started_ms = clock::wall_ms();
+    run_dir::check_vacant(options.out.as_deref()).deserves(Exit::Usage)?;
     let dir = RunDir::create(options.out.as_deref(), &loaded.name, started_ms).deserves(Exit::Failed)?;
     let path = dir.path().to_owned();
     if shard != Share::WHOLE && start.is_none() {

@@ -72,13 +72,8 @@ impl RunDir {
     /// # Errors
     /// When the directory is not empty, or the disk has too little space.
     pub fn create(out: Option<&Path>, name: &str, started_ms: u64) -> anyhow::Result<Self> {
+        check_vacant(out)?;
         let path = out.map_or_else(|| fresh(name, started_ms), Path::to_owned);
-        if fs::read_dir(&path).is_ok_and(|mut entries| entries.next().is_some()) {
-            bail!(
-                "{} is not empty: a run needs its own directory; name another one with --out",
-                path.display()
-            );
-        }
         let here = || format!("make the run directory {}; name another place with --out", path.display());
         fs::create_dir_all(&path).with_context(here)?;
         check_room(&path)?;
@@ -154,6 +149,26 @@ impl RunDir {
             self.path.display()
         )
     }
+}
+
+/// Refuses a directory that holds files, and a path that is a file: a run needs its own directory.
+///
+/// # Errors
+/// When the directory is not empty, or is no directory.
+pub fn check_vacant(out: Option<&Path>) -> anyhow::Result<()> {
+    match out.and_then(occupied) {
+        Some(fault) => bail!("{fault}: a run needs its own directory; name another one with --out"),
+        None => Ok(()),
+    }
+}
+
+/// Why nothing new can be written into a directory: it is not empty, or is a file. `None` if it is vacant or does not exist.
+pub fn occupied(path: &Path) -> Option<String> {
+    if path.exists() && !path.is_dir() {
+        return Some(format!("{} is a file", path.display()));
+    }
+    let has_files = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
+    has_files.then(|| format!("{} is not empty", path.display()))
 }
 
 /// Writes a file that only its owner can read, because it may hold passwords, tokens or keys.

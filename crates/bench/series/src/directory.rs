@@ -204,19 +204,24 @@ impl SeriesDir {
 /// # Errors
 /// When it is not empty, or a file cannot be written.
 pub fn create<T: Results>(out: Option<&Path>, name: &str, started_ms: u64) -> anyhow::Result<PathBuf> {
+    check_vacant::<T>(out)?;
     let path = out.map_or_else(|| run_dir::fresh(name, started_ms), Path::to_owned);
-    if fs::read_dir(&path).is_ok_and(|mut entries| entries.next().is_some()) {
-        bail!(
-            "{} is not empty: a {kind} needs an empty directory: choose another with --out, or continue an earlier {kind} with \
-             --resume",
-            path.display(),
-            kind = T::KIND
-        );
-    }
     fs::create_dir_all(&path).with_context(|| {
         format!("create the directory {}; choose another place with --out", path.display())
     })?;
     Ok(path)
+}
+
+/// Refuses a directory that is not empty.
+///
+/// # Errors
+/// When it holds files, or is a file.
+pub fn check_vacant<T: Results>(out: Option<&Path>) -> anyhow::Result<()> {
+    let Some(fault) = out.and_then(run_dir::occupied) else { return Ok(()) };
+    bail!(
+        "{fault}: a {kind} needs an empty directory: choose another with --out, or continue an earlier {kind} with --resume",
+        kind = T::KIND
+    )
 }
 
 /// Reads the results of a series.

@@ -2,8 +2,8 @@
 
 use std::mem::discriminant;
 
-use anyhow::bail;
-use plimsoll_deployment::Namespace;
+use anyhow::{anyhow, bail};
+use plimsoll_deployment::{Namespace, fault_of_database};
 use plimsoll_run::server_provisioning::Choice;
 use plimsoll_run::system::{Isolation, Subject};
 use plimsoll_scenario::{Loaded, put};
@@ -86,6 +86,19 @@ impl Exclusive {
             Self::NumberedDatabase { base, .. } => Some(format!("{base}_{number}")),
             Self::Nothing => None,
         }
+    }
+
+    /// Refuses a name that has no place for the numbers of runs up to `last`.
+    ///
+    /// # Errors
+    /// When the name of a run would be too long, or is invalid.
+    pub fn check(&self, last: u32) -> anyhow::Result<()> {
+        let Some(name) = self.name(last) else { return Ok(()) };
+        let fault = match self {
+            Self::NumberedDatabase { .. } => fault_of_database(&name),
+            _ => name.parse::<Namespace>().err().map(|error| error.to_string()),
+        };
+        fault.map_or(Ok(()), |fault| Err(anyhow!("each run gets its own name, such as {name}: {fault}")))
     }
 
     /// The arguments that give run `number` its name.
@@ -176,5 +189,19 @@ mod tests {
         let mut scenario = json!({"service": {"telemetry": {"settings": {"database": {"name": "feeds_7"}}}}});
         exclusive(&staged(uri())).restore(&mut scenario);
         assert_eq!(scenario["service"]["telemetry"]["settings"]["database"]["name"], "feeds");
+    }
+
+    #[test]
+    fn a_name_without_place_for_the_runs_number_is_refused() {
+        let collection = |bytes: usize| Exclusive::NumberedCollection(format!("a.{}", "b".repeat(bytes - 2)));
+        assert!(collection(253).check(9).is_ok());
+        let said = collection(253).check(10).unwrap_err().to_string();
+        assert!(said.contains("it has 256 bytes: shorten it to 255"), "{said}");
+        let database =
+            |bytes: usize| Exclusive::NumberedDatabase { path: "name".into(), base: "d".repeat(bytes) };
+        assert!(database(61).check(9).is_ok());
+        let said = database(61).check(10).unwrap_err().to_string();
+        assert!(said.contains("has 64 bytes: shorten it to 63"), "{said}");
+        assert!(Exclusive::Nothing.check(9).is_ok());
     }
 }

@@ -8,7 +8,7 @@ use anyhow::{Context, anyhow, bail};
 use plimsoll_measure::stream::{Second, Stream};
 
 use super::typed::PipelineFile;
-use plimsoll_run::run_dir::{fresh, write_private};
+use plimsoll_run::run_dir::{fresh, occupied, write_private};
 
 const FILE: &str = "pipeline.yaml";
 const SECONDS: &str = "seconds.ndjson";
@@ -27,8 +27,8 @@ impl Dir {
     /// The directory is not empty, or cannot be written.
     pub fn create(out: Option<&Path>, file: &PipelineFile, started_ms: u64) -> anyhow::Result<Self> {
         let path = out.map_or_else(|| fresh(&file.name, started_ms), Path::to_owned);
-        if fs::read_dir(&path).is_ok_and(|mut entries| entries.next().is_some()) {
-            bail!("{} is not empty: name another directory with --out", path.display());
+        if let Some(fault) = occupied(&path) {
+            bail!("{fault}: name another directory with --out");
         }
         let here = || format!("make the directory {}; name another place with --out", path.display());
         fs::create_dir_all(&path).with_context(here)?;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::program::{inserts, plimsoll_with, stderr};
+use crate::program::{inserts, plimsoll_with, scenario, stderr};
 
 /// Words of the YAML library, of serde and of Rust that no message repeats.
 const FOREIGN: [&str; 12] = [
@@ -151,4 +151,44 @@ fn a_file_or_directory_of_another_command_is_named_with_its_command() {
     ] {
         check(&[command, &[file]].concat(), &[&part]);
     }
+}
+
+#[test]
+fn a_used_directory_and_an_invalid_name_are_refused_before_a_server_is_contacted() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = inserts("vacant", 10, "{documents: 10}");
+    let file = scenario(dir.path(), &text);
+    let matrix =
+        format!("{text}matrix: {{axes: [{{name: seed, values: {{one: {{seed: 1}}, two: {{seed: 2}}}}}}]}}\n");
+    let matrix = write(dir.path(), "matrix.yaml", matrix.as_bytes());
+    let pipeline = write(
+        dir.path(),
+        "p.yaml",
+        b"guarantee: at-most-once\nsource: {generator: {events: 1}}\nsink: {noop: {}}\n",
+    );
+    let (out, file) = (dir.path().to_str().unwrap(), file.to_str().unwrap());
+    // No server listens there: whoever asks it first ends with exit code 3.
+    let nobody = "mongodb://127.0.0.1:1/?directConnection=true";
+    for command in [&["run", file][..], &["line", file], &["run", &matrix], &["ab", file]] {
+        check(&[command, &["--server", nobody, "--out", out]].concat(), &[out, "is not empty", "with --out"]);
+    }
+    check(&["pipeline", "run", &pipeline, "--out", out], &["is not empty", "with --out"]);
+    check(&["run", file, "--server", nobody, "--out", file], &["scenario.yaml is a file", "with --out"]);
+    let long = format!("collection=a.{}", "b".repeat(254));
+    let database = format!("collection={}.c", "a".repeat(64));
+    for (set, part) in [
+        (long.as_str(), "it has 256 bytes: shorten it to 255 or fewer"),
+        (&database, "the name of the database has 64 bytes: shorten it to 63 or fewer"),
+        ("collection=a b.c", "the name of the database contains ` `"),
+        ("collection=shop.system.views", "`system.` is for the server's own collections"),
+        ("collection=shop.a$b", "the name of the collection contains `$`"),
+        ("collection=\"shop.a\\0b\"", "the name of the collection contains `\\0`"),
+    ] {
+        check(&["run", file, "--server", nobody, "--set", set], &[part]);
+    }
+    let long = format!("collection=a.{}", "b".repeat(252));
+    check(
+        &["run", &matrix, "--server", nobody, "--set", &long],
+        &["each run gets its own name", "shorten it to 255"],
+    );
 }

@@ -1,7 +1,7 @@
 //! Defines the sections of sources and of the position store.
 
 use bson::{Bson, Document};
-use plimsoll_deployment::{Namespace, authenticates, runtime};
+use plimsoll_deployment::{Namespace, authenticates, fault_of_database, runtime};
 use plimsoll_measure::duration::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -48,7 +48,10 @@ impl ChangeStream {
                 let Namespace { db, collection } = name.parse().map_err(Refusal::of)?;
                 (Some(db), Some(collection))
             }
-            Some(db) => (Some(db.clone()), None),
+            Some(db) => match fault_of_database(db) {
+                Some(fault) => return Err(Refusal(format!("watch: {fault}"))),
+                None => (Some(db.clone()), None),
+            },
         };
         let stages = self.stages.iter().map(document).collect::<Result<_, _>>()?;
         let watched = Watched {

@@ -123,7 +123,7 @@ impl Transactional {
         let namespace: Namespace = self.collection.parse().map_err(Refusal::of)?;
         match &self.dead_letters {
             Some(name) => name.parse().map_err(Refusal::of),
-            None => Ok(namespace.sibling(&format!("{}_dead_letters", namespace.collection))),
+            None => format!("{namespace}_dead_letters").parse().map_err(Refusal::of),
         }
     }
 
@@ -140,7 +140,7 @@ impl Transactional {
         let namespace: Namespace = self.collection.parse().map_err(Refusal::of)?;
         let namespace = match &self.positions {
             Some(name) => name.parse().map_err(Refusal::of)?,
-            None => namespace.sibling(POSITIONS),
+            None => namespace.sibling(POSITIONS).to_string().parse().map_err(Refusal::of)?,
         };
         Ok(PositionCollection { namespace, pipeline: pipeline.to_owned() })
     }

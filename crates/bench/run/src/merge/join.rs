@@ -51,6 +51,7 @@ pub fn join(shards: &[Shard], out: Option<&Path>) -> Outcome<Joined> {
     let plan = Plan::build(&loaded).with_context(|| format!("understand {file}")).deserves(Exit::Usage)?;
     let readers = shards.iter().map(|shard| Reader::open(&shard.path));
     let readers = readers.collect::<anyhow::Result<_>>().deserves(Exit::Usage)?;
+    run_dir::check_vacant(out).deserves(Exit::Usage)?;
     let dir = RunDir::create(out, &first.run.scenario.name, first.run.started_ms).deserves(Exit::Failed)?;
     let path = dir.path().to_owned();
     let made = Joint::begin(shards, &loaded, &plan, readers, dir).and_then(Joint::finish);

@@ -24,7 +24,7 @@ use super::prepare::{Prepared, Settings, prepare};
 use super::read_runs::{Measured, read};
 use super::refusal;
 use crate::child::Start;
-use crate::directory::{Found, SeriesDir};
+use crate::directory::{Found, SeriesDir, check_vacant};
 use crate::drive::{Next, Series, make_all};
 use crate::isolation::Exclusive;
 use crate::rounds::{Order, Turn, turns};
@@ -110,6 +110,9 @@ impl<'a> Drive<'a> {
     /// Creates the directory, or opens that of an earlier attempt.
     fn start(settings: &'a Settings, mut sides: [Prepared; 2], flag: Arc<AtomicBool>) -> Outcome<Self> {
         let console = settings.load.console;
+        if settings.resume.is_none() {
+            check_vacant::<Comparison>(settings.load.out.as_deref()).deserves(Exit::Usage)?;
+        }
         let runtime = Arc::new(lifecycle::runtime()?);
         for side in &mut sides {
             let timeout = Duration::from_nanos(side.loaded.scenario.timeout.as_ns());

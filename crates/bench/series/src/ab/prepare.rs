@@ -158,6 +158,7 @@ fn side(flag: &str, settings: &Settings, words: &[String]) -> anyhow::Result<Pre
     let subject = resolve(load_options.registry, &loaded, &plan, load_options.address())
         .with_context(|| flag.to_owned())?;
     let exclusive = Exclusive::of(subject.as_ref(), &loaded);
+    exclusive.check(settings.pairs.saturating_mul(2))?;
     ensure!(
         !matches!(exclusive, Exclusive::NumberedCollection(_))
             || loaded.scenario.existing == Existing::Refuse,

@@ -20,11 +20,11 @@ use plimsoll_report::units::duration;
 use super::environment::Environment;
 use super::prepare::{Prepared, Settings};
 use super::runs::{cell, is_cut, notes};
-use crate::directory::SeriesDir;
+use crate::directory::{SeriesDir, check_vacant};
 use crate::drive::{Next, Series, make_all};
 use plimsoll_run::console::Console;
 use plimsoll_run::event_sinks::Readers;
-use plimsoll_run::exit::{Exit, Failure, Outcome, worst_of_runs};
+use plimsoll_run::exit::{Deserves, Exit, Failure, Outcome, worst_of_runs};
 use plimsoll_run::lifecycle::{self, Closed};
 use plimsoll_run::run_dir::{self, RunDir};
 use plimsoll_run::server_provisioning::StartOptions;
@@ -125,6 +125,9 @@ impl<'a> Drive<'a> {
     /// Creates the directory, and finds or starts the shared server.
     fn start(mut prepared: Prepared<'a>, settings: &Settings, flag: Arc<AtomicBool>) -> Outcome<Self> {
         let console = settings.load.console;
+        if prepared.earlier.is_none() {
+            check_vacant::<Results>(settings.load.out.as_deref()).deserves(Exit::Usage)?;
+        }
         let environment = Environment::open(&prepared, start(&prepared.loaded.scenario, console))?;
         let (dir, mut results) = match prepared.earlier.take() {
             Some(earlier) => earlier,

@@ -88,6 +88,8 @@ pub fn prepare<'a>(loaded: &'a Loaded, settings: &Settings) -> anyhow::Result<Pr
     };
     let exclusive: Vec<_> = expanded.cells.iter().zip(&subjects).map(own).collect();
     let runs = schedule(&expanded.cells, matrix.repetitions, &exclusive);
+    let last = runs.iter().map(|run| run.number).max().unwrap_or(0);
+    exclusive.iter().try_for_each(|exclusive| exclusive.check(last))?;
     let was_complete = |run: &CellRun| {
         let found = earlier.as_ref().map(|(dir, _)| dir.found(&run.directory));
         found.is_some_and(|found| is_complete(&found, &expanded.cells[cell(run)].plan))

@@ -10,7 +10,7 @@ use plimsoll_measure::duration::Span;
 use plimsoll_run::console::Console;
 
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
-use plimsoll_run::run_dir::fresh;
+use plimsoll_run::run_dir::{fresh, occupied};
 use plimsoll_run::server_provisioning::cache;
 
 use demo_run::DemoRun;
@@ -69,8 +69,8 @@ pub fn demo(
 /// The directory of the demonstration, as an absolute path: the started programs read their files there.
 fn directory(settings: &Settings) -> anyhow::Result<PathBuf> {
     let path = settings.out.clone().unwrap_or_else(|| fresh("demo", clock::wall_ms()));
-    if std::fs::read_dir(&path).is_ok_and(|mut entries| entries.next().is_some()) {
-        bail!("{} is not empty: name another directory with --out", path.display());
+    if let Some(fault) = occupied(&path) {
+        bail!("{fault}: name another directory with --out");
     }
     let here = || format!("make the directory {}; name another place with --out", path.display());
     std::fs::create_dir_all(&path).with_context(here)?;
