@@ -18,7 +18,7 @@ use plimsoll_wire::Connection;
 
 use crate::cli::AuditArgs;
 use crate::terminal::{console, print, screen};
-use plimsoll_run::exit::{Deserves, Exit, Outcome};
+use plimsoll_run::exit::{Deserves, Exit, Failure, Outcome};
 use plimsoll_run::lifecycle::runtime;
 use plimsoll_run::run_dir;
 use plimsoll_run::server_provisioning::{Choice, RunningServer, StartOptions, choice, profile};
@@ -41,6 +41,9 @@ pub fn audit(args: &AuditArgs) -> Outcome<Exit> {
     let setup = Setup::build(&loaded.scenario.section(), &plan.database(), context).deserves(Exit::Usage)?;
     let runtime = runtime()?;
     let place = place(args, &path, &runtime)?;
+    if recovered.ledger.counts().acknowledged > 0 {
+        check_collection(args, &path, &place, &setup, &runtime)?;
+    }
     let touching = plan.database().iter().any(|(_, operation)| operation.touches());
     let touched = if touching { Touched::All } else { Touched::None };
     let before = InitialState {
@@ -80,6 +83,52 @@ fn documents_before(path: &Path) -> u64 {
     counted.map_or(0, |integrity| integrity.foreign.saturating_sub(integrity.found))
 }
 
+/// Refuses an address at which no server has the collection: nothing could be audited there. Kept storage is the run's own, so
+/// that a collection which it lacks is lost.
+fn check_collection(
+    args: &AuditArgs,
+    path: &Path,
+    place: &RunningServer,
+    setup: &Setup,
+    runtime: &tokio::runtime::Runtime,
+) -> Outcome<()> {
+    let is_named = is_named(args);
+    if !is_named && run_dir::kept_storage(path, 0).is_dir() {
+        return Ok(());
+    }
+    if runtime.block_on(has_collection(place, setup))? {
+        return Ok(());
+    }
+    let addresses: Vec<_> = place.all().map(|place| place.site.options().address.to_string()).collect();
+    let at = format!("no such collection {} at {}", setup.namespace, addresses.join(", "));
+    let error = if is_named {
+        anyhow!(
+            "{at}: is this the right server? Nothing was audited: name the server of the run with --server"
+        )
+    } else {
+        anyhow!(
+            "{at}, where the run wrote it: nothing was audited: name the server with --server if it has another address now"
+        )
+    };
+    Err(Failure { exit: if is_named { Exit::Usage } else { Exit::Server }, error })
+}
+
+/// Whether the user named the server.
+fn is_named(args: &AuditArgs) -> bool {
+    args.server.is_some() || !args.hosts.is_empty()
+}
+
+/// Whether one of the servers has the collection.
+async fn has_collection(place: &RunningServer, setup: &Setup) -> Outcome<bool> {
+    for server in place.all() {
+        let mut connection = Connection::connect(&server.site.options()).await.deserves(Exit::Server)?;
+        if collection::exists(&mut connection, &setup.namespace).await.deserves(Exit::Server)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// The reason why documents may vanish by design, from the collection's current settings.
 async fn vanishing(place: &RunningServer, setup: &Setup) -> Outcome<Option<String>> {
     let mut connection = Connection::connect(&place.site.options()).await.deserves(Exit::Server)?;
@@ -114,7 +163,7 @@ fn write_list(path: &Path, ledger: &Ledger, numbers: impl Iterator<Item = u64>) 
 /// Finds the documents: on the user's server, in the kept storage, or on the original server.
 fn place(args: &AuditArgs, path: &Path, runtime: &tokio::runtime::Runtime) -> Outcome<RunningServer> {
     let timeout = Duration::from_secs(60);
-    if args.server.is_some() || !args.hosts.is_empty() {
+    if is_named(args) {
         let choice = choice(args.server.as_deref(), &args.hosts, 1).deserves(Exit::Usage)?;
         return RunningServer::open(&choice, StartOptions::quiet(timeout), runtime);
     }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::program::{inserts, plimsoll_with, scenario, stderr};
+use crate::program::{inserts, plimsoll_with, scenario, shared, stderr};
 
 /// Words of the YAML library, of serde and of Rust that no message repeats.
 const FOREIGN: [&str; 12] = [
@@ -191,4 +191,27 @@ fn a_used_directory_and_an_invalid_name_are_refused_before_a_server_is_contacted
         &["run", &matrix, "--server", nobody, "--set", &long],
         &["each run gets its own name", "shorten it to 255"],
     );
+}
+
+#[test]
+fn an_audit_on_another_server_audits_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = scenario(dir.path(), &inserts("elsewhere", 10, "{documents: 100}"));
+    let out = dir.path().join("run");
+    let out = out.to_str().unwrap();
+    let run = plimsoll_with(&[
+        "run",
+        file.to_str().unwrap(),
+        "--server",
+        "embedded:relaxed",
+        "--out",
+        out,
+        "--quiet",
+    ]);
+    assert_eq!(run.status.code(), Some(0), "{}", stderr(&run));
+    let parts = [
+        "no such collection plimsoll_test.elsewhere at 127.0.0.1:",
+        "is this the right server? Nothing was audited",
+    ];
+    check(&["audit", out, "--server", &shared()], &parts);
 }
