@@ -101,6 +101,9 @@ pub struct Tally {
     pub given_up: u64,
     /// Operations that failed, by class.
     pub errors: Failures,
+    /// Failed operations, by each class of their documents besides the one in `errors`: an operation may count several times.
+    #[serde(default, skip_serializing_if = "Failures::is_empty")]
+    pub further_errors: Failures,
     /// Documents that failed, by class.
     pub document_errors: Failures,
     /// Bytes sent.
@@ -136,7 +139,7 @@ impl Tally {
         self.bytes_received += reply.bytes_received;
         match reply.outcome {
             Outcome::Acknowledged | Outcome::Unknown(Doubt::Unacknowledged) => self.succeed(at),
-            failure => self.fail(at, failure),
+            failure => self.fail(at, failure, &reply.failed),
         }
     }
 
@@ -146,8 +149,12 @@ impl Tally {
         self.service.record(at.service_ns());
     }
 
-    fn fail(&mut self, at: &Instants, outcome: Outcome) {
+    fn fail(&mut self, at: &Instants, outcome: Outcome, documents: &Failures) {
         self.errors.add(outcome, 1);
+        documents
+            .outcomes()
+            .filter(|other| *other != outcome)
+            .for_each(|other| self.further_errors.add(other, 1));
         self.failed_response.record(at.response_ns());
     }
 
@@ -160,6 +167,7 @@ impl Tally {
         self.retries += other.retries;
         self.given_up += other.given_up;
         self.errors.merge(&other.errors);
+        self.further_errors.merge(&other.further_errors);
         self.document_errors.merge(&other.document_errors);
         self.bytes_sent += other.bytes_sent;
         self.bytes_received += other.bytes_received;
@@ -168,6 +176,12 @@ impl Tally {
         self.wake.merge(&other.wake);
         self.wait.merge(&other.wait);
         self.failed_response.merge(&other.failed_response);
+    }
+
+    /// Operations that failed with this class, or in which it is the class of a document. Documents that an ordered batch did not
+    /// try count only if nothing else failed.
+    pub fn errors_of_class(&self, class: &str) -> u64 {
+        self.errors.of_class(class) + self.further_errors.of_class(class)
     }
 
     /// Operations that ended, well or badly.
@@ -186,6 +200,7 @@ impl Tally {
         self.given_up = 0;
         (self.bytes_sent, self.bytes_received) = (0, 0);
         (self.errors, self.document_errors) = (Failures::default(), Failures::default());
+        self.further_errors = Failures::default();
     }
 
     /// The numbers that an interval line shows.
@@ -268,6 +283,19 @@ mod tests {
     }
 
     #[test]
+    fn an_operation_counts_under_each_class_of_its_documents_and_once_in_the_total() {
+        let mut reply = Reply::failed(Outcome::Rejected(Rejection::DuplicateKey), 2);
+        reply.failed.add(Outcome::Rejected(Rejection::Validation), 3);
+        reply.failed.add(Outcome::Rejected(Rejection::NotTried), 4);
+        let mut tally = Tally::default();
+        tally.record(&instants(0, 0, 0, 5), &reply);
+        tally.record(&instants(0, 0, 0, 5), &Reply::failed(Outcome::Rejected(Rejection::DuplicateKey), 1));
+        let classes = ["duplicate_key", "validation", "not_tried", "timeout"];
+        assert_eq!(classes.map(|class| tally.errors_of_class(class)), [2, 1, 0, 0]);
+        assert_eq!((tally.errors.total(), tally.completed(), tally.document_errors.total()), (2, 2, 10));
+    }
+
+    #[test]
     fn merged_parts_equal_the_whole_for_every_counter() {
         let mut whole = Tally::default();
         let mut parts = [Tally::default(), Tally::default()];
@@ -275,6 +303,11 @@ mod tests {
             let at = instants(number, number + 1, number + 3, number * 7 + 10);
             let reply = match number % 5 {
                 0 => Reply::failed(Outcome::Unknown(Doubt::Timeout), 3),
+                1 => {
+                    let mut reply = Reply::failed(Outcome::Rejected(Rejection::Validation), 1);
+                    reply.failed.add(Outcome::Rejected(Rejection::DuplicateKey), 2);
+                    reply
+                }
                 _ => Reply { bytes_sent: 9, bytes_received: 4, ..Reply::acknowledged(3) },
             };
             for tally in [&mut whole, &mut parts[number as usize % 2]] {

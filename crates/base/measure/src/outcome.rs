@@ -147,6 +147,24 @@ impl Failures {
         self.by_class().filter(|(name, _)| *name != Doubt::Unacknowledged.name())
     }
 
+    /// Whether nothing failed.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Every outcome that occurred, without the documents that an ordered batch did not try: another failure is their cause.
+    pub fn outcomes(&self) -> impl Iterator<Item = Outcome> + '_ {
+        let rejected = Rejection::ALL.iter().map(|class| Outcome::Rejected(*class));
+        let unknown = Doubt::ALL.iter().map(|cause| Outcome::Unknown(*cause));
+        let is_cause = |outcome: &Outcome| {
+            !matches!(
+                outcome,
+                Outcome::Rejected(Rejection::NotTried) | Outcome::Unknown(Doubt::Unacknowledged)
+            )
+        };
+        rejected.chain(unknown).filter(is_cause).filter(|outcome| self.of(*outcome) > 0)
+    }
+
     /// Every class that occurred, by name, with its count.
     pub fn by_class(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         let rejected = Rejection::ALL.iter().map(|class| (class.name(), self.rejected[*class as usize]));

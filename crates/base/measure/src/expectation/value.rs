@@ -33,7 +33,7 @@ pub(super) fn operation_value(
 ) -> Result<f64, String> {
     let (tally, name) = (operation.tally, metric.name);
     if name == "errors" {
-        let errors = metric.class.map_or_else(|| tally.errors.total(), |class| tally.errors.of_class(class));
+        let errors = metric.class.map_or_else(|| tally.errors.total(), |class| tally.errors_of_class(class));
         let completed = tally.completed().max(1) as f64;
         return Ok(if aggregate == Aggregate::Rate { errors as f64 / completed } else { errors as f64 });
     }

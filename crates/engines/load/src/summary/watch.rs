@@ -157,7 +157,8 @@ impl Watch {
             for (operation, _) in &load.mix {
                 let Some(tally) = second.of(index, *operation) else { continue };
                 let subject = load.subject(&phase.name, names, *operation);
-                for (class, count) in tally.errors.errors() {
+                // A batch may hold documents of several classes, and each needs its own expectation.
+                for (class, count) in tally.errors.errors().chain(tally.further_errors.errors()) {
                     // A request given up when the load ends is not a finding: the scenario asks for that end.
                     let given_up = if class == Doubt::Timeout.name() { tally.given_up } else { 0 };
                     let count = count.saturating_sub(given_up);
