@@ -24,6 +24,8 @@ pub struct Subject<'a> {
 const WORDS: [&str; 8] = ["title", "question", "collection", "server", "servers", "expect", "matrix", "line"];
 /// Facts that may differ between two starts of the same server.
 const PASSING: [&str; 2] = ["addresses", "open"];
+/// The key of the write concern.
+const CONCERN: &str = "write_concern";
 /// The key of a search.
 const LINE: &str = "line";
 /// The longest shown value, in characters.
@@ -41,6 +43,7 @@ pub(crate) fn differences(a: &Subject<'_>, b: &Subject<'_>) -> Vec<Difference> {
     if one.scenario.hash != other.scenario.hash || one.scenario.hash.is_empty() {
         scenarios(a, b, &mut found);
     }
+    effective_write_concern(one, other, &mut found);
     if one.server != other.server {
         walk("server", Some(&server(one)), Some(&server(other)), &mut found);
     }
@@ -48,6 +51,16 @@ pub(crate) fn differences(a: &Subject<'_>, b: &Subject<'_>) -> Vec<Difference> {
         walk("environment", Some(&tree(&one.environment)), Some(&tree(&other.environment)), &mut found);
     }
     found
+}
+
+/// The write concern that the address of the server gives, where the scenarios give none that differs.
+fn effective_write_concern(a: &Run, b: &Run, found: &mut Found) {
+    let is_found = found.iter().any(|it| is_varied(&it.path, &[CONCERN.to_owned()]));
+    let concern =
+        |run: &Run| run.integrity.as_ref().map(|it| it.write_concern.clone()).filter(|it| !it.is_empty());
+    if let (Some(one), Some(other), false) = (concern(a), concern(b), is_found) {
+        plain(&format!("server.{CONCERN}"), &one, &other, found);
+    }
 }
 
 /// The keys that change the load of a `run` and differ between two resolved scenarios.
@@ -138,6 +151,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::integrity::Integrity;
     use crate::run::ScenarioFacts;
 
     fn run(hash: &str) -> Run {
@@ -247,6 +261,27 @@ mod tests {
             (&other, None),
             &[("server.version", "-", "\"8.0\""), ("environment.cores", "0", "4")],
         );
+    }
+
+    #[test]
+    fn a_write_concern_of_the_address_is_a_difference() {
+        let with = |hash: &str, concern: &str| {
+            let integrity = Integrity { write_concern: concern.into(), ..Integrity::default() };
+            Run { integrity: Some(integrity), ..run(hash) }
+        };
+        let (one, all) = (with("aa", r#"{"w": 1}"#), with("aa", r#"{"w": "majority"}"#));
+        let shown = [("server.write_concern", r#""{\"w\": 1}""#, r#""{\"w\": \"majority\"}""#)];
+        check((&one, None), (&all, None), &shown);
+        check((&one, None), (&one.clone(), None), &[]);
+        check((&one, None), (&run("aa"), None), &[]);
+        let other = with("bb", r#"{"w": "majority"}"#);
+        let typed = |w: Value| Some(json!({"write_concern": {"w": w}}));
+        check(
+            (&one, typed(json!(1))),
+            (&other, typed(json!("majority"))),
+            &[("write_concern.w", "1", "\"majority\"")],
+        );
+        assert!(is_varied("server.write_concern", &["server".to_owned()]));
     }
 
     #[test]
