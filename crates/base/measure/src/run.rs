@@ -48,6 +48,9 @@ pub struct Run {
     /// The start of the load, in milliseconds since 1970; absent without a load, and in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began_ms: Option<u64>,
+    /// Whether it was the warm-up of a test of a suite, which has no verdict; absent if not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub warm_up: bool,
     /// The shards it was merged from; absent if one process measured the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joined: Option<Joined>,

@@ -106,6 +106,7 @@ fn open_if(
         };
         let mut session = Session::open(opening)?;
         session.start_at_ms = start.map(|start| start.wall_ms);
+        session.warm_up = options.warm_up;
         Ok(session)
     };
     begin().inspect_err(|_| clear(&path))

@@ -30,6 +30,8 @@ pub struct LoadOptions {
     pub calibrate: bool,
     /// Provenance of the server at the address, if a suite started it.
     pub hosted_as: Option<HostedAs>,
+    /// Whether the run is the warm-up of a suite's test.
+    pub warm_up: bool,
     /// The kinds of systems that scenarios may load.
     pub registry: Registry,
     /// The output of messages and the live view.
@@ -50,6 +52,7 @@ impl LoadOptions {
             keep: false,
             calibrate: true,
             hosted_as: None,
+            warm_up: false,
             registry,
             console,
         }

@@ -23,6 +23,10 @@ const LOAD_NS_MIN: u64 = 1_000_000_000;
 /// Below this headroom the tool, not the server, may limit the load.
 const HEADROOM_MIN: f64 = 2.0;
 
+/// The reason why a warm-up is neither a success nor a failure.
+const WARM_UP: &str =
+    "it is the warm-up of a suite's test, which has no verdict: it prepares the server for the measured run";
+
 /// The results of a run that this process measured, or of joined shards.
 #[derive(Debug)]
 pub struct Account<'a> {
@@ -75,6 +79,7 @@ fn account<'a>(
         started: clock::utc(session.started_ms),
         started_ms: session.started_ms,
         start_at_ms: session.start_at_ms,
+        warm_up: session.warm_up,
         began_ms: session.began_ms,
         interrupted: session.ended >= Ended::Unreachable || session.stopped,
         aborted: session.control.aborted().map(|(_, reason)| reason),
@@ -127,11 +132,11 @@ pub fn complete(account: Account<'_>) -> Run {
 /// The exit code of a summary.
 pub fn exit(run: &Run, ended: Ended, stopped: bool) -> Exit {
     let violated = run.integrity.as_ref().is_some_and(|integrity| !integrity.holds());
-    let unheld = run.expectations.iter().any(|expectation| !expectation.held);
+    let unheld = !run.warm_up && run.expectations.iter().any(|expectation| !expectation.held);
     let unread = run.integrity.as_ref().is_some_and(|integrity| !integrity.is_known());
     let early = ended >= Ended::Unreachable || stopped;
     let aborted = matches!(ended, Ended::Threshold | Ended::NotReached);
-    let fruitless = !early && fruitless(run).next().is_some();
+    let fruitless = !early && !run.warm_up && fruitless(run).next().is_some();
     let no_line = run.line.as_ref().is_some_and(|line| line.rate.is_none()) && !early;
     worst([
         if violated { Exit::Integrity } else { Exit::Held },
@@ -277,6 +282,9 @@ fn fruitless(run: &Run) -> impl Iterator<Item = &String> {
 }
 
 fn verdict(run: &Run, account: &Account<'_>) -> (Verdict, Vec<String>) {
+    if run.warm_up {
+        return (Verdict::Invalid, vec![WARM_UP.to_owned()]);
+    }
     let failed = failed(run, account);
     if !failed.is_empty() {
         return (Verdict::Fail, failed);

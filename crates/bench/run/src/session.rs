@@ -64,6 +64,8 @@ pub struct Session {
     pub started_ms: u64,
     /// Scheduled start of the load, in milliseconds since 1970. `None`: as soon as everything is ready.
     pub start_at_ms: Option<u64>,
+    /// Whether the run is the warm-up of a suite's test, which has no verdict.
+    pub warm_up: bool,
     /// Actual start of the load.
     pub began_ms: Option<u64>,
     /// The measurements so far.

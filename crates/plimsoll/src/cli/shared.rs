@@ -57,6 +57,9 @@ pub struct LoadArgs {
     /// For a suite: the provenance of the server at the address.
     #[arg(long, value_name = "JSON", hide = true)]
     pub hosted_as: Option<HostedAs>,
+    /// For a suite: the run is a warm-up, and has no verdict.
+    #[arg(long, hide = true)]
+    pub as_warm_up: bool,
 }
 
 impl LoadArgs {
@@ -73,6 +76,7 @@ impl LoadArgs {
             keep: self.keep,
             calibrate: !self.no_calibration,
             hosted_as: self.hosted_as.clone(),
+            warm_up: self.as_warm_up,
             registry: systems,
             console: console(self.is_quiet()),
         }

@@ -54,7 +54,7 @@ pub(super) fn head(run: &Run) -> Markup {
 }
 
 fn verdict(run: &Run) -> Markup {
-    let (word, colour) = tables::verdict_word(run.verdict);
+    let (word, colour) = tables::run_word(run);
     html! {
         p.verdict {
             strong class=[tone(colour)] { (word) }

@@ -187,6 +187,11 @@ pub(crate) fn outcomes(run: &Run) -> impl Iterator<Item = Table> {
     first.into_iter().chain(integrity::integrity(run)).chain([operations::expectations(run)])
 }
 
+/// The verdict of a run in a word. A warm-up has none.
+pub(crate) fn run_word(run: &Run) -> (&'static str, Tone) {
+    if run.warm_up { ("WARM-UP", Tone::Normal) } else { verdict_word(run.verdict) }
+}
+
 /// A verdict in a word.
 pub(crate) fn verdict_word(verdict: Verdict) -> (&'static str, Tone) {
     match verdict {

@@ -29,7 +29,7 @@ pub fn clipped(text: &str, width: Width) -> String {
 pub fn summary(run: &Run, directory: Option<&str>, screen: Screen) -> String {
     let mut document = Document::new(screen);
     document.title(&run.scenario.title, &facts(run));
-    document.verdict(tables::verdict_word(run.verdict), &run.reasons);
+    document.verdict(tables::run_word(run), &run.reasons);
     document.section(line(run, screen));
     tables(run).iter().for_each(|table| document.table(table));
     if !run.conclusions.is_empty() {

@@ -58,6 +58,7 @@ impl Session {
             start: clock::now(),
             started_ms,
             start_at_ms: None,
+            warm_up: false,
             began_ms: None,
             summary,
             samples: Vec::new(),

@@ -222,7 +222,7 @@ fn warm_up(
     let warm = scenario::load(name, &sets, None).context("warm_up")?;
     Plan::build(&warm).context("warm_up: leave it out, or give it 0s")?;
     Ok(Some(WarmUp {
-        arguments: arguments(&["run", name], &sets),
+        arguments: arguments(&["run", name, "--as-warm-up"], &sets),
         collection: Some(COLLECTION),
         topics: Vec::new(),
     }))
