@@ -5,7 +5,7 @@ use std::io::stderr;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow, bail, ensure};
+use anyhow::{Context, anyhow, ensure};
 use plimsoll_host::embedded::{self, Options};
 use plimsoll_host::{Server, Storage, mongod};
 use plimsoll_measure::size::Bytes;

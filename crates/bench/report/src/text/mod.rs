@@ -294,6 +294,12 @@ Next  plimsoll show plimsoll-runs/a --replay
     }
 
     #[test]
+    fn a_warm_up_shows_no_verdict() {
+        let found = summary(&Run { warm_up: true, ..finished() }, None, Style::Plain);
+        assert!(found.contains("\nWARM-UP\n") && !found.contains("FAIL"), "{found}");
+    }
+
+    #[test]
     fn a_search_is_summed_up_under_its_load_line() {
         check(
             &searched(),

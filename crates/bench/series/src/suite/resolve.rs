@@ -231,6 +231,7 @@ mod tests {
         assert_eq!((test.repetitions, test.job.cache_bytes), (3, Some(256_000_000)));
         let (warm_up, collection) = test.job.warm_up_of(1).unwrap();
         assert!(warm_up.join(" ").contains("phases.0.stop={duration: 2s}"), "{warm_up:?}");
+        assert!(warm_up.contains(&"--as-warm-up".to_owned()), "{warm_up:?}");
         assert_eq!(collection.unwrap().to_string(), "plimsoll.bulk_baseline_warm_up");
         assert_eq!(
             built(text, &Arguments { only: vec!["a".into()], ..Arguments::default() }).unwrap().len(),
