@@ -65,7 +65,7 @@ fn a_slip_in_any_file_answers_in_the_same_words() {
         (&["run"], &scenario, "title: test", "title: test\ntitle: b", &["line 2, column 1", "appears twice"]),
         (&["run"], &scenario, "title: test", "title: 'test", &["the quote is not closed"]),
         (&["run"], &scenario, "title: test", "\ttitle: test", &["indent with spaces"]),
-        (&["run"], &scenario, "title: test", "---\ntitle: test\n---", &["a second document begins here"]),
+        (&["run"], &scenario, "stop: {documents: 10}", "stop: {documents: 10}\n---\ntitle: b", &["a second document begins here"]),
         (
             &["run"],
             &scenario,
@@ -80,7 +80,7 @@ fn a_slip_in_any_file_answers_in_the_same_words() {
             "events: one",
             &["line 2, column 30", "found `one`: write a whole number"],
         ),
-        (&["pipeline", "check"], &pipeline, "noop: {}", "noop: [", &["`[` is not closed"]),
+        (&["pipeline", "check"], &pipeline, "noop: {}", "noop: [", &["`}` closes `[`: write `]`"]),
         (
             &["suite"],
             &suite,
@@ -169,7 +169,7 @@ fn a_used_directory_and_an_invalid_name_are_refused_before_a_server_is_contacted
     let (out, file) = (dir.path().to_str().unwrap(), file.to_str().unwrap());
     // No server listens there: whoever asks it first ends with exit code 3.
     let nobody = "mongodb://127.0.0.1:1/?directConnection=true";
-    for command in [&["run", file][..], &["line", file], &["run", &matrix], &["ab", file]] {
+    for command in [&["run", file][..], &["line", file], &["run", &matrix], &["ab", file, "--same"]] {
         check(&[command, &["--server", nobody, "--out", out]].concat(), &[out, "is not empty", "with --out"]);
     }
     check(&["pipeline", "run", &pipeline, "--out", out], &["is not empty", "with --out"]);
