@@ -65,7 +65,13 @@ fn a_slip_in_any_file_answers_in_the_same_words() {
         (&["run"], &scenario, "title: test", "title: test\ntitle: b", &["line 2, column 1", "appears twice"]),
         (&["run"], &scenario, "title: test", "title: 'test", &["the quote is not closed"]),
         (&["run"], &scenario, "title: test", "\ttitle: test", &["indent with spaces"]),
-        (&["run"], &scenario, "stop: {documents: 10}", "stop: {documents: 10}\n---\ntitle: b", &["a second document begins here"]),
+        (
+            &["run"],
+            &scenario,
+            "stop: {documents: 10}",
+            "stop: {documents: 10}\n---\ntitle: b",
+            &["a second document begins here"],
+        ),
         (
             &["run"],
             &scenario,
@@ -80,7 +86,7 @@ fn a_slip_in_any_file_answers_in_the_same_words() {
             "events: one",
             &["line 2, column 30", "found `one`: write a whole number"],
         ),
-        (&["pipeline", "check"], &pipeline, "noop: {}", "noop: [", &["`}` closes `[`: write `]`"]),
+        (&["pipeline", "check"], &pipeline, "noop: {}}", "noop: {}", &["`{` is not closed: write `}`"]),
         (
             &["suite"],
             &suite,
