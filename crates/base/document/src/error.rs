@@ -106,6 +106,37 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// The path of the invalid value, as in `document.note.$text.bytes`. `None` if the document as a whole is invalid.
+    #[must_use]
+    pub fn path(&self) -> Option<&str> {
+        match self {
+            Self::Expected { path, .. }
+            | Self::Missing { path, .. }
+            | Self::UnknownGenerator { path, .. }
+            | Self::UnknownSetting { path, .. }
+            | Self::NotAlone { path, .. }
+            | Self::Field { path, .. }
+            | Self::NoSuchField { path, .. }
+            | Self::Misplaced { path, .. }
+            | Self::PadTooShort { path, .. }
+            | Self::TooDeep { path } => Some(path),
+            Self::TooLarge { .. } => None,
+        }
+    }
+
+    /// The invalid key inside the value at the path, if a key is the fault.
+    #[must_use]
+    pub fn key(&self) -> Option<&str> {
+        match self {
+            Self::UnknownGenerator { name, .. }
+            | Self::UnknownSetting { name, .. }
+            | Self::NotAlone { name, .. } => Some(name),
+            _ => None,
+        }
+    }
+}
+
 /// Describes the size limit: MongoDB's, or another.
 fn whose(limit: usize) -> String {
     if limit == crate::DOCUMENT_BYTES_MAX {

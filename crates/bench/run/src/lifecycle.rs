@@ -33,42 +33,57 @@ use crate::shard_log::{Books, Recorder};
 use crate::start_at::{Moment, SharedBy};
 use crate::system::{RunContext, Subject, System, Workers, resolve};
 use plimsoll_scenario as scenario;
-use plimsoll_scenario::{Plan, plan};
+use plimsoll_scenario::{Loaded, Plan, plan};
 
 /// Signals within this time count as one: a terminal and a wrapper such as `timeout` both deliver one Ctrl-C.
 const DEBOUNCE_NS: u64 = clock::SECOND_NS;
 /// How far ahead a suggested start time is, in milliseconds: shards need time to get ready.
 const SHARDS_AHEAD_MS: u64 = 60_000;
 
+/// A scenario with its plan and its system, checked before a server is contacted.
+#[derive(Debug)]
+pub struct Checked {
+    /// The scenario.
+    pub loaded: Loaded,
+    /// Its plan.
+    pub plan: Plan,
+    /// The system that it loads.
+    pub subject: Arc<dyn Subject>,
+    /// The part of the load to send.
+    pub shard: Share,
+}
+
+/// Checks everything that can be checked before a server is contacted. `name` is the scenario's name on the command line.
+///
+/// # Errors
+/// When the scenario or an option is invalid.
+pub fn check(name: &str, loaded: Loaded, options: &LoadOptions, start: Option<Moment>) -> Outcome<Checked> {
+    let shard = plan::shard(&options.shard).deserves(Exit::Usage)?;
+    check_single(name, &loaded.scenario).deserves(Exit::Usage)?;
+    let plan = Plan::build(&loaded).with_context(|| format!("scenario {name}")).deserves(Exit::Usage)?;
+    let subject = resolve(options.registry, &loaded, &plan, options.address()).deserves(Exit::Usage)?;
+    check_shard(shard, &loaded.scenario, subject.as_ref(), start).deserves(Exit::Usage)?;
+    Ok(Checked { loaded, plan, subject, shard })
+}
+
 /// Reads the options, finds the server and opens a session in which one load is varied. Selects that load before anything starts.
 ///
 /// # Errors
 /// When the scenario or an option is invalid, the server cannot be reached, or the run cannot begin.
 pub fn open(name: &str, options: &LoadOptions) -> Outcome<Session> {
-    open_if(name, options, None, |plan| plan.searched().map(drop))
+    let loaded = scenario::load(name, &options.overrides, options.seed).deserves(Exit::Usage)?;
+    let checked = check(name, loaded, options, None)?;
+    let varied = checked.plan.searched().map(drop);
+    varied.with_context(|| format!("scenario {name}")).deserves(Exit::Usage)?;
+    open_at(checked, options, None)
 }
 
 /// Opens a session whose load is sent as planned, optionally from a given start time.
 ///
 /// # Errors
-/// When the scenario or an option is invalid, the server cannot be reached, or the run cannot begin.
-pub fn open_at(name: &str, options: &LoadOptions, start: Option<Moment>) -> Outcome<Session> {
-    open_if(name, options, start, |_| Ok(()))
-}
-
-fn open_if(
-    name: &str,
-    options: &LoadOptions,
-    start: Option<Moment>,
-    check: fn(&Plan) -> anyhow::Result<()>,
-) -> Outcome<Session> {
-    let shard = plan::shard(&options.shard).deserves(Exit::Usage)?;
-    let loaded = scenario::load(name, &options.overrides, options.seed).deserves(Exit::Usage)?;
-    check_single(name, &loaded.scenario).deserves(Exit::Usage)?;
-    let plan = Plan::build(&loaded).and_then(|plan| check(&plan).map(|()| plan));
-    let plan = plan.with_context(|| format!("scenario {name}")).deserves(Exit::Usage)?;
-    let subject = resolve(options.registry, &loaded, &plan, options.address()).deserves(Exit::Usage)?;
-    check_shard(shard, &loaded.scenario, subject.as_ref(), start).deserves(Exit::Usage)?;
+/// When the server cannot be reached, or the run cannot begin.
+pub fn open_at(checked: Checked, options: &LoadOptions, start: Option<Moment>) -> Outcome<Session> {
+    let Checked { loaded, plan, subject, shard } = checked;
     let control = Control::listening(signals().context("listen to signals")?);
     let runtime = runtime()?;
     let started_ms = clock::wall_ms();

@@ -1,5 +1,7 @@
 //! Reads a scenario file and builds the plan that a run follows.
 
+pub mod derive;
+pub mod from_options;
 mod operation;
 pub mod plan;
 pub mod secret;

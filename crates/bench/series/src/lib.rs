@@ -8,6 +8,7 @@ pub mod matrix;
 pub mod suite;
 
 pub mod drive;
+pub mod dry_run;
 
 pub mod directory;
 pub mod rounds;

@@ -1,8 +1,9 @@
-//! Defines the arguments of commands that send load: `run`, `line`, `ladder`, and `merge` for shards.
+//! Defines the arguments of commands that send load: `run`, `bench`, `line`, `ladder`, and `merge` for shards.
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
+use plimsoll_measure::duration::Span;
 
 use super::LoadArgs;
 
@@ -19,8 +20,72 @@ pub struct RunArgs {
     #[arg(long)]
     pub list: bool,
     /// For a matrix: run the missing cells in this directory of an earlier one.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "list"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "list", "dry_run"])]
     pub resume: Option<PathBuf>,
+    /// The options of one run.
+    #[command(flatten)]
+    pub once: OnceArgs,
+}
+
+/// Run one operation without a scenario file.
+#[derive(Debug, Args)]
+#[command(
+    group = ArgGroup::new("operation").required(true),
+    after_help = BENCH_EXAMPLES,
+)]
+pub struct BenchArgs {
+    /// Insert documents of this template.
+    #[arg(long, value_name = "DOCUMENT", group = "operation")]
+    pub insert: Option<String>,
+    /// Find documents by this filter; without FILTER one document of this run by its _id.
+    #[arg(long, value_name = "FILTER", group = "operation", num_args = 0..=1)]
+    pub find: Option<Option<String>>,
+    /// Update one document with these operators: a document of this run by its _id, or one that --filter
+    /// selects.
+    #[arg(long, value_name = "UPDATE", group = "operation")]
+    pub update: Option<String>,
+    /// The filter of --update.
+    #[arg(long, requires = "update", conflicts_with_all = ["insert", "find"])]
+    pub filter: Option<String>,
+    /// Insert this many documents before --find or --update. By default 10000 if the operation selects by
+    /// _id; with a filter none, and the operation works on the documents that are there.
+    #[arg(long, value_name = "N", conflicts_with = "insert")]
+    pub documents: Option<u64>,
+    /// The template of these documents.
+    #[arg(long, value_name = "DOCUMENT", conflicts_with = "insert")]
+    pub document: Option<String>,
+    /// The number of documents in one insert.
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with_all = ["find", "update"])]
+    pub batch: u32,
+    /// Operations per second. Without it each connection sends its next operation after the last answer.
+    #[arg(long, value_name = "N")]
+    pub rate: Option<f64>,
+    /// The length of the load.
+    #[arg(long = "for", value_name = "DURATION", default_value = "10s")]
+    pub duration: Span,
+    /// The collection; by default plimsoll.bench.
+    #[arg(long, value_name = "DB.COLL")]
+    pub collection: Option<String>,
+    /// The number of connections.
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    pub connections: u32,
+    /// Print the scenario of these options, for `plimsoll run`, and send nothing.
+    #[arg(long, conflicts_with = "dry_run")]
+    pub print_scenario: bool,
+    /// The options of one run.
+    #[command(flatten)]
+    pub once: OnceArgs,
+}
+
+/// The examples below the help of `bench`.
+const BENCH_EXAMPLES: &str = "\
+Examples:
+  plimsoll bench --server localhost --insert '{name: {$text: {bytes: 20}}}' --batch 100 --rate 500 --for 10s
+  plimsoll bench --server localhost --update '{$inc: {seen: 1}}' --documents 100000 --connections 32";
+
+/// Options of one run.
+#[derive(Clone, Debug, Args)]
+pub struct OnceArgs {
     /// Also write the result to this file, in the form that k6 passes to handleSummary.
     #[arg(long, value_name = "FILE")]
     pub summary_export: Option<PathBuf>,
@@ -33,6 +98,10 @@ pub struct RunArgs {
     /// joins.
     #[arg(long, value_name = "TIME")]
     pub start_at: Option<String>,
+    /// Print the resolved scenario, three sample documents, and the expected time and disk use. Contacts no
+    /// server and writes no file.
+    #[arg(long, conflicts_with_all = ["json", "quiet"])]
+    pub dry_run: bool,
     /// The options of the load.
     #[command(flatten)]
     pub load: LoadArgs,

@@ -18,7 +18,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{CommandFactory, Parser, Subcommand};
 
 pub use compare::{AbArgs, CompareArgs, HistoryArgs};
-pub use load::{LadderArgs, LineArgs, MergeArgs, RunArgs};
+pub use load::{BenchArgs, LadderArgs, LineArgs, MergeArgs, OnceArgs, RunArgs};
 pub use pipeline::{PipelineArgs, PipelineCommand, PipelineRunArgs};
 #[cfg(feature = "kafka")]
 pub use pipeline::{PipelineAuditArgs, PipelineDemoArgs, Victim};
@@ -28,7 +28,10 @@ pub use serve::{LogLevel, ServeArgs};
 pub use server::{ServerCommand, StartArgs, StopArgs};
 pub use shared::{JudgeArgs, LoadArgs};
 pub use suite::SuiteArgs;
-pub use tool::{CompletionsArgs, ManArgs, ModelCommand, ScenariosArgs, SchemaArgs, SchemaOf, SelftestArgs};
+pub use tool::{
+    CompletionsArgs, DeriveArgs, ManArgs, ModelCommand, ScenariosArgs, ScenariosCommand, SchemaArgs,
+    SchemaOf, SelftestArgs,
+};
 
 /// Find the load line of a MongoDB deployment, the highest load at which its latency holds, with its
 /// bottleneck. Prove that every acknowledged write is kept.
@@ -45,6 +48,8 @@ pub struct Cli {
 pub enum Command {
     /// Run a scenario and audit its writes.
     Run(RunArgs),
+    /// Run one operation that the options describe, without a scenario file.
+    Bench(BenchArgs),
     /// Search for the highest load at which the objective holds.
     Line(LineArgs),
     /// Measure throughput with more and more writers, and fit its scalability law.

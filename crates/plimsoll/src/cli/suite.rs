@@ -14,7 +14,7 @@ pub struct SuiteArgs {
     pub file: Option<String>,
     /// Run the missing tests in this directory of an earlier suite; print the summary of a complete suite
     /// again.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["file", "out", "server", "repetitions", "only", "list"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["file", "out", "server", "repetitions", "only", "list", "dry_run"])]
     pub resume: Option<PathBuf>,
     /// With --resume: repeat runs that failed or hung.
     #[arg(long, requires = "resume")]
@@ -43,6 +43,10 @@ pub struct SuiteArgs {
     /// Print the runs in their order, without running them.
     #[arg(long)]
     pub list: bool,
+    /// Print the resolved scenario, three sample documents and the expected time and disk use of each test,
+    /// and the runs in their order with the expected time of all. Contacts no server and writes no file.
+    #[arg(long, conflicts_with_all = ["list", "json", "quiet"])]
+    pub dry_run: bool,
     /// The suite directory.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,

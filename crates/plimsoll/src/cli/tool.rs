@@ -3,14 +3,44 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use clap_complete::Shell;
 
 /// The shipped scenarios.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 pub struct ScenariosArgs {
     /// Print this scenario.
     pub name: Option<String>,
+    /// Another source of scenarios.
+    #[command(subcommand)]
+    pub command: Option<ScenariosCommand>,
+}
+
+/// The subcommands of `scenarios`.
+#[derive(Debug, Subcommand)]
+pub enum ScenariosCommand {
+    /// Print a scenario whose documents resemble those of an existing collection.
+    Derive(DeriveArgs),
+}
+
+/// Derive a scenario from a collection. Reads only: sizes, shares, ranges and field names are taken over,
+/// values are synthetic.
+#[derive(Debug, Args)]
+pub struct DeriveArgs {
+    /// The server: a mongodb:// URI, or one to start: `mongod` (from the PATH), `embedded` or
+    /// `embedded:relaxed`.
+    #[arg(long, value_name = "URI|embedded[:profile]", default_value = "mongodb://localhost:27017")]
+    pub server: String,
+    /// The collection.
+    #[arg(long, value_name = "DB.COLL")]
+    pub collection: String,
+    /// The largest number of documents to read.
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub sample: u32,
+    /// Copy the values of fields with few different values into the scenario.
+    #[arg(long)]
+    pub copy_values: bool,
 }
 
 /// Verify Plimsoll's accuracy.

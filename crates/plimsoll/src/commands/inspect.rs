@@ -50,7 +50,11 @@ fn wanted(args: &InspectArgs) -> anyhow::Result<Wanted> {
     })
 }
 
-fn namespace(text: &str) -> anyhow::Result<Namespace> {
+/// The collection that a `--collection` names.
+///
+/// # Errors
+/// When the text is not `database.collection`.
+pub(super) fn namespace(text: &str) -> anyhow::Result<Namespace> {
     let parts = text.split_once('.').filter(|(db, collection)| !db.is_empty() && !collection.is_empty());
     let (db, collection) = parts.ok_or_else(|| {
         anyhow!("--collection {text}: write the database, a dot and the collection, such as plimsoll.vip")
@@ -66,7 +70,7 @@ async fn look(place: &RunningServer, wanted: &Wanted) -> Outcome<Inspection> {
 }
 
 /// The exit code of an error, with the nearest name for a missing one.
-fn failure(error: mongo::Error) -> Failure {
+pub(super) fn failure(error: mongo::Error) -> Failure {
     let near = match &error {
         mongo::Error::UnknownDatabase { name, known } => nearest(name, known),
         mongo::Error::UnknownCollection { namespace, known } => nearest(&namespace.to_string(), known),

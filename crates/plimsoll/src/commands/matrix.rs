@@ -9,6 +9,7 @@ use crate::terminal::{print, screen};
 use plimsoll_run::exit::{Deserves, Exit, Failure, Outcome};
 use plimsoll_run::lifecycle;
 use plimsoll_scenario::Loaded;
+use plimsoll_series::dry_run;
 use plimsoll_series::matrix::drive::make;
 use plimsoll_series::matrix::messages::{announce, list};
 use plimsoll_series::matrix::prepare::{Prepared, Settings, prepare};
@@ -21,10 +22,14 @@ pub fn run(loaded: &Loaded, args: &RunArgs, registry: &Registry) -> Outcome<Exit
     let settings = Settings {
         only: args.only.clone(),
         resume: args.resume.clone(),
-        load: args.load.options(registry.systems),
+        load: args.once.load.options(registry.systems),
     };
     let prepared = prepare(loaded, &settings).deserves(Exit::Usage)?;
-    if args.list {
+    if args.once.dry_run {
+        print(&dry_run::of_matrix(&prepared).deserves(Exit::Usage)?.text());
+        print("\n");
+    }
+    if args.list || args.once.dry_run {
         return tell_list(&prepared, args);
     }
     if let Some(reason) = &prepared.refusal {
@@ -34,7 +39,7 @@ pub fn run(loaded: &Loaded, args: &RunArgs, registry: &Registry) -> Outcome<Exit
     settings.load.console.say(&announce(&prepared.announcement(), width));
     let flag = lifecycle::signals().context("listen to signals")?;
     let ended = make(prepared, &settings, flag)?;
-    finish(&ended.results, &ended.path, args.load.json, args.load.quiet)?;
+    finish(&ended.results, &ended.path, args.once.load.json, args.once.load.quiet)?;
     if ended.is_cut {
         let path = ended.path.display();
         settings.load.console.say(&format!("The matrix is incomplete. Continue with --resume {path}"));
@@ -43,7 +48,7 @@ pub fn run(loaded: &Loaded, args: &RunArgs, registry: &Registry) -> Outcome<Exit
 }
 
 fn tell_list(prepared: &Prepared<'_>, args: &RunArgs) -> Outcome<Exit> {
-    if args.load.json {
+    if args.once.load.json {
         return tell(&prepared.results(), "".as_ref(), true).map(|()| Exit::Held);
     }
     print(&format!("{}\n", announce(&prepared.announcement(), screen().width)));

@@ -2,9 +2,11 @@
 
 mod ab;
 mod audit;
+mod bench;
 mod closing;
 mod compare;
 mod completions;
+mod derive;
 mod history;
 mod inspect;
 mod ladder;
@@ -43,6 +45,7 @@ pub fn execute(cli: &Cli, registry: &'static Registry) -> Outcome<Exit> {
     }
     match &cli.command {
         Command::Run(args) => run::run(args, registry),
+        Command::Bench(args) => bench::bench(args, registry),
         Command::Line(args) => line::line(args, registry),
         Command::Ladder(args) => ladder::climb(args, registry),
         Command::Merge(args) => merge::merge(args),

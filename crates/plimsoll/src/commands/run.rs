@@ -11,30 +11,52 @@ use plimsoll_report::foreign::k6;
 use plimsoll_report::foreign::k6::export::Shape;
 
 use super::{closing, matrix};
-use crate::cli::RunArgs;
+use crate::cli::{OnceArgs, RunArgs};
 use crate::registry::Registry;
+use crate::terminal::print;
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::lifecycle;
+use plimsoll_run::session::Session;
 use plimsoll_run::start_at;
 use plimsoll_scenario::{self as scenario, Loaded};
+use plimsoll_series::dry_run;
 
 /// Runs a scenario and audits its writes; for a matrix runs every requested cell.
 ///
 /// # Errors
 /// When the run cannot be done.
 pub fn run(args: &RunArgs, registry: &Registry) -> Outcome<Exit> {
-    let loaded =
-        scenario::load(&args.scenario, &args.load.overrides, args.load.seed).deserves(Exit::Usage)?;
+    let load = &args.once.load;
+    let loaded = scenario::load(&args.scenario, &load.overrides, load.seed).deserves(Exit::Usage)?;
     if loaded.scenario.matrix.is_some() {
         check_exports_of_matrix(args).deserves(Exit::Usage)?;
         check_start_of_matrix(args).deserves(Exit::Usage)?;
         return matrix::run(&loaded, args, registry);
     }
     check_words(&loaded, args).deserves(Exit::Usage)?;
+    once(&args.scenario, loaded, &args.once, registry)
+}
+
+/// Runs a scenario without a matrix, or prints its dry run. `name` is its name on the command line.
+///
+/// # Errors
+/// When the run cannot be done.
+pub fn once(name: &str, loaded: Loaded, args: &OnceArgs, registry: &Registry) -> Outcome<Exit> {
     let start = args.start_at.as_deref().map(|text| start_at::read(text, clock::wall_ms()));
     let start = start.transpose().deserves(Exit::Usage)?;
     check_exports(args).deserves(Exit::Usage)?;
-    let mut session = lifecycle::open_at(&args.scenario, &args.load.options(registry.systems), start)?;
+    let options = args.load.options(registry.systems);
+    let checked = lifecycle::check(name, loaded, &options, start)?;
+    if args.dry_run {
+        print(&dry_run::of_run(&checked).deserves(Exit::Usage)?.text());
+        return Ok(Exit::Held);
+    }
+    let session = lifecycle::open_at(checked, &options, start)?;
+    send(session, args)
+}
+
+/// Runs every phase of a session, and closes it.
+fn send(mut session: Session, args: &OnceArgs) -> Outcome<Exit> {
     for phase in session.plan.phases.clone() {
         if session.is_over() {
             break;
@@ -55,13 +77,13 @@ pub fn run(args: &RunArgs, registry: &Registry) -> Outcome<Exit> {
 }
 
 /// The files for k6's forms of the result.
-fn exports(args: &RunArgs) -> impl Iterator<Item = (&Path, Shape)> {
+fn exports(args: &OnceArgs) -> impl Iterator<Item = (&Path, Shape)> {
     let files = [(&args.summary_export, Shape::Summary), (&args.summary_export_legacy, Shape::Legacy)];
     files.into_iter().filter_map(|(file, shape)| Some((file.as_deref()?, shape)))
 }
 
 /// Refuses an unwritable file before the load, not after it.
-fn check_exports(args: &RunArgs) -> anyhow::Result<()> {
+fn check_exports(args: &OnceArgs) -> anyhow::Result<()> {
     for (file, _) in exports(args) {
         let directory =
             file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -93,7 +115,7 @@ fn place(file: &Path) -> PathBuf {
 
 fn check_start_of_matrix(args: &RunArgs) -> anyhow::Result<()> {
     ensure!(
-        args.start_at.is_none(),
+        args.once.start_at.is_none(),
         "--start-at applies to one load, and {} is a matrix of runs: omit it",
         args.scenario
     );
@@ -102,7 +124,7 @@ fn check_start_of_matrix(args: &RunArgs) -> anyhow::Result<()> {
 
 fn check_exports_of_matrix(args: &RunArgs) -> anyhow::Result<()> {
     ensure!(
-        exports(args).next().is_none(),
+        exports(&args.once).next().is_none(),
         "--summary-export writes one run, and {} is a matrix of runs: run the scenario.yaml in the run directory of \
          the cell to export",
         args.scenario
@@ -110,7 +132,7 @@ fn check_exports_of_matrix(args: &RunArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn export(args: &RunArgs, run: &Run, tallies: &BTreeMap<String, Tally>) -> anyhow::Result<()> {
+fn export(args: &OnceArgs, run: &Run, tallies: &BTreeMap<String, Tally>) -> anyhow::Result<()> {
     for (file, shape) in exports(args) {
         let text = k6::export::export(run, tallies, shape);
         std::fs::write(file, text).with_context(|| format!("write {}", file.display()))?;

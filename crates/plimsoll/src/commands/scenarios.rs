@@ -3,7 +3,8 @@
 use anyhow::anyhow;
 use serde::Deserialize;
 
-use crate::cli::ScenariosArgs;
+use super::derive;
+use crate::cli::{ScenariosArgs, ScenariosCommand};
 use crate::terminal::print;
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_scenario::{Builtin, builtins, load, pipelines, suites};
@@ -20,6 +21,9 @@ struct Asks {
 /// # Errors
 /// No item has that name.
 pub fn scenarios(args: &ScenariosArgs) -> Outcome<Exit> {
+    if let Some(ScenariosCommand::Derive(args)) = &args.command {
+        return derive::derive(args);
+    }
     if let Some(name) = &args.name {
         if let Some(other) = suites().iter().chain(pipelines()).find(|builtin| builtin.name == name) {
             print(other.text);

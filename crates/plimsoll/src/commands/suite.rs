@@ -18,6 +18,7 @@ use plimsoll_run::exit::{Deserves, Exit, Outcome, worst_of_runs};
 use plimsoll_run::lifecycle;
 use plimsoll_run::run_dir::{self, Named};
 use plimsoll_series::suite::drive::Drive;
+use plimsoll_series::suite::dry_run;
 use plimsoll_series::suite::prepare::{Prepared, begin, completed, planned, reopen};
 use plimsoll_series::suite::read::{Loaded, load as read};
 use plimsoll_series::suite::resolve::{Arguments, Test, build};
@@ -42,6 +43,13 @@ pub fn suite(args: &SuiteArgs, registry: &Registry) -> Outcome<Exit> {
             let tests = build(&loaded, &arguments(args), registry.systems).deserves(Exit::Usage)?;
             if args.list {
                 list(&loaded, &tests);
+                return Ok(Exit::Held);
+            }
+            if args.dry_run {
+                print(
+                    &dry_run::text(&planned(&loaded, &tests), &tests, registry.systems)
+                        .deserves(Exit::Usage)?,
+                );
                 return Ok(Exit::Held);
             }
             begin(args.out.as_deref(), &loaded, tests).deserves(Exit::Usage)?

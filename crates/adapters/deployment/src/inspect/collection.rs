@@ -48,7 +48,7 @@ pub(super) async fn look(
 }
 
 /// The facts that need no reading of documents.
-async fn outside(
+pub(super) async fn outside(
     asker: &mut Inspector<'_>,
     namespace: &Namespace,
     entry: &Entry,

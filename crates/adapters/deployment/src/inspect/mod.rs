@@ -1,7 +1,7 @@
 //! Inspects a deployment: its databases, collections, indexes, fields and forbidden fields.
 //!
 //! In reading order: the request ([`Wanted`], [`Pattern`]), the full inspection ([`inspect`]) and the cheap part of one
-//! collection ([`brief`]); below, a file for each question. If the server refuses a question, its answer is absent and a note
+//! collection ([`brief`]), documents for a caller's own fold ([`sample()`]); below, a file for each question. If the server refuses a question, its answer is absent and a note
 //! gives the reason; only a lost connection is an error.
 
 use plimsoll_measure::clock;
@@ -18,11 +18,13 @@ mod inventory;
 mod json;
 mod query;
 mod read;
+mod sample;
 mod samples;
 mod times;
 mod walk;
 
 pub use forbidden::{Pattern, PatternError};
+pub use sample::{Sampled, sample};
 
 pub(crate) use collection::sizes;
 

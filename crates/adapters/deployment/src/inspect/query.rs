@@ -121,30 +121,43 @@ impl<'a> Inspector<'a> {
         answer: Answer,
         most: CursorLimits,
     ) -> Result<Answer<Found>, WireError> {
+        let mut documents = Vec::new();
+        let read = self.each(db, answer, most, &mut |document| documents.push(document)).await?;
+        Ok(read.map(|cut| Found { documents, cut }))
+    }
+
+    /// Hands the documents of the cursor in an answer to `visit`, batch after batch. Returns whether more exist.
+    pub(super) async fn each(
+        &mut self,
+        db: &str,
+        answer: Answer,
+        most: CursorLimits,
+        visit: &mut (dyn FnMut(RawDocumentBuf) + Send),
+    ) -> Result<Answer<bool>, WireError> {
         let mut reply = match answer {
             Ok(reply) => reply,
             Err(refusal) => return Ok(Err(refusal)),
         };
         let collection = collection_of(&reply, db);
-        let (mut found, mut bytes) = (Found::default(), 0);
+        let (mut documents, mut bytes) = (0, 0);
         loop {
             let Some((batch, cursor)) = batch(&reply) else { return Ok(Err(Refusal::not_understood())) };
             bytes += batch.iter().map(|document| document.as_bytes().len()).sum::<usize>();
-            found.documents.extend(batch);
-            found.cut = cursor != 0;
+            documents += batch.len();
+            batch.into_iter().for_each(&mut *visit);
             if cursor == 0 {
-                return Ok(Ok(found));
+                return Ok(Ok(false));
             }
-            if found.documents.len() >= most.documents || bytes >= most.bytes {
+            if documents >= most.documents || bytes >= most.bytes {
                 let kill = doc! {"killCursors": collection, "cursors": [cursor]};
                 self.exchange(db, &kill).await?.ok();
-                return Ok(Ok(found));
+                return Ok(Ok(true));
             }
             let more = doc! {"getMore": cursor, "collection": &collection, "batchSize": BATCH};
             match self.exchange(db, &more).await? {
                 Ok(next) => reply = next,
                 // The documents read so far are kept.
-                Err(_) => return Ok(Ok(found)),
+                Err(_) => return Ok(Ok(true)),
             }
         }
     }

@@ -108,7 +108,8 @@ async fn end(
     Ok(answer.map(|reply| first(&reply)))
 }
 
-fn random(namespace: &Namespace, documents: u64) -> Document {
+/// Asks for documents that the server chooses at random.
+pub(super) fn random(namespace: &Namespace, documents: u64) -> Document {
     let documents = i64::try_from(documents).unwrap_or(i64::MAX);
     doc! {
         "aggregate": namespace.collection.as_str(),
@@ -139,7 +140,7 @@ pub(super) async fn read<'p>(
             }
         }
     }
-    let answer = asker.ask(&namespace.db, foremost(namespace)).await?;
+    let answer = asker.ask(&namespace.db, foremost(namespace, INVENTORY_MAX)).await?;
     match asker.rest(&namespace.db, answer, INVENTORY).await? {
         Ok(found) => {
             let all = !found.cut && found.documents.len() <= INVENTORY_MAX;
@@ -163,8 +164,8 @@ impl Reading<'_> {
 }
 
 /// Asks for one document above the limit, which shows whether more exist.
-fn foremost(namespace: &Namespace) -> Document {
-    doc! {"find": namespace.collection.as_str(), "limit": INVENTORY_MAX as i64 + 1, "batchSize": BATCH}
+pub(super) fn foremost(namespace: &Namespace, most: usize) -> Document {
+    doc! {"find": namespace.collection.as_str(), "limit": most as i64 + 1, "batchSize": BATCH}
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use bson::{Bson, Document, doc, oid::ObjectId};
 use plimsoll_deployment::{
     Namespace,
-    inspect::{Error, Wanted, brief, inspect},
+    inspect::{Error, Sampled, Wanted, brief, inspect, sample},
 };
 use plimsoll_host::scripted::Server;
 use plimsoll_measure::inspection::{
@@ -316,4 +316,36 @@ fn an_implausible_answer_is_ignored() {
         "{:?}",
         collection.notes
     );
+}
+
+/// The sample of `d.c`, and the number of documents that were handed over.
+fn sampled(answers: Answers, most: u32) -> (Sampled, u64) {
+    let mut seen = 0;
+    let sampled = with(&start(answers), async |connection| {
+        sample(connection, &namespace("c"), most, &mut |_| seen += 1).await.unwrap()
+    });
+    (sampled, seen)
+}
+
+#[test]
+fn a_sample_is_random_where_the_server_can_and_else_the_first_documents() {
+    let (random, seen) = sampled(large, 50);
+    assert_eq!((random.choice, seen), (Some(Choice::Random), 50), "no more than asked");
+    assert_eq!(random.collection.indexes.map(|indexes| indexes.len()), Some(2));
+    let without: Answers = |name, command| match name {
+        "aggregate" => Some(refused(40324, "Unrecognized pipeline stage name: '$sample'")),
+        "find" => Some(cursor((0..60).map(|second| doc! {"_id": id(second)}).collect())),
+        name => large(name, command),
+    };
+    let (first, seen) = sampled(without, 50);
+    assert_eq!((first.choice, seen), (Some(Choice::Foremost), 50));
+    let notes = first.collection.notes.join("\n");
+    assert!(notes.contains("chosen at random: Unrecognized pipeline stage"), "{notes}");
+    let (none, seen) = sampled(
+        |name, command| {
+            if matches!(name, "find" | "aggregate") { unauthorized() } else { large(name, command) }
+        },
+        50,
+    );
+    assert_eq!((none.choice, seen), (None, 0));
 }

@@ -79,6 +79,14 @@ pub fn load(name: &str, assignments: &[String], seed: Option<u64>) -> anyhow::Re
     if let Some(said) = mistaken_text(&source.origin, &source.text, Kind::Scenario) {
         bail!(said);
     }
+    load_text(source, assignments, seed)
+}
+
+/// Reads a scenario from a text.
+///
+/// # Errors
+/// When the scenario or an override is invalid. The error names the place.
+pub fn load_text(source: Text, assignments: &[String], seed: Option<u64>) -> anyhow::Result<Loaded> {
     let mut scenario = parse::<Scenario>(&source.text, &source.origin)?;
     if !assignments.is_empty() {
         scenario = parse_with(&source.text, &source.origin, assignments)?;
@@ -93,7 +101,7 @@ pub fn load(name: &str, assignments: &[String], seed: Option<u64>) -> anyhow::Re
 }
 
 /// The text of a file, with its origin.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Text {
     /// The file's stem.
     pub name: String,
@@ -106,6 +114,22 @@ pub struct Text {
 }
 
 impl Text {
+    /// The text with overrides and a seed put into it.
+    ///
+    /// # Errors
+    /// When an override is invalid.
+    pub fn overridden(&self, assignments: &[String], seed: Option<u64>) -> anyhow::Result<String> {
+        if assignments.is_empty() && seed.is_none() {
+            return Ok(self.text.clone());
+        }
+        let mut tree: Value = parse(&self.text, &self.origin)?;
+        assignments.iter().try_for_each(|assignment| overrides::set(&mut tree, assignment))?;
+        if let Some(seed) = seed {
+            overrides::put(&mut tree, "seed", seed.into())?;
+        }
+        serde_saphyr::to_string(&tree).map_err(|error| anyhow!("write the scenario as YAML: {error}"))
+    }
+
     /// Reads a file of bounded size.
     ///
     /// # Errors

@@ -27,4 +27,5 @@ pub mod broker;
 pub mod environment;
 
 pub mod drive;
+pub mod dry_run;
 pub mod prepare;

@@ -22,7 +22,7 @@ const NAME_MAX: usize = 80;
 /// The default timeout.
 const TIMEOUT: Span = Span::from_secs(3_600);
 /// The default warm-up of tests that support one.
-const WARM_UP: Span = Span::from_secs(2);
+pub(super) const WARM_UP: Span = Span::from_secs(2);
 
 /// A resolved test.
 #[derive(Clone, Debug)]

@@ -16,6 +16,7 @@ use plimsoll_mongo::scenario::Existing;
 
 use super::topics::Topics;
 use super::typed::{self, Row};
+use crate::dry_run::DryRun;
 use crate::isolation::Exclusive;
 use crate::progress::Progress;
 use plimsoll_run::server_provisioning::Choice;
@@ -40,6 +41,12 @@ pub trait Kind: Debug + Sync {
     /// # Errors
     /// When a value is invalid. The error names the first.
     fn prepare(&self, row: &Row, registry: Registry) -> anyhow::Result<Job>;
+
+    /// Describes a run of a row with absolute paths, without contacting a server.
+    ///
+    /// # Errors
+    /// When a value is invalid. The error names the first.
+    fn dry_run(&self, row: &Row, registry: Registry) -> anyhow::Result<DryRun>;
 
     /// Reads the progress of the run in `directory`.
     fn progress(&self, directory: &Path) -> Box<dyn Progress>;

@@ -1,6 +1,7 @@
 //! Runs a scenario as a test: a child process `plimsoll run`.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
 use plimsoll_deployment::Namespace;
@@ -10,6 +11,7 @@ use plimsoll_measure::suite;
 use plimsoll_mongo::scenario::Existing;
 
 use super::{Ended, Host, Job, Kind, WarmUp, arguments, measured, settled_path};
+use crate::dry_run::{self, DryRun};
 use crate::isolation::Exclusive;
 use crate::progress::{Events, Progress};
 use crate::suite::typed::Row;
@@ -45,12 +47,7 @@ impl Kind for Scenario {
 
     fn prepare(&self, row: &Row, registry: Registry) -> anyhow::Result<Job> {
         let name = row.scenario.as_deref().unwrap_or_default();
-        check_columns(row)?;
-        let overrides = overrides(name, row)?;
-        let loaded = scenario::load(name, &overrides, None)?;
-        let plan = Plan::build(&loaded).with_context(|| format!("scenario {name}"))?;
-        let options = LoadOptions::on(row.server.clone(), registry, &Silent);
-        let subject = resolve(options.registry, &loaded, &plan, options.address())?;
+        let Resolved { overrides, loaded, plan, subject } = resolved(name, row, registry)?;
         check_cpus(row, subject.as_ref(), &plan)?;
         let host = host(subject.as_ref(), &loaded, &plan, row)?;
         let job = Job {
@@ -69,6 +66,12 @@ impl Kind for Scenario {
         Ok(job)
     }
 
+    fn dry_run(&self, row: &Row, registry: Registry) -> anyhow::Result<DryRun> {
+        let name = row.scenario.as_deref().unwrap_or_default();
+        let Resolved { loaded, plan, subject, .. } = resolved(name, row, registry)?;
+        dry_run::of(&loaded, &plan, subject.as_ref())
+    }
+
     fn progress(&self, directory: &Path) -> Box<dyn Progress> {
         Box::new(Events::of(directory))
     }
@@ -80,6 +83,24 @@ impl Kind for Scenario {
     fn states(&self, directory: &Path) -> Option<(Inspection, Inspection)> {
         run_dir::read_run(directory).ok().and_then(|run| measured::states(&run))
     }
+}
+
+/// The scenario of a row, with its overrides, its plan and its system.
+struct Resolved {
+    overrides: Vec<String>,
+    loaded: Loaded,
+    plan: Plan,
+    subject: Arc<dyn Subject>,
+}
+
+fn resolved(name: &str, row: &Row, registry: Registry) -> anyhow::Result<Resolved> {
+    check_columns(row)?;
+    let overrides = overrides(name, row)?;
+    let loaded = scenario::load(name, &overrides, None)?;
+    let plan = Plan::build(&loaded).with_context(|| format!("scenario {name}"))?;
+    let options = LoadOptions::on(row.server.clone(), registry, &Silent);
+    let subject = resolve(options.registry, &loaded, &plan, options.address())?;
+    Ok(Resolved { overrides, loaded, plan, subject })
 }
 
 fn check_columns(row: &Row) -> anyhow::Result<()> {

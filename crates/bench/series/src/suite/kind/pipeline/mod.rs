@@ -20,7 +20,9 @@ use sha2::{Digest, Sha256};
 use super::{Ended, Host, Job, Kind, settled_path};
 #[cfg(feature = "kafka")]
 use super::{Reached, ReadBack};
+use crate::dry_run::{DryRun, unveiled};
 use crate::isolation::Exclusive;
+use crate::matrix::run_estimate::{RUN_S, RunEstimate};
 use crate::progress::{Progress, Seconds};
 use crate::suite::topics::Topics;
 use crate::suite::typed::Row;
@@ -74,6 +76,16 @@ impl Kind for Pipeline {
         })
     }
 
+    fn dry_run(&self, row: &Row, _: Registry) -> anyhow::Result<DryRun> {
+        let file = pipeline(row.pipeline.as_deref().unwrap_or_default(), row)?;
+        let estimate = RunEstimate {
+            load_s: row.duration.map(Span::as_secs),
+            around_s: RUN_S,
+            ..RunEstimate::default()
+        };
+        Ok(DryRun { file: unveiled(&text(&file)?)?, estimate: Some(estimate), ..DryRun::default() })
+    }
+
     fn progress(&self, directory: &Path) -> Box<dyn Progress> {
         Box::new(Seconds::of(directory))
     }
@@ -96,9 +108,13 @@ fn pipeline(name: &str, row: &Row) -> anyhow::Result<PipelineFile> {
 
 /// SHA-256 of a pipeline, in hex.
 fn hash(file: &PipelineFile) -> anyhow::Result<String> {
-    let text = serde_saphyr::to_string(file).map_err(|error| anyhow!("{error}"));
-    let text = text.context("write the pipeline as YAML")?;
+    let text = text(file)?;
     Ok(Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn text(file: &PipelineFile) -> anyhow::Result<String> {
+    let text = serde_saphyr::to_string(file).map_err(|error| anyhow!("{error}"));
+    text.context("write the pipeline as YAML")
 }
 
 /// The owner of the MongoDB server, and the rule for its collection. If only the file names a server, it is inspected and never

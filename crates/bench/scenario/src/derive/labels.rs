@@ -1,0 +1,132 @@
+//! Makes synthetic values in place of the few different values of a field.
+
+use bson::Bson;
+use serde_json::{Value, json};
+
+use super::numbers::Numbers;
+use super::values::Kind;
+
+/// Synthetic values of the same types and sizes, one for each value, in the same order.
+pub(super) fn synthetic(values: &[(Bson, u64)]) -> Vec<Value> {
+    let mut made = Vec::new();
+    for (value, _) in values {
+        let next = match value {
+            Bson::String(text) if text.is_empty() => "".into(),
+            Bson::String(text) => letters(text.len(), values, &made),
+            Bson::Boolean(_) | Bson::Null => value.clone().into_relaxed_extjson(),
+            Bson::ObjectId(_) => json!({"$oid": format!("{:024x}", made.len() + 1)}),
+            other => number(other, values),
+        };
+        made.push(next);
+    }
+    made
+}
+
+/// Letters of this length that are no value of the field, nor made before.
+fn letters(bytes: usize, values: &[(Bson, u64)], made: &[Value]) -> Value {
+    let is_taken = |label: &str| {
+        made.iter().any(|other| other == label)
+            || values.iter().any(|(value, _)| value.as_str() == Some(label))
+    };
+    let mut labels = (0..).map(|index| label(index, bytes)).filter(|label| !is_taken(label));
+    labels.next().unwrap_or_default().into()
+}
+
+/// The label of a number: one letter repeated, or two in turns, and so on.
+fn label(index: usize, bytes: usize) -> String {
+    let (mut rest, mut pattern) = (index, Vec::new());
+    loop {
+        pattern.push(b'a' + (rest % 26) as u8);
+        rest /= 26;
+        if rest == 0 {
+            break;
+        }
+        rest -= 1;
+    }
+    let length = bytes.max(pattern.len());
+    pattern.iter().rev().cycle().take(length).map(|letter| char::from(*letter)).collect()
+}
+
+/// A text of letters with this length.
+pub(super) fn text_of(bytes: usize) -> String {
+    if bytes == 0 { String::new() } else { label(0, bytes) }
+}
+
+/// Numbers or dates, spread evenly over a range.
+pub(super) fn numbers_over(range: &Numbers, kind: Kind, count: usize) -> Vec<Value> {
+    let whole = !matches!(kind, Kind::Double | Kind::Decimal);
+    let (low, high) = range.range(if whole { 1.0 } else { 0.0 });
+    let last = count.saturating_sub(1).max(1) as f64;
+    (0..count).map(|place| typed(low + (high - low) * place as f64 / last, kind)).collect()
+}
+
+/// A number in the place of `value`: all values of the same type are spread evenly over their range, in their order.
+fn number(value: &Bson, values: &[(Bson, u64)]) -> Value {
+    let same = || values.iter().filter(|(other, _)| other.element_type() == value.element_type());
+    let mut range = Numbers::default();
+    same().for_each(|(other, _)| range.add(real(other)));
+    let place = same().filter(|(other, _)| real(other) < real(value)).count();
+    let spread = numbers_over(&range, kind(value), same().count());
+    spread.into_iter().nth(place).unwrap_or_default()
+}
+
+fn kind(value: &Bson) -> Kind {
+    match value {
+        Bson::Int32(_) => Kind::Int,
+        Bson::Int64(_) => Kind::Long,
+        Bson::DateTime(_) => Kind::Date,
+        Bson::Decimal128(_) => Kind::Decimal,
+        _ => Kind::Double,
+    }
+}
+
+fn typed(number: f64, kind: Kind) -> Value {
+    match kind {
+        Kind::Int => (number.round() as i32).into(),
+        Kind::Long => json!({"$numberLong": (number.round() as i64).to_string()}),
+        Kind::Date => json!({"$date": {"$numberLong": (number.round() as i64).to_string()}}),
+        Kind::Decimal => json!({"$numberDecimal": format!("{number:.2}")}),
+        _ => json!({"$numberDouble": format!("{number:?}")}),
+    }
+}
+
+fn real(value: &Bson) -> f64 {
+    match value {
+        Bson::Int32(number) => f64::from(*number),
+        Bson::Int64(number) => *number as f64,
+        Bson::Double(number) => *number,
+        Bson::Decimal128(decimal) => decimal.to_string().parse().unwrap_or(0.0),
+        Bson::DateTime(date) => date.timestamp_millis() as f64,
+        _ => 0.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(values: impl IntoIterator<Item = Bson>) -> Vec<Value> {
+        let values: Vec<_> = values.into_iter().map(|value| (value, 1)).collect();
+        synthetic(&values)
+    }
+
+    #[test]
+    fn a_label_has_the_length_of_its_value_and_is_none_of_the_values() {
+        let labels = made(["paid", "open", "a", "aaaa", ""].map(|text| Bson::String(text.into())));
+        assert_eq!(labels, ["bbbb", "cccc", "b", "dddd", ""]);
+        let many = made((0..50).map(|index| Bson::String(format!("{index:02}"))));
+        let mut unique: Vec<_> = many.iter().map(|label| label.as_str().unwrap()).collect();
+        unique.sort_unstable();
+        unique.dedup();
+        assert_eq!(unique.len(), 50);
+        assert!(unique.iter().all(|label| label.len() == 2));
+    }
+
+    #[test]
+    fn numbers_are_spread_over_their_range_in_their_order() {
+        assert_eq!(made([Bson::Int32(10), Bson::Int32(0), Bson::Int32(9)]), [json!(10), json!(0), json!(5)]);
+        assert_eq!(made([Bson::Int64(7)]), [json!({"$numberLong": "7"})]);
+        assert_eq!(made([Bson::Double(0.5), Bson::Double(1.5)])[0], json!({"$numberDouble": "0.5"}));
+        assert_eq!(made([Bson::Null, Bson::Boolean(true)]), [Value::Null, Value::Bool(true)]);
+    }
+}

@@ -1,0 +1,90 @@
+//! Tests `--dry-run`: it describes a run or a suite, contacts no server and writes no file.
+
+use std::path::Path;
+use std::process::Output;
+
+use crate::program::{inserts, plimsoll, scenario, stderr, stdout};
+
+/// An address at which no server listens.
+const NOWHERE: &str = "mongodb://127.0.0.1:9/?directConnection=true";
+
+fn dry(dir: &Path, args: &[&str]) -> Output {
+    plimsoll().current_dir(dir).args(args).args(["--server", NOWHERE, "--dry-run"]).output().unwrap()
+}
+
+#[track_caller]
+fn described(dir: &Path, args: &[&str], files: usize) -> String {
+    let output = dry(dir, args);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(std::fs::read_dir(dir).unwrap().count(), files, "a dry run writes no file");
+    stdout(&output)
+}
+
+#[test]
+fn a_dry_run_shows_the_scenario_three_documents_and_the_cost() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = inserts("dry", 10, "{documents: 1_000, duration: 5s}");
+    scenario(dir.path(), &text);
+    let said = described(dir.path(), &["run", "scenario.yaml", "--set", "title=replaced"], 1);
+    for part in [
+        "title: replaced\n",
+        "collection: plimsoll_test.dry\n",
+        "\"n\":0,",
+        "\"n\":1,",
+        "\"n\":2,",
+        "time       at most 13.0 s: 5.00 s of load, 8.02 s around it",
+        "documents  at most 1,000, about ",
+        "disk       at most ",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(!said.contains("\"n\":3,"), "three documents: {said}");
+    let sizes: Vec<usize> = said.lines().filter(|line| line.contains("\"_id\"")).map(str::len).collect();
+    assert_eq!(sizes.len(), 3);
+    // The description is the scenario again.
+    scenario(dir.path(), &said);
+    assert_eq!(described(dir.path(), &["run", "scenario.yaml"], 1), said);
+}
+
+#[test]
+fn an_invalid_scenario_is_refused_as_ever() {
+    let dir = tempfile::tempdir().unwrap();
+    scenario(dir.path(), &inserts("dry", 10, "{}"));
+    for (args, part) in [
+        (&["run", "scenario.yaml"][..], "a phase without an end"),
+        (&["run", "scenario.yaml", "--set", "phases.0.stop={documents: 5}", "--shard", "0/0"], "--shard 0/0"),
+        (&["run", "scenario.yaml", "--json"], "cannot be used with"),
+        (&["suite", "scenario.yaml"], "scenario.yaml"),
+    ] {
+        let output = dry(dir.path(), args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(part), "{args:?}: {}", stderr(&output));
+    }
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_matrix_shows_its_cells_and_the_documents_of_the_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let said = described(dir.path(), &["run", "strategies"], 0);
+    assert!(said.contains("# Sample documents") && said.contains("matrix:"), "{said}");
+    assert!(said.contains("cells,") && said.contains("at most"), "{said}");
+}
+
+#[test]
+fn a_suite_lists_its_runs_in_order_with_their_time() {
+    let dir = tempfile::tempdir().unwrap();
+    scenario(dir.path(), &inserts("dry", 10, "{documents: 1_000, duration: 5s}"));
+    let rows = "name,scenario,repetitions,warm_up,pipeline\nfirst,scenario.yaml,2,0s,\nsecond,scenario.yaml,1,3s,\n\
+                third,,1,0s,generator-to-noop\n";
+    std::fs::write(dir.path().join("night.csv"), rows).unwrap();
+    let said = described(dir.path(), &["suite", "night.csv"], 2);
+    assert_eq!(said.matches("\"n\":2,").count(), 2, "each test has its documents: {said}");
+    let runs = said.split("# Runs in their order:\n").nth(1).unwrap();
+    let names: Vec<_> =
+        runs.lines().filter_map(|line| line.strip_prefix("#   ")?.split(' ').next()).collect();
+    assert_eq!(names, ["001-first-r1", "002-second", "003-third", "004-first-r2"], "{runs}");
+    let second = runs.lines().find(|line| line.contains("002-second")).unwrap();
+    assert!(second.ends_with("  at most 24.0 s"), "with its warm-up: {runs}");
+    assert!(runs.contains("# Expected in all: "), "{runs}");
+}
