@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 use serde_json::Value;
 use serde_json::error::Category;
 
-use crate::budget::{Budget, Permit};
+use crate::budget::{Budget, Reservation};
 use crate::limits::Limits;
 use crate::problem::{Kind, Problem};
 use crate::strict_json;
@@ -36,14 +36,15 @@ pub enum Media {
 /// only after sending.
 const DISCARDED_BYTES_MAX: u64 = 32 << 20;
 
-/// Reads the body of a request, and its format. The permit reserves its memory.
+/// Reads the body of a request, and its format. The reservation grows as the body arrives: a slow upload holds no more memory
+/// than its bytes.
 pub(crate) async fn read(
     takes: Takes,
     headers: &HeaderMap,
     body: Body,
     limits: &Limits,
     budget: &Budget,
-) -> Result<(Media, Bytes, Option<Permit>), Problem> {
+) -> Result<(Media, Bytes, Option<Reservation>), Problem> {
     let most = match takes {
         Takes::Nothing => return Ok((Media::Json, Bytes::new(), None)),
         Takes::Json => limits.body_bytes_max,
@@ -54,19 +55,20 @@ pub(crate) async fn read(
     if length.is_some_and(|length| length > u64::from(most)) {
         return Err(refuse_large(body, most, limits).await);
     }
-    let expected = length.and_then(|length| u32::try_from(length).ok()).unwrap_or(most);
-    let permit = budget.take(expected).ok_or_else(|| {
-        Problem::new(Kind::Busy, "too many request bodies are in memory: retry later").retry_after(1)
-    })?;
-    let collected = tokio::time::timeout(limits.body.duration(), collect(body, most)).await;
+    let memory = budget.reservation();
+    let collected = tokio::time::timeout(limits.body.duration(), collect(body, most, &memory)).await;
     match collected {
         Err(_) => {
             let detail =
                 format!("the body did not arrive within {}: send it faster, or send less", limits.body);
             Err(Problem::new(Kind::Slow, detail))
         }
-        Ok(Ok(bytes)) => Ok((media, bytes, Some(permit))),
+        Ok(Ok(bytes)) => Ok((media, bytes, Some(memory))),
         Ok(Err(Broken::Large(body))) => Err(refuse_large(body, most, limits).await),
+        Ok(Err(Broken::Busy)) => {
+            let detail = "too many request bodies are in memory: retry later";
+            Err(Problem::new(Kind::Busy, detail).retry_after(1))
+        }
         Ok(Err(Broken::Transport)) => {
             Err(Problem::new(Kind::Malformed, "the body ended early: send all of it"))
         }
@@ -76,11 +78,13 @@ pub(crate) async fn read(
 enum Broken {
     /// The body is too large; this is the rest of it.
     Large(Body),
+    /// The bodies in memory use the whole budget.
+    Busy,
     Transport,
 }
 
 /// Collects a body. A single piece is not copied.
-async fn collect(body: Body, most: u32) -> Result<Bytes, Broken> {
+async fn collect(body: Body, most: u32, memory: &Reservation) -> Result<Bytes, Broken> {
     let mut stream = body.into_data_stream();
     let (mut first, mut rest) = (Bytes::new(), Vec::new());
     while let Some(piece) = stream.next().await {
@@ -88,6 +92,7 @@ async fn collect(body: Body, most: u32) -> Result<Bytes, Broken> {
         if first.len() + rest.len() + piece.len() > most as usize {
             return Err(Broken::Large(Body::from_stream(stream)));
         }
+        memory.grow(piece.len()).map_err(|_| Broken::Busy)?;
         if first.is_empty() && rest.is_empty() {
             first = piece;
         } else {
@@ -219,11 +224,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_beyond_the_budget_is_refused_before_it_is_read() {
+    async fn a_body_beyond_the_budget_is_refused_before_all_of_it_is_read() {
         let (limits, budget) = (Limits::default(), Budget::new(1 << 10));
-        let body = Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>());
+        let pieces = stream::iter([Ok::<_, std::io::Error>(Bytes::from(vec![b' '; 1_025]))]);
+        let body = Body::from_stream(pieces.chain(stream::pending()));
         let read = read(Takes::Json, &HeaderMap::new(), body, &limits, &budget).await;
         assert_eq!(read.unwrap_err().kind(), Kind::Busy);
+        assert_eq!(budget.taken_bytes(), 0);
     }
 
     #[test]

@@ -1,35 +1,27 @@
-//! Limits memory: request bodies reserve it before they are read, answers as they grow.
+//! Limits memory: request bodies reserve it as they arrive, answers as they grow.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-
-/// The unit of the count: a semaphore cannot count that many single bytes.
+/// The unit of the count, so that small answers seldom touch the shared counter.
 const PAGE_BYTES: u64 = 1 << 10;
 
 /// A limit on bytes in memory. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Budget {
-    pages: Arc<Semaphore>,
-    pages_max: u32,
+    taken: Arc<AtomicU64>,
+    pages_max: u64,
 }
 
-/// A fixed part of a budget, released on drop.
-#[derive(Debug)]
-pub struct Permit(#[expect(dead_code, reason = "released on drop")] OwnedSemaphorePermit);
-
-/// A growing part of a budget, for one answer. Dropping the last clone releases it.
+/// A growing part of a budget, for one body or one answer. Dropping the last clone releases it.
 #[derive(Clone, Debug)]
-pub struct Reservation {
+pub struct Reservation(Arc<Mutex<Held>>);
+
+#[derive(Debug)]
+struct Held {
     /// `None`: unlimited.
     budget: Option<Budget>,
-    held: Arc<Mutex<Held>>,
-}
-
-#[derive(Debug, Default)]
-struct Held {
     bytes: u64,
-    pages: Option<OwnedSemaphorePermit>,
 }
 
 /// The budget does not cover an answer.
@@ -49,35 +41,39 @@ pub enum BudgetError {
 impl Budget {
     /// A budget of `bytes_max`.
     pub fn new(bytes_max: u32) -> Self {
-        let pages_max = narrow(pages(bytes_max.into()));
-        Self { pages: Arc::new(Semaphore::new(pages_max as usize)), pages_max }
-    }
-
-    /// Takes `bytes`, unless too little is left.
-    pub fn take(&self, bytes: u32) -> Option<Permit> {
-        self.permit(pages(bytes.into())).map(Permit)
+        Self { taken: Arc::default(), pages_max: pages(bytes_max.into()) }
     }
 
     /// An empty reservation.
     pub fn reservation(&self) -> Reservation {
-        Reservation { budget: Some(self.clone()), held: Arc::default() }
+        Reservation::of(Some(self.clone()))
     }
 
     /// Bytes in use, rounded up to whole units.
     pub fn taken_bytes(&self) -> u64 {
-        let free = u64::try_from(self.pages.available_permits()).unwrap_or(u64::MAX);
-        u64::from(self.pages_max).saturating_sub(free) * PAGE_BYTES
+        self.taken.load(Ordering::Acquire) * PAGE_BYTES
     }
 
-    fn permit(&self, pages: u64) -> Option<OwnedSemaphorePermit> {
-        self.pages.clone().try_acquire_many_owned(narrow(pages)).ok()
+    /// Takes pages if no more than `pages_max` are in use afterwards.
+    fn take(&self, pages: u64, pages_max: u64) -> Result<(), BudgetError> {
+        let more = |taken: u64| Some(taken.saturating_add(pages)).filter(|taken| *taken <= pages_max);
+        let taken = self.taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, more);
+        taken.map(drop).map_err(|_| BudgetError::Busy)
+    }
+
+    fn release(&self, pages: u64) {
+        self.taken.fetch_sub(pages, Ordering::AcqRel);
     }
 }
 
 impl Reservation {
     /// A reservation without a budget, for tests and tools.
     pub fn unlimited() -> Self {
-        Self { budget: None, held: Arc::default() }
+        Self::of(None)
+    }
+
+    fn of(budget: Option<Budget>) -> Self {
+        Self(Arc::new(Mutex::new(Held { budget, bytes: 0 })))
     }
 
     /// Takes `bytes` more.
@@ -85,20 +81,29 @@ impl Reservation {
     /// # Errors
     /// [`BudgetError`]; the reservation keeps its earlier size.
     pub fn grow(&self, bytes: usize) -> Result<(), BudgetError> {
-        let Some(budget) = &self.budget else { return Ok(()) };
         let mut held = self.held();
-        let total = held.bytes.saturating_add(bytes as u64);
-        if pages(total) > u64::from(budget.pages_max) {
-            return Err(BudgetError::TooLarge { bytes_max: u64::from(budget.pages_max) * PAGE_BYTES });
+        let (Some(budget), total) = (&held.budget, held.bytes.saturating_add(bytes as u64)) else {
+            return Ok(());
+        };
+        if pages(total) > budget.pages_max {
+            return Err(BudgetError::TooLarge { bytes_max: budget.pages_max * PAGE_BYTES });
         }
-        let more = pages(total) - pages(held.bytes);
-        if more > 0 {
-            let permit = budget.permit(more).ok_or(BudgetError::Busy)?;
-            match &mut held.pages {
-                Some(pages) => pages.merge(permit),
-                none => *none = Some(permit),
-            }
-        }
+        budget.take(pages(total) - pages(held.bytes), budget.pages_max)?;
+        held.bytes = total;
+        Ok(())
+    }
+
+    /// Takes `bytes` more, although all reservations together then exceed the budget by up to `overdraft_bytes`.
+    ///
+    /// # Errors
+    /// [`BudgetError::Busy`]; the reservation keeps its earlier size.
+    pub(crate) fn overdraw(&self, bytes: usize, overdraft_bytes: u64) -> Result<(), BudgetError> {
+        let mut held = self.held();
+        let (Some(budget), total) = (&held.budget, held.bytes.saturating_add(bytes as u64)) else {
+            return Ok(());
+        };
+        let pages_max = budget.pages_max.saturating_add(pages(overdraft_bytes));
+        budget.take(pages(total) - pages(held.bytes), pages_max)?;
         held.bytes = total;
         Ok(())
     }
@@ -118,16 +123,23 @@ impl Reservation {
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Held {
     fn keep(&mut self, bytes: u64) {
+        let spare = pages(self.bytes) - pages(bytes);
         self.bytes = bytes;
-        let Some(held) = &mut self.pages else { return };
-        let spare = held.num_permits().saturating_sub(narrow(pages(bytes)) as usize);
-        drop(held.split(spare));
+        if let Some(budget) = self.budget.as_ref().filter(|_| spare > 0) {
+            budget.release(spare);
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.keep(0);
     }
 }
 
@@ -135,23 +147,23 @@ fn pages(bytes: u64) -> u64 {
     bytes.div_ceil(PAGE_BYTES)
 }
 
-fn narrow(pages: u64) -> u32 {
-    u32::try_from(pages).unwrap_or(u32::MAX)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_permit_uses_the_budget_until_it_is_dropped() {
+    fn an_overdraft_counts_and_is_limited() {
         let budget = Budget::new(10 << 10);
-        let (one, other) = (budget.take(4 << 10), budget.take(5_000));
-        assert!(one.is_some() && other.is_some());
-        assert_eq!(budget.taken_bytes(), 9 << 10);
-        assert!(budget.take(2 << 10).is_none());
+        let (one, other) = (budget.reservation(), budget.reservation());
+        one.grow(10 << 10).unwrap();
+        assert_eq!(other.overdraw(2_048, 2_048), Ok(()));
+        assert_eq!(budget.taken_bytes(), 12 << 10);
+        assert_eq!(other.overdraw(1, 2_048), Err(BudgetError::Busy));
+        assert_eq!(budget.reservation().grow(1), Err(BudgetError::Busy), "the overdraft is paid back first");
         drop(one);
-        assert!(budget.take(2 << 10).is_some() && budget.take(0).is_some());
+        assert_eq!(budget.taken_bytes(), 2 << 10);
+        drop(other);
+        assert_eq!(budget.taken_bytes(), 0);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use axum::http::Method;
 use serde_json::Value;
 
 use crate::body::{self, Media, Takes};
-use crate::budget::Permit;
+use crate::budget::Reservation;
 use crate::context::Context;
 use crate::name;
 use crate::problem::{Kind, Problem};
@@ -49,7 +49,7 @@ pub struct Call {
     /// The format of the body.
     pub media: Media,
     /// Reserves the memory of the body until the request is answered.
-    pub(crate) _permit: Option<Permit>,
+    pub(crate) _memory: Option<Reservation>,
 }
 
 impl Call {

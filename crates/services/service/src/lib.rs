@@ -45,6 +45,7 @@ mod routes;
 mod middleware;
 mod rate_limit;
 mod readiness;
+mod sending;
 mod server;
 mod standard;
 

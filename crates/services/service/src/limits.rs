@@ -11,12 +11,14 @@ use crate::span::Span;
 pub struct Limits {
     /// Open connections; further connections wait in the kernel's queue.
     pub connections_max: u32,
+    /// Concurrent requests on one HTTP/2 connection; further requests of the client wait.
+    pub streams_max: u32,
     /// Requests in flight; a further request is answered 429.
     pub requests_max: u32,
     /// Bytes of all request bodies in memory; a further body is answered 429.
     pub bodies_bytes_max: u32,
-    /// Bytes of all answers in memory; an answer counts from the first read of its data until it is sent. A further
-    /// answer becomes a 429.
+    /// Bytes of all answers in memory, from the data read for them until they are sent; a further answer becomes a 429. Short
+    /// answers and `/metrics` may exceed it a little.
     pub answers_bytes_max: u32,
     /// Bytes of an ordinary body.
     pub body_bytes_max: u32,
@@ -28,8 +30,10 @@ pub struct Limits {
     pub idle: Span,
     /// The time limit for a request's body.
     pub body: Span,
-    /// The time limit for a client to read its answer, and for a TLS handshake.
+    /// The time limit for a connection to take any byte of its answers, and for a TLS handshake.
     pub stall: Span,
+    /// The time that a client gets for a whole answer. Before twice this time the HTTP/2 stream or the HTTP/1 connection is closed.
+    pub send: Span,
     /// The time limit for the answer to a request.
     pub request: Span,
     /// The time that accepted requests get on shutdown.
@@ -52,6 +56,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections_max: 2_048,
+            streams_max: 100,
             requests_max: 4_096,
             bodies_bytes_max: 64 << 20,
             answers_bytes_max: 256 << 20,
@@ -61,6 +66,7 @@ impl Default for Limits {
             idle: Span::seconds(60),
             body: Span::seconds(10),
             stall: Span::seconds(20),
+            send: Span::seconds(60),
             request: Span::seconds(30),
             drain: Span::seconds(30),
             rate: None,
@@ -73,6 +79,7 @@ impl Limits {
     pub fn fault(&self) -> Option<String> {
         let counts = [
             ("connections_max", self.connections_max),
+            ("streams_max", self.streams_max),
             ("requests_max", self.requests_max),
             ("body_bytes_max", self.body_bytes_max),
         ];
@@ -87,6 +94,9 @@ impl Limits {
         }
         if self.answers_bytes_max < ANSWERS_BYTES_MIN {
             return Some(format!("answers_bytes_max is too small: give it {ANSWERS_BYTES_MIN} or more"));
+        }
+        if self.send == Span::millis(0) {
+            return Some("send is 0ms: no client could take an answer; give it 1s or more".into());
         }
         if self.idle < self.request {
             return Some(
@@ -127,6 +137,7 @@ mod tests {
         };
         assert_eq!(Limits::default().fault(), None);
         check(|limits| limits.requests_max = 0, "requests_max is 0");
+        check(|limits| limits.send = Span::millis(0), "send is 0ms");
         check(|limits| limits.head_bytes_max = 100, "8192 or more");
         check(|limits| limits.bodies_bytes_max = 1_000, "smaller than one body");
         check(|limits| limits.answers_bytes_max = 1_000, "65536 or more");

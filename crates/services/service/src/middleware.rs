@@ -21,6 +21,7 @@ use crate::problem::{Kind, Problem};
 use crate::reply::Answer;
 use crate::routes::{AnswerFn, Route, Routes};
 use crate::security::{Caller, Scope, Unauthenticated};
+use crate::sending::{self, Need};
 
 /// The address of the client. Every connection adds it to its requests.
 #[derive(Clone, Copy, Debug)]
@@ -74,7 +75,9 @@ impl<S: State> Handler<S> {
     ) -> Response<Body> {
         let begun_ns = context.clock.now_ns();
         let answer = self.checked(&context, params, request).await;
-        let response = answer.unwrap_or_else(|problem| problem.response());
+        let answer = answer.unwrap_or_else(|problem| problem.response());
+        let need = if self.scope.is_some() { Need::Refusable } else { Need::Urgent };
+        let response = sending::charged(&context.answers, answer, need);
         self.metrics.record(response.status(), context.clock.now_ns().saturating_sub(begun_ns));
         response
     }
@@ -169,7 +172,7 @@ async fn call<S>(
 ) -> Result<Call, Problem> {
     let params = params.ok_or_else(|| Problem::new(Kind::Malformed, "the path is not UTF-8"))?;
     let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    let (media, body, permit) =
+    let (media, body, memory) =
         body::read(takes, &parts.headers, body, &context.limits, &context.bodies).await?;
-    Ok(Call { params, query: parts.uri.query().map(str::to_owned), body, media, _permit: permit })
+    Ok(Call { params, query: parts.uri.query().map(str::to_owned), body, media, _memory: memory })
 }

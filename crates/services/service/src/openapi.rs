@@ -102,6 +102,7 @@ fn problem() -> Value {
         "properties": {
             "type": text(), "title": text(), "status": {"type": "integer"}, "detail": text(),
             "fields": {"type": "array", "items": field},
+            "omitted": {"type": "integer", "minimum": 1, "description": "Items that a list of the problem leaves out."},
         },
     })
 }

@@ -40,6 +40,9 @@ pub enum Kind {
     Unavailable,
 }
 
+/// Items of a list in a problem body.
+const ITEMS_MAX: usize = 100;
+
 /// A refusal. Boxed, because refusals are rare and a `Result` of an answer should stay small.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem(Box<Inner>);
@@ -145,6 +148,16 @@ impl Problem {
         self
     }
 
+    /// Adds a list to the body, at most its first 100 items; `omitted` then counts the others. A body of a few bytes in a
+    /// request must not become kilobytes in the answer.
+    #[must_use]
+    pub fn with_list(self, name: &str, mut items: Vec<Value>) -> Self {
+        let omitted = items.len().saturating_sub(ITEMS_MAX);
+        items.truncate(ITEMS_MAX);
+        let listed = self.with(name, items.into());
+        if omitted == 0 { listed } else { listed.with("omitted", omitted.into()) }
+    }
+
     /// The kind.
     pub fn kind(&self) -> Kind {
         self.0.kind
@@ -226,6 +239,17 @@ mod tests {
         let response = problem.response();
         assert_eq!(response.status(), 422);
         assert_eq!(response.headers()[CONTENT_TYPE], "application/problem+json");
+    }
+
+    #[test]
+    fn a_list_in_a_problem_is_capped_and_says_so() {
+        let problem = |items: usize| {
+            Problem::new(Kind::Invalid, "all").with_list("failed", vec![json!({"line": 1}); items]).body()
+        };
+        assert_eq!(problem(ITEMS_MAX)["failed"].as_array().unwrap().len(), ITEMS_MAX);
+        assert!(problem(ITEMS_MAX)["omitted"].is_null());
+        let many = problem(10_000);
+        assert_eq!((many["failed"].as_array().unwrap().len(), &many["omitted"]), (ITEMS_MAX, &json!(9_900)));
     }
 
     #[test]

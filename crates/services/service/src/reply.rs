@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::blocking;
 use crate::budget::Reservation;
 use crate::problem::{Kind, Problem};
+use crate::sending::Charge;
 
 /// The result of an endpoint.
 pub type Answer = Result<Response<Body>, Problem>;
@@ -42,19 +43,18 @@ pub async fn large_json<T: Serialize>(
     let failed = || Problem::new(Kind::Internal, "the answer was not serialized: the log contains the cause");
     let bytes = written.and_then(Result::ok).ok_or_else(failed)?;
     memory.shrink_to(bytes.len());
-    Ok(text(StatusCode::OK, "application/json", Bytes::from_owner(Held { bytes, _memory: memory })))
+    Ok(charged(text(StatusCode::OK, "application/json", bytes), memory))
 }
 
-/// The text of an answer, and its reservation.
-struct Held {
-    bytes: Vec<u8>,
-    _memory: Reservation,
+/// The answer of a text that lies in memory once for all requests, so no answer takes memory of its own.
+pub(crate) fn shared(kind: &'static str, text: Bytes) -> Response<Body> {
+    charged(self::text(StatusCode::OK, kind, text), Reservation::unlimited())
 }
 
-impl AsRef<[u8]> for Held {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
-    }
+/// Keeps the reservation of an answer until the answer is sent.
+fn charged(mut response: Response<Body>, memory: Reservation) -> Response<Body> {
+    response.extensions_mut().insert(Charge(memory));
+    response
 }
 
 /// A response with a body of content type `kind`.
@@ -77,8 +77,11 @@ mod tests {
     use std::sync::mpsc;
     use std::thread;
 
+    use futures_util::TryStreamExt;
+
     use super::*;
     use crate::budget::Budget;
+    use crate::sending;
 
     #[tokio::test]
     async fn a_large_answer_is_serialized_on_a_blocking_thread() {
@@ -98,9 +101,11 @@ mod tests {
         memory.grow(500_000).unwrap();
         let answer = large_json(1, memory, || "x".repeat(5_000)).await.unwrap();
         assert_eq!(budget.taken_bytes(), 5 << 10, "the text alone, without the value that was serialized");
-        let body = axum::body::to_bytes(answer.into_body(), usize::MAX).await.unwrap();
-        assert_eq!(body.len(), 5_002);
-        drop(body);
+        let body = sending::outgoing(answer).into_body();
+        let pieces: Vec<_> = body.into_data_stream().try_collect().await.unwrap();
+        assert_eq!(pieces.iter().map(Bytes::len).sum::<usize>(), 5_002);
+        assert_eq!(budget.taken_bytes(), 5 << 10, "as long as one piece exists");
+        drop(pieces);
         assert_eq!(budget.taken_bytes(), 0);
     }
 }

@@ -85,6 +85,7 @@ impl<S: State> Endpoint<S> for Metrics {
     const NAME: &'static str = "metrics";
     const SCOPE: Option<Scope> = None;
     const TAKES: Takes = Takes::Nothing;
+    const REFUSES: &'static [Kind] = &[Kind::Busy];
 
     async fn answer(context: Arc<Context<S>>, _: Call) -> Answer {
         let mut page = Page::default();
@@ -135,7 +136,7 @@ impl<S: State> Endpoint<S> for OpenApi {
     const TAKES: Takes = Takes::Nothing;
 
     async fn answer(context: Arc<Context<S>>, _: Call) -> Answer {
-        Ok(reply::text(StatusCode::OK, "application/json", context.openapi.clone()))
+        Ok(reply::shared("application/json", context.openapi.clone()))
     }
 
     fn describe() -> Value {

@@ -7,10 +7,12 @@ use std::sync::Arc;
 
 use mongodb::Client;
 use mongodb::bson::doc;
+use mongodb::error::ErrorKind;
 use plimsoll_service::{Clock, Listener, Product, StartError};
 
 use crate::api;
 use crate::api::pool_metrics::PoolMetrics;
+use crate::api::queries::Queries;
 use crate::api::state::State;
 use crate::feeds::Feeds;
 use crate::readings::Readings;
@@ -74,7 +76,21 @@ fn storage(error: impl Display) -> StartError {
 }
 
 fn database(error: mongodb::error::Error) -> StartError {
-    storage(format!("the database cannot be used ({error}): check --server, and that the server runs"))
+    let reason = reason(&error);
+    storage(format!("the database cannot be used ({reason}): check --server, and that the server runs"))
+}
+
+/// The driver's message without its labels and its description of the topology.
+fn reason(error: &mongodb::error::Error) -> String {
+    match error.kind.as_ref() {
+        ErrorKind::ServerSelection { .. } => "no server answers".into(),
+        ErrorKind::Io(error) => error.to_string(),
+        ErrorKind::Command(refused) => refused.message.clone(),
+        ErrorKind::Authentication { message, .. }
+        | ErrorKind::InvalidArgument { message, .. }
+        | ErrorKind::DnsResolve { message, .. } => message.clone(),
+        other => other.to_string(),
+    }
 }
 
 /// Opens the database, creates missing collections and indexes, and serves.
@@ -87,13 +103,20 @@ pub async fn start(settings: Settings) -> Result<Running, StartError> {
     let pool = Arc::new(PoolMetrics::default());
     let events = pool.clone();
     let options = settings.database.options(move |event| events.record(&event)).await.map_err(database)?;
-    let store = Client::with_options(options).map_err(database)?.database(&settings.database.name);
-    store.run_command(doc! {"ping": 1}).await.map_err(database)?;
-    let readings = Readings::open(&store, settings.readings).await;
-    let readings = readings.map_err(|error| storage(format!("readings: {error}")))?;
-    let feeds = Feeds::open(&store, settings.feeds, clock).await.map_err(storage)?;
+    let client = |options| Client::with_options(options).map_err(database);
+    let open = |options| client(options).map(|client| client.database(&settings.database.name));
+    let (writes, reads) = (open(settings.database.for_writes(&options))?, open(options)?);
+    writes.run_command(doc! {"ping": 1}).await.map_err(database)?;
+    let unreadable = |error| storage(format!("readings: {error}"));
+    let readings = Readings::open(&writes, settings.readings).await.map_err(unreadable)?;
+    let readings = readings.reading_through(&reads).await.map_err(unreadable)?;
+    let feeds = Feeds::open(&writes, settings.feeds, clock).await.map_err(storage)?;
+    let read_feeds = Feeds::open(&reads, settings.feeds, clock).await.map_err(storage)?;
     let state = State {
-        database: store,
+        database: writes,
+        read_database: reads,
+        queries: Queries::new(settings.limits.queries_max, settings.limits.query_wait.duration()),
+        read_feeds,
         pool,
         readings,
         feeds,

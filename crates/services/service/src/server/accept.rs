@@ -4,8 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -14,12 +12,9 @@ use tokio_rustls::TlsAcceptor;
 use super::Phase;
 use super::connection::Connection;
 use crate::context::Context;
-use crate::limits::Limits;
 
 /// The pause after a failed accept, as when no file descriptors are left.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Concurrent requests on one HTTP/2 connection.
-const STREAMS_MAX: u32 = 256;
 
 /// Accepts connections.
 pub(super) struct Acceptor {
@@ -35,13 +30,10 @@ impl Acceptor {
         tls: Option<Arc<ServerConfig>>,
         phase: watch::Receiver<Phase>,
     ) -> Self {
-        let limits = &context.limits;
         let connection = Connection {
             router,
-            http: Arc::new(http(limits)),
+            limits: Arc::new(context.limits.clone()),
             tls: tls.map(TlsAcceptor::from),
-            idle: limits.idle.duration(),
-            stall: limits.stall.duration(),
             phase: phase.clone(),
         };
         Self { connection, permits: context.connections.clone(), phase }
@@ -82,19 +74,4 @@ impl Acceptor {
             drop(permit);
         });
     }
-}
-
-fn http(limits: &Limits) -> Builder<TokioExecutor> {
-    let mut http = Builder::new(TokioExecutor::new());
-    http.http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(limits.idle.duration())
-        .max_buf_size(limits.head_bytes_max as usize);
-    http.http2()
-        .timer(TokioTimer::new())
-        .max_header_list_size(limits.head_bytes_max)
-        .max_concurrent_streams(STREAMS_MAX)
-        .keep_alive_interval(Some(limits.idle.duration()))
-        .keep_alive_timeout(limits.stall.duration());
-    http
 }

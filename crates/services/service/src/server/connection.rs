@@ -1,15 +1,15 @@
 //! Serves one connection: TLS handshake, HTTP, shutdown.
 
+use std::future::poll_fn;
 use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::http::Request;
 use hyper::body::Incoming;
 use hyper::service::{Service as _, service_fn};
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -18,26 +18,28 @@ use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
 use super::Phase;
+use super::streams::Streams;
 use super::timeout_stream::TimeoutStream;
+use crate::limits::Limits;
 use crate::middleware::Peer;
+use crate::sending::{self, Outbox};
 
 /// The parts that all connections share.
 #[derive(Clone)]
 pub(super) struct Connection {
     pub(super) router: Router,
-    pub(super) http: Arc<Builder<TokioExecutor>>,
+    pub(super) limits: Arc<Limits>,
     pub(super) tls: Option<TlsAcceptor>,
-    pub(super) idle: Duration,
-    pub(super) stall: Duration,
     pub(super) phase: watch::Receiver<Phase>,
 }
 
 impl Connection {
     /// Serves a connection. Errors are only logged: they are the client's.
     pub(super) async fn serve(self, stream: TcpStream, peer: IpAddr) {
-        let stream = TimeoutStream::new(stream, self.idle, self.stall);
+        let (idle, stall) = (self.limits.idle.duration(), self.limits.stall.duration());
+        let stream = TimeoutStream::new(stream, idle, stall);
         let Some(tls) = self.tls.clone() else { return self.drive(stream, peer).await };
-        match tokio::time::timeout(self.stall, tls.accept(stream)).await {
+        match tokio::time::timeout(stall, tls.accept(stream)).await {
             Ok(Ok(stream)) => self.drive(stream, peer).await,
             Ok(Err(error)) => tracing::debug!(%peer, %error, "the TLS handshake failed"),
             Err(_) => tracing::debug!(%peer, "the TLS handshake timed out"),
@@ -48,17 +50,23 @@ impl Connection {
         let app = TowerToHyperService::new(self.router);
         let service = service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(Peer(peer));
-            app.call(request)
+            let answer = app.call(request);
+            async move { answer.await.map(sending::outgoing) }
         });
-        let mut served = pin!(self.http.serve_connection(TokioIo::new(stream), service));
+        let (outbox, streams) = (Outbox::default(), Streams::new(self.limits.send.duration()));
+        let http = http(&self.limits, streams.clone());
+        let mut served = pin!(http.serve_connection(TokioIo::new(stream), service));
+        let mut overdue = pin!(outbox.overdue(self.limits.send.duration()));
         loop {
             tokio::select! {
-                result = served.as_mut() => {
+                result = poll_fn(|context| outbox.within(|| served.as_mut().poll(context))) => {
                     if let Err(error) = result {
                         tracing::debug!(%peer, error, "the connection failed");
                     }
                     return;
                 }
+                () = overdue.as_mut() => return tracing::debug!(%peer, "the client did not take its answer in time"),
+                () = streams.stuck() => return tracing::debug!(%peer, "the client did not take the end of an answer in time"),
                 changed = self.phase.changed() => {
                     if changed.is_err() || *self.phase.borrow() == Phase::Cut {
                         return;
@@ -68,4 +76,19 @@ impl Connection {
             }
         }
     }
+}
+
+fn http(limits: &Limits, streams: Streams) -> Builder<Streams> {
+    let mut http = Builder::new(streams);
+    http.http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.idle.duration())
+        .max_buf_size(limits.head_bytes_max as usize);
+    http.http2()
+        .timer(TokioTimer::new())
+        .max_header_list_size(limits.head_bytes_max)
+        .max_concurrent_streams(limits.streams_max)
+        .keep_alive_interval(Some(limits.idle.duration()))
+        .keep_alive_timeout(limits.stall.duration());
+    http
 }

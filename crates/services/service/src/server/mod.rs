@@ -21,6 +21,7 @@ use crate::standard;
 
 mod accept;
 mod connection;
+mod streams;
 mod timeout_stream;
 
 use accept::Acceptor;

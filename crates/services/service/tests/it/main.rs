@@ -1,4 +1,4 @@
-//! Tests a small service with one endpoint.
+//! Tests a small service with two endpoints.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -21,6 +21,11 @@ use ring::digest;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+
+mod slow_clients;
+
+/// The address of a service.
+type Address = SocketAddr;
 
 const WRITE: Scope = Scope("notes:write");
 const READ: Scope = Scope("notes:read");
@@ -72,6 +77,26 @@ impl Endpoint<Notes> for Put {
     }
 }
 
+/// `GET /notes/{bytes}` answers that many bytes.
+struct Get;
+
+impl Endpoint<Notes> for Get {
+    const METHOD: Method = Method::GET;
+    const PATH: &'static str = "/notes/{id}";
+    const NAME: &'static str = "get_note";
+    const SCOPE: Option<Scope> = Some(READ);
+    const TAKES: Takes = Takes::Nothing;
+
+    async fn answer(_: Arc<Context<Notes>>, call: Call) -> Answer {
+        let bytes = call.name("id")?.parse().map_err(|_| Problem::field("id", "must be a number"))?;
+        Ok(reply::text(StatusCode::OK, "text/plain", "x".repeat(bytes)))
+    }
+
+    fn describe() -> Value {
+        json!({"summary": "Get a note", "responses": responses(&[(200, "The note.", None)])})
+    }
+}
+
 fn about() -> About {
     let (name, title, version) = ("notes", "Notes", "1.0.0");
     let schemas = json!({"Note": {"type": "object"}});
@@ -80,7 +105,7 @@ fn about() -> About {
 }
 
 fn routes() -> Routes<Notes> {
-    Routes::new().with::<Put>()
+    Routes::new().with::<Put>().with::<Get>()
 }
 
 fn key(name: &str, secret: &str, scope: Scope) -> Key {

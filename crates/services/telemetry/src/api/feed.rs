@@ -34,7 +34,8 @@ impl Endpoint<State> for ReadFeed {
             || Problem::field("cursor", "is invalid: send `next` of the previous page, unchanged");
         let cursor = query.get("cursor").map(|text| Cursor::of(text).ok_or_else(no_cursor)).transpose()?;
         let memory = context.answers.reservation();
-        let feed = context.state.feeds.read(&FeedQuery { user, cursor, limit }, &memory).await?;
+        let _running = context.state.queries.begin().await?;
+        let feed = context.state.read_feeds.read(&FeedQuery { user, cursor, limit }, &memory).await?;
         reply::large_json(feed.activities.len(), memory, move || {
             let activities: Vec<Value> = feed.activities.iter().map(Activity::to_json).collect();
             json!({"activities": activities, "next": feed.next.as_ref().map(Cursor::text)})

@@ -14,7 +14,6 @@ use serde_json::{Value, json};
 
 use super::state::{Context, State};
 use crate::reading::Reading;
-use crate::readings::Stored;
 
 /// Stores one reading.
 pub struct Ingest;
@@ -33,10 +32,8 @@ impl Endpoint<State> for Ingest {
         call.query(&[])?;
         let limits = &context.state.accepted;
         let reading = allowed(Reading::parse(&call.body, context.clock.now_ms(), limits)?)?;
-        let body = match context.state.readings.ingest(reading).await? {
-            Stored::New => r#"{"stored":"new"}"#,
-            Stored::Known => r#"{"stored":"known"}"#,
-        };
+        let stored = context.state.readings.ingest(reading).await?;
+        let body = format!(r#"{{"stored":"{}"}}"#, stored.name());
         Ok(reply::text(StatusCode::CREATED, "application/json", body))
     }
 
@@ -44,7 +41,8 @@ impl Endpoint<State> for Ingest {
         json!({
             "summary": "Store one reading",
             "description": "The answer follows the acknowledgement at the configured write concern. A retry with the same \
-                            sensor, timestamp and eventId counts once.",
+                            sensor, timestamp and eventId counts once. It adds metrics that the stored reading lacks \
+                            (`known, merged`); a stored metric keeps its value (`known, differs`).",
             "requestBody": body("Reading"),
             "responses": responses(&[(201, "The reading is stored, now or before.", Some("Stored"))]),
         })

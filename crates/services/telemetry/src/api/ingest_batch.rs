@@ -59,7 +59,9 @@ impl Endpoint<State> for IngestBatch {
             "summary": "Store many readings",
             "description": "Each reading has its own outcome. Refused readings are listed under `failed` with their line or \
                             array index, from 1. Readings with `retry` may be sent again unchanged. If none is stored, the \
-                            list is part of a problem.",
+                            list is part of a problem, which has at most 100 of its items. `known` counts the readings that \
+                            were stored before: `merged` those that added metrics, and `differs` lists those with another \
+                            value of a stored metric, which keeps its value.",
             "requestBody": {"required": true, "content": {
                 "application/json": {"schema": array},
                 "application/x-ndjson": {"schema": line},
@@ -97,6 +99,9 @@ async fn items(context: Arc<Context>, call: Call) -> Result<Vec<Item>, Problem> 
 struct Outcome {
     new: usize,
     known: usize,
+    merged: usize,
+    /// The lines of readings with another value than the stored one.
+    differs: Vec<usize>,
     failed: Vec<Value>,
     /// The last error of the store.
     fault: Option<IngestError>,
@@ -111,7 +116,13 @@ impl Outcome {
     fn add(&mut self, line: usize, result: Result<Stored, IngestError>) {
         match result {
             Ok(Stored::New) => self.new += 1,
-            Ok(Stored::Known) => self.known += 1,
+            Ok(known) => {
+                self.known += 1;
+                self.merged += usize::from(known == Stored::Merged);
+                if known == Stored::Differs {
+                    self.differs.push(line);
+                }
+            }
             Err(error) => {
                 let detail = match &error {
                     IngestError::Store(_) => problems::NOT_ACKNOWLEDGED.to_owned(),
@@ -132,14 +143,18 @@ impl Outcome {
                 problems::log(fault);
             }
             let status = if self.failed.is_empty() { StatusCode::CREATED } else { StatusCode::MULTI_STATUS };
-            let body =
-                json!({"received": received, "new": self.new, "known": self.known, "failed": self.failed});
+            let differs = |line: &usize| json!({"line": line, "stored": Stored::Differs.name()});
+            let differs: Vec<Value> = self.differs.iter().map(differs).collect();
+            let body = json!({
+                "received": received, "new": self.new, "known": self.known, "merged": self.merged,
+                "differs": differs, "failed": self.failed,
+            });
             return Ok(reply::json(status, &body));
         }
         let problem = match self.fault {
             Some(fault) => fault.into(),
             None => Problem::new(Kind::Invalid, format!("all {received} readings are invalid")),
         };
-        Err(problem.with("received", received.into()).with("failed", self.failed.into()))
+        Err(problem.with("received", received.into()).with_list("failed", self.failed))
     }
 }

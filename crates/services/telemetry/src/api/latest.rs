@@ -26,6 +26,7 @@ impl Endpoint<State> for Latest {
     async fn answer(context: Arc<Context>, call: Call) -> Answer {
         let sensor = call.name("sensor")?;
         call.query(&[])?;
+        let _running = context.state.queries.begin().await?;
         let latest = context.state.readings.latest(sensor).await?;
         let latest = latest
             .ok_or_else(|| Problem::new(Kind::NotFound, "no reading of this sensor has been stored"))?;

@@ -15,6 +15,7 @@ pub mod post;
 pub mod unfollow;
 
 pub mod pool_metrics;
+pub mod queries;
 pub mod state;
 
 mod batch;

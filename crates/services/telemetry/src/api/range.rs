@@ -47,6 +47,7 @@ impl Endpoint<State> for Range {
         let first = after.is_none();
         let limit = query.count("limit", LIMIT, context.state.limits.page_max)? as usize;
         let asked = RangeQuery { sensor: sensor.to_owned(), from_ms, to_ms, after, limit };
+        let _running = context.state.queries.begin().await?;
         let page = context.state.readings.range(&asked).await?;
         if first && page.readings.is_empty() {
             known(&context, sensor).await?;

@@ -4,6 +4,10 @@ use plimsoll_service::openapi::reference;
 use serde_json::{Map, Value, json};
 
 use crate::reading::METRIC_MAX;
+use crate::readings::Stored;
+
+/// The outcomes of a stored reading.
+const OUTCOMES: [Stored; 4] = [Stored::New, Stored::Known, Stored::Merged, Stored::Differs];
 
 /// All schemas.
 pub(super) fn schemas() -> Value {
@@ -26,13 +30,21 @@ fn readings() -> Map<String, Value> {
                 },
             }),
         ),
-        ("Stored", object(&[("stored", outcome())])),
+        ("Stored", object(&[("stored", json!({"enum": OUTCOMES.map(Stored::name)}))])),
         (
             "BatchOutcome",
             object(&[
                 ("received", count()),
                 ("new", count()),
                 ("known", count()),
+                ("merged", count()),
+                (
+                    "differs",
+                    list(&object(&[
+                        ("line", count()),
+                        ("stored", json!({"enum": [Stored::Differs.name()]})),
+                    ])),
+                ),
                 ("failed", list(&reference("BatchFailure"))),
             ]),
         ),
@@ -137,7 +149,7 @@ fn problem() -> Map<String, Value> {
             "required": ["type", "title", "status", "detail"],
             "properties": {
                 "type": text(), "title": text(), "status": {"type": "integer"}, "detail": text(), "fields": fields,
-                "received": count(), "failed": list(&reference("BatchFailure")), "unknown": list(&text()),
+                "omitted": count(), "received": count(), "failed": list(&reference("BatchFailure")), "unknown": list(&text()),
             },
         }),
     )])

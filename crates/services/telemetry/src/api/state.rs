@@ -8,6 +8,7 @@ use plimsoll_service::metrics::Page;
 
 use super::commit_metrics;
 use super::pool_metrics::PoolMetrics;
+use super::queries::Queries;
 use crate::feeds::Feeds;
 use crate::reading;
 use crate::readings::Readings;
@@ -18,14 +19,20 @@ pub type Context = plimsoll_service::Context<State>;
 
 /// The state of the endpoints.
 pub struct State {
-    /// The database, for readiness.
+    /// The database through the connections of writes, for readiness: the service is ready as long as it can store.
     pub database: Database,
-    /// The metrics of the driver's connection pool.
+    /// The database through the connections of queries.
+    pub read_database: Database,
+    /// The running queries.
+    pub queries: Queries,
+    /// The metrics of the driver's connection pools.
     pub pool: Arc<PoolMetrics>,
     /// The readings.
     pub readings: Readings,
-    /// The feeds.
+    /// The feeds, for writes.
     pub feeds: Feeds,
+    /// The same feeds through the connections of queries.
+    pub read_feeds: Feeds,
     /// The accepted readings.
     pub accepted: reading::Limits,
     /// The limits of a single request.
@@ -43,6 +50,7 @@ impl plimsoll_service::State for State {
     fn write_metrics(&self, page: &mut Page) {
         commit_metrics::write(&self.readings.counters(), page);
         self.pool.write(page);
+        self.queries.write(page);
     }
 
     async fn close(&self) {

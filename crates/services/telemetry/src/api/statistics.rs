@@ -41,6 +41,7 @@ impl Endpoint<State> for Statistics {
         let detail = detail(query.get("detail"))?;
         let sensors = vec![sensor.to_owned()];
         let asked = StatisticsQuery { sensors, from_ms, to_ms, interval_ms, detail };
+        let _running = context.state.queries.begin().await?;
         let memory = context.answers.reservation();
         let found = context.state.readings.statistics(&asked, &memory).await?;
         let intervals = found.into_iter().next().map_or_else(Vec::new, |it| it.intervals);

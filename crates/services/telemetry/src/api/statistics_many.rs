@@ -36,12 +36,14 @@ impl Endpoint<State> for StatisticsMany {
     async fn answer(context: Arc<Context>, call: Call) -> Answer {
         call.query(&[])?;
         let asked = read(&call.json()?, &context)?;
+        let _running = context.state.queries.begin().await?;
         let memory = context.answers.reservation();
         let mut found = context.state.readings.statistics(&asked, &memory).await?;
         let unknown = unknown(&context, &found).await?;
         if unknown.len() == found.len() {
             let detail = "no reading of any of these sensors has been stored";
-            return Err(Problem::new(Kind::NotFound, detail).with("unknown", unknown.into()));
+            return Err(Problem::new(Kind::NotFound, detail)
+                .with_list("unknown", unknown.into_iter().map(Value::from).collect()));
         }
         found.retain(|it| !unknown.contains(&it.sensor));
         let parts = found.iter().map(|it| 1 + window::parts(&it.intervals)).sum();

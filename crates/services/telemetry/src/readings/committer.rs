@@ -29,7 +29,7 @@ pub(crate) struct Job {
 
 /// The state that all committers share.
 pub(crate) struct Shared {
-    pub(crate) store: Box<dyn Store>,
+    pub(crate) store: Arc<dyn Store>,
     pub(crate) queue: Queue,
     pub(crate) counting: Counting,
     pub(crate) newest: Newest,
@@ -110,8 +110,8 @@ impl Shared {
         self.counting.commit_readings.record(readings.len() as u64);
         self.counting.store_us.record(took_ns / 1000);
         let Ok(written) = result else { return add(&self.counting.failed, readings.len()) };
-        let of = |wanted: Written| written.iter().filter(|written| **written == wanted).count();
-        let (new, known) = (of(Ok(Stored::New)), of(Ok(Stored::Known)));
+        let new = written.iter().filter(|written| **written == Ok(Stored::New)).count();
+        let known = written.iter().filter(|written| written.is_ok()).count() - new;
         add(&self.counting.new, new);
         add(&self.counting.known, known);
         add(&self.counting.failed, readings.len() - new - known);

@@ -31,6 +31,8 @@ async fn contract(store: &dyn Store) {
     an_empty_store_knows_nothing(store).await;
     let mut model = Model::default();
     the_first_of_several_counts(store, &mut model).await;
+    partial_readings_add_up(store, &mut model).await;
+    writers_of_parts_that_meet_lose_none(store, &mut model).await;
     writers_that_meet_count_once(store, &mut model).await;
     a_random_history_is_right_in_every_answer(store, &mut model).await;
 }
@@ -46,11 +48,60 @@ async fn the_first_of_several_counts(store: &dyn Store, model: &mut Model) {
         reading(SENSORS[0], 5, Some("x"), 3.0),
         reading(SENSORS[1], 5, None, 4.0),
     ];
-    let new = [Stored::New, Stored::Known, Stored::New, Stored::New];
+    let new = [Stored::New, Stored::Differs, Stored::New, Stored::New];
     assert_eq!(store.write(&first).await.unwrap(), new.map(Ok));
     let again = [reading(SENSORS[1], 5, None, 9.0), reading(SENSORS[0], 5, Some("x"), 9.0)];
-    assert_eq!(store.write(&again).await.unwrap(), [Stored::Known; 2].map(Ok));
+    assert_eq!(store.write(&again).await.unwrap(), [Stored::Differs; 2].map(Ok));
     for reading in first.iter().chain(&again) {
+        model.add(reading);
+    }
+    model.compare(store).await;
+}
+
+/// A reading with these metrics.
+fn part(offset_ms: i64, event: Option<&str>, metrics: &[(&str, f64)]) -> Reading {
+    let metrics = metrics.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+    Reading { metrics, ..reading(SENSORS[1], offset_ms, event, 0.0) }
+}
+
+/// Writes parts of readings, one after the other and in one commit, and checks each answer.
+async fn partial_readings_add_up(store: &dyn Store, model: &mut Model) {
+    let (new, known, merged, differs) = (Stored::New, Stored::Known, Stored::Merged, Stored::Differs);
+    let (a1, a2, b1) = (&[("a", 1.0)][..], &[("a", 2.0)][..], &[("b", 1.0)][..]);
+    let (both, all) = (&[("a", 2.0), ("b", 1.0)][..], &[("a", 1.0), ("b", 1.0), ("c", 5.0)][..]);
+    for (commit, expected) in [
+        (vec![part(9, None, a1), part(9, Some("x"), b1)], vec![new, new]),
+        (vec![part(9, None, b1), part(9, Some("x"), b1)], vec![merged, known]),
+        (vec![part(9, None, both)], vec![differs]),
+        (vec![part(9, None, all), part(9, None, all), part(9, Some("x"), a2)], vec![merged, known, merged]),
+        (
+            vec![part(9, None, all), part(9, Some("x"), both), part(9, Some("x"), all)],
+            vec![known, known, differs],
+        ),
+        // Several parts and one repetition, all of one new reading.
+        (
+            vec![part(10, None, a1), part(10, None, b1), part(10, None, a2), part(10, None, a1)],
+            vec![new, merged, differs, known],
+        ),
+        // A part with a missing metric and another value of a stored one.
+        (vec![part(11, None, a1)], vec![new]),
+        (vec![part(11, None, both), part(11, None, b1)], vec![differs, known]),
+    ] {
+        let outcomes = store.write(&commit).await.unwrap();
+        assert_eq!(outcomes, expected.iter().map(|it| Ok(*it)).collect::<Vec<_>>(), "{commit:?}");
+        assert_eq!(commit.iter().map(|one| model.add(one)).collect::<Vec<_>>(), expected, "{commit:?}");
+        model.compare(store).await;
+    }
+}
+
+/// Writes different metrics of the same readings at once, as two processes would.
+async fn writers_of_parts_that_meet_lose_none(store: &dyn Store, model: &mut Model) {
+    let parts = |name| (0..40).map(move |n| part(20_000 + n * 700, None, &[(name, n as f64)]));
+    let (left, right): (Vec<_>, Vec<_>) = (parts("a").collect(), parts("b").collect());
+    let (one, other) = futures_util::join!(store.write(&left), store.write(&right));
+    let answers: Vec<_> = one.unwrap().into_iter().chain(other.unwrap()).collect();
+    assert!(answers.iter().all(Result::is_ok), "{answers:?}");
+    for reading in left.iter().chain(&right) {
         model.add(reading);
     }
     model.compare(store).await;
@@ -73,7 +124,7 @@ async fn a_random_history_is_right_in_every_answer(store: &dyn Store, model: &mu
     for case in 0..CASES {
         for commit in history(case) {
             let outcomes = store.write(&commit).await.unwrap();
-            let expected = |reading| Ok(if model.add(reading) { Stored::New } else { Stored::Known });
+            let expected = |reading| Ok(model.add(reading));
             assert_eq!(outcomes, commit.iter().map(expected).collect::<Vec<_>>());
         }
         model.compare(store).await;
@@ -104,6 +155,7 @@ async fn the_store_in_memory_keeps_the_contract() {
     let mut model = Model::default();
     an_empty_store_knows_nothing(&memory).await;
     the_first_of_several_counts(&memory, &mut model).await;
+    partial_readings_add_up(&memory, &mut model).await;
     a_random_history_is_right_in_every_answer(&memory, &mut model).await;
 }
 

@@ -1,24 +1,28 @@
 //! Stores one document per reading: `{_id: "sensor⇥time⇥event", t: time, m: {metric: value}}`.
 //!
 //! The `_id` follows from the reading, so a retry is a duplicate key. It sorts by sensor and time, so the index on `_id`
-//! serves every query, and the collection has no other.
+//! serves every query, and the collection has no other. Duplicates are looked up, and metrics that they lack are merged into them.
+
+use std::collections::HashMap;
 
 use bson::raw::cstr;
 use bson::{DateTime, Document, RawDocument, RawDocumentBuf, doc};
-use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, StreamExt, stream};
 use mongodb::{Collection, Database};
 
 use super::lookup::Lookup;
+use super::partial::{Before, Entry, Metrics, entries, missing, outcomes};
 use super::range::{Cursor, Merge, Page, RangeQuery, Want};
-use super::record::{create, insert, metrics, number, pairs};
-use super::store::Stored;
+use super::record::{Inserted, create, insert, merge, merge_command, metrics, number, one, pairs};
 use super::store::{Store, Written};
 use super::tally::Tally;
 use super::{Error, Fault, key};
 use crate::reading::Reading;
 
 const COLLECTION: &str = "readings";
+/// Merges in flight.
+const MERGES_MAX: usize = 8;
 
 /// The design's collection.
 #[derive(Clone, Debug)]
@@ -34,15 +38,61 @@ impl Documents {
     }
 
     async fn add(&self, readings: &[Reading]) -> Result<Vec<Written>, Fault> {
-        let order = sorted(readings);
-        let encode = |(key, place): &(String, usize)| encode(key, &readings[*place]);
-        let documents = order.iter().map(encode).collect::<Result<Vec<_>, _>>()?;
-        let outcomes = insert(&self.readings, &documents).await?;
-        let mut written = vec![Ok(Stored::New); readings.len()];
-        for ((_, place), outcome) in order.into_iter().zip(outcomes) {
-            written[place] = outcome;
+        let entries = sorted(readings);
+        let documents = entries.iter().map(encode).collect::<Result<Vec<_>, _>>()?;
+        let inserted = insert(&self.readings, &documents).await?;
+        let existed = |place: &usize| inserted[*place] == Ok(Inserted::Existed);
+        let known: Vec<usize> = (0..entries.len()).filter(existed).collect();
+        let mut before: Vec<Before> = inserted.into_iter().map(|one| one.map(|_| None)).collect();
+        for (place, found) in self.merge_all(&entries, known).await? {
+            before[place] = found.map(Some);
         }
-        Ok(written)
+        Ok(outcomes(readings, &entries, before))
+    }
+
+    /// Merges these entries into their stored readings. Returns the metrics that each had before.
+    async fn merge_all(
+        &self,
+        entries: &[Entry<'_>],
+        known: Vec<usize>,
+    ) -> Result<Vec<(usize, Result<Metrics, Fault>)>, Fault> {
+        if known.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut stored = self.stored(known.iter().map(|place| entries[*place].key.clone())).await?;
+        let merges: Vec<_> = known
+            .into_iter()
+            .map(|place| {
+                let entry = &entries[place];
+                let found = stored.remove(&entry.key);
+                async move { (place, self.merge(entry, found).await) }.boxed()
+            })
+            .collect();
+        Ok(stream::iter(merges).buffer_unordered(MERGES_MAX).collect().await)
+    }
+
+    /// Merges an entry into its stored reading, and returns the metrics before. The second look, if one is needed, and the update
+    /// are one step for other processes.
+    async fn merge(&self, entry: &Entry<'_>, found: Option<Metrics>) -> Result<Metrics, Fault> {
+        let gone = || Fault::new("the stored reading was removed meanwhile");
+        let found = found.ok_or_else(gone)?;
+        let more = missing(&entry.reading.metrics, &found);
+        if more.is_empty() {
+            return Ok(found);
+        }
+        let before = self.readings.find_one_and_update(one(&entry.key), merge(&more)).await?;
+        decode_metrics(&before.ok_or_else(gone)?)
+    }
+
+    /// The stored metrics of these keys.
+    async fn stored(&self, keys: impl Iterator<Item = String>) -> Result<HashMap<String, Metrics>, Fault> {
+        let mut cursor = look(keys.collect()).run_on_primary(&self.readings).await?;
+        let mut stored = HashMap::new();
+        while cursor.advance().await? {
+            let found = cursor.current();
+            stored.insert(found.get_str("_id")?.to_owned(), decode_metrics(found)?);
+        }
+        Ok(stored)
     }
 
     async fn add_up(&self, sensor: &str, tally: &mut Tally) -> Result<(), Error> {
@@ -111,6 +161,8 @@ impl Store for Documents {
             ("range, the next page", page(&next).command(COLLECTION)),
             ("latest", last(sensor, None).command(COLLECTION)),
             ("latest, from the last known time", last(sensor, Some(from_ms)).command(COLLECTION)),
+            ("look at known readings", look(vec![key::from(sensor, from_ms)]).command(COLLECTION)),
+            ("merge metrics into a known reading", merge_command(COLLECTION, &key::from(sensor, from_ms))),
         ]
     }
 }
@@ -137,20 +189,27 @@ fn last(sensor: &str, since_ms: Option<i64>) -> Lookup {
     Lookup::new(doc! {"_id": {"$gte": least, "$lt": key::end(sensor)}}).sorted(doc! {"_id": -1}).limited(1)
 }
 
-/// The key and the index of each reading, sorted, so that index neighbours are inserted together. The first of several duplicates
-/// stays first.
-fn sorted(readings: &[Reading]) -> Vec<(String, usize)> {
-    let mut order: Vec<_> = readings.iter().map(key::of).zip(0..).collect();
-    order.sort_unstable();
-    order
+fn look(keys: Vec<String>) -> Lookup {
+    Lookup::new(doc! {"_id": {"$in": keys}}).projected(doc! {"m": 1})
 }
 
-fn encode(key: &str, reading: &Reading) -> Result<RawDocumentBuf, bson::error::Error> {
+/// The entries of a commit, sorted, so that index neighbours are inserted together.
+fn sorted(readings: &[Reading]) -> Vec<Entry<'_>> {
+    let mut entries = entries(readings);
+    entries.sort_unstable_by(|one, other| one.key.cmp(&other.key));
+    entries
+}
+
+fn encode(entry: &Entry<'_>) -> Result<RawDocumentBuf, bson::error::Error> {
     let mut document = RawDocumentBuf::new();
-    document.append(cstr!("_id"), key);
-    document.append(cstr!("t"), DateTime::from_millis(reading.at_ms));
-    document.append(cstr!("m"), metrics(reading)?);
+    document.append(cstr!("_id"), entry.key.as_str());
+    document.append(cstr!("t"), DateTime::from_millis(entry.reading.at_ms));
+    document.append(cstr!("m"), metrics(&entry.reading.metrics)?);
     Ok(document)
+}
+
+fn decode_metrics(found: &RawDocument) -> Result<Metrics, Fault> {
+    pairs(found.get_document("m")?).map_err(|error| Fault::new(error.to_string()))
 }
 
 fn decode(sensor: &str, found: &RawDocument) -> Result<Reading, Error> {
@@ -165,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_commit_is_inserted_in_index_order_and_the_first_duplicate_stays_first() {
+    fn a_commit_is_inserted_in_index_order() {
         let reading = |sensor: &str, at_ms| Reading {
             sensor: sensor.into(),
             at_ms,
@@ -173,7 +232,12 @@ mod tests {
             metrics: vec![("m".into(), 1.0)],
         };
         let readings = [reading("b", 2), reading("a", 9), reading("b", 1), reading("a", 9), reading("a", 3)];
-        let places: Vec<_> = sorted(&readings).into_iter().map(|(_, place)| place).collect();
-        assert_eq!(places, [4, 1, 3, 2, 0]);
+        let order =
+            sorted(&readings).into_iter().map(|entry| (entry.reading.sensor.clone(), entry.reading.at_ms));
+        assert!(
+            order
+                .eq([("a", 3), ("a", 9), ("b", 1), ("b", 2)]
+                    .map(|(sensor, at_ms)| (sensor.to_owned(), at_ms)))
+        );
     }
 }

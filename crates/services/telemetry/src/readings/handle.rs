@@ -40,6 +40,8 @@ pub type Answers = Vec<Result<Stored, IngestError>>;
 #[derive(Clone)]
 pub struct Readings {
     shared: Arc<Shared>,
+    /// The same store, for queries: perhaps through other connections.
+    reads: Arc<dyn Store>,
     committers: Arc<[mpsc::UnboundedSender<Job>]>,
     settings: Arc<Settings>,
     database: Option<Database>,
@@ -58,6 +60,16 @@ async fn agree_on_design(database: &Database, wanted: Design) -> Result<(), Erro
         Some(found) => Err(Error::OtherDesign { found, wanted: wanted.name() }),
         None => Ok(()),
     }
+}
+
+/// Opens the store of a design.
+async fn store(database: &Database, settings: &Settings) -> Result<Arc<dyn Store>, Error> {
+    let store: Arc<dyn Store> = match settings.design {
+        Design::Document => Arc::new(Documents::open(database).await?),
+        Design::Bucket => Arc::new(Buckets::open(database, &settings.bucket).await?),
+        Design::TimeSeries => Arc::new(Series::open(database).await?),
+    };
+    Ok(store)
 }
 
 fn recorded() -> Document {
@@ -86,16 +98,22 @@ impl Readings {
             return Err(Error::Unacknowledged);
         }
         agree_on_design(database, settings.design).await?;
-        let store: Box<dyn Store> = match settings.design {
-            Design::Document => Box::new(Documents::open(database).await?),
-            Design::Bucket => Box::new(Buckets::open(database, &settings.bucket).await?),
-            Design::TimeSeries => Box::new(Series::open(database).await?),
-        };
+        let store = store(database, &settings).await?;
         Ok(Readings { database: Some(database.clone()), ..Readings::over(store, settings) })
     }
 
+    /// Queries through another client's `database`, so that they do not take the connections of commits.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub async fn reading_through(self, database: &Database) -> Result<Self, Error> {
+        let reads = store(database, &self.settings).await?;
+        Ok(Readings { reads, ..self })
+    }
+
     /// Starts the committers over a store.
-    pub(crate) fn over(store: Box<dyn Store>, settings: Settings) -> Self {
+    pub(crate) fn over(store: Arc<dyn Store>, settings: Settings) -> Self {
+        let reads = Arc::clone(&store);
         let shared = Arc::new(Shared {
             store,
             queue: Queue::new(settings.queue_readings_max),
@@ -113,7 +131,7 @@ impl Readings {
             sender
         };
         let committers = (0..settings.committers).map(start).collect();
-        Readings { shared, committers, settings: Arc::new(settings), database: None }
+        Readings { shared, reads, committers, settings: Arc::new(settings), database: None }
     }
 
     /// Stores one reading in a group commit and returns when it is acknowledged. If the caller cancels, the reading may or may
@@ -246,7 +264,7 @@ impl Readings {
         allowance: Allowance,
     ) -> Result<SensorStatistics, Error> {
         let mut tally = Tally::new(query, allowance);
-        self.shared.store.tally(sensor, &mut tally).await?;
+        self.reads.tally(sensor, &mut tally).await?;
         if !tally.is_long() {
             return Ok(tally.finish(sensor));
         }
@@ -261,11 +279,11 @@ impl Readings {
     pub async fn latest(&self, sensor: &str) -> Result<Option<Reading>, Error> {
         let newest = &self.shared.newest;
         let hint = newest.of(sensor);
-        let mut found = self.shared.store.latest(sensor, hint).await?;
+        let mut found = self.reads.latest(sensor, hint).await?;
         if let Some(at_ms) = hint.filter(|_| found.is_none()) {
             // The last known reading is missing, as after a rollback. An older one may exist.
             newest.forget(sensor, at_ms);
-            found = self.shared.store.latest(sensor, None).await?;
+            found = self.reads.latest(sensor, None).await?;
         }
         newest.note(found.iter().map(|reading| (sensor, reading.at_ms)));
         Ok(found)
@@ -286,7 +304,7 @@ impl Readings {
     /// [`Error::Query`], [`Error::Database`], [`Error::Foreign`].
     pub async fn range(&self, query: &RangeQuery) -> Result<Page, Error> {
         query.check(&self.settings.query)?;
-        self.shared.store.range(query).await
+        self.reads.range(query).await
     }
 
     /// Accepts no more readings and returns when all accepted ones are answered. May be called again.
@@ -305,7 +323,7 @@ impl Readings {
     /// [`Error::Database`] when the server cannot explain one of them.
     pub async fn explain(&self, sensor: &str, from_ms: i64, to_ms: i64) -> Result<Vec<Plan>, Error> {
         let Some(database) = &self.database else { return Ok(Vec::new()) };
-        let mut commands = self.shared.store.commands(sensor, from_ms, to_ms);
+        let mut commands = self.reads.commands(sensor, from_ms, to_ms);
         let update = record(self.settings.design);
         let agree = doc! {"findAndModify": DESIGNS, "query": recorded(), "update": update, "upsert": true};
         commands.push(("the recorded design, at the start", agree));

@@ -9,15 +9,15 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::Semaphore;
 
+use super::partial::{Metrics, add, entries, missing, outcomes};
 use super::range::{Merge, Page, RangeQuery};
-use super::store::Stored;
 use super::store::{Store, Written};
 use super::tally::Tally;
 use super::{Error, Fault};
 use crate::reading::Reading;
 
 type Key = (String, i64, Option<String>);
-type Stock = BTreeMap<Key, Vec<(String, f64)>>;
+type Stock = BTreeMap<Key, Metrics>;
 
 /// Scripted failures and delays.
 #[derive(Clone, Default)]
@@ -57,12 +57,14 @@ impl Memory {
             return Err(Fault::new("refused by the script"));
         }
         let key = (reading.sensor.clone(), reading.at_ms, reading.event.clone());
-        let mut stored = Stored::Known;
-        self.readings.lock().unwrap().entry(key).or_insert_with(|| {
-            stored = Stored::New;
-            reading.metrics.clone()
-        });
-        Ok(stored)
+        let mut readings = self.readings.lock().unwrap();
+        let commit = std::slice::from_ref(reading);
+        let before = vec![Ok(readings.get(&key).cloned())];
+        let written = outcomes(commit, &entries(commit), before).remove(0);
+        let stored = readings.entry(key).or_default();
+        let more = missing(&reading.metrics, stored);
+        add(stored, more);
+        written
     }
 
     async fn commit(&self, readings: &[Reading]) -> Result<Vec<Written>, Fault> {

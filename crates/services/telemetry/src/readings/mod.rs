@@ -37,6 +37,7 @@ mod allowance;
 mod key;
 mod lookup;
 mod newest;
+mod partial;
 mod record;
 mod tally;
 

@@ -10,7 +10,7 @@ use proptest::sample::select;
 use super::allowance::Allowance;
 use super::range::{Cursor, RangeQuery};
 use super::statistics::{Detail, MetricStatistics, Percentiles, StatisticsQuery};
-use super::store::Store;
+use super::store::{Store, Stored};
 use super::tally::Tally;
 use crate::reading::Reading;
 use plimsoll_service::Reservation;
@@ -48,22 +48,32 @@ fn reading() -> impl Strategy<Value = Reading> {
     )
 }
 
-/// All stored readings, each once.
+/// All stored readings, each once, with all metrics that were sent for it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Model {
     readings: BTreeMap<(String, Cursor), Reading>,
 }
 
 impl Model {
-    /// Adds a reading. Returns whether it is new.
-    pub(crate) fn add(&mut self, reading: &Reading) -> bool {
+    /// Adds a reading, and returns its outcome.
+    pub(crate) fn add(&mut self, reading: &Reading) -> Stored {
         let key = (reading.sensor.clone(), Cursor { at_ms: reading.at_ms, event: reading.event.clone() });
-        let mut new = false;
-        self.readings.entry(key).or_insert_with(|| {
-            new = true;
-            reading.clone()
-        });
-        new
+        let Some(stored) = self.readings.get_mut(&key) else {
+            self.readings.insert(key, reading.clone());
+            return Stored::New;
+        };
+        let mut all: BTreeMap<_, _> = stored.metrics.iter().cloned().collect();
+        let (before, mut differs) = (all.len(), false);
+        for (name, value) in &reading.metrics {
+            differs |= *all.entry(name.clone()).or_insert(*value) != *value;
+        }
+        let merged = all.len() > before;
+        stored.metrics = all.into_iter().collect();
+        match (differs, merged) {
+            (true, _) => Stored::Differs,
+            (false, true) => Stored::Merged,
+            (false, false) => Stored::Known,
+        }
     }
 
     pub(crate) fn of(&self, sensor: &str) -> Vec<Reading> {

@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 use std::fmt;
 use std::str::FromStr;
 
+use super::partial::{add, missing};
 use super::{Error, QueryLimits};
 use crate::reading::Reading;
 
@@ -90,7 +91,7 @@ fn place(reading: &Reading) -> Cursor {
     Cursor { at_ms: reading.at_ms, event: reading.event.clone() }
 }
 
-/// Sorts readings that arrive roughly in order, drops duplicates, and stops at a full page.
+/// Sorts readings that arrive roughly in order, merges those of one time and event, and stops at a full page.
 #[derive(Debug)]
 pub(crate) struct Merge<'q> {
     query: &'q RangeQuery,
@@ -153,8 +154,9 @@ impl<'q> Merge<'q> {
     fn emit(&mut self) {
         let Some(Reverse(Pending(found, reading))) = self.pending.pop() else { return };
         let last = self.page.readings.last().map(place);
-        if last.as_ref() == Some(&found) {
-            return;
+        if let Some(same) = self.page.readings.last_mut().filter(|_| last.as_ref() == Some(&found)) {
+            let more = missing(&reading.metrics, &same.metrics);
+            return add(&mut same.metrics, more);
         }
         if self.page.readings.len() == self.query.limit {
             self.page.next = last;
@@ -211,6 +213,18 @@ mod tests {
         let second = page(&query(Some("3:a"), 2));
         assert_eq!(second.readings, [reading(3, Some("b")), reading(7, None)]);
         assert_eq!(second.next, None, "only a repetition follows");
+    }
+
+    #[test]
+    fn the_parts_of_a_reading_are_merged_also_at_the_end_of_a_page() {
+        let query = query(None, 1);
+        let mut merge = Merge::new(&query);
+        let part = |name: &str| Reading { metrics: vec![(name.into(), 1.0)], ..reading(5, None) };
+        [part("b"), part("a"), reading(6, None), part("b")].into_iter().for_each(|one| merge.push(one));
+        let page = merge.finish();
+        let names: Vec<_> = page.readings[0].metrics.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!((names, page.readings.len()), (vec!["a", "b"], 1));
+        assert_eq!(page.next.unwrap().to_string(), "5");
     }
 
     #[test]

@@ -1,13 +1,12 @@
 //! Encodes metrics, and reads the reply to an insert, for all designs.
 
 use bson::raw::{CStr, RawBsonRef};
-use bson::{RawDocument, RawDocumentBuf};
+use bson::{Document, RawDocument, RawDocumentBuf, doc};
 use mongodb::Collection;
 use mongodb::error::{Error as DriverError, ErrorKind};
 
-use super::store::{Stored, Written};
+use super::partial::Metrics;
 use super::{Error, Fault};
-use crate::reading::Reading;
 
 /// The server's error code of a duplicate key.
 pub(crate) const DUPLICATE_KEY: i32 = 11_000;
@@ -26,12 +25,22 @@ pub(crate) async fn create(
     }
 }
 
-/// Inserts one or more documents in any order; a duplicate is [`Stored::Known`].
+/// Whether a document was inserted or existed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Inserted {
+    New,
+    Existed,
+}
+
+/// Inserts documents in any order.
 pub(crate) async fn insert(
     into: &Collection<RawDocumentBuf>,
     documents: &[RawDocumentBuf],
-) -> Result<Vec<Written>, Fault> {
-    let mut written = vec![Ok(Stored::New); documents.len()];
+) -> Result<Vec<Result<Inserted, Fault>>, Fault> {
+    let mut written = vec![Ok(Inserted::New); documents.len()];
+    if documents.is_empty() {
+        return Ok(written);
+    }
     let Err(error) = into.insert_many(documents).ordered(false).await else { return Ok(written) };
     let failure = match *error.kind {
         // Without the write concern, no part of the commit is acknowledged.
@@ -41,7 +50,7 @@ pub(crate) async fn insert(
     for fault in failure.write_errors.iter().flatten() {
         if let Some(written) = written.get_mut(fault.index) {
             *written = match fault.code {
-                DUPLICATE_KEY => Ok(Stored::Known),
+                DUPLICATE_KEY => Ok(Inserted::Existed),
                 code => Err(Fault::new(format!("{} ({code})", fault.message))),
             };
         }
@@ -49,17 +58,35 @@ pub(crate) async fn insert(
     Ok(written)
 }
 
-/// A reading's metrics as a document.
-pub(crate) fn metrics(reading: &Reading) -> Result<RawDocumentBuf, bson::error::Error> {
-    let mut metrics = RawDocumentBuf::new();
-    for (name, value) in &reading.metrics {
-        metrics.append(<&CStr>::try_from(name.as_str())?, *value);
+/// Metrics as a document.
+pub(crate) fn metrics(metrics: &Metrics) -> Result<RawDocumentBuf, bson::error::Error> {
+    let mut document = RawDocumentBuf::new();
+    for (name, value) in metrics {
+        document.append(<&CStr>::try_from(name.as_str())?, *value);
     }
-    Ok(metrics)
+    Ok(document)
+}
+
+/// An update that adds the metrics that the field `m` of a document lacks. Values that it has stay, whatever another process has
+/// added meanwhile.
+pub(crate) fn merge(more: &Metrics) -> Vec<Document> {
+    let more: Document = more.iter().map(|(name, value)| (name.clone(), (*value).into())).collect();
+    vec![doc! {"$set": {"m": {"$mergeObjects": [{"$literal": more}, "$m"]}}}]
+}
+
+/// The filter of one document.
+pub(crate) fn one(key: &str) -> Document {
+    doc! {"_id": key}
+}
+
+/// The command of [`merge`], for `explain`.
+pub(crate) fn merge_command(collection: &str, key: &str) -> Document {
+    let update = merge(&vec![("metric".to_owned(), 0.0)]);
+    doc! {"findAndModify": collection, "query": one(key), "update": update}
 }
 
 /// The metrics of a stored reading, sorted by name.
-pub(crate) fn pairs(metrics: &RawDocument) -> Result<Vec<(String, f64)>, Error> {
+pub(crate) fn pairs(metrics: &RawDocument) -> Result<Metrics, Error> {
     let pair = |metric: Result<(&CStr, RawBsonRef<'_>), _>| {
         let (name, value) = metric?;
         Ok((name.as_str().to_owned(), number(value)?))

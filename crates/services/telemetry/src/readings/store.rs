@@ -16,12 +16,30 @@ pub enum Stored {
     /// The reading was stored before, or is a duplicate within the commit; it counts once. After a lost answer of the database
     /// the caller may see this on its first success.
     Known,
+    /// A reading with this sensor, time and event was stored before. It lacked metrics, which this reading has added.
+    Merged,
+    /// A reading with this sensor, time and event was stored before, and has another value of a metric, which it keeps. Missing
+    /// metrics are added.
+    Differs,
+}
+
+impl Stored {
+    /// The name in answers.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::Known => "known",
+            Self::Merged => "known, merged",
+            Self::Differs => "known, differs",
+        }
+    }
 }
 
 /// The outcome of one reading of a commit.
 pub(crate) type Written = Result<Stored, Fault>;
 
-/// Stores readings. Sensor, time and event identify a reading; the first of several duplicates counts.
+/// Stores readings. Sensor, time and event identify a reading. Further readings with the same identity add metrics that it lacks;
+/// of several values of one metric the first counts.
 pub(crate) trait Store: Send + Sync + 'static {
     /// Stores the readings of one commit, which may contain duplicates, and returns their outcomes in order after the write
     /// concern is met. One process has at most one commit in flight for a sensor; other processes may have more.
@@ -44,22 +62,4 @@ pub(crate) trait Store: Send + Sync + 'static {
 
     /// The commands behind the methods above, each with a name, as `explain` takes them.
     fn commands(&self, sensor: &str, from_ms: i64, to_ms: i64) -> Vec<(&'static str, Document)>;
-}
-
-/// For each duplicate the index of its first occurrence; `None` for first occurrences.
-pub(crate) fn repetitions(keys: &[String]) -> Vec<Option<usize>> {
-    let mut first = std::collections::HashMap::with_capacity(keys.len());
-    let of = |(index, key)| Some(*first.entry(key).or_insert(index)).filter(|first| *first != index);
-    keys.iter().enumerate().map(of).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_repetition_names_the_first() {
-        let keys = ["a", "b", "a", "a", "c", "b"].map(str::to_owned);
-        assert_eq!(repetitions(&keys), [None, None, Some(0), Some(0), None, Some(1)]);
-    }
 }

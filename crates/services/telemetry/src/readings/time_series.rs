@@ -5,22 +5,25 @@
 //! key goes into an ordinary collection first, and the reading follows only if the key is new. A known key does not prove that
 //! the reading exists, because the process may have stopped between the two writes. Then the store queries the series and
 //! inserts a missing reading. Two processes can both insert it, so readers drop duplicates, and every statistic stays exact.
+//!
+//! A measurement cannot be updated. Metrics that a known reading lacks become a further measurement with the same time and event,
+//! which readers merge. The document of the key records these metrics, so that two processes add the same values.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use bson::raw::cstr;
 use bson::{Bson, DateTime, Document, RawDocument, RawDocumentBuf, doc};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
-use mongodb::options::TimeseriesOptions;
+use mongodb::options::{ReturnDocument, TimeseriesOptions};
 use mongodb::{Collection, Database};
 
 use super::lookup::Lookup;
+use super::partial::{Before, Entry, Metrics, add, entries, missing, outcomes};
 use super::range::{Merge, Page, RangeQuery, Want};
-use super::record::{create, insert, metrics, number, pairs};
-use super::store::Stored;
-use super::store::{Store, Written, repetitions};
+use super::record::{Inserted, create, insert, merge, merge_command, metrics, number, one, pairs};
+use super::store::{Store, Written};
 use super::tally::Tally;
 use super::{Error, Fault, key};
 use crate::reading::Reading;
@@ -57,102 +60,128 @@ impl Series {
     }
 
     async fn add(&self, readings: &[Reading]) -> Result<Vec<Written>, Fault> {
-        let keys: Vec<_> = readings.iter().map(key::of).collect();
-        let repeats = repetitions(&keys);
-        let firsts: Vec<usize> = (0..readings.len()).filter(|place| repeats[*place].is_none()).collect();
-        let mut written = vec![Ok(Stored::Known); readings.len()];
-        for (place, outcome) in firsts.iter().zip(self.claim(&keys, &firsts).await?) {
-            written[*place] = outcome;
+        let entries = entries(readings);
+        let claimed = self.claim(entries.iter()).await?;
+        let existed = |place: &usize| claimed[*place] == Ok(Inserted::Existed);
+        let known: Vec<usize> = (0..entries.len()).filter(existed).collect();
+        let mut before: Vec<Before> = claimed.into_iter().map(|one| one.map(|_| None)).collect();
+        for (place, found) in self.stored(&entries, &known).await? {
+            before[place] = Ok(Some(found));
         }
-        let mut missing = self.missing(readings, &keys, &mut written, &firsts).await?;
-        // Sorted by sensor and time, the readings fill fewer server buckets.
-        missing.sort_unstable_by(|one, other| keys[*one].cmp(&keys[*other]));
-        if !missing.is_empty() {
-            let documents =
-                missing.iter().map(|place| encode(&readings[*place])).collect::<Result<Vec<_>, _>>()?;
-            for (place, outcome) in missing.iter().zip(insert(&self.readings, &documents).await?) {
-                written[*place] = outcome;
-            }
+        if let Some(place) = known.iter().find(|place| matches!(before[**place], Ok(Some(_)))) {
+            // A known key must be as durable as a written one: a repeated insert waits for the write concern.
+            self.claim(std::iter::once(&entries[*place])).await?;
         }
-        for (place, first) in repeats.iter().enumerate().filter_map(|(place, first)| Some((place, (*first)?)))
-        {
-            written[place] = written[first].clone().map(|_| Stored::Known);
-        }
-        Ok(written)
+        self.insert_missing(&entries, &mut before).await?;
+        Ok(outcomes(readings, &entries, before))
     }
 
-    /// Inserts the keys of these readings.
-    async fn claim(&self, keys: &[String], places: &[usize]) -> Result<Vec<Written>, Fault> {
-        let document = |place: &usize| {
+    /// Inserts the keys of these entries.
+    async fn claim<'e, 'r: 'e>(
+        &self,
+        entries: impl Iterator<Item = &'e Entry<'r>>,
+    ) -> Result<Vec<Result<Inserted, Fault>>, Fault> {
+        let document = |entry: &Entry<'_>| {
             let mut document = RawDocumentBuf::new();
-            document.append(cstr!("_id"), keys[*place].as_str());
+            document.append(cstr!("_id"), entry.key.as_str());
             document
         };
-        insert(&self.keys, &places.iter().map(document).collect::<Vec<_>>()).await
+        insert(&self.keys, &entries.map(document).collect::<Vec<_>>()).await
     }
 
-    /// The readings with a new key, and those with a known key that the series lacks.
-    async fn missing(
-        &self,
-        readings: &[Reading],
-        keys: &[String],
-        written: &mut [Written],
-        firsts: &[usize],
-    ) -> Result<Vec<usize>, Fault> {
-        let is = |place: &usize, stored| written[*place] == Ok(stored);
-        let mut missing: Vec<_> = firsts.iter().copied().filter(|place| is(place, Stored::New)).collect();
-        let known: Vec<_> = firsts.iter().copied().filter(|place| is(place, Stored::Known)).collect();
-        let present = self.present(known.iter().map(|place| &readings[*place])).await?;
-        let (there, absent): (Vec<_>, Vec<_>) =
-            known.into_iter().partition(|place| present.contains(&keys[*place]));
-        if let Some(place) = there.first() {
-            // A known key must be as durable as a written one: a repeated insert waits for the write concern.
-            self.claim(keys, &[*place]).await?;
-        }
-        missing.extend(absent);
-        Ok(missing)
-    }
-
-    /// The keys of those readings that the series has.
-    async fn present(&self, readings: impl Iterator<Item = &Reading>) -> Result<HashSet<String>, Fault> {
+    /// The stored metrics of those known entries that the series has.
+    async fn stored(&self, entries: &[Entry<'_>], known: &[usize]) -> Result<Vec<(usize, Metrics)>, Fault> {
         let mut times: BTreeMap<&str, Vec<Bson>> = BTreeMap::new();
-        for reading in readings {
+        for place in known {
+            let reading = &entries[*place].reading;
             times.entry(&reading.sensor).or_default().push(DateTime::from_millis(reading.at_ms).into());
         }
         let looks: Vec<_> =
-            times.into_iter().map(|(sensor, times)| self.keys_at(sensor, times).boxed()).collect();
-        let found: Vec<Vec<String>> = stream::iter(looks).buffer_unordered(LOOKS_MAX).try_collect().await?;
-        Ok(found.into_iter().flatten().collect())
+            times.into_iter().map(|(sensor, times)| self.stored_at(sensor, times).boxed()).collect();
+        let found: Vec<_> = stream::iter(looks).buffer_unordered(LOOKS_MAX).try_collect().await?;
+        let mut found: HashMap<_, _> = found.into_iter().flatten().collect();
+        let of = |place: &usize| Some((*place, found.remove(&entries[*place].key)?));
+        Ok(known.iter().filter_map(of).collect())
     }
 
-    async fn keys_at(&self, sensor: &str, times: Vec<Bson>) -> Result<Vec<String>, Fault> {
+    /// The readings of a sensor at these times: key and metrics.
+    async fn stored_at(&self, sensor: &str, times: Vec<Bson>) -> Result<HashMap<String, Metrics>, Fault> {
         let mut cursor = look(sensor, times).run_on_primary(&self.readings).await?;
-        let mut keys = Vec::new();
+        let mut stored: HashMap<String, Metrics> = HashMap::new();
         while cursor.advance().await? {
             let found = cursor.current();
-            keys.push(key::event(sensor, found.get_datetime("t")?.timestamp_millis(), event(found)?));
+            let key = key::event(sensor, found.get_datetime("t")?.timestamp_millis(), event(found)?);
+            let metrics = pairs(found.get_document("m")?).map_err(|error| Fault::new(error.to_string()))?;
+            let all = stored.entry(key).or_default();
+            let more = missing(&metrics, all);
+            add(all, more);
         }
-        Ok(keys)
+        Ok(stored)
+    }
+
+    /// Inserts new readings, and the missing metrics of known ones.
+    async fn insert_missing(&self, entries: &[Entry<'_>], before: &mut [Before]) -> Result<(), Fault> {
+        let mut parts = Vec::new();
+        for (place, entry) in entries.iter().enumerate() {
+            let more = match &before[place] {
+                Ok(None) => entry.reading.metrics.clone(),
+                Ok(Some(stored)) => missing(&entry.reading.metrics, stored),
+                Err(_) => continue,
+            };
+            if !more.is_empty() {
+                parts.push((place, more));
+            }
+        }
+        let is_known = |(place, _): &&(usize, Metrics)| matches!(before[*place], Ok(Some(_)));
+        let known = parts.iter().filter(is_known);
+        let asked: Vec<_> =
+            known.map(|(place, more)| self.agree(*place, &entries[*place].key, more).boxed()).collect();
+        let agreed: HashMap<usize, Metrics> =
+            stream::iter(asked).buffer_unordered(LOOKS_MAX).try_collect().await?;
+        for (place, more) in &mut parts {
+            if let (Some(agreed), Ok(Some(stored))) = (agreed.get(place), &mut before[*place]) {
+                // Another process has added these at the same moment.
+                add(stored, agreed.iter().filter(|metric| !more.contains(metric)).cloned().collect());
+                more.clone_from(agreed);
+            }
+        }
+        // Sorted by sensor and time, the readings fill fewer server buckets.
+        parts.sort_unstable_by(|(one, _), (other, _)| entries[*one].key.cmp(&entries[*other].key));
+        let encode = |(place, more): &(usize, Metrics)| encode(&entries[*place].reading, more);
+        let documents = parts.iter().map(encode).collect::<Result<Vec<_>, _>>()?;
+        for ((place, _), inserted) in parts.iter().zip(insert(&self.readings, &documents).await?) {
+            if let Err(fault) = inserted {
+                before[*place] = Err(fault);
+            }
+        }
+        Ok(())
+    }
+
+    /// Records metrics that a known reading lacks with its key. Returns the recorded values: the first of each metric.
+    async fn agree(&self, place: usize, key: &str, more: &Metrics) -> Result<(usize, Metrics), Fault> {
+        let agreed = self.keys.find_one_and_update(one(key), merge(more));
+        let agreed = agreed.return_document(ReturnDocument::After).await?;
+        let agreed = agreed.ok_or_else(|| Fault::new("the key of a reading was removed meanwhile"))?;
+        let all = pairs(agreed.get_document("m")?).map_err(|error| Fault::new(error.to_string()))?;
+        let is_asked = |(name, _): &(String, f64)| more.iter().any(|(asked, _)| asked == name);
+        Ok((place, all.into_iter().filter(is_asked).collect()))
     }
 
     async fn add_up(&self, sensor: &str, tally: &mut Tally) -> Result<(), Error> {
         let mut cursor = window(sensor, tally.start_ms(), tally.end_ms()).run(&self.readings).await?;
-        // Duplicates have the same time, so they are close together.
-        let (mut now_ms, mut events) = (i64::MIN, HashSet::new());
+        let mut twins = Twins::default();
         while cursor.advance().await? {
             let found = cursor.current();
             let at_ms = found.get_datetime("t")?.timestamp_millis();
-            if at_ms != now_ms {
-                now_ms = at_ms;
-                events.clear();
-            }
-            if !events.insert(event(found)?.map(str::to_owned)) {
-                continue;
-            }
-            for metric in found.get_document("m")? {
+            let metrics = found.get_document("m")?;
+            let earlier = twins.at(at_ms, event(found)?);
+            for metric in metrics {
                 let (name, value) = metric?;
-                tally.add(at_ms, name.as_str(), number(value)?)?;
+                if !earlier.iter().any(|it| matches!(it.get(name.as_str()), Ok(Some(_)))) {
+                    tally.add(at_ms, name.as_str(), number(value)?)?;
+                }
             }
+            earlier.push(metrics.to_owned());
         }
         Ok(())
     }
@@ -182,9 +211,35 @@ impl Series {
         let mut found: Option<Reading> = None;
         while cursor.advance().await? {
             let reading = decode(sensor, cursor.current())?;
-            found = found.into_iter().chain([reading]).max_by(|one, other| one.event.cmp(&other.event));
+            found = Some(match found {
+                Some(mut kept) if kept.event == reading.event => {
+                    let more = missing(&reading.metrics, &kept.metrics);
+                    add(&mut kept.metrics, more);
+                    kept
+                }
+                Some(kept) if kept.event > reading.event => kept,
+                _ => reading,
+            });
         }
         Ok(found)
+    }
+}
+
+/// The metrics that were read of each event of one time. Measurements of one time and event are close together.
+#[derive(Default)]
+struct Twins {
+    at_ms: i64,
+    of_event: HashMap<Option<String>, Vec<RawDocumentBuf>>,
+}
+
+impl Twins {
+    /// The earlier metrics of an event. A new time forgets all.
+    fn at(&mut self, at_ms: i64, event: Option<&str>) -> &mut Vec<RawDocumentBuf> {
+        if at_ms != self.at_ms {
+            self.at_ms = at_ms;
+            self.of_event.clear();
+        }
+        self.of_event.entry(event.map(str::to_owned)).or_default()
     }
 }
 
@@ -217,6 +272,7 @@ impl Store for Series {
             ("latest, from the last known time", last(sensor, Some(from_ms)).command(COLLECTION)),
             ("latest, the events at that time", at(sensor, vec![moment.into()]).command(COLLECTION)),
             ("look", look(sensor, vec![moment.into()]).command(COLLECTION)),
+            ("merge metrics into a known reading", merge_command(KEYS, &key::from(sensor, from_ms))),
         ]
     }
 }
@@ -234,7 +290,7 @@ fn at(sensor: &str, times: Vec<Bson>) -> Lookup {
 }
 
 fn look(sensor: &str, times: Vec<Bson>) -> Lookup {
-    at(sensor, times).projected(doc! {"t": 1, "e": 1})
+    at(sensor, times).projected(doc! {"t": 1, "e": 1, "m": 1})
 }
 
 fn last(sensor: &str, since_ms: Option<i64>) -> Lookup {
@@ -245,14 +301,15 @@ fn last(sensor: &str, since_ms: Option<i64>) -> Lookup {
     Lookup::new(filter).sorted(doc! {"t": -1}).limited(1)
 }
 
-fn encode(reading: &Reading) -> Result<RawDocumentBuf, bson::error::Error> {
+/// A measurement: a reading with these of its metrics.
+fn encode(reading: &Reading, part: &Metrics) -> Result<RawDocumentBuf, bson::error::Error> {
     let mut document = RawDocumentBuf::new();
     document.append(cstr!("t"), DateTime::from_millis(reading.at_ms));
     document.append(cstr!("s"), reading.sensor.as_str());
     if let Some(event) = &reading.event {
         document.append(cstr!("e"), event.as_str());
     }
-    document.append(cstr!("m"), metrics(reading)?);
+    document.append(cstr!("m"), metrics(part)?);
     Ok(document)
 }
 

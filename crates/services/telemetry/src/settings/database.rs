@@ -20,9 +20,11 @@ pub struct Database {
     pub name: String,
     /// The write concern of every answer 201.
     pub write_concern: Concern,
-    /// The most connections to each server.
+    /// The most connections to each server for queries.
     pub pool_max: u32,
-    /// The fewest open connections.
+    /// The most connections to each server for writes, which never wait for those of queries.
+    pub write_pool_max: u32,
+    /// The fewest open connections of each kind.
     pub pool_min: u32,
     /// The most connections that are opened at a time.
     pub connecting_max: u32,
@@ -99,6 +101,7 @@ impl Default for Database {
             name: "telemetry".into(),
             write_concern: Concern::default(),
             pool_max: 32,
+            write_pool_max: 32,
             pool_min: 4,
             connecting_max: 4,
             connect: Span::seconds(5),
@@ -115,8 +118,12 @@ impl Database {
         if self.write_concern.w == Nodes::Count(0) {
             return Some("write_concern.w is 0, which acknowledges nothing: use 1 or majority".into());
         }
-        if self.pool_max == 0 || self.pool_min > self.pool_max || self.connecting_max == 0 {
-            return Some("pool_max and connecting_max are 1 or more, and pool_min at most pool_max".into());
+        let pool_max = self.pool_max.min(self.write_pool_max);
+        if pool_max == 0 || self.pool_min > pool_max || self.connecting_max == 0 {
+            return Some(
+                "pool_max, write_pool_max and connecting_max are 1 or more, and pool_min at most as large as both"
+                    .into(),
+            );
         }
         if self.reads_elsewhere() {
             return Some(
@@ -154,6 +161,14 @@ impl Database {
         }
         options.cmap_event_handler = Some(EventHandler::callback(on_event));
         Ok(options)
+    }
+
+    /// The driver's options for writes, from those for queries: a pool of its own.
+    pub fn for_writes(&self, options: &ClientOptions) -> ClientOptions {
+        let mut options = options.clone();
+        options.max_pool_size = Some(self.write_pool_max);
+        options.min_pool_size = options.min_pool_size.map(|least| least.min(self.write_pool_max));
+        options
     }
 
     /// The write concern of the URI, completed by the settings: a URI may have `wtimeoutMS` alone.
@@ -216,6 +231,7 @@ mod tests {
         assert_eq!(Database::default().fault(), None);
         check(|it| it.write_concern.w = Nodes::Count(0), "w is 0");
         check(|it| it.pool_min = 33, "pool_min");
+        check(|it| it.write_pool_max = 0, "write_pool_max");
         check(|it| it.name = "a.b".into(), "not a database name");
         check(|it| it.name = String::new(), "not a database name");
     }
@@ -256,6 +272,8 @@ mod tests {
         let settings = Database { uri, compressors: vec![Compression::Zstd], ..Database::default() };
         let options = settings.options(|_| ()).await.unwrap();
         assert_eq!((options.max_pool_size, options.min_pool_size), (Some(7), Some(4)));
+        let writes = settings.for_writes(&options);
+        assert_eq!((writes.max_pool_size, writes.min_pool_size), (Some(32), Some(4)));
         let concern = options.write_concern.unwrap();
         assert_eq!((concern.w, concern.journal), (Some(Acknowledgment::Nodes(1)), Some(false)));
         assert!(matches!(options.compressors.unwrap()[..], [Compressor::Zstd { .. }]));
@@ -289,7 +307,8 @@ mod tests {
 
     #[tokio::test]
     async fn by_default_a_write_is_journaled_on_a_majority() {
-        let options = Database::default().options(|_| ()).await.unwrap();
+        let settings = Database { uri: "mongodb://h:1".into(), ..Database::default() };
+        let options = settings.options(|_| ()).await.unwrap();
         let concern = options.write_concern.unwrap();
         assert_eq!((concern.w, concern.journal), (Some(Acknowledgment::Majority), Some(true)));
     }

@@ -22,6 +22,10 @@ pub struct Limits {
 pub struct RequestLimits {
     /// Readings in one batch.
     pub batch_readings_max: u32,
+    /// Queries that run at the same time; a further query waits.
+    pub queries_max: u32,
+    /// The time that a query waits for its turn; then it is answered 429.
+    pub query_wait: Span,
     /// Readings or activities on one page.
     pub page_max: u32,
     /// Sensors in one call for statistics.
@@ -38,6 +42,8 @@ impl Default for RequestLimits {
     fn default() -> Self {
         Self {
             batch_readings_max: 10_000,
+            queries_max: 32,
+            query_wait: Span::seconds(5),
             page_max: 1_000,
             sensors_max: 100,
             intervals_max: 10_000,
@@ -52,6 +58,7 @@ impl RequestLimits {
     pub(super) fn fault(&self) -> Option<String> {
         zero(&[
             ("batch_readings_max", self.batch_readings_max),
+            ("queries_max", self.queries_max),
             ("page_max", self.page_max),
             ("sensors_max", self.sensors_max),
             ("intervals_max", self.intervals_max),

@@ -67,7 +67,7 @@ pub async fn preload(
         for answer in answers.map_err(|source| PreloadError { progress, source })? {
             match answer {
                 Ok(Stored::New) => progress.done += 1,
-                Ok(Stored::Known) => {
+                Ok(Stored::Known | Stored::Merged | Stored::Differs) => {
                     (progress.done, progress.known) = (progress.done + 1, progress.known + 1)
                 }
                 Err(source) => return Err(PreloadError { progress, source }),

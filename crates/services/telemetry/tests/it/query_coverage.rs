@@ -14,7 +14,7 @@ use plimsoll_telemetry::Plan;
 use plimsoll_telemetry::feeds::{self, Feeds};
 use plimsoll_telemetry::reading::Reading;
 use plimsoll_telemetry::readings::{
-    BucketSettings, Design, Detail, RangeQuery, Readings, Settings, StatisticsQuery,
+    BucketSettings, Design, Detail, RangeQuery, Readings, Settings, StatisticsQuery, Stored,
 };
 
 use crate::server::{shared, uri};
@@ -115,6 +115,9 @@ async fn use_readings(readings: &Readings) {
         let said = readings.ingest_many((0..50).map(reading).collect()).await.unwrap();
         assert!(said.iter().all(Result::is_ok), "{said:?}");
     }
+    let more = (0..50).map(|n| Reading { metrics: vec![("metric".into(), 1.0)], ..reading(n) });
+    let said = readings.ingest_many(more.collect()).await.unwrap();
+    assert_eq!(said, vec![Ok(Stored::Merged); 50]);
     assert!(readings.latest("s").await.unwrap().is_some());
     for detail in [Detail::Summary, Detail::Percentiles] {
         for from_ms in [START_MS, START_MS + 1_500] {

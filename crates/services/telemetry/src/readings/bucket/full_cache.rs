@@ -9,7 +9,7 @@ use crate::reading::Reading;
 /// The size of the cache. When it is exceeded the cache is cleared, which only costs a second read of each bucket.
 const BUCKETS_MAX: usize = 50_000;
 
-/// The time of the last reading of each full bucket. Full buckets never change, so entries stay valid.
+/// The time of the last reading of each full bucket. Full buckets get no further readings, so entries stay valid.
 #[derive(Debug, Default)]
 pub(super) struct Full {
     last_ms: Mutex<HashMap<String, i64>>,

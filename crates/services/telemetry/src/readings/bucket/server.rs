@@ -1,18 +1,19 @@
 //! Sends updates of buckets to the server and reads its answers.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
-use bson::{Document, RawDocument, RawDocumentBuf, doc};
+use bson::{Bson, Document, RawDocument, RawDocumentBuf, doc};
 use mongodb::Database;
 use mongodb::error::{Error as DriverError, ErrorKind};
 
 use super::super::lookup::Lookup;
-use super::super::record::DUPLICATE_KEY;
+use super::super::partial::Metrics;
+use super::super::record::{DUPLICATE_KEY, pairs};
 use super::super::{Error, Fault};
 use super::COLLECTION;
 use super::layout::{Layout, Slot};
-use super::update::{bytes_at_most, statement};
-use super::write::{Applied, Io, Seen, Update};
+use super::update::{bytes_at_most, merge_statement, statement};
+use super::write::{Applied, Io, Merge, Seen, Update};
 use crate::reading::Reading;
 
 /// Attempts at a command after a lost answer. The guard makes retries safe.
@@ -59,8 +60,7 @@ impl Server {
         let statements = updates.iter().map(|update| statement(&self.layout, update)).collect();
         let reply = self.send(statements).await?;
         let mut applied = vec![Applied::Done; updates.len()];
-        for error in reply.get_array("writeErrors").into_iter().flatten().filter_map(bson::Bson::as_document)
-        {
+        for error in reply.get_array("writeErrors").into_iter().flatten().filter_map(Bson::as_document) {
             let index = error.get_i32("index").ok().and_then(|index| usize::try_from(index).ok());
             let place = index.and_then(|index| applied.get_mut(index));
             *place.ok_or_else(|| Fault::new(format!("an error of no update: {error}")))? = fault(error);
@@ -69,7 +69,7 @@ impl Server {
     }
 
     /// The commands of a write, for `explain`.
-    pub(super) fn commands(&self, sensor: &str, at_ms: i64) -> [(&'static str, Document); 3] {
+    pub(super) fn commands(&self, sensor: &str, at_ms: i64) -> [(&'static str, Document); 4] {
         let reading = Reading {
             sensor: sensor.to_owned(),
             at_ms,
@@ -80,7 +80,16 @@ impl Server {
         let update = Update::of(&self.layout, &reading);
         let update = doc! {"update": COLLECTION, "updates": [statement(&self.layout, &update)]};
         let confirm = doc! {"update": COLLECTION, "updates": [confirmation(&id)]};
-        [("write", update), ("confirm", confirm), ("look", look(vec![id]).command(COLLECTION))]
+        let slot = Slot::of(&reading, self.layout.start_ms(0, at_ms));
+        let merge = merge_statement(&Merge::of(id.clone(), slot, reading.metrics));
+        let merge = doc! {"update": COLLECTION, "updates": [merge]};
+        let look = look(vec![id]).command(COLLECTION);
+        [
+            ("write", update),
+            ("confirm", confirm),
+            ("look", look),
+            ("merge metrics into a known reading", merge),
+        ]
     }
 }
 
@@ -103,6 +112,14 @@ impl Io for Server {
             seen.insert(found.get_str("_id")?.to_owned(), Seen { slots });
         }
         Ok(seen)
+    }
+
+    async fn merge(&self, merge: &Merge) -> Result<bool, Fault> {
+        let reply = self.send(vec![merge_statement(merge)]).await?;
+        if let Some(error) = reply.get_array("writeErrors").ok().and_then(|errors| errors.first()) {
+            return Err(Fault::new(error.to_string()));
+        }
+        Ok(reply.get("n").is_some_and(|n| matches!(n, Bson::Int32(1) | Bson::Int64(1))))
     }
 
     /// An update without effect waits for the write concern of the server's last write.
@@ -131,14 +148,14 @@ fn confirmation(id: &str) -> Document {
 }
 
 fn look(ids: Vec<String>) -> Lookup {
-    Lookup::new(doc! {"_id": {"$in": ids}}).projected(doc! {"r.k": 1})
+    Lookup::new(doc! {"_id": {"$in": ids}}).projected(doc! {"r": 1})
 }
 
-fn slots(bucket: &RawDocument) -> Result<HashSet<Slot>, Error> {
+fn slots(bucket: &RawDocument) -> Result<HashMap<Slot, Metrics>, Error> {
     let slot = |row: bson::error::Result<bson::raw::RawBsonRef<'_>>| {
         let foreign = || Error::Foreign("a bucket has a row without a key".into());
         let row = row?.as_document().ok_or_else(foreign)?;
-        Slot::parse(row.get("k")?.ok_or_else(foreign)?)
+        Ok((Slot::parse(row.get("k")?.ok_or_else(foreign)?)?, pairs(row.get_document("m")?)?))
     };
     bucket.get_array("r")?.into_iter().map(slot).collect()
 }

@@ -8,17 +8,21 @@ use proptest::prelude::*;
 use super::super::Fault;
 use super::super::key;
 use super::super::model::commits;
+use super::super::partial::{Metrics, add};
 use super::super::settings::BucketSettings;
 use super::super::store::Stored;
 use super::full_cache::Full;
 use super::layout::{Layout, Slot};
-use super::write::{Applied, Io, Seen, Update, write};
+use super::write::{Applied, Io, Merge, Seen, Update, write};
 use crate::reading::Reading;
+
+/// A stored reading, with its key.
+type Row = (Slot, String, Metrics);
 
 /// A simulated collection with atomic updates like the server's. A seed determines the interleaving.
 struct Simulated {
     layout: Layout,
-    buckets: Mutex<BTreeMap<String, Vec<(Slot, String)>>>,
+    buckets: Mutex<BTreeMap<String, Vec<Row>>>,
     seed: Mutex<u64>,
 }
 
@@ -44,18 +48,25 @@ impl Simulated {
         let bucket = buckets.entry(update.id.clone()).or_default();
         let slots: Vec<_> =
             update.readings.iter().map(|reading| Slot::of(reading, update.start_ms)).collect();
-        let knows = bucket.iter().any(|(slot, _)| slots.contains(slot));
+        let knows = bucket.iter().any(|(slot, ..)| slots.contains(slot));
         if knows || bucket.len() >= self.layout.readings_max {
             return Applied::Conflict;
         }
-        bucket.extend(slots.into_iter().zip(update.readings.iter().map(|reading| key::of(reading))));
+        let row = |(slot, reading): (Slot, &&Reading)| (slot, key::of(reading), reading.metrics.clone());
+        bucket.extend(slots.into_iter().zip(&update.readings).map(row));
         Applied::Done
+    }
+
+    /// The stored metrics of each key.
+    fn metrics(&self) -> HashMap<String, Metrics> {
+        let buckets = self.buckets.lock().unwrap();
+        buckets.values().flatten().map(|(_, key, metrics)| (key.clone(), metrics.clone())).collect()
     }
 
     /// Every stored key, with duplicates.
     fn keys(&self) -> Vec<String> {
         let buckets = self.buckets.lock().unwrap();
-        let mut keys: Vec<_> = buckets.values().flatten().map(|(_, key)| key.clone()).collect();
+        let mut keys: Vec<_> = buckets.values().flatten().map(|(_, key, _)| key.clone()).collect();
         keys.sort();
         keys
     }
@@ -76,10 +87,27 @@ impl Io for Simulated {
         self.turn().await;
         let buckets = self.buckets.lock().unwrap();
         let seen = |id: String| {
-            let slots: HashSet<_> = buckets.get(&id)?.iter().map(|(slot, _)| slot.clone()).collect();
+            let slots =
+                buckets.get(&id)?.iter().map(|(slot, _, metrics)| (slot.clone(), metrics.clone())).collect();
             Some((id, Seen { slots }))
         };
         Ok(ids.into_iter().filter_map(seen).collect())
+    }
+
+    async fn merge(&self, merge: &Merge) -> Result<bool, Fault> {
+        self.turn().await;
+        let mut buckets = self.buckets.lock().unwrap();
+        let bucket = buckets.get_mut(&merge.id).unwrap();
+        let row_of = |slot: &Slot| bucket.iter().position(|(known, ..)| known == slot).unwrap();
+        let rows: Vec<_> = merge.rows.iter().map(|row| (row_of(&row.slot), &row.more)).collect();
+        let has = |(row, more): &(usize, &Metrics)| {
+            more.iter().any(|(name, _)| bucket[*row].2.iter().any(|(known, _)| known == name))
+        };
+        if rows.iter().any(has) {
+            return Ok(false);
+        }
+        rows.into_iter().for_each(|(row, more)| add(&mut bucket[row].2, more.clone()));
+        Ok(true)
     }
 
     async fn confirm(&self, id: &str) -> Result<(), Fault> {
@@ -117,6 +145,16 @@ fn check(readings_max: usize, seed: u64, left: &[Vec<Reading>], right: &[Vec<Rea
     expected.sort();
     assert_eq!(io.keys(), expected, "each key is stored once");
     assert_eq!(new, expected, "each key is new to one caller");
+    let stored = io.metrics();
+    let mut names: HashMap<String, HashSet<&str>> = HashMap::new();
+    for reading in left.iter().chain(right).flatten() {
+        let sent = reading.metrics.iter().map(|(name, _)| name.as_str());
+        names.entry(key::of(reading)).or_default().extend(sent);
+    }
+    for (key, sent) in names {
+        let found: Vec<_> = stored[&key].iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!((found.len(), found.into_iter().collect::<HashSet<_>>()), (sent.len(), sent), "{key}");
+    }
     let buckets = io.buckets.lock().unwrap();
     assert!(buckets.values().all(|bucket| bucket.len() < 2 * readings_max));
 }

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use bson::{Bson, DateTime, Document, doc};
 
+use super::super::partial::Metrics;
 use super::super::tally::Summary;
 use super::layout::{Layout, Slot};
-use super::write::Update;
+use super::write::{Merge, Update};
 use crate::reading::Reading;
 
 /// The statement for the `update` command: guard, change, upsert.
@@ -23,23 +24,15 @@ fn guard(layout: &Layout, update: &Update<'_>) -> Document {
 }
 
 fn change(update: &Update<'_>) -> Document {
-    let (mut rows, mut summaries) = (Vec::with_capacity(update.readings.len()), BTreeMap::new());
+    let mut rows = Vec::with_capacity(update.readings.len());
     for reading in &update.readings {
         let metrics: Document =
             reading.metrics.iter().map(|(name, value)| (name.clone(), (*value).into())).collect();
         rows.push(Bson::from(doc! {"k": Slot::of(reading, update.start_ms).to_bson(), "m": metrics}));
-        for (name, value) in &reading.metrics {
-            summaries.entry(name.as_str()).or_insert(Summary::NONE).add(Summary::of(*value));
-        }
     }
-    let mut adds = doc! {"n": i32::try_from(rows.len()).unwrap_or(i32::MAX)};
-    let (mut least, mut greatest) = (Document::new(), Document::new());
-    for (name, summary) in summaries {
-        adds.insert(format!("c.{name}.n"), i64::try_from(summary.count).unwrap_or(i64::MAX));
-        adds.insert(format!("c.{name}.sum"), summary.sum);
-        least.insert(format!("c.{name}.min"), summary.min);
-        greatest.insert(format!("c.{name}.max"), summary.max);
-    }
+    let Computed { mut adds, least, greatest } =
+        Computed::of(update.readings.iter().map(|reading| &reading.metrics));
+    adds.insert("n", i32::try_from(rows.len()).unwrap_or(i32::MAX));
     let sensor = update.readings.first().map_or("", |reading| reading.sensor.as_str());
     doc! {
         "$setOnInsert": {"s": sensor, "t": DateTime::from_millis(update.start_ms)},
@@ -47,6 +40,52 @@ fn change(update: &Update<'_>) -> Document {
         "$inc": adds,
         "$min": least,
         "$max": greatest,
+    }
+}
+
+/// The changes of a bucket's computed part.
+#[derive(Default)]
+struct Computed {
+    adds: Document,
+    least: Document,
+    greatest: Document,
+}
+
+impl Computed {
+    /// The changes by these metrics of several readings.
+    fn of<'m>(all: impl Iterator<Item = &'m Metrics>) -> Self {
+        let mut summaries = BTreeMap::new();
+        for (name, value) in all.flatten() {
+            summaries.entry(name.as_str()).or_insert(Summary::NONE).add(Summary::of(*value));
+        }
+        let mut computed = Self::default();
+        for (name, summary) in summaries {
+            computed.adds.insert(format!("c.{name}.n"), i64::try_from(summary.count).unwrap_or(i64::MAX));
+            computed.adds.insert(format!("c.{name}.sum"), summary.sum);
+            computed.least.insert(format!("c.{name}.min"), summary.min);
+            computed.greatest.insert(format!("c.{name}.max"), summary.max);
+        }
+        computed
+    }
+}
+
+/// The statement of a merge: its guard is that every row exists and has none of its metrics.
+pub(super) fn merge_statement(merge: &Merge) -> Document {
+    let (mut guards, mut sets, mut filters) = (Vec::new(), Document::new(), Vec::new());
+    for (index, row) in merge.rows.iter().enumerate() {
+        let mut guard = doc! {"k": row.slot.to_bson()};
+        for (name, value) in &row.more {
+            guard.insert(format!("m.{name}"), doc! {"$exists": false});
+            sets.insert(format!("r.$[r{index}].m.{name}"), *value);
+        }
+        guards.push(doc! {"r": {"$elemMatch": guard}});
+        filters.push(doc! {format!("r{index}.k"): row.slot.to_bson()});
+    }
+    let Computed { adds, least, greatest } = Computed::of(merge.rows.iter().map(|row| &row.more));
+    doc! {
+        "q": {"_id": &merge.id, "$and": guards},
+        "u": {"$set": sets, "$inc": adds, "$min": least, "$max": greatest},
+        "arrayFilters": filters,
     }
 }
 

@@ -1,10 +1,12 @@
 //! Writes the readings of a commit into their buckets. This module decides on updates; [`Io`] sends them.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
-use super::super::store::Stored;
-use super::super::store::{Written, repetitions};
-use super::super::{Fault, key};
+use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
+
+use super::super::Fault;
+use super::super::partial::{Before, Metrics, entries, missing, outcomes};
+use super::super::store::Written;
 use super::full_cache::Full;
 use super::layout::{LEVELS, Layout, Slot};
 use crate::reading::Reading;
@@ -20,8 +22,40 @@ pub(super) struct Update<'r> {
     pub(super) start_ms: i64,
     /// One or more readings of one sensor.
     pub(super) readings: Vec<&'r Reading>,
-    /// Their indexes in the commit.
+    /// The indexes of their entries in the commit.
     places: Vec<usize>,
+}
+
+/// Rows of one merge, so that its command fits the limit.
+const ROWS_MAX: usize = 100;
+/// Merges in flight.
+const MERGES_MAX: usize = 8;
+
+/// An update of one bucket: it adds metrics to rows if none of the rows has any of them.
+#[derive(Clone, Debug)]
+pub(super) struct Merge {
+    pub(super) id: String,
+    /// One row or more.
+    pub(super) rows: Vec<Row>,
+    level: u8,
+}
+
+/// A row of a bucket, and the metrics that it lacks.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    pub(super) slot: Slot,
+    pub(super) more: Metrics,
+    /// The metrics that it has.
+    stored: Metrics,
+    /// The index of its entry in the commit.
+    place: usize,
+}
+
+impl Merge {
+    /// The merge of one row.
+    pub(super) fn of(id: String, slot: Slot, more: Metrics) -> Self {
+        Merge { id, level: 0, rows: vec![Row { slot, more, stored: Metrics::new(), place: 0 }] }
+    }
 }
 
 impl<'r> Update<'r> {
@@ -45,9 +79,10 @@ pub(super) enum Applied {
 }
 
 /// The content of a bucket.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Seen {
-    pub(super) slots: HashSet<Slot>,
+    /// The metrics of each reading.
+    pub(super) slots: HashMap<Slot, Metrics>,
 }
 
 /// The collection, or its simulation.
@@ -56,6 +91,8 @@ pub(super) trait Io: Sync {
     fn update(&self, updates: &[Update<'_>]) -> impl Future<Output = Result<Vec<Applied>, Fault>> + Send;
     /// Reads buckets as they are now on the primary.
     fn look(&self, ids: Vec<String>) -> impl Future<Output = Result<HashMap<String, Seen>, Fault>> + Send;
+    /// Merges metrics into rows, at the write concern. Returns whether it did: another process may have been faster.
+    fn merge(&self, merge: &Merge) -> impl Future<Output = Result<bool, Fault>> + Send;
     /// Waits until the content of these buckets meets the write concern.
     fn confirm(&self, id: &str) -> impl Future<Output = Result<(), Fault>> + Send;
 }
@@ -72,26 +109,23 @@ pub(super) async fn write(
     io: &impl Io,
     readings: &[Reading],
 ) -> Result<Vec<Written>, Fault> {
-    let keys: Vec<_> = readings.iter().map(key::of).collect();
-    let repeats = repetitions(&keys);
-    let mut written: Vec<Written> = vec![Ok(Stored::New); readings.len()];
-    let first = repeats.iter().enumerate().filter(|(_, repeats)| repeats.is_none());
-    let mut pending: Vec<_> =
-        first.map(|(place, _)| Pending { place, level: full.level_for(layout, &readings[place]) }).collect();
+    let entries = entries(readings);
+    let wanted: Vec<&Reading> = entries.iter().map(|entry| entry.reading.as_ref()).collect();
+    let mut before: Vec<Before> = vec![Ok(None); entries.len()];
+    let first =
+        |(place, reading): (usize, &&Reading)| Pending { place, level: full.level_for(layout, reading) };
+    let mut pending: Vec<_> = wanted.iter().enumerate().map(first).collect();
     let mut rounds = 0;
     while !pending.is_empty() {
         rounds += 1;
         if rounds > ROUNDS_MAX {
             let fault = Fault::new("too many concurrent writes to the same buckets");
-            pending.iter().for_each(|left| written[left.place] = Err(fault.clone()));
+            pending.iter().for_each(|left| before[left.place] = Err(fault.clone()));
             break;
         }
-        pending = round(layout, full, io, readings, pending, &mut written).await?;
+        pending = round(layout, full, io, &wanted, pending, &mut before).await?;
     }
-    for (place, first) in repeats.iter().enumerate().filter_map(|(place, first)| Some((place, (*first)?))) {
-        written[place] = written[first].clone().map(|_| Stored::Known);
-    }
-    Ok(written)
+    Ok(outcomes(readings, &entries, before))
 }
 
 /// Tries all readings once. Returns those to retry.
@@ -99,9 +133,9 @@ async fn round(
     layout: &Layout,
     full: &Full,
     io: &impl Io,
-    readings: &[Reading],
+    readings: &[&Reading],
     pending: Vec<Pending>,
-    written: &mut [Written],
+    before: &mut [Before],
 ) -> Result<Vec<Pending>, Fault> {
     let updates = group(layout, readings, &pending);
     let applied = io.update(&updates).await?;
@@ -111,7 +145,7 @@ async fn round(
             Applied::Done => {}
             Applied::Conflict => contested.push(update),
             Applied::Failed(fault) => {
-                update.places.iter().for_each(|place| written[*place] = Err(fault.clone()))
+                update.places.iter().for_each(|place| before[*place] = Err(fault.clone()))
             }
         }
     }
@@ -119,19 +153,32 @@ async fn round(
         return Ok(Vec::new());
     }
     let seen = io.look(contested.iter().map(|update| update.id.clone()).collect()).await?;
-    let (again, known) = settle(layout, full, &contested, &seen, written);
+    let Settled { mut again, merges, known } = settle(layout, full, &contested, &seen, before);
     // The first write of a known reading may lack its acknowledgement, so its bucket must meet the write concern too.
     if let Some(id) = known {
         io.confirm(&id).await?;
+    }
+    let merged = merges
+        .into_iter()
+        .map(|merge| async move { Ok::<_, Fault>((io.merge(&merge).await?, merge)) }.boxed());
+    let merged: Vec<(bool, Merge)> =
+        stream::iter(merged.collect::<Vec<_>>()).buffer_unordered(MERGES_MAX).try_collect().await?;
+    for (is_done, merge) in merged {
+        for row in merge.rows {
+            match is_done {
+                true => before[row.place] = Ok(Some(row.stored)),
+                false => again.push(Pending { place: row.place, level: merge.level }),
+            }
+        }
     }
     Ok(again)
 }
 
 /// One update for each bucket, with as many readings as fill it.
-fn group<'r>(layout: &Layout, readings: &'r [Reading], pending: &[Pending]) -> Vec<Update<'r>> {
+fn group<'r>(layout: &Layout, readings: &[&'r Reading], pending: &[Pending]) -> Vec<Update<'r>> {
     let mut buckets: BTreeMap<String, Vec<&Pending>> = BTreeMap::new();
     for one in pending {
-        let reading = &readings[one.place];
+        let reading = readings[one.place];
         buckets.entry(layout.id(&reading.sensor, one.level, reading.at_ms)).or_default().push(one);
     }
     let updates = buckets.iter().flat_map(|(id, all)| {
@@ -139,43 +186,64 @@ fn group<'r>(layout: &Layout, readings: &'r [Reading], pending: &[Pending]) -> V
             id: id.clone(),
             level: some[0].level,
             start_ms: layout.start_ms(some[0].level, readings[some[0].place].at_ms),
-            readings: some.iter().map(|one| &readings[one.place]).collect(),
+            readings: some.iter().map(|one| readings[one.place]).collect(),
             places: some.iter().map(|one| one.place).collect(),
         })
     });
     updates.collect()
 }
 
-/// Decides for each contested reading: known, retry, or one level deeper. Returns the bucket of a known one.
+/// The decisions about contested readings.
+#[derive(Default)]
+struct Settled {
+    /// Readings to try again, here or one level deeper.
+    again: Vec<Pending>,
+    /// Metrics that known readings lack.
+    merges: Vec<Merge>,
+    /// A bucket with a known reading.
+    known: Option<String>,
+}
+
+/// Decides for each contested reading: known, merge, retry, or one level deeper.
 fn settle(
     layout: &Layout,
     full: &Full,
     contested: &[Update<'_>],
     seen: &HashMap<String, Seen>,
-    written: &mut [Written],
-) -> (Vec<Pending>, Option<String>) {
-    let (mut again, mut known) = (Vec::new(), None);
+    before: &mut [Before],
+) -> Settled {
+    let mut settled = Settled::default();
     let nothing = Seen::default();
     for update in contested {
         let seen = seen.get(&update.id).unwrap_or(&nothing);
         let is_full = seen.slots.len() >= layout.readings_max;
-        if let Some(last) = seen.slots.iter().max().filter(|_| is_full) {
+        if let Some(last) = seen.slots.keys().max().filter(|_| is_full) {
             full.remember(&update.id, update.start_ms + last.offset_ms);
         }
+        let mut rows = Vec::new();
         for (reading, place) in update.readings.iter().zip(&update.places) {
-            if seen.slots.contains(&Slot::of(reading, update.start_ms)) {
-                written[*place] = Ok(Stored::Known);
-                known = Some(update.id.clone());
+            let slot = Slot::of(reading, update.start_ms);
+            if let Some(stored) = seen.slots.get(&slot) {
+                let (more, stored) = (missing(&reading.metrics, stored), stored.clone());
+                match more.is_empty() {
+                    true => before[*place] = Ok(Some(stored)),
+                    false => rows.push(Row { slot, more, stored, place: *place }),
+                }
             } else if !is_full {
-                again.push(Pending { place: *place, level: update.level });
+                settled.again.push(Pending { place: *place, level: update.level });
             } else if update.level + 1 < LEVELS {
-                again.push(Pending { place: *place, level: update.level + 1 });
+                settled.again.push(Pending { place: *place, level: update.level + 1 });
             } else {
                 let fault =
                     format!("the sensor has over {} readings for one millisecond", layout.readings_max);
-                written[*place] = Err(Fault::new(fault));
+                before[*place] = Err(Fault::new(fault));
+            }
+            if matches!(before[*place], Ok(Some(_))) {
+                settled.known = Some(update.id.clone());
             }
         }
+        let merge = |rows: &[Row]| Merge { id: update.id.clone(), rows: rows.to_vec(), level: update.level };
+        settled.merges.extend(rows.chunks(ROWS_MAX).map(merge));
     }
-    (again, known)
+    settled
 }

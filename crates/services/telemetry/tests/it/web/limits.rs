@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use mongodb::bson::{Document, doc};
+use mongodb::options::CursorType;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{sleep, timeout};
@@ -97,7 +99,7 @@ async fn bodies_beyond_the_budget_get_a_retry_time() {
     let service = start("memory", limits).await;
     let mut slow = Client::connect(service.address()).await;
     let head = format!("POST {BATCH} HTTP/1.1\r\nhost: t\r\ncontent-length: 65536\r\n\r\n");
-    slow.stream.write_all(head.as_bytes()).await.unwrap();
+    slow.stream.write_all(format!("{head}{}", " ".repeat(65_535)).as_bytes()).await.unwrap();
     let mut client = Client::connect(service.address()).await;
     timeout(PATIENCE, async {
         while !client.get("/metrics").await.text().contains("telemetry_http_body_bytes 65536\n") {
@@ -179,6 +181,59 @@ async fn answers_beyond_the_budget_get_a_retry_time() {
     })
     .await
     .unwrap();
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn writes_are_acknowledged_while_as_many_queries_run_as_may() {
+    let service = start("queries", "limits: {queries_max: 2, query_wait: 20ms}").await;
+    let mut client = Client::connect(service.address()).await;
+    client.post(INGEST, &reading("s", now_ms(), 1.0)).await.is(201);
+    let context = service.context().clone();
+    let running =
+        [context.state.queries.begin().await.unwrap(), context.state.queries.begin().await.unwrap()];
+    let paths =
+        ["/api/telemetry/stats/s", "/api/telemetry/s", "/api/telemetry/s/latest", "/api/activity/ann"];
+    for path in paths {
+        let refused = client.get(path).await;
+        assert_eq!(refused.header("retry-after"), Some("1"), "{path}");
+        refused.problem(429);
+    }
+    client.post("/api/telemetry/stats", &json!({"sensors": ["s"]})).await.problem(429);
+    assert!(client.get("/metrics").await.text().contains("telemetry_queries_running 2\n"));
+    client.post(INGEST, &reading("s", now_ms(), 1.0)).await.is(201);
+    client.post(BATCH, &batch(10)).await.is(201);
+    client.post("/api/activity", &json!({"userId": "ann", "type": "post"})).await.is(201);
+    drop(running);
+    for path in paths {
+        client.get(path).await.is(200);
+    }
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn writes_have_connections_of_their_own() {
+    let service = start("pools", "database: {pool_max: 1, pool_min: 0}").await;
+    let reads = service.context().state.read_database.clone();
+    reads.create_collection("log").capped(true).size(4_096).await.unwrap();
+    let log = reads.collection::<Document>("log");
+    log.insert_one(doc! {}).await.unwrap();
+    let tail = log.find(doc! {}).cursor_type(CursorType::TailableAwait).max_await_time(PATIENCE);
+    let mut tail = tail.await.unwrap();
+    assert!(tail.advance().await.unwrap());
+    // The server keeps this query waiting for a second document, and with it the only connection of queries.
+    let waiting = tokio::spawn(async move { tail.advance().await });
+    let mut client = Client::connect(service.address()).await;
+    let held = async {
+        while !client.get("/metrics").await.text().contains("telemetry_pool_in_use 1\n") {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(PATIENCE, held).await.unwrap();
+    client.post(INGEST, &reading("s", now_ms(), 1.0)).await.is(201);
+    client.post("/api/activity", &json!({"userId": "ann", "type": "post"})).await.is(201);
+    assert!(!waiting.is_finished(), "the connection of queries was held all the time");
+    waiting.abort();
     service.stop().await;
 }
 

@@ -21,6 +21,17 @@ async fn a_retried_reading_is_stored_once_and_answered_201() {
     });
     assert_eq!(client.post(INGEST, &sent).await.is(201).json(), json!({"stored": "new"}));
     assert_eq!(client.post(INGEST, &sent).await.is(201).json(), json!({"stored": "known"}));
+    let part = |humidity: f64| json!({"sensorId": "s", "timestamp": now, "humidity": humidity});
+    for (sent, outcome) in [
+        (reading("s", now, 21.5), "new"),
+        (part(40.0), "known, merged"),
+        (part(40.0), "known"),
+        (part(41.0), "known, differs"),
+    ] {
+        assert_eq!(client.post(INGEST, &sent).await.is(201).json(), json!({"stored": outcome}));
+    }
+    let latest = client.get("/api/telemetry/s/latest").await.is(200).json();
+    assert_eq!((&latest["temperature"], &latest["humidity"]), (&json!(21.5), &json!(40.0)));
     let mut other = reading("sensor-1", now, 1.0);
     other["eventId"] = json!("e1");
     assert_eq!(client.post(INGEST, &other).await.is(201).json()["stored"], "new");
@@ -28,7 +39,7 @@ async fn a_retried_reading_is_stored_once_and_answered_201() {
     assert_eq!(client.post(INGEST, &other).await.is(201).json()["stored"], "new");
     let latest = client.get("/api/telemetry/sensor-1/latest").await.is(200).json();
     assert_eq!(latest["timestamp"], now);
-    assert_eq!(stored("ingest").await, 3);
+    assert_eq!(stored("ingest").await, 4);
     service.stop().await;
 }
 
@@ -38,7 +49,20 @@ async fn a_batch_is_answered_line_by_line_in_either_form() {
     let now = now_ms();
     let good: Vec<Value> = (0..2_000).map(|n| reading(&format!("s{}", n % 10), now - n, n as f64)).collect();
     let all = client.post(BATCH, &Value::Array(good.clone())).await.is(201).json();
-    assert_eq!(all, json!({"received": 2000, "new": 2000, "known": 0, "failed": []}));
+    assert_eq!(
+        all,
+        json!({"received": 2000, "new": 2000, "known": 0, "merged": 0, "differs": [], "failed": []})
+    );
+    let again = [
+        good[0].clone(),
+        reading("s1", now - 1, 7.0),
+        json!({"sensorId": "s2", "timestamp": now - 2, "a": 1}),
+    ];
+    let again = client.post(BATCH, &json!(again)).await.is(201).json();
+    let differs = json!([{"line": 2, "stored": "known, differs"}]);
+    let expected =
+        json!({"received": 3, "new": 0, "known": 3, "merged": 1, "differs": differs, "failed": []});
+    assert_eq!(again, expected);
 
     let late = reading("s0", now - 5_000_000, 1.0).to_string();
     let body = format!(
