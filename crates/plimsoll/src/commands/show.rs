@@ -17,7 +17,7 @@ use crate::terminal::{Terminal, print, screen};
 use plimsoll_run::console::LiveView;
 use plimsoll_run::exit::{Deserves, Exit, Failure, Outcome};
 use plimsoll_run::run_dir::{self, Named, Whole};
-use plimsoll_series::ab::gather;
+use plimsoll_series::ab::read_runs;
 
 /// The bytes of one read from a file of another tool.
 const READ_BYTES: usize = 1 << 20;
@@ -55,7 +55,7 @@ fn tell(run: &Run, directory: Option<&str>, args: &ShowArgs) -> Outcome<Exit> {
 
 /// Prints a copied run.json, or a result of another tool.
 fn show_file(path: &Path, args: &ShowArgs) -> Outcome<Exit> {
-    let copied = path.extension().is_some_and(|extension| extension == "json").then(|| gather::read(path));
+    let copied = path.extension().is_some_and(|extension| extension == "json").then(|| read_runs::read(path));
     match copied {
         Some(Ok(measured)) if !args.replay => tell(&measured.run, None, args),
         _ => show_foreign(path, args),

@@ -4,7 +4,7 @@ use bson::{RawDocument, RawDocumentBuf};
 use plimsoll_measure::inspection::{Choice, Collection};
 use plimsoll_wire::Connection;
 
-use super::ask::{CursorLimits, Inspector};
+use super::query::{CursorLimits, Inspector};
 use super::samples::{foremost, random};
 use super::{Error, Wanted, catalogue, collection, databases};
 use crate::namespace::Namespace;

@@ -295,7 +295,7 @@ Next  plimsoll show plimsoll-runs/a --replay
 
     #[test]
     fn a_warm_up_shows_no_verdict() {
-        let found = summary(&Run { warm_up: true, ..finished() }, None, Style::Plain);
+        let found = summary(&Run { warm_up: true, ..finished() }, None, Screen::PIPE);
         assert!(found.contains("\nWARM-UP\n") && !found.contains("FAIL"), "{found}");
     }
 

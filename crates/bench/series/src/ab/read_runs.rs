@@ -138,10 +138,10 @@ mod tests {
             fs::create_dir_all(dir.path().join(name)).unwrap();
             fs::write(dir.path().join(name).join(RUN), serde_json::to_string(&run).unwrap()).unwrap();
         }
-        let found = gather(&[dir.path().to_owned()]).unwrap();
+        let found = read_runs(&[dir.path().to_owned()]).unwrap();
         let names: Vec<_> = found.iter().map(|it| it.name.rsplit('/').next().unwrap()).collect();
         assert_eq!(names, ["merged", "other"]);
-        assert_eq!(gather(&[dir.path().join("1-of-2")]).unwrap().len(), 1, "a shard alone is a run");
+        assert_eq!(read_runs(&[dir.path().join("1-of-2")]).unwrap().len(), 1, "a shard alone is a run");
     }
 
     #[test]

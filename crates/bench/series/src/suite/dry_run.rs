@@ -69,7 +69,6 @@ fn runs(suite: &Suite, estimates: &[(&str, RunEstimate)]) -> String {
 mod tests {
     use std::path::PathBuf;
 
-    use super::*;
     use crate::suite::kind::TEST_REGISTRY;
     use crate::suite::prepare::planned;
     use crate::suite::read::parse;
