@@ -12,8 +12,9 @@ use super::counters::{Counting, add};
 use super::group_commit::{GroupCommit, Step};
 use super::newest::Newest;
 use super::queue::{Places, Queue};
-use super::store::Stored;
-use super::store::{Store, Written};
+use super::store::Store;
+use super::stored::Stored;
+use super::stored::Written;
 use crate::reading::Reading;
 use plimsoll_service::Clock;
 

@@ -9,7 +9,7 @@ use super::memory::Memory;
 use super::model::{Model, SENSORS, START_MS, commits};
 use super::settings::BucketSettings;
 use super::store::Store;
-use super::store::Stored;
+use super::stored::Stored;
 use super::testing::database;
 use super::time_series::Series;
 use crate::reading::Reading;

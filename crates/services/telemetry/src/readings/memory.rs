@@ -11,7 +11,8 @@ use tokio::sync::Semaphore;
 
 use super::partial::{Metrics, add, entries, missing, outcomes};
 use super::range::{Merge, Page, RangeQuery};
-use super::store::{Store, Written};
+use super::store::Store;
+use super::stored::Written;
 use super::tally::Tally;
 use super::{Error, Fault};
 use crate::reading::Reading;

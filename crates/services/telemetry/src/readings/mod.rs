@@ -14,7 +14,7 @@ pub use settings::{BucketSettings, Design, QueryLimits, Settings};
 pub use statistics::{
     Detail, IntervalStatistics, MetricStatistics, Percentiles, SensorStatistics, StatisticsQuery,
 };
-pub use store::Stored;
+pub use stored::Stored;
 
 mod error;
 mod handle;
@@ -28,6 +28,7 @@ mod queue;
 mod bucket;
 mod document;
 mod store;
+mod stored;
 mod time_series;
 
 pub mod range;

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use super::Fault;
 use super::key;
-use super::store::{Stored, Written};
+use super::stored::{Stored, Written};
 use crate::reading::Reading;
 
 /// Metrics by name, sorted.

@@ -10,7 +10,7 @@ use super::super::key;
 use super::super::model::commits;
 use super::super::partial::{Metrics, add};
 use super::super::settings::BucketSettings;
-use super::super::store::Stored;
+use super::super::stored::Stored;
 use super::full_cache::Full;
 use super::layout::{Layout, Slot};
 use super::write::{Applied, Io, Merge, Seen, Update, write};

@@ -6,7 +6,7 @@ use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
 
 use super::super::Fault;
 use super::super::partial::{Before, Metrics, entries, missing, outcomes};
-use super::super::store::Written;
+use super::super::stored::Written;
 use super::full_cache::Full;
 use super::layout::{LEVELS, Layout, Slot};
 use crate::reading::Reading;
