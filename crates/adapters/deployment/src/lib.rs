@@ -23,4 +23,4 @@ pub use error::{Error, driver_message, is_transient_code};
 pub use majority::{MajorityError, catch_up};
 pub use namespace::{InvalidNamespace, Namespace, fault_of_database};
 pub use topology::{COMMAND_TIMEOUT, Deployment};
-pub use uri::{authenticates, driver_options, warnings};
+pub use uri::{authenticates, driver_options, for_driver, warnings};

@@ -44,6 +44,15 @@ pub fn warnings(uri: &str) -> Vec<String> {
     ConnectionString::parse(uri).map(|parsed| parsed.warnings).unwrap_or_default()
 }
 
+/// The URI as the official driver takes it: without the options that [`warnings`] names, which that driver refuses, and without
+/// those that only the lean client knows.
+///
+/// # Errors
+/// [`Error::Uri`] if the text is not a connection string.
+pub fn for_driver(uri: &str) -> Result<String, Error> {
+    Ok(parse(uri)?.for_driver)
+}
+
 pub(crate) fn parse(uri: &str) -> Result<ConnectionString, Error> {
     ConnectionString::parse(uri).map_err(|error| Error::Uri(error.to_string()))
 }

@@ -199,8 +199,8 @@ mod tests {
             "\"n\":0",
             "\"n\":1",
             "\"n\":2",
-            "at most 1,000, about 43 B each",
-            "at most 84.0 KiB on the server",
+            "at most 1,000, about 33 B each",
+            "at most 64.5 KiB on the server",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }

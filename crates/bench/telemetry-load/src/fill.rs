@@ -196,7 +196,7 @@ mod tests {
         let fill = |keys: &str| format!("telemetry: {{fill: {{sensors: 1, over: 1h, every: 10s, {keys}}}}}");
         assert_eq!(read(&fill("users: 10, readers: 10")).unwrap().order["readers"], 10);
         for (keys, words) in [
-            ("users: 10, readers: 11", "11 of 10 users"),
+            ("users: 10, readers: 11", "11 readers of 10 users"),
             ("sensor: 1", "sensor"),
             ("follows: many", "service.telemetry.fill"),
         ] {

@@ -17,7 +17,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<SocketAddr>,
     /// The database: a mongodb:// URI, or a server to start: `mongod` (from the PATH), `embedded` or
-    /// `embedded:relaxed`; by default `database.uri` of the settings.
+    /// `embedded:relaxed`; by default `database.uri` of the settings, or else a started `mongod` or embedded server.
     #[arg(long, value_name = "URI|embedded[:profile]")]
     pub server: Option<String>,
     /// The data directory of a started server; by default a temporary directory, which is removed at the end.

@@ -5,9 +5,10 @@ use std::io::stderr;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
+use plimsoll_deployment::{COMMAND_TIMEOUT, for_driver};
 use plimsoll_host::embedded::{self, Options};
-use plimsoll_host::{Server, Storage, mongod};
+use plimsoll_host::{Profile, Server, Storage, mongod};
 use plimsoll_measure::size::Bytes;
 use plimsoll_service::{Ending, Product, Running, StartError, State, redact, settings};
 use serde::Deserialize;
@@ -18,7 +19,7 @@ use crate::cli::{LogLevel, ServeArgs};
 use crate::registry::{Registry, Serve};
 use crate::terminal::{console, print, say};
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
-use plimsoll_run::server_provisioning::{Choice, cache, install};
+use plimsoll_run::server_provisioning::{Choice, RunningServer, StartOptions, cache, install};
 use plimsoll_run::signals::Signals;
 use plimsoll_scenario::{assigned, of_tree, put, rendered};
 use plimsoll_yaml::text_of;
@@ -92,25 +93,36 @@ fn print_settings<P: Product>(typed: P::Typed) -> Outcome {
 /// The settings as YAML, with the password in the URI redacted. They hold API keys only as hashes, and other secrets only as
 /// file names.
 fn shown<P: Product>(mut typed: P::Typed) -> anyhow::Result<String> {
-    if let Some(uri) = P::database_uri(&mut typed) {
+    if let Some(Some(uri)) = P::database_uri(&mut typed) {
         *uri = redact::uri(uri);
     }
     serde_saphyr::to_string(&typed).context("write the settings as YAML")
 }
 
-/// Starts the server that the arguments name, if it does not run, and sets the URI to it.
-fn open_database(uri: &mut String, args: &ServeArgs) -> Outcome<Option<Server>> {
-    let choice: Choice = match &args.server {
-        Some(server) => server.parse().deserves(Exit::Usage)?,
-        None => Choice::Uri(uri.clone()),
+/// Finds the server that the arguments or the settings name, or else starts one, and sets the URI to it.
+fn open_database(uri: &mut Option<String>, args: &ServeArgs) -> Outcome<Option<Server>> {
+    let choice: Choice = match (&args.server, uri.take()) {
+        (Some(server), _) => server.parse().deserves(Exit::Usage)?,
+        (None, Some(named)) => Choice::Uri(named),
+        (None, None) => Choice::Any,
     };
-    let server = start_server(&choice, args)?;
-    match (&server, choice) {
-        (Some(server), _) => *uri = format!("mongodb://{}/?directConnection=true", server.address()),
-        (None, Choice::Uri(named)) => *uri = named,
-        (None, _) => return Err(anyhow!("--server: name one server")).deserves(Exit::Usage),
+    if let Choice::Uri(named) = &choice {
+        leave_as_it_is(args).deserves(Exit::Usage)?;
+        *uri = Some(reachable(named)?);
+        return Ok(None);
     }
-    Ok(server)
+    let server = start_server(&choice, args)?;
+    *uri = Some(format!("mongodb://{}/?directConnection=true", server.address()));
+    Ok(Some(server))
+}
+
+/// Finds a running server as every other command does, with the same messages, before the service listens. Returns its URI as the
+/// service's driver takes it.
+fn reachable(uri: &str) -> Outcome<String> {
+    let runtime = plimsoll_deployment::runtime().deserves(Exit::Failed)?;
+    let start = StartOptions { console: console(false), ..StartOptions::quiet(COMMAND_TIMEOUT) };
+    RunningServer::open(&Choice::Uri(uri.to_owned()), start, &runtime)?;
+    for_driver(uri).deserves(Exit::Usage)
 }
 
 fn without_database(args: &ServeArgs) -> anyhow::Result<()> {
@@ -222,12 +234,12 @@ fn set(tree: &mut Value, assignment: &str) -> anyhow::Result<()> {
     put(tree, path, value).with_context(|| format!("--set {path}"))
 }
 
-/// The server, if this process starts one. It ends with the value.
-fn start_server(choice: &Choice, args: &ServeArgs) -> Outcome<Option<Server>> {
+/// Starts a server, which ends with the value.
+fn start_server(choice: &Choice, args: &ServeArgs) -> Outcome<Server> {
     let storage = args.storage.clone().map_or(Storage::Temporary, Storage::At);
     let cache_bytes = args.cache.map(Bytes::get);
     let server = match choice {
-        Choice::Uri(_) => return leave_as_it_is(args).map(|()| None).deserves(Exit::Usage),
+        Choice::Any => return start_any_server(args),
         Choice::Embedded(profile) => {
             install(console(false)).deserves(Exit::Failed)?;
             let options = Options { profile: *profile, storage, cache_bytes, ..Options::default() };
@@ -238,7 +250,7 @@ fn start_server(choice: &Choice, args: &ServeArgs) -> Outcome<Option<Server>> {
             let options = mongod::Options { storage, cache_bytes, ..mongod::Options::default() };
             mongod::start(&options).context("start mongod").deserves(Exit::Server)?
         }
-        Choice::Any | Choice::Several(_) => {
+        Choice::Uri(_) | Choice::Several(_) => {
             return Err(anyhow!("--server: name one server")).deserves(Exit::Usage);
         }
     };
@@ -247,7 +259,22 @@ fn start_server(choice: &Choice, args: &ServeArgs) -> Outcome<Option<Server>> {
             "all data lies in a temporary directory and is removed when this service ends: use --storage DIR to keep it"
         );
     }
-    Ok(Some(server))
+    Ok(server)
+}
+
+/// Starts the server that a run without `--server` starts, and says which one.
+fn start_any_server(args: &ServeArgs) -> Outcome<Server> {
+    let (choice, name) = match mongod::find() {
+        Some(_) => (Choice::Mongod, "a mongod from the PATH"),
+        None => (Choice::Embedded(Profile::Journaled), "the embedded server"),
+    };
+    let server = start_server(&choice, args)?;
+    let lasts = match &args.storage {
+        Some(dir) => format!("its data lie in {}", dir.display()),
+        None => "its data last only as long as the service, unless --storage DIR names a directory".into(),
+    };
+    say(&format!("plimsoll: no server is named, so the service starts {name}; {lasts}"));
+    Ok(server)
 }
 
 /// A server that runs has its storage and its cache already.

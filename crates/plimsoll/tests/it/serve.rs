@@ -1,7 +1,7 @@
 //! Tests `plimsoll serve telemetry` as a process: start, stop and kill.
 
 use std::io::{BufRead, BufReader, Write};
-use std::process::Stdio;
+use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use plimsoll_process::procfs::started_by;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::program::{plimsoll, plimsoll_with, shared, stderr, stdout};
+use crate::program::{impatient, inserts, plimsoll, plimsoll_with, scenario, shared, stderr, stdout};
 use crate::service::{Client, Service};
 use crate::writer::{INGEST, Writer, reading, stored};
 
@@ -181,7 +181,7 @@ fn invalid_settings_are_refused_before_anything_starts() {
         (
             &["--server", "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=300", "--listen", "127.0.0.1:0"],
             3,
-            "--server",
+            "127.0.0.1:1 refused the connection",
         ),
     ] {
         let output = plimsoll_with(&[&["serve", "telemetry"], args].concat());
@@ -197,9 +197,67 @@ fn invalid_settings_are_refused_before_anything_starts() {
     assert!(stderr(&output).contains("cannot listen on"), "{}", stderr(&output));
 }
 
+#[test]
+fn a_server_that_a_run_refuses_is_refused_with_the_same_words_and_code() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = scenario(dir.path(), &impatient(&inserts("served", 1, "{operations: 1}")));
+    let error = |output: &Output| stderr(output).lines().last().unwrap_or_default().to_owned();
+    for (uri, code) in [
+        ("mongodb://127.0.0.1:1/?replicaSet", 2),
+        ("mongodb://ann:a@b@127.0.0.1:1", 2),
+        ("mongodb://127.0.0.1:port", 2),
+        ("mongodb://127.0.0.1:1/?tls=true&ssl=false", 2),
+        ("mongodb://127.0.0.1:1/?loadBalanced=true", 2),
+        ("mongodb://127.0.0.1:1/?readPreference=secondary", 2),
+        ("mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=300", 3),
+    ] {
+        let served = plimsoll_with(&["serve", "telemetry", "--server", uri, "--listen", "127.0.0.1:0"]);
+        let run = plimsoll_with(&["run", path.to_str().unwrap(), "--server", uri, "--quiet"]);
+        assert_eq!((served.status.code(), run.status.code()), (Some(code), Some(code)), "{uri}");
+        assert_eq!(error(&served), error(&run), "{uri}");
+        let said = stderr(&served);
+        assert!(!said.contains("Kind:") && !said.contains("labels"), "{uri}: {said}");
+        assert!(stdout(&served).is_empty());
+    }
+}
+
+#[test]
+fn an_unknown_option_of_the_uri_is_a_warning_as_in_a_run() {
+    let uri = format!("{}&speed=high", shared());
+    let said = logged(&["--server", &uri, "--set", "database.name=serve_option"], || ());
+    for part in ["the option `speed` of the address is unknown and has no effect", "listening"] {
+        assert!(said.contains(part), "{part} is not in {said}");
+    }
+}
+
+#[test]
+fn without_a_named_server_one_is_started_and_named() {
+    // The PATH holds no mongod.
+    let mut command = plimsoll();
+    command.env("PATH", "");
+    let said = logged_by(command, &[], || ());
+    for part in ["starts the embedded server", "its data last only as long as the service", "--storage DIR"] {
+        assert!(said.contains(part), "{part} is not in {said}");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let storage = dir.path().join("data");
+    let mut command = plimsoll();
+    command.env("PATH", "");
+    let said = logged_by(command, &["--storage", storage.to_str().unwrap()], || assert!(storage.exists()));
+    assert!(said.contains(&format!("its data lie in {}", storage.display())), "{said}");
+    // A URI of the settings names a server.
+    let named = ["serve", "telemetry", "--set", "database.uri=mongodb://127.0.0.1:1"];
+    let output = plimsoll_with(&named);
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+}
+
 /// Serves until it prints its address, runs `meanwhile`, and ends it; returns the log.
 fn logged(args: &[&str], meanwhile: impl FnOnce()) -> String {
-    let mut process = plimsoll()
+    logged_by(plimsoll(), args, meanwhile)
+}
+
+fn logged_by(mut command: Command, args: &[&str], meanwhile: impl FnOnce()) -> String {
+    let mut process = command
         .args(["serve", "telemetry", "--listen", "127.0.0.1:0"])
         .args(args)
         .stdout(Stdio::piped())

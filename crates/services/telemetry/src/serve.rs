@@ -41,7 +41,7 @@ impl Product for Telemetry {
         &mut typed.listen
     }
 
-    fn database_uri(typed: &mut Typed) -> Option<&mut String> {
+    fn database_uri(typed: &mut Typed) -> Option<&mut Option<String>> {
         Some(&mut typed.database.uri)
     }
 

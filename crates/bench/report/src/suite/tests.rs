@@ -128,9 +128,9 @@ fn columns_that_do_not_fit_are_omitted_and_no_name_is_cut() {
         let columns = tables::stack(&sample(), width).columns;
         columns.into_iter().map(|column| column.name.into_owned()).collect::<Vec<_>>().join(" ")
     };
-    let all = "test completed documents/s lowest–highest × above change/s p99 lost stands";
+    let all = "test completed documents/s lowest–highest × above change/s p99 lost extreme";
     assert_eq!(headings(Width(100)), all);
-    assert_eq!(headings(Width(70)), "test completed documents/s × above p99 lost stands");
+    assert_eq!(headings(Width(70)), "test completed documents/s × above p99 lost extreme");
     let mut suite = sample();
     suite.tests[3].name = "a-name-of-20-letters".into();
     suite.tests[3].reference = Some(Reference { rate_per_s: 318_290, of: "another machine".into() });

@@ -155,7 +155,7 @@ impl Drop for Service {
 fn serve(uri: &str, settings: &str) {
     let mut typed = Typed::read(settings).unwrap();
     typed.listen = "127.0.0.1:0".parse().unwrap();
-    typed.database.uri = uri.to_owned();
+    typed.database.uri = Some(uri.to_owned());
     typed.database.name = DATABASE.to_owned();
     let settings = typed.build(Path::new(".")).unwrap();
     let runtime =

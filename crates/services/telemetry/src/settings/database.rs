@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Database {
-    /// The server's connection string.
-    pub uri: String,
+    /// The server's connection string. Absent, the program starts a server.
+    pub uri: Option<String>,
     /// The name of the database.
     pub name: String,
     /// The write concern of every answer 201.
@@ -89,7 +89,7 @@ impl Default for Concern {
 /// Redacts secrets, because logs and errors show settings.
 impl fmt::Debug for Database {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let uri = redact::uri(&self.uri);
+        let uri = self.uri.as_deref().map(redact::uri);
         f.debug_struct("Database").field("uri", &uri).field("name", &self.name).finish_non_exhaustive()
     }
 }
@@ -97,7 +97,7 @@ impl fmt::Debug for Database {
 impl Default for Database {
     fn default() -> Self {
         Self {
-            uri: "mongodb://localhost:27017".into(),
+            uri: None,
             name: "telemetry".into(),
             write_concern: Concern::default(),
             pool_max: 32,
@@ -145,9 +145,10 @@ impl Database {
         &self,
         on_event: impl Fn(CmapEvent) + Send + Sync + 'static,
     ) -> Result<ClientOptions, mongodb::error::Error> {
-        let read = ClientOptions::parse(&self.uri).await;
+        let uri = self.uri.as_deref().ok_or_else(unnamed)?;
+        let read = ClientOptions::parse(uri).await;
         let mut options =
-            read.map_err(|error| if redact::exposes_password(&self.uri) { unparsable() } else { error })?;
+            read.map_err(|error| if redact::exposes_password(uri) { unparsable() } else { error })?;
         options.app_name.get_or_insert_with(|| "plimsoll-telemetry".into());
         options.write_concern = Some(self.concern(options.write_concern.take()));
         options.max_pool_size.get_or_insert(self.pool_max);
@@ -189,9 +190,14 @@ impl Database {
 
     /// Whether the URI sends reads to other servers than the primary. `options` reports an invalid URI.
     fn reads_elsewhere(&self) -> bool {
-        let given = ConnectionString::parse(&self.uri).ok().and_then(|uri| uri.read_preference);
+        let uri = self.uri.as_ref().and_then(|uri| ConnectionString::parse(uri).ok());
+        let given = uri.and_then(|uri| uri.read_preference);
         given.is_some_and(|preference| preference != ReadPreference::Primary)
     }
+}
+
+fn unnamed() -> mongodb::error::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "no server is named: set database.uri").into()
 }
 
 /// Replaces the driver's message, which would quote the password as a host.
@@ -240,13 +246,13 @@ mod tests {
     fn reads_go_only_to_the_primary() {
         for preference in ["secondary", "secondaryPreferred", "primaryPreferred", "nearest", "NEAREST"] {
             let uri = format!("mongodb://h:1/?replicaSet=rs&readPreference={preference}");
-            let fault = Database { uri, ..Database::default() }.fault();
+            let fault = Database { uri: Some(uri), ..Database::default() }.fault();
             assert!(fault.is_some_and(|fault| fault.contains("leave it out")), "{preference}");
         }
         for uri in
             ["mongodb://h:1/?readPreference=primary", "mongodb://h:1/?readpreference=Primary", "no URI"]
         {
-            assert_eq!(Database { uri: uri.into(), ..Database::default() }.fault(), None, "{uri}");
+            assert_eq!(Database { uri: Some(uri.into()), ..Database::default() }.fault(), None, "{uri}");
         }
     }
 
@@ -260,7 +266,7 @@ mod tests {
             "mongodb://ann:hunter2@h/?maxPoolSize=many",
             "ann:hunter2@h",
         ] {
-            let settings = Database { uri: uri.into(), ..Database::default() };
+            let settings = Database { uri: Some(uri.into()), ..Database::default() };
             let error = settings.options(|_| ()).await.err().unwrap();
             assert!(!format!("{error} {error:?}").contains("hunter"), "{uri}: {error}");
         }
@@ -268,7 +274,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_uri_takes_precedence() {
-        let uri = "mongodb://h:1/?maxPoolSize=7&w=1&journal=false".into();
+        let uri = Some("mongodb://h:1/?maxPoolSize=7&w=1&journal=false".into());
         let settings = Database { uri, compressors: vec![Compression::Zstd], ..Database::default() };
         let options = settings.options(|_| ()).await.unwrap();
         assert_eq!((options.max_pool_size, options.min_pool_size), (Some(7), Some(4)));
@@ -282,7 +288,7 @@ mod tests {
     #[tokio::test]
     async fn the_settings_complete_the_write_concern_of_the_uri() {
         let check = async |given: &str, w: Acknowledgment, j: bool, timeout_ms: Option<u64>| {
-            let settings = Database { uri: format!("mongodb://h:1/?{given}"), ..Database::default() };
+            let settings = Database { uri: Some(format!("mongodb://h:1/?{given}")), ..Database::default() };
             let concern = settings.options(|_| ()).await.unwrap().write_concern.unwrap();
             let found = (concern.w, concern.journal, concern.w_timeout);
             assert_eq!(found, (Some(w), Some(j), timeout_ms.map(Duration::from_millis)), "{given}");
@@ -296,7 +302,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_uri_without_acknowledgement_is_refused_on_opening() {
-        let settings = Database { uri: "mongodb://h:1/?w=0".into(), ..Database::default() };
+        let settings = Database { uri: Some("mongodb://h:1/?w=0".into()), ..Database::default() };
         let options = settings.options(|_| ()).await.unwrap();
         assert_eq!(options.write_concern.as_ref().unwrap().w, Some(Acknowledgment::Nodes(0)));
         assert!(
@@ -307,7 +313,7 @@ mod tests {
 
     #[tokio::test]
     async fn by_default_a_write_is_journaled_on_a_majority() {
-        let settings = Database { uri: "mongodb://h:1".into(), ..Database::default() };
+        let settings = Database { uri: Some("mongodb://h:1".into()), ..Database::default() };
         let options = settings.options(|_| ()).await.unwrap();
         let concern = options.write_concern.unwrap();
         assert_eq!((concern.w, concern.journal), (Some(Acknowledgment::Majority), Some(true)));

@@ -85,7 +85,7 @@ mod tests {
             assert!(error.contains(part), "{error}");
         };
         check("page_mxa: 1", "page_mxa");
-        check("page_max: many", "many");
+        check("page_max: many", "write a whole number");
         check("idle: 5", "a duration with its unit");
         check("rate: {per_s: 1, brst: 2}", "brst");
         let limits: Limits =

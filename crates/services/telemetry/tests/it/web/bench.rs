@@ -31,7 +31,7 @@ pub async fn start_on(server: &Server, settings: &str) -> Running {
 async fn start_before(server: &Server, name: &str, settings: &str, base: &Path) -> Running {
     let mut typed = Typed::read(settings).unwrap();
     typed.listen = "127.0.0.1:0".parse().unwrap();
-    typed.database.uri = server::uri(server);
+    typed.database.uri = Some(server::uri(server));
     typed.database.name = format!("web_{name}");
     serve::start(typed.build(base).unwrap()).await.unwrap()
 }
