@@ -5,7 +5,7 @@ use std::io::stderr;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow, bail, ensure};
+use anyhow::{Context, anyhow, ensure};
 use plimsoll_deployment::{COMMAND_TIMEOUT, for_driver};
 use plimsoll_host::embedded::{self, Options};
 use plimsoll_host::{Profile, Server, Storage, mongod};
