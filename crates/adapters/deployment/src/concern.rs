@@ -1,4 +1,4 @@
-//! Defines when the server acknowledges a write.
+//! Defines when the server acknowledges a write, and what a read may return.
 
 use plimsoll_measure::duration::Span;
 use plimsoll_wire as wire;
@@ -97,6 +97,35 @@ impl WriteConcern {
         }
         let timeout_ms = self.timeout.map(|span| u32::try_from(span.as_ns() / 1_000_000).unwrap_or(u32::MAX));
         Ok(Some(wire::WriteConcern { w: w.to_wire(), j: self.j, timeout_ms }))
+    }
+}
+
+/// The concerns of an operation, or of all operations without their own. `None` leaves a concern to the next wider setting, and at
+/// last to the server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Concerns {
+    /// The condition for acknowledging writes.
+    pub write: Option<wire::WriteConcern>,
+    /// The level of the read concern.
+    pub read: Option<String>,
+    /// The members that may answer reads.
+    pub preference: Option<wire::ReadPreference>,
+}
+
+impl Concerns {
+    /// These concerns, and `wider` in place of those that are not set.
+    #[must_use]
+    pub fn or(self, wider: &Self) -> Self {
+        Self {
+            write: self.write.or_else(|| wider.write.clone()),
+            read: self.read.or_else(|| wider.read.clone()),
+            preference: self.preference.or_else(|| wider.preference.clone()),
+        }
+    }
+
+    /// Whether reads may go to members other than the primary.
+    pub fn reads_elsewhere(&self) -> bool {
+        self.preference.as_ref().is_some_and(|preference| !preference.is_primary())
     }
 }
 

@@ -62,6 +62,17 @@ pub enum Error {
         "no primary was found ({0}): check that the replica set has one, and that its members' names resolve here"
     )]
     NoPrimary(String),
+    /// No member fits a read preference.
+    #[error(
+        "no member of the replica set fits the read preference {mode} ({detail}): start such a member, correct its tags, or give \
+         another mode"
+    )]
+    NoMember {
+        /// The mode.
+        mode: &'static str,
+        /// The members that were found.
+        detail: String,
+    },
 }
 
 impl Error {
@@ -84,7 +95,7 @@ impl Error {
                 matches!(error, Wire::Authentication { .. } | Wire::TooOld { .. } | Wire::TlsSettings { .. })
             }
             // A member that restarts names no set until it has read its configuration.
-            Self::NoPrimary(_) | Self::OtherSet { found: None, .. } => false,
+            Self::NoPrimary(_) | Self::NoMember { .. } | Self::OtherSet { found: None, .. } => false,
             _ => true,
         }
     }

@@ -1,11 +1,12 @@
 //! Finds and administers a MongoDB deployment: URI, topology, concerns, namespaces and collections.
 //!
-//! In reading order: names ([`Namespace`]) and concerns ([`concern`]); the deployment of a URI ([`Deployment`],
+//! In reading order: names ([`Namespace`]), concerns ([`concern`]) and read preferences ([`read_preference`]); the deployment of a URI ([`Deployment`],
 //! [`driver_options`]) and its errors ([`Error`]); rare commands with retries ([`Admin`], [`retry()`]) and the wait for a
 //! majority ([`catch_up`]); collections ([`collection`]) and a full inspection ([`inspect`]).
 
 pub mod concern;
 mod namespace;
+pub mod read_preference;
 
 mod connection_string;
 mod error;

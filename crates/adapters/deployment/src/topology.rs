@@ -13,13 +13,18 @@ use mongodb::Client;
 use mongodb::bson::{Document, doc};
 use mongodb::error::ErrorKind;
 use mongodb::options::ServerAddress;
-use plimsoll_wire::{self as wire, Address, ConnectOptions, Connection, Hello};
+use plimsoll_wire::{Address, ConnectOptions, Connection, Hello};
 
+use crate::concern::Concerns;
 use crate::error::{Error, driver_message};
 use crate::uri::{
-    CONNECT_TIMEOUT, addresses, check_acknowledged, check_supported, connect_options, driver_options, parse,
-    write_concern,
+    CONNECT_TIMEOUT, addresses, check_acknowledged, check_supported, concerns, connect_options,
+    driver_options, parse,
 };
+
+mod reader;
+
+use reader::Members;
 
 /// The time limit of a command if neither the scenario nor the URI sets one.
 pub const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
@@ -35,8 +40,10 @@ pub struct Deployment {
     moves: bool,
     /// The replica set that the URI names: no other server is used.
     expected_set: Option<String>,
-    /// The write concern of the URI.
-    write_concern: Option<wire::WriteConcern>,
+    /// The concerns of the URI.
+    concerns: Concerns,
+    /// The members that can answer reads.
+    members: Members,
     addresses: RwLock<Vec<Address>>,
     set: RwLock<ReplicaSet>,
     /// Connections made so far, because routers take turns.
@@ -50,6 +57,8 @@ struct ReplicaSet {
     name: Option<String>,
     /// Its members, by their names within the set.
     members: Vec<String>,
+    /// The members that never become the primary.
+    passives: Vec<String>,
 }
 
 impl Deployment {
@@ -73,9 +82,10 @@ impl Deployment {
             has_routers: false,
             moves,
             expected_set: options.repl_set_name.clone(),
-            write_concern: write_concern(&options)?,
+            concerns: concerns(&options)?,
+            members: Members::of(&options),
             addresses: RwLock::new(addresses),
-            set: RwLock::new(ReplicaSet { name: options.repl_set_name, members: Vec::new() }),
+            set: RwLock::new(ReplicaSet { name: options.repl_set_name, ..ReplicaSet::default() }),
             turn: AtomicUsize::new(0),
         })
     }
@@ -128,8 +138,9 @@ impl Deployment {
         let first = proxies.first().ok_or_else(|| Error::Uri("there is no proxy".into()))?;
         let template = ConnectOptions { address: first.clone(), ..self.template.clone() };
         let has_routers = self.has_routers || proxies.len() > 1;
-        let write_concern = self.write_concern.clone();
-        Ok(Self { write_concern, ..Self::fixed(direct_uri(first), template, proxies, has_routers) })
+        let concerns = self.concerns.clone();
+        let members = self.members.behind();
+        Ok(Self { concerns, members, ..Self::fixed(direct_uri(first), template, proxies, has_routers) })
     }
 
     fn fixed(uri: String, template: ConnectOptions, addresses: Vec<Address>, has_routers: bool) -> Self {
@@ -139,7 +150,8 @@ impl Deployment {
             has_routers,
             moves: false,
             expected_set: None,
-            write_concern: None,
+            concerns: Concerns::default(),
+            members: Members::default(),
             addresses: RwLock::new(addresses),
             set: RwLock::default(),
             turn: AtomicUsize::new(0),
@@ -161,9 +173,9 @@ impl Deployment {
         &self.uri
     }
 
-    /// The URI's write concern, for writes without one of their own.
-    pub const fn write_concern(&self) -> Option<&wire::WriteConcern> {
-        self.write_concern.as_ref()
+    /// The URI's concerns, for operations without their own.
+    pub const fn concerns(&self) -> &Concerns {
+        &self.concerns
     }
 
     /// The time limit of a command.
@@ -226,7 +238,8 @@ impl Deployment {
     /// Stores a member's description of the replica set.
     fn learn(&self, hello: &Hello) {
         if let Some(name) = &hello.set_name {
-            let set = ReplicaSet { name: Some(name.clone()), members: hello.hosts.clone() };
+            let (members, passives) = (hello.hosts.clone(), hello.passives.clone());
+            let set = ReplicaSet { name: Some(name.clone()), members, passives };
             *self.set.write().unwrap_or_else(PoisonError::into_inner) = set;
         }
     }

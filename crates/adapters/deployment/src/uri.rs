@@ -13,7 +13,7 @@ use plimsoll_wire::{
     self as wire, Address, Compressor, ConnectOptions, Credential, Mechanism, Proof, Tls, TlsSettings, Trust,
 };
 
-use crate::concern::{W, WriteConcern};
+use crate::concern::{Concerns, W, WriteConcern};
 use crate::connection_string::ConnectionString;
 use crate::error::{Error, driver_message};
 
@@ -94,26 +94,60 @@ pub(crate) fn check_supported(options: &ClientOptions) -> Result<(), Error> {
     if options.load_balanced == Some(true) {
         return Err(Error::Refused("loadBalanced=true is unsupported: name the servers themselves".into()));
     }
-    let reads_primary = matches!(
-        options.selection_criteria,
-        None | Some(SelectionCriteria::ReadPreference(ReadPreference::Primary))
-    );
-    if !reads_primary {
-        return Err(Error::Refused(
-            "readPreference is unsupported: every operation goes to the primary; remove it from the address"
-                .into(),
-        ));
-    }
-    match options.read_concern.as_ref().map(|concern| &concern.level) {
-        None | Some(ReadConcernLevel::Local) => Ok(()),
-        Some(_) => Err(Error::Refused(
-            "readConcernLevel in the address is unsupported: write `read_concern` at the operation".into(),
-        )),
-    }
+    Ok(())
+}
+
+/// The concerns of the URI, for operations without their own.
+pub(crate) fn concerns(options: &ClientOptions) -> Result<Concerns, Error> {
+    let preference = match &options.selection_criteria {
+        Some(SelectionCriteria::ReadPreference(preference)) => Some(read_preference(preference)?),
+        _ => None,
+    };
+    let read = options.read_concern.as_ref().map(|concern| read_level(&concern.level)).transpose()?;
+    Ok(Concerns { write: write_concern(options)?, read, preference })
+}
+
+fn read_level(level: &ReadConcernLevel) -> Result<String, Error> {
+    Ok(match level {
+        ReadConcernLevel::Local => "local".to_owned(),
+        ReadConcernLevel::Majority => "majority".to_owned(),
+        ReadConcernLevel::Linearizable => "linearizable".to_owned(),
+        ReadConcernLevel::Available => "available".to_owned(),
+        ReadConcernLevel::Snapshot => "snapshot".to_owned(),
+        ReadConcernLevel::Custom(level) => level.clone(),
+        other => {
+            return Err(Error::Refused(format!(
+                "readConcernLevel={other:?} is unsupported: write local or majority"
+            )));
+        }
+    })
+}
+
+fn read_preference(preference: &ReadPreference) -> Result<wire::ReadPreference, Error> {
+    let (mode, options) = match preference {
+        ReadPreference::Primary => (wire::ReadMode::Primary, None),
+        ReadPreference::PrimaryPreferred { options } => (wire::ReadMode::PrimaryPreferred, options.as_ref()),
+        ReadPreference::Secondary { options } => (wire::ReadMode::Secondary, options.as_ref()),
+        ReadPreference::SecondaryPreferred { options } => {
+            (wire::ReadMode::SecondaryPreferred, options.as_ref())
+        }
+        ReadPreference::Nearest { options } => (wire::ReadMode::Nearest, options.as_ref()),
+        other => {
+            return Err(Error::Refused(format!(
+                "readPreference={other:?} is unsupported: write secondaryPreferred"
+            )));
+        }
+    };
+    let tag_sets = options.and_then(|options| options.tag_sets.as_ref()).into_iter().flatten();
+    let tag_sets =
+        tag_sets.map(|tags| tags.iter().map(|(key, value)| (key.clone(), value.clone())).collect());
+    let lag = options.and_then(|options| options.max_staleness);
+    let max_staleness_s = lag.map(|lag| u32::try_from(lag.as_secs()).unwrap_or(u32::MAX));
+    Ok(wire::ReadPreference { mode, tag_sets: tag_sets.collect(), max_staleness_s })
 }
 
 /// The write concern of the URI; a scenario's own replaces it as a whole.
-pub(crate) fn write_concern(options: &ClientOptions) -> Result<Option<wire::WriteConcern>, Error> {
+fn write_concern(options: &ClientOptions) -> Result<Option<wire::WriteConcern>, Error> {
     let Some(concern) = &options.write_concern else { return Ok(None) };
     let w = match &concern.w {
         None => None,
@@ -259,14 +293,26 @@ mod tests {
     }
 
     #[test]
-    fn options_that_no_client_applies_are_refused() {
+    fn the_read_settings_of_a_uri_are_kept() {
+        let kept = |uri: &str| {
+            let Concerns { read, preference, .. } = concerns(&parsed(uri).unwrap()).unwrap();
+            (read, preference)
+        };
+        assert_eq!(kept("mongodb://a/?readConcernLevel=majority"), (Some("majority".into()), None));
+        let secondary = wire::ReadPreference::of(wire::ReadMode::Secondary);
+        assert_eq!(kept("mongodb://a/?readPreference=secondary"), (None, Some(secondary.clone())));
+        let tagged = "mongodb://a/?readPreference=secondary&readPreferenceTags=dc:e,rack:1&readPreferenceTags=&maxStalenessSeconds=120";
+        let east = [("dc".to_owned(), "e".to_owned()), ("rack".to_owned(), "1".to_owned())];
+        let tag_sets = vec![east.into(), std::collections::BTreeMap::new()];
+        let expected = wire::ReadPreference { tag_sets, max_staleness_s: Some(120), ..secondary };
+        assert_eq!(kept(tagged), (None, Some(expected)));
+    }
+
+    #[test]
+    fn a_load_balancer_is_refused() {
         for (uri, refused) in [
-            ("mongodb://a/?readPreference=secondary", true),
-            ("mongodb://a/?readPreference=nearest", true),
-            ("mongodb://a/?readPreference=primary", false),
-            ("mongodb://a/?readConcernLevel=majority", true),
-            ("mongodb://a/?readConcernLevel=local", false),
             ("mongodb://a/?loadBalanced=true", true),
+            ("mongodb://a/?readPreference=secondary&readConcernLevel=majority", false),
             ("mongodb://a/?retryWrites=true&w=majority&appName=shop", false),
         ] {
             assert_eq!(check_supported(&parsed(uri).unwrap()).is_err(), refused, "{uri}");

@@ -60,6 +60,9 @@ pub(crate) fn unanswered(call: &Call, operation: usize, fault: &ExchangeError, c
         }
         ExchangeError::Lost(_) => Outcome::Unknown(Doubt::ConnectionLost),
         ExchangeError::Malformed(_) => Outcome::Unknown(Doubt::MalformedAnswer),
+        ExchangeError::NotConnected(error) if error.is_no_local_port() => {
+            Outcome::Rejected(Rejection::NoLocalPort)
+        }
         ExchangeError::NotTried | ExchangeError::Leaving | ExchangeError::NotConnected(_) => {
             Outcome::Rejected(Rejection::NotTried)
         }

@@ -66,6 +66,15 @@ pub enum Error {
         /// The reason.
         source: ConnectError,
     },
+    /// The system has no local port for a further connection to the service.
+    #[error(
+        "no local port is free for a connection to {address}: closed connections keep theirs for a minute; open fewer a \
+         second, or widen net.ipv4.ip_local_port_range"
+    )]
+    NoLocalPort {
+        /// The address.
+        address: String,
+    },
     /// The service speaks another protocol.
     #[error("{address} does not speak HTTP/2: use `protocol: http1`")]
     NoHttp2 {
@@ -111,6 +120,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether this machine, and not the service, lacks what a connection needs.
+    pub(crate) const fn is_no_local_port(&self) -> bool {
+        matches!(self, Self::NoLocalPort { .. })
+    }
+
     /// Whether the peer did not answer the TLS handshake in TLS.
     pub(crate) fn is_no_tls(&self) -> bool {
         matches!(self, Self::NoTls { .. } | Self::Tls { source: ConnectError::NotTls(_), .. })
@@ -148,6 +162,7 @@ fn no_connection(endpoint: &Endpoint, error: ConnectError) -> Error {
     let (address, limit) = (endpoint.shown(), endpoint.connect_timeout);
     match error {
         ConnectError::Refused => Error::Refused { address },
+        ConnectError::NoLocalPort(_) => Error::NoLocalPort { address },
         ConnectError::Unreachable(source) => Error::Unreachable { address, source },
         ConnectError::Timeout => Error::Timeout { address, limit },
         ConnectError::TlsTimeout => Error::NoTls { address, limit },

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use plimsoll_deployment::concern::Concerns;
 use plimsoll_document::{Encoded, Identity, Source};
 use plimsoll_ledger::{Intent, Run};
 use plimsoll_load::mix::scramble;
@@ -56,6 +57,11 @@ pub struct Work<'a> {
 }
 
 impl Work<'_> {
+    /// The concerns of the operation.
+    pub(crate) fn concerns(&self) -> &Concerns {
+        &self.builder.setup.concerns[self.operation]
+    }
+
     /// Notes the error behind an outcome, and returns the outcome.
     pub(crate) fn noted(self, outcome: Outcome, error: &impl Detailed) -> Outcome {
         self.note(outcome, || error.detail());
@@ -65,7 +71,9 @@ impl Work<'_> {
     /// Notes an error if it is the first of its class.
     pub(crate) fn note(self, outcome: Outcome, error: impl FnOnce() -> FirstError) {
         let errors = &self.builder.first_errors;
-        let command = || SampleCommand { builder: self.builder, command: self.command }.to_string();
+        let write_concern = self.concerns().write.as_ref();
+        let command =
+            || SampleCommand { builder: self.builder, command: self.command, write_concern }.to_string();
         errors.note(self.operation, outcome, || error().of_command(&command()));
     }
 
@@ -166,7 +174,11 @@ impl OperationBuilder {
     /// Aims operation `operation` with the plan-wide number `number`, and notes the change that it will send. Returns `None` if
     /// it needs a document and there is none, or if the note cannot be written.
     pub fn aim(&self, operation: usize, number: u64) -> Option<OperationTarget> {
-        self.aim_at(&self.setup.commands[operation], operation as u64, number)
+        let mut target = self.aim_at(&self.setup.commands[operation], operation as u64, number)?;
+        if let Some(document) = &mut target.document {
+            document.freshness = self.setup.freshness(operation);
+        }
+        Some(target)
     }
 
     /// Aims a single command; `salt` makes the commands of one operation choose independently.

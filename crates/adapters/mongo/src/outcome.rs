@@ -1,5 +1,6 @@
 //! Translates the lean client's outcomes into those of the measurement and the ledger.
 
+use plimsoll_deployment::Error as Unopened;
 use plimsoll_ledger::State;
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
@@ -43,10 +44,19 @@ pub const fn outcome(wire: Wire) -> Outcome {
 pub const fn state(outcome: Outcome) -> State {
     match outcome {
         Outcome::Acknowledged => State::Acknowledged,
-        Outcome::Rejected(Rejection::NotTried) => State::NotSent,
+        Outcome::Rejected(Rejection::NotTried | Rejection::NoLocalPort) => State::NotSent,
         Outcome::Rejected(_) => State::Rejected,
         Outcome::Unknown(_) => State::Unknown,
     }
+}
+
+/// The outcome of an operation that was not sent, because no connection could be opened.
+pub fn of_unopened(error: &Unopened) -> Outcome {
+    Outcome::Rejected(match error {
+        Unopened::Wire(Error::NoLocalPort { .. }) => Rejection::NoLocalPort,
+        Unopened::Wire(Error::Authentication { .. }) => Rejection::Unauthorized,
+        _ => Rejection::NotTried,
+    })
 }
 
 /// The outcome of an operation that failed with an error.
@@ -124,6 +134,16 @@ mod tests {
         add(&mut reply, Outcome::Acknowledged, 5);
         add(&mut reply, Outcome::Rejected(Rejection::TooLarge), 0);
         assert_eq!(reply, Reply::acknowledged(5));
+    }
+
+    #[test]
+    fn an_operation_without_a_connection_was_not_sent() {
+        let address: plimsoll_wire::Address = "h:1".parse().unwrap();
+        let of = |error: Error| of_unopened(&error.into());
+        let no_port = of(Error::NoLocalPort { address: address.clone() });
+        assert_eq!(no_port, Outcome::Rejected(Rejection::NoLocalPort));
+        assert_eq!(of(Error::Refused { address }), Outcome::Rejected(Rejection::NotTried));
+        assert_eq!(state(no_port), State::NotSent);
     }
 
     #[test]

@@ -2,12 +2,14 @@
 
 pub use plimsoll_deployment::collection::Existing;
 pub use plimsoll_deployment::concern::{W, WriteConcern};
+pub use plimsoll_deployment::read_preference::ReadPreference;
 use plimsoll_document::{IdForm, PastEnd, Template};
 use plimsoll_measure::duration::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use change::{Change, Returns, Updates};
+pub use connections::{Connections, InvalidConnections};
 pub use keys::{By, Keys, Limit};
 pub use operation::{
     Aggregate, Count, Delete, Find, FindAndModify, Insert, Operation, Range, ReadModifyWrite, Replace,
@@ -15,6 +17,7 @@ pub use operation::{
 };
 
 mod change;
+mod connections;
 mod keys;
 mod operation;
 
@@ -94,8 +97,14 @@ pub struct Section {
     pub id: IdForm,
     /// Whether each document carries its stamp.
     pub stamp: Stamp,
-    /// The condition for acknowledging writes.
+    /// The condition for acknowledging writes, for operations without their own.
     pub write_concern: WriteConcern,
+    /// Level of the read concern, for operations without their own.
+    pub read_concern: Option<String>,
+    /// The members that may answer reads, for operations without their own.
+    pub read_preference: Option<ReadPreference>,
+    /// The connections of the clients.
+    pub connections: Connections,
     /// The client that sends the operations.
     pub client: Client,
     /// The time limit of an operation; afterwards its outcome is unknown.
@@ -112,6 +121,9 @@ impl Default for Section {
             id: IdForm::ObjectId,
             stamp: Stamp::On,
             write_concern: WriteConcern::default(),
+            read_concern: None,
+            read_preference: None,
+            connections: Connections::default(),
             client: Client::Lean,
             timeout: TIMEOUT_DEFAULT,
         }

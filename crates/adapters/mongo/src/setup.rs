@@ -2,20 +2,24 @@
 
 use std::path::Path;
 
+use plimsoll_deployment::concern::Concerns;
 use plimsoll_deployment::{InvalidNamespace, Namespace};
 use plimsoll_document::{FileSource, IdForm, Program, Reading, STAMP_FIELD, Settings, Source};
 use plimsoll_ledger::Run;
 use plimsoll_wire as wire;
 
-use crate::scenario::{Client, DocumentFile, Operation, Section, Stamp};
+use crate::scenario::{Client, Connections, DocumentFile, InvalidConnections, Operation, Section, Stamp};
 
 pub(crate) use compile::constant;
 pub use compile::index_key;
+
+pub use concerns::{Copies, Freshness};
 
 pub use command::{Change, Command, FindShape, Pipeline, Purpose, Selection};
 
 mod command;
 mod compile;
+mod concerns;
 
 /// The origin of relative dates in every run: 2026-01-01T00:00:00Z, in milliseconds.
 pub const START_MS: i64 = 1_767_225_600_000;
@@ -39,12 +43,18 @@ pub struct Setup {
     pub stamp: Stamp,
     /// The run in the documents' receipts.
     pub run: Run,
+    /// The names of the operations of the plan, by index.
+    pub names: Vec<String>,
     /// The operations of the plan, by index.
     pub commands: Vec<Command>,
-    /// The condition for acknowledging writes; `None` leaves it to the server.
-    pub write_concern: Option<wire::WriteConcern>,
+    /// The concerns of the operations, by index: see [`Setup::inherit`].
+    pub concerns: Vec<Concerns>,
+    freshness: Vec<Freshness>,
+    is_acknowledged: bool,
     /// The client that sends the operations.
     pub client: Client,
+    /// The connections of the client.
+    pub connections: Connections,
     /// The time limit of an operation.
     pub timeout: std::time::Duration,
     /// Whether an operation of the plan removes documents that it does not name; a missing document is then allowed.
@@ -143,9 +153,12 @@ pub enum Error {
     /// An operation that cannot be part of a transaction.
     #[error("{0}: only insert, find, update, replace and delete can be part of a transaction")]
     Step(String),
-    /// A read concern inside a transaction.
-    #[error("{0}.read_concern: a transaction has one read concern; give it to the transaction")]
-    StepReadConcern(String),
+    /// A concern inside a transaction.
+    #[error("{0}.{1}: a transaction has one for all its operations; give it to the transaction")]
+    StepConcern(String, &'static str),
+    /// A read preference inside a transaction.
+    #[error("{0}.read_preference: a transaction reads from the primary; leave it out")]
+    StepReadPreference(String),
     /// An upsert inside a transaction.
     #[error("{0}.upsert: an upsert cannot be part of a transaction; insert the documents before it")]
     StepUpsert(String),
@@ -161,6 +174,26 @@ pub enum Error {
     /// A write concern that MongoDB refuses.
     #[error("write_concern: {0}")]
     WriteConcern(&'static str),
+    /// A write concern of an operation that MongoDB refuses.
+    #[error("{0}.write_concern: {1}")]
+    OperationWriteConcern(String, &'static str),
+    /// An operation that asks for no answer.
+    #[error(
+        "{0}.write_concern: w: 0 asks for no answer, so nothing of the run could be proven; give 1 or majority, or say w: 0 for all \
+         operations in the scenario's write_concern"
+    )]
+    OperationUnacknowledged(String),
+    /// A write concern beside a scenario that asks for no answers.
+    #[error(
+        "{0}.write_concern: the scenario's write_concern says w: 0 for all operations; leave out one of the two"
+    )]
+    MixedAcknowledgement(String),
+    /// A read preference that MongoDB refuses.
+    #[error("{0}read_preference: {1}")]
+    ReadPreference(String, &'static str),
+    /// Connections that the client does not have.
+    #[error(transparent)]
+    Connections(#[from] InvalidConnections),
     /// A constant document with a generator in it.
     #[error("{0}: only constants are valid here")]
     NotConstant(String),
@@ -196,25 +229,34 @@ impl Setup {
             .iter()
             .map(|(name, operation)| compile::command(name, operation, section, context))
             .collect::<Result<Vec<_>, _>>()?;
-        let write_concern = section.write_concern.to_wire().map_err(Error::WriteConcern)?;
-        let followed = write_concern.as_ref().is_none_or(wire::WriteConcern::is_acknowledged);
+        section.connections.check(section.client)?;
+        let scenario = concerns::of_section(section)?;
+        let is_acknowledged = scenario.write.as_ref().is_none_or(wire::WriteConcern::is_acknowledged);
+        let concerns = operations
+            .iter()
+            .zip(&commands)
+            .map(|((name, operation), command)| concerns::of_operation(name, operation, command, &scenario));
         Ok(Self {
             namespace: section.collection.parse()?,
             source,
             id: section.id,
             stamp: stamp(section),
             run: context.run,
-            removes_any: removes_any(&commands, followed),
+            removes_any: removes_any(&commands, is_acknowledged),
+            names: operations.iter().map(|(name, _)| name.clone()).collect(),
+            concerns: concerns.collect::<Result<_, _>>()?,
+            freshness: Vec::new(),
+            is_acknowledged,
             commands,
-            write_concern,
             client: section.client,
+            connections: section.connections,
             timeout: std::time::Duration::from_nanos(section.timeout.as_ns()),
         })
     }
 
     /// Whether the server answers writes.
-    pub fn is_acknowledged(&self) -> bool {
-        self.write_concern.as_ref().is_none_or(wire::WriteConcern::is_acknowledged)
+    pub const fn is_acknowledged(&self) -> bool {
+        self.is_acknowledged
     }
 
     /// Whether an operation names documents by receipt.

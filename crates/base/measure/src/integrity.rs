@@ -34,7 +34,7 @@ pub struct Integrity {
     pub proof: Proof,
     /// Why the proof is less than complete, if it is.
     pub reason: Option<String>,
-    /// The write concern that was declared, as JSON, or the server's default.
+    /// The write concern that was declared, as JSON, or the server's default. Different ones are listed with their operations.
     pub write_concern: String,
     /// Documents that the server acknowledged.
     pub acknowledged: u64,

@@ -38,8 +38,10 @@ named! {
         Overload = "overload",
         /// The server does not understand the command.
         BadCommand = "bad_command",
-        /// An earlier document of an ordered batch failed, so this one was not tried.
+        /// It was not sent: an earlier document of an ordered batch failed, or no server could be reached.
         NotTried = "not_tried",
+        /// It was not sent: this machine has no local port for a further connection.
+        NoLocalPort = "no_local_port",
         /// The answer differs from the expected one.
         Unexpected = "unexpected",
         /// A read showed an earlier version of a document than the one acknowledged before it.

@@ -33,6 +33,9 @@ pub enum ConnectError {
     /// The network or the name service failed.
     #[error("{0}")]
     Unreachable(#[source] io::Error),
+    /// The system has no local port, or no local address, for a further connection.
+    #[error("{0}")]
+    NoLocalPort(#[source] io::Error),
     /// The TCP connection exceeded the time limit.
     #[error("no connection within the time limit")]
     Timeout,
@@ -108,6 +111,7 @@ async fn open(
 fn unconnected(error: io::Error) -> ConnectError {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => ConnectError::Refused,
+        io::ErrorKind::AddrNotAvailable => ConnectError::NoLocalPort(error),
         _ => ConnectError::Unreachable(error),
     }
 }
@@ -121,5 +125,21 @@ fn no_session(error: io::Error) -> ConnectError {
             ConnectError::NotTls(error)
         }
         _ => ConnectError::Tls(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The system's error when every local port is taken.
+    const EADDRNOTAVAIL: i32 = 99;
+
+    #[test]
+    fn an_exhausted_port_range_is_told_from_an_unreachable_server() {
+        let no_port = unconnected(io::Error::from_raw_os_error(EADDRNOTAVAIL));
+        assert!(matches!(no_port, ConnectError::NoLocalPort(_)), "{no_port}");
+        let other = unconnected(io::ErrorKind::HostUnreachable.into());
+        assert!(matches!(other, ConnectError::Unreachable(_)), "{other}");
     }
 }

@@ -58,6 +58,7 @@ fn no_connection(options: &ConnectOptions, error: ConnectError) -> Error {
     let address = options.address.clone();
     match error {
         ConnectError::Refused => Error::Refused { address },
+        ConnectError::NoLocalPort(_) => Error::NoLocalPort { address },
         ConnectError::Unreachable(source) => Error::Unreachable { address, source },
         ConnectError::Timeout => Error::Timeout { address, limit: options.connect_timeout },
         ConnectError::ServerName(error) => error.into(),

@@ -36,6 +36,15 @@ pub enum Error {
         /// The system's error.
         source: io::Error,
     },
+    /// The system has no local port for a further connection to the server.
+    #[error(
+        "no local port is free for a connection to {address}: closed connections keep theirs for a minute; open fewer a \
+         second, or widen net.ipv4.ip_local_port_range"
+    )]
+    NoLocalPort {
+        /// The server.
+        address: Address,
+    },
     /// No connection or no reply within the time limit. An open connection is broken.
     #[error(
         "{address} did not answer within {limit:?}: check that it runs and is not overloaded, or raise the limit \

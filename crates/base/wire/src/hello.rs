@@ -1,5 +1,7 @@
 //! Builds the `hello` command and parses the server's reply to it.
 
+use std::collections::BTreeMap;
+
 use bson::{RawArrayBuf, RawDocument, RawDocumentBuf, rawdoc};
 
 use crate::credential::Proof;
@@ -55,8 +57,12 @@ pub struct Hello {
     pub me: Option<String>,
     /// The primary's address, as the replica set knows it.
     pub primary: Option<String>,
-    /// The addresses of the replica set's members.
+    /// The addresses of the replica set's members that can become the primary.
     pub hosts: Vec<String>,
+    /// The addresses of the members that cannot become the primary.
+    pub passives: Vec<String>,
+    /// Its tags in the replica set's configuration.
+    pub tags: BTreeMap<String, String>,
     /// The user's authentication mechanisms; `None` if the reply has none.
     pub(crate) mechanisms: Option<Vec<String>>,
     /// The requested compressors that the server supports.
@@ -84,10 +90,18 @@ impl Hello {
             me: text("me"),
             primary: text("primary"),
             hosts: texts(body, "hosts").unwrap_or_default(),
+            passives: texts(body, "passives").unwrap_or_default(),
+            tags: tags(body),
             mechanisms: texts(body, "saslSupportedMechs"),
             compressors: texts(body, "compression").unwrap_or_default(),
         }
     }
+}
+
+/// The tags whose values are texts, as the server stores them.
+fn tags(body: &RawDocument) -> BTreeMap<String, String> {
+    let tags = body.get_document("tags").into_iter().flatten().flatten();
+    tags.filter_map(|(key, value)| Some((key.as_str().to_owned(), value.as_str()?.to_owned()))).collect()
 }
 
 fn limits(body: &RawDocument) -> Limits {
@@ -153,13 +167,17 @@ mod tests {
         let hello = Hello::of_body(&rawdoc! {
             "isWritablePrimary": true, "maxBsonObjectSize": 16_777_216, "maxMessageSizeBytes": 48_000_000,
             "maxWriteBatchSize": 100_000, "maxWireVersion": 21, "setName": "rs0", "me": "a:1", "primary": "a:1",
-            "hosts": ["a:1", "b:2"],
+            "hosts": ["a:1", "b:2"], "passives": ["c:3"], "tags": {"dc": "east", "rank": 1},
         });
         assert!(hello.is_writable_primary && !hello.is_mongos && !hello.is_secondary);
         assert_eq!(hello.limits, Limits::default());
         assert_eq!((hello.max_wire_version, hello.set_name.as_deref()), (21, Some("rs0")));
         assert_eq!((hello.me.as_deref(), hello.primary.as_deref()), (Some("a:1"), Some("a:1")));
-        assert_eq!(hello.hosts, ["a:1", "b:2"]);
+        assert_eq!(
+            (hello.hosts.len(), &hello.hosts[1], &hello.passives[0]),
+            (2, &"b:2".into(), &"c:3".into())
+        );
+        assert_eq!(hello.tags, BTreeMap::from([("dc".to_owned(), "east".to_owned())]), "a tag is a text");
     }
 
     #[test]

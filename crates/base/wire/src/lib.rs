@@ -15,13 +15,14 @@ pub use compress::Compressor;
 pub use connection::Connection;
 pub use credential::{Credential, Proof};
 pub use error::{Error, Malformed, ServerError, TooLarge};
-pub use find::{Cursor, Documents, FindReply, FindRequest, FindSpec, ReadPreference};
+pub use find::{Cursor, Documents, FindReply, FindRequest, FindSpec};
 pub use frame::Message;
 pub use hello::{Hello, Limits};
 pub use mechanism::Mechanism;
 pub use options::ConnectOptions;
 pub use outcome::{Cause, Outcome, Span};
 pub use plimsoll_net::{Tls, TlsError, TlsSettings, Trust};
+pub use read_preference::{ReadMode, ReadPreference};
 pub use write::{W, WriteBatch, WriteConcern, WriteFailure, WriteKind, WriteReply, WriteSpec};
 
 mod connect;
@@ -34,6 +35,7 @@ mod scram;
 
 mod call;
 mod find;
+mod read_preference;
 mod write;
 
 mod class;

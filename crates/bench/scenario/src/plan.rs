@@ -266,9 +266,15 @@ mod tests {
                 "load.insert.mix_by: `time` needs arrivals",
             ),
             ("expect={insert.respons: ['p(99)<1']}", "unknown metric `respons`"),
+            (
+                "phases.0.load.insert={operation: {insert: {}}, arrivals: {closed: {writers: 1}}, connections: {per_operation: \
+                 true}}\nclient=driver",
+                "load.insert.connections.per_operation: the official driver keeps a pool",
+            ),
             ("line={objective: {latency: ['p(99)<1']}}", "use response, service or errors"),
         ] {
-            let message = format!("{:#}", build(&[assignment]).unwrap_err());
+            let assignments: Vec<_> = assignment.split('\n').collect();
+            let message = format!("{:#}", build(&assignments).unwrap_err());
             assert!(message.contains(part), "{assignment}: {message}");
         }
     }

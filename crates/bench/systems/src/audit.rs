@@ -9,11 +9,13 @@ use plimsoll_measure::clock;
 use plimsoll_measure::integrity::{Integrity, Proof};
 use plimsoll_mongo::audit::{Listener, Scope, examples, scan};
 use plimsoll_mongo::setup::Setup;
-use plimsoll_wire::{ConnectOptions, Connection};
+use plimsoll_wire::{ConnectOptions, Connection, W, WriteConcern};
 
 use plimsoll_run::exit::explained;
 use plimsoll_run::session;
 
+/// The write concern of writes that name none.
+const SERVERS_DEFAULT: &str = "the server's default";
 /// The number of reported examples of each kind.
 const EXAMPLES: usize = 5;
 /// The pause between two attempts to reach a server.
@@ -152,10 +154,23 @@ fn unread(subject: &Subject<'_>, reason: String) -> Integrity {
     }
 }
 
-/// The declared write concern as JSON.
+/// The declared write concern as JSON. If the operations have different ones, each with the names of its operations.
 pub fn write_concern(setup: &Setup) -> String {
-    use plimsoll_wire::W;
-    let Some(concern) = &setup.write_concern else { return "the server's default".into() };
+    let all = setup.write_concerns();
+    match &all[..] {
+        [] => SERVERS_DEFAULT.into(),
+        [(concern, _)] => shown(*concern),
+        several => {
+            let each = several
+                .iter()
+                .map(|(concern, names)| format!("{} for {}", shown(*concern), names.join(", ")));
+            each.collect::<Vec<_>>().join("; ")
+        }
+    }
+}
+
+fn shown(concern: Option<&WriteConcern>) -> String {
+    let Some(concern) = concern else { return SERVERS_DEFAULT.into() };
     let w = match &concern.w {
         W::Number(number) => number.to_string(),
         W::Majority => "\"majority\"".into(),

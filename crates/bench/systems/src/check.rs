@@ -1,5 +1,6 @@
 //! Resolves servers from the user's options, and refuses plans that these servers cannot run.
 
+use plimsoll_load::phase::Connections;
 use plimsoll_load::retry::Retry;
 use plimsoll_mongo::scenario::Client;
 
@@ -76,6 +77,12 @@ pub fn several(scenario: &scenario::Scenario, plan: &Plan, choice: &Choice) -> a
     }
     if scenario.retry != Retry::None {
         anyhow::bail!("retry: a retry would go to a different server; use retry: none");
+    }
+    let mut loads = plan.phases.iter().flat_map(|phase| &phase.loads);
+    if loads.any(|load| load.connections == Connections::PerOperation) {
+        anyhow::bail!(
+            "connections: several servers keep their connections; leave out per_operation, or give one server"
+        );
     }
     match plan.operations.iter().find(|(_, operation)| operation.needs_receipts()) {
         Some((name, _)) => anyhow::bail!(

@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use plimsoll_deployment::collection::{self, InitialState};
+use plimsoll_deployment::concern::Concerns;
 use plimsoll_deployment::inspect::brief;
 use plimsoll_ledger::{Allocation, Run as RunId};
 use plimsoll_load::arrivals::Share;
@@ -21,9 +22,9 @@ use plimsoll_measure::run::ServerShare;
 use plimsoll_mongo::audit::Listener;
 use plimsoll_mongo::journal_writer::JournalWriter;
 use plimsoll_mongo::scenario::Client;
-use plimsoll_mongo::setup::{Context as SetupContext, Setup};
+use plimsoll_mongo::setup::{Context as SetupContext, Copies, Setup};
 use plimsoll_mongo::sharding;
-use plimsoll_wire::{ConnectOptions, Connection, WriteConcern};
+use plimsoll_wire::{ConnectOptions, Connection};
 use tokio::runtime::Runtime;
 
 use crate::audit::{Subject, audit};
@@ -41,7 +42,7 @@ mod ledger_session;
 mod probe;
 
 use ledger_session::{Promised, gather};
-use probe::probe;
+use probe::{Probed, probe};
 
 /// A database under load.
 #[derive(Debug)]
@@ -79,16 +80,41 @@ fn setup_context(loaded: &Loaded, run: RunId) -> SetupContext<'_> {
     SetupContext { seed: loaded.scenario.seed, run, base: &loaded.base }
 }
 
-/// The write concern of the URIs of all servers.
-fn common_write_concern(place: &RunningServer) -> anyhow::Result<Option<WriteConcern>> {
-    let mut concerns = place.all().map(|place| place.site.write_concern());
-    let first = concerns.next().flatten();
-    let same = concerns.all(|concern| concern == first);
-    anyhow::ensure!(
-        same,
-        "the addresses of the servers name different write concerns: write `write_concern` in the scenario"
+/// The concerns of the URIs of all servers.
+fn common_concerns(place: &RunningServer) -> anyhow::Result<Concerns> {
+    let mut all = place.all().map(|place| place.site.concerns());
+    let first = all.next().cloned().unwrap_or_default();
+    ensure!(
+        all.all(|concerns| *concerns == first),
+        "the addresses of the servers name different write concerns, read concerns or read preferences: write `write_concern`, \
+         `read_concern` and `read_preference` in the scenario, and remove them from the addresses"
     );
-    Ok(first.cloned())
+    Ok(first)
+}
+
+/// Refuses read preferences that the client cannot honour on these servers.
+fn check_reads(setup: &Setup, place: &RunningServer) -> anyhow::Result<()> {
+    let chosen = setup.read_preferences();
+    let Some(first) = chosen.first() else { return Ok(()) };
+    let has_members = place.all().any(|place| place.site.has_members());
+    let has_proxies = place.all().any(|place| !place.proxies.is_empty());
+    ensure!(
+        !has_members || place.others.is_empty(),
+        "read_preference: {} selects among the members of one replica set; give one server, or leave it out",
+        first.mode.name()
+    );
+    ensure!(
+        !has_members || !has_proxies,
+        "faults: a network fault disturbs the way to the primary only, and read_preference: {} reads elsewhere; leave out one of \
+         the two",
+        first.mode.name()
+    );
+    let limits_lag = chosen.iter().any(|preference| preference.max_staleness_s.is_some());
+    ensure!(
+        !has_members || !limits_lag || setup.client == Client::Driver,
+        "read_preference: max_staleness needs a client that watches the members' lag; use client: driver, or leave it out"
+    );
+    Ok(())
 }
 
 impl Database {
@@ -98,12 +124,13 @@ impl Database {
     /// When the scenario is invalid, the server cannot be reached, or it refuses a command.
     pub fn open(context: RunContext<'_>, place: RunningServer, runtime: Runtime) -> Outcome<Self> {
         let mut setup = compile(context.loaded, context.plan, context.run).deserves(Exit::Usage)?;
-        if setup.write_concern.is_none() {
-            setup.write_concern = common_write_concern(&place).deserves(Exit::Usage)?;
-        }
-        let setup = Arc::new(setup);
+        let concerns = common_concerns(&place).deserves(Exit::Usage)?;
+        setup.inherit(&concerns, Copies::Several);
+        check_reads(&setup, &place).deserves(Exit::Usage)?;
         let workers = Workers::of(context, !place.pids().is_empty());
-        let (facts, before) = runtime.block_on(probe(&place, &setup, context.loaded))?;
+        let Probed { facts, before, copies } = runtime.block_on(probe(&place, &setup, context.loaded))?;
+        setup.inherit(&concerns, copies);
+        let setup = Arc::new(setup);
         let workers_all = context.shard.of * workers.count as u64;
         let allocation =
             Allocation::new(setup.block(), workers_all, None).context("allocate document numbers")?;
@@ -185,6 +212,12 @@ impl System for Database {
     fn begin(&mut self, context: RunContext<'_>, ledger: &Path, tell: &mut dyn FnMut(String)) -> Outcome<()> {
         if let Some(reason) = &self.before.vanishing {
             tell(format!("{reason}: integrity cannot be shown"));
+        }
+        let site = &self.place.site;
+        let chosen = self.setup.read_preferences();
+        if let Some(preference) = chosen.first().filter(|_| !site.has_members() && !site.has_routers()) {
+            let mode = preference.mode.name();
+            tell(format!("read_preference {mode}: the address names one server, so every read goes to it"));
         }
         self.shard(context, tell)?;
         self.inspected.0 = self.inspect();

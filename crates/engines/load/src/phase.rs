@@ -43,6 +43,16 @@ pub enum Documents {
     Made,
 }
 
+/// The life of a load's connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Connections {
+    /// They are opened before the load and kept.
+    #[default]
+    Kept,
+    /// Each operation opens one and closes it after its answer.
+    PerOperation,
+}
+
 /// A phase: parallel loads and their end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Phase {

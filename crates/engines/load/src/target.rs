@@ -43,6 +43,10 @@ pub trait Target: Send + Sync + 'static {
     /// Discards the prepared operation.
     fn discard(&self, lane: &mut Self::Lane);
 
+    /// Closes the lane's connections after an operation of a load that opens one for each operation. The next [`Target::send`] opens
+    /// those that it needs, and its answer counts that time. [`Target::is_broken`] is false until then.
+    fn hang_up(&self, _lane: &mut Self::Lane) {}
+
     /// Records the events since the last call; called once a second on the worker's thread, and at the end of
     /// a phase.
     fn tick(&self);

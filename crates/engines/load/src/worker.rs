@@ -146,11 +146,17 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
             }) else {
                 break;
             };
+            if self.opens_each(writer.load) {
+                self.target.hang_up(&mut lane);
+            }
             match self.serve_connected(&mut writer, &mut lane).await {
                 LaneEnd::Broken => self.count_lost_connection(),
                 LaneEnd::Over => {
                     self.target.settle(&mut lane).await;
-                    self.state().lanes_done.push(lane);
+                    // A lane without a connection is of no use to the next phase.
+                    if !self.opens_each(writer.load) {
+                        self.state().lanes_done.push(lane);
+                    }
                     break;
                 }
             }
@@ -224,6 +230,9 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
         let at = Instants { due, awake, sent, done: self.runtime.now() };
         self.record(writer.load, slot, &at, &reply, retries);
         writer.ended(at.done);
+        if self.opens_each(writer.load) {
+            self.hang_up(lane, reply.outcome).await;
+        }
         self.target.is_broken(lane).then_some(LaneEnd::Broken)
     }
 

@@ -85,6 +85,28 @@ fn an_unacknowledged_write_concern_is_refused() {
 }
 
 #[test]
+fn settings_of_connections_that_do_not_apply_are_refused() {
+    let each = "        connections: {per_operation: true}\n    stop:";
+    let churning = good().replace("    stop:", each);
+    for (text, args, part) in [
+        (format!("{churning}client: driver\n"), vec![], "the official driver keeps a pool"),
+        (churning.clone(), vec!["--hosts", "a:1,b:2"], "several servers keep their connections"),
+        (format!("{}connections: {{max: 5}}\n", good()), vec![], "connections.max: the lean client has exactly"),
+        (good().replace("batch: 10", "write_concern: {w: 0}"), vec![], "insert.write_concern: w: 0 asks for no answer"),
+        (good().replace("batch: 10", "read_preference: nearest"), vec![], "unknown field `read_preference`"),
+        (
+            "title: t\nhttp: {url: 'http://127.0.0.1:1'}\nconnections: {per_operation: true}\nphases:\n  - load:\n      \
+             a: {request: {get: /}, arrivals: {closed: {writers: 1}}}\n    stop: {operations: 1}\n"
+                .to_owned(),
+            vec![],
+            "requests_per_connection: 1",
+        ),
+    ] {
+        check(&text, &args, 2, &[part]);
+    }
+}
+
+#[test]
 fn more_documents_than_fit_on_the_disk() {
     let dir = tempfile::tempdir().unwrap();
     let text = inserts("no_room", 10, "{documents: 1_000_000}")
@@ -272,7 +294,7 @@ fn a_malformed_uri_is_a_wrong_argument_and_an_unknown_option_a_warning() {
         ("mongodb://", "a host is missing"),
         ("mongodb://a,b/?directConnection=true", "takes one host"),
         ("mongodb://ann@localhost/?authMechanism=GSSAPI", "this build has no GSSAPI"),
-        ("mongodb://localhost/?readPreference=secondary", "readPreference is unsupported"),
+        ("mongodb://localhost/?loadBalanced=true", "loadBalanced=true is unsupported"),
     ] {
         check(&good(), &["--server", uri], 2, &[part]);
     }

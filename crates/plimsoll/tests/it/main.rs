@@ -11,6 +11,7 @@ mod bench;
 mod bound;
 mod compare;
 mod concepts;
+mod connections;
 mod crash;
 mod dashboard;
 mod derive;

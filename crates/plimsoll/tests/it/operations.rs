@@ -37,7 +37,7 @@ fn run(text: &str) -> Value {
 }
 
 /// Runs a command on the shared server.
-fn ask(command: &RawDocumentBuf) -> bson::Document {
+pub fn ask(command: &RawDocumentBuf) -> bson::Document {
     let address = shared().trim_start_matches("mongodb://").split('/').next().unwrap().parse().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -398,7 +398,7 @@ fn settled(collection: &str, n: i64) -> bson::Document {
 }
 
 /// Runs a small form of a shipped scenario in its own collection.
-fn shipped(name: &str, more: &[&str]) -> Value {
+pub fn shipped(name: &str, more: &[&str]) -> Value {
     let dir = tempfile::tempdir().unwrap();
     let (out, server) = (dir.path().join("run"), shared());
     let collection = format!("collection=plimsoll_test.{}", name.replace('-', "_"));
@@ -456,5 +456,53 @@ fn a_mix_by_time_keeps_the_shares_of_time() {
         // One slow operation on a busy machine moves a share; the bound excludes the share of another
         // operation.
         assert!((got - share).abs() < 0.05, "{name}: {got:.3} of the time, not {share}");
+    }
+}
+
+#[test]
+fn each_operation_has_its_own_concerns() {
+    let operations = [
+        ("replace", "{replace: {write_concern: {w: majority}}}"),
+        ("delete", "{delete: {write_concern: {w: 1, j: true}}}"),
+        ("find", "{find: {read_concern: majority, read_preference: secondaryPreferred}}"),
+        ("count", "{count: {filter: {n: -1}, read_concern: local}}"),
+    ];
+    for client in CLIENTS {
+        let mut text = inserts(&format!("concerns_{client}"), 50, "{documents: 2_000}");
+        operations.iter().for_each(|(name, operation)| text.push_str(&phase(name, operation, 100)));
+        let run = run(&format!("{text}client: {client}\n"));
+        assert_eq!(run["verdict"], "pass", "{client}: {}", run["reasons"]);
+        let declared = r#"{"w": 1, "j": true} for insert, delete; {"w": "majority"} for replace"#;
+        assert_eq!(run["integrity"]["write_concern"], declared, "{client}");
+        assert_eq!(run["integrity"]["proof"], "proven", "{client}");
+    }
+}
+
+#[test]
+fn the_uri_sets_the_concerns_of_operations_without_their_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let text =
+        inserts("uri_concerns", 50, "{documents: 200}").replace("write_concern: {w: 1, j: true}\n", "");
+    let file = scenario(dir.path(), &format!("{text}{}", phase("find", "{find: {}}", 100)));
+    let server = format!("{}&w=majority&readConcernLevel=majority&readPreference=nearest", shared());
+    let out = dir.path().join("run");
+    let (file, out) = (file.to_str().unwrap(), out.to_str().unwrap());
+    let output = plimsoll_with(&["run", file, "--server", &server, "--out", out]);
+    let run: Value =
+        serde_json::from_str(&std::fs::read_to_string(dir.path().join("run/run.json")).unwrap()).unwrap();
+    assert_eq!((output.status.code(), &run["operations"]["find"]["count"]), (Some(0), &json!(100)), "{run}");
+    assert_eq!(run["integrity"]["write_concern"], r#"{"w": "majority"}"#);
+    assert!(stderr(&output).contains("read_preference nearest: the address names one server"), "{}", stderr(&output));
+}
+
+#[test]
+fn every_read_concern_of_the_shipped_scenario_reads_the_acknowledged_versions() {
+    for level in ["local", "available", "majority"] {
+        let level = format!("phases.1.load.find.operation.find.read_concern={level}");
+        let more = ["matrix=null", "existing=drop", "phases.1.stop.duration=1s", &level];
+        let run = shipped("read-concern-cost", &more);
+        assert_eq!(run["verdict"], "pass", "{level}: {}", run["reasons"]);
+        let declared = r#"{"w": "majority"} for fill; {"w": 1} for update"#;
+        assert_eq!(run["integrity"]["write_concern"], declared);
     }
 }

@@ -48,6 +48,7 @@ fn phase(millis: u64) -> Phase {
         mix: vec![(0, 1.0)],
         mix_by: By::Count,
         arrivals: Arrivals::Closed { writers: CONNECTIONS },
+        connections: Default::default(),
         overdue: Overdue::Send,
         documents: Documents::Used,
         timing: Timing::default(),

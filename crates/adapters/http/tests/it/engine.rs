@@ -25,6 +25,7 @@ fn phase(mix: &[(usize, f64)], arrivals: Arrivals, stop: Stop, documents: Docume
         mix: mix.to_vec(),
         mix_by: By::Count,
         arrivals,
+        connections: Default::default(),
         overdue: Overdue::Send,
         documents,
         timing: Timing::default(),

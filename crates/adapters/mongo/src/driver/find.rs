@@ -1,7 +1,6 @@
 //! Sends reads over the official driver: finds, ranges, aggregations and counts.
 
 use mongodb::bson::{Document, RawDocumentBuf, doc};
-use mongodb::options::ReadConcern;
 use mongodb::{Collection, Cursor};
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::Outcome;
@@ -31,9 +30,6 @@ pub(super) async fn aggregate(
     let mut aggregate = collection.aggregate(stages.iter().cloned());
     if let Some(allow) = pipeline.allow_disk_use {
         aggregate = aggregate.allow_disk_use(allow);
-    }
-    if let Some(level) = &pipeline.read_concern {
-        aggregate = aggregate.read_concern(ReadConcern::custom(level));
     }
     let read = match aggregate.await {
         Ok(mut cursor) => rest(work, &mut cursor, 0).await,
@@ -72,9 +68,6 @@ pub(super) async fn read(
     let sort = if range { Some(doc! {"_id": 1}) } else { shape.sort.clone() };
     if let Some(sort) = sort {
         find = find.sort(sort);
-    }
-    if let Some(level) = &shape.read_concern {
-        find = find.read_concern(ReadConcern::custom(level));
     }
     if range {
         find = find.batch_size(named.limit);

@@ -2,9 +2,12 @@
 
 use std::error::Error as StdError;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use mongodb::bson::{Document, RawDocumentBuf};
+use mongodb::options::{CollectionOptions, ReadConcern};
 use mongodb::{Client, ClientSession, Collection};
+use plimsoll_deployment::concern::Concerns;
 use plimsoll_deployment::{Deployment, driver_options};
 use plimsoll_load::target::{Prepared, Target};
 use plimsoll_measure::first_error::{FirstError, OperationError};
@@ -38,7 +41,8 @@ pub struct Driver {
 #[derive(Debug)]
 pub struct Lane {
     client: Client,
-    collection: Collection<RawDocumentBuf>,
+    /// The collection with the concerns of each operation of the plan.
+    collections: Vec<Collection<RawDocumentBuf>>,
     /// Started by the first transaction.
     session: Option<ClientSession>,
     ready: Ready,
@@ -90,9 +94,15 @@ impl Driver {
             return Ok(client);
         }
         let mut options = driver_options(self.deployment.uri()).await?;
-        options.write_concern = self.builder.setup.write_concern.as_ref().map(outcome::write_concern);
+        // Every operation has its own concerns.
+        (options.write_concern, options.read_concern, options.selection_criteria) = (None, None, None);
         options.retry_writes = Some(false);
         options.retry_reads = Some(false);
+        let pool = self.builder.setup.connections;
+        options.min_pool_size = pool.min.or(options.min_pool_size);
+        options.max_idle_time =
+            pool.max_idle.map(|span| Duration::from_nanos(span.as_ns())).or(options.max_idle_time);
+        options.max_pool_size = pool.max.or(options.max_pool_size);
         // A pool that the user does not limit has a connection for every writer.
         options.max_pool_size.get_or_insert(plimsoll_load::arrivals::CONNECTIONS_MAX);
         let client = Client::with_options(options)?;
@@ -121,7 +131,7 @@ impl Driver {
 
     async fn run(&self, lane: &mut Lane, ready: &mut Ready) -> Reply {
         let work = self.builder.work(lane.operation);
-        let collection = &lane.collection;
+        let collection = &lane.collections[lane.operation];
         match (ready, work.command) {
             (Ready::Nothing, _) => Reply::acknowledged(0),
             (Ready::Insert(ready), _) => ready.send(work, collection).await,
@@ -203,6 +213,18 @@ impl Named {
     }
 }
 
+/// A transaction carries its concerns itself.
+fn collection_options(command: &Command, concerns: &Concerns) -> CollectionOptions {
+    let mut options = CollectionOptions::default();
+    if matches!(command, Command::Transaction { .. }) {
+        return options;
+    }
+    options.write_concern = concerns.write.as_ref().map(outcome::write_concern);
+    options.read_concern = concerns.read.as_deref().map(ReadConcern::custom);
+    options.selection_criteria = concerns.preference.as_ref().map(outcome::selection_criteria);
+    options
+}
+
 fn raw(write: impl FnOnce(&mut Vec<u8>)) -> RawDocumentBuf {
     let mut bytes = Vec::new();
     write(&mut bytes);
@@ -225,8 +247,13 @@ impl Target for Driver {
         let client = self.client().await?;
         let namespace = &self.builder.setup.namespace;
         client.database("admin").run_command(mongodb::bson::doc! {"ping": 1}).await?;
-        let collection = client.database(&namespace.db).collection(&namespace.collection);
-        Ok(Lane { client, collection, session: None, ready: Ready::Nothing, operation: 0 })
+        let database = client.database(&namespace.db);
+        let collection = |options| database.collection_with_options(&namespace.collection, options);
+        let collections = self.builder.setup.commands.iter().zip(&self.builder.setup.concerns);
+        let collections = collections
+            .map(|(command, concerns)| collection(collection_options(command, concerns)))
+            .collect();
+        Ok(Lane { client, collections, session: None, ready: Ready::Nothing, operation: 0 })
     }
 
     fn prepare(&self, lane: &mut Lane, operation: usize, number: u64) -> Prepared {

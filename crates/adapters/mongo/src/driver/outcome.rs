@@ -1,10 +1,12 @@
 //! Translates the official driver's results into outcomes.
 
 use mongodb::error::{Error, ErrorKind, UNKNOWN_TRANSACTION_COMMIT_RESULT, WriteFailure};
-use mongodb::options::{Acknowledgment, WriteConcern};
+use mongodb::options::{
+    Acknowledgment, ReadPreference, ReadPreferenceOptions, SelectionCriteria, WriteConcern,
+};
 use plimsoll_measure::first_error::FirstError;
 use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
-use plimsoll_wire::{Class, Outcome as Wire, W};
+use plimsoll_wire::{Class, Outcome as Wire, ReadMode, W};
 
 use crate::operation_builder::Detailed;
 use crate::outcome::{outcome, rejection};
@@ -64,6 +66,24 @@ pub(super) fn write_concern(lean: &plimsoll_wire::WriteConcern) -> WriteConcern 
     concern.journal = lean.j;
     concern.w_timeout = lean.timeout_ms.map(|ms| std::time::Duration::from_millis(u64::from(ms)));
     concern
+}
+
+pub(super) fn selection_criteria(lean: &plimsoll_wire::ReadPreference) -> SelectionCriteria {
+    let mut options = ReadPreferenceOptions::default();
+    if !lean.tag_sets.is_empty() {
+        options.tag_sets =
+            Some(lean.tag_sets.iter().map(|tags| tags.clone().into_iter().collect()).collect());
+    }
+    options.max_staleness =
+        lean.max_staleness_s.map(|seconds| std::time::Duration::from_secs(u64::from(seconds)));
+    let options = Some(options);
+    SelectionCriteria::ReadPreference(match lean.mode {
+        ReadMode::Primary => ReadPreference::Primary,
+        ReadMode::PrimaryPreferred => ReadPreference::PrimaryPreferred { options },
+        ReadMode::Secondary => ReadPreference::Secondary { options },
+        ReadMode::SecondaryPreferred => ReadPreference::SecondaryPreferred { options },
+        ReadMode::Nearest => ReadPreference::Nearest { options },
+    })
 }
 
 /// The driver's error for a refused command.

@@ -12,7 +12,7 @@ use plimsoll_measure::first_error::FirstError;
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Outcome, Rejection};
 
-use super::outcome::{of_commit, of_read_error};
+use super::outcome::{of_commit, of_read_error, write_concern};
 use super::{Named, raw};
 use crate::operation_builder::{OperationBuilder, ReturnedState, Work};
 use crate::setup::{Command, FindShape, Purpose};
@@ -104,10 +104,14 @@ impl Ready {
         collection: &Collection<RawDocumentBuf>,
         session: &mut ClientSession,
     ) -> Result<(), Outcome> {
-        let Command::Transaction { steps: commands, read_concern } = work.command else { return Ok(()) };
+        let Command::Transaction { steps: commands } = work.command else { return Ok(()) };
         let mut start = session.start_transaction();
-        if let Some(level) = read_concern {
+        let concerns = work.concerns();
+        if let Some(level) = &concerns.read {
             start = start.read_concern(ReadConcern::custom(level));
+        }
+        if let Some(write) = &concerns.write {
+            start = start.write_concern(write_concern(write));
         }
         start.await.map_err(|error| work.noted(of_read_error(&error), &error))?;
         for (step, command) in self.steps.iter_mut().zip(commands) {

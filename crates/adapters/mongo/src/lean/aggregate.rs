@@ -3,9 +3,9 @@
 use plimsoll_element::append;
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Outcome, Rejection};
-use plimsoll_wire::{Connection, Limits};
+use plimsoll_wire::{Connection, Limits, ReadPreference};
 
-use super::cursor::{Query, read_concern};
+use super::cursor::{Query, read_settings};
 use crate::operation_builder::{Work, identity};
 use crate::outcome::of_error;
 use crate::setup::{Command, Pipeline, Setup};
@@ -14,17 +14,23 @@ use crate::setup::{Command, Pipeline, Setup};
 #[derive(Debug)]
 pub(super) struct Buffers {
     query: Query,
+    preference: ReadPreference,
 }
 
 impl Buffers {
-    pub fn new(setup: &Setup, limits: &Limits) -> Self {
-        Self { query: Query::new(setup, limits) }
+    pub fn new(setup: &Setup, preference: ReadPreference, limits: &Limits) -> Self {
+        Self { query: Query::new(setup, limits), preference }
     }
 
     pub fn prepare(&mut self, work: Work<'_>, number: u64) -> Option<()> {
         let (Command::Aggregate(pipeline) | Command::Count(pipeline)) = work.command else { return None };
         // A request above the server's limit gets no answer and counts as refused.
-        self.query.call().body(|out| write(out, work, pipeline, number)).unwrap_or_default();
+        let Self { query, preference } = self;
+        let written = query.call().body(|out| {
+            write(out, work, pipeline, number);
+            read_settings(out, work.concerns().read.as_deref(), preference);
+        });
+        written.unwrap_or_default();
         Some(())
     }
 
@@ -54,5 +60,4 @@ fn write(out: &mut Vec<u8>, work: Work<'_>, pipeline: &Pipeline, number: u64) {
     if let Some(allow) = pipeline.allow_disk_use {
         append::boolean(out, "allowDiskUse", allow);
     }
-    read_concern(out, pipeline.read_concern.as_deref());
 }

@@ -3,7 +3,7 @@
 use plimsoll_element::append;
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Outcome, Rejection};
-use plimsoll_wire::{Connection, Error, Limits, WriteBatch, WriteKind, WriteReply, WriteSpec};
+use plimsoll_wire::{Connection, Error, Limits, WriteBatch, WriteConcern, WriteKind, WriteReply, WriteSpec};
 
 use crate::operation_builder::{OperationBuilder, OperationTarget, PendingWrite, Work};
 use crate::outcome::{add, of_write};
@@ -20,11 +20,16 @@ pub(super) struct Buffers {
 }
 
 impl Buffers {
-    pub fn new(setup: &Setup, command: &Command, limits: &Limits) -> Result<Self, Error> {
+    pub fn new(
+        setup: &Setup,
+        command: &Command,
+        write_concern: Option<&WriteConcern>,
+        limits: &Limits,
+    ) -> Result<Self, Error> {
         let removes = command.purpose() == Purpose::Remove;
         let kind = if removes { WriteKind::Delete } else { WriteKind::Update };
         let mut spec = WriteSpec::new(kind, &setup.namespace.db, &setup.namespace.collection);
-        spec.write_concern.clone_from(&setup.write_concern);
+        spec.write_concern = write_concern.cloned();
         let batch = WriteBatch::new(&spec, limits)?;
         Ok(Self { batch, reply: WriteReply::new(), promised: false, pending: None })
     }

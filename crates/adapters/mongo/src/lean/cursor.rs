@@ -3,7 +3,7 @@
 use plimsoll_deployment::Namespace;
 use plimsoll_element::append;
 use plimsoll_measure::interval::Reply;
-use plimsoll_wire::{Call, Connection, Error, FindReply, Limits};
+use plimsoll_wire::{Call, Connection, Error, FindReply, Limits, ReadPreference};
 
 use super::find::count;
 use crate::setup::Setup;
@@ -53,6 +53,12 @@ impl Query {
             connection.query(more, reply).await?;
         }
     }
+}
+
+/// Appends the settings of a read outside transactions.
+pub(super) fn read_settings(out: &mut Vec<u8>, level: Option<&str>, preference: &ReadPreference) {
+    read_concern(out, level);
+    preference.append(out);
 }
 
 /// Appends a read concern, if there is one.

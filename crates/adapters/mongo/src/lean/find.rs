@@ -1,9 +1,10 @@
 //! Sends finds over our own client.
 
 use bson::RawDocument;
+use plimsoll_deployment::concern::Concerns;
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::Outcome;
-use plimsoll_wire::{Connection, Error, FindReply, FindRequest, FindSpec, Limits};
+use plimsoll_wire::{Connection, Error, FindReply, FindRequest, FindSpec, Limits, ReadPreference};
 
 use crate::operation_builder::{OperationTarget, ReturnedState, Work};
 use crate::outcome::of_error;
@@ -20,18 +21,28 @@ pub(super) struct Buffers {
     whole: bool,
 }
 
+/// The settings of a read on one connection.
+#[derive(Clone, Debug)]
+pub(super) struct ReadSettings<'a> {
+    pub concerns: &'a Concerns,
+    /// The read preference for the server of the connection.
+    pub preference: ReadPreference,
+}
+
 impl Buffers {
     pub fn new(
         setup: &Setup,
         selection: &Selection,
         shape: &FindShape,
+        settings: ReadSettings<'_>,
         limits: &Limits,
     ) -> Result<Self, Error> {
         let by_receipt = matches!(selection, Selection::Receipt(_));
         let mut spec = FindSpec::new(&setup.namespace.db, &setup.namespace.collection);
         spec.projection.clone_from(&shape.projection);
         spec.sort.clone_from(&shape.sort);
-        spec.read_concern.clone_from(&shape.read_concern);
+        spec.read_concern.clone_from(&settings.concerns.read);
+        spec.read_preference = settings.preference;
         spec.limit = if by_receipt { Some(1) } else { shape.limit };
         spec.single_batch = by_receipt;
         let request = FindRequest::new(&spec, limits)?;

@@ -121,5 +121,5 @@ fn write(out: &mut Vec<u8>, work: Work<'_>, aim: OperationTarget) {
         let new = matches!(command, Command::FindAndModify { returns: Returns::New, .. });
         append::boolean(out, "new", new);
     }
-    statement::write_concern(out, builder.setup.write_concern.as_ref());
+    statement::write_concern(out, work.concerns().write.as_ref());
 }

@@ -6,7 +6,8 @@ use plimsoll_ledger::State;
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Outcome, Rejection};
 use plimsoll_wire::{
-    Class, Connection, Error, Limits, Outcome as Wire, WriteBatch, WriteKind, WriteReply, WriteSpec,
+    Class, Connection, Error, Limits, Outcome as Wire, WriteBatch, WriteConcern, WriteKind, WriteReply,
+    WriteSpec,
 };
 
 use super::Attempt;
@@ -27,9 +28,14 @@ pub(super) struct Buffers {
 }
 
 impl Buffers {
-    pub fn new(setup: &Setup, ordered: bool, limits: &Limits) -> Result<Self, Error> {
+    pub fn new(
+        setup: &Setup,
+        ordered: bool,
+        write_concern: Option<&WriteConcern>,
+        limits: &Limits,
+    ) -> Result<Self, Error> {
         let mut spec = WriteSpec::new(WriteKind::Insert, &setup.namespace.db, &setup.namespace.collection);
-        spec.write_concern.clone_from(&setup.write_concern);
+        spec.write_concern = write_concern.cloned();
         spec.ordered = ordered;
         let batch = WriteBatch::new(&spec, limits)?;
         Ok(Self { batch, reply: WriteReply::new(), numbers: 0..0, oversized: Vec::new() })
@@ -54,6 +60,15 @@ impl Buffers {
         connection.write(&mut self.batch, &mut self.reply).await;
         work.note_write(&self.reply);
         self.note(work.builder, attempt)
+    }
+
+    /// Records that no connection could be opened for an attempt, and returns the number of documents. An earlier attempt keeps its
+    /// outcome.
+    pub fn unsent(&self, builder: &OperationBuilder, attempt: Attempt) -> u64 {
+        if attempt == Attempt::First && !self.numbers.is_empty() {
+            builder.ledger().settle(self.numbers.clone(), State::NotSent);
+        }
+        self.numbers.end - self.numbers.start
     }
 
     pub fn discard(&mut self, builder: &OperationBuilder) {

@@ -2,16 +2,17 @@
 
 use std::error::Error;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use plimsoll_deployment::Deployment;
 use plimsoll_load::target::{Prepared, Target};
-use plimsoll_measure::first_error::OperationError;
+use plimsoll_measure::first_error::{FirstError, OperationError};
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Outcome, Rejection};
-use plimsoll_wire::{Connection, Limits};
+use plimsoll_wire::{Connection, Hello, ReadPreference};
 
 use crate::operation_builder::{OperationBuilder, Work};
+use crate::outcome::of_unopened;
 use crate::setup::{Command, Setup};
 use crate::worker_ledger::{Closed, WorkerLedger};
 
@@ -31,19 +32,28 @@ mod transaction;
 
 mod rare;
 
+mod routes;
+
+use find::ReadSettings;
+use routes::{PRIMARY, Routes};
+
 /// One worker's view of the server, over our own client.
 #[derive(Debug)]
 pub struct Lean {
     builder: Arc<OperationBuilder>,
     deployment: Arc<Deployment>,
+    routes: Routes,
+    /// Whether members for all routes were found once: a member that is missing later fails the reads that need it.
+    has_routes: AtomicBool,
     /// Connections opened so far: each has its own session.
     opened: AtomicU64,
 }
 
-/// A connection with its buffers, one set for each operation of the plan.
+/// A connection for each route, with buffers, one set for each operation of the plan.
 #[derive(Debug)]
 pub struct Lane {
-    connection: Connection,
+    /// The first is the primary's. A missing one is opened by the next operation that needs it.
+    connections: Vec<Option<Connection>>,
     buffers: Vec<Buffers>,
     current: usize,
     /// Whether the server is no longer the primary: the connection must be reopened, perhaps to another member.
@@ -75,8 +85,9 @@ impl Lean {
     }
 
     /// A target that shares its worker's documents with other targets.
-    pub const fn sharing(builder: Arc<OperationBuilder>, deployment: Arc<Deployment>) -> Self {
-        Self { builder, deployment, opened: AtomicU64::new(0) }
+    pub fn sharing(builder: Arc<OperationBuilder>, deployment: Arc<Deployment>) -> Self {
+        let routes = Routes::of(&builder.setup, deployment.has_members());
+        Self { builder, deployment, routes, has_routes: AtomicBool::new(false), opened: AtomicU64::new(0) }
     }
 
     /// This worker's operation builder.
@@ -98,10 +109,48 @@ impl Lean {
     /// # Errors
     /// When a command cannot be encoded.
     pub(crate) fn furnish(&self, connection: Connection) -> Result<Lane, plimsoll_wire::Error> {
-        let limits = connection.limits();
-        let buffers = self.builder.setup.commands.iter().map(|command| self.buffers(command, &limits));
+        let commands = 0..self.builder.setup.commands.len();
+        let buffers = commands.map(|operation| self.buffers(operation, connection.hello()));
         let buffers = buffers.collect::<Result<_, _>>()?;
-        Ok(Lane { connection, buffers, current: 0, misled: false, attempts: 0 })
+        let mut connections = vec![Some(connection)];
+        connections.resize_with(self.routes.count(), || None);
+        Ok(Lane { connections, buffers, current: 0, misled: false, attempts: 0 })
+    }
+
+    /// Connects the lane to the members that read preferences select.
+    async fn open_readers(&self, lane: &mut Lane) -> Result<(), plimsoll_deployment::Error> {
+        for route in 1..self.routes.count() {
+            let is_known = self.has_routes.load(Ordering::Relaxed);
+            let preference = self.routes.preference(route);
+            lane.connections[route] = if is_known {
+                self.deployment.try_connect_for(preference).await.ok()
+            } else {
+                Some(self.deployment.connect_for(preference).await?)
+            };
+        }
+        self.has_routes.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Opens the connection of a route.
+    async fn dial(&self, route: usize) -> Result<Connection, plimsoll_deployment::Error> {
+        if route == PRIMARY {
+            return self.deployment.connect().await;
+        }
+        self.deployment.connect_for(self.routes.preference(route)).await
+    }
+
+    /// The outcome of the prepared operation if no connection could be opened for it.
+    fn unsent(&self, lane: &mut Lane, error: &plimsoll_deployment::Error) -> Reply {
+        let outcome = of_unopened(error);
+        self.work(lane.current).note(outcome, || FirstError::new(0, "", error));
+        let attempt = Attempt::of(lane.attempts);
+        let documents = match &mut lane.buffers[lane.current] {
+            Buffers::Insert(buffers) => buffers.unsent(&self.builder, attempt),
+            Buffers::Rare(buffers) => buffers.unsent(&self.builder, outcome),
+            Buffers::Change(_) | Buffers::Find(_) => 1,
+        };
+        Reply::failed(outcome, documents)
     }
 
     pub(crate) const fn deployment(&self) -> &Arc<Deployment> {
@@ -113,31 +162,47 @@ impl Lean {
         lane.buffers[lane.current].release(&self.builder);
     }
 
-    fn buffers(&self, command: &Command, limits: &Limits) -> Result<Buffers, plimsoll_wire::Error> {
-        let setup = &self.builder.setup;
+    /// The buffers of an operation for a server with this description.
+    fn buffers(&self, operation: usize, hello: &Hello) -> Result<Buffers, plimsoll_wire::Error> {
+        let (setup, limits) = (&self.builder.setup, &hello.limits);
+        let concerns = &setup.concerns[operation];
+        let write_concern = concerns.write.as_ref();
+        let preference = || self.sent_preference(operation, hello);
+        let settings = || ReadSettings { concerns, preference: preference() };
+        let command = &setup.commands[operation];
         Ok(match command {
             Command::Insert { ordered, .. } => {
-                Buffers::Insert(Box::new(insert::Buffers::new(setup, *ordered, limits)?))
+                Buffers::Insert(Box::new(insert::Buffers::new(setup, *ordered, write_concern, limits)?))
             }
             Command::Update { .. } | Command::Replace { .. } | Command::Delete { .. } => {
-                Buffers::Change(Box::new(change::Buffers::new(setup, command, limits)?))
+                Buffers::Change(Box::new(change::Buffers::new(setup, command, write_concern, limits)?))
             }
             Command::Find { selection, shape } => {
-                Buffers::Find(Box::new(find::Buffers::new(setup, selection, shape, limits)?))
+                Buffers::Find(Box::new(find::Buffers::new(setup, selection, shape, settings(), limits)?))
             }
-            Command::Range { .. } => Buffers::Rare(rare::Buffers::range(setup, limits)),
+            Command::Range { .. } => Buffers::Rare(rare::Buffers::range(setup, preference(), limits)),
             Command::Count(_) | Command::Aggregate(_) => {
-                Buffers::Rare(rare::Buffers::aggregate(setup, limits))
+                Buffers::Rare(rare::Buffers::aggregate(setup, preference(), limits))
             }
             Command::FindAndModify { .. } => Buffers::Rare(rare::Buffers::find_and_modify(setup, limits)),
-            Command::ReadModifyWrite { selection, .. } => {
-                Buffers::Rare(rare::Buffers::read_modify_write(setup, selection, command, limits)?)
-            }
-            Command::Transaction { steps, .. } => {
+            Command::ReadModifyWrite { selection, .. } => Buffers::Rare(rare::Buffers::read_modify_write(
+                setup,
+                selection,
+                command,
+                settings(),
+                limits,
+            )?),
+            Command::Transaction { steps } => {
                 let session = self.opened.fetch_add(1, Ordering::Relaxed);
                 Buffers::Rare(rare::Buffers::transaction(&self.builder, steps, session, limits))
             }
         })
+    }
+
+    /// The read preference that an operation sends to a server with this description.
+    fn sent_preference(&self, operation: usize, hello: &Hello) -> ReadPreference {
+        let wanted = self.builder.setup.concerns[operation].preference.clone().unwrap_or_default();
+        self.deployment.sent_preference(hello, &wanted)
     }
 }
 
@@ -185,7 +250,9 @@ impl Target for Lean {
     }
 
     async fn open(&self) -> Result<Lane, Box<dyn Error + Send + Sync>> {
-        Ok(self.furnish(self.deployment.connect().await?)?)
+        let mut lane = self.furnish(self.deployment.connect().await?)?;
+        self.open_readers(&mut lane).await?;
+        Ok(lane)
     }
 
     fn prepare(&self, lane: &mut Lane, operation: usize, number: u64) -> Prepared {
@@ -197,7 +264,14 @@ impl Target for Lean {
 
     async fn send(&self, lane: &mut Lane) -> Reply {
         lane.attempts += 1;
-        let (work, connection) = (self.work(lane.current), &mut lane.connection);
+        let (work, route) = (self.work(lane.current), self.routes.of_operation(lane.current));
+        let connection = match &mut lane.connections[route] {
+            Some(connection) => connection,
+            missing => match Box::pin(self.dial(route)).await {
+                Ok(connection) => missing.insert(connection),
+                Err(error) => return self.unsent(lane, &error),
+            },
+        };
         let reply = match &mut lane.buffers[lane.current] {
             Buffers::Insert(buffers) => buffers.send(connection, work, Attempt::of(lane.attempts)).await,
             Buffers::Change(buffers) => buffers.send(connection, work).await,
@@ -205,7 +279,12 @@ impl Target for Lean {
             // A future is as large as its largest part and is copied when it is created, so the large ones are boxed.
             Buffers::Rare(buffers) => Box::pin(buffers.send(connection, work)).await,
         };
-        lane.misled = reply.outcome == Outcome::Rejected(Rejection::NotPrimary);
+        let is_misled = reply.outcome == Outcome::Rejected(Rejection::NotPrimary);
+        if route == PRIMARY {
+            lane.misled = is_misled;
+        } else if is_misled || connection.is_broken() {
+            lane.connections[route] = None;
+        }
         reply
     }
 
@@ -220,6 +299,11 @@ impl Target for Lean {
         true
     }
 
+    fn hang_up(&self, lane: &mut Lane) {
+        lane.connections.iter_mut().for_each(|connection| *connection = None);
+        lane.misled = false;
+    }
+
     fn tick(&self) {
         self.builder.ledger().flush();
     }
@@ -229,14 +313,18 @@ impl Target for Lean {
     }
 
     fn is_broken(&self, lane: &Lane) -> bool {
-        lane.misled || lane.connection.is_broken()
+        lane.misled || lane.connections[PRIMARY].as_ref().is_some_and(Connection::is_broken)
     }
 
     async fn settle(&self, lane: &mut Lane) {
         self.release(lane);
-        if !self.builder.setup.is_acknowledged() && !lane.connection.is_broken() {
+        if self.builder.setup.is_acknowledged() {
+            return;
+        }
+        let open = lane.connections[PRIMARY].as_mut().filter(|connection| !connection.is_broken());
+        if let Some(connection) = open {
             // The answer to a ping shows that everything before it has arrived; without an answer nothing is promised.
-            lane.connection.ping().await.unwrap_or_default();
+            connection.ping().await.unwrap_or_default();
         }
     }
 }

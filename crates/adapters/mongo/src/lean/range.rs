@@ -3,9 +3,9 @@
 use plimsoll_element::append;
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::Outcome;
-use plimsoll_wire::{Connection, Limits};
+use plimsoll_wire::{Connection, Limits, ReadPreference};
 
-use super::cursor::{Query, read_concern};
+use super::cursor::{Query, read_settings};
 use crate::operation_builder::{OperationTarget, ReturnedState, Work};
 use crate::outcome::of_error;
 use crate::setup::{Command, Setup};
@@ -17,27 +17,29 @@ use crate::worker_ledger::PickedDocument;
 pub(super) struct Buffers {
     query: Query,
     aim: OperationTarget,
+    preference: ReadPreference,
 }
 
 impl Buffers {
-    pub fn new(setup: &Setup, limits: &Limits) -> Self {
-        Self { query: Query::new(setup, limits), aim: OperationTarget::default() }
+    pub fn new(setup: &Setup, preference: ReadPreference, limits: &Limits) -> Self {
+        Self { query: Query::new(setup, limits), aim: OperationTarget::default(), preference }
     }
 
     pub fn prepare(&mut self, work: Work<'_>, number: u64) -> Option<()> {
         self.aim = work.builder.aim(work.operation, number)?;
         let Command::Range { limit, shape, .. } = work.command else { return None };
         let limit = work.builder.limit(*limit, number);
-        let (collection, aim) = (&work.builder.setup.namespace.collection, self.aim);
-        let written = self.query.call().body(|out| {
+        let collection = &work.builder.setup.namespace.collection;
+        let Self { query, aim, preference } = self;
+        let written = query.call().body(|out| {
             append::string(out, "find", collection);
-            append::embedded(out, "filter", |out| work.builder.write_lower_bound(out, aim));
+            append::embedded(out, "filter", |out| work.builder.write_lower_bound(out, *aim));
             append::nested(out, "sort", |out| append::int32(out, "_id", 1));
             append::int64(out, "limit", i64::from(limit));
             // Asks for all documents in one reply, as far as they fit.
             append::int64(out, "batchSize", i64::from(limit));
             statement::constant(out, "projection", shape.projection.as_ref());
-            read_concern(out, shape.read_concern.as_deref());
+            read_settings(out, work.concerns().read.as_deref(), preference);
         });
         debug_assert!(written.is_ok(), "a receipt is shorter than a document may be");
         Some(())

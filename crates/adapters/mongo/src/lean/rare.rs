@@ -3,8 +3,10 @@
 //! Their futures are larger than those of inserts, changes and finds, so they are separate.
 
 use plimsoll_measure::interval::Reply;
-use plimsoll_wire::{Connection, Error, Limits};
+use plimsoll_measure::outcome::Outcome;
+use plimsoll_wire::{Connection, Error, Limits, ReadPreference};
 
+use super::find::ReadSettings;
 use super::{aggregate, find_and_modify, range, read_modify_write, transaction};
 use crate::operation_builder::{OperationBuilder, Work};
 use crate::setup::{Command, Selection, Setup};
@@ -20,12 +22,12 @@ pub(super) enum Buffers {
 }
 
 impl Buffers {
-    pub fn range(setup: &Setup, limits: &Limits) -> Self {
-        Self::Range(Box::new(range::Buffers::new(setup, limits)))
+    pub fn range(setup: &Setup, preference: ReadPreference, limits: &Limits) -> Self {
+        Self::Range(Box::new(range::Buffers::new(setup, preference, limits)))
     }
 
-    pub fn aggregate(setup: &Setup, limits: &Limits) -> Self {
-        Self::Aggregate(Box::new(aggregate::Buffers::new(setup, limits)))
+    pub fn aggregate(setup: &Setup, preference: ReadPreference, limits: &Limits) -> Self {
+        Self::Aggregate(Box::new(aggregate::Buffers::new(setup, preference, limits)))
     }
 
     pub fn find_and_modify(setup: &Setup, limits: &Limits) -> Self {
@@ -36,9 +38,10 @@ impl Buffers {
         setup: &Setup,
         selection: &Selection,
         command: &Command,
+        settings: ReadSettings<'_>,
         limits: &Limits,
     ) -> Result<Self, Error> {
-        let buffers = read_modify_write::Buffers::new(setup, selection, command, limits)?;
+        let buffers = read_modify_write::Buffers::new(setup, selection, command, settings, limits)?;
         Ok(Self::ReadModifyWrite(Box::new(buffers)))
     }
 
@@ -63,6 +66,14 @@ impl Buffers {
             Self::FindAndModify(buffers) => buffers.send(connection, work).await,
             Self::ReadModifyWrite(buffers) => buffers.send(connection, work).await,
             Self::Transaction(buffers) => buffers.send(connection, work).await,
+        }
+    }
+
+    /// Records that no connection could be opened, and returns the number of documents.
+    pub fn unsent(&mut self, builder: &OperationBuilder, outcome: Outcome) -> u64 {
+        match self {
+            Self::Transaction(buffers) => buffers.unsent(builder, outcome),
+            _ => 1,
         }
     }
 

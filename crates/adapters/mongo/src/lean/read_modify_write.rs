@@ -4,6 +4,7 @@ use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::Outcome;
 use plimsoll_wire::{Connection, Error, Limits};
 
+use super::find::ReadSettings;
 use super::{change, find};
 use crate::operation_builder::{OperationBuilder, Work};
 use crate::setup::{Command, FindShape, Selection, Setup};
@@ -20,10 +21,13 @@ impl Buffers {
         setup: &Setup,
         selection: &Selection,
         command: &Command,
+        settings: ReadSettings<'_>,
         limits: &Limits,
     ) -> Result<Self, Error> {
-        let find = find::Buffers::new(setup, selection, &FindShape::default(), limits)?;
-        Ok(Self { find, change: change::Buffers::new(setup, command, limits)? })
+        let write_concern = settings.concerns.write.as_ref();
+        let change = change::Buffers::new(setup, command, write_concern, limits)?;
+        let find = find::Buffers::new(setup, selection, &FindShape::default(), settings, limits)?;
+        Ok(Self { find, change })
     }
 
     pub fn prepare(&mut self, work: Work<'_>, number: u64) -> Option<()> {

@@ -79,7 +79,7 @@ impl Buffers {
     }
 
     pub fn prepare(&mut self, work: Work<'_>, number: u64) -> Option<()> {
-        let Command::Transaction { steps, read_concern } = work.command else { return None };
+        let Command::Transaction { steps } = work.command else { return None };
         (self.number, self.ended, self.bytes) = (self.number + 1, None, (0, 0));
         for (index, command) in steps.iter().enumerate() {
             let step = &mut self.steps[index];
@@ -89,7 +89,7 @@ impl Buffers {
                 return None;
             }
             let (session, transaction) = (self.session, self.number);
-            let level = read_concern.as_deref().filter(|_| index == 0);
+            let level = work.concerns().read.as_deref().filter(|_| index == 0);
             let Step { call, aim, numbers, .. } = step;
             let written = call.body(|out| {
                 write_step(out, part, *aim, numbers);
@@ -97,7 +97,7 @@ impl Buffers {
                 if index == 0 {
                     append::boolean(out, "startTransaction", true);
                 }
-                self::read_concern(out, level);
+                read_concern(out, level);
             });
             // A command above the server's limit ends the transaction without an answer.
             written.unwrap_or_default();
@@ -106,7 +106,7 @@ impl Buffers {
     }
 
     pub async fn send(&mut self, connection: &mut Connection, work: Work<'_>) -> Reply {
-        let Command::Transaction { steps, .. } = work.command else { return Reply::acknowledged(0) };
+        let Command::Transaction { steps } = work.command else { return Reply::acknowledged(0) };
         if let Some(ended) = self.ended {
             return self.failed(ended);
         }
@@ -127,6 +127,13 @@ impl Buffers {
             }
             outcome => self.failed(outcome),
         }
+    }
+
+    /// Records that no connection could be opened, and returns the number of operations.
+    pub fn unsent(&mut self, builder: &OperationBuilder, outcome: Outcome) -> u64 {
+        self.settle(builder, Fate::Aborted);
+        self.ended = Some(outcome);
+        self.steps.len() as u64
     }
 
     /// Discards the prepared operations.
@@ -172,7 +179,7 @@ impl Buffers {
         let written = self.last.body(|out| {
             append::int32(out, "commitTransaction", 1);
             write_session(out, session, number);
-            statement::write_concern(out, work.builder.setup.write_concern.as_ref());
+            statement::write_concern(out, work.concerns().write.as_ref());
         });
         debug_assert!(written.is_ok(), "a commit is shorter than a document may be");
         let committed = connection.call(&mut self.last, &mut self.reply).await;

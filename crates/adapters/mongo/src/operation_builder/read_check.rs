@@ -1,5 +1,5 @@
 //! Checks reads against the ledger: a read must not return a version older than the last one acknowledged before it was sent, nor
-//! a version that was never sent.
+//! a version that was never sent. A read that may be stale only must not return the latter.
 
 use plimsoll_document::{Encoded, STAMP_FIELD};
 use plimsoll_ledger::VERSION_MAX;
@@ -7,6 +7,7 @@ use plimsoll_measure::outcome::Rejection;
 
 use super::{OperationBuilder, identity_of};
 use crate::scenario::Stamp;
+use crate::setup::Freshness;
 use crate::statement;
 use crate::worker_ledger::{Claimed, PickedDocument};
 
@@ -47,9 +48,10 @@ impl OperationBuilder {
             let ledger = self.ledger();
             (ledger.version(picked.number), ledger.is_touched(picked.number))
         };
+        let stale = picked.freshness == Freshness::MayBeStale;
         let Some(found) = found else {
             let removed = known.may_be_deleted() && picked.claimed != Some(Claimed::Removal);
-            return if picked.promised && !removed { Err(Rejection::Unexpected) } else { Ok(()) };
+            return if picked.promised && !removed && !stale { Err(Rejection::Unexpected) } else { Ok(()) };
         };
         let Some(least) = picked.least.filter(|_| !touched) else { return Ok(()) };
         let (least, most) = match (picked.claimed, shows) {
@@ -59,7 +61,7 @@ impl OperationBuilder {
             (None, _) => (least, known.sent()),
         };
         let version = self.version_in(picked.number, found).ok_or(Rejection::CorruptedRead)?;
-        if version < least {
+        if version < least && !stale {
             return Err(Rejection::StaleRead);
         }
         let sound = version <= most && self.follows(picked.number, version, found);
@@ -157,6 +159,20 @@ mod tests {
         assert_eq!(judge(1), Ok(()));
         assert_eq!(judge(0), Err(Rejection::StaleRead));
         assert_eq!(judge(2), Err(Rejection::CorruptedRead));
+    }
+
+    #[test]
+    fn a_read_that_may_be_stale_shows_any_sent_version_or_none() {
+        let (builder, picked) = replaced();
+        let picked = PickedDocument { freshness: Freshness::MayBeStale, ..picked };
+        let judge = |found: Option<&[u8]>| builder.judge_read(&picked, ReturnedState::Before, found);
+        let of = |version| document(&builder, version, picked.number);
+        assert_eq!([judge(None), judge(Some(&of(0))), judge(Some(&of(1)))], [Ok(()); 3]);
+        assert_eq!(judge(Some(&of(2))), Err(Rejection::CorruptedRead), "it was never sent");
+        let mut flipped = of(0);
+        let at = flipped.len() / 2;
+        flipped[at] ^= 1;
+        assert_eq!(judge(Some(&flipped)), Err(Rejection::CorruptedRead));
     }
 
     #[test]

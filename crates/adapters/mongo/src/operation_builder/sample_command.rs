@@ -15,6 +15,7 @@ const FIRST: u64 = 0;
 pub(super) struct SampleCommand<'a> {
     pub builder: &'a OperationBuilder,
     pub command: &'a Command,
+    pub write_concern: Option<&'a WriteConcern>,
 }
 
 /// A BSON document with types in place of values.
@@ -59,7 +60,7 @@ impl fmt::Display for SampleCommand<'_> {
                 self.statement(out, collection)?;
             }
         }
-        if let Some(concern) = self.builder.setup.write_concern.as_ref().filter(|_| self.writes()) {
+        if let Some(concern) = self.write_concern.filter(|_| self.command.writes()) {
             write_concern(out, concern)?;
         }
         out.write_str("}")
@@ -67,10 +68,6 @@ impl fmt::Display for SampleCommand<'_> {
 }
 
 impl SampleCommand<'_> {
-    fn writes(&self) -> bool {
-        matches!(self.command, Command::Insert { .. }) || self.command.purpose() != Purpose::Read
-    }
-
     fn bytes(&self, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
         let mut bytes = Vec::new();
         write(&mut bytes);
@@ -215,7 +212,8 @@ mod tests {
         let setup = Arc::new(setup(scenario, &operations).unwrap());
         let ledger = WorkerLedger::new(Allocation::new(10, 1, None).unwrap(), 0, None);
         let builder = OperationBuilder::new(setup.clone(), ledger);
-        let shown = |command| SampleCommand { builder: &builder, command }.to_string();
+        let write_concern = setup.concerns[0].write.as_ref();
+        let shown = |command| SampleCommand { builder: &builder, command, write_concern }.to_string();
         let shown: Vec<_> = setup.commands.iter().map(shown).collect();
         assert_eq!(
             shown,

@@ -4,7 +4,7 @@ use plimsoll_document::Template;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{By, Change, Keys, Limit, Returns, Updates};
+use super::{By, Change, Keys, Limit, ReadPreference, Returns, Updates, WriteConcern};
 
 /// Documents in one insert command when the scenario sets no number.
 const BATCH_DEFAULT: u32 = 1;
@@ -44,11 +44,14 @@ pub struct Insert {
     pub batch: u32,
     /// Whether the server stops at the first failure.
     pub ordered: bool,
+    /// The write concern, in place of the scenario's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_concern: Option<WriteConcern>,
 }
 
 impl Default for Insert {
     fn default() -> Self {
-        Self { batch: BATCH_DEFAULT, ordered: false }
+        Self { batch: BATCH_DEFAULT, ordered: false, write_concern: None }
     }
 }
 
@@ -73,9 +76,12 @@ pub struct Find {
     /// The largest number of documents in one find; all of them are returned in one reply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
-    /// Level of the read concern.
+    /// Level of the read concern, in place of the scenario's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_concern: Option<String>,
+    /// The members that may answer, in place of the scenario's read preference.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_preference: Option<ReadPreference>,
 }
 
 /// Finds documents in the order of `_id`.
@@ -90,9 +96,12 @@ pub struct Range {
     /// The fields to return.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub projection: Option<Template>,
-    /// Level of the read concern.
+    /// Level of the read concern, in place of the scenario's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_concern: Option<String>,
+    /// The members that may answer, in place of the scenario's read preference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_preference: Option<ReadPreference>,
 }
 
 /// Counts documents with an aggregation, as the drivers do.
@@ -101,9 +110,12 @@ pub struct Range {
 pub struct Count {
     /// The filter that selects the documents; by default all.
     pub filter: Template,
-    /// Level of the read concern.
+    /// Level of the read concern, in place of the scenario's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_concern: Option<String>,
+    /// The members that may answer, in place of the scenario's read preference.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_preference: Option<ReadPreference>,
 }
 
 /// Runs an aggregation pipeline.
@@ -115,9 +127,12 @@ pub struct Aggregate {
     /// Whether the server may put intermediate results on disk; by default the server decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow_disk_use: Option<bool>,
-    /// Level of the read concern.
+    /// Level of the read concern, in place of the scenario's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_concern: Option<String>,
+    /// The members that may answer, in place of the scenario's read preference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_preference: Option<ReadPreference>,
 }
 
 /// Updates documents.
@@ -141,15 +156,21 @@ pub struct Update {
     /// Whether a document is inserted if the filter matches none.
     #[serde(default)]
     pub upsert: bool,
+    /// The write concern, in place of the scenario's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_concern: Option<WriteConcern>,
 }
 
 /// Replaces one document of this run, by its receipt.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Replace {
     /// The choice among the documents of this run.
     #[serde(skip_serializing_if = "is_default")]
     pub keys: Keys,
+    /// The write concern, in place of the scenario's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_concern: Option<WriteConcern>,
 }
 
 /// Deletes one document.
@@ -164,6 +185,9 @@ pub struct Delete {
     /// The filter that selects the documents; the first is deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filter: Option<Template>,
+    /// The write concern, in place of the scenario's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_concern: Option<WriteConcern>,
 }
 
 /// Finds one document and changes it in the same command.
@@ -184,6 +208,9 @@ pub struct FindAndModify {
     /// The returned state of the document.
     #[serde(default)]
     pub returns: Returns,
+    /// The write concern, in place of the scenario's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_concern: Option<WriteConcern>,
 }
 
 /// Finds one document of this run and then changes it.
@@ -195,6 +222,9 @@ pub struct ReadModifyWrite {
     pub keys: Keys,
     /// The change of the document; a removal is refused.
     pub change: Change,
+    /// The write concern, in place of the scenario's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_concern: Option<WriteConcern>,
 }
 
 /// Several operations in one transaction, one after the other.
@@ -203,9 +233,12 @@ pub struct ReadModifyWrite {
 pub struct Transaction {
     /// The operations: insert, find, update, replace and delete.
     pub operations: Vec<Operation>,
-    /// The read concern level of all operations.
+    /// The read concern level of all operations, in place of the scenario's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_concern: Option<String>,
+    /// The write concern, in place of the scenario's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_concern: Option<WriteConcern>,
 }
 
 fn is_default(keys: &Keys) -> bool {
@@ -263,6 +296,43 @@ impl Operation {
             | Self::Delete(Delete { filter, .. })
             | Self::FindAndModify(FindAndModify { filter, .. }) => filter.is_none(),
             Self::Transaction(transaction) => transaction.operations.iter().any(Self::needs_receipts),
+        }
+    }
+
+    /// The write concern of its own.
+    pub const fn write_concern(&self) -> Option<&WriteConcern> {
+        match self {
+            Self::Insert(Insert { write_concern, .. })
+            | Self::Update(Update { write_concern, .. })
+            | Self::Replace(Replace { write_concern, .. })
+            | Self::Delete(Delete { write_concern, .. })
+            | Self::FindAndModify(FindAndModify { write_concern, .. })
+            | Self::ReadModifyWrite(ReadModifyWrite { write_concern, .. })
+            | Self::Transaction(Transaction { write_concern, .. }) => write_concern.as_ref(),
+            Self::Find(_) | Self::Range(_) | Self::Count(_) | Self::Aggregate(_) => None,
+        }
+    }
+
+    /// The level of the read concern of its own.
+    pub const fn read_concern(&self) -> Option<&String> {
+        match self {
+            Self::Find(Find { read_concern, .. })
+            | Self::Range(Range { read_concern, .. })
+            | Self::Count(Count { read_concern, .. })
+            | Self::Aggregate(Aggregate { read_concern, .. })
+            | Self::Transaction(Transaction { read_concern, .. }) => read_concern.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// The read preference of its own.
+    pub const fn read_preference(&self) -> Option<&ReadPreference> {
+        match self {
+            Self::Find(Find { read_preference, .. })
+            | Self::Range(Range { read_preference, .. })
+            | Self::Count(Count { read_preference, .. })
+            | Self::Aggregate(Aggregate { read_preference, .. }) => read_preference.as_ref(),
+            _ => None,
         }
     }
 }

@@ -48,8 +48,6 @@ pub struct FindShape {
     pub sort: Option<Document>,
     /// The most documents.
     pub limit: Option<u32>,
-    /// Level of the read concern.
-    pub read_concern: Option<String>,
 }
 
 /// A pipeline and its options.
@@ -59,8 +57,6 @@ pub struct Pipeline {
     pub stages: Vec<Program>,
     /// Whether the server may put intermediate results on disk.
     pub allow_disk_use: Option<bool>,
-    /// Level of the read concern.
-    pub read_concern: Option<String>,
 }
 
 /// One compiled operation.
@@ -134,8 +130,6 @@ pub enum Command {
     Transaction {
         /// The operations.
         steps: Vec<Command>,
-        /// Level of the read concern.
-        read_concern: Option<String>,
     },
 }
 
@@ -204,5 +198,15 @@ impl Command {
     /// The command itself, or the operations of a transaction.
     pub fn parts(&self) -> &[Self] {
         if let Self::Transaction { steps, .. } = self { steps } else { std::slice::from_ref(self) }
+    }
+
+    /// Whether the operation only reads documents and returns them.
+    pub const fn only_reads(&self) -> bool {
+        matches!(self, Self::Find { .. } | Self::Range { .. } | Self::Count(_) | Self::Aggregate(_))
+    }
+
+    /// Whether the operation inserts, changes or removes documents.
+    pub fn writes(&self) -> bool {
+        self.parts().iter().any(|part| matches!(part, Self::Insert { .. }) || part.purpose() != Purpose::Read)
     }
 }

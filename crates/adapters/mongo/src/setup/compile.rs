@@ -48,7 +48,7 @@ impl Compiler<'_> {
             Operation::Count(count) => self.count(count),
             Operation::Aggregate(aggregate) => self.aggregate(aggregate),
             Operation::Update(update) => self.update(update),
-            Operation::Replace(Replace { keys }) => {
+            Operation::Replace(Replace { keys, .. }) => {
                 Ok(Command::Replace { selection: Selection::Receipt(self.keys(*keys)?) })
             }
             Operation::Delete(Delete { keys, filter, .. }) => {
@@ -72,7 +72,6 @@ impl Compiler<'_> {
             projection: self.constant("projection", find.projection.as_ref())?,
             sort: self.constant("sort", find.sort.as_ref())?,
             limit: find.limit,
-            read_concern: find.read_concern.clone(),
         };
         Ok(Command::Find { selection: self.selection(find.keys, find.filter.as_ref())?, shape })
     }
@@ -87,7 +86,6 @@ impl Compiler<'_> {
         }
         let shape = FindShape {
             projection: self.constant("projection", range.projection.as_ref())?,
-            read_concern: range.read_concern.clone(),
             ..FindShape::default()
         };
         let selection = Selection::Receipt(self.keys(range.keys)?);
@@ -99,8 +97,7 @@ impl Compiler<'_> {
         let matched = self.program(&wrapped("$match", count.filter.fields().clone().into()))?;
         let sum = serde_json::json!({"_id": 1, "n": {"$sum": 1}});
         let counted = self.program(&wrapped("$group", sum))?;
-        let read_concern = count.read_concern.clone();
-        Ok(Command::Count(Pipeline { stages: vec![matched, counted], allow_disk_use: None, read_concern }))
+        Ok(Command::Count(Pipeline { stages: vec![matched, counted], allow_disk_use: None }))
     }
 
     fn aggregate(&self, aggregate: &Aggregate) -> Result<Command, Error> {
@@ -119,7 +116,6 @@ impl Compiler<'_> {
         Ok(Command::Aggregate(Pipeline {
             stages: stages.collect::<Result<_, _>>()?,
             allow_disk_use: aggregate.allow_disk_use,
-            read_concern: aggregate.read_concern.clone(),
         }))
     }
 
@@ -169,19 +165,14 @@ impl Compiler<'_> {
             let compiler = Compiler { name: &name, ..*self };
             compiler.step(operation)
         });
-        Ok(Command::Transaction {
-            steps: steps.collect::<Result<_, _>>()?,
-            read_concern: transaction.read_concern.clone(),
-        })
+        Ok(Command::Transaction { steps: steps.collect::<Result<_, _>>()? })
     }
 
     /// One operation of a transaction.
     fn step(&self, operation: &Operation) -> Result<Command, Error> {
+        self.check_step(operation)?;
         let command = self.command(operation)?;
         match &command {
-            Command::Find { shape: FindShape { read_concern: Some(_), .. }, .. } => {
-                Err(Error::StepReadConcern(self.name.to_owned()))
-            }
             Command::Update { upsert: true, .. } => Err(Error::StepUpsert(self.name.to_owned())),
             Command::Insert { .. }
             | Command::Find { .. }
@@ -189,6 +180,21 @@ impl Compiler<'_> {
             | Command::Replace { .. }
             | Command::Delete { .. } => Ok(command),
             _ => Err(Error::Step(self.name.to_owned())),
+        }
+    }
+
+    /// The concerns belong to the whole transaction, which reads from the primary.
+    fn check_step(&self, operation: &Operation) -> Result<(), Error> {
+        let own = [
+            ("read_concern", operation.read_concern().is_some()),
+            ("write_concern", operation.write_concern().is_some()),
+        ];
+        if let Some((key, _)) = own.iter().find(|(_, is_set)| *is_set) {
+            return Err(Error::StepConcern(self.name.to_owned(), key));
+        }
+        match operation.read_preference() {
+            Some(_) => Err(Error::StepReadPreference(self.name.to_owned())),
+            None => Ok(()),
         }
     }
 
@@ -332,6 +338,14 @@ mod tests {
             (
                 r#"{"transaction": {"operations": [{"find": {"read_concern": "local"}}]}}"#,
                 "op.operations.0.read_concern: a transaction has one",
+            ),
+            (
+                r#"{"transaction": {"operations": [{"find": {}}, {"insert": {"write_concern": {"w": 1}}}]}}"#,
+                "op.operations.1.write_concern: a transaction has one",
+            ),
+            (
+                r#"{"transaction": {"operations": [{"find": {"read_preference": "secondary"}}]}}"#,
+                "op.operations.0.read_preference: a transaction reads from the primary",
             ),
         ] {
             check(SECTION, operation, part);

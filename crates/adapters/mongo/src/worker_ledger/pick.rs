@@ -5,7 +5,7 @@ use plimsoll_ledger::{Slot, State};
 use super::changes::intent;
 use super::{Claimed, Given, WorkerLedger};
 use crate::keys::{Candidates, Keys};
-use crate::setup::Purpose;
+use crate::setup::{Freshness, Purpose};
 
 /// Random draws before the neighbours of the last drawn document are tried.
 const DRAWS_MAX: u32 = 8;
@@ -23,6 +23,8 @@ pub struct PickedDocument {
     pub least: Option<u32>,
     /// The change noted as sent.
     pub claimed: Option<Claimed>,
+    /// The version that a read must return.
+    pub freshness: Freshness,
 }
 
 /// The suitability of a document for an operation.
@@ -51,7 +53,8 @@ impl WorkerLedger {
         let (slot, fit) = self.choose(keys, purpose, draw)?;
         let number = self.allocation.global(slot)?;
         if self.pretended {
-            return Some(PickedDocument { number, promised: false, least: None, claimed: None });
+            let freshness = Freshness::Latest;
+            return Some(PickedDocument { number, promised: false, least: None, claimed: None, freshness });
         }
         let known = self.changes.versions.at(slot);
         let promised = self.state(slot) == State::Acknowledged && !known.may_be_deleted();
@@ -69,7 +72,7 @@ impl WorkerLedger {
             (None, Purpose::Read) => {}
             (None, _) => self.touch(number),
         }
-        Some(PickedDocument { number, promised, least, claimed })
+        Some(PickedDocument { number, promised, least, claimed, freshness: Freshness::Latest })
     }
 
     /// Notes a change and returns it, if it has an outcome to follow.

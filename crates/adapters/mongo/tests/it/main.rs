@@ -2,9 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod allocations;
 mod audit;
+mod churn;
+mod concerns;
 mod driver;
 mod insert;
+mod reads;
 mod sharding;
 mod spread;
 mod topology;

@@ -17,11 +17,22 @@ pub const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A plan of one operation.
 pub fn setup(operation: &str) -> Arc<Setup> {
-    let section: Section = serde_json::from_str(r#"{"collection": "d.c", "document": {"a": 1}}"#).unwrap();
-    let operation: Operation = serde_json::from_str(operation).unwrap();
+    Arc::new(plan("{}", &[("operation", operation)]))
+}
+
+/// A plan of several operations; `more` are further keys of its section.
+pub fn plan(more: &str, operations: &[(&str, &str)]) -> Setup {
+    let mut section = serde_json::json!({"collection": "d.c", "document": {"a": 1}});
+    let more: serde_json::Map<_, _> = serde_json::from_str(more).unwrap();
+    section.as_object_mut().unwrap().extend(more);
+    let section: Section = serde_json::from_value(section).unwrap();
+    let operation = |(name, typed): &(&str, &str)| {
+        ((*name).to_owned(), serde_json::from_str::<Operation>(typed).unwrap())
+    };
+    let operations: Vec<_> = operations.iter().map(operation).collect();
     let run = Run { time_s: 1, tag: [1, 2, 3] };
     let context = Context { seed: 1, run, base: Path::new(".") };
-    Arc::new(Setup::build(&section, &[("operation".to_owned(), operation)], context).unwrap())
+    Setup::build(&section, &operations, context).unwrap()
 }
 
 /// The ledger of the only worker.

@@ -3,7 +3,7 @@
 pub use cursor::Cursor;
 pub use reply::{Documents, FindReply};
 pub use request::FindRequest;
-pub use spec::{FindSpec, ReadPreference};
+pub use spec::FindSpec;
 
 mod spec;
 

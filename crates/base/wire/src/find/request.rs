@@ -118,8 +118,8 @@ fn close(out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::find::spec::ReadPreference;
     use crate::frame::Message;
+    use crate::read_preference::{ReadMode, ReadPreference};
     use bson::{Bson, Document, doc, rawdoc};
 
     fn body(bytes: &[u8]) -> Document {
@@ -134,7 +134,7 @@ mod tests {
         spec.hint = Some(Bson::String("a_1".into()));
         (spec.limit, spec.batch_size, spec.max_time_ms) = (Some(10), Some(2), Some(5));
         spec.read_concern = Some("majority".into());
-        spec.read_preference = ReadPreference::Nearest;
+        spec.read_preference = ReadPreference::of(ReadMode::Nearest);
         spec.extra = doc! {"comment": "x"};
         let mut request = FindRequest::new(&spec, &Limits::default()).unwrap();
         for filter in [rawdoc! {"a": 1}, rawdoc! {"longer": "than before"}, rawdoc! {}] {

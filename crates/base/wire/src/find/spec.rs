@@ -3,34 +3,7 @@
 use bson::{Bson, Document};
 use plimsoll_element::append;
 
-/// The members of a replica set that may answer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum ReadPreference {
-    /// Only the primary. The client omits this preference, because it is the server's default.
-    #[default]
-    Primary,
-    /// The primary if there is one. A direct connection to a secondary needs this or a weaker preference.
-    PrimaryPreferred,
-    /// Only a secondary.
-    Secondary,
-    /// A secondary if there is one.
-    SecondaryPreferred,
-    /// Any member.
-    Nearest,
-}
-
-impl ReadPreference {
-    /// The name of the mode on the wire.
-    pub fn mode(self) -> &'static str {
-        match self {
-            ReadPreference::Primary => "primary",
-            ReadPreference::PrimaryPreferred => "primaryPreferred",
-            ReadPreference::Secondary => "secondary",
-            ReadPreference::SecondaryPreferred => "secondaryPreferred",
-            ReadPreference::Nearest => "nearest",
-        }
-    }
-}
+use crate::read_preference::ReadPreference;
 
 /// The settings that the finds of a request share.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,7 +47,7 @@ impl FindSpec {
             batch_size: None,
             single_batch: false,
             read_concern: None,
-            read_preference: ReadPreference::Primary,
+            read_preference: ReadPreference::default(),
             max_time_ms: None,
             extra: Document::new(),
         }
@@ -108,10 +81,7 @@ impl FindSpec {
         if let Some(batch_size) = self.batch_size {
             append::int64(out, "batchSize", i64::from(batch_size));
         }
-        if self.read_preference != ReadPreference::Primary {
-            let mode = self.read_preference.mode();
-            append::nested(out, "$readPreference", |out| append::string(out, "mode", mode));
-        }
+        self.read_preference.append(out);
         append::string(out, "$db", &self.db);
     }
 

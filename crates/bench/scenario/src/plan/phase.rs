@@ -2,9 +2,10 @@
 
 use anyhow::{Context, bail};
 use plimsoll_load::fault::{FAULTS_MAX, Planned};
-use plimsoll_load::phase::{Documents, Load, Phase, Timing};
+use plimsoll_load::phase::{Connections, Documents, Load, Phase, Timing};
 use plimsoll_load::stop::Stop;
 use plimsoll_measure::metric::{Tags, is_reserved};
+use plimsoll_mongo::scenario::Client;
 
 use crate as scenario;
 use crate::operation::Operation;
@@ -16,7 +17,7 @@ pub(super) fn build_phase(
     operations: &[(String, Operation)],
 ) -> anyhow::Result<Phase> {
     let name = phase.name.clone().unwrap_or_else(|| format!("phase {}", index + 1));
-    let loads = phase.load.iter().map(|(name, load)| build_load(name, load, phase, operations));
+    let loads = phase.load.iter().map(|(name, load)| build_load(scenario, name, load, phase, operations));
     let loads: Vec<_> = loads.collect::<anyhow::Result<_>>().with_context(|| format!("phases.{index}"))?;
     let built = Phase {
         name,
@@ -54,6 +55,7 @@ fn faults(phase: &scenario::Phase, key: usize) -> Vec<Planned> {
 }
 
 fn build_load(
+    scenario: &scenario::Scenario,
     name: &str,
     load: &scenario::Load,
     phase: &scenario::Phase,
@@ -81,11 +83,35 @@ fn build_load(
         mix,
         mix_by: load.mix_by,
         arrivals: resolved.arrivals,
+        connections: connections(scenario, name, load)?,
         overdue: load.overdue,
         documents: if inserts { Documents::Made } else { Documents::Used },
         timing,
         tags: tags.collect::<anyhow::Result<_>>()?,
     })
+}
+
+/// The life of a load's connections. Only the lean client opens one for each operation.
+fn connections(
+    scenario: &scenario::Scenario,
+    name: &str,
+    load: &scenario::Load,
+) -> anyhow::Result<Connections> {
+    let own = load.connections.map(|own| own.per_operation);
+    if !own.unwrap_or(scenario.connections.per_operation) {
+        return Ok(Connections::Kept);
+    }
+    if scenario.http.is_some() {
+        bail!(
+            "load.{name}.connections: HTTP/1.1 has its own key for this: set `requests_per_connection: 1` under `http.limits`"
+        );
+    }
+    if scenario.client == Client::Driver {
+        bail!(
+            "load.{name}.connections.per_operation: the official driver keeps a pool of connections; use client: lean"
+        );
+    }
+    Ok(Connections::PerOperation)
 }
 
 /// The tags of an operation: those of its load, overridden by its own.

@@ -26,7 +26,7 @@ macro_rules! shipped {
 
 /// Every shipped scenario, in the order of `plimsoll scenarios`.
 pub const fn all() -> &'static [Builtin] {
-    static ALL: [Builtin; 41] = shipped![
+    static ALL: [Builtin; 43] = shipped![
         "write" / "bulk-baseline",
         "write" / "vip-one-by-one",
         "write" / "vip-all-at-once",
@@ -41,6 +41,8 @@ pub const fn all() -> &'static [Builtin] {
         "read" / "range",
         "read" / "aggregate",
         "read" / "driver-tax",
+        "read" / "read-concern-cost",
+        "read" / "connection-churn",
         "mixed" / "ycsb-a",
         "mixed" / "ycsb-b",
         "mixed" / "ycsb-c",

@@ -17,7 +17,9 @@ use plimsoll_measure::duration::Span;
 use plimsoll_measure::metric::Tags;
 use plimsoll_measure::rule::{Rule, by_metric};
 use plimsoll_measure::size::Bytes;
-use plimsoll_mongo::scenario::{Client, DocumentFile, Existing, Operation, Section, Stamp, WriteConcern};
+use plimsoll_mongo::scenario::{
+    Client, Connections, DocumentFile, Existing, Operation, ReadPreference, Section, Stamp, WriteConcern,
+};
 use plimsoll_mongo::sharding::Sharding;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -80,9 +82,18 @@ pub struct Scenario {
     /// The sharding of the collection before the load. Requires a mongos.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<Sharding>,
-    /// The write concern of all writes. Default: the server's own.
+    /// The write concern of writes without their own. Default: the URI's, else the server's.
     #[serde(default)]
     pub write_concern: WriteConcern,
+    /// Level of the read concern of reads without their own. Default: the URI's, else the server's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_concern: Option<String>,
+    /// The members of a replica set that answer reads without their own preference. Default: the URI's, else the primary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_preference: Option<ReadPreference>,
+    /// The connections of the clients.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub connections: Connections,
     /// A service that the run starts, on the database that `server` names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<ServiceSpec>,
@@ -208,6 +219,9 @@ pub struct Load {
     pub mix_by: By,
     /// The arrivals of operations: in Plimsoll's form, or as one of k6's executors.
     pub arrivals: Typed,
+    /// Its connections. Default: the scenario's `connections`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<LoadConnections>,
     /// The treatment of overdue operations.
     #[serde(default)]
     pub overdue: Overdue,
@@ -230,6 +244,14 @@ pub struct Load {
     /// Tags of its operations, for metrics such as `response{kind:write}`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tags: Tags,
+}
+
+/// The connections of one load, as typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LoadConnections {
+    /// Whether each operation opens a connection and closes it.
+    pub per_operation: bool,
 }
 
 /// An operation in a mix.
@@ -294,6 +316,9 @@ impl Scenario {
             id: self.id,
             stamp: self.stamp,
             write_concern: self.write_concern.clone(),
+            read_concern: self.read_concern.clone(),
+            read_preference: self.read_preference.clone(),
+            connections: self.connections,
             client: self.client,
             timeout: self.timeout,
         }

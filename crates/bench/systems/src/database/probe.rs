@@ -2,33 +2,39 @@
 
 use plimsoll_deployment::collection::{self, InitialState};
 use plimsoll_measure::environment::ServerFacts;
-use plimsoll_mongo::setup::Setup;
+use plimsoll_mongo::setup::{Copies, Setup};
 use plimsoll_wire::Connection;
 
 use plimsoll_run::exit::{Deserves, Exit, Failure, Outcome};
 use plimsoll_run::server_provisioning::RunningServer;
 use plimsoll_scenario::Loaded;
 
+/// The servers before the load.
+pub(super) struct Probed {
+    pub(super) facts: ServerFacts,
+    /// The collection on all servers together.
+    pub(super) before: InitialState,
+    /// Whether a server keeps several copies of the documents.
+    pub(super) copies: Copies,
+}
+
 /// Queries all servers, and adds up their collections.
-pub(super) async fn probe(
-    place: &RunningServer,
-    setup: &Setup,
-    loaded: &Loaded,
-) -> Outcome<(ServerFacts, InitialState)> {
+pub(super) async fn probe(place: &RunningServer, setup: &Setup, loaded: &Loaded) -> Outcome<Probed> {
     let mut facts = place.facts().await.deserves(Exit::Server)?;
-    let mut before = look_at(place, setup, loaded).await?;
+    let (mut before, mut copies) = look_at(place, setup, loaded).await?;
     for other in &place.others {
         facts.addresses.extend(other.site.addresses().iter().map(ToString::to_string));
         facts.open &= other.site.is_open();
-        let more = look_at(other, setup, loaded).await?;
+        let (more, theirs) = look_at(other, setup, loaded).await?;
+        copies = if theirs == Copies::Several { theirs } else { copies };
         before.documents += more.documents;
         before.vanishing = before.vanishing.or(more.vanishing);
     }
-    Ok((facts, before))
+    Ok(Probed { facts, before, copies })
 }
 
 /// Inspects and prepares the collection on one server.
-async fn look_at(place: &RunningServer, setup: &Setup, loaded: &Loaded) -> Outcome<InitialState> {
+async fn look_at(place: &RunningServer, setup: &Setup, loaded: &Loaded) -> Outcome<(InitialState, Copies)> {
     let mut connection = Connection::connect(&place.site.options()).await.deserves(Exit::Server)?;
     let prepared = collection::prepare(&mut connection, &setup.namespace, loaded.scenario.existing).await;
     let before = prepared.map_err(|error| {
@@ -37,7 +43,8 @@ async fn look_at(place: &RunningServer, setup: &Setup, loaded: &Loaded) -> Outco
         Failure { exit, error: error.into() }
     })?;
     check_size(setup, &connection)?;
-    Ok(before)
+    let copies = if connection.hello().is_replicated() { Copies::Several } else { Copies::One };
+    Ok((before, copies))
 }
 
 /// Refuses documents over the server's size limit before any load.

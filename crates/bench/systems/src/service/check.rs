@@ -29,6 +29,13 @@ pub fn check(scenario: &Scenario, plan: &Plan) -> anyhow::Result<()> {
             scenario.write_concern != database.write_concern,
             "a service has its own settings for that",
         ),
+        ("read_concern", scenario.read_concern.is_some(), "a service has its own settings for that"),
+        ("read_preference", scenario.read_preference.is_some(), "a service has its own settings for that"),
+        (
+            "connections",
+            scenario.connections != database.connections,
+            "use `requests_per_connection` under `http.limits`",
+        ),
         ("client", scenario.client != database.client, "use `http.protocol`"),
         ("timeout", scenario.timeout != database.timeout, "use `http.timeout`"),
         ("shard", scenario.shard.is_some(), "a service keeps its collections itself"),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use plimsoll_measure::duration::Span;
 use plimsoll_measure::metric::{Subject, Tags};
 
-use super::{Documents, Error, Overdue, Phase};
+use super::{Connections, Documents, Error, Overdue, Phase};
 use crate::arrivals::Arrivals;
 use crate::mix::{By, Mix};
 use crate::rate_floor::RateFloor;
@@ -23,6 +23,8 @@ pub struct Load {
     pub mix_by: By,
     /// The arrivals.
     pub arrivals: Arrivals,
+    /// The life of its connections.
+    pub connections: Connections,
     /// The treatment of overdue operations.
     pub overdue: Overdue,
     /// Whether the operations make documents.
@@ -86,7 +88,9 @@ impl Load {
         let think = think.map(|think| format!(", thinking {think}"));
         let from = (start.as_ns() > 0).then(|| format!(", from {start} on"));
         let lasts = stop.duration.map(|span| format!(", for {span}"));
-        let parts = [Some(self.arrivals.describe()), think, from, lasts];
+        let own = (self.connections == Connections::PerOperation)
+            .then(|| ", a new connection for each operation".to_owned());
+        let parts = [Some(self.arrivals.describe()), own, think, from, lasts];
         parts.into_iter().flatten().collect()
     }
 

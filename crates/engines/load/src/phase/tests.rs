@@ -14,6 +14,7 @@ fn load(arrivals: Arrivals, timing: Timing) -> Load {
         mix: vec![(0, 1.0)],
         mix_by: By::Count,
         arrivals,
+        connections: Default::default(),
         overdue: Overdue::Send,
         documents: Documents::Made,
         timing,

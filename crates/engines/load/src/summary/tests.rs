@@ -21,6 +21,7 @@ fn load(name: &str, operation: usize, arrivals: Arrivals) -> Load {
         mix: vec![(operation, 1.0)],
         mix_by: Default::default(),
         arrivals,
+        connections: Default::default(),
         overdue: Overdue::Send,
         documents: Documents::Used,
         timing: Timing::default(),

@@ -1,9 +1,11 @@
 //! Connects a lane, and reconnects it.
 
 use plimsoll_measure::clock::{Instant, MILLISECOND_NS};
+use plimsoll_measure::outcome::{Outcome, Rejection};
 
 use super::WorkerShared;
 use super::state::Contact;
+use crate::phase::Connections;
 use crate::runtime::Runtime;
 use crate::target::Target;
 
@@ -63,6 +65,19 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
         self.count_lost_connection();
         *lane = fresh;
         true
+    }
+
+    /// Whether each operation of a load opens a connection.
+    pub(super) fn opens_each(&self, load: usize) -> bool {
+        self.order.phase.loads[load].connections == Connections::PerOperation
+    }
+
+    /// Closes the connection of an operation. After an operation that got none, a pause keeps the attempts of its writer few.
+    pub(super) async fn hang_up(&self, lane: &mut T::Lane, outcome: Outcome) {
+        self.target.hang_up(lane);
+        if let Outcome::Rejected(Rejection::NotTried | Rejection::NoLocalPort) = outcome {
+            self.runtime.until(self.runtime.now() + BACKOFF_NS.0).await;
+        }
     }
 
     /// Counts a lost connection.

@@ -113,7 +113,10 @@ pub(super) enum Contact {
 impl Contact {
     pub(super) const fn of(outcome: Outcome) -> Self {
         match outcome {
-            Outcome::Unknown(Doubt::Unacknowledged) => Self::NotAsked,
+            // Without a local port, this machine and not the server is at its limit.
+            Outcome::Unknown(Doubt::Unacknowledged) | Outcome::Rejected(Rejection::NoLocalPort) => {
+                Self::NotAsked
+            }
             Outcome::Unknown(Doubt::Timeout | Doubt::ConnectionLost) => Self::Nothing,
             // No operation was sent: the server was unreachable.
             Outcome::Rejected(Rejection::NotTried) => Self::Nothing,

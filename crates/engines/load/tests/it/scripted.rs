@@ -14,7 +14,7 @@ use plimsoll_load::target::{Prepared, Target};
 use plimsoll_load::worker::{self, Control, Ended, Order, Supply};
 use plimsoll_measure::clock::Instant;
 use plimsoll_measure::interval::{Reply, Tally};
-use plimsoll_measure::outcome::{Doubt, Outcome};
+use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
 
 /// Bytes of an operation, and of its answer.
 pub const SENT: u64 = 100;
@@ -31,12 +31,14 @@ pub struct Script {
     pub frozen: (u64, u64),
     /// The time range in which connections are cut and refused.
     pub down: (u64, u64),
+    /// The time of opening a connection within an operation.
+    pub handshake_ns: u64,
 }
 
 impl Script {
     /// Answers after `service_ns`, whatever the load.
     pub const fn steady(service_ns: u64) -> Self {
-        Self { service_ns, turn_ns: 0, frozen: (0, 0), down: (0, 0) }
+        Self { service_ns, turn_ns: 0, frozen: (0, 0), down: (0, 0), handshake_ns: 0 }
     }
 }
 
@@ -52,6 +54,8 @@ pub struct Scripted {
     pub moments: Mutex<Vec<(usize, u64)>>,
     /// Operations that were prepared and discarded.
     pub discarded: Mutex<u64>,
+    /// Connections opened within operations.
+    pub dialled: Mutex<u64>,
 }
 
 /// One connection.
@@ -61,6 +65,7 @@ pub struct Lane {
     operation: usize,
     makes: bool,
     broken: bool,
+    hung_up: bool,
 }
 
 impl Scripted {
@@ -73,6 +78,7 @@ impl Scripted {
             sent: Mutex::default(),
             moments: Mutex::default(),
             discarded: Mutex::default(),
+            dialled: Mutex::default(),
         })
     }
 
@@ -121,6 +127,14 @@ impl Target for Scripted {
     async fn send(&self, lane: &mut Lane) -> Reply {
         self.sent.lock().unwrap().push(lane.number);
         self.moments.lock().unwrap().push((lane.operation, self.clock.now().as_ns()));
+        if std::mem::take(&mut lane.hung_up) {
+            self.clock.until(self.clock.now() + self.script.handshake_ns).await;
+            if self.is_down() {
+                lane.hung_up = true;
+                return Reply::failed(Outcome::Rejected(Rejection::NotTried), 1);
+            }
+            *self.dialled.lock().unwrap() += 1;
+        }
         self.clock.until(self.answer_at()).await;
         if self.is_down() {
             lane.broken = true;
@@ -142,6 +156,10 @@ impl Target for Scripted {
         true
     }
 
+    fn hang_up(&self, lane: &mut Lane) {
+        (lane.hung_up, lane.broken) = (true, false);
+    }
+
     fn tick(&self) {}
 
     fn is_broken(&self, lane: &Lane) -> bool {
@@ -158,6 +176,7 @@ pub fn phase(arrivals: Arrivals, stop: Stop) -> Phase {
         name: "load".into(),
         mix: vec![(0, 1.0)],
         arrivals,
+        connections: Default::default(),
         overdue: Overdue::Send,
         documents: Documents::Made,
         timing: Timing::default(),

@@ -1,0 +1,277 @@
+//! Tests reads with a preference: the member that answers, the command that it gets, and the check of what it returns.
+
+use std::sync::{Arc, Mutex, OnceLock};
+
+use bson::{Document, doc};
+use plimsoll_deployment::Deployment;
+use plimsoll_host::scripted::Server;
+use plimsoll_ledger::State;
+use plimsoll_load::target::{Prepared, Target};
+use plimsoll_measure::outcome::{Outcome, Rejection};
+use plimsoll_mongo::driver::Driver;
+use plimsoll_mongo::lean::Lean;
+use plimsoll_mongo::operation_builder::OperationBuilder;
+use plimsoll_mongo::setup::{Copies, Setup};
+
+use crate::scripts::{TIMEOUT, ledger, name, plan, run, taken};
+
+/// The reads of each test: enough for every member to get its turn.
+const READS: u64 = 6;
+/// Every member is near, however busy this machine is.
+const NEAR: &str = "localThresholdMS=100000&serverSelectionTimeoutMS=20000";
+const SECONDARY: &str = r#"{"find": {"filter": {"a": 1}, "read_preference": "secondary"}}"#;
+
+/// A replica set of a primary and two secondaries, in the data centers a, b and c.
+struct Set {
+    servers: Vec<Option<Server>>,
+    names: Arc<OnceLock<Vec<String>>>,
+    /// The document that secondaries find.
+    copy: Arc<Mutex<Option<Document>>>,
+}
+
+impl Set {
+    fn start(members: usize) -> Self {
+        let names = Arc::<OnceLock<Vec<String>>>::default();
+        let copy = Arc::<Mutex<Option<Document>>>::default();
+        let member = |index: usize| {
+            let (names, copy) = (names.clone(), copy.clone());
+            Server::start(move |command| answer(command, index, names.get()?, &copy.lock().unwrap())).unwrap()
+        };
+        let servers: Vec<_> = (0..members).map(member).collect();
+        names.set(servers.iter().map(|server| server.address().to_string()).collect()).unwrap();
+        Self { servers: servers.into_iter().map(Some).collect(), names, copy }
+    }
+
+    fn uri(&self, member: usize, options: &str) -> String {
+        format!("mongodb://{}/?{options}", self.names.get().unwrap()[member])
+    }
+
+    /// The finds that each member got.
+    fn finds(&self) -> Vec<Vec<Document>> {
+        let of = |server: &Option<Server>| {
+            let heard = server.as_ref().map(Server::commands).unwrap_or_default();
+            heard.into_iter().filter(|command| command.contains_key("find")).collect()
+        };
+        self.servers.iter().map(of).collect()
+    }
+}
+
+fn answer(command: &Document, member: usize, names: &[String], copy: &Option<Document>) -> Option<Document> {
+    let dc = ["a", "b", "c"][member];
+    match name(command) {
+        "hello" | "isMaster" | "ismaster" => Some(doc! {
+            "helloOk": true, "isWritablePrimary": member == 0, "ismaster": member == 0, "secondary": member > 0,
+            "setName": "rs", "setVersion": 1, "hosts": names[..names.len().min(2)].to_vec(),
+            "passives": names[names.len().min(2)..].to_vec(), "me": &names[member], "primary": &names[0],
+            "tags": {"dc": dc}, "minWireVersion": 0, "maxWireVersion": 25,
+            "maxBsonObjectSize": 1 << 24, "maxMessageSizeBytes": 48_000_000, "maxWriteBatchSize": 100_000,
+            "logicalSessionTimeoutMinutes": 30, "ok": 1.0,
+        }),
+        "find" => Some(doc! {
+            "cursor": {"firstBatch": copy.iter().cloned().collect::<Vec<_>>(), "id": 0_i64, "ns": "d.c"}, "ok": 1.0,
+        }),
+        "insert" if member == 0 => Some(taken(command)),
+        _ => None,
+    }
+}
+
+/// A plan with the concerns of the deployment.
+fn setup(operations: &[(&str, &str)], deployment: &Deployment) -> Arc<Setup> {
+    let mut setup = plan("{}", operations);
+    setup.inherit(deployment.concerns(), Copies::Several);
+    Arc::new(setup)
+}
+
+async fn lean(set: &Set, member: usize, options: &str, operation: &str) -> Lean {
+    let deployment = Deployment::find(&set.uri(member, options), TIMEOUT).await.unwrap();
+    let setup = setup(&[("read", operation)], &deployment);
+    let ledger = ledger(&setup);
+    Lean::new(setup, Arc::new(deployment), ledger)
+}
+
+async fn read<T: Target>(target: &T, lane: &mut T::Lane) -> Outcome {
+    assert_eq!(target.prepare(lane, 0, 0), Prepared::Ready);
+    target.send(lane).await.outcome
+}
+
+/// Reads over several connections; returns the finds of each member and the preference that was sent.
+fn check(options: &str, operation: &str, expected: [usize; 3], sent: Option<Document>) {
+    let set = Set::start(3);
+    run(async {
+        let target = lean(&set, 0, &format!("{NEAR}&{options}"), operation).await;
+        for _ in 0..READS {
+            let mut lane = target.open().await.unwrap();
+            assert_eq!(read(&target, &mut lane).await, Outcome::Acknowledged);
+        }
+    });
+    let finds = set.finds();
+    assert_eq!(finds.iter().map(Vec::len).collect::<Vec<_>>(), expected, "{options} {operation}");
+    for find in finds.iter().flatten() {
+        let found = find.get_document("$readPreference").ok();
+        assert_eq!(found, sent.as_ref(), "{options} {operation}");
+    }
+}
+
+#[test]
+fn a_read_goes_to_the_members_that_its_preference_selects() {
+    let find = r#"{"find": {"filter": {"a": 1}}}"#;
+    let with = |preference: &str| {
+        format!(r#"{{"find": {{"filter": {{"a": 1}}, "read_preference": {preference}}}}}"#)
+    };
+    check("", find, [6, 0, 0], None);
+    check("", &with(r#""secondary""#), [0, 3, 3], Some(doc! {"mode": "secondary"}));
+    check("", &with(r#""nearest""#), [2, 2, 2], Some(doc! {"mode": "nearest"}));
+    check("", &with(r#""primaryPreferred""#), [6, 0, 0], Some(doc! {"mode": "primaryPreferred"}));
+    let tagged = with(r#"{"mode": "secondaryPreferred", "tag_sets": [{"dc": "x"}, {"dc": "c"}]}"#);
+    let sent = doc! {"mode": "secondaryPreferred", "tags": [{"dc": "x"}, {"dc": "c"}]};
+    check("", &tagged, [0, 0, 6], Some(sent));
+    check("readPreference=secondary", find, [0, 3, 3], Some(doc! {"mode": "secondary"}));
+    check("readPreference=secondary", &with(r#""primary""#), [6, 0, 0], None);
+}
+
+#[test]
+fn counts_and_aggregations_carry_their_settings() {
+    let aggregate =
+        r#"{"aggregate": {"pipeline": [], "read_preference": "secondary", "read_concern": "available"}}"#;
+    for operation in [aggregate, &aggregate.replace(r#""aggregate": {"pipeline": [], "#, r#""count": {"#)] {
+        let set = Set::start(2);
+        run(async {
+            let target = lean(&set, 0, NEAR, operation).await;
+            let mut lane = target.open().await.unwrap();
+            read(&target, &mut lane).await;
+        });
+        let heard = set.servers[1].as_ref().unwrap().commands();
+        let sent = heard.iter().find(|command| command.contains_key("aggregate")).unwrap();
+        assert_eq!(sent.get_document("$readPreference").unwrap(), &doc! {"mode": "secondary"});
+        assert_eq!(sent.get_document("readConcern").unwrap(), &doc! {"level": "available"});
+    }
+}
+
+#[test]
+fn a_direct_connection_reads_from_its_member_whatever_its_role() {
+    for (operation, mode) in [
+        (r#"{"find": {"filter": {"a": 1}}}"#, "primaryPreferred"),
+        (r#"{"find": {"filter": {"a": 1}, "read_preference": "nearest"}}"#, "nearest"),
+    ] {
+        let set = Set::start(2);
+        run(async {
+            let target = lean(&set, 1, "directConnection=true", operation).await;
+            let mut lane = target.open().await.unwrap();
+            assert_eq!(read(&target, &mut lane).await, Outcome::Acknowledged);
+        });
+        let finds = set.finds();
+        assert_eq!((finds[0].len(), finds[1].len()), (0, 1));
+        assert_eq!(finds[1][0].get_document("$readPreference").unwrap(), &doc! {"mode": mode});
+    }
+}
+
+#[test]
+fn a_standalone_server_gets_no_read_preference() {
+    let found = doc! {"cursor": {"firstBatch": [], "id": 0_i64, "ns": "d.c"}, "ok": 1.0};
+    let server = Server::start(move |command| (name(command) == "find").then(|| found.clone())).unwrap();
+    run(async {
+        let uri = format!("mongodb://{}/?readPreference=secondary", server.address());
+        let deployment = Deployment::find(&uri, TIMEOUT).await.unwrap();
+        let setup = setup(&[("read", SECONDARY)], &deployment);
+        let ledger = ledger(&setup);
+        let target = Lean::new(setup, Arc::new(deployment), ledger);
+        let mut lane = target.open().await.unwrap();
+        assert_eq!(read(&target, &mut lane).await, Outcome::Acknowledged);
+    });
+    let find = server.commands().into_iter().find(|command| command.contains_key("find")).unwrap();
+    assert!(find.get("$readPreference").is_none(), "{find}");
+}
+
+#[test]
+fn reads_move_to_another_secondary_when_theirs_is_lost() {
+    let mut set = Set::start(3);
+    run(async {
+        let target = lean(&set, 0, NEAR, SECONDARY).await;
+        let mut lane = target.open().await.unwrap();
+        assert_eq!(read(&target, &mut lane).await, Outcome::Acknowledged);
+        let member = set.finds().iter().position(|finds| !finds.is_empty()).unwrap();
+        drop(set.servers[member].take());
+        assert_ne!(read(&target, &mut lane).await, Outcome::Acknowledged, "it was on its way");
+        assert!(!target.is_broken(&lane), "the primary's connection is not lost");
+        assert_eq!(read(&target, &mut lane).await, Outcome::Acknowledged);
+        assert_eq!(set.finds()[3 - member].len(), 1);
+    });
+}
+
+#[test]
+fn a_missing_member_is_named_before_the_load() {
+    let set = Set::start(1);
+    run(async {
+        let target = lean(&set, 0, "serverSelectionTimeoutMS=50", SECONDARY).await;
+        let message = target.open().await.unwrap_err().to_string();
+        assert!(
+            message.contains("no member of the replica set fits the read preference secondary"),
+            "{message}"
+        );
+        assert!(message.contains("is primary"), "{message}");
+    });
+}
+
+/// The outcomes of a read of an acknowledged document whose copy on a secondary is `copy`.
+async fn read_copy(
+    set: &Set,
+    preference: &str,
+    copy: impl FnOnce(&OperationBuilder) -> Option<Document>,
+) -> Outcome {
+    let deployment = Deployment::find(&set.uri(0, NEAR), TIMEOUT).await.unwrap();
+    let find = format!(r#"{{"find": {{"read_preference": "{preference}"}}}}"#);
+    let setup = setup(&[("read", &find), ("insert", r#"{"insert": {}}"#)], &deployment);
+    let mut ledger = ledger(&setup);
+    let numbers = ledger.take(1).unwrap();
+    ledger.settle(numbers, State::Acknowledged);
+    let target = Lean::new(setup, Arc::new(deployment), ledger);
+    *set.copy.lock().unwrap() = copy(target.builder());
+    let mut lane = target.open().await.unwrap();
+    read(&target, &mut lane).await
+}
+
+fn stored(builder: &OperationBuilder) -> Document {
+    let mut bytes = Vec::new();
+    builder.write_document(&mut bytes, 0);
+    Document::from_reader(bytes.as_slice()).unwrap()
+}
+
+#[test]
+fn a_lagging_copy_is_no_anomaly_and_a_corrupted_one_is() {
+    let set = Set::start(2);
+    run(async {
+        assert_eq!(
+            read_copy(&set, "secondary", |builder| Some(stored(builder))).await,
+            Outcome::Acknowledged
+        );
+        assert_eq!(read_copy(&set, "secondary", |_| None).await, Outcome::Acknowledged, "not yet copied");
+        let unexpected = Outcome::Rejected(Rejection::Unexpected);
+        assert_eq!(read_copy(&set, "primary", |_| None).await, unexpected);
+        let altered = |builder: &OperationBuilder| {
+            let mut document = stored(builder);
+            document.insert("a", 2);
+            Some(document)
+        };
+        let corrupted = Outcome::Rejected(Rejection::CorruptedRead);
+        assert_eq!(read_copy(&set, "secondary", altered).await, corrupted);
+    });
+}
+
+#[test]
+fn the_driver_reads_where_the_lean_client_does() {
+    let set = Set::start(2);
+    run(async {
+        let deployment = Deployment::find(&set.uri(0, NEAR), TIMEOUT).await.unwrap();
+        let find =
+            r#"{"find": {"filter": {"a": 1}, "read_preference": "secondary", "read_concern": "local"}}"#;
+        let setup = setup(&[("read", find)], &deployment);
+        let ledger = ledger(&setup);
+        let target = Driver::new(setup, Arc::new(deployment), ledger);
+        let mut lane = target.open().await.unwrap();
+        assert_eq!(read(&target, &mut lane).await, Outcome::Acknowledged);
+    });
+    let finds = set.finds();
+    assert_eq!((finds[0].len(), finds[1].len()), (0, 1));
+    assert_eq!(finds[1][0].get_document("$readPreference").unwrap(), &doc! {"mode": "secondary"});
+    assert_eq!(finds[1][0].get_document("readConcern").unwrap(), &doc! {"level": "local"});
+}
