@@ -151,9 +151,11 @@ fn facts(estimate: &RunEstimate, phases: usize) -> Vec<String> {
 }
 
 fn documents(estimate: &RunEstimate) -> String {
-    let each = (estimate.document_bytes > 0.0)
-        .then(|| format!(", about {} each", bytes(estimate.document_bytes as u64)))
-        .unwrap_or_default();
+    let each = if estimate.document_bytes > 0.0 {
+        format!(", about {} each", bytes(estimate.document_bytes as u64))
+    } else {
+        String::new()
+    };
     match estimate.documents {
         Some(count) => format!("at most {}{each}", exact(count)),
         None => format!("as many as the time allows{each}"),
