@@ -37,81 +37,95 @@ fn write(dir: &Path, name: &str, bytes: &[u8]) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-#[test]
-fn a_slip_in_any_file_answers_in_the_same_words() {
+/// A command, the text of its file, a part of that text, the slip in its place, and parts of the answer.
+type Slip<'a> = (&'a [&'a str], &'a str, &'a str, &'a str, &'a [&'a str]);
+
+/// Writes each file with its slip, and checks that the command refuses it in our words.
+fn check_slips(slips: &[Slip<'_>]) {
     let dir = tempfile::tempdir().unwrap();
-    let scenario = inserts("slips", 10, "{documents: 10}");
-    let pipeline = "guarantee: at-most-once\nsource: {generator: {events: 1}}\nsink: {noop: {}}\n".to_owned();
-    let suite = "tests:\n  - {name: a, scenario: bulk-baseline}\n".to_owned();
-    let settings = "listen: 127.0.0.1:0\nlimits: {connections_max: 10}\n".to_owned();
-    let long = format!("title: {}", "x".repeat(70));
-    for (command, text, typed, slip, parts) in [
-        (
-            &["run"][..],
-            &scenario,
-            "title: test",
-            "title: null",
-            &["line 1, column 8: found no value: write a text"][..],
-        ),
-        (&["run"], &scenario, "title: test", "title: [a]", &["line 1, column 8: found a list: write a text"]),
-        (&["run"], &scenario, "{w: 1, j: true}", "{w: [1]}", &["w: write a number of members, majority"]),
+    for (command, text, typed, slip, parts) in slips {
+        let file = write(dir.path(), "file.yaml", text.replacen(typed, slip, 1).as_bytes());
+        check(&[command, &[file.as_str()][..]].concat(), &[parts, &[file.as_str()][..]].concat());
+    }
+}
+
+#[test]
+fn a_slip_in_a_scenario_is_answered_in_our_words() {
+    let scenario = &inserts("slips", 10, "{documents: 10}");
+    let long = format!("{{title: {}, titel: b}}\n#", "x".repeat(70));
+    check_slips(&[
         (
             &["run"],
-            &scenario,
+            scenario,
+            "title: test",
+            "title: null",
+            &["line 1, column 8: found no value: write a text"],
+        ),
+        (&["run"], scenario, "title: test", "title: [a]", &["line 1, column 8: found a list: write a single value"]),
+        (&["run"], scenario, "{w: 1, j: true}", "{w: [1]}", &["w: write a number of members, majority"]),
+        (
+            &["run"],
+            scenario,
             "writers: 2",
             "writers: 5_000_000_000",
             &["write a whole number from 0 to 4294967295"],
         ),
-        (&["run"], &scenario, "title: test", "title: test\ntitle: b", &["line 2, column 1", "appears twice"]),
-        (&["run"], &scenario, "title: test", "title: 'test", &["the quote is not closed"]),
-        (&["run"], &scenario, "title: test", "\ttitle: test", &["indent with spaces"]),
+        (&["run"], scenario, "title: test", "title: test\ntitle: b", &["line 2, column 1", "appears twice"]),
+        (&["run"], scenario, "title: test", "title: 'test", &["the quote is not closed"]),
+        (&["run"], scenario, "title: test", "\ttitle: test", &["indent with spaces"]),
         (
             &["run"],
-            &scenario,
+            scenario,
             "stop: {documents: 10}",
             "stop: {documents: 10}\n---\ntitle: b",
             &["a second document begins here"],
         ),
         (
             &["run"],
-            &scenario,
+            scenario,
             "title: test",
-            &format!("{{{long}, titel: b}}\n#"),
+            &long,
             &["line 1, column 81: unknown key `titel`: did you mean `title`?", "--> ", ":1:81\n"],
         ),
+    ]);
+}
+
+#[test]
+fn a_slip_in_any_other_file_is_answered_in_the_same_words() {
+    let pipeline = "guarantee: at-most-once\nsource: {generator: {events: 1}}\nsink: {noop: {}}\n";
+    let suite = "tests:\n  - {name: a, scenario: bulk-baseline}\n";
+    let settings = "listen: 127.0.0.1:0\nlimits: {connections_max: 10}\n";
+    check_slips(&[
         (
             &["pipeline", "run"],
-            &pipeline,
+            pipeline,
             "events: 1",
             "events: one",
             &["line 2, column 30", "found `one`: write a whole number"],
         ),
-        (&["pipeline", "check"], &pipeline, "noop: {}}", "noop: {}", &["`{` is not closed: write `}`"]),
+        (&["pipeline", "check"], pipeline, "noop: {}}", "noop: {}", &["`{` is not closed: write `}`"]),
         (
             &["suite"],
-            &suite,
+            suite,
             "name: a",
             "naem: a",
             &["line 2, column 6: unknown key `naem`: did you mean `name`?"],
         ),
         (
             &["serve", "telemetry", "--config"],
-            &settings,
+            settings,
             "max: 10",
             "max: ten",
             &["line 2, column 10: write a whole number"],
         ),
         (
             &["serve", "telemetry", "--config"],
-            &settings,
+            settings,
             "limits",
             "limit",
             &["unknown key `limit`: did you mean `limits`?"],
         ),
-    ] {
-        let file = write(dir.path(), "file.yaml", text.replacen(typed, slip, 1).as_bytes());
-        check(&[command, &[&file]].concat(), &[parts, &[file.as_str()]].concat());
-    }
+    ]);
 }
 
 #[test]
