@@ -61,7 +61,13 @@ fn a_slip_in_a_scenario_is_answered_in_our_words() {
             "title: null",
             &["line 1, column 8: found no value: write a text"],
         ),
-        (&["run"], scenario, "title: test", "title: [a]", &["line 1, column 8: found a list: write a single value"]),
+        (
+            &["run"],
+            scenario,
+            "title: test",
+            "title: [a]",
+            &["line 1, column 8: found a list: write a single value"],
+        ),
         (&["run"], scenario, "{w: 1, j: true}", "{w: [1]}", &["w: write a number of members, majority"]),
         (
             &["run"],
