@@ -93,7 +93,7 @@ fn settings_of_connections_that_do_not_apply_are_refused() {
         (churning.clone(), vec!["--hosts", "a:1,b:2"], "several servers keep their connections"),
         (format!("{}connections: {{max: 5}}\n", good()), vec![], "connections.max: the lean client has exactly"),
         (good().replace("batch: 10", "write_concern: {w: 0}"), vec![], "insert.write_concern: w: 0 asks for no answer"),
-        (good().replace("batch: 10", "read_preference: nearest"), vec![], "unknown field `read_preference`"),
+        (good().replace("batch: 10", "read_preference: nearest"), vec![], "unknown key `read_preference`"),
         (
             "title: t\nhttp: {url: 'http://127.0.0.1:1'}\nconnections: {per_operation: true}\nphases:\n  - load:\n      \
              a: {request: {get: /}, arrivals: {closed: {writers: 1}}}\n    stop: {operations: 1}\n"
