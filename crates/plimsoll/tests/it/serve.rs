@@ -208,7 +208,6 @@ fn a_server_that_a_run_refuses_is_refused_with_the_same_words_and_code() {
         ("mongodb://127.0.0.1:port", 2),
         ("mongodb://127.0.0.1:1/?tls=true&ssl=false", 2),
         ("mongodb://127.0.0.1:1/?loadBalanced=true", 2),
-        ("mongodb://127.0.0.1:1/?readPreference=secondary", 2),
         ("mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=300", 3),
     ] {
         let served = plimsoll_with(&["serve", "telemetry", "--server", uri, "--listen", "127.0.0.1:0"]);
