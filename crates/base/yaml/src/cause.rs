@@ -26,6 +26,9 @@ pub fn earlier(error: &Error, text: &str, place: Place) -> Option<(Fault, Place)
 }
 
 fn of_parser(kind: &Kind, text: &str, place: Place) -> Option<(Fault, Place)> {
+    if let Some(at) = tab_before_first_key(text) {
+        return Some((Fault::Said(syntax::TAB.to_owned()), at));
+    }
     let at = if syntax::is_tab(kind) {
         tab(text, place)?
     } else if matches!(kind, Kind::InvalidQuotedScalarIndent | Kind::DocumentIndicatorInQuotedScalar) {
@@ -42,6 +45,13 @@ fn tab(text: &str, (line, _): Place) -> Option<Place> {
         let indentation = text.chars().take_while(|c| c.is_whitespace());
         indentation.enumerate().find(|(_, c)| *c == '\t').map(|(at, _)| (index + 1, at + 1))
     })
+}
+
+/// The tab in the indentation of the first key. The parser notices it only at the next key, which is indented less.
+fn tab_before_first_key(text: &str) -> Option<Place> {
+    let first =
+        text.lines().position(|line| !matches!(line.trim_start().chars().next(), None | Some('#')))?;
+    tab(text, (first + 1, 1)).filter(|(line, _)| *line == first + 1)
 }
 
 /// The last quote before a place at which a text begins.
