@@ -146,5 +146,5 @@ fn the_next_start_removes_the_home_of_a_killed_run_and_no_other() {
     wait_for(|| fs::File::open(home.join("lock")).unwrap().try_lock().is_ok());
     let last = run(dir.path(), temporary, "leftovers-last", &shared(), "{documents: 100}").status().unwrap();
     assert_eq!(last.code(), Some(0));
-    assert!(!home.exists(), "also a start without a server of its own removes it");
+    assert!(!home.exists(), "a start that needs no server removes it as well");
 }

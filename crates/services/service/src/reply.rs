@@ -46,7 +46,7 @@ pub async fn large_json<T: Serialize>(
     Ok(charged(text(StatusCode::OK, "application/json", bytes), memory))
 }
 
-/// The answer of a text that lies in memory once for all requests, so no answer takes memory of its own.
+/// Answers with a text that all requests share, so no answer takes further memory.
 pub(crate) fn shared(kind: &'static str, text: Bytes) -> Response<Body> {
     charged(self::text(StatusCode::OK, kind, text), Reservation::unlimited())
 }

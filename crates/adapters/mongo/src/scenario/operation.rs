@@ -299,7 +299,7 @@ impl Operation {
         }
     }
 
-    /// The write concern of its own.
+    /// The write concern of this operation alone.
     pub const fn write_concern(&self) -> Option<&WriteConcern> {
         match self {
             Self::Insert(Insert { write_concern, .. })
@@ -313,7 +313,7 @@ impl Operation {
         }
     }
 
-    /// The level of the read concern of its own.
+    /// The level of the read concern of this operation alone.
     pub const fn read_concern(&self) -> Option<&String> {
         match self {
             Self::Find(Find { read_concern, .. })
@@ -325,7 +325,7 @@ impl Operation {
         }
     }
 
-    /// The read preference of its own.
+    /// The read preference of this operation alone.
     pub const fn read_preference(&self) -> Option<&ReadPreference> {
         match self {
             Self::Find(Find { read_preference, .. })

@@ -66,7 +66,7 @@ impl Source<'_> {
             }
         }
         let lines: Vec<&str> = self.text.lines().collect();
-        // The end of the text may be on a line of its own.
+        // The end of the text may be on a separate line.
         let (line, column) = match lines.get(place.line) {
             Some(line) => (*line, place.column),
             None => (lines.last().copied().unwrap_or_default(), usize::MAX),

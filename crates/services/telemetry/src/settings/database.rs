@@ -164,7 +164,7 @@ impl Database {
         Ok(options)
     }
 
-    /// The driver's options for writes, from those for queries: a pool of its own.
+    /// Makes the driver's options for writes from those for queries. Writes get a separate pool.
     pub fn for_writes(&self, options: &ClientOptions) -> ClientOptions {
         let mut options = options.clone();
         options.max_pool_size = Some(self.write_pool_max);

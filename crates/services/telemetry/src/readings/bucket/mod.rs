@@ -7,13 +7,14 @@
 //!  r: [{k: milliseconds after the start, or "milliseconds:event", m: {metric: value}}]}
 //! ```
 //!
-//! A full bucket accepts no more readings, but further metrics of those that it has. Further readings go to the bucket of their minute, then of their second, then of
-//! their millisecond. So time and the set of full buckets determine the bucket of a reading, and full buckets stay full: a
-//! retried reading is found along the same path, in at most four documents.
+//! A full bucket accepts no more readings, but still accepts further metrics of the readings that it has. Further readings go
+//! to the bucket of their minute, then of their second, then of their millisecond. So time and the set of full buckets
+//! determine the bucket of a reading, and full buckets stay full: a retried reading is found along the same path, in at most
+//! four documents.
 //!
 //! A write is one update with a guard: the bucket is not full and contains none of the readings. All readings of a commit for
 //! one bucket are one update. If the guard fails, the upsert reports a duplicate key. Then the store reads the bucket and
-//! retries the missing readings. Metrics that a stored reading lacks are merged into its row by an update with a guard of its own.
+//! retries the missing readings. A second, guarded update adds the metrics that a stored reading lacks to its row.
 
 use std::sync::Arc;
 
