@@ -12,8 +12,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-#[path = "tidy/circles.rs"]
-mod circles;
+#[path = "tidy/cycles.rs"]
+mod cycles;
 
 /// The crates of the workspace and their allowed dependencies. A new line or name is a decision, which
 /// ARCHITECTURE.md names too.
@@ -229,7 +229,7 @@ fn an_outside_crate_is_used_only_where_allowed() {
 }
 
 #[test]
-fn modules_of_a_crate_form_no_circle() {
+fn modules_of_a_crate_form_no_cycle() {
     let breaches = packages().into_iter().flat_map(|package| {
         let name = package["name"].as_str().unwrap_or_default().to_owned();
         let manifest = PathBuf::from(package["manifest_path"].as_str().unwrap_or_default());
@@ -241,12 +241,12 @@ fn modules_of_a_crate_form_no_circle() {
             .zip(&texts)
             .map(|(path, text)| (path.strip_prefix(&src).unwrap(), text.as_str()))
             .collect();
-        let found = circles::circles(&sources).into_iter();
+        let found = cycles::cycles(&sources).into_iter();
         found
-            .map(|(parent, knot)| {
+            .map(|(parent, cycle)| {
                 format!(
                     "{name}: in {parent}, {} import each other: move the shared item down",
-                    knot.join(", ")
+                    cycle.join(", ")
                 )
             })
             .collect::<Vec<_>>()
@@ -286,7 +286,7 @@ fn a_doc_comment_opens_with_its_subject() {
 
 #[test]
 fn lints_are_expected_with_a_reason_and_never_allowed() {
-    let what = "mend the code, or use #[expect(…, reason = \"…\")]";
+    let what = "fix the code, or use #[expect(…, reason = \"…\")]";
     report(sources().iter().flat_map(|source| source.lines_with(ALLOW, what)));
 }
 
@@ -306,7 +306,7 @@ fn every_relative_link_in_the_docs_leads_to_a_file() {
     let breaches = pages.iter().flat_map(|page| {
         let text = read(page);
         let dead = links(&text).filter(|link| !target_exists(page, link)).map(str::to_owned);
-        dead.map(|link| format!("{}: {link} does not exist: mend the link", name(page))).collect::<Vec<_>>()
+        dead.map(|link| format!("{}: {link} does not exist: fix the link", name(page))).collect::<Vec<_>>()
     });
     report(breaches);
 }

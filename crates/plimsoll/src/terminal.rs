@@ -160,6 +160,10 @@ impl Console for Stderr {
         width(stderr()).max(Width::MIN)
     }
 
+    fn line_width(&self) -> Width {
+        if stderr().is_terminal() { self.width() } else { Width::ENDLESS }
+    }
+
     fn live(&self) -> Option<Box<dyn LiveView>> {
         Some(Box::new(Terminal::new()))
     }

@@ -15,7 +15,7 @@ use plimsoll_wire::WriteReply;
 use crate::outcome;
 use crate::setup::{Command, Purpose, Setup};
 use crate::statement;
-use crate::worker_ledger::{Claimed, Closed, PickedDocument, WorkerLedger};
+use crate::worker_ledger::{Closed, PendingChange, PickedDocument, WorkerLedger};
 
 pub use pending_write::PendingWrite;
 use read_check::ReadChecker;
@@ -114,7 +114,7 @@ impl OperationTarget {
     /// The change noted as sent, if any.
     pub fn pending(&self) -> Option<PendingWrite> {
         let document = self.document?;
-        document.claimed.map(|_| PendingWrite::of(document.number))
+        document.change.map(|_| PendingWrite::of(document.number))
     }
 
     /// Whether the named document must exist.
@@ -269,8 +269,8 @@ fn named(aim: OperationTarget) -> u64 {
 
 /// The version that a replacement writes; a touch writes the inserted version.
 fn version(aim: OperationTarget) -> u32 {
-    match aim.document.and_then(|document| document.claimed) {
-        Some(Claimed::Version(version)) => version,
+    match aim.document.and_then(|document| document.change) {
+        Some(PendingChange::Version(version)) => version,
         _ => 0,
     }
 }

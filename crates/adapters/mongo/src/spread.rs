@@ -47,9 +47,9 @@ struct Counts {
     operations: AtomicU64,
     documents: AtomicU64,
     failed: AtomicU64,
-    passed_over: AtomicU64,
+    skipped: AtomicU64,
     /// The reason of the last failed attempt to reach it.
-    away: Mutex<Option<String>>,
+    unavailable: Mutex<Option<String>>,
 }
 
 /// A connection to each reachable server.
@@ -104,7 +104,7 @@ impl Spread {
         let found =
             (0..count).map(|step| (first + step) % count).find(|host| lane.links[*host].lane.is_some());
         if found != Some(first) {
-            self.hosts[first].counts.passed_over.fetch_add(1, Ordering::Relaxed);
+            self.hosts[first].counts.skipped.fetch_add(1, Ordering::Relaxed);
         }
         found
     }
@@ -133,8 +133,8 @@ impl Host {
             operations: load(&self.counts.operations),
             documents: load(&self.counts.documents),
             failed: load(&self.counts.failed),
-            passed_over: load(&self.counts.passed_over),
-            away: self.counts.away.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            skipped: load(&self.counts.skipped),
+            unavailable: self.counts.unavailable.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }
     }
 
@@ -175,7 +175,7 @@ impl Host {
                 Ok(Link { lane: Some(lane), probe: None })
             }
             Err(error) => {
-                self.is_away(error.to_string());
+                self.mark_unavailable(error.to_string());
                 Err(error)
             }
         }
@@ -183,16 +183,16 @@ impl Host {
 
     /// Drops a lost connection. Operations sent over it are not sent again.
     fn lose(&self, link: &mut Link) {
-        self.is_away("the connection was lost".to_owned());
+        self.mark_unavailable("the connection was lost".to_owned());
         if let Some(lane) = &mut link.lane {
             self.target.release(lane);
         }
         link.lane = None;
     }
 
-    fn is_away(&self, reason: String) {
+    fn mark_unavailable(&self, reason: String) {
         self.gate.failed(clock::now());
-        *self.counts.away.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
+        *self.counts.unavailable.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
     }
 }
 
@@ -209,9 +209,9 @@ impl Target for Spread {
         let links = self.hosts.iter().map(|_| Link::default()).collect();
         let mut lane = Lane { links, current: 0, lost: false };
         let mut failure = None;
-        let (away, there): (Vec<_>, Vec<_>) =
+        let (down, up): (Vec<_>, Vec<_>) =
             (0..self.hosts.len()).partition(|host| self.hosts[*host].gate.is_down());
-        for hosts in [there, away] {
+        for hosts in [up, down] {
             if !lane.is_lost() {
                 break;
             }

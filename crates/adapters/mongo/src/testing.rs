@@ -33,7 +33,7 @@ pub fn builder(count: u64) -> OperationBuilder {
 }
 
 /// Picks the first document for a replacement, which is noted as sent.
-pub fn claimed(builder: &OperationBuilder) -> (u64, Option<PendingWrite>) {
+pub fn pending_replacement(builder: &OperationBuilder) -> (u64, Option<PendingWrite>) {
     let picked = builder.ledger().pick(&Keys::Uniform, Purpose::Replace, |_| 0).unwrap();
-    (picked.number, picked.claimed.map(|_| PendingWrite::of(picked.number)))
+    (picked.number, picked.change.map(|_| PendingWrite::of(picked.number)))
 }

@@ -64,7 +64,7 @@ pub struct Closed {
 
 /// A change noted as sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Claimed {
+pub enum PendingChange {
     /// A replacement by this version.
     Version(u32),
     /// A removal.

@@ -51,7 +51,7 @@ impl<'a> Args<'a> {
             Some(name) => Err(Error::UnknownSetting {
                 path: self.path.clone(),
                 name: name.clone(),
-                mend: suggestion(name, known),
+                remedy: suggestion(name, known),
             }),
             None => Ok(Fields { args: self.clone(), map }),
         }
@@ -118,11 +118,11 @@ impl<'a> Fields<'a> {
     }
 
     /// The setting, or an error with the fix.
-    pub(crate) fn need(&self, name: &str, mend: &str) -> Result<Args<'a>, Error> {
+    pub(crate) fn need(&self, name: &str, remedy: &str) -> Result<Args<'a>, Error> {
         self.get(name).ok_or_else(|| Error::Missing {
             path: self.args.path.clone(),
             name: name.to_owned(),
-            mend: mend.to_owned(),
+            remedy: remedy.to_owned(),
         })
     }
 

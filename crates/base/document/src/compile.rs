@@ -8,7 +8,7 @@ use plimsoll_element::kind;
 use crate::fill::{Chooser, Fill};
 use crate::node::{Family, Hole, Node, Shape};
 use crate::parse::FieldNodes;
-use crate::random::{Odds, stride};
+use crate::random::{Bernoulli, stride};
 use crate::size::Lengths;
 
 /// The largest generated array, in bytes, that is written out item by item as one run.
@@ -32,7 +32,7 @@ pub(crate) enum Op {
     /// A generated array.
     Repeat(Repeat),
     /// A whole field that may be absent.
-    Optional { salt: u64, odds: Odds, field: Vec<Op> },
+    Optional { salt: u64, presence: Bernoulli, field: Vec<Op> },
     /// A value of an outer scope: `levels` generated arrays lie in between.
     Outer { levels: usize, value: Vec<Op> },
 }
@@ -170,11 +170,11 @@ impl Builder {
     }
 
     fn field(&mut self, name: &str, node: &Node, scopes: &[Scope]) {
-        if let Shape::Optional { odds, value } = &node.shape {
+        if let Shape::Optional { presence, value } = &node.shape {
             let (salt, climb) = place(node, scopes);
             let mut field = Self::default();
             field.field(name, value, &scopes[..node.depth.min(scopes.len())]);
-            let op = Op::Optional { salt, odds: *odds, field: field.finish() };
+            let op = Op::Optional { salt, presence: *presence, field: field.finish() };
             return self.push(outer(climb, op));
         }
         self.raw(&[kind(&node.shape).unwrap_or(0)]);

@@ -17,34 +17,34 @@ pub enum Error {
         got: String,
     },
     /// A required setting of a generator is missing.
-    #[error("{path}: missing \"{name}\"; {mend}")]
+    #[error("{path}: missing \"{name}\"; {remedy}")]
     Missing {
         /// The generator's path.
         path: String,
         /// The setting's name.
         name: String,
         /// The remedy.
-        mend: String,
+        remedy: String,
     },
     /// A key that begins with `$` is neither a generator nor Extended JSON.
-    #[error("{path}: unknown generator \"{name}\"; {mend}")]
+    #[error("{path}: unknown generator \"{name}\"; {remedy}")]
     UnknownGenerator {
         /// The field's path.
         path: String,
         /// The key.
         name: String,
         /// The nearest generator, or all of them.
-        mend: String,
+        remedy: String,
     },
     /// A generator does not have this setting.
-    #[error("{path}: unknown setting \"{name}\"; {mend}")]
+    #[error("{path}: unknown setting \"{name}\"; {remedy}")]
     UnknownSetting {
         /// The generator's path.
         path: String,
         /// The setting's name.
         name: String,
         /// The nearest setting, or all of them.
-        mend: String,
+        remedy: String,
     },
     /// A generator shares its object with other keys.
     #[error("{path}: \"{name}\" must be the only key of its object; move the other keys out of it")]
@@ -63,14 +63,14 @@ pub enum Error {
         problem: String,
     },
     /// `$same` names no earlier field.
-    #[error("{path}: no earlier field \"{target}\"; {mend}")]
+    #[error("{path}: no earlier field \"{target}\"; {remedy}")]
     NoSuchField {
         /// The path of the `$same`.
         path: String,
         /// The field that it names.
         target: String,
         /// The nearest field, or all that can be named.
-        mend: String,
+        remedy: String,
     },
     /// A generator is in an invalid place.
     #[error("{path}: {problem}")]
@@ -97,7 +97,7 @@ pub enum Error {
         path: String,
     },
     /// The document may exceed the size limit.
-    #[error("document may be up to {bytes} bytes, over {}; shorten its texts or arrays", whose(*limit))]
+    #[error("document may be up to {bytes} bytes, over {}; shorten its texts or arrays", limit_name(*limit))]
     TooLarge {
         /// The largest size the document may have, in bytes.
         bytes: usize,
@@ -137,8 +137,8 @@ impl Error {
     }
 }
 
-/// Describes the size limit: MongoDB's, or another.
-fn whose(limit: usize) -> String {
+/// Names the size limit: MongoDB's, or another.
+fn limit_name(limit: usize) -> String {
     if limit == crate::DOCUMENT_BYTES_MAX {
         format!("MongoDB's limit of {limit}")
     } else {

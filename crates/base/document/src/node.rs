@@ -6,7 +6,7 @@ use plimsoll_element::kind;
 
 use crate::distribution::Whole;
 use crate::fill::{Chooser, Fill};
-use crate::random::Odds;
+use crate::random::Bernoulli;
 use crate::size::{Lengths, Size};
 
 /// A value of the template.
@@ -35,7 +35,7 @@ pub(crate) enum Shape {
     Document(Vec<(String, Rc<Node>)>),
     Array(Vec<Rc<Node>>),
     Repeat { of: Rc<Node>, length: Lengths },
-    Optional { odds: Odds, value: Rc<Node> },
+    Optional { presence: Bernoulli, value: Rc<Node> },
     Pad { to: usize },
 }
 

@@ -93,11 +93,11 @@ pub(crate) fn unit(word: u64) -> f64 {
     ((word >> 12) as f64 + 0.5) * (1.0 / (1_u64 << 52) as f64)
 }
 
-/// A probability as a threshold for random words.
+/// A Bernoulli distribution: a probability as a threshold for random words.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Odds(u64);
+pub(crate) struct Bernoulli(u64);
 
-impl Odds {
+impl Bernoulli {
     /// `probability` from 0 to 1.
     pub(crate) fn new(probability: f64) -> Self {
         Self((probability * (1_u64 << 63) as f64) as u64)
@@ -105,7 +105,7 @@ impl Odds {
 
     /// Whether a random word lies below the threshold.
     #[inline]
-    pub(crate) fn hit(self, word: u64) -> bool {
+    pub(crate) fn sample(self, word: u64) -> bool {
         (word >> 1) < self.0
     }
 }
@@ -152,10 +152,10 @@ mod tests {
     }
 
     #[test]
-    fn odds_of_zero_never_hold_and_odds_of_one_always_hold() {
+    fn a_probability_of_0_never_holds_and_of_1_always_holds() {
         for word in [0, 1, u64::MAX / 2, u64::MAX] {
-            assert!(!Odds::new(0.0).hit(word));
-            assert!(Odds::new(1.0).hit(word));
+            assert!(!Bernoulli::new(0.0).sample(word));
+            assert!(Bernoulli::new(1.0).sample(word));
         }
     }
 

@@ -63,8 +63,8 @@ pub(crate) fn render(ops: &[Op], scope: &Scope<'_>, out: &mut Vec<u8>) {
             }
             Op::Framed(inner) => framed(out, |out| render(inner, scope, out)),
             Op::Repeat(repeat) => framed(out, |out| items(repeat, scope, out)),
-            Op::Optional { salt, odds, field } => {
-                if odds.hit(scope.draw(*salt).first()) {
+            Op::Optional { salt, presence, field } => {
+                if presence.sample(scope.draw(*salt).first()) {
                     render(field, scope, out);
                 }
             }

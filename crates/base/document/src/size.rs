@@ -45,8 +45,8 @@ impl Lengths {
             }
             return Self::parse_range(&fields, usize::MAX);
         }
-        let mend = format!("write {{{exact}: 64}} or {{min: 16, max: 64}}");
-        let bytes = fields.need(exact, &mend)?.whole_within(1, i64::MAX, "a positive whole number")?;
+        let remedy = format!("write {{{exact}: 64}} or {{min: 16, max: 64}}");
+        let bytes = fields.need(exact, &remedy)?.whole_within(1, i64::MAX, "a positive whole number")?;
         Ok(Self { min: bytes as usize, max: bytes as usize })
     }
 

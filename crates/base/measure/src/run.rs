@@ -195,9 +195,11 @@ pub struct ServerShare {
     /// Operations with a failure.
     pub failed: u64,
     /// Operations that went to the next server because this one was unavailable.
-    pub passed_over: u64,
+    #[serde(rename = "passed_over")]
+    pub skipped: u64,
     /// Why it was last unavailable; absent if it never was.
-    pub away: Option<String>,
+    #[serde(rename = "away")]
+    pub unavailable: Option<String>,
 }
 
 impl ServerShare {
@@ -206,9 +208,9 @@ impl ServerShare {
         self.operations += other.operations;
         self.documents += other.documents;
         self.failed += other.failed;
-        self.passed_over += other.passed_over;
-        if self.away.is_none() {
-            self.away.clone_from(&other.away);
+        self.skipped += other.skipped;
+        if self.unavailable.is_none() {
+            self.unavailable.clone_from(&other.unavailable);
         }
     }
 }

@@ -86,6 +86,14 @@ fn without_comments(text: &str) -> &str {
     }
 }
 
+/// The key of the value at a place, if both are on one line.
+pub fn key(text: &str, place: Place) -> Option<&str> {
+    let before = text[..offset(text, place)?].rsplit('\n').next()?;
+    let before = before.trim_end().strip_suffix(':')?.trim_end();
+    let key = before.rsplit(|c: char| c.is_whitespace() || "[{,".contains(c)).next()?;
+    Some(key.trim_matches(['\'', '"'])).filter(|key| !key.is_empty())
+}
+
 /// The byte at a place; the end of the text for a place after it.
 pub fn offset(text: &str, (line, column): Place) -> Option<usize> {
     let mut start = 0;

@@ -26,6 +26,11 @@ pub fn token(text: &str, at: Location, place: Place) -> Option<&str> {
     if token.is_empty() { text[start..].lines().next() } else { Some(token) }
 }
 
+/// Whether the text is YAML at the place of an error: a value or a name is wrong.
+pub const fn is_yaml(error: &Error) -> bool {
+    !matches!(error, Error::ExternalMessage { .. } | Error::Eof { .. } | Error::Budget { .. })
+}
+
 /// The fault behind an error; `token` is the value at its place, as typed.
 pub fn fault(error: &Error, token: Option<&str>) -> Fault {
     unknown_or_missing(error)

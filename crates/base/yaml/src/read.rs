@@ -19,6 +19,8 @@ pub struct Slip {
     pub fault: Fault,
     /// The line and the column, both from 1. A column is a character. `None` if the slip has no place.
     pub place: Option<Place>,
+    /// The key of the slip's value. `None` if the text is not YAML, or if the key is on another line.
+    pub key: Option<String>,
 }
 
 /// Reads a file's whole text.
@@ -27,7 +29,7 @@ pub struct Slip {
 /// The first slip. A text without a value is one.
 pub fn document<T: DeserializeOwned>(text: &str) -> Result<T, Slip> {
     if is_blank(text) {
-        return Err(Slip { fault: Fault::Empty, place: None });
+        return Err(Slip { fault: Fault::Empty, place: None, key: None });
     }
     value(text)
 }
@@ -53,10 +55,11 @@ impl Slip {
         let at = error.location().filter(|at| *at != Location::UNKNOWN);
         let place = at.map(|at| (position(at.line()), position(at.column())));
         if let Some((fault, place)) = place.and_then(|place| cause::earlier(error, text, place)) {
-            return Self { fault, place: Some(place) };
+            return Self { fault, place: Some(place), key: None };
         }
         let token = at.zip(place).and_then(|(at, place)| library::token(text, at, place));
-        Self { fault: library::fault(error, token), place }
+        let key = place.filter(|_| library::is_yaml(error)).and_then(|place| cause::key(text, place));
+        Self { fault: library::fault(error, token), place, key: key.map(str::to_owned) }
     }
 
     /// The slip with its place and the lines around it, labelled as lines of `origin`.

@@ -9,9 +9,8 @@ pub const INDENTATION: &str = "the indentation does not fit the lines above: ind
                                same number of spaces";
 /// The sentence for a tab in an indentation.
 pub const TAB: &str = "a tab is not possible here: indent with spaces";
-const COLON: &str = "`:` or a key is not possible here: write `key: value` on a line of its own, or quote a text that contains `: `";
-const DASH: &str =
-    "`-` is not possible here: begin each value of a list on a line of its own, or write [a, b]";
+const COLON: &str = "`:` or a key is not possible here: write `key: value` on a separate line, or quote a text that contains `: `";
+const DASH: &str = "`-` is not possible here: begin each value of a list on a separate line, or write [a, b]";
 const ESCAPE: &str =
     "an escape in double quotes is invalid: write `\\\\` for a backslash, or use single quotes";
 const QUOTE: &str = "the quote is not closed: write the closing quote on the same line";

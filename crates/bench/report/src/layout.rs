@@ -12,6 +12,8 @@ impl Width {
     pub const PIPE: Self = Self(100);
     /// The smallest width to which text is laid out.
     pub const MIN: Self = Self(60);
+    /// The width of a log, which keeps one line for one message.
+    pub const ENDLESS: Self = Self(usize::MAX);
 }
 
 /// The start of a bullet.

@@ -107,7 +107,7 @@ impl Quantile {
     }
 }
 
-/// A size in bytes with three significant digits and binary units: `512 B`, `1.50 GiB`.
+/// A size in bytes with three significant digits or more and binary units: `512 B`, `1,010 B`, `1.50 GiB`.
 pub fn bytes(bytes: u64) -> String {
     scaled(bytes as f64, &SIZES)
 }
@@ -228,8 +228,8 @@ fn scaled(value: f64, units: &[(f64, &str)]) -> String {
     // Minutes begin late: 75 s reads better than 1.25 min.
     let (factor, name) = if *name == "min" && value < 119.95e9 { (&1e9, &"s") } else { (factor, name) };
     let number = value / factor;
-    let whole_unit = *factor == 1.0 && number.fract() == 0.0;
-    let text = if whole_unit { format!("{number:.0}") } else { three_digits(number) };
+    let is_short = *factor == 1.0 && number.fract() == 0.0 && number.abs() < 1000.0;
+    let text = if is_short { format!("{number:.0}") } else { three_digits(number) };
     if name.is_empty() { text } else { format!("{text} {name}") }
 }
 
@@ -288,7 +288,9 @@ mod tests {
         {
             assert_eq!(three_digits(number), text);
         }
-        assert_eq!(bytes(1_010), "1010 B");
+        for (size, text) in [(999, "999 B"), (1_000, "1,000 B"), (1_010, "1,010 B"), (1_024, "1.00 KiB")] {
+            assert_eq!(bytes(size), text);
+        }
     }
 
     #[test]

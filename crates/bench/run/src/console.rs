@@ -20,6 +20,11 @@ pub trait Console: Debug + Sync {
     /// The width to which messages are laid out.
     fn width(&self) -> Width;
 
+    /// The width at which a line is broken. A log keeps one line for one message.
+    fn line_width(&self) -> Width {
+        Width::ENDLESS
+    }
+
     /// A live view of a run's events, if the console has one.
     fn live(&self) -> Option<Box<dyn LiveView>>;
 }

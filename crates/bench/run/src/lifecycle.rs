@@ -12,7 +12,7 @@ use plimsoll_ledger::Run as RunId;
 use plimsoll_load::arrivals::Share;
 use plimsoll_load::phase::Phase;
 use plimsoll_load::worker::Control;
-use plimsoll_measure::clock::{self, Instant};
+use plimsoll_measure::clock;
 use plimsoll_measure::event::Event;
 use plimsoll_measure::line::Line;
 use plimsoll_measure::run::Run;
@@ -30,13 +30,12 @@ use crate::run_summary::{conclude, exit};
 use crate::server_provisioning::{Choice, StartOptions};
 use crate::session::{Opening, Session, new_run, phase_event};
 use crate::shard_log::{Books, Recorder};
+use crate::signals::is_request;
 use crate::start_at::{Moment, SharedBy};
 use crate::system::{RunContext, Subject, System, Workers, resolve};
 use plimsoll_scenario as scenario;
 use plimsoll_scenario::{Loaded, Plan, plan};
 
-/// Signals within this time count as one: a terminal and a wrapper such as `timeout` both deliver one Ctrl-C.
-const DEBOUNCE_NS: u64 = clock::SECOND_NS;
 /// How far ahead a suggested start time is, in milliseconds: shards need time to get ready.
 const SHARDS_AHEAD_MS: u64 = 60_000;
 
@@ -194,7 +193,7 @@ fn check_single(name: &str, scenario: &scenario::Scenario) -> anyhow::Result<()>
     Ok(())
 }
 
-/// The first Ctrl-C or SIGTERM sets the flag; one that arrives more than `DEBOUNCE_NS` later ends the program at once. Servers
+/// The first Ctrl-C or SIGTERM sets the flag; one that arrives more than [`DEBOUNCE_NS`](crate::signals::DEBOUNCE_NS) later ends the program at once. Servers
 /// that Plimsoll started end with it.
 ///
 /// # Errors
@@ -204,11 +203,10 @@ pub fn signals() -> std::io::Result<Arc<AtomicBool>> {
     let mut received = Signals::new([SIGINT, SIGTERM])?;
     let stopped = Arc::clone(&flag);
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
-        let mut first: Option<Instant> = None;
+        let mut first = None;
         for _ in received.forever() {
-            let now = clock::now();
-            stopped.store(true, Ordering::Relaxed);
-            if now.since(*first.get_or_insert(now)) >= DEBOUNCE_NS {
+            let is_first = !stopped.swap(true, Ordering::Relaxed);
+            if is_request(&mut first, clock::now()) && !is_first {
                 signal_hook::low_level::exit(i32::from(Exit::Interrupted.code()));
             }
         }

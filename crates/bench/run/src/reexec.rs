@@ -13,7 +13,7 @@ use plimsoll_scenario::secret;
 
 /// The path at which every process finds its own program. A file name could point to a newer build or to nothing; this path
 /// always leads to the running program.
-const ITSELF: &str = "/proc/self/exe";
+const SELF_EXE: &str = "/proc/self/exe";
 /// The program's name in a list of processes.
 const NAME: &str = "plimsoll";
 /// The variable that holds the secret words of a command line, as a JSON list. Every user of a machine can read a process's
@@ -27,12 +27,12 @@ const LOG_LINES: usize = 3;
 
 /// The path of this program, for starting it again.
 pub fn program() -> &'static Path {
-    Path::new(ITSELF)
+    Path::new(SELF_EXE)
 }
 
 /// A command that runs this program under its own name.
 pub fn command() -> Command {
-    let mut command = Command::new(ITSELF);
+    let mut command = Command::new(SELF_EXE);
     command.arg0(NAME);
     command
 }

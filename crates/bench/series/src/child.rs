@@ -15,7 +15,7 @@ use plimsoll_run::system::cpu_ns;
 
 use crate::cpus::{Cpus, pinned};
 use crate::progress::Progress;
-use crate::watch::{Action, Cause, Look, Report, Watch};
+use crate::watch::{Action, Cause, Report, Sample, Watch};
 
 /// The interval of checks of the process: a stop request waits this long.
 const POLL: Duration = Duration::from_millis(50);
@@ -126,7 +126,7 @@ impl Watchdog<'_> {
             // The CPU time of processes that the run started, such as a server, counts as well.
             let pids = self.servers.iter().copied().chain([child.pid()]).chain(started_by(child.pid()));
             let cpu_ns = cpu_ns(&pids.collect::<Vec<_>>());
-            let report = self.watch.look(now, Look { seen: self.progress.look(), cpu_ns });
+            let report = self.watch.record(now, Sample { counters: self.progress.read(), cpu_ns });
             (self.say)(Message::Progress(report));
         }
         match self.watch.step(now, is_over) {

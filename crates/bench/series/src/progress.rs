@@ -15,7 +15,7 @@ const READ_BYTES_MAX: u64 = 8 << 20;
 
 /// The progress of a run so far. Every number only grows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct Counters {
     /// Acknowledged operations; for a pipeline, settled events.
     pub operations: u64,
     /// Recorded intervals of load, with or without acknowledged operations.
@@ -29,7 +29,7 @@ pub struct Seen {
 /// A reader of a run's progress.
 pub trait Progress {
     /// The progress so far.
-    fn look(&mut self) -> Seen;
+    fn read(&mut self) -> Counters;
 
     /// The unit of the count.
     fn unit(&self) -> &'static str;
@@ -46,13 +46,13 @@ struct Lines {
 #[derive(Debug)]
 pub struct Events {
     lines: Lines,
-    seen: Seen,
+    counters: Counters,
 }
 
 impl Events {
     /// The events of the run in `directory`, which may not exist yet.
     pub fn of(directory: &Path) -> Self {
-        Self { lines: Lines::of(directory.join(EVENTS)), seen: Seen::default() }
+        Self { lines: Lines::of(directory.join(EVENTS)), counters: Counters::default() }
     }
 }
 
@@ -76,24 +76,25 @@ impl Lines {
 }
 
 impl Progress for Events {
-    fn look(&mut self) -> Seen {
+    fn read(&mut self) -> Counters {
         let text = self.lines.appended().unwrap_or_default();
         for line in text.lines() {
             match serde_json::from_str::<Event>(line) {
                 Ok(Event::Interval(interval)) => {
-                    self.seen.stretches += 1;
-                    self.seen.operations += interval.operations.values().map(|line| line.count).sum::<u64>();
+                    self.counters.stretches += 1;
+                    self.counters.operations +=
+                        interval.operations.values().map(|line| line.count).sum::<u64>();
                 }
                 // Server samples arrive even without progress.
                 Ok(Event::Server(_)) => {}
                 Ok(Event::Auditing { .. }) => {
-                    self.seen.signs += 1;
-                    self.seen.audits += 1;
+                    self.counters.signs += 1;
+                    self.counters.audits += 1;
                 }
-                _ => self.seen.signs += 1,
+                _ => self.counters.signs += 1,
             }
         }
-        self.seen
+        self.counters
     }
 
     fn unit(&self) -> &'static str {
@@ -105,26 +106,26 @@ impl Progress for Events {
 #[derive(Debug)]
 pub struct Seconds {
     lines: Lines,
-    seen: Seen,
+    counters: Counters,
 }
 
 impl Seconds {
     /// The seconds of the pipeline in `directory`, which may not exist yet.
     pub fn of(directory: &Path) -> Self {
-        Self { lines: Lines::of(directory.join(SECONDS)), seen: Seen::default() }
+        Self { lines: Lines::of(directory.join(SECONDS)), counters: Counters::default() }
     }
 }
 
 impl Progress for Seconds {
-    fn look(&mut self) -> Seen {
+    fn read(&mut self) -> Counters {
         let text = self.lines.appended().unwrap_or_default();
         for second in text.lines().filter_map(|line| serde_json::from_str::<Second>(line).ok()) {
             let settled = [Count::Written, Count::Filtered, Count::DeadLettered, Count::Lost];
             let settled = settled.iter().map(|count| second.count(*count)).sum();
-            self.seen.operations = self.seen.operations.max(settled);
-            self.seen.stretches += 1;
+            self.counters.operations = self.counters.operations.max(settled);
+            self.counters.stretches += 1;
         }
-        self.seen
+        self.counters
     }
 
     fn unit(&self) -> &'static str {
@@ -151,24 +152,24 @@ mod tests {
     }
 
     #[test]
-    fn each_look_continues_and_half_a_line_waits_for_its_end() {
+    fn each_read_continues_and_half_a_line_waits_for_its_end() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(EVENTS);
         let mut events = Events::of(dir.path());
-        assert_eq!(events.look(), Seen::default(), "the file does not exist yet");
+        assert_eq!(events.read(), Counters::default(), "the file does not exist yet");
         let mut file = File::create(&path).unwrap();
         let note = Event::Note { at_ns: 0, text: "x".into() };
         file.write_all((line(&note) + &line(&interval(5))).as_bytes()).unwrap();
-        assert_eq!(events.look(), Seen { operations: 5, stretches: 1, signs: 1, audits: 0 });
+        assert_eq!(events.read(), Counters { operations: 5, stretches: 1, signs: 1, audits: 0 });
         let (first, rest) = (line(&interval(7)), line(&Event::Server(Default::default())));
         file.write_all(&first.as_bytes()[..9]).unwrap();
-        assert_eq!(events.look(), Seen { operations: 5, stretches: 1, signs: 1, audits: 0 });
+        assert_eq!(events.read(), Counters { operations: 5, stretches: 1, signs: 1, audits: 0 });
         file.write_all(&first.as_bytes()[9..]).unwrap();
         file.write_all(rest.as_bytes()).unwrap();
-        assert_eq!(events.look(), Seen { operations: 12, stretches: 2, signs: 1, audits: 0 });
+        assert_eq!(events.read(), Counters { operations: 12, stretches: 2, signs: 1, audits: 0 });
         let audit = line(&Event::Auditing { read: 0, expected: 12 });
         file.write_all((audit.clone() + &audit).as_bytes()).unwrap();
-        assert_eq!(events.look(), Seen { operations: 12, stretches: 2, signs: 3, audits: 2 });
+        assert_eq!(events.read(), Counters { operations: 12, stretches: 2, signs: 3, audits: 2 });
     }
 
     #[test]
@@ -180,9 +181,9 @@ mod tests {
             serde_json::to_string(&Second { counts, ..Second::default() }).unwrap() + "\n"
         };
         let mut seconds = Seconds::of(dir.path());
-        assert_eq!(seconds.look(), Seen::default());
+        assert_eq!(seconds.read(), Counters::default());
         std::fs::write(dir.path().join(SECONDS), second(5, 1) + &second(7, 2)).unwrap();
-        assert_eq!(seconds.look(), Seen { operations: 9, stretches: 2, ..Seen::default() });
+        assert_eq!(seconds.read(), Counters { operations: 9, stretches: 2, ..Counters::default() });
         assert_eq!((seconds.unit(), Events::of(dir.path()).unit()), ("events", "operations"));
     }
 }

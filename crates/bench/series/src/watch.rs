@@ -1,10 +1,10 @@
 //! Decides when to report the progress of a run and when to end it.
 //!
-//! The watchdog reads no clock and sends no signal: callers pass times and observations, and act on its decisions.
+//! The watchdog reads no clock and sends no signal: callers pass times and samples, and act on its decisions.
 
 use plimsoll_measure::clock::{Instant, SECOND_NS};
 
-use crate::progress::Seen;
+use crate::progress::Counters;
 
 /// The minimum CPU use of a busy process between two checks, as a share of one CPU.
 const BUSY_MIN: f64 = 0.05;
@@ -24,11 +24,11 @@ pub struct Settings {
     pub timeout_ns: u64,
 }
 
-/// One check of a run.
+/// A sample of a run's progress and CPU time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Look {
+pub struct Sample {
     /// The progress in its files.
-    pub seen: Seen,
+    pub counters: Counters,
     /// CPU time of its process and of its server so far, in nanoseconds.
     pub cpu_ns: u64,
 }
@@ -71,10 +71,10 @@ pub enum Cause {
 pub struct Watch {
     settings: Settings,
     start: Instant,
-    looked: Instant,
+    sampled: Instant,
     /// The last check with progress.
     moved: Instant,
-    last: Look,
+    last: Sample,
     idle: u32,
     ending: Option<Ending>,
 }
@@ -89,26 +89,26 @@ struct Ending {
 impl Watch {
     /// A run that starts now.
     pub const fn new(settings: Settings, now: Instant) -> Self {
-        let seen = Seen { operations: 0, stretches: 0, signs: 0, audits: 0 };
-        let last = Look { seen, cpu_ns: 0 };
-        Self { settings, start: now, looked: now, moved: now, last, idle: 0, ending: None }
+        let counters = Counters { operations: 0, stretches: 0, signs: 0, audits: 0 };
+        let last = Sample { counters, cpu_ns: 0 };
+        Self { settings, start: now, sampled: now, moved: now, last, idle: 0, ending: None }
     }
 
     /// Whether the next check is due.
     pub const fn is_due(&self, now: Instant) -> bool {
-        now.since(self.looked) >= self.settings.interval_ns
+        now.since(self.sampled) >= self.settings.interval_ns
     }
 
-    /// Processes a check.
-    pub fn look(&mut self, now: Instant, look: Look) -> Report {
-        let over_s = now.since(self.looked).max(1) as f64 / SECOND_NS as f64;
-        let operations = look.seen.operations.saturating_sub(self.last.seen.operations);
+    /// Records a sample.
+    pub fn record(&mut self, now: Instant, sample: Sample) -> Report {
+        let over_s = now.since(self.sampled).max(1) as f64 / SECOND_NS as f64;
+        let operations = sample.counters.operations.saturating_sub(self.last.counters.operations);
         (self.idle, self.moved) =
-            if self.has_moved(&look, over_s) { (0, now) } else { (self.idle + 1, self.moved) };
-        (self.looked, self.last) = (now, look);
+            if self.has_moved(&sample, over_s) { (0, now) } else { (self.idle + 1, self.moved) };
+        (self.sampled, self.last) = (now, sample);
         Report {
             elapsed_s: now.since(self.start) as f64 / SECOND_NS as f64,
-            operations: look.seen.operations,
+            operations: sample.counters.operations,
             rate_per_s: operations as f64 / over_s,
             idle: self.idle,
         }
@@ -116,9 +116,9 @@ impl Watch {
 
     /// Under load only acknowledged operations count. Before and after it, while indexes are built or documents are read back,
     /// the files change little: then every other sign of life counts, and so does CPU time.
-    fn has_moved(&self, look: &Look, over_s: f64) -> bool {
-        let (now, last) = (look.seen, self.last.seen);
-        let busy = look.cpu_ns.saturating_sub(self.last.cpu_ns) as f64 / SECOND_NS as f64 / over_s;
+    fn has_moved(&self, sample: &Sample, over_s: f64) -> bool {
+        let (now, last) = (sample.counters, self.last.counters);
+        let busy = sample.cpu_ns.saturating_sub(self.last.cpu_ns) as f64 / SECOND_NS as f64 / over_s;
         let is_loading = now.stretches > last.stretches;
         now.operations > last.operations || (!is_loading && (now.signs > last.signs || busy >= BUSY_MIN))
     }
@@ -149,7 +149,7 @@ impl Watch {
 
     /// The allowed silence: `said_ns` under load, the longest answer in an audit.
     fn patience_ns(&self, said_ns: u64) -> u64 {
-        if self.last.seen.audits > 0 { said_ns.max(AUDIT_SILENT_NS) } else { said_ns }
+        if self.last.counters.audits > 0 { said_ns.max(AUDIT_SILENT_NS) } else { said_ns }
     }
 
     fn cause(&self, now: Instant, asked: bool) -> Option<Cause> {
@@ -180,36 +180,43 @@ mod tests {
         Instant::from_ns(seconds * SECOND_NS)
     }
 
-    fn look(operations: u64, stretches: u64, signs: u64, cpu_s: f64) -> Look {
-        Look { seen: Seen { operations, stretches, signs, audits: 0 }, cpu_ns: (cpu_s * 1e9) as u64 }
+    fn sample(operations: u64, stretches: u64, signs: u64, cpu_s: f64) -> Sample {
+        Sample {
+            counters: Counters { operations, stretches, signs, audits: 0 },
+            cpu_ns: (cpu_s * 1e9) as u64,
+        }
     }
 
     /// A check of a run that has read back `signs` parts.
-    fn auditing(signs: u64) -> Look {
-        Look { seen: Seen { operations: 5, stretches: 9, signs, audits: signs }, cpu_ns: 0 }
+    fn auditing(signs: u64) -> Sample {
+        Sample { counters: Counters { operations: 5, stretches: 9, signs, audits: signs }, cpu_ns: 0 }
     }
 
     /// Checks every ten seconds from the first number to the last, each with the same result.
-    fn looks(watch: &mut Watch, numbers: std::ops::RangeInclusive<u64>, seen: impl Fn(u64) -> Look) {
+    fn record_each(
+        watch: &mut Watch,
+        numbers: std::ops::RangeInclusive<u64>,
+        sample: impl Fn(u64) -> Sample,
+    ) {
         numbers.for_each(|number| {
-            watch.look(at(10 * number), seen(number));
+            watch.record(at(10 * number), sample(number));
         });
     }
 
     /// Checks every ten seconds. Returns the checks without progress after each.
-    fn idle(looks: &[Look]) -> Vec<u32> {
+    fn idle(samples: &[Sample]) -> Vec<u32> {
         let mut watch = Watch::new(SETTINGS, at(0));
-        let report = |(number, look): (u64, &Look)| watch.look(at(10 * number), *look).idle;
-        (1..).zip(looks).map(report).collect()
+        let report = |(number, sample): (u64, &Sample)| watch.record(at(10 * number), *sample).idle;
+        (1..).zip(samples).map(report).collect()
     }
 
     #[test]
     fn a_check_is_due_after_each_interval_and_reports_the_rate_since_the_last() {
         let mut watch = Watch::new(SETTINGS, at(0));
         assert!(!watch.is_due(at(9)) && watch.is_due(at(10)));
-        watch.look(at(10), look(50, 10, 0, 0.0));
+        watch.record(at(10), sample(50, 10, 0, 0.0));
         assert!(!watch.is_due(at(19)));
-        let said = watch.look(at(20), look(250, 20, 0, 0.0));
+        let said = watch.record(at(20), sample(250, 20, 0, 0.0));
         let report = Report { elapsed_s: 20.0, operations: 250, rate_per_s: 20.0, idle: 0 };
         assert_eq!((said, watch.step(at(20), false)), (report, None));
     }
@@ -217,14 +224,14 @@ mod tests {
     #[test]
     fn under_load_only_operations_are_progress() {
         // The load continues and the processes work, but no operation is acknowledged.
-        assert_eq!(idle(&[look(5, 10, 1, 1.0), look(5, 20, 2, 9.0), look(5, 30, 2, 19.0)]), [0, 1, 2]);
+        assert_eq!(idle(&[sample(5, 10, 1, 1.0), sample(5, 20, 2, 9.0), sample(5, 30, 2, 19.0)]), [0, 1, 2]);
     }
 
     #[test]
     fn other_signs_of_life_and_cpu_time_count_before_and_after_the_load() {
-        assert_eq!(idle(&[look(0, 0, 1, 0.0), look(0, 0, 2, 0.0), look(0, 0, 2, 0.6)]), [0, 0, 0]);
+        assert_eq!(idle(&[sample(0, 0, 1, 0.0), sample(0, 0, 2, 0.0), sample(0, 0, 2, 0.6)]), [0, 0, 0]);
         assert_eq!(
-            idle(&[look(0, 0, 0, 0.4), look(0, 0, 0, 0.8)]),
+            idle(&[sample(0, 0, 0, 0.4), sample(0, 0, 0, 0.8)]),
             [1, 2],
             "an idle process uses this little CPU time"
         );
@@ -235,7 +242,7 @@ mod tests {
         let mut watch = Watch::new(SETTINGS, at(0));
         for number in 1..=3 {
             assert_eq!(watch.step(at(10 * number - 1), false), None);
-            watch.look(at(10 * number), Look::default());
+            watch.record(at(10 * number), Sample::default());
         }
         assert_eq!(watch.step(at(30), false), Some(Action::Ask(Cause::Hung)));
         assert_eq!((watch.step(at(59), false), watch.step(at(60), true)), (None, Some(Action::Kill)));
@@ -245,7 +252,7 @@ mod tests {
     #[test]
     fn an_audit_may_wait_longer_for_one_answer_than_a_load_but_not_forever() {
         let mut watch = Watch::new(SETTINGS, at(0));
-        looks(&mut watch, 1..=15, |_| auditing(1));
+        record_each(&mut watch, 1..=15, |_| auditing(1));
         assert_eq!(watch.step(at(159), false), None, "the last sign was at 10 s");
         assert_eq!(watch.step(at(160), false), Some(Action::Ask(Cause::Hung)));
     }
@@ -253,11 +260,11 @@ mod tests {
     #[test]
     fn a_stopped_run_is_not_killed_while_it_reads_back() {
         let mut watch = Watch::new(SETTINGS, at(0));
-        looks(&mut watch, 1..=1, auditing);
+        record_each(&mut watch, 1..=1, auditing);
         assert_eq!(watch.step(at(10), true), Some(Action::Ask(Cause::Asked)));
-        looks(&mut watch, 2..=20, auditing);
+        record_each(&mut watch, 2..=20, auditing);
         assert_eq!(watch.step(at(205), true), None, "the run makes progress");
-        looks(&mut watch, 21..=32, |_| auditing(20));
+        record_each(&mut watch, 21..=32, |_| auditing(20));
         assert_eq!(watch.step(at(329), true), None);
         assert_eq!(watch.step(at(330), true), Some(Action::Kill), "the run exceeds its timeout");
 

@@ -11,7 +11,7 @@ use plimsoll_pipeline::flow::Budget;
 use plimsoll_pipeline::guarantee::Guarantee;
 use plimsoll_pipeline::meter::{Count, Meter, Stages};
 use plimsoll_pipeline::{Control, Ended, Error};
-use plimsoll_report::stream::{Labels, Scrape, exposition, line};
+use plimsoll_report::stream::{Labels, Scrape, exposition, line, trouble};
 use tokio::sync::oneshot;
 use tokio::time::{Interval, MissedTickBehavior};
 
@@ -237,9 +237,10 @@ impl Watch {
         let second = self.second(&times);
         self.whole.merge(&times);
         if lines {
-            self.console.say(&line(&self.before, &second, second.stages.last()));
-            if let Some(trouble) = second.trouble.as_ref().filter(|_| self.before.trouble != second.trouble) {
-                self.console.say(&format!("         {trouble}; retrying"));
+            let width = self.console.line_width();
+            self.console.say(&line(&self.before, &second, second.stages.last(), width));
+            if let Some(trouble) = trouble(&self.before, &second, width) {
+                self.console.say(&trouble);
             }
         }
         self.recent.add(&times);

@@ -19,12 +19,12 @@ use plimsoll_mongo::setup::{Command, Setup};
 use plimsoll_mongo::worker_ledger::WorkerLedger;
 use plimsoll_wire::{Address, ConnectOptions, Connection};
 
-use crate::client_engine::Fleet;
+use crate::client_engine::ClientEngine;
 use plimsoll_scenario::plan;
 
-mod trips;
+mod round_trips;
 
-pub use trips::Trips;
+pub use round_trips::RoundTrips;
 
 /// Length of the load against the null server, in seconds. The first second only warms up.
 const CEILING_S: u64 = 2;
@@ -38,7 +38,7 @@ const PRETENDED: u64 = 1000;
 /// Median round trip of an empty command once the times have settled, in nanoseconds. `None` if the server does not answer.
 pub async fn ping_ns(options: &ConnectOptions) -> Option<u64> {
     let mut connection = Connection::connect(options).await.ok()?;
-    let mut trips = Trips::default();
+    let mut trips = RoundTrips::default();
     while !trips.are_enough() {
         let sent = clock::now();
         connection.ping().await.ok()?;
@@ -76,8 +76,8 @@ pub fn ceiling(
         books
     });
     let sites = vec![site; servers];
-    let mut fleet = Fleet::new(setup, &sites, books.collect(), Share::WHOLE, Spin::Off)?;
-    let (operations, documents) = reached(phase, |phase, sink| fleet.run(phase, control, &mut [], sink))?;
+    let mut engine = ClientEngine::new(setup, &sites, books.collect(), Share::WHOLE, Spin::Off)?;
+    let (operations, documents) = reached(phase, |phase, sink| engine.run(phase, control, &mut [], sink))?;
     Ok((own_operations(setup, phase, batch_max, operations, documents), documents))
 }
 

@@ -23,7 +23,7 @@ use plimsoll_mongo::worker_ledger::{Closed, WorkerLedger};
 
 /// The workers and their targets.
 #[derive(Debug)]
-pub enum Fleet {
+pub enum ClientEngine {
     /// Uses the lean client of Plimsoll.
     Lean(Engine<Lean>),
     /// Uses the lean client on several servers.
@@ -32,7 +32,7 @@ pub enum Fleet {
     Driver(Engine<Driver>),
 }
 
-impl Fleet {
+impl ClientEngine {
     /// Starts one worker for each ledger in `books`, on one deployment or on several independent ones.
     ///
     /// # Errors

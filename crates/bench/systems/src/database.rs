@@ -29,7 +29,7 @@ use tokio::runtime::Runtime;
 
 use crate::audit::{Subject, audit};
 use crate::calibration;
-use crate::client_engine::Fleet;
+use crate::client_engine::ClientEngine;
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::injection;
 use plimsoll_run::server_provenance::HostedAs;
@@ -59,7 +59,7 @@ pub struct Database {
     before: InitialState,
     inspected: (Option<Collection>, Option<Collection>),
     runtime: Runtime,
-    fleet: Option<Fleet>,
+    engine: Option<ClientEngine>,
     journal: Option<JournalWriter>,
     promised: Option<Promised>,
 }
@@ -144,7 +144,7 @@ impl Database {
             before,
             inspected: (None, None),
             runtime,
-            fleet: None,
+            engine: None,
             journal: None,
             promised: None,
         })
@@ -257,7 +257,7 @@ impl System for Database {
 
     fn begin_at(&mut self, at: Instant) {
         self.knows_all = true;
-        self.fleet.iter_mut().for_each(|fleet| fleet.begin_at(at));
+        self.engine.iter_mut().for_each(|engine| engine.begin_at(at));
     }
 
     fn run(
@@ -267,16 +267,16 @@ impl System for Database {
         faults: &mut [Box<dyn Fault>],
         sink: &mut dyn FnMut(Progress),
     ) -> Result<Finished, RunError> {
-        let Some(fleet) = &mut self.fleet else { return Ok(Finished::default()) };
-        fleet.run(phase, control, faults, sink)
+        let Some(engine) = &mut self.engine else { return Ok(Finished::default()) };
+        engine.run(phase, control, faults, sink)
     }
 
     fn connections(&self) -> usize {
-        self.fleet.as_ref().map_or(0, Fleet::connections)
+        self.engine.as_ref().map_or(0, ClientEngine::connections)
     }
 
     fn shares(&self) -> Vec<ServerShare> {
-        self.fleet.as_ref().map(Fleet::shares).unwrap_or_default()
+        self.engine.as_ref().map(ClientEngine::shares).unwrap_or_default()
     }
 
     fn ping_ns(&self) -> Option<u64> {
@@ -288,7 +288,7 @@ impl System for Database {
     }
 
     fn close(&mut self, ledger: &Path) -> anyhow::Result<()> {
-        let closed = self.fleet.take().map(Fleet::close).unwrap_or_default();
+        let closed = self.engine.take().map(ClientEngine::close).unwrap_or_default();
         let kept = self.journal.take().map_or(Ok(()), JournalWriter::close);
         // Without the ledger of a worker, its documents would look as if they were never sent.
         anyhow::ensure!(

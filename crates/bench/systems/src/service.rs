@@ -22,7 +22,7 @@ use plimsoll_measure::run::{Answers, ServerShare};
 use plimsoll_wire::ConnectOptions;
 use tokio::runtime::Runtime;
 
-use crate::calibration::{self, Trips};
+use crate::calibration::{self, RoundTrips};
 use crate::managed_service::{DatabaseBehind, StartedService};
 use crate::service_database;
 use crate::service_kind::{self, Services};
@@ -286,8 +286,8 @@ impl System for Service {
     /// The round trip of a bare request for the URL's path, on an open and authenticated connection.
     fn ping_ns(&self) -> Option<u64> {
         let pings = |count| self.runtime.block_on(preflight::round_trips(&self.setup, count)).ok();
-        let first: Trips = pings(PINGS)?.into_iter().collect();
-        let trips: Trips = pings(first.worth())?.into_iter().collect();
+        let first: RoundTrips = pings(PINGS)?.into_iter().collect();
+        let trips: RoundTrips = pings(first.worth())?.into_iter().collect();
         trips.median_ns()
     }
 

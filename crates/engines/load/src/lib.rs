@@ -12,6 +12,7 @@
 pub mod arrivals;
 pub mod background_load;
 pub mod bottlenecks;
+pub mod due_second;
 pub mod engine;
 pub mod fault;
 pub mod k6;

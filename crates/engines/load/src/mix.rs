@@ -49,7 +49,7 @@ struct Account {
     /// Nanoseconds of completed runs.
     spent_ns: f64,
     ended: u64,
-    under_way: u64,
+    in_flight: u64,
 }
 
 impl Mix {
@@ -122,7 +122,7 @@ impl Balance {
             share: weight / total,
             spent_ns: 0.0,
             ended: 0,
-            under_way: 0,
+            in_flight: 0,
         };
         Self { accounts: weights.iter().map(account).collect() }
     }
@@ -130,9 +130,9 @@ impl Balance {
     /// The operation that is furthest behind its share of the time. An operation in flight counts with the mean time of its
     /// kind so far. Among equals, the first operation wins. Each operation runs once before any repeats.
     fn pick(&mut self) -> usize {
-        let untried = self.accounts.iter().position(|account| account.ended + account.under_way == 0);
+        let untried = self.accounts.iter().position(|account| account.ended + account.in_flight == 0);
         let index = untried.unwrap_or_else(|| self.furthest_behind());
-        self.accounts[index].under_way += 1;
+        self.accounts[index].in_flight += 1;
         self.accounts[index].operation
     }
 
@@ -144,7 +144,7 @@ impl Balance {
         // An operation that never completed is assumed to be average.
         let usual_ns = if ended == 0 { 1.0 } else { spent / ended as f64 };
         let given =
-            |account: &Account| account.spent_ns + account.under_way as f64 * account.mean_ns(usual_ns);
+            |account: &Account| account.spent_ns + account.in_flight as f64 * account.mean_ns(usual_ns);
         let total: f64 = self.accounts.iter().map(given).sum();
         let behind = |account: &Account| account.share * total - given(account);
         let first = (0, f64::NEG_INFINITY);
@@ -160,7 +160,7 @@ impl Balance {
         if let Some(account) = self.accounts.iter_mut().find(|account| account.operation == operation) {
             account.spent_ns += service_ns as f64;
             account.ended += 1;
-            account.under_way = account.under_way.saturating_sub(1);
+            account.in_flight = account.in_flight.saturating_sub(1);
         }
     }
 }

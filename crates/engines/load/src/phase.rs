@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::arrivals;
+use crate::due_second::Limit;
 use crate::fault::{self, Planned, Stretch};
 use crate::retry::Retry;
 use crate::stop::{self, Stop};
@@ -74,6 +75,8 @@ pub struct Phase {
     pub faults: Vec<Planned>,
     /// The retry of failed operations.
     pub retry: Retry,
+    /// The limits against which operations are counted by the second in which they are due; a search sets them.
+    pub limits: Vec<Limit>,
 }
 
 /// A phase is invalid.

@@ -6,6 +6,7 @@ use plimsoll_measure::first_error::OperationError;
 use plimsoll_measure::interval::Tally;
 use serde::{Deserialize, Serialize};
 
+use crate::due_second::DueSecond;
 use crate::phase::Load;
 use crate::worker::{Part, Slice, TENTH_NS, Tenth};
 
@@ -39,6 +40,9 @@ pub struct Second {
     /// The first error of each operation and class that a worker met.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first_errors: Vec<OperationError>,
+    /// Counts by due second, of any earlier second of the phase; only in a search.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub due_seconds: Vec<DueSecond>,
 }
 
 /// A tenth of a second of all workers together.
@@ -171,6 +175,7 @@ impl From<Slice> for Second {
             reconnects: slice.reconnects,
             silent_ns: vec![slice.silent_ns],
             first_errors: slice.first_errors,
+            due_seconds: slice.due_seconds,
         }
     }
 }
@@ -187,6 +192,7 @@ impl Second {
         self.silent_ns[first..].iter_mut().zip(&part.silent_ns).for_each(|(sum, part)| *sum = *part);
         self.switches = added(self.switches, part.switches);
         self.first_errors.extend(part.first_errors);
+        self.due_seconds.extend(part.due_seconds);
         self.tallies.resize_with(part.tallies.len(), Tally::default);
         self.tallies.iter_mut().zip(&part.tallies).for_each(|(sum, part)| sum.merge(part));
         if self.parts.is_empty() {

@@ -13,6 +13,7 @@ use std::task::Waker;
 use plimsoll_measure::clock::{Instant, MILLISECOND_NS};
 use plimsoll_measure::interval::{Instants, Reply, Tally};
 
+use crate::due_second::DueSeconds;
 use crate::operation_queue::{OperationQueue, Slot};
 use crate::runtime::Runtime;
 use crate::target::{Prepared, Target};
@@ -100,6 +101,7 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
             queues: loads.clone().filter_map(queue).collect(),
             tallies: vec![Tally::default(); layout.len()],
             tenths: Vec::new(),
+            due_seconds: DueSeconds::new(phase.limits.clone()),
             reconnects: 0,
             silent_since: None,
             ended: Ended::Duration,
@@ -271,13 +273,12 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
 
     fn record(&self, load: usize, slot: &Slot, at: &Instants, reply: &Reply, retries: u64) {
         let mut state = self.state();
-        let tally = &mut state.tallies[slot.tally];
-        tally.retries += retries;
+        state.tallies[slot.tally].retries += retries;
         if slot.awake.is_none() {
-            tally.due += 1;
+            state.become_due(load, slot, self.order.start);
         }
         state.note_contact(Contact::of(reply.outcome), at.done, self.order.phase.unreachable_for.as_ns());
-        state.record(slot.tally, at, reply, self.order.start);
+        state.record(load, slot, at, reply, self.order.start);
         state.queues[load].done(slot.operation, at.service_ns());
     }
 
@@ -285,7 +286,7 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
         let mut state = self.state();
         state.lanes_live -= 1;
         if state.lanes_live == 0 {
-            state.skip_the_rest();
+            state.skip_the_rest(self.order.start);
             if state.supply == DocumentsLeft::Yes {
                 // However this worker ended, no other worker waits for its documents any more.
                 state.supply = DocumentsLeft::No;

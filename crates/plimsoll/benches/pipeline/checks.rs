@@ -8,7 +8,7 @@ use crate::Failure;
 use crate::figures::Figures;
 use crate::row::{Bound, Goal, Measured, Of, Turn, taking};
 use crate::steady::Memory;
-use crate::watch::{Seen, turn};
+use crate::watch::{Sample, turn};
 
 /// Runs all checks.
 pub(crate) fn run() -> Result<(), Failure> {
@@ -57,7 +57,8 @@ fn a_goal_is_compared_with_its_own_subject_in_each_round() -> Result<(), Failure
 }
 
 fn the_later_half_reveals_a_subject_that_was_not_warm() -> Result<(), Failure> {
-    let at = |s: u64, events| (Instant::from_ns(s * SECOND_NS), Seen { has_begun: true, events, cpu_ns: s });
+    let at =
+        |s: u64, events| (Instant::from_ns(s * SECOND_NS), Sample { has_begun: true, events, cpu_ns: s });
     let cold = turn(at(0, 100), Some(at(4, 200)), at(6, 300));
     check(
         cold.events == 200 && cold.later_half == Some(2.0),

@@ -25,7 +25,7 @@ use crate::plan::Plan;
 use crate::row::{Bound, Goal, Of, Row, Turn};
 use crate::running::{self, p999, parts, settings};
 use crate::testbed::{DB, Log, PARTITIONS, Store, Testbed};
-use crate::watch::{Seen, watch};
+use crate::watch::{Sample, watch};
 
 const TOPIC: &str = "connect";
 const COLLECTION: &str = "connect";
@@ -125,7 +125,7 @@ impl Shared {
         let skipped = self.records / 2;
         let turn = watch(self.records, EVERY, || {
             let (cpu_ns, events) = (cpu_ns()?, marks.look(&mut store)?);
-            Ok(Seen { has_begun: events > skipped, events, cpu_ns })
+            Ok(Sample { has_begun: events > skipped, events, cpu_ns })
         })?;
         // A batch before the last one may arrive slightly later.
         store.wait_for_count(COLLECTION, self.records)?;

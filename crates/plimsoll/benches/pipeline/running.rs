@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::Failure;
 use crate::row::{P999, Turn};
 use crate::testbed::Log;
-use crate::watch::{Seen, watch};
+use crate::watch::{Sample, watch};
 
 /// The interval at which a pipeline's counters are read: long enough to cost nothing.
 const EVERY: Duration = Duration::from_millis(2);
@@ -74,7 +74,7 @@ pub(crate) fn run(parts: Parts, settings: Settings, events: u64) -> Result<Turn,
         if read >= events {
             control.drain();
         }
-        Ok(Seen { has_begun: read > 0, events: written, cpu_ns: clock::process_cpu_ns() })
+        Ok(Sample { has_begun: read > 0, events: written, cpu_ns: clock::process_cpu_ns() })
     });
     control.drain();
     let ended = thread.join().map_err(|_| "the pipeline panicked")?;

@@ -11,7 +11,7 @@ use crate::testbed::LIMIT;
 
 /// A sample.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct Sample {
     /// Whether the count has begun.
     pub(crate) has_begun: bool,
     /// The number of arrived events.
@@ -21,7 +21,7 @@ pub(crate) struct Seen {
 }
 
 /// A sample with its time.
-pub(crate) type At = (Instant, Seen);
+pub(crate) type At = (Instant, Sample);
 
 /// Samples until this many events have arrived. The turn begins with the first sample after the count has
 /// begun, and ends with the first sample that has all events. If both are the same sample, the turn begins
@@ -29,23 +29,23 @@ pub(crate) type At = (Instant, Seen);
 pub(crate) fn watch(
     events: u64,
     every: Duration,
-    mut look: impl FnMut() -> Result<Seen, Failure>,
+    mut read: impl FnMut() -> Result<Sample, Failure>,
 ) -> Result<Turn, Failure> {
     let (start, mut first, mut middle): (Instant, Option<At>, Option<At>) = (clock::now(), None, None);
-    let at_start = look()?;
+    let at_start = read()?;
     loop {
-        let (seen, now) = (look()?, clock::now());
-        if seen.events >= events {
-            return Ok(turn(first.unwrap_or((start, at_start)), middle, (now, seen)));
+        let (sample, now) = (read()?, clock::now());
+        if sample.events >= events {
+            return Ok(turn(first.unwrap_or((start, at_start)), middle, (now, sample)));
         }
-        if seen.has_begun {
-            let (_, at_first) = *first.get_or_insert((now, seen));
-            if seen.events >= at_first.events.midpoint(events) {
-                middle.get_or_insert((now, seen));
+        if sample.has_begun {
+            let (_, at_first) = *first.get_or_insert((now, sample));
+            if sample.events >= at_first.events.midpoint(events) {
+                middle.get_or_insert((now, sample));
             }
         }
         if u128::from(now.since(start)) > LIMIT.as_nanos() {
-            return Err(format!("only {} of {events} events arrived in {LIMIT:?}", seen.events).into());
+            return Err(format!("only {} of {events} events arrived in {LIMIT:?}", sample.events).into());
         }
         thread::sleep(every);
     }

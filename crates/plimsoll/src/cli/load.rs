@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args};
 use plimsoll_measure::duration::Span;
 
-use super::LoadArgs;
+use super::{LoadArgs, StrictnessArgs};
 
 /// Run a scenario.
 #[derive(Debug, Args)]
@@ -116,6 +116,9 @@ pub struct MergeArgs {
     /// The directory of the joined run; by default a new one below plimsoll-runs.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// The strictness about the verdict.
+    #[command(flatten)]
+    pub strictness: StrictnessArgs,
     /// Print only its run.json on standard output.
     #[arg(long)]
     pub json: bool,

@@ -26,7 +26,7 @@ pub use results::{AuditArgs, InspectArgs, ReportArgs, ShowArgs};
 pub use runs::{LabelArgs, ListArgs, PruneArgs, RunsCommand};
 pub use serve::{LogLevel, ServeArgs};
 pub use server::{ServerCommand, StartArgs, StopArgs};
-pub use shared::{JudgeArgs, LoadArgs};
+pub use shared::{JudgeArgs, LoadArgs, StrictnessArgs};
 pub use suite::SuiteArgs;
 pub use tool::{
     CompletionsArgs, DeriveArgs, ManArgs, ModelCommand, ScenariosArgs, ScenariosCommand, SchemaArgs,

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use plimsoll_scenario::secret::{shown, without_password};
 
 /// The subcommands of `pipeline`.
 #[derive(Debug, Subcommand)]
@@ -36,6 +37,17 @@ pub struct PipelineArgs {
     /// Replace a value of the file, for example --set in_flight.events=18000
     #[arg(long = "set", value_name = "path=value")]
     pub overrides: Vec<String>,
+}
+
+impl PipelineArgs {
+    /// The words of the command line, without secrets.
+    pub fn words(&self) -> Vec<String> {
+        let servers = self.server.iter().flat_map(|uri| ["--server".to_owned(), without_password(uri)]);
+        let brokers = self.brokers.iter().flat_map(|all| ["--brokers".to_owned(), all.clone()]);
+        let overrides = self.overrides.iter().flat_map(|it| ["--set".to_owned(), shown(it)]);
+        let file = self.file.display().to_string();
+        std::iter::once(file).chain(servers).chain(brokers).chain(overrides).collect()
+    }
 }
 
 /// Options of `pipeline run`.

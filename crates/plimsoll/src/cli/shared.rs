@@ -45,9 +45,9 @@ pub struct LoadArgs {
     /// comparisons know less about the drift of the machine.
     #[arg(long, alias = "no-canary", env = "PLIMSOLL_NO_CALIBRATION", hide_env_values = true, value_parser = FalseyValueParser::new())]
     pub no_calibration: bool,
-    /// End with code 5 if the verdict is INVALID: the numbers are less reliable than they look.
-    #[arg(long)]
-    pub fail_on_invalid: bool,
+    /// The strictness about the verdict.
+    #[command(flatten)]
+    pub strictness: StrictnessArgs,
     /// Print only run.json (for a matrix: matrix.json) on standard output.
     #[arg(long)]
     pub json: bool,
@@ -82,15 +82,25 @@ impl LoadArgs {
         }
     }
 
-    /// The exit of a result with this verdict.
-    pub fn exit(&self, exit: Exit, verdict: Verdict) -> Exit {
-        let is_invalid = self.fail_on_invalid && verdict == Verdict::Invalid;
-        worst([exit, if is_invalid { Exit::Invalid } else { Exit::Held }])
-    }
-
     /// Whether only errors and the result are printed.
     pub const fn is_quiet(&self) -> bool {
         self.quiet || self.json
+    }
+}
+
+/// The exit of a result whose verdict is INVALID.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct StrictnessArgs {
+    /// End with code 5 if the verdict is INVALID: the numbers are less reliable than they look.
+    #[arg(long)]
+    pub fail_on_invalid: bool,
+}
+
+impl StrictnessArgs {
+    /// The exit of a result with this verdict.
+    pub fn exit(self, exit: Exit, verdict: Verdict) -> Exit {
+        let is_invalid = self.fail_on_invalid && verdict == Verdict::Invalid;
+        worst([exit, if is_invalid { Exit::Invalid } else { Exit::Held }])
     }
 }
 

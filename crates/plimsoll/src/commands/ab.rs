@@ -44,5 +44,5 @@ pub fn ab(args: &AbArgs, registry: &Registry) -> Outcome<Exit> {
         return Ok(worst([ended.ended, ended.comparison.map_or(Exit::Held, |it| exit(&it))]));
     }
     let none = || Failure { exit: Exit::Failed, error: anyhow!("{shown} contains no pair") };
-    Ok(args.load.exit(exit(&ended.comparison.ok_or_else(none)?), verdict))
+    Ok(args.load.strictness.exit(exit(&ended.comparison.ok_or_else(none)?), verdict))
 }

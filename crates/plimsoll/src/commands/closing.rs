@@ -29,7 +29,7 @@ pub fn settle(closed: Closed, args: &LoadArgs) -> Outcome<Exit> {
     if args.keep && system.keep(&path)? && !args.is_quiet() {
         say(&format!("The server's storage is kept: plimsoll audit {shown}"));
     }
-    Ok(args.exit(exit, run.verdict))
+    Ok(args.strictness.exit(exit, run.verdict))
 }
 
 fn show(run: &Run, args: &LoadArgs, directory: &str) -> Outcome<()> {

@@ -79,6 +79,7 @@ fn step(session: &mut Session, searched: &Searched, writers: u32, step_s: u64) -
         seed: session.loaded.scenario.seed,
         faults: Vec::new(),
         retry: session.loaded.scenario.retry,
+        limits: Vec::new(),
     };
     let at_ns = session.elapsed_ns();
     session.emit(&Event::Phase {

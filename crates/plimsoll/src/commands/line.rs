@@ -167,6 +167,7 @@ fn phase(session: &Session, name: &str, loads: Vec<Load>, seconds: u64) -> Phase
         seed: session.loaded.scenario.seed,
         faults: Vec::new(),
         retry: session.loaded.scenario.retry,
+        limits: Vec::new(),
     }
 }
 

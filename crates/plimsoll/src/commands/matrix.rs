@@ -44,7 +44,7 @@ pub fn run(loaded: &Loaded, args: &RunArgs, registry: &Registry) -> Outcome<Exit
         let path = ended.path.display();
         settings.load.console.say(&format!("The matrix is incomplete. Continue with --resume {path}"));
     }
-    Ok(args.once.load.exit(ended.exit, ended.results.verdict))
+    Ok(args.once.load.strictness.exit(ended.exit, ended.results.verdict))
 }
 
 fn tell_list(prepared: &Prepared<'_>, args: &RunArgs) -> Outcome<Exit> {

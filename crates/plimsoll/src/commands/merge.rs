@@ -23,5 +23,5 @@ pub fn merge(args: &MergeArgs) -> Outcome<Exit> {
         let path = joined.path.display().to_string();
         print(&plimsoll_report::summary(&joined.run, Some(&path), screen()));
     }
-    Ok(joined.exit)
+    Ok(args.strictness.exit(joined.exit, joined.run.verdict))
 }

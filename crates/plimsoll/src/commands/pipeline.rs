@@ -1,4 +1,4 @@
-//! Implements `plimsoll pipeline`: runs, replays, shows, audits and checks pipelines.
+//! Implements `plimsoll pipeline`: runs, replays, audits, demonstrates and checks pipelines.
 
 use std::path::PathBuf;
 #[cfg(feature = "kafka")]
@@ -9,16 +9,17 @@ use anyhow::Context;
 use plimsoll_measure::clock;
 use plimsoll_measure::stream::Count;
 use plimsoll_pipeline::Error;
-use plimsoll_report::stream::summary;
+use plimsoll_report::stream::{Ending, summary};
+use plimsoll_report::text::hanging;
 
 use crate::cli::{PipelineArgs, PipelineCommand, PipelineRunArgs};
 #[cfg(feature = "kafka")]
 use crate::cli::{PipelineDemoArgs, Victim};
-use crate::terminal::{console, print, say};
+use crate::terminal::{console, print, say, screen};
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 #[cfg(feature = "kafka")]
 use plimsoll_stream::demo::{Kill, Settings, demo};
-use plimsoll_stream::{Built, Dir, End, Outputs, PipelineFile, build, drive, read, replay};
+use plimsoll_stream::{Built, Dir, End, Outputs, PipelineFile, build, drive, next, read, replay};
 
 /// Executes the subcommand.
 ///
@@ -81,7 +82,7 @@ fn read_as(args: &PipelineArgs) -> Outcome<(PipelineFile, PathBuf)> {
 
 fn caution(file: &PipelineFile) {
     if let Some(words) = file.caution() {
-        say(&words);
+        say(&hanging(&words, "", console(false).line_width()));
     }
 }
 
@@ -89,7 +90,8 @@ fn run(args: &PipelineRunArgs, file: &PipelineFile, built: Built) -> Outcome {
     let started_ms = clock::wall_ms();
     let mut dir = Dir::create(args.out.as_deref(), file, started_ms).deserves(Exit::Usage)?;
     if !args.quiet {
-        say(&format!("{}: {}, {}", file.name, built.path.join(" → "), built.guarantee));
+        let title = format!("{}: {}, {}", file.name, built.path.join(" → "), built.guarantee);
+        say(&hanging(&title, "", console(false).line_width()));
     }
     let outputs = Outputs {
         dir: &mut dir,
@@ -103,7 +105,8 @@ fn run(args: &PipelineRunArgs, file: &PipelineFile, built: Built) -> Outcome {
     if args.json {
         print(&format!("{}\n", serde_json::to_string_pretty(&stream).map_err(anyhow::Error::from)?));
     } else if !args.quiet {
-        print(&format!("{}\nEverything is in {}\n", summary(&stream), dir.path().display()));
+        let (directory, next) = (dir.path().display().to_string(), next(file, &stream, &args.what.words()));
+        print(&summary(&stream, Ending { directory: &directory, next: &next }, screen()));
     }
     Ok(match failure {
         Some(error) => {

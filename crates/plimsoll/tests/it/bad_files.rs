@@ -122,7 +122,7 @@ fn a_slip_in_any_other_file_is_answered_in_the_same_words() {
             settings,
             "max: 10",
             "max: ten",
-            &["line 2, column 10: write a whole number"],
+            &["line 2, column 27: `connections_max`: write a whole number"],
         ),
         (
             &["serve", "telemetry", "--config"],

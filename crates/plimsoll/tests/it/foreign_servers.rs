@@ -41,7 +41,7 @@ enum Transactions {
 }
 
 const RANDOM: &str = "1,000 documents chosen at random";
-const FOREMOST: &str = "the first 1,000 documents";
+const FIRST_DOCUMENTS: &str = "the first 1,000 documents";
 
 const CASES: [Case; 3] = [
     Case {
@@ -61,7 +61,7 @@ const CASES: [Case; 3] = [
         refusal: Some("is not implemented yet"),
         stream_refusal: Some("\"$changeStream\" is not implemented yet (NotImplemented, code 238)"),
         topology: "standalone",
-        inventory: &[FOREMOST],
+        inventory: &[FIRST_DOCUMENTS],
         transactions: Transactions::Refused,
     },
     Case {
@@ -72,7 +72,7 @@ const CASES: [Case; 3] = [
         stream_refusal: Some("the server says: Unknown error"),
         topology: "standalone",
         // Its random order has no consistent comparison, and Java notices that at times.
-        inventory: &[RANDOM, FOREMOST],
+        inventory: &[RANDOM, FIRST_DOCUMENTS],
         transactions: Transactions::Ignored,
     },
 ];

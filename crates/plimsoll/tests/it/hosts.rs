@@ -40,12 +40,12 @@ fn a_killed_server_is_named_skipped_and_audited_after_its_restart() {
         "    stop: {duration: 5s}\n    faults: [{at: 1s, server: 2, inject: {kill: {down: 60s}}}]\n",
     );
     let run = run(&text, &["--server", "embedded", "--count", "3"]);
-    let away: Vec<_> =
+    let unavailable: Vec<_> =
         run["spread"].as_array().unwrap().iter().map(|share| !share["away"].is_null()).collect();
-    assert_eq!(away, [false, false, true], "{}", run["spread"]);
-    let (operations, passed_over) = (numbers(&run, "operations"), numbers(&run, "passed_over"));
+    assert_eq!(unavailable, [false, false, true], "{}", run["spread"]);
+    let (operations, skipped) = (numbers(&run, "operations"), numbers(&run, "passed_over"));
     assert!(operations[2] < operations[0] && operations[2] < operations[1], "{operations:?}");
-    assert!(passed_over[2] > 0 && passed_over[0] == 0, "{passed_over:?}");
+    assert!(skipped[2] > 0 && skipped[0] == 0, "{skipped:?}");
     assert_eq!(run["faults"][0]["name"], "kill");
     assert!(run["faults"][0]["outage_s"].as_f64().unwrap() < 1.0, "the others continue: {}", run["faults"]);
     assert_eq!((&run["integrity"]["proof"], &run["integrity"]["lost"]), (&"proven".into(), &0.into()));

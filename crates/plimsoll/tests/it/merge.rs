@@ -67,6 +67,26 @@ fn three_processes_are_exactly_one_run() {
     assert_eq!(held, [true, true, true], "{}", json(&judged)["expectations"]);
 
     refusals(dir.path(), &parts);
+    an_invalid_verdict_is_an_error_on_request(dir.path(), &parts);
+}
+
+/// A shard that may have been limited by the tool makes the whole invalid, which only `--fail-on-invalid` makes an error.
+fn an_invalid_verdict_is_an_error_on_request(dir: &Path, parts: &[PathBuf]) {
+    let file = parts[1].join("run.json");
+    let mut run = run_json(&parts[1]);
+    run["client"]["limited"] = json!(true);
+    fs::write(&file, run.to_string()).unwrap();
+    let merged = |out: &str, options: &[&str]| {
+        let out = dir.join(out);
+        let parts = parts.iter().map(|part| part.to_str().unwrap());
+        let words = ["merge", "--json", "--out", out.to_str().unwrap()].into_iter().chain(parts);
+        plimsoll_with(&words.chain(options.iter().copied()).collect::<Vec<_>>())
+    };
+    for (out, options, code) in [("lenient", &[][..], 0), ("strict", &["--fail-on-invalid"][..], 5)] {
+        let output = merged(out, options);
+        assert_eq!(output.status.code(), Some(code), "{out}: {}", stderr(&output));
+        assert_eq!(json(&output)["verdict"], "invalid", "{out}: {}", json(&output)["reasons"]);
+    }
 }
 
 /// Incomplete sets of shards are refused, without a directory.

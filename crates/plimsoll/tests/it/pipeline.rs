@@ -9,7 +9,7 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::Duration;
 
 use crate::dashboard::documented;
-use crate::program::{json, plimsoll, plimsoll_with, stderr};
+use crate::program::{json, plimsoll, plimsoll_with, stderr, stdout};
 
 fn file(dir: &Path, name: &str, text: &str) -> PathBuf {
     let path = dir.join(name);
@@ -63,6 +63,31 @@ fn events_are_filtered_mapped_and_rejected() {
     );
     let delivery = stream["last"]["stages"].as_array().unwrap().last().unwrap();
     assert_eq!((delivery["name"].as_str(), delivery["events"].as_u64()), (Some("delivery"), Some(500)));
+}
+
+#[test]
+fn the_summary_fits_the_screen_and_ends_with_its_data_and_the_next_command() {
+    let dir = tempfile::tempdir().unwrap();
+    file(dir.path(), "in.ndjson", "{\"n\":1}\nno json\n");
+    let path = file(
+        dir.path(),
+        "pipeline.yaml",
+        "source: {file: {path: in.ndjson, format: ndjson}}\ntransforms: [filter: {where: '.n > 0'}]\nsink: {noop: {}}\n\
+         dead_letters: {file: {path: dead.ndjson, form: whole}}\npositions: {file: positions.json}\n",
+    );
+    let (path, out) = (path.to_str().unwrap(), dir.path().join("run"));
+    let out = out.to_str().unwrap();
+    let mut command = plimsoll();
+    command.args(["pipeline", "run", path, "--out", out, "--set", "in_flight.events=100"]);
+    let output = command.env("COLUMNS", "60").output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let text = stdout(&output);
+    let end = format!(
+        "\n\nData  {out}/pipeline.json\nNext  plimsoll pipeline replay {path} --set in_flight.events=100\n"
+    );
+    let body = text.strip_suffix(&end).unwrap_or_else(|| panic!("{text}"));
+    assert!(body.lines().all(|line| line.chars().count() <= 60), "{text}");
+    assert!(body.starts_with("pipeline\nfile → filter → noop · at-least-once\n"), "{text}");
 }
 
 /// Starts a pipeline with endless events; returns the address of its metrics.

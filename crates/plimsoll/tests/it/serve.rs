@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use plimsoll_process::procfs::started_by;
+use plimsoll_run::signals::DEBOUNCE_NS;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::program::{impatient, inserts, plimsoll, plimsoll_with, scenario, shared, stderr, stdout};
@@ -63,7 +64,9 @@ fn a_kill_under_load_loses_no_acknowledged_write() {
 #[test]
 fn a_sigterm_under_load_finishes_accepted_requests() {
     ended_under_load("serve_terminated", |service| {
+        // A wrapper such as `timeout` sends a copy at once.
         service.signal(Signal::TERM);
+        service.signal(Signal::INT);
         assert_eq!(service.wait().code(), Some(0));
     });
 }
@@ -128,6 +131,7 @@ fn a_second_signal_aborts_it() {
     // The first signal has taken effect when idle connections are closed.
     while idle.send("GET", "/healthz", "").is_ok() {}
     assert!(service.process.try_wait().unwrap().is_none(), "the service waits for the request");
+    thread::sleep(Duration::from_nanos(DEBOUNCE_NS));
     service.signal(Signal::TERM);
     assert_eq!(service.wait().code(), Some(130));
 }

@@ -15,10 +15,10 @@ pub struct Budget {
 
 /// A growing part of a budget, for one body or one answer. Dropping the last clone releases it.
 #[derive(Clone, Debug)]
-pub struct Reservation(Arc<Mutex<Held>>);
+pub struct Reservation(Arc<Mutex<ReservedBytes>>);
 
 #[derive(Debug)]
-struct Held {
+struct ReservedBytes {
     /// `None`: unlimited.
     budget: Option<Budget>,
     bytes: u64,
@@ -73,7 +73,7 @@ impl Reservation {
     }
 
     fn of(budget: Option<Budget>) -> Self {
-        Self(Arc::new(Mutex::new(Held { budget, bytes: 0 })))
+        Self(Arc::new(Mutex::new(ReservedBytes { budget, bytes: 0 })))
     }
 
     /// Takes `bytes` more.
@@ -81,15 +81,15 @@ impl Reservation {
     /// # Errors
     /// [`BudgetError`]; the reservation keeps its earlier size.
     pub fn grow(&self, bytes: usize) -> Result<(), BudgetError> {
-        let mut held = self.held();
-        let (Some(budget), total) = (&held.budget, held.bytes.saturating_add(bytes as u64)) else {
+        let mut reserved = self.lock();
+        let (Some(budget), total) = (&reserved.budget, reserved.bytes.saturating_add(bytes as u64)) else {
             return Ok(());
         };
         if pages(total) > budget.pages_max {
             return Err(BudgetError::TooLarge { bytes_max: budget.pages_max * PAGE_BYTES });
         }
-        budget.take(pages(total) - pages(held.bytes), budget.pages_max)?;
-        held.bytes = total;
+        budget.take(pages(total) - pages(reserved.bytes), budget.pages_max)?;
+        reserved.bytes = total;
         Ok(())
     }
 
@@ -98,36 +98,36 @@ impl Reservation {
     /// # Errors
     /// [`BudgetError::Busy`]; the reservation keeps its earlier size.
     pub(crate) fn overdraw(&self, bytes: usize, overdraft_bytes: u64) -> Result<(), BudgetError> {
-        let mut held = self.held();
-        let (Some(budget), total) = (&held.budget, held.bytes.saturating_add(bytes as u64)) else {
+        let mut reserved = self.lock();
+        let (Some(budget), total) = (&reserved.budget, reserved.bytes.saturating_add(bytes as u64)) else {
             return Ok(());
         };
         let pages_max = budget.pages_max.saturating_add(pages(overdraft_bytes));
-        budget.take(pages(total) - pages(held.bytes), pages_max)?;
-        held.bytes = total;
+        budget.take(pages(total) - pages(reserved.bytes), pages_max)?;
+        reserved.bytes = total;
         Ok(())
     }
 
     /// Releases `bytes`.
     pub fn shrink(&self, bytes: usize) {
-        let mut held = self.held();
-        let rest = held.bytes.saturating_sub(bytes as u64);
-        held.keep(rest);
+        let mut reserved = self.lock();
+        let rest = reserved.bytes.saturating_sub(bytes as u64);
+        reserved.keep(rest);
     }
 
     /// Releases everything above `bytes`.
     pub fn shrink_to(&self, bytes: usize) {
-        let mut held = self.held();
-        let rest = held.bytes.min(bytes as u64);
-        held.keep(rest);
+        let mut reserved = self.lock();
+        let rest = reserved.bytes.min(bytes as u64);
+        reserved.keep(rest);
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn lock(&self) -> MutexGuard<'_, ReservedBytes> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Held {
+impl ReservedBytes {
     fn keep(&mut self, bytes: u64) {
         let spare = pages(self.bytes) - pages(bytes);
         self.bytes = bytes;
@@ -137,7 +137,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for ReservedBytes {
     fn drop(&mut self) {
         self.keep(0);
     }

@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::part;
 use crate::span::Span;
 
-/// The limits. A request above them is answered with 4xx before memory grows. A service with further limits
-/// flattens this struct into a struct that denies unknown fields.
+/// The limits. A request above them is answered with 4xx before memory grows. A service with further limits reads this struct as
+/// one [`Part`](crate::part::Part) of its section.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limits {
@@ -41,6 +42,24 @@ pub struct Limits {
     /// The request rate of each key, or of each address without security; unlimited if absent.
     pub rate: Option<Rate>,
 }
+
+part!(Limits {
+    connections_max,
+    streams_max,
+    requests_max,
+    bodies_bytes_max,
+    answers_bytes_max,
+    body_bytes_max,
+    batch_bytes_max,
+    head_bytes_max,
+    idle,
+    body,
+    stall,
+    send,
+    request,
+    drain,
+    rate,
+});
 
 /// A rate limit for each caller.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

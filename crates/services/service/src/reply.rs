@@ -32,11 +32,11 @@ pub async fn large_json<T: Serialize>(
     memory: Reservation,
     make: impl FnOnce() -> T + Send + 'static,
 ) -> Answer {
-    let held = memory.clone();
+    let reservation = memory.clone();
     let write = move || {
         let written = serde_json::to_vec(&make());
         // The memory stays reserved until here, even if the caller has disconnected.
-        drop(held);
+        drop(reservation);
         written
     };
     let written = if parts > INLINE_PARTS_MAX { blocking::run(write).await } else { Some(write()) };

@@ -80,14 +80,15 @@ impl Http {
 /// Parses settings from YAML; an empty text gives the defaults.
 ///
 /// # Errors
-/// [`Error::Text`] with the line, without secrets.
+/// [`Error::Text`] with the line and the key, without secrets.
 pub fn read<T: DeserializeOwned + Default>(text: &str) -> Result<T, Error> {
     if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
         return Ok(T::default());
     }
     // A quoted line of the file would help, but may contain a password.
     plimsoll_yaml::value(text).map_err(|slip| {
-        let said = format!("{}{}", slip.prefix(), slip.fault.without_texts());
+        let key = slip.key.as_ref().map(|key| format!("`{key}`: ")).unwrap_or_default();
+        let said = format!("{}{key}{}", slip.prefix(), slip.fault.without_texts());
         Error::Text(redact::message(&said))
     })
 }

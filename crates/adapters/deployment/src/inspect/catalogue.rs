@@ -6,7 +6,7 @@ use bson::{RawDocument, doc};
 use plimsoll_measure::inspection::{Capped, Kind, Options, TimeSeries};
 use plimsoll_wire::Error as WireError;
 
-use super::query::{Answer, CursorLimits, Found, Inspector};
+use super::query::{Answer, CursorLimits, End, Found, Inspector};
 use super::read::{count, document, flag, seconds, text};
 use super::{COLLECTIONS_MAX, Error, Wanted};
 use crate::namespace::Namespace;
@@ -26,6 +26,29 @@ pub(super) struct Entry {
     pub(super) name: String,
     pub(super) kind: Kind,
     pub(super) options: Options,
+}
+
+/// The collections of a database, and the reason why the list ends.
+#[derive(Clone, Debug)]
+struct Catalogue {
+    entries: Vec<Entry>,
+    end: End,
+}
+
+impl Catalogue {
+    /// The entry of one collection; `None` if it does not exist. A collection that an incomplete list lacks may exist, and its
+    /// options are unknown.
+    fn entry(&self, name: &str) -> Option<Entry> {
+        let listed = self.entries.iter().find(|entry| entry.name == name).cloned();
+        listed.or_else(|| (self.end != End::Complete).then(|| Entry::unknown(name)))
+    }
+}
+
+impl Entry {
+    /// A collection whose options are unknown.
+    fn unknown(name: &str) -> Self {
+        Self { name: name.to_owned(), ..Self::default() }
+    }
 }
 
 /// Collections to inspect, and notes about omitted ones.
@@ -67,7 +90,7 @@ fn databases(wanted: &Wanted, names: Option<&[String]>) -> Result<Vec<String>, E
 #[derive(Debug, Default)]
 struct Choosing {
     /// The catalogue of each database.
-    catalogues: BTreeMap<String, Answer<Vec<Entry>>>,
+    catalogues: BTreeMap<String, Answer<Catalogue>>,
     chosen: Vec<(Namespace, Entry)>,
     notes: Vec<String>,
 }
@@ -77,21 +100,24 @@ impl Choosing {
         &mut self,
         asker: &mut Inspector<'_>,
         db: &str,
-    ) -> Result<Answer<Vec<Entry>>, WireError> {
+    ) -> Result<Answer<Catalogue>, WireError> {
         if let Some(known) = self.catalogues.get(db) {
             return Ok(known.clone());
         }
         let listed = list(asker, db).await?;
-        if let Err(refusal) = &listed {
-            self.notes.push(format!("the collections of {db} could not be listed: {}", refusal.reason()));
-        }
+        self.notes.extend(match &listed {
+            Ok(catalogue) => catalogue.end.note(&format!("the list of the collections of {db}")),
+            Err(refusal) => {
+                Some(format!("the collections of {db} could not be listed: {}", refusal.reason()))
+            }
+        });
         self.catalogues.insert(db.to_owned(), listed.clone());
         Ok(listed)
     }
 
     /// Adds all collections of a database except the system's.
     async fn whole(&mut self, asker: &mut Inspector<'_>, db: &str) -> Result<(), WireError> {
-        let entries = self.catalogue(asker, db).await?.unwrap_or_default();
+        let entries = self.catalogue(asker, db).await?.map(|catalogue| catalogue.entries).unwrap_or_default();
         for entry in entries.into_iter().filter(|entry| !entry.name.starts_with(SYSTEM)) {
             self.add(Namespace { db: db.to_owned(), collection: entry.name.clone() }, entry);
         }
@@ -100,15 +126,15 @@ impl Choosing {
 
     /// Adds one collection. If the server does not list collections, it may exist, and its options are unknown.
     async fn one(&mut self, asker: &mut Inspector<'_>, namespace: &Namespace) -> Result<(), Error> {
-        let Ok(entries) = self.catalogue(asker, &namespace.db).await? else {
+        let Ok(catalogue) = self.catalogue(asker, &namespace.db).await? else {
             self.add(namespace.clone(), Entry::default());
             return Ok(());
         };
-        let Some(entry) = entries.iter().find(|entry| entry.name == namespace.collection) else {
-            let known = entries.iter().map(|entry| format!("{}.{}", namespace.db, entry.name)).collect();
-            return Err(Error::UnknownCollection { namespace: namespace.clone(), known });
+        let Some(entry) = catalogue.entry(&namespace.collection) else {
+            let known = catalogue.entries.iter().map(|entry| format!("{}.{}", namespace.db, entry.name));
+            return Err(Error::UnknownCollection { namespace: namespace.clone(), known: known.collect() });
         };
-        self.add(namespace.clone(), entry.clone());
+        self.add(namespace.clone(), entry);
         Ok(())
     }
 
@@ -138,13 +164,13 @@ pub(super) async fn find(
     let name = namespace.collection.as_str();
     let listed = listing(asker, &namespace.db, doc! {"listCollections": 1, "filter": {"name": name}}).await?;
     Ok(match listed {
-        Ok(found) => found.into_iter().find(|entry| entry.name == name),
-        Err(_) => Some(Entry { name: name.to_owned(), ..Entry::default() }),
+        Ok(catalogue) => catalogue.entry(name),
+        Err(_) => Some(Entry::unknown(name)),
     })
 }
 
 /// Every collection of a database, by name. A user may have the right to see names but not options.
-async fn list(asker: &mut Inspector<'_>, db: &str) -> Result<Answer<Vec<Entry>>, WireError> {
+async fn list(asker: &mut Inspector<'_>, db: &str) -> Result<Answer<Catalogue>, WireError> {
     let listed = match listing(asker, db, doc! {"listCollections": 1}).await? {
         Ok(listed) => Ok(listed),
         Err(_) => {
@@ -152,9 +178,9 @@ async fn list(asker: &mut Inspector<'_>, db: &str) -> Result<Answer<Vec<Entry>>,
             listing(asker, db, names).await?
         }
     };
-    Ok(listed.map(|mut entries| {
-        entries.sort_by(|one, other| one.name.cmp(&other.name));
-        entries
+    Ok(listed.map(|mut catalogue| {
+        catalogue.entries.sort_by(|one, other| one.name.cmp(&other.name));
+        catalogue
     }))
 }
 
@@ -162,11 +188,11 @@ async fn listing(
     asker: &mut Inspector<'_>,
     db: &str,
     body: bson::Document,
-) -> Result<Answer<Vec<Entry>>, WireError> {
+) -> Result<Answer<Catalogue>, WireError> {
     let answer = asker.ask(db, body).await?;
     let found = asker.rest(db, answer, LISTED).await?;
-    let entries = |found: Found| found.documents.iter().filter_map(|listed| entry(listed)).collect();
-    Ok(found.map(entries))
+    let entries = |found: &Found| found.documents.iter().filter_map(|listed| entry(listed)).collect();
+    Ok(found.map(|found| Catalogue { entries: entries(&found), end: found.end }))
 }
 
 fn entry(listed: &RawDocument) -> Option<Entry> {

@@ -132,6 +132,7 @@ async fn list_indexes(
     let answer = asker.ask(&namespace.db, doc! {"listIndexes": namespace.collection.as_str()}).await?;
     match asker.rest(&namespace.db, answer, INDEXES).await? {
         Ok(found) => {
+            seen.notes.extend(found.end.note("the list of its indexes"));
             let index_sizes = document(stats, "indexSizes").filter(|_| sizes(stats).knows_disk());
             seen.indexes = Some(found.documents.iter().map(|said| index(said, index_sizes)).collect());
         }

@@ -53,11 +53,35 @@ impl Refusal {
     }
 }
 
-/// Documents of a cursor, and whether more exist.
-#[derive(Debug, Default)]
+/// Documents of a cursor, and the reason why they end.
+#[derive(Debug)]
 pub(super) struct Found {
     pub(super) documents: Vec<RawDocumentBuf>,
-    pub(super) cut: bool,
+    pub(super) end: End,
+}
+
+/// The reason why the documents of a cursor end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// No more exist.
+    Complete,
+    /// More exist than wanted.
+    Cut,
+    /// The server refused to return more.
+    Refused {
+        /// The number of documents before.
+        documents: usize,
+        refusal: Refusal,
+    },
+}
+
+impl End {
+    /// Says of a list or a sample that it is incomplete, if the server refused to return more.
+    pub(super) fn note(&self, of: &str) -> Option<String> {
+        let Self::Refused { documents, refusal } = self else { return None };
+        let reason = refusal.reason();
+        Some(format!("{of} is incomplete: the server returned {documents}, and then refused more: {reason}"))
+    }
 }
 
 /// The limits of reading a cursor.
@@ -123,17 +147,17 @@ impl<'a> Inspector<'a> {
     ) -> Result<Answer<Found>, WireError> {
         let mut documents = Vec::new();
         let read = self.each(db, answer, most, &mut |document| documents.push(document)).await?;
-        Ok(read.map(|cut| Found { documents, cut }))
+        Ok(read.map(|end| Found { documents, end }))
     }
 
-    /// Hands the documents of the cursor in an answer to `visit`, batch after batch. Returns whether more exist.
+    /// Hands the documents of the cursor in an answer to `visit`, batch after batch. Returns the reason why they end.
     pub(super) async fn each(
         &mut self,
         db: &str,
         answer: Answer,
         most: CursorLimits,
         visit: &mut (dyn FnMut(RawDocumentBuf) + Send),
-    ) -> Result<Answer<bool>, WireError> {
+    ) -> Result<Answer<End>, WireError> {
         let mut reply = match answer {
             Ok(reply) => reply,
             Err(refusal) => return Ok(Err(refusal)),
@@ -146,18 +170,18 @@ impl<'a> Inspector<'a> {
             documents += batch.len();
             batch.into_iter().for_each(&mut *visit);
             if cursor == 0 {
-                return Ok(Ok(false));
+                return Ok(Ok(End::Complete));
             }
             if documents >= most.documents || bytes >= most.bytes {
                 let kill = doc! {"killCursors": collection, "cursors": [cursor]};
                 self.exchange(db, &kill).await?.ok();
-                return Ok(Ok(true));
+                return Ok(Ok(End::Cut));
             }
             let more = doc! {"getMore": cursor, "collection": &collection, "batchSize": BATCH};
             match self.exchange(db, &more).await? {
                 Ok(next) => reply = next,
                 // The documents read so far are kept.
-                Err(_) => return Ok(Ok(true)),
+                Err(refusal) => return Ok(Ok(End::Refused { documents, refusal })),
             }
         }
     }

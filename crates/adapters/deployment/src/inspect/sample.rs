@@ -4,8 +4,8 @@ use bson::{RawDocument, RawDocumentBuf};
 use plimsoll_measure::inspection::{Choice, Collection};
 use plimsoll_wire::Connection;
 
-use super::query::{CursorLimits, Inspector};
-use super::samples::{foremost, random};
+use super::query::{CursorLimits, End, Inspector};
+use super::samples::{SAMPLE, first_documents, random};
 use super::{Error, Wanted, catalogue, collection, databases};
 use crate::namespace::Namespace;
 
@@ -59,7 +59,10 @@ async fn read(
     if seen.documents.is_none_or(|documents| documents > most as u64) {
         let answer = asker.scan(&namespace.db, random(namespace, most as u64)).await?;
         match asker.each(&namespace.db, answer, limits, &mut take).await? {
-            Ok(_) => return Ok(Some(Choice::Random)),
+            Ok(end) => {
+                seen.notes.extend(end.note(SAMPLE));
+                return Ok(Some(Choice::Random));
+            }
             Err(refusal) => {
                 seen.notes.push(format!("documents could not be chosen at random: {}", refusal.reason()));
             }
@@ -67,13 +70,17 @@ async fn read(
     }
     let limits = CursorLimits { documents: most + 1, ..limits };
     let mut read = 0;
-    let answer = asker.ask(&namespace.db, foremost(namespace, most)).await?;
+    let answer = asker.ask(&namespace.db, first_documents(namespace, most)).await?;
     let mut count = |document| {
         read += 1;
         take(document);
     };
     match asker.each(&namespace.db, answer, limits, &mut count).await? {
-        Ok(cut) => Ok(Some(if cut || read > most { Choice::Foremost } else { Choice::All })),
+        Ok(end) => {
+            seen.notes.extend(end.note(SAMPLE));
+            let all = end == End::Complete && read <= most;
+            Ok(Some(if all { Choice::All } else { Choice::First }))
+        }
         Err(refusal) => {
             seen.notes.push(format!("its documents could not be read: {}", refusal.reason()));
             Ok(None)

@@ -6,7 +6,7 @@ use plimsoll_wire::Error as WireError;
 
 use super::forbidden::{Pattern, Watch};
 use super::inventory::Fields;
-use super::query::{Answer, BATCH, CursorLimits, Found, Inspector, first};
+use super::query::{Answer, BATCH, CursorLimits, End, Found, Inspector, first};
 use super::{SAMPLES_MAX, json};
 use crate::namespace::Namespace;
 
@@ -14,6 +14,8 @@ use crate::namespace::Namespace;
 const INVENTORY_MAX: usize = 1000;
 /// The approximate number of bytes read for the inventory.
 const INVENTORY: CursorLimits = CursorLimits { documents: INVENTORY_MAX + 1, bytes: 64 << 20 };
+/// The documents that were read, as the subject of a note.
+pub(super) const SAMPLE: &str = "the sample of its documents";
 /// The largest printed part of a document, in stored bytes.
 const SHOWN_BYTES_MAX: usize = 16 * 1024;
 /// Documents kept as samples, if enough exist; the first and last may be two of them.
@@ -132,6 +134,7 @@ pub(super) async fn read<'p>(
         let answer = asker.scan(&namespace.db, random(namespace, INVENTORY_MAX as u64)).await?;
         match asker.rest(&namespace.db, answer, INVENTORY).await? {
             Ok(found) => {
+                seen.notes.extend(found.end.note(SAMPLE));
                 reading.take(&found, Choice::Random);
                 return Ok(reading);
             }
@@ -140,11 +143,12 @@ pub(super) async fn read<'p>(
             }
         }
     }
-    let answer = asker.ask(&namespace.db, foremost(namespace, INVENTORY_MAX)).await?;
+    let answer = asker.ask(&namespace.db, first_documents(namespace, INVENTORY_MAX)).await?;
     match asker.rest(&namespace.db, answer, INVENTORY).await? {
         Ok(found) => {
-            let all = !found.cut && found.documents.len() <= INVENTORY_MAX;
-            reading.take(&found, if all { Choice::All } else { Choice::Foremost });
+            seen.notes.extend(found.end.note(SAMPLE));
+            let all = found.end == End::Complete && found.documents.len() <= INVENTORY_MAX;
+            reading.take(&found, if all { Choice::All } else { Choice::First });
         }
         Err(refusal) => seen.notes.push(format!("its documents could not be read: {}", refusal.reason())),
     }
@@ -164,7 +168,7 @@ impl Reading<'_> {
 }
 
 /// Asks for one document above the limit, which shows whether more exist.
-pub(super) fn foremost(namespace: &Namespace, most: usize) -> Document {
+pub(super) fn first_documents(namespace: &Namespace, most: usize) -> Document {
     doc! {"find": namespace.collection.as_str(), "limit": most as i64 + 1, "batchSize": BATCH}
 }
 

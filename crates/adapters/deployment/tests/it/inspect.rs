@@ -218,7 +218,7 @@ fn a_server_without_random_samples_returns_its_first_documents() {
     };
     let collection = look(&start(ordered), &forbidding(&[])).unwrap().collections.remove(0);
     let inventory = collection.inventory.unwrap();
-    assert_eq!((inventory.choice, inventory.documents), (Choice::Foremost, 1000));
+    assert_eq!((inventory.choice, inventory.documents), (Choice::First, 1000));
     assert!(
         collection.notes.iter().any(|note| note.contains("could not be chosen at random")),
         "{:?}",
@@ -250,6 +250,69 @@ fn the_batches_of_a_cursor_are_read_one_after_the_other() {
         look(&start(paged), &Wanted { databases: vec!["d".into()], ..Wanted::default() }).unwrap();
     assert_eq!(inspection.collections.len(), 200);
     assert!(inspection.notes[0].contains("30 more collections"), "{:?}", inspection.notes);
+}
+
+/// A cursor whose next batch the server refuses.
+fn torn(command: &Document, documents: Vec<Document>) -> Document {
+    let name = command.values().next().and_then(Bson::as_str).unwrap_or("$cmd.listCollections");
+    doc! {"cursor": {"firstBatch": documents, "id": 7_i64, "ns": format!("d.{name}")}, "ok": 1.0}
+}
+
+/// A server that returns the first batch of each list and each sample, and refuses the next one.
+fn refusing_more(name: &str, command: &Document) -> Option<Document> {
+    let samples = |command: &Document| {
+        command.get_array("pipeline").is_ok_and(|stages| {
+            stages.iter().filter_map(Bson::as_document).any(|stage| stage.contains_key("$sample"))
+        })
+    };
+    Some(match name {
+        "listCollections" => torn(command, vec![doc! {"name": "c"}, doc! {"name": "e"}]),
+        "listIndexes" => torn(command, vec![doc! {"v": 2, "key": {"_id": 1}, "name": "_id_"}]),
+        "aggregate" if samples(command) => torn(command, (0..60).map(|n| doc! {"_id": id(n)}).collect()),
+        "getMore" => refused(43, "cursor id 7 not found"),
+        name => return large(name, command),
+    })
+}
+
+#[test]
+fn a_refused_batch_makes_a_list_or_a_sample_incomplete_and_a_note_says_why() {
+    let refused = |of: &str, count: usize| {
+        format!(
+            "{of} is incomplete: the server returned {count}, and then refused more: cursor id 7 not found"
+        )
+    };
+    let inspection = look(&start(refusing_more), &forbidding(&[])).unwrap();
+    assert_eq!(inspection.notes, [refused("the list of the collections of d", 2)]);
+    let notes = &inspection.collections[0].notes;
+    for note in [refused("the list of its indexes", 1), refused("the sample of its documents", 60)] {
+        assert!(notes.contains(&note), "{note}: {notes:?}");
+    }
+    let (random, seen) = sampled(refusing_more, 500);
+    assert_eq!((random.choice, seen), (Some(Choice::Random), 60));
+    assert!(random.collection.notes.contains(&refused("the sample of its documents", 60)));
+}
+
+#[test]
+fn a_collection_that_an_incomplete_list_lacks_may_exist() {
+    let wanted = Wanted { collections: vec![namespace("z")], ..Wanted::default() };
+    let inspection = look(&start(refusing_more), &wanted).unwrap();
+    assert_eq!(inspection.collections[0].namespace, "d.z");
+}
+
+#[test]
+fn first_documents_that_a_refusal_ends_are_not_all() {
+    let first: Answers = |name, command| match name {
+        "aggregate" => Some(refused(40324, "Unrecognized pipeline stage name: '$sample'")),
+        "find" if !command.contains_key("sort") => {
+            Some(torn(command, (0..60).map(|n| doc! {"_id": id(n)}).collect()))
+        }
+        "getMore" => Some(refused(43, "cursor id 7 not found")),
+        name => large(name, command),
+    };
+    let (first, seen) = sampled(first, 500);
+    assert_eq!((first.choice, seen), (Some(Choice::First), 60));
+    let notes = first.collection.notes.join("\n");
+    assert!(notes.contains("the sample of its documents is incomplete: the server returned 60"), "{notes}");
 }
 
 #[test]
@@ -338,7 +401,7 @@ fn a_sample_is_random_where_the_server_can_and_else_the_first_documents() {
         name => large(name, command),
     };
     let (first, seen) = sampled(without, 50);
-    assert_eq!((first.choice, seen), (Some(Choice::Foremost), 50));
+    assert_eq!((first.choice, seen), (Some(Choice::First), 50));
     let notes = first.collection.notes.join("\n");
     assert!(notes.contains("chosen at random: Unrecognized pipeline stage"), "{notes}");
     let (none, seen) = sampled(

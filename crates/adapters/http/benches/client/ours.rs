@@ -64,5 +64,6 @@ fn phase(millis: u64) -> Phase {
         seed: 1,
         faults: Vec::new(),
         retry: Retry::None,
+        limits: Vec::new(),
     }
 }

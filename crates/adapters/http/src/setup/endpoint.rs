@@ -47,7 +47,7 @@ impl Endpoint {
 }
 
 fn check(section: &Section, limits: &Limits) -> Result<(), Error> {
-    let bounded = |name, ok: bool, mend| if ok { Ok(()) } else { Err(Error::Limit { name, mend }) };
+    let bounded = |name, ok: bool, remedy| if ok { Ok(()) } else { Err(Error::Limit { name, remedy }) };
     let requests = limits.requests_per_connection;
     let counted = requests.is_none() || section.protocol == Protocol::Http1;
     let streams = (1..=STREAMS_MAX).contains(&limits.streams_per_connection);

@@ -39,12 +39,12 @@ pub enum Error {
     #[error("http.auth: {0}")]
     Auth(&'static str),
     /// A number out of bounds.
-    #[error("http.{name}: out of bounds; {mend}")]
+    #[error("http.{name}: out of bounds; {remedy}")]
     Limit {
         /// The name.
         name: &'static str,
         /// The fix.
-        mend: &'static str,
+        remedy: &'static str,
     },
     /// A path that cannot be sent.
     #[error("{place}: `{path}` {problem}")]
@@ -57,14 +57,14 @@ pub enum Error {
         problem: &'static str,
     },
     /// A placeholder without a value.
-    #[error("{place}: {{{name}}} is undefined; {mend}")]
+    #[error("{place}: {{{name}}} is undefined; {remedy}")]
     Placeholder {
         /// The place.
         place: String,
         /// The name between the braces.
         name: String,
         /// The existing fields.
-        mend: String,
+        remedy: String,
     },
     /// A header that cannot be sent.
     #[error("{place}: header `{name}` {problem}")]

@@ -137,7 +137,7 @@ impl<'a> Parts<'a> {
         known.ok_or_else(|| Error::Placeholder {
             place: place.to_owned(),
             name: name.to_owned(),
-            mend: match self.fields {
+            remedy: match self.fields {
                 [] => {
                     format!("define it under `with`: {{{name}: {{$family: {{prefix: a-, count: 100}}}}}}")
                 }

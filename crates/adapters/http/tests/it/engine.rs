@@ -41,6 +41,7 @@ fn phase(mix: &[(usize, f64)], arrivals: Arrivals, stop: Stop, documents: Docume
         seed: 3,
         faults: Vec::new(),
         retry: Retry::None,
+        limits: Vec::new(),
     }
 }
 

@@ -147,3 +147,21 @@ impl Source for Topic {
         reading.commit(reached, last)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{Properties, Property};
+
+    #[test]
+    fn the_group_excludes_a_silent_member_after_ten_seconds_or_after_the_property_of_the_pipeline() {
+        let limit = |properties: &[(&str, &str)]| {
+            let named = |(name, value): &(&str, &str)| ((*name).to_owned(), Property((*value).to_owned()));
+            let properties = Properties(properties.iter().map(named).collect());
+            let cluster = Cluster::build("127.0.0.1:9092", &properties).unwrap();
+            tuned(&cluster).get("session.timeout.ms").map(str::to_owned)
+        };
+        assert_eq!(limit(&[]).as_deref(), Some("10000"));
+        assert_eq!(limit(&[("session.timeout.ms", "6000")]).as_deref(), Some("6000"));
+    }
+}

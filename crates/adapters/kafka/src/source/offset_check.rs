@@ -158,9 +158,9 @@ mod tests {
             assert!(of(inside).is_ok(), "{inside}");
         }
         let words = of(4).unwrap_err().to_string();
-        let mend = "--group g --topic t:3 --reset-offsets --to-offset 10 --execute";
+        let remedy = "--group g --topic t:3 --reset-offsets --to-offset 10 --execute";
         assert!(
-            words.contains("t/3") && words.contains("6 unread offsets are gone") && words.contains(mend),
+            words.contains("t/3") && words.contains("6 unread offsets are gone") && words.contains(remedy),
             "{words}"
         );
         for error in [of(900).unwrap_err(), offset_went_back(&partition, 900, 0)] {

@@ -36,7 +36,7 @@ pub(crate) fn offsets<'a>(
     Ok(list)
 }
 
-/// Reports the refusal of an action, which a retry cannot mend.
+/// Reports the refusal of an action, which a retry cannot fix.
 pub(super) fn failed<T>(doing: &str, result: KafkaResult<T>) -> Result<T, SourceError> {
     result.map_err(|error| SourceError::Failed(format!("{doing} was refused ({})", words(&error))))
 }

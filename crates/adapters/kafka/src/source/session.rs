@@ -91,14 +91,7 @@ impl Reading {
     /// The reason why nothing is read, if the group has long not assigned partitions.
     pub(super) fn waiting(&self) -> Option<String> {
         let since = self.unassigned_since?;
-        (u128::from(clock::now().since(since)) > SHOWN_AFTER.as_nanos()).then(|| {
-            format!(
-                "group {:?} has not assigned partitions of {:?} yet: it waits for its other members, and for a killed one until its \
-                 session ends (10 s, or `session.timeout.ms`)",
-                self.group,
-                self.taking.topic()
-            )
-        })
+        waiting(clock::now().since(since), &self.group, self.taking.topic())
     }
 
     /// Makes the partition changes that the group requested.
@@ -261,6 +254,16 @@ impl Reading {
     }
 }
 
+/// The reason why nothing is read, if the group has assigned no partitions for longer than [`SHOWN_AFTER`].
+fn waiting(waited_ns: u64, group: &str, topic: &str) -> Option<String> {
+    (u128::from(waited_ns) > SHOWN_AFTER.as_nanos()).then(|| {
+        format!(
+            "group {group:?} has not assigned partitions of {topic:?} yet: it waits for its other members, and for a killed one until \
+             its session ends (10 s, or `session.timeout.ms`)"
+        )
+    })
+}
+
 fn uncommitted(error: &KafkaError) -> SourceError {
     let reason = words(error);
     SourceError::Failed(format!(
@@ -277,6 +280,28 @@ impl Drop for Reading {
         {
             // The library waits for each confirmation; a failure is harmless: the consumer is dropped.
             let _ = self.unassign(&list);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_measure::clock::SECOND_NS;
+
+    use super::*;
+    use crate::source::SESSION_MS;
+
+    #[test]
+    fn a_wait_for_partitions_is_explained_after_three_seconds_with_the_limit_of_a_session() {
+        assert_eq!(waiting(0, "g", "t"), None);
+        assert_eq!(waiting(3 * SECOND_NS, "g", "t"), None);
+        let session_s = SESSION_MS.parse::<u64>().unwrap() / 1000;
+        let expected = format!(
+            "group \"g\" has not assigned partitions of \"t\" yet: it waits for its other members, and for a killed one until \
+             its session ends ({session_s} s, or `session.timeout.ms`)"
+        );
+        for waited_ns in [3 * SECOND_NS + 1, 60 * SECOND_NS] {
+            assert_eq!(waiting(waited_ns, "g", "t"), Some(expected.clone()), "{waited_ns} ns");
         }
     }
 }

@@ -72,7 +72,7 @@ mod tests {
     use plimsoll_measure::outcome::Rejection;
 
     use super::*;
-    use crate::testing::{builder, claimed};
+    use crate::testing::{builder, pending_replacement};
 
     const LOST: Outcome = Outcome::Unknown(Doubt::ConnectionLost);
     const REFUSED: Outcome = Outcome::Rejected(Rejection::NotPrimary);
@@ -80,7 +80,7 @@ mod tests {
     /// Checks the document's acknowledged and sent versions after these attempts and the lane's next operation.
     fn check(attempts: &[(Outcome, bool)], expected: (u32, u32)) {
         let builder = builder(1);
-        let (number, mut pending) = claimed(&builder);
+        let (number, mut pending) = pending_replacement(&builder);
         attempts.iter().for_each(|(outcome, matched)| builder.conclude(&mut pending, *outcome, *matched));
         builder.release(&mut pending);
         let known = builder.ledger().version(number);

@@ -9,7 +9,7 @@ use super::{OperationBuilder, identity_of};
 use crate::scenario::Stamp;
 use crate::setup::Freshness;
 use crate::statement;
-use crate::worker_ledger::{Claimed, PickedDocument};
+use crate::worker_ledger::{PendingChange, PickedDocument};
 
 /// Average number of compared bytes per read; the version is checked in every read.
 const BYTES_A_READ: u64 = 256;
@@ -50,12 +50,12 @@ impl OperationBuilder {
         };
         let stale = picked.freshness == Freshness::MayBeStale;
         let Some(found) = found else {
-            let removed = known.may_be_deleted() && picked.claimed != Some(Claimed::Removal);
+            let removed = known.may_be_deleted() && picked.change != Some(PendingChange::Removal);
             return if picked.promised && !removed && !stale { Err(Rejection::Unexpected) } else { Ok(()) };
         };
         let Some(least) = picked.least.filter(|_| !touched) else { return Ok(()) };
-        let (least, most) = match (picked.claimed, shows) {
-            (Some(Claimed::Version(version)), ReturnedState::After) => (version, version),
+        let (least, most) = match (picked.change, shows) {
+            (Some(PendingChange::Version(version)), ReturnedState::After) => (version, version),
             (Some(_), _) => (least, least),
             (None, _) if known.may_be_deleted() => (least, VERSION_MAX),
             (None, _) => (least, known.sent()),
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
     use crate::keys::Keys;
     use crate::setup::Purpose;
-    use crate::testing::{builder, claimed};
+    use crate::testing::{builder, pending_replacement};
 
     fn document(builder: &OperationBuilder, version: u32, number: u64) -> Vec<u8> {
         let mut out = Vec::new();
@@ -143,7 +143,7 @@ mod tests {
     /// A document that was replaced once, and a pick of it for a read.
     fn replaced() -> (OperationBuilder, PickedDocument) {
         let builder = builder(1);
-        let (_, mut pending) = claimed(&builder);
+        let (_, mut pending) = pending_replacement(&builder);
         builder.conclude(&mut pending, Outcome::Acknowledged, true);
         let picked = read(&builder);
         (builder, picked)
@@ -179,7 +179,7 @@ mod tests {
     fn a_version_sent_during_the_read_is_valid_too() {
         let builder = builder(1);
         let picked = read(&builder);
-        let (number, _) = claimed(&builder);
+        let (number, _) = pending_replacement(&builder);
         for version in [0, 1] {
             let found = document(&builder, version, number);
             assert_eq!(builder.judge_read(&picked, ReturnedState::Before, Some(&found)), Ok(()));

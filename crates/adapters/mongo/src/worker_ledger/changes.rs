@@ -3,7 +3,7 @@
 
 use plimsoll_ledger::{Changed, Intent, Touched, Version};
 
-use super::{Claimed, WorkerLedger};
+use super::{PendingChange, WorkerLedger};
 use crate::setup::Purpose;
 
 /// The number of changed documents that triggers a handover to the journal writer: some hundred operations' worth, so that a
@@ -87,10 +87,10 @@ impl WorkerLedger {
 }
 
 /// The kind of change that an operation makes.
-pub(super) const fn intent(purpose: Purpose, claimed: Option<Claimed>) -> Option<Intent> {
-    match (purpose, claimed) {
+pub(super) const fn intent(purpose: Purpose, change: Option<PendingChange>) -> Option<Intent> {
+    match (purpose, change) {
         (Purpose::Read, _) => None,
-        (_, Some(Claimed::Version(_))) => Some(Intent::Replace),
+        (_, Some(PendingChange::Version(_))) => Some(Intent::Replace),
         (Purpose::Remove, _) => Some(Intent::Remove),
         _ => Some(Intent::Alter),
     }

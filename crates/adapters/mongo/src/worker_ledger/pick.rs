@@ -3,7 +3,7 @@
 use plimsoll_ledger::{Slot, State};
 
 use super::changes::intent;
-use super::{Claimed, Given, WorkerLedger};
+use super::{Given, PendingChange, WorkerLedger};
 use crate::keys::{Candidates, Keys};
 use crate::setup::{Freshness, Purpose};
 
@@ -22,7 +22,7 @@ pub struct PickedDocument {
     /// The last acknowledged version, if reads can be checked against it.
     pub least: Option<u32>,
     /// The change noted as sent.
-    pub claimed: Option<Claimed>,
+    pub change: Option<PendingChange>,
     /// The version that a read must return.
     pub freshness: Freshness,
 }
@@ -54,33 +54,35 @@ impl WorkerLedger {
         let number = self.allocation.global(slot)?;
         if self.pretended {
             let freshness = Freshness::Latest;
-            return Some(PickedDocument { number, promised: false, least: None, claimed: None, freshness });
+            return Some(PickedDocument { number, promised: false, least: None, change: None, freshness });
         }
         let known = self.changes.versions.at(slot);
         let promised = self.state(slot) == State::Acknowledged && !known.may_be_deleted();
-        let claimed = self.claim(slot, fit, purpose);
-        if !intent(purpose, claimed).is_none_or(|intent| self.intend(intent)) {
-            if claimed.is_some() {
+        let change = self.note_change(slot, fit, purpose);
+        if !intent(purpose, change).is_none_or(|intent| self.intend(intent)) {
+            if change.is_some() {
                 self.changes.versions.withdraw(slot);
             }
             return None;
         }
         let touched = self.changes.touched.contains(slot);
         let least = (promised && !touched).then(|| known.acknowledged());
-        match (claimed, purpose) {
+        match (change, purpose) {
             (Some(_), _) => self.note(number),
             (None, Purpose::Read) => {}
             (None, _) => self.touch(number),
         }
-        Some(PickedDocument { number, promised, least, claimed, freshness: Freshness::Latest })
+        Some(PickedDocument { number, promised, least, change, freshness: Freshness::Latest })
     }
 
     /// Notes a change and returns it, if it has an outcome to follow.
-    fn claim(&mut self, slot: Slot, fit: Fit, purpose: Purpose) -> Option<Claimed> {
+    fn note_change(&mut self, slot: Slot, fit: Fit, purpose: Purpose) -> Option<PendingChange> {
         match purpose {
-            Purpose::Replace if fit == Fit::Good => self.changes.versions.replace(slot).map(Claimed::Version),
+            Purpose::Replace if fit == Fit::Good => {
+                self.changes.versions.replace(slot).map(PendingChange::Version)
+            }
             Purpose::Remove if fit == Fit::Good => {
-                self.changes.versions.delete(slot).then_some(Claimed::Removal)
+                self.changes.versions.delete(slot).then_some(PendingChange::Removal)
             }
             _ => None,
         }
@@ -224,10 +226,10 @@ mod tests {
         assert_eq!(picked, [0, 1, 2]);
         // No document is free: the first one is picked, and its change counts as a touch.
         let fourth = replace(&mut ledger);
-        assert_eq!((fourth.number, fourth.claimed, ledger.is_touched(0)), (0, None, true));
+        assert_eq!((fourth.number, fourth.change, ledger.is_touched(0)), (0, None, true));
         ledger.acknowledge(1);
         let again = replace(&mut ledger);
-        assert_eq!((again.number, again.claimed), (1, Some(Claimed::Version(2))));
+        assert_eq!((again.number, again.change), (1, Some(PendingChange::Version(2))));
         assert_eq!(again.least, Some(1));
     }
 
@@ -236,11 +238,11 @@ mod tests {
         let mut ledger = filled(1);
         for _ in 0..2 {
             let picked = ledger.pick(&Keys::Uniform, Purpose::Replace, |_| 0).unwrap();
-            assert_eq!(picked.claimed, Some(Claimed::Version(1)));
+            assert_eq!(picked.change, Some(PendingChange::Version(1)));
             ledger.withdraw(picked.number);
         }
         let read = ledger.pick(&Keys::Uniform, Purpose::Read, |_| 0).unwrap();
-        assert_eq!((read.least, read.claimed, read.promised), (Some(0), None, true));
+        assert_eq!((read.least, read.change, read.promised), (Some(0), None, true));
     }
 
     #[test]
@@ -249,7 +251,7 @@ mod tests {
         let mut gone: Vec<_> = (0..50)
             .map(|_| {
                 let picked = ledger.pick(&Keys::Uniform, Purpose::Remove, at(25, 50)).unwrap();
-                assert_eq!(picked.claimed, Some(Claimed::Removal));
+                assert_eq!(picked.change, Some(PendingChange::Removal));
                 ledger.acknowledge(picked.number);
                 picked.number
             })
@@ -272,7 +274,7 @@ mod tests {
     fn a_change_without_a_version_touches_its_document() {
         let mut ledger = filled(2);
         let picked = ledger.pick(&Keys::Uniform, Purpose::Touch, |_| 0).unwrap();
-        assert!(ledger.is_touched(picked.number) && picked.claimed.is_none());
+        assert!(ledger.is_touched(picked.number) && picked.change.is_none());
         assert_eq!(ledger.pick(&Keys::Uniform, Purpose::Read, |_| 0).unwrap().least, None);
         assert_eq!(ledger.pick(&Keys::Uniform, Purpose::Read, at(1, 2)).unwrap().least, Some(0));
     }
@@ -286,7 +288,7 @@ mod tests {
         let mut second = second;
         second.learn(snapshot);
         let again = second.pick(&Keys::Uniform, Purpose::Replace, |_| u64::MAX).unwrap();
-        assert_eq!((again.number, again.claimed), (picked.number, Some(Claimed::Version(2))));
+        assert_eq!((again.number, again.change), (picked.number, Some(PendingChange::Version(2))));
     }
 
     #[test]

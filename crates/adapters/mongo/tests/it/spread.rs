@@ -63,7 +63,7 @@ fn no_operation_waits_for_an_unreachable_server_and_a_recovered_server_is_used_a
             waits.push(wait);
         }
         assert!(waits.iter().min().unwrap() < &WAIT_MAX_NS, "{waits:?}");
-        assert_eq!((&operations(&target)[..], target.shares()[1].passed_over), (&[6, 3][..], 2));
+        assert_eq!((&operations(&target)[..], target.shares()[1].skipped), (&[6, 3][..], 2));
 
         proxy.end_disturbances();
         let began = clock::now();
@@ -75,7 +75,7 @@ fn no_operation_waits_for_an_unreachable_server_and_a_recovered_server_is_used_a
             number += 2;
         }
     });
-    assert!(target.shares()[1].away.is_some(), "the outage is recorded");
+    assert!(target.shares()[1].unavailable.is_some(), "the outage is recorded");
     assert!(servers[1].commands().iter().filter(|command| command.contains_key("insert")).count() >= 3);
 }
 

@@ -39,12 +39,17 @@ impl Insert {
         matches!(self.identity, IdKind::ObjectId)
     }
 
+    /// Whether each letter identifies its event, so that it can be replayed.
+    pub fn identifies_events(&self) -> bool {
+        self.form == Form::Full
+    }
+
     /// The source of the first `limit` letters that this sink wrote. Letters of events in `repeated` are not removed.
     ///
     /// # Errors
     /// If a setting is invalid.
     pub fn written(&self, limit: u64, repeated: &Arc<RepeatedLetters>) -> Result<DeadLetters, Refusal> {
-        if self.form != Form::Full {
+        if !self.identifies_events() {
             return Err(Refusal(format!(
                 "dead letters of `form: {:?}` do not identify their events, so they cannot be replayed: use `form: full` from now on",
                 self.form

@@ -9,7 +9,7 @@ pub(crate) use choice::{Choice, Chooser};
 pub(crate) use numbers::{Date, Decimal, Double, Sequence};
 
 use crate::distribution::Whole;
-use crate::random::{Draw, Odds};
+use crate::random::{Bernoulli, Draw};
 use crate::ycsb_id;
 
 /// The content of a hole; every variant has a fixed width.
@@ -30,7 +30,7 @@ pub(crate) enum Fill {
     Long(Whole),
     Double(Double),
     Decimal(Box<Decimal>),
-    Bool(Odds),
+    Bool(Bernoulli),
     Choice(Box<Choice>),
     /// A number in decimal digits, with leading zeros.
     Digits(Whole),
@@ -55,7 +55,7 @@ impl Fill {
             Self::Long(whole) => hole.copy_from_slice(&whole.value(draw).to_le_bytes()),
             Self::Double(double) => hole.copy_from_slice(&double.value(draw).to_le_bytes()),
             Self::Decimal(decimal) => hole.copy_from_slice(&decimal.value(draw)),
-            Self::Bool(odds) => hole[0] = u8::from(odds.hit(draw.first())),
+            Self::Bool(bernoulli) => hole[0] = u8::from(bernoulli.sample(draw.first())),
             Self::Choice(choice) => choice.write(draw, hole),
             Self::Digits(whole) => bytes::decimal(whole.value(draw) as u64, hole),
             Self::Date(date) => hole.copy_from_slice(&date.value(draw).to_le_bytes()),

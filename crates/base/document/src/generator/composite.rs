@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::fill::{Choice, Chooser, Fill};
 use crate::node::{Hole, Shape};
 use crate::parse::Parser;
-use crate::random::Odds;
+use crate::random::Bernoulli;
 use crate::size::Lengths;
 use crate::{ARRAY_ITEMS_MAX, compile};
 
@@ -14,9 +14,9 @@ use crate::{ARRAY_ITEMS_MAX, compile};
 /// `{of: <value>, length: n | {min, max}}`.
 pub(crate) fn array(parser: &mut Parser<'_>, args: &Args<'_>) -> Result<Shape, Error> {
     let fields = args.fields(&["of", "length"])?;
-    let mend = "write {of: <value>, length: 3}";
-    let length = length(&fields.need("length", mend)?)?;
-    let of = parser.item(&fields.need("of", mend)?)?;
+    let remedy = "write {of: <value>, length: 3}";
+    let length = length(&fields.need("length", remedy)?)?;
+    let of = parser.item(&fields.need("of", remedy)?)?;
     if matches!(of.shape, Shape::Optional { .. }) {
         return Err(Error::Misplaced {
             path: args.path().to_owned(),
@@ -47,7 +47,7 @@ pub(crate) fn optional(parser: &mut Parser<'_>, args: &Args<'_>) -> Result<Shape
             problem: "the value of $optional cannot be $optional; multiply the probabilities".to_owned(),
         });
     }
-    Ok(Shape::Optional { odds: Odds::new(probability), value })
+    Ok(Shape::Optional { presence: Bernoulli::new(probability), value })
 }
 
 /// The largest number of values to pick from.

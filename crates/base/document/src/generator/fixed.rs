@@ -8,15 +8,15 @@ use crate::error::Error;
 use crate::fill::{Date, Fill};
 use crate::node::{Hole, Shape};
 use crate::parse::{Parser, duration};
-use crate::random::Odds;
+use crate::random::Bernoulli;
 use crate::size::Lengths;
 
 /// Reads `$bool`, true or false:
 /// `{probability: 0.5}`.
 pub(crate) fn bool(_: &mut Parser<'_>, args: &Args<'_>) -> Result<Shape, Error> {
     let probability = args.fields(&["probability"])?.get("probability");
-    let odds = Odds::new(probability.map_or(Ok(0.5), |args| args.probability())?);
-    Ok(Shape::Hole(Hole::bare(kind::BOOLEAN, 1, Fill::Bool(odds))))
+    let bernoulli = Bernoulli::new(probability.map_or(Ok(0.5), |args| args.probability())?);
+    Ok(Shape::Hole(Hole::bare(kind::BOOLEAN, 1, Fill::Bool(bernoulli))))
 }
 
 /// Reads `$date` with an object of settings, `{start, step, within}`: a time that follows the document's

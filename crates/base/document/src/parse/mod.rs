@@ -237,9 +237,9 @@ impl Parser<'_> {
             self.generators.iter().map(|(known, _)| *known).chain(extended::keys()).collect();
         let near = suggestion(name, &known);
         let generators: Vec<&str> = self.generators.iter().map(|(known, _)| *known).collect();
-        let mend =
+        let remedy =
             if near.starts_with("did") { near } else { format!("known here: {}", generators.join(", ")) };
-        Error::UnknownGenerator { path: path.to_owned(), name: name.to_owned(), mend }
+        Error::UnknownGenerator { path: path.to_owned(), name: name.to_owned(), remedy }
     }
 }
 

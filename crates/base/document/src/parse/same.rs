@@ -58,9 +58,9 @@ fn names_of<'a>(fields: &mut impl Iterator<Item = &'a (String, Rc<Node>)>) -> Ve
 fn no_such_field(args: &Args<'_>, target: &str, known: &[String]) -> Error {
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
     let last = target.rsplit('.').next().unwrap_or_default();
-    let mend = match known.as_slice() {
+    let remedy = match known.as_slice() {
         [] => "name a field before this one".to_owned(),
         known => suggestion(last, known),
     };
-    Error::NoSuchField { path: args.path().to_owned(), target: target.to_owned(), mend }
+    Error::NoSuchField { path: args.path().to_owned(), target: target.to_owned(), remedy }
 }

@@ -146,24 +146,24 @@ fn an_invalid_first_line_names_the_column_and_the_remedy() {
 
 #[test]
 fn a_row_of_another_length_is_refused_at_its_line() {
-    let mend = "add missing ones, and quote values that hold the separator";
-    check_refused("a,b\n1,2\n3\n", &format!("line 3: 1 values for 2 columns; {mend}"));
-    check_refused("a,b\n\"\n\n\",2\n\n1,2,3\n", &format!("line 6: 3 values for 2 columns; {mend}"));
+    let remedy = "add missing ones, and quote values that hold the separator";
+    check_refused("a,b\n1,2\n3\n", &format!("line 3: 1 values for 2 columns; {remedy}"));
+    check_refused("a,b\n\"\n\n\",2\n\n1,2,3\n", &format!("line 6: 3 values for 2 columns; {remedy}"));
 }
 
 #[test]
 fn an_invalid_value_names_line_column_and_remedy() {
-    let mend = "correct it, or give the column another type in the first line, such as string()";
+    let remedy = "correct it, or give the column another type in the first line, such as string()";
     check_refused(
         "a,b.n.int32()\n1,2\n\"x\ny\",\"2.5\"\n",
         &format!(
-            "line 3, column 2 (\"b.n\"): \"2.5\" is not a valid int32 (a whole number from -2147483648 to 2147483647); {mend}"
+            "line 3, column 2 (\"b.n\"): \"2.5\" is not a valid int32 (a whole number from -2147483648 to 2147483647); {remedy}"
         ),
     );
     check_refused(
         "at.date()\nyesterday\n",
         &format!(
-            "line 2, column 1 (\"at\"): \"yesterday\" is not a valid date (as 2026-01-31T12:00:00Z); {mend}"
+            "line 2, column 1 (\"at\"): \"yesterday\" is not a valid date (as 2026-01-31T12:00:00Z); {remedy}"
         ),
     );
     check_refused(

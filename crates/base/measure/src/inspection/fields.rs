@@ -59,7 +59,8 @@ pub enum Choice {
     /// The server chose them at random.
     Random,
     /// The first documents that the server returned.
-    Foremost,
+    #[serde(rename = "foremost")]
+    First,
 }
 
 /// The spread of sizes in bytes.

@@ -68,4 +68,14 @@ mod tests {
         check(&[], &["zstd"], None);
         check(&[Zstd], &[], None);
     }
+
+    #[test]
+    fn the_decision_names_the_library_of_every_compressor() {
+        let decision = include_str!("../../../../../docs/decisions/0010-compression.md");
+        let choice = decision.lines().find(|line| line.starts_with("**Choice.**")).unwrap();
+        for (compressor, library) in [(Snappy, "`snap`"), (Zlib, "`flate2`"), (Zstd, "`zstd-safe`")] {
+            assert!(choice.contains(library), "{}: {choice}", compressor.name());
+        }
+        assert!(!choice.contains("left out"), "{choice}");
+    }
 }

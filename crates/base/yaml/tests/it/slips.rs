@@ -213,7 +213,11 @@ fn a_text_that_is_not_yaml_says_what_to_close_quote_or_indent() {
         ("title: t\nany: {a: 1\n", Some((2, 6)), "`{` is not closed: write `}`"),
         ("title: t\nlist: [a}\n", Some((2, 7)), "`}` closes `[`: write `]`"),
         ("title: t\nlist: ]\n", Some((2, 7)), "this bracket closes nothing"),
-        ("title: t: u\n", Some((1, 9)), "`:` or a key is not possible here"),
+        (
+            "title: t: u\n",
+            Some((1, 9)),
+            "`:` or a key is not possible here: write `key: value` on a separate line, or quote",
+        ),
         ("title: t\n count: 1\n", Some((2, 7)), "`:` or a key is not possible here"),
         ("any:\n    a: 1\n  b: 2\n", Some((3, 3)), "the indentation does not fit"),
         ("title: @t\n", Some((1, 8)), "a text cannot begin with `@`: quote it"),
@@ -221,9 +225,31 @@ fn a_text_that_is_not_yaml_says_what_to_close_quote_or_indent() {
         ("title: \"\\q\"\n", Some((1, 8)), "an escape in double quotes is invalid"),
         ("title: 'a' b\n", Some((1, 12)), "text follows the closing quote"),
         ("title: *t\n", Some((1, 8)), "no anchor of this name comes before the alias"),
-        ("title: t\nlist: - a\n", Some((2, 7)), "`-` is not possible here"),
+        (
+            "title: t\nlist: - a\n",
+            Some((2, 7)),
+            "`-` is not possible here: begin each value of a list on a separate line",
+        ),
         ("title: t\ncount\n", Some((2, 1)), "a key has no `: ` after it"),
     ]);
+}
+
+#[test]
+fn a_wrong_value_has_its_key_if_both_are_on_one_line() {
+    for (text, key) in [
+        ("title: t\ncount: ten\n", Some("count")),
+        ("{title: t, 'count' : ten}\n", Some("count")),
+        ("title: t\nstop: {closed: {writers: 1.5}}\n", Some("writers")),
+        ("title: t\nclient: leen\n", Some("client")),
+        ("title: t\ncount:\n  ten\n", None),
+        ("title: t\ncuont: 1\n", None),
+        // The word before the colon may be a part of a value, and a secret.
+        ("title: hunter2: @x\n", None),
+        ("title: hunter2: 'x\n", None),
+        ("title: hunter2: [x\n", None),
+    ] {
+        assert_eq!(slip(text).key.as_deref(), key, "{text:?}");
+    }
 }
 
 #[test]

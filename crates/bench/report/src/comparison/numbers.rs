@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn a_size_has_one_unit() {
-        for (size, text) in [(12.4, "12 B"), (1_010.0, "1010 B"), (1_034.0, "1.01 KiB")] {
+        for (size, text) in [(12.4, "12 B"), (1_010.0, "1,010 B"), (1_034.0, "1.01 KiB")] {
             assert_eq!(value(Unit::Bytes, size), text);
         }
     }

@@ -53,12 +53,12 @@ fn kind(name: &str, faults: &[&FaultFacts]) -> String {
 
 /// Servers that were unavailable while others worked.
 pub(super) fn servers(run: &Run) -> Vec<String> {
-    let away = run.spread.iter().filter_map(|share| Some((share, share.away.as_ref()?)));
-    away.map(|(share, why)| {
+    let down = run.spread.iter().filter_map(|share| Some((share, share.unavailable.as_ref()?)));
+    down.map(|(share, why)| {
         format!(
             "Server {} was unavailable ({why}): {} went to the next server.",
             share.address,
-            counted(share.passed_over, "operation")
+            counted(share.skipped, "operation")
         )
     })
     .collect()

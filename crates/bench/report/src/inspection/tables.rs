@@ -173,7 +173,7 @@ fn chosen(inventory: &Inventory) -> String {
         Choice::All if inventory.documents == 1 => "the only document".to_owned(),
         Choice::All => format!("all {documents}"),
         Choice::Random => format!("{documents} chosen at random"),
-        Choice::Foremost => format!("the first {documents}"),
+        Choice::First => format!("the first {documents}"),
     };
     if inventory.cut { format!("{documents}, not all fields are listed") } else { documents }
 }

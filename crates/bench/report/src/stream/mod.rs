@@ -4,6 +4,6 @@ mod line;
 mod prometheus;
 mod summary;
 
-pub use line::line;
+pub use line::{line, trouble};
 pub use prometheus::{Labels, Scrape, exposition, reference};
-pub use summary::summary;
+pub use summary::{Ending, summary};

@@ -1,92 +1,224 @@
 //! Renders a pipeline's summary at its end.
 
-use std::fmt::Write as _;
+use plimsoll_measure::stream::{Count, Counts, Process, Stage, Stream};
 
-use plimsoll_measure::stream::{Count, Counts, Stream};
+use crate::layout::{Document, Screen, bullets, titled};
+use crate::tables::{Cell, Table, Tone};
+use crate::units::{bytes, duration, exact, latency, or_dash, reported, three_digits};
 
-use crate::units::{exact, latency};
+/// The files and the continuation of a pipeline's run.
+#[derive(Clone, Copy, Debug)]
+pub struct Ending<'a> {
+    /// The directory of the run.
+    pub directory: &'a str,
+    /// The command that helps most after the run.
+    pub next: &'a str,
+}
 
-/// The summary of a pipeline as text.
-pub fn summary(stream: &Stream) -> String {
-    let mut out = format!("\n{}: {}, {}\n", stream.name, stream.path.join(" → "), stream.guarantee);
-    let seconds = stream.last.elapsed_ns as f64 / 1e9;
+/// The summary of a pipeline for `screen`, with a line feed at its end.
+pub fn summary(stream: &Stream, ending: Ending<'_>, screen: Screen) -> String {
     let counts = stream.last.all_counts();
-    let _ = writeln!(out, "{} after {seconds:.1} s", stream.ended);
-    if let Some(failure) = &stream.failure {
-        let _ = writeln!(out, "  {failure}");
-    }
-    out += "\nEvents\n";
-    for (word, count) in [
-        ("read", Count::Read),
-        ("written", Count::Written),
-        ("replayed", Count::Replayed),
-        ("left out", Count::Filtered),
-        ("dead letters", Count::DeadLettered),
-        ("lost", Count::Lost),
-        ("left to others", Count::Left),
-    ] {
-        let value = counts.get(count);
-        let rate = exact((value as f64 / seconds.max(1e-9)).round() as u64);
-        out += &row(word, value, &format!("{rate:>14}/s"));
-    }
-    let denied = counts.get(Count::Denied);
-    if denied > 0 {
-        out += &row("denied", denied, "by the security stage; they are among the dead letters");
-    }
-    let open = counts.get(Count::Read).saturating_sub(counts.settled());
-    if open > 0 {
-        out += &row("not settled", open, "the next run reads them again");
-    }
-    out += &texts(&counts);
-    out += "\nTimes of events            p50        p95        p99      p99.9    longest\n";
-    for stage in stream.last.stages.iter().filter(|stage| stage.events > 0) {
-        let _ = write!(out, "  {:<18}", stage.name);
-        for ns in [stage.p50_ns, stage.p95_ns, stage.p99_ns, stage.p999_ns, stage.max_ns] {
-            let _ = write!(out, " {:>10}", latency(ns));
-        }
-        out.push('\n');
-    }
-    let cpu = stream.last.process.cpu_ns as f64;
-    let _ = writeln!(
-        out,
-        "\nCost\n  CPU {:.2} cores, {:.3} µs an event; memory {:.0} MiB",
-        cpu / stream.last.elapsed_ns.max(1) as f64,
-        cpu / 1e3 / counts.get(Count::Read).max(1) as f64,
-        stream.last.process.resident_bytes as f64 / f64::from(1 << 20),
+    let seconds = stream.last.elapsed_ns as f64 / 1e9;
+    let mut document = Document::new(screen);
+    document.title(&stream.name, &[stream.path.join(" → "), stream.guarantee.clone()]);
+    document.verdict(
+        (&format!("{} after {}", stream.ended, duration(seconds)), tone(&stream.ended)),
+        &stream.failure,
     );
-    out
+    let events = titled(&events(&counts, seconds), screen);
+    document.section(events.into_iter().chain(bullets(&remarks(&counts), screen.width)));
+    document.table(&texts(&counts));
+    document.table(&times(&stream.last.stages));
+    document.table(&cost(&stream.last.process, stream.last.elapsed_ns, counts.get(Count::Read)));
+    let Ending { directory, next } = ending;
+    // A path is never cut: the user copies it.
+    document.section([format!("Data  {directory}/pipeline.json"), format!("Next  {next}")]);
+    document.finish()
+}
+
+/// The meaning of the way in which a pipeline ended.
+fn tone(ended: &str) -> Tone {
+    match ended {
+        "failed" => Tone::Bad,
+        "aborted" => Tone::Doubtful,
+        _ => Tone::Good,
+    }
+}
+
+/// The fates of the events.
+fn events(counts: &Counts, seconds: f64) -> Table {
+    let fates = [
+        ("read", counts.get(Count::Read)),
+        ("written", counts.get(Count::Written)),
+        ("replayed", counts.get(Count::Replayed)),
+        ("filtered out", counts.get(Count::Filtered)),
+        ("dead letters", counts.get(Count::DeadLettered)),
+        ("lost", counts.get(Count::Lost)),
+        ("left to others", counts.get(Count::Left)),
+    ];
+    let rate = |count: u64| exact((count as f64 / seconds.max(1e-9)).round() as u64);
+    Table::of("Events", fates)
+        .left("", |(fate, _)| Cell::strong(fate))
+        .right("count", |(fate, count)| if fate == "lost" { Cell::fault(count) } else { exact(count).into() })
+        .right("events/s", |(_, count)| rate(count))
+        .table()
+}
+
+/// Sentences about events with an unusual fate.
+fn remarks(counts: &Counts) -> Vec<String> {
+    let denied = counts.get(Count::Denied);
+    let open = counts.get(Count::Read).saturating_sub(counts.settled());
+    let denied = (denied > 0)
+        .then(|| format!("{} denied by the security stage; they are among the dead letters", exact(denied)));
+    let open = (open > 0).then(|| format!("{} not settled: the next run reads them again", exact(open)));
+    denied.into_iter().chain(open).collect()
 }
 
 /// The fate of texts: their speed means nothing without their length, and a truncated text has an incomplete vector.
-fn texts(counts: &Counts) -> String {
+fn texts(counts: &Counts) -> Table {
     let [texts, tokens, cut] = [Count::Texts, Count::Tokens, Count::Truncated].map(|count| counts.get(count));
-    if texts == 0 {
-        return String::new();
-    }
-    let mean = format!("of {:.1} tokens on average", tokens as f64 / texts as f64);
-    let share = format!("{:.2} % were longer than the model reads", 100.0 * cut as f64 / texts as f64);
-    format!("\nTexts\n{}{}", row("embedded", texts, &mean), row("cut", cut, &share))
+    let mean = || format!("{} of {:.1} tokens on average", exact(texts), tokens as f64 / texts as f64);
+    let share = || {
+        format!("{}, {:.2} % were longer than the model reads", exact(cut), 100.0 * cut as f64 / texts as f64)
+    };
+    let facts =
+        vec![("embedded", (texts > 0).then(|| mean().into())), ("cut", (texts > 0).then(|| share().into()))];
+    Table::of_facts("Texts", facts)
 }
 
-/// A line with a number of events or texts.
-fn row(word: &str, count: u64, note: &str) -> String {
-    format!("  {word:<16} {:>16}  {note}\n", exact(count))
+/// The times of events at each stage.
+fn times(stages: &[Stage]) -> Table {
+    Table::of("Times of events", stages.iter().filter(|stage| stage.events > 0))
+        .left("stage", |stage| Cell::strong(stage.name.as_str()))
+        .right("p50", |stage| latency(stage.p50_ns))
+        .right("p95", |stage| latency(stage.p95_ns))
+        .right("p99", |stage| latency(stage.p99_ns))
+        .right("p99.9", |stage| latency(stage.p999_ns))
+        .right("max", |stage| latency(stage.max_ns))
+        .table()
+}
+
+/// The resources of the process.
+fn cost(process: &Process, elapsed_ns: u64, read: u64) -> Table {
+    let cores = three_digits(process.cpu_ns as f64 / elapsed_ns.max(1) as f64);
+    let each = (read > 0).then(|| process.cpu_ns as f64 / read as f64);
+    let memory = Some(process.resident_bytes).filter(|bytes| *bytes > 0);
+    let facts = vec![
+        ("CPU", Some(format!("{cores} cores").into())),
+        ("CPU/event", Some(or_dash(each, |ns| latency(ns.round() as u64)).into())),
+        ("memory", Some(reported(memory, bytes).into())),
+    ];
+    Table::of_facts("Cost", facts)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::tests::assert_fits;
+
+    const ENDING: Ending<'static> =
+        Ending { directory: "plimsoll-runs/a", next: "plimsoll pipeline audit orders.yaml" };
+
+    fn stage(name: &str, p50_ns: u64) -> Stage {
+        let [p95_ns, p99_ns, p999_ns, max_ns] = [2, 4, 8, 10].map(|times| p50_ns * times);
+        Stage { name: name.into(), events: 1_010, p50_ns, p95_ns, p99_ns, p999_ns, max_ns }
+    }
+
+    fn moved() -> Stream {
+        let mut stream = Stream {
+            name: "orders".into(),
+            path: ["kafka", "security", "mongodb_insert"].map(str::to_owned).into(),
+            guarantee: "effectively-once".into(),
+            ended: "finished".into(),
+            ..Stream::default()
+        };
+        for (count, value) in [
+            (Count::Read, 1_010),
+            (Count::Written, 993),
+            (Count::Denied, 12),
+            (Count::DeadLettered, 12),
+            (Count::Replayed, 3),
+        ] {
+            stream.last.counts.insert(count.word().into(), value);
+        }
+        stream.last.elapsed_ns = 2_000_000_000;
+        stream.last.stages = vec![stage("queue", 50_000), stage("delivery", 1_270_000), Stage::default()];
+        stream.last.process = Process { cpu_ns: 500_000_000, resident_bytes: 41_943_040, threads: 7 };
+        stream
+    }
+
+    #[test]
+    fn a_pipeline_is_summed_up() {
+        let expected = "\
+orders
+kafka → security → mongodb_insert · effectively-once
+
+finished after 2.00 s
+
+Events
+                  count  events/s
+  read            1,010       505
+  written           993       497
+  replayed            3         2
+  filtered out        0         0
+  dead letters       12         6
+  lost                0         0
+  left to others      0         0
+  • 12 denied by the security stage; they are among the dead letters
+  • 5 not settled: the next run reads them again
+
+Times of events
+  stage         p50      p95      p99    p99.9      max
+  queue     50.0 µs   100 µs   200 µs   400 µs   500 µs
+  delivery  1.27 ms  2.54 ms  5.08 ms  10.2 ms  12.7 ms
+
+Cost
+  CPU        0.25 cores
+  CPU/event  495 µs
+  memory     40.0 MiB
+
+Data  plimsoll-runs/a/pipeline.json
+Next  plimsoll pipeline audit orders.yaml
+";
+        let found = summary(&moved(), ENDING, Screen::PIPE);
+        assert_eq!(found, expected, "found:\n{found}");
+    }
+
+    #[test]
+    fn a_failure_stands_under_the_end_of_the_pipeline() {
+        let failure = Some("the sink is away".to_owned());
+        let failed = Stream { ended: "failed".into(), failure, ..moved() };
+        let found = summary(&failed, ENDING, Screen::PIPE);
+        assert!(found.contains("\nfailed after 2.00 s\n  • the sink is away\n"), "{found}");
+    }
+
+    #[test]
+    fn a_summary_fits_every_screen() {
+        let mut stream = moved();
+        for count in Count::ALL {
+            stream.last.counts.insert(count.word().into(), 1_234_567_890);
+        }
+        stream.path =
+            ["mongodb_change_stream", "security", "filter", "map", "embed", "mongodb_transactional"]
+                .map(str::to_owned)
+                .into();
+        stream.failure =
+            Some("the sink failed for good: 10 attempts to write to shop.orders_of_the_year failed".into());
+        stream.last.stages.push(stage("a transform with a long name", 90_000_000_000));
+        assert_fits(|screen| summary(&stream, ENDING, screen));
+    }
 
     #[test]
     fn the_summary_has_the_length_of_texts_and_the_share_of_cut_ones() {
         let mut stream = Stream { name: "vectors".into(), ..Stream::default() };
-        assert!(!summary(&stream).contains("tokens"), "a pipeline without texts has no such section");
+        let said = |stream: &Stream| summary(stream, ENDING, Screen::PIPE);
+        assert!(!said(&stream).contains("tokens"), "a pipeline without texts has no such section");
         for (word, count) in [("embedded_texts", 1000), ("embedded_tokens", 16_500), ("truncated_texts", 25)]
         {
             stream.last.counts.insert(word.into(), count);
         }
-        let said = summary(&stream);
-        assert!(said.contains("of 16.5 tokens on average"), "{said}");
-        assert!(said.contains("2.50 % were longer than the model reads"), "{said}");
+        let said = said(&stream);
+        assert!(said.contains("1,000 of 16.5 tokens on average"), "{said}");
+        assert!(said.contains("25, 2.50 % were longer than the model reads"), "{said}");
     }
 }

@@ -82,8 +82,10 @@ pub(crate) fn spread(run: &Run) -> Table {
         .right("of an even share", |it| percent(it.operations as f64 / even))
         .right("documents", |it| exact(it.documents))
         .right("failed", |it| Cell::fault(it.failed))
-        .right("passed over", |it| exact(it.passed_over))
-        .left("away", |it| it.away.as_ref().map_or_else(|| "never".into(), |why| Cell::toned(why, Tone::Bad)))
+        .right("passed over", |it| exact(it.skipped))
+        .left("away", |it| {
+            it.unavailable.as_ref().map_or_else(|| "never".into(), |why| Cell::toned(why, Tone::Bad))
+        })
         .wrapped()
         .table()
 }

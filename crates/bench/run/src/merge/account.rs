@@ -30,12 +30,12 @@ pub fn known(shards: &[Shard], joined: Joined) -> Run {
         bottleneck: runs().find_map(|run| run.bottleneck.clone()),
         // The collection grows, so the largest inspection is the latest.
         collection_after: after.max_by_key(|collection| collection.documents),
-        ..whose(first)
+        ..shared_facts(first)
     }
 }
 
 /// The facts that all shards share.
-fn whose(first: &Run) -> Run {
+fn shared_facts(first: &Run) -> Run {
     Run {
         format: first.format,
         id: first.id.clone(),

@@ -79,7 +79,7 @@ fn head(profile: &Profile, origin: &Origin<'_>) -> String {
     let choice = match origin.choice {
         Some(Choice::All) => "all",
         Some(Choice::Random) => "chosen by the server at random",
-        Some(Choice::Foremost) => "the first that the server gave",
+        Some(Choice::First) => "the first that the server gave",
         None => "none could be read",
     };
     let values = match origin.copy_values {

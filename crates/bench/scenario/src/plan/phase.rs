@@ -28,6 +28,7 @@ pub(super) fn build_phase(
         unreachable_for: scenario.unreachable_for,
         seed: scenario.seed,
         retry: scenario.retry,
+        limits: Vec::new(),
         faults: faults(phase, scenario.phases[..index].iter().map(|phase| phase.faults.len()).sum()),
     };
     built.check().with_context(|| format!("phases.{index}"))?;

@@ -31,7 +31,7 @@ use crate::rounds::{Order, Turn, turns};
 use crate::server::{Contents, Server, refuse};
 
 /// The subdirectory of the load: the run directory itself, because a run of a comparison has only one load.
-const ITSELF: &str = "";
+const LOAD_SUBDIRECTORY: &str = "";
 
 /// A comparison whose runs are done, or that was interrupted.
 #[derive(Debug)]
@@ -264,7 +264,7 @@ impl Prepared {
             return Ok(Some(Owned::Database(name)));
         }
         let namespace: Namespace = name.parse().deserves(Exit::Usage)?;
-        let earlier = stale_runs::runs(path, &[ITSELF]);
+        let earlier = stale_runs::runs(path, &[LOAD_SUBDIRECTORY]);
         match server.contents(&namespace, &earlier).deserves(Exit::Server)? {
             Contents::Empty => return Ok(None),
             Contents::Missing => {}

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, bail};
 use plimsoll_measure::clock;
 use plimsoll_measure::duration::Span;
+use plimsoll_report::text::hanging;
 use plimsoll_run::console::Console;
 
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
@@ -52,9 +53,10 @@ pub fn demo(
     let cache = cache().deserves(Exit::Server)?;
     check_installed(&cache).deserves(Exit::Server)?;
     let dir = directory(settings).deserves(Exit::Usage)?;
-    console.say("starting a broker and a MongoDB server on this machine; they end with the demonstration");
+    let say = |text: &str| console.say(&hanging(text, "", console.line_width()));
+    say("starting a broker and a MongoDB server on this machine; they end with the demonstration");
     let environment = Environment::start(&cache, &dir, settings.rate, console).deserves(Exit::Server)?;
-    console.say(&messages::plan(&script, &environment));
+    say(&messages::plan(&script, &environment));
     let mut run = DemoRun::begin(environment, flag)?;
     let Some(result) = run.run(&script)? else {
         run.end()?;

@@ -10,7 +10,7 @@ use plimsoll_mongo::setup::Command;
 use plimsoll_mongo::worker_ledger::{Closed, WorkerLedger};
 
 use super::Database;
-use crate::client_engine::Fleet;
+use crate::client_engine::ClientEngine;
 use plimsoll_run::exit::Outcome;
 use plimsoll_run::system::RunContext;
 
@@ -33,8 +33,9 @@ impl Database {
         let books = workers
             .map(|worker| WorkerLedger::new(self.allocation, worker, journal.reservations(worker)))
             .collect();
-        let fleet = Fleet::new(&self.setup, &self.place.roads(), books, context.shard, self.workers.spin);
-        self.fleet = Some(fleet.context("start the workers")?);
+        let engine =
+            ClientEngine::new(&self.setup, &self.place.roads(), books, context.shard, self.workers.spin);
+        self.engine = Some(engine.context("start the workers")?);
         self.journal = Some(journal);
         Ok(())
     }

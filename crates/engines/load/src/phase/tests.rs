@@ -33,6 +33,7 @@ fn checked(load: Load, stop: Stop) -> Result<(), String> {
         seed: 0,
         faults: Vec::new(),
         retry: Retry::None,
+        limits: Vec::new(),
     };
     phase.check().map(|_| ()).map_err(|error| error.to_string())
 }

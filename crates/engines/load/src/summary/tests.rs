@@ -40,6 +40,7 @@ fn phase(name: &str, loads: Vec<Load>) -> Phase {
         seed: 0,
         faults: Vec::new(),
         retry: Retry::None,
+        limits: Vec::new(),
     }
 }
 

@@ -21,7 +21,7 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
         if state.halted {
             return None;
         }
-        let slot = next(state, load, now)?;
+        let slot = next(state, load, now, self.order.start)?;
         if state.queues[load].makes_documents() {
             state.making += 1;
         }
@@ -83,22 +83,22 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
                 return;
             }
             while let Some(slot) = state.queues[load].notice(now) {
-                state.tallies[slot.tally].due += 1;
+                state.become_due(load, &slot, self.order.start);
             }
         }
     }
 }
 
 /// Takes the next operation of a load: overdue ones first. Operations that are too late count as skipped.
-fn next<L>(state: &mut State<L>, load: usize, now: Instant) -> Option<Slot> {
-    let queue = &mut state.queues[load];
-    let drained = queue.is_drained(now);
-    while let Some(slot) = queue.take_overdue() {
-        if !drained && !queue.is_too_late(&slot, now) {
+fn next<L>(state: &mut State<L>, load: usize, now: Instant, start: Instant) -> Option<Slot> {
+    let drained = state.queues[load].is_drained(now);
+    while let Some(slot) = state.queues[load].take_overdue() {
+        if !drained && !state.queues[load].is_too_late(&slot, now) {
             return Some(slot);
         }
-        state.tallies[slot.tally].skipped += 1;
+        state.skip(load, &slot, start);
     }
+    let queue = &mut state.queues[load];
     if queue.is_closed() && queue.has_ended(now) {
         return None;
     }

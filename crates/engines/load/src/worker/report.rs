@@ -66,6 +66,7 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
             reconnects: std::mem::take(&mut state.reconnects),
             silent_ns: state.silent_since.map_or(0, |since| now.since(since)),
             first_errors,
+            due_seconds: state.due_seconds.take(),
         }
     }
 }

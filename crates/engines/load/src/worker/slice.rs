@@ -6,6 +6,7 @@ use plimsoll_measure::histogram::Histogram;
 use plimsoll_measure::interval::Tally;
 use serde::{Deserialize, Serialize};
 
+use crate::due_second::DueSecond;
 use crate::phase::Phase;
 
 /// Length of the intervals in which the warm-up is detected, in nanoseconds.
@@ -34,6 +35,8 @@ pub struct Slice {
     pub silent_ns: u64,
     /// The first error of each operation and class since the last slice.
     pub first_errors: Vec<OperationError>,
+    /// Counts by due second, since the last slice.
+    pub due_seconds: Vec<DueSecond>,
 }
 
 /// A tenth of a second, for warm-up detection.

@@ -7,13 +7,15 @@ use plimsoll_measure::interval::{Instants, Reply, Tally};
 use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
 
 use super::{Ended, TENTH_NS, Tenth};
-use crate::operation_queue::OperationQueue;
+use crate::due_second::DueSeconds;
+use crate::operation_queue::{OperationQueue, Slot};
 
 /// The state that the lanes of one worker share.
 pub(super) struct State<L> {
     pub(super) queues: Vec<OperationQueue>,
     pub(super) tallies: Vec<Tally>,
     pub(super) tenths: Vec<Tenth>,
+    pub(super) due_seconds: DueSeconds,
     pub(super) reconnects: u64,
     /// The moment since which the server has not answered any request.
     pub(super) silent_since: Option<Instant>,
@@ -38,17 +40,20 @@ pub(super) enum DocumentsLeft {
 
 impl<L> State<L> {
     /// Counts an operation that has ended in one tally.
-    pub(super) fn record(&mut self, tally: usize, at: &Instants, reply: &Reply, start: Instant) {
+    pub(super) fn record(&mut self, load: usize, slot: &Slot, at: &Instants, reply: &Reply, start: Instant) {
         let done_ns = at.done.since(start);
         let index = done_ns / TENTH_NS;
         if self.tenths.last().is_none_or(|tenth| tenth.index < index) {
             self.tenths.push(Tenth::new(index));
         }
-        let tally = &mut self.tallies[tally];
+        let tally = &mut self.tallies[slot.tally];
         let before = tally.count;
         tally.record(at, reply);
+        let succeeded = tally.count > before;
+        let due = slot.due.map(|due| due.since(start));
+        due.into_iter().for_each(|due_ns| self.due_seconds.ended(load, due_ns, at, succeeded));
         let Some(tenth) = self.tenths.last_mut() else { return };
-        if tally.count > before {
+        if succeeded {
             tenth.count += 1;
             tenth.documents += reply.documents;
             tenth.response.record(at.response_ns());
@@ -80,15 +85,27 @@ impl<L> State<L> {
     }
 
     /// Counts the overdue operations as skipped when no lane is left to send them, unless the phase ended deliberately.
-    pub(super) fn skip_the_rest(&mut self) {
+    pub(super) fn skip_the_rest(&mut self, start: Instant) {
         if self.ended.leaves_the_rest() {
             return;
         }
-        for queue in &mut self.queues {
-            while let Some(slot) = queue.take_overdue() {
-                self.tallies[slot.tally].skipped += 1;
+        for load in 0..self.queues.len() {
+            while let Some(slot) = self.queues[load].take_overdue() {
+                self.skip(load, &slot, start);
             }
         }
+    }
+
+    /// Counts an operation that became due.
+    pub(super) fn become_due(&mut self, load: usize, slot: &Slot, start: Instant) {
+        self.tallies[slot.tally].due += 1;
+        slot.due.into_iter().for_each(|due| self.due_seconds.due(load, due.since(start)));
+    }
+
+    /// Counts a due operation that is never sent.
+    pub(super) fn skip(&mut self, load: usize, slot: &Slot, start: Instant) {
+        self.tallies[slot.tally].skipped += 1;
+        slot.due.into_iter().for_each(|due| self.due_seconds.skipped(load, due.since(start)));
     }
 
     /// Whether the last document of this worker was just sent: true once.

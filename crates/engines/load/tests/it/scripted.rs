@@ -192,6 +192,7 @@ pub fn phase(arrivals: Arrivals, stop: Stop) -> Phase {
         seed: 1,
         faults: Vec::new(),
         retry: Retry::None,
+        limits: Vec::new(),
     }
 }
 

@@ -25,7 +25,7 @@ use plimsoll_wire::Address;
 use plimsoll_run::injection;
 use plimsoll_scenario as scenario;
 use plimsoll_scenario::Plan;
-use plimsoll_systems::client_engine::Fleet;
+use plimsoll_systems::client_engine::ClientEngine;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -71,11 +71,11 @@ pub fn run_seeded(name: &str, overrides: &[String], seed: u64, address: SocketAd
     let road = proxies.first().map_or_else(|| site.clone(), |proxy| self::site(proxy.address()));
     let allocation = Allocation::new(setup.block(), 1, None).context("allocate document numbers")?;
     let books = vec![WorkerLedger::new(allocation, 0, None)];
-    let mut fleet = Fleet::new(&setup, std::slice::from_ref(&road), books, Share::WHOLE, Spin::Off)?;
+    let mut engine = ClientEngine::new(&setup, std::slice::from_ref(&road), books, Share::WHOLE, Spin::Off)?;
     let mut summary = Summary::new(plan.names(), plan.objective.clone());
     for phase in &plan.phases {
         let mut faults = faults(&plan, phase, &proxies);
-        let finished = fleet.run(phase, &Control::default(), &mut faults, |progress| {
+        let finished = engine.run(phase, &Control::default(), &mut faults, |progress| {
             if let Progress::Second(second) = progress {
                 summary.add(phase, &second);
             }
@@ -83,7 +83,7 @@ pub fn run_seeded(name: &str, overrides: &[String], seed: u64, address: SocketAd
         summary.end(phase, &finished, 0);
     }
     let mut ledger = Ledger::new(run, allocation);
-    let Some(closed) = fleet.close().pop() else { bail!("a worker did not return its ledger") };
+    let Some(closed) = engine.close().pop() else { bail!("a worker did not return its ledger") };
     ledger.adopt(closed.worker, closed.ledger);
     Ok(Trial { summary, setup, site, ledger })
 }

@@ -49,11 +49,11 @@ impl From<readings::Error> for Problem {
 impl From<feeds::Error> for Problem {
     fn from(error: feeds::Error) -> Self {
         match error {
-            feeds::Error::TooMany { .. } | feeds::Error::Oneself => {
+            feeds::Error::TooMany { .. } | feeds::Error::SelfFollow => {
                 Self::new(Kind::Invalid, error.to_string())
             }
             feeds::Error::Memory(full) => full.into(),
-            feeds::Error::Taken => Self::new(Kind::Conflict, error.to_string()),
+            feeds::Error::IdTaken => Self::new(Kind::Conflict, error.to_string()),
             feeds::Error::Database(error) => database(&error),
             other => internal(&other),
         }

@@ -13,7 +13,7 @@ pub enum Error {
         "the feeds in this database have the design `{was}`, and `on_write` needs copies that are missing: set feeds.design to \
          `{was}`, or use another database"
     )]
-    Kept {
+    IncompatibleDesign {
         /// The design.
         was: String,
     },
@@ -25,10 +25,10 @@ pub enum Error {
     },
     /// A user tries to follow themselves.
     #[error("users see their own activities anyway: follow somebody else")]
-    Oneself,
+    SelfFollow,
     /// Another user's activity has the id.
     #[error("another user's activity has this id: give each activity its own")]
-    Taken,
+    IdTaken,
     /// The memory budget does not cover the answer.
     #[error(transparent)]
     Memory(#[from] BudgetError),

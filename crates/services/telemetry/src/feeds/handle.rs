@@ -97,7 +97,7 @@ impl Feeds {
     /// Stores an activity and delivers it to followers. Retries with the same id store it once.
     ///
     /// # Errors
-    /// [`Error::Taken`] if another user's activity has this id; [`Error::Database`]: retry.
+    /// [`Error::IdTaken`] if another user's activity has this id; [`Error::Database`]: retry.
     pub async fn post(&self, activity: Activity) -> Result<Posted, Error> {
         let known = self.timeline.add(&activity).await?;
         // An earlier attempt may have failed before all deliveries.
@@ -108,10 +108,10 @@ impl Feeds {
     /// Makes a user follow these authors. The feed also shows their earlier activities.
     ///
     /// # Errors
-    /// [`Error::Oneself`], [`Error::TooMany`], [`Error::Database`].
+    /// [`Error::SelfFollow`], [`Error::TooMany`], [`Error::Database`].
     pub async fn follow(&self, user: &str, authors: &[String]) -> Result<(), Error> {
         if authors.iter().any(|author| author == user) {
-            return Err(Error::Oneself);
+            return Err(Error::SelfFollow);
         }
         let most = self.settings.following_max;
         let mut all = self.graph.following(user, most.saturating_add(1)).await?;

@@ -30,7 +30,7 @@ pub(super) async fn settle(
         let empty = timeline.is_empty().await? && graph.is_empty().await?;
         if (was != Some(design) || deeper) && !empty {
             let was = was.map_or("on_read", |was| if deeper { "on_write with a smaller depth" } else { was });
-            return Err(Error::Kept { was: was.into() });
+            return Err(Error::IncompatibleDesign { was: was.into() });
         }
     }
     // Caches of another size or an earlier design may lack activities.

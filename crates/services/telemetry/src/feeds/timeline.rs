@@ -44,7 +44,7 @@ impl Timeline {
         let known = one(&activity.id).first(&self.database).await?;
         let known = known.ok_or_else(|| Error::Foreign("an existing activity was not found".into()))?;
         let known = Activity::stored(&known, "_id")?;
-        if known.user == activity.user { Ok(Some(known)) } else { Err(Error::Taken) }
+        if known.user == activity.user { Ok(Some(known)) } else { Err(Error::IdTaken) }
     }
 
     /// Stores activities with new ids in bulk.

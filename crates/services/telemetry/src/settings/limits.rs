@@ -1,12 +1,12 @@
 //! Defines the section `limits`: the limits of HTTP, and of a single request.
 
-use plimsoll_service::Span;
 use plimsoll_service::limits::{Limits as HttpLimits, zero};
-use serde::{Deserialize, Serialize};
+use plimsoll_service::part::both;
+use plimsoll_service::{Span, part};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// The section `limits`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Limits {
     /// The limits of HTTP.
     #[serde(flatten)]
@@ -16,9 +16,14 @@ pub struct Limits {
     pub request: RequestLimits,
 }
 
+impl<'de> Deserialize<'de> for Limits {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        both(deserializer).map(|(http, request)| Self { http, request })
+    }
+}
+
 /// The limits of a single request.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RequestLimits {
     /// Readings in one batch.
     pub batch_readings_max: u32,
@@ -37,6 +42,17 @@ pub struct RequestLimits {
     /// The longest window of a call for statistics.
     pub window_max: Span,
 }
+
+part!(RequestLimits {
+    batch_readings_max,
+    queries_max,
+    query_wait,
+    page_max,
+    sensors_max,
+    intervals_max,
+    summaries_max,
+    window_max,
+});
 
 impl Default for RequestLimits {
     fn default() -> Self {
@@ -84,10 +100,10 @@ mod tests {
             let error = plimsoll_service::settings::read::<Limits>(text).unwrap_err().to_string();
             assert!(error.contains(part), "{error}");
         };
-        check("page_mxa: 1", "page_mxa");
-        check("page_max: many", "write a whole number");
-        check("idle: 5", "a duration with its unit");
-        check("rate: {per_s: 1, brst: 2}", "brst");
+        check("page_mxa: 1", "line 1, column 1: unknown key `page_mxa`: did you mean `page_max`?");
+        check("page_max: many", "line 1, column 11: `page_max`: write a whole number from 0 to 4294967295");
+        check("drain: 1s\nidle: 5", "line 2, column 7: `idle`: `5` is not a duration");
+        check("rate: {per_s: 1, brst: 2}", "line 1, column 18: unknown key `brst`");
         let limits: Limits =
             plimsoll_service::settings::read("rate: {per_s: 1, burst: 2}\npage_max: 7").unwrap();
         assert_eq!((limits.http.rate.unwrap().per_s, limits.request.page_max), (1.0, 7));

@@ -23,14 +23,14 @@ fn faults_of_a_kind_share_a_sentence_and_unavailable_servers_are_named() {
         ],
     );
     check(|run| run.faults = vec![fault(0.0, None, None)], &["Fault `kill`, 1 time: no outage."]);
-    let away = ServerShare {
+    let unavailable = ServerShare {
         address: "b:1".into(),
-        passed_over: 12,
-        away: Some("refused".into()),
+        skipped: 12,
+        unavailable: Some("refused".into()),
         ..ServerShare::default()
     };
     check(
-        |run| run.spread = vec![ServerShare::default(), away],
+        |run| run.spread = vec![ServerShare::default(), unavailable],
         &["Server b:1 was unavailable (refused): 12 operations went to the next server."],
     );
 }

@@ -129,7 +129,7 @@ async fn a_retried_activity_counts_once_and_keeps_its_first_text() {
         let again = Activity { text: Some("other words".into()), at_ms: 9, ..first.clone() };
         assert_eq!(feeds.post(again).await.unwrap(), Posted::Known(first.clone()));
         assert_eq!(all(&feeds, "ann", 50).await, [first], "{design:?}");
-        assert!(matches!(feeds.post(activity("1", "cid", 5)).await, Err(Error::Taken)), "{design:?}");
+        assert!(matches!(feeds.post(activity("1", "cid", 5)).await, Err(Error::IdTaken)), "{design:?}");
     }
 }
 
@@ -166,7 +166,7 @@ async fn depth_and_follows_are_limited() {
         feeds.follow("ann", &eight[..7]).await.unwrap();
         feeds.follow("ann", &eight[..7]).await.unwrap();
         assert!(matches!(feeds.follow("ann", &eight[7..]).await, Err(Error::TooMany { .. })), "{design:?}");
-        assert!(matches!(feeds.follow("ann", &["ann".into()]).await, Err(Error::Oneself)), "{design:?}");
+        assert!(matches!(feeds.follow("ann", &["ann".into()]).await, Err(Error::SelfFollow)), "{design:?}");
     }
 }
 
@@ -279,7 +279,7 @@ async fn a_database_changes_between_compatible_designs() {
     on_read.post(activity("2", "ann", 2)).await.unwrap();
     let hybrid = open(Design::Hybrid).await.unwrap();
     assert_eq!(ids(&hybrid, "ann").await, ["2", "1"], "the cache lacks an activity and is created again");
-    assert!(matches!(open(Design::OnWrite).await, Err(Error::Kept { .. })));
+    assert!(matches!(open(Design::OnWrite).await, Err(Error::IncompatibleDesign { .. })));
     let wrong = Settings { depth: 0, ..settings(Design::OnRead) };
     assert!(matches!(Feeds::open(&database, wrong, Clock::start()).await, Err(Error::Setting(_))));
 }

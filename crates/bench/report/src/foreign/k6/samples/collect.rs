@@ -18,7 +18,7 @@ use crate::foreign::value::{Check, Foreign, Form, Tool, Values};
 use crate::units::exact;
 
 /// The most metrics and submetrics.
-const SINKS_MAX: usize = 1000;
+const ACCUMULATORS_MAX: usize = 1000;
 /// The most distinct checks.
 const CHECKS_MAX: usize = 1000;
 /// The name of all other checks.
@@ -30,7 +30,7 @@ const REQUESTS: &str = "http requests";
 #[derive(Debug, Default)]
 pub(super) struct Collected {
     series: BTreeMap<String, Series>,
-    sinks: usize,
+    accumulators: usize,
     requests: Requests,
     seconds: Seconds,
     checks: BTreeMap<(String, String), [u64; 2]>,
@@ -69,10 +69,10 @@ impl Collected {
             return Ok(());
         }
         let series = Series::new(kind, &mut data);
-        self.sinks += series.sinks();
-        if self.sinks > SINKS_MAX {
+        self.accumulators += series.accumulators();
+        if self.accumulators > ACCUMULATORS_MAX {
             let (what, remedy) = ("metrics and submetrics", "leave out the ones that you do not need");
-            return Err(Error::too_much(number, SINKS_MAX as u64, what, remedy));
+            return Err(Error::too_much(number, ACCUMULATORS_MAX as u64, what, remedy));
         }
         self.series.insert(metric.to_owned(), series);
         Ok(())

@@ -16,7 +16,7 @@ const WANTED: [f64; 5] = [50.0, 90.0, 95.0, 99.0, 99.9];
 pub(super) struct Series {
     contains: Contains,
     thresholds: Vec<String>,
-    whole: Sink,
+    whole: Accumulator,
     parts: Vec<Part>,
 }
 
@@ -25,12 +25,12 @@ pub(super) struct Series {
 struct Part {
     name: String,
     tags: Vec<(String, String)>,
-    sink: Sink,
+    accumulator: Accumulator,
 }
 
 /// Adds up samples. A trend also collects its distribution.
 #[derive(Debug)]
-struct Sink {
+struct Accumulator {
     values: Values,
     trend: Option<Trend>,
 }
@@ -42,18 +42,18 @@ impl Series {
         let part = |it: Submetric| Part {
             name: it.name,
             tags: it.tags.unwrap_or_default().into_iter().collect(),
-            sink: Sink::new(kind, contains),
+            accumulator: Accumulator::new(kind, contains),
         };
         Self {
             contains,
             thresholds: data.thresholds.take().unwrap_or_default(),
-            whole: Sink::new(kind, contains),
+            whole: Accumulator::new(kind, contains),
             parts: data.submetrics.take().unwrap_or_default().into_iter().map(part).collect(),
         }
     }
 
     /// The number of its sums and distributions.
-    pub(super) fn sinks(&self) -> usize {
+    pub(super) fn accumulators(&self) -> usize {
         1 + self.parts.len()
     }
 
@@ -65,7 +65,7 @@ impl Series {
                 tags.get(name.as_str()).is_some_and(|found| found.as_str() == value)
             };
             if part.tags.iter().all(has) {
-                part.sink.record(value, room);
+                part.accumulator.record(value, room);
             }
         }
     }
@@ -86,13 +86,13 @@ impl Series {
         let judged =
             parsed.iter().map(|(expression, parsed)| judge(name, expression, parsed.as_ref(), &whole));
         let judged = judged.collect();
-        let parts = self.parts.into_iter().map(|part| (part.name, part.sink.values(&WANTED, seconds)));
+        let parts = self.parts.into_iter().map(|part| (part.name, part.accumulator.values(&WANTED, seconds)));
         let all = std::iter::once((name.to_owned(), whole)).chain(parts);
         (all.map(|(name, values)| Named::of(name, self.contains, values)).collect(), judged)
     }
 }
 
-impl Sink {
+impl Accumulator {
     fn new(kind: Kind, contains: Contains) -> Self {
         let values = match kind {
             Kind::Counter => Values::Counter { count: 0.0, rate_per_s: None },

@@ -5,16 +5,16 @@ use plimsoll_measure::histogram::Histogram;
 use crate::foreign::distribution::{Distribution, Source};
 use crate::foreign::k6::metric::{Contains, TIME_NS};
 
-/// The most values kept at once, over all metrics: 32 MB.
-pub(super) const KEPT_MAX: usize = 4_000_000;
+/// The most values retained at once, over all metrics: 32 MB.
+pub(super) const RETAINED_MAX: usize = 4_000_000;
 
-/// The number of values that may still be kept.
+/// The number of values that may still be retained.
 #[derive(Debug)]
 pub(super) struct Room(usize);
 
 impl Default for Room {
     fn default() -> Self {
-        Self(KEPT_MAX)
+        Self(RETAINED_MAX)
     }
 }
 
@@ -26,25 +26,25 @@ pub(super) struct Trend {
     sum: f64,
     min: f64,
     max: f64,
-    kept: Kept,
+    retained: Retained,
 }
 
-/// The kept values.
+/// The retained values.
 #[derive(Debug)]
-enum Kept {
+enum Retained {
     /// Every value.
-    Each(Vec<f64>),
+    Samples(Vec<f64>),
     /// A histogram; times only.
-    Counts(Histogram),
+    Histogram(Histogram),
     /// Only their sum, minimum and maximum.
-    Nothing,
+    SummaryOnly,
 }
 
 impl Trend {
     /// No value yet.
     pub(super) const fn new(contains: Contains) -> Self {
         let (min, max) = (f64::INFINITY, f64::NEG_INFINITY);
-        Self { contains, count: 0, sum: 0.0, min, max, kept: Kept::Each(Vec::new()) }
+        Self { contains, count: 0, sum: 0.0, min, max, retained: Retained::Samples(Vec::new()) }
     }
 
     /// Takes one value, in milliseconds if it is a time.
@@ -53,19 +53,19 @@ impl Trend {
         self.sum += value;
         self.min = self.min.min(value);
         self.max = self.max.max(value);
-        match &mut self.kept {
-            Kept::Each(values) if room.0 > 0 => {
+        match &mut self.retained {
+            Retained::Samples(values) if room.0 > 0 => {
                 room.0 -= 1;
                 values.push(value);
             }
-            Kept::Each(values) => {
+            Retained::Samples(values) => {
                 room.0 += values.len();
                 values.push(value);
                 let counts = (self.contains == Contains::Time).then(|| counts(values));
-                self.kept = counts.map_or(Kept::Nothing, Kept::Counts);
+                self.retained = counts.map_or(Retained::SummaryOnly, Retained::Histogram);
             }
-            Kept::Counts(counts) => counts.record(ns(value)),
-            Kept::Nothing => {}
+            Retained::Histogram(counts) => counts.record(ns(value)),
+            Retained::SummaryOnly => {}
         }
     }
 
@@ -80,17 +80,17 @@ impl Trend {
             source: Source::Samples,
             ..Distribution::default()
         };
-        match self.kept {
-            Kept::Each(mut values) if any => {
+        match self.retained {
+            Retained::Samples(mut values) if any => {
                 numbers.histogram = (self.contains == Contains::Time).then(|| counts(&values));
                 values.sort_unstable_by(f64::total_cmp);
                 wanted.iter().for_each(|at| numbers.set(*at, interpolated(&values, *at)));
             }
-            Kept::Counts(counts) => {
+            Retained::Histogram(counts) => {
                 wanted.iter().for_each(|at| numbers.set(*at, counts.at(*at) as f64 / TIME_NS));
                 (numbers.histogram, numbers.source) = (Some(counts), Source::Histogram);
             }
-            Kept::Each(_) | Kept::Nothing => {}
+            Retained::Samples(_) | Retained::SummaryOnly => {}
         }
         numbers
     }

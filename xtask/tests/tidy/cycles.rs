@@ -1,6 +1,6 @@
-//! Finds import circles among the modules of a crate.
+//! Finds import cycles among the modules of a crate.
 //!
-//! Modules with one parent must not import each other in a circle, themselves or through their children. A
+//! Modules with one parent must not form an import cycle, themselves or through their children. A
 //! parent and its own children may: a child uses the types of its parent, and the parent re-exports the items
 //! of its children. Tests are skipped.
 
@@ -12,9 +12,9 @@ type Module = Vec<String>;
 /// The imports between the modules of one parent.
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
-/// Finds the circles in a crate with the sources `files`, as (path below `src`, text): the parent, and the
-/// modules in the circle.
-pub(crate) fn circles(files: &[(&Path, &str)]) -> Vec<(String, Vec<String>)> {
+/// Finds the cycles in a crate with the sources `files`, as (path below `src`, text): the parent, and the
+/// modules in the cycle.
+pub(crate) fn cycles(files: &[(&Path, &str)]) -> Vec<(String, Vec<String>)> {
     let sources: BTreeMap<Module, Vec<Token>> =
         files.iter().map(|(path, text)| (module(path), tokens(without_tests(text)))).collect();
     let sources = without_test_modules(sources, files);
@@ -31,7 +31,7 @@ pub(crate) fn circles(files: &[(&Path, &str)]) -> Vec<(String, Vec<String>)> {
     }
     let of_parent = |(parent, imports): (&Module, &Imports)| {
         let parent = if parent.is_empty() { "the crate".to_owned() } else { parent.join("::") };
-        knots(imports).into_iter().map(|knot| (parent.clone(), knot)).collect::<Vec<_>>()
+        cycles_among(imports).into_iter().map(|cycle| (parent.clone(), cycle)).collect::<Vec<_>>()
     };
     by_parent.iter().flat_map(of_parent).collect()
 }
@@ -219,8 +219,8 @@ impl Known {
     }
 }
 
-/// Groups of modules that reach each other.
-fn knots(imports: &Imports) -> Vec<Vec<String>> {
+/// Groups of modules that reach each other: the strongly connected components.
+fn cycles_among(imports: &Imports) -> Vec<Vec<String>> {
     let reached = |from: &String| {
         let mut seen = BTreeSet::new();
         let mut open: Vec<&String> = imports.get(from).into_iter().flatten().collect();
@@ -232,12 +232,12 @@ fn knots(imports: &Imports) -> Vec<Vec<String>> {
         seen
     };
     let all: BTreeMap<&String, BTreeSet<String>> = imports.keys().map(|name| (name, reached(name))).collect();
-    let knot = |name: &String| -> Vec<String> {
+    let cycle = |name: &String| -> Vec<String> {
         let back = |other: &&String| all.get(other).is_some_and(|reached| reached.contains(name));
         all[name].iter().filter(back).cloned().collect()
     };
     let found: BTreeSet<Vec<String>> =
-        all.keys().map(|name| knot(name)).filter(|knot| knot.len() > 1).collect();
+        all.keys().map(|name| cycle(name)).filter(|cycle| cycle.len() > 1).collect();
     found.into_iter().collect()
 }
 
@@ -248,18 +248,18 @@ mod tests {
     #[track_caller]
     fn check(files: &[(&str, &str)], expected: &[(&str, &[&str])]) {
         let files: Vec<_> = files.iter().map(|(path, text)| (Path::new(*path), *text)).collect();
-        let found = circles(&files);
+        let found = cycles(&files);
         let found: Vec<_> = found
             .iter()
-            .map(|(parent, knot)| (parent.as_str(), knot.iter().map(String::as_str).collect()))
+            .map(|(parent, cycle)| (parent.as_str(), cycle.iter().map(String::as_str).collect()))
             .collect();
         let expected: Vec<(&str, Vec<&str>)> =
-            expected.iter().map(|(parent, knot)| (*parent, knot.to_vec())).collect();
+            expected.iter().map(|(parent, cycle)| (*parent, cycle.to_vec())).collect();
         assert_eq!(found, expected);
     }
 
     #[test]
-    fn modules_that_import_each_other_are_a_circle() {
+    fn modules_that_import_each_other_are_a_cycle() {
         check(
             &[
                 ("lib.rs", "mod a; mod b;"),
@@ -276,12 +276,12 @@ mod tests {
     }
 
     #[test]
-    fn a_parent_and_its_children_are_no_circle() {
+    fn a_parent_and_its_children_are_no_cycle() {
         check(&[("a/mod.rs", "mod b; pub use b::B;"), ("a/b.rs", "use super::A; use crate::a::C;")], &[]);
     }
 
     #[test]
-    fn a_circle_through_children_and_re_exports_is_found() {
+    fn a_cycle_through_children_and_re_exports_is_found() {
         check(
             &[
                 ("lib.rs", "mod a; mod b; pub use a::deep::Thing;"),

@@ -9,18 +9,18 @@ const PART: usize = 100;
 /// A median below this percentage of the part before means that the times still fall.
 const STEADY_PERCENT: u64 = 95;
 /// The largest number of round trips.
-const TRIPS_MAX: usize = 2_000;
+const ROUND_TRIPS_MAX: usize = 2_000;
 /// The total time limit of all round trips, in nanoseconds. The round trips up to then count.
 const TIME_NS_MAX: u64 = clock::SECOND_NS;
 
 /// Round trips in nanoseconds, in order of time.
 #[derive(Debug, Default)]
-pub struct Trips {
+pub struct RoundTrips {
     all_ns: Vec<u64>,
     sum_ns: u64,
 }
 
-impl Trips {
+impl RoundTrips {
     /// Adds a round trip.
     pub fn add(&mut self, ns: u64) {
         self.all_ns.push(ns);
@@ -30,7 +30,7 @@ impl Trips {
     /// Whether no more are needed: the times no longer fall, or a limit is reached.
     pub fn are_enough(&self) -> bool {
         let len = self.all_ns.len();
-        let is_over = len >= TRIPS_MAX || self.sum_ns >= TIME_NS_MAX;
+        let is_over = len >= ROUND_TRIPS_MAX || self.sum_ns >= TIME_NS_MAX;
         is_over || (len >= 2 * PART && len.is_multiple_of(PART) && self.have_settled())
     }
 
@@ -54,7 +54,7 @@ impl Trips {
     }
 }
 
-impl FromIterator<u64> for Trips {
+impl FromIterator<u64> for RoundTrips {
     fn from_iter<I: IntoIterator<Item = u64>>(all_ns: I) -> Self {
         let mut trips = Self::default();
         all_ns.into_iter().for_each(|ns| trips.add(ns));
@@ -72,7 +72,7 @@ mod tests {
 
     /// Adds round trips until they are enough. Returns their number and their median.
     fn pinged(trip_ns: impl Fn(usize) -> u64) -> (usize, u64) {
-        let mut trips = Trips::default();
+        let mut trips = RoundTrips::default();
         let mut made = 0;
         while !trips.are_enough() {
             trips.add(trip_ns(made));
@@ -96,13 +96,13 @@ mod tests {
         assert_eq!(pinged(|_| 50_000_000), (20, 50_000_000), "a slow server gets fewer pings");
         assert_eq!(pinged(|_| 3_000_000_000), (1, 3_000_000_000));
         let shorter = |at: usize| 400_000_u64 >> (at / PART).min(18);
-        assert_eq!(pinged(shorter).0, TRIPS_MAX, "each part is half of the one before");
-        assert_eq!(Trips::default().median_ns(), None);
+        assert_eq!(pinged(shorter).0, ROUND_TRIPS_MAX, "each part is half of the one before");
+        assert_eq!(RoundTrips::default().median_ns(), None);
     }
 
     #[test]
     fn the_first_part_of_a_list_is_left_out() {
-        let trips = |all: &[u64]| all.iter().copied().collect::<Trips>();
+        let trips = |all: &[u64]| all.iter().copied().collect::<RoundTrips>();
         assert_eq!(trips(&[900, 800, 30, 31, 32]).median_ns(), Some(31));
         assert_eq!(trips(&[7]).median_ns(), Some(7));
         for (ns, worth) in [(30_000, 2 * PART), (50_000_000, 20), (2_000_000_000, 1), (0, 2 * PART)] {
