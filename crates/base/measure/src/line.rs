@@ -8,14 +8,25 @@ use crate::histogram::Latency;
 /// The result of a search for the load line.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Line {
-    /// The highest rate that held, in `unit`; absent when no rate held.
+    /// The load line in `unit`: the rate at which the objective just holds on average over time. The highest rate that held
+    /// if none failed; absent when no rate held.
     pub rate: Option<f64>,
-    /// Lower end of the interval: held every time it was tried.
+    /// Lower end of the interval.
     pub low: Option<f64>,
-    /// Upper end of the interval: no higher rate held; absent when no rate failed.
+    /// Upper end of the interval; absent when no rate failed.
     pub high: Option<f64>,
-    /// Whether both ends were confirmed as often as the search asks for.
-    pub confirmed: bool,
+    /// The confidence of the interval, for example 0.9; absent in older files, whose interval has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f64>,
+    /// Whether both ends were confirmed; only in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirmed: Option<bool>,
+    /// The arrivals of the searched load: `poisson` or `constant`. Older files have none and mean `constant`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<String>,
+    /// The change of the load line during the search, if it changed; absent otherwise and in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift: Option<Drift>,
     /// The load whose rate was searched; empty in older files.
     #[serde(default)]
     pub load: String,
@@ -39,8 +50,24 @@ pub struct Line {
     pub unchecked: Vec<Unchecked>,
     /// All probes, in order.
     pub probes: Vec<Probe>,
+    /// The long load just below the line after the search, if requested: it held if its mean excess over the whole time is below 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub soak: Option<Probe>,
     /// Open questions of the search, in sentences.
     pub notes: Vec<String>,
+}
+
+/// A change of the load line during a search: the line of its first half and of its second half.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Drift {
+    /// The load line of the first half, in the line's unit.
+    pub first: f64,
+    /// The load line of the second half.
+    pub second: f64,
+    /// Documents that the load had acknowledged by the middle of the first half, if counted.
+    pub documents_first: Option<u64>,
+    /// Documents that the load had acknowledged by the middle of the second half.
+    pub documents_second: Option<u64>,
 }
 
 /// A possible bottleneck, with the evidence. It compares the knee, the lowest rate that failed, with the baseline, the
@@ -90,8 +117,13 @@ pub enum Stage {
     Climb,
     /// Halving the bracket.
     Bisect,
-    /// Confirming the final bracket.
-    Confirm,
+    /// Spread around the estimate. Older files call their last stage `confirm`.
+    #[serde(alias = "confirm")]
+    Estimate,
+    /// A fixed rate just below the estimate, again and again: it shows whether the system changes.
+    Reference,
+    /// A long load just below the load line, after the search.
+    Soak,
 }
 
 /// A trial of one rate for one window.
@@ -125,6 +157,10 @@ pub struct Probe {
     pub server_cores: Option<f64>,
     /// Mean number of operations in flight ÷ connections.
     pub connections_busy: f64,
+    /// The share of the due operations that broke the objective, divided by the share that it allows: the largest of all
+    /// bounds. The objective held below 1. Absent in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub excess: Option<f64>,
     /// Whether the objective held.
     pub held: bool,
     /// The failed bounds, in sentences.
@@ -141,6 +177,7 @@ mod tests {
         let mut older =
             serde_json::to_value(Line { bottlenecks: vec![candidate], ..Line::default() }).unwrap();
         let keys = older.as_object_mut().unwrap();
+        keys.insert("confirmed".into(), false.into());
         for key in ["unmoved", "unchecked", "load", "background"] {
             assert!(keys.remove(key).is_some(), "{key}");
         }
@@ -152,6 +189,7 @@ mod tests {
         keys.insert("held_back_by".into(), bottlenecks);
         let line: Line = serde_json::from_value(older).unwrap();
         assert_eq!((line.bottlenecks[0].name.as_str(), line.unchecked.len()), ("wake", 0));
-        assert_eq!(line.background, ["feed"]);
+        assert_eq!((line.background, line.confirmed), (vec!["feed".to_owned()], Some(false)));
+        assert_eq!(serde_json::from_str::<Stage>("\"confirm\"").unwrap(), Stage::Estimate);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use plimsoll_measure::histogram::Latency;
 use plimsoll_measure::integrity::Integrity;
 use plimsoll_measure::line::{Line, Probe, Stage};
 use plimsoll_measure::outcome::Doubt;
@@ -9,7 +10,7 @@ use plimsoll_measure::run::{Client, FaultFacts, PhaseFacts, Run};
 
 use crate::expectation::in_words;
 use crate::prose::{enumerated, joined};
-use crate::units::{NOT_REPORTED, exact, exact_rate};
+use crate::units::{NOT_REPORTED, exact, exact_rate, percent};
 
 /// From this ratio of completed to due operations on, a rate counts as reached.
 pub(crate) const ACHIEVED_MIN: f64 = 0.99;
@@ -18,6 +19,8 @@ const HEADROOM_MIN: f64 = 2.0;
 /// Rates that differ by less than this share count as equal: scaling from operations to documents rounds
 /// them.
 pub(crate) const SAME: f64 = 1e-3;
+/// Trials whose rates differ by at most this share are summed up together.
+pub(crate) const NEAR: f64 = 0.02;
 
 /// The headroom, if it is too small.
 pub(crate) fn short_headroom(client: &Client) -> Option<f64> {
@@ -60,9 +63,14 @@ pub(crate) fn fault_at_s(run: &Run, fault: &FaultFacts) -> f64 {
     fault.from_s - run.phases.iter().find(is_its).map_or(0.0, |phase| phase.from_s)
 }
 
-/// `not confirmed`, if the load line is not.
+/// Whether the line is an estimate with an interval of known confidence. Older files have a bracket of two tried rates.
+pub(crate) fn is_estimate(line: &Line) -> bool {
+    line.confidence.is_some()
+}
+
+/// `not confirmed`, if the load line of an older file is not.
 pub(crate) fn doubt(line: &Line) -> Option<&'static str> {
-    (line.rate.is_some() && !line.confirmed).then_some("not confirmed")
+    (line.rate.is_some() && line.confirmed == Some(false)).then_some("not confirmed")
 }
 
 /// Enumerates the bounds of the objective.
@@ -71,13 +79,26 @@ pub(crate) fn objective(line: &Line) -> String {
     if bounds.is_empty() { "its objective".to_owned() } else { enumerated(&bounds) }
 }
 
-/// The interval of the load line: `163,000 to 171,000 documents/s`; nothing without a load line.
+/// The ends of the interval and its confidence, of an estimate with both ends: `90 % interval 163,000 to 171,000`.
+pub(crate) fn estimated_interval(line: &Line) -> Option<String> {
+    let (low, high) = (line.low.or(line.rate)?, line.high?);
+    Some(format!("{} interval {} to {}", percent(line.confidence?), exact_rate(low), exact_rate(high)))
+}
+
+/// The interval of the load line: `163,000 to 171,000 documents/s (90 %)`; nothing without a load line.
 pub(crate) fn interval(line: &Line) -> Option<String> {
     let low = line.low.or(line.rate)?;
+    let confidence = line.confidence.map(|share| format!(" ({})", percent(share))).unwrap_or_default();
     Some(match line.high {
-        Some(high) => format!("{} to {} {}", exact_rate(low), exact_rate(high), line.unit),
+        Some(high) => format!("{} to {} {}{confidence}", exact_rate(low), exact_rate(high), line.unit),
         None => format!("at least {} {}", exact_rate(low), line.unit),
     })
+}
+
+/// The arrivals of the searched load, as sentences name them: `Poisson`. Older files have none.
+pub(crate) fn arrivals(line: &Line) -> Option<&str> {
+    let arrivals = line.arrivals.as_deref()?;
+    Some(if arrivals == "poisson" { "Poisson" } else { arrivals })
 }
 
 /// The probes that were judged, in order.
@@ -85,7 +106,39 @@ pub(crate) fn judged(line: &Line) -> impl DoubleEndedIterator<Item = &Probe> {
     line.probes.iter().filter(|probe| probe.stage != Stage::WarmUp)
 }
 
+/// A high percentile of a latency.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tail {
+    /// Its name.
+    pub name: &'static str,
+    /// Picks its value.
+    pub of: fn(&Latency) -> Option<u64>,
+}
+
+/// The high percentile that a report of a search shows: p95 if most of them have too few operations for a p99.
+pub(crate) fn tail(line: &Line) -> Tail {
+    let all = judged(line).count();
+    let with_p99 = judged(line).filter(|probe| probe.response_ns.p99.is_some()).count();
+    if with_p99 * 2 >= all {
+        Tail { name: "p99", of: |latency| latency.p99 }
+    } else {
+        Tail { name: "p95", of: |latency| latency.p95 }
+    }
+}
+
 /// The judged probes of `rate`, in order.
 pub(crate) fn probes_at(line: &Line, rate: f64) -> impl DoubleEndedIterator<Item = &Probe> {
-    judged(line).filter(move |probe| (probe.rate - rate).abs() <= rate * SAME)
+    probes_within(line, rate, SAME)
+}
+
+/// The judged probes whose rate differs from `rate` by at most a `share` of it, in order.
+pub(crate) fn probes_within(line: &Line, rate: f64, share: f64) -> impl DoubleEndedIterator<Item = &Probe> {
+    judged(line).filter(move |probe| (probe.rate - rate).abs() <= rate * share)
+}
+
+/// The median of some values: of an even number the lower one of the middle. None without values.
+pub(crate) fn median(values: impl IntoIterator<Item = u64>) -> Option<u64> {
+    let mut values: Vec<u64> = values.into_iter().collect();
+    values.sort_unstable();
+    values.get(values.len().checked_sub(1)? / 2).copied()
 }

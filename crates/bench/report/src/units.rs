@@ -196,6 +196,21 @@ pub fn three_digits(number: f64) -> String {
     }
 }
 
+/// A ratio to a limit of one with three significant digits: `0.0123`, `0.850`, `12.3`. Below one it is cut and never rounded up:
+/// 0.9996 must not read as 1.
+pub(crate) fn ratio(number: f64) -> String {
+    match number {
+        0.0 => "0".to_owned(),
+        tiny if tiny < 1e-3 => "< 0.001".to_owned(),
+        below if below < 1.0 => {
+            let digits = (2.0 - below.log10().floor()) as usize;
+            let unit = 10f64.powi(digits as i32);
+            format!("{:.digits$}", (below * unit + 1e-9).floor() / unit)
+        }
+        above => three_digits(above),
+    }
+}
+
 /// A number under one with three significant digits, however small: `0.0267`, `0.00077`, `1.2e-7`.
 pub(crate) fn small(number: f64) -> String {
     match number.abs() {
@@ -313,6 +328,23 @@ mod tests {
             [(0.0, "0"), (0.0267, "0.0267"), (0.000_770_4, "0.00077"), (1.24e-7, "1.2e-7"), (1.0, "1")]
         {
             assert_eq!(small(number), text, "{number}");
+        }
+    }
+
+    #[test]
+    fn a_ratio_to_a_limit_is_never_rounded_up_to_it() {
+        for (number, text) in [
+            (0.0, "0"),
+            (0.000_4, "< 0.001"),
+            (0.001, "0.00100"),
+            (0.012_345, "0.0123"),
+            (0.85, "0.850"),
+            (0.999_6, "0.999"),
+            (1.0, "1.00"),
+            (12.34, "12.3"),
+            (1_234.0, "1,234"),
+        ] {
+            assert_eq!(ratio(number), text, "{number}");
         }
     }
 

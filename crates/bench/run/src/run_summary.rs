@@ -138,10 +138,11 @@ pub fn exit(run: &Run, ended: Ended, stopped: bool) -> Exit {
     let aborted = matches!(ended, Ended::Threshold | Ended::NotReached);
     let fruitless = !early && !run.warm_up && fruitless(run).next().is_some();
     let no_line = run.line.as_ref().is_some_and(|line| line.rate.is_none()) && !early;
+    let no_soak = run.line.as_ref().is_some_and(soak_failed) && !early;
     worst([
         if violated { Exit::Integrity } else { Exit::Held },
         if unread || ended == Ended::Unreachable { Exit::Server } else { Exit::Held },
-        if unheld || no_line || aborted || fruitless { Exit::Expectation } else { Exit::Held },
+        if unheld || no_line || no_soak || aborted || fruitless { Exit::Expectation } else { Exit::Held },
         if stopped { Exit::Interrupted } else { Exit::Held },
     ])
 }
@@ -281,6 +282,11 @@ fn fruitless(run: &Run) -> impl Iterator<Item = &String> {
     failed.map(|(name, _)| name)
 }
 
+/// Whether the objective did not hold in the long load after a search.
+fn soak_failed(line: &Line) -> bool {
+    line.soak.as_ref().is_some_and(|soak| !soak.held)
+}
+
 fn verdict(run: &Run, account: &Account<'_>) -> (Verdict, Vec<String>) {
     if run.warm_up {
         return (Verdict::Invalid, vec![WARM_UP.to_owned()]);
@@ -306,6 +312,9 @@ fn failed(run: &Run, account: &Account<'_>) -> Vec<String> {
     }
     if run.line.as_ref().is_some_and(|line| line.rate.is_none()) && !run.interrupted {
         reasons.push("no rate held the objective".to_owned());
+    }
+    if run.line.as_ref().is_some_and(soak_failed) && !run.interrupted {
+        reasons.push("the objective did not hold during the soak".to_owned());
     }
     reasons
 }

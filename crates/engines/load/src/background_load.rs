@@ -2,17 +2,16 @@
 //!
 //! Background loads do not count for the load line, but a rate at which they fall behind does not hold.
 
-use crate::objective::{Objective, SETTLE_S, Window};
+use crate::objective::{Objective, Window};
 use crate::rate_floor::ACHIEVED_MIN;
-use crate::second::Second;
 
 /// A load that keeps its rate while the search varies the rate of another load.
 #[derive(Clone, Debug, Default)]
 pub struct BackgroundLoad {
     /// Its name.
     pub name: String,
-    /// This load's seconds during the arrivals, the settling seconds included.
-    pub seconds: Vec<Second>,
+    /// This load's window.
+    pub window: Window,
     /// The load's connections: at most this many operations are in flight when a window ends.
     pub connections: u32,
 }
@@ -21,11 +20,11 @@ impl BackgroundLoad {
     /// The reasons why the load did not keep up, in sentences. Its latency is not judged: the objective
     /// applies to the searched load, and at a small rate a window has too few operations for a percentile.
     pub(crate) fn judge(&self, objective: &Objective) -> Vec<String> {
-        let window = Window::of(self.seconds.get(SETTLE_S as usize..).unwrap_or_default());
+        let window = &self.window;
         let skipped = window.tally.skipped;
         let skipped = (skipped > 0).then(|| format!("{skipped} operations were skipped"));
-        let errors = objective.judge_errors(&window);
-        let reasons = errors.into_iter().chain(skipped).chain(self.behind(&window));
+        let errors = objective.judge_errors(window);
+        let reasons = errors.into_iter().chain(skipped).chain(self.behind(window));
         reasons.map(|reason| format!("background load {}: {reason}", self.name)).collect()
     }
 
@@ -46,6 +45,7 @@ mod tests {
     use plimsoll_measure::outcome::{Outcome, Rejection};
 
     use super::*;
+    use crate::second::Second;
 
     /// A load of 4 connections with 100 due operations per second: `done` are done, `failed` of these with an error.
     fn load(done: u64, failed: u64) -> BackgroundLoad {
@@ -62,7 +62,9 @@ mod tests {
             tallies: vec![tally.clone()],
             ..Second::default()
         };
-        BackgroundLoad { name: "feed".into(), seconds: (0..3).map(second).collect(), connections: 4 }
+        let mut window = Window::default();
+        (0..3).map(second).for_each(|second| window.add(&second));
+        BackgroundLoad { name: "feed".into(), window, connections: 4 }
     }
 
     #[test]

@@ -1,25 +1,40 @@
-//! Finds the load line: attempts the rates of the search, judges each window, and names the bottlenecks.
+//! Finds the load line: tries the rates of the search, judges each trial, and names the bottlenecks.
 
 use plimsoll_measure::clock::SECOND_NS;
 use plimsoll_measure::interval::Tally;
-use plimsoll_measure::line::{Line, Probe, Stage};
-use plimsoll_measure::sample::ServerSample;
+use plimsoll_measure::line::{Drift, Line, Probe, Stage};
+use plimsoll_measure::sample::{Checkpoint, ServerSample, checkpoints};
 
 use crate::background_load::BackgroundLoad;
 use crate::bottlenecks::{Examination, Machine, Observation, Rule, SecondOfService, examine};
+use crate::due_second::DueSecond;
 use crate::objective::{Objective, Window};
-use crate::search::{Attempt, Found, Search, Settings};
-use crate::second::Second;
+use crate::search::estimate::{CONFIDENCE, Estimate, Mixed, estimate, mixed};
+use crate::search::trial::{Block, Trial};
+use crate::search::{Attempt, Search, Settings};
 
 pub use crate::objective::SETTLE_S;
+
+/// The excess of a trial in which a background load fell behind: it does not hold, at any weight.
+const BACKGROUND_EXCESS: f64 = 20.0;
+/// An interval whose half is wider than this share is explained.
+const WIDE: f64 = 0.08;
+/// The share of the line that a soak holds.
+const SOAK: f64 = 0.9;
+/// The limit of listed checkpoints.
+const LISTED_MAX: usize = 4;
+/// Without its checkpoints, the load line must rise by this factor to be worth a sentence.
+const CALM: f64 = 1.05;
 
 /// The measurements at one rate.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
     /// Nanoseconds from the run's start to the start of the arrivals.
     pub from_ns: u64,
-    /// The seconds from the first arrival to the last, the settling ones included, of the searched load only.
-    pub seconds: Vec<Second>,
+    /// The window of the searched load.
+    pub window: Window,
+    /// Its operations by the second in which they were due, the settling seconds included.
+    pub due: Vec<DueSecond>,
     /// The background loads.
     pub background: Vec<BackgroundLoad>,
     /// Connections of the load.
@@ -34,7 +49,7 @@ pub struct Measured {
 
 /// Sends a load at constant rates.
 pub trait Prober {
-    /// Sends `attempt.rate` operations per second for [`SETTLE_S`] plus `attempt.window_s` seconds.
+    /// Sends `attempt.rate` operations per second for [`SETTLE_S`] plus `attempt.window_s` seconds, and waits for their answers.
     ///
     /// # Errors
     /// The load cannot be sent at all.
@@ -59,8 +74,8 @@ pub struct LineSearch {
     pub unit: String,
     /// The machine that the load runs on.
     pub machine: Machine,
-    /// The number of searches; the interval spans all of them.
-    pub searches: u32,
+    /// The length of the load at a share of the line afterwards, in whole seconds.
+    pub soak_s: Option<u64>,
 }
 
 /// Finds the load line.
@@ -71,67 +86,78 @@ pub fn find(
     line_search: &LineSearch,
     prober: &mut impl Prober,
 ) -> Result<Line, Box<dyn std::error::Error + Send + Sync>> {
-    let mut observations = Vec::new();
-    let mut found = Vec::new();
-    for _ in 0..line_search.searches {
-        let mut search = Search::new(line_search.settings);
-        let over = search_once(line_search, prober, &mut search, &mut observations)?;
-        // A search that ended early knows less than the earlier ones.
-        if over.is_none() || found.is_empty() {
-            found.push(search.found());
-        }
-        if over.is_some() {
-            return Ok(line_search.conclude(observations, &found, over));
-        }
-    }
-    Ok(line_search.conclude(observations, &found, None))
-}
-
-/// Runs one search; returns why it ended early, if it did.
-fn search_once(
-    line_search: &LineSearch,
-    prober: &mut impl Prober,
-    search: &mut Search,
-    observations: &mut Vec<Observation>,
-) -> Result<Option<String>, Box<dyn std::error::Error + Send + Sync>> {
+    let (mut search, mut observations) = (Search::new(line_search.settings), Vec::new());
     while let Some(attempt) = search.next() {
         let measured = prober.probe(&attempt)?;
         if measured.over.is_some() {
-            return Ok(measured.over);
+            return Ok(line_search.conclude(observations, &search, measured.over));
         }
-        let probe = line_search.judge(&attempt, &measured);
+        let (probe, trial) = line_search.judge(&attempt, &measured);
         prober.probed(&probe);
-        search.record(probe.held);
+        search.record(&attempt, trial);
         observations.push(observation(probe, measured));
     }
-    Ok(None)
+    let soak = line_search.soak(&search).map(|attempt| {
+        let measured = prober.probe(&attempt)?;
+        let (probe, _) = line_search.judge(&attempt, &measured);
+        prober.probed(&probe);
+        Ok::<_, Box<dyn std::error::Error + Send + Sync>>((probe, measured.over))
+    });
+    let (soak, over) = soak.transpose()?.unzip();
+    Ok(Line { soak, ..line_search.conclude(observations, &search, over.flatten()) })
 }
 
 impl LineSearch {
-    fn judge(&self, attempt: &Attempt, measured: &Measured) -> Probe {
-        let judged = measured.seconds.get(SETTLE_S as usize..).unwrap_or_default();
-        let window = Window::of(judged);
-        let mut reasons = self.objective.judge(&window);
-        reasons.extend(measured.background.iter().flat_map(|load| load.judge(&self.objective)));
+    /// The load after the search: long, just below the line.
+    fn soak(&self, search: &Search) -> Option<Attempt> {
+        let (rate, soak_s) = search.estimate().map(|found| found.rate).zip(self.soak_s)?;
+        Some(Attempt { stage: Stage::Soak, rate: rate * SOAK, window_s: soak_s as f64 })
+    }
+
+    /// Judges a trial: its excess over each bound, then over the rate itself, then of the background loads.
+    fn judge(&self, attempt: &Attempt, measured: &Measured) -> (Probe, Trial) {
+        let due: Vec<_> = measured.due.iter().filter(|second| second.index >= SETTLE_S).cloned().collect();
+        let window = &measured.window;
+        let background: Vec<String> =
+            measured.background.iter().flat_map(|load| load.judge(&self.objective)).collect();
+        let fell_behind = if background.is_empty() { 0.0 } else { BACKGROUND_EXCESS };
+        let block = |second: &DueSecond| {
+            let at = (second.index - SETTLE_S) as usize;
+            let own = [window.behind.get(at).copied().unwrap_or(0.0), fell_behind];
+            let bounds = self.objective.excess(second, attempt.window_s);
+            let at_ns = measured.from_ns + second.index * SECOND_NS;
+            Block { at_ns, excess: bounds.into_iter().chain(own).collect() }
+        };
+        let trial = Trial { rate: attempt.rate, blocks: due.iter().map(block).collect() };
+        let bounds = self.objective.bounds.len();
+        let means: Vec<f64> = (0..bounds).map(|bound| trial.mean(bound)).collect();
+        let mut reasons = self.objective.reasons(&means, &due, window);
+        reasons.extend((trial.mean(bounds) >= 1.0).then(|| window.not_reached()));
+        reasons.extend(background);
+        (self.probe(attempt, measured, &trial, reasons), trial)
+    }
+
+    fn probe(&self, attempt: &Attempt, measured: &Measured, trial: &Trial, reasons: Vec<String>) -> Probe {
+        let window = &measured.window;
         let tally = &window.tally;
         let busy_ns = tally.service.mean() * tally.service.count() as f64;
-        let documents = self.documents_per_operation;
         Probe {
             stage: attempt.stage,
             from_ns: measured.from_ns,
-            window_s: window.length_s,
-            rate: attempt.rate * documents,
-            achieved: self.done(tally) / window.length_s.max(f64::MIN_POSITIVE),
+            window_s: window.length_s(),
+            rate: attempt.rate * self.documents_per_operation,
+            achieved: self.done(tally) / window.length_s().max(f64::MIN_POSITIVE),
             achieved_ratio: window.achieved(),
             response_ns: tally.response.latency(),
             service_ns: tally.service.latency(),
             wake_ns: tally.wake.latency(),
             wait_ns: tally.wait.latency(),
             errors: tally.errors.total(),
-            client_cpu: window.client_cpu,
+            client_cpu: window.client_cpu(),
             server_cores: measured.server_cores,
-            connections_busy: busy_ns / (window.length_s * 1e9 * f64::from(measured.connections)).max(1.0),
-            held: reasons.is_empty(),
+            connections_busy: busy_ns / (window.length_s() * 1e9 * f64::from(measured.connections)).max(1.0),
+            excess: Some(trial.excess()),
+            held: trial.held(),
             reasons,
         }
     }
@@ -141,22 +167,24 @@ impl LineSearch {
         if self.documents_per_operation > 1.0 { tally.documents as f64 } else { tally.completed() as f64 }
     }
 
-    fn conclude(&self, observations: Vec<Observation>, found: &[Found], over: Option<String>) -> Line {
+    fn conclude(&self, observations: Vec<Observation>, search: &Search, over: Option<String>) -> Line {
         let scale = self.documents_per_operation;
-        let low = lowest(found.iter().map(|it| it.low));
-        let high = highest(found.iter().map(|it| it.high));
-        let mut notes: Vec<String> = found.iter().flat_map(|it| it.notes.clone()).collect();
-        notes.dedup();
-        if let Some(reason) = &over {
-            notes = vec![format!("the search ended early: {reason}")];
-        }
-        let Examination { bottlenecks, unmoved, unchecked } =
-            self.examine(&observations, high.map(|rate| rate * scale));
+        let found = search.estimate();
+        let mut notes: Vec<String> =
+            over.map(|reason| format!("the search ended early: {reason}")).into_iter().collect();
+        notes.extend(self.notes(&observations, search, found));
+        let Examination { bottlenecks, unmoved, unchecked } = self.examine(&observations, found);
         Line {
-            rate: low.map(|rate| rate * scale),
-            low: low.map(|rate| rate * scale),
-            high: high.map(|rate| rate * scale),
-            confirmed: over.is_none() && found.iter().all(|it| it.notes.is_empty()),
+            rate: found.map(|it| it.rate * scale),
+            low: found.map(|it| it.low * scale),
+            high: found.and_then(|it| it.high).map(|rate| rate * scale),
+            confidence: Some(CONFIDENCE),
+            confirmed: None,
+            drift: search.drift().map(|(first, second)| Drift {
+                first: first * scale,
+                second: second * scale,
+                ..Drift::default()
+            }),
             unit: self.unit.clone(),
             documents_per_operation: scale,
             objective: self.objective.describe(),
@@ -165,56 +193,113 @@ impl LineSearch {
             unchecked,
             probes: observations.into_iter().map(|observation| observation.probe).collect(),
             notes,
-            // The prober knows the name of the load.
+            soak: None,
+            // The prober knows the load and its arrivals.
+            arrivals: None,
             load: String::new(),
             background: Vec::new(),
         }
     }
 
-    /// Compares the lowest rate that failed with the lowest that held, if both exist.
-    fn examine(&self, observations: &[Observation], high: Option<f64>) -> Examination {
+    /// Compares the lowest rate that failed, at the load line or above, with the lowest that held, if both exist.
+    fn examine(&self, observations: &[Observation], found: Option<Estimate>) -> Examination {
         let by_rate = |a: &&Observation, b: &&Observation| a.probe.rate.total_cmp(&b.probe.rate);
+        let line = found.map_or(0.0, |found| found.rate * self.documents_per_operation);
         let judged = || observations.iter().filter(|it| it.probe.stage != Stage::WarmUp);
         let baseline = judged().filter(|it| it.probe.held).min_by(by_rate);
-        let is_knee =
-            |it: &&Observation| !it.probe.held && high.is_none_or(|high| it.probe.rate >= high * 0.999);
-        let knee = judged().filter(is_knee).min_by(by_rate);
+        let knee = judged().filter(|it| !it.probe.held && it.probe.rate >= line).min_by(by_rate);
         let pair = baseline.zip(knee);
         pair.map(|(baseline, knee)| examine(self.rules, baseline, knee, self.machine)).unwrap_or_default()
     }
+
+    /// Explains a line that was not found, and a wide interval, in sentences.
+    fn notes(&self, observations: &[Observation], search: &Search, found: Option<Estimate>) -> Vec<String> {
+        let trials = search.trials();
+        let Some(found) = found else { return nothing_held(trials).into_iter().collect() };
+        let Some(high) = found.high else { return Vec::new() };
+        let is_wide = high / found.low > (1.0 + WIDE) * (1.0 + WIDE);
+        let alternates = mixed(trials).filter(|_| is_wide).map(|mixed| self.alternating(mixed));
+        self.checkpoints(observations, search, found).or(alternates).into_iter().collect()
+    }
+
+    fn alternating(&self, Mixed { low, high, .. }: Mixed) -> String {
+        format!(
+            "the interval is wide because trials held and failed in turns from {} to {}: events, and not only the rate, \
+             decide there; a larger --budget narrows it",
+            self.rate(low),
+            self.rate(high)
+        )
+    }
+
+    /// Compares the estimate with one without the seconds under a checkpoint, if that is higher.
+    fn checkpoints(&self, observations: &[Observation], search: &Search, found: Estimate) -> Option<String> {
+        let samples: Vec<_> = observations.iter().flat_map(|it| it.samples.iter().cloned()).collect();
+        let checkpoints = checkpoints(&samples);
+        let (calm, under) = split(search.trials(), &checkpoints);
+        let between = estimate(&calm, self.settings.seed)?;
+        if between.rate < found.rate * CALM || under.iter().all(Trial::held) {
+            return None;
+        }
+        let listed = checkpoints.iter().take(LISTED_MAX).map(|it| format!("{} s", it.from_ns / SECOND_NS));
+        let more = checkpoints.len().saturating_sub(LISTED_MAX);
+        let times: Vec<_> = listed.chain((more > 0).then(|| format!("and {more} more"))).collect();
+        let held = under.iter().filter(|trial| trial.held()).map(|trial| trial.rate).reduce(f64::max);
+        let during = held.map_or_else(
+            || "no tried rate does".to_owned(),
+            |rate| format!("the highest rate that did was {}", self.rate(rate)),
+        );
+        Some(format!(
+            "checkpoints began {} after the start: between them {} holds, during them {during}",
+            times.join(", "),
+            self.rate(between.rate)
+        ))
+    }
+
+    /// A rate of operations in the line's unit.
+    fn rate(&self, operations: f64) -> String {
+        let digits = format!("{:.0}", operations * self.documents_per_operation);
+        let mut text = String::new();
+        for (index, digit) in digits.chars().enumerate() {
+            if index > 0 && (digits.len() - index).is_multiple_of(3) {
+                text.push(',');
+            }
+            text.push(digit);
+        }
+        format!("{text} {}", self.unit)
+    }
+}
+
+fn nothing_held(trials: &[Trial]) -> Option<String> {
+    let lowest = trials.iter().map(|trial| trial.rate).reduce(f64::min)?;
+    Some(format!("no rate held, down to {lowest:.1} operations/s"))
+}
+
+/// The trials without their seconds under a checkpoint, and those seconds alone.
+fn split(trials: &[Trial], checkpoints: &[Checkpoint]) -> (Vec<Trial>, Vec<Trial>) {
+    let is_under = |block: &Block| {
+        checkpoints.iter().any(|it| block.at_ns + SECOND_NS > it.from_ns && block.at_ns < it.to_ns)
+    };
+    let with = |under: bool| {
+        let of = trials.iter().map(|trial| Trial {
+            rate: trial.rate,
+            blocks: trial.blocks.iter().filter(|block| is_under(block) == under).cloned().collect(),
+        });
+        of.filter(|trial| !trial.blocks.is_empty()).collect()
+    };
+    (with(false), with(true))
 }
 
 /// Keeps the values of a window that the rules need.
 fn observation(probe: Probe, measured: Measured) -> Observation {
     let from_ns = measured.from_ns;
-    let judged = measured.seconds.get(SETTLE_S as usize..).unwrap_or_default();
-    let seconds = judged.iter().map(|second| SecondOfService {
-        from_ns: from_ns + second.from_ns,
-        to_ns: from_ns + second.to_ns,
-        mean_ns: service_mean_ns(second),
+    let seconds = measured.window.service.iter().map(|(start_ns, end_ns, mean_ns)| SecondOfService {
+        from_ns: from_ns + start_ns,
+        to_ns: from_ns + end_ns,
+        mean_ns: *mean_ns,
     });
     let seconds: Vec<_> = seconds.collect();
     let window = from_ns + SETTLE_S * SECOND_NS..=seconds.last().map_or(from_ns, |second| second.to_ns);
     let mut samples = measured.samples;
     samples.retain(|sample| window.contains(&sample.at_ns));
     Observation { probe, samples, seconds }
-}
-
-fn service_mean_ns(second: &Second) -> f64 {
-    let sums = second
-        .tallies
-        .iter()
-        .map(|tally| (tally.service.mean() * tally.service.count() as f64, tally.service.count()));
-    let (sum, count) = sums.fold((0.0, 0), |(sum, count), (more, n)| (sum + more, count + n));
-    sum / count.max(1) as f64
-}
-
-/// The lowest end; none if a search found none.
-fn lowest(ends: impl Iterator<Item = Option<f64>>) -> Option<f64> {
-    ends.reduce(|a, b| a.zip(b).map(|(a, b)| a.min(b))).flatten()
-}
-
-/// The highest end; none if a search found none.
-fn highest(ends: impl Iterator<Item = Option<f64>>) -> Option<f64> {
-    ends.reduce(|a, b| a.zip(b).map(|(a, b)| a.max(b))).flatten()
 }

@@ -133,9 +133,12 @@ pub struct LineArgs {
     /// A file, or the name of a shipped scenario.
     #[arg(default_value = "bulk-baseline")]
     pub scenario: String,
-    /// Search three times, and confirm for longer than two checkpoints.
-    #[arg(long)]
-    pub thorough: bool,
+    /// The time for the trials of the search, from 1m to 1h: more time narrows the interval [default: 3m5s].
+    #[arg(long, value_name = "TIME")]
+    pub budget: Option<Span>,
+    /// Hold 90 % of the load line for this time afterwards, and report whether the objective held, for example 10m.
+    #[arg(long, value_name = "TIME")]
+    pub soak: Option<Span>,
     /// The options of the load.
     #[command(flatten)]
     pub load: LoadArgs,

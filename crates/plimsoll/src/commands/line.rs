@@ -9,16 +9,17 @@ use plimsoll_host::machine;
 use plimsoll_load::arrivals::Arrivals;
 use plimsoll_load::background_load::BackgroundLoad;
 use plimsoll_load::bottlenecks::Machine;
+use plimsoll_load::due_second::{DueSeconds, Limit};
 use plimsoll_load::engine::Second;
 use plimsoll_load::line::{LineSearch, Measured, Prober, SETTLE_S, find};
 use plimsoll_load::phase::{Load, Phase};
-use plimsoll_load::search::{Attempt, Settings};
+use plimsoll_load::search::{Attempt, BUDGET_S, Settings};
 use plimsoll_load::stop::Stop;
 use plimsoll_load::worker::Ended;
 use plimsoll_measure::clock::SECOND_NS;
 use plimsoll_measure::duration::Span;
 use plimsoll_measure::event::{Event, Sends};
-use plimsoll_measure::line::{Line, Probe, Stage};
+use plimsoll_measure::line::{Drift, Line, Probe, Stage};
 use plimsoll_measure::run::WarmUp;
 use plimsoll_measure::sample::ServerSample;
 
@@ -39,25 +40,27 @@ const WARM_UP_S: u64 = 8;
 const START_SHARE: f64 = 0.35;
 /// The pause between two probes, in which the server's own queues become empty.
 const PAUSE: Duration = Duration::from_millis(500);
-/// The length of confirming windows in a thorough search, in seconds: two checkpoints.
-const THOROUGH_WINDOW_S: f64 = 130.0;
+/// The shortest wait for the answers of a trial.
+const DRAIN_MIN: Span = Span::from_secs(1);
+/// The bounds of `--budget` and `--soak`.
+const BUDGET: (Span, Span) = (Span::from_secs(60), Span::from_secs(3600));
+const SOAK: (Span, Span) = (Span::from_secs(10), Span::from_secs(86_400));
 
 /// Searches for the load line and audits all writes.
 ///
 /// # Errors
 /// When the search cannot be done.
 pub fn line(args: &LineArgs, registry: &Registry) -> Outcome<Exit> {
+    let times = Times::of(args).deserves(Exit::Usage)?;
     let mut session = lifecycle::open(&args.scenario, &args.load.options(registry.systems))?;
     let searched = session.plan.searched().deserves(Exit::Usage)?;
     searched.note().into_iter().for_each(|note| session.note(note));
     lifecycle::prepare(&mut session)?;
     let start = warm_up(&mut session, &searched)?;
-    let line = if session.is_over() {
-        Line::default()
-    } else {
-        search(&mut session, &searched, start, args.thorough)?
-    };
-    let line = Line { load: searched.load.name.clone(), background: searched.described(), ..line };
+    let line =
+        if session.is_over() { Line::default() } else { search(&mut session, &searched, start, times)? };
+    let arrivals = Some(arrivals_name(&searched.load.arrivals).to_owned());
+    let line = Line { load: searched.load.name.clone(), background: searched.described(), arrivals, ..line };
     closing::close(session, &args.load, "line", Some(line))
 }
 
@@ -89,32 +92,65 @@ fn warm_up(session: &mut Session, searched: &Searched) -> Outcome<f64> {
     Ok(session.loaded.scenario.line.start.unwrap_or(reached * START_SHARE).max(1.0))
 }
 
-fn search(session: &mut Session, searched: &Searched, start: f64, thorough: bool) -> Outcome<Line> {
+/// The times of a search.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Times {
+    budget_s: f64,
+    soak_s: Option<u64>,
+}
+
+impl Times {
+    /// Checks the options.
+    fn of(args: &LineArgs) -> anyhow::Result<Self> {
+        let within = |name: &str, span: Span, (min, max): (Span, Span)| {
+            let is_valid = (min.as_ns()..=max.as_ns()).contains(&span.as_ns());
+            if is_valid {
+                Ok(span.as_ns() / SECOND_NS)
+            } else {
+                Err(anyhow!("--{name} {span}: give {min} to {max}"))
+            }
+        };
+        let budget = args.budget.map(|span| within("budget", span, BUDGET)).transpose()?;
+        let soak_s = args.soak.map(|span| within("soak", span, SOAK)).transpose()?;
+        Ok(Self { budget_s: budget.map_or(BUDGET_S, |seconds| seconds as f64), soak_s })
+    }
+}
+
+fn search(session: &mut Session, searched: &Searched, start: f64, times: Times) -> Outcome<Line> {
     let objective = session.plan.objective.clone();
     let documents = session.plan.documents_per_operation();
-    let mut settings = Settings::standard(start, objective.operations_min());
-    if thorough {
-        settings.window_confirm_s = THOROUGH_WINDOW_S;
-        settings.window_max_s = THOROUGH_WINDOW_S;
-        settings.budget_s = f64::INFINITY;
-    }
+    let limits = objective.limits();
     let line_search = LineSearch {
-        settings,
+        settings: Settings { start, budget_s: times.budget_s, seed: session.loaded.scenario.seed },
         objective,
         rules: &plimsoll_mongo::bottlenecks::RULES,
         documents_per_operation: documents,
         unit: unit(session).to_owned(),
         machine: Machine { cores: machine::cores(), workers: session.system.workers().count as u32 },
-        searches: if thorough { 3 } else { 1 },
+        soak_s: times.soak_s,
     };
     let connections = session.plan.search_connections(&session.loaded.scenario);
     let unit = line_search.unit.clone();
-    let mut prober = SessionProber { session, searched, connections, documents, unit };
+    let mut prober =
+        SessionProber { session, searched, connections, documents, unit, limits, acknowledged: Vec::new() };
     let mut line = find(&line_search, &mut prober)
         .map_err(|error| Failure { exit: Exit::Server, error: anyhow!(error) })?;
+    line.drift = line.drift.map(|drift| prober.with_documents(drift));
     line.notes.extend(warm_up_note(session));
     line.notes.extend(checkpoint_note(session));
     Ok(line)
+}
+
+/// The arrivals of the trials: those of the scenario if they have a constant mean rate, and Poisson otherwise.
+fn arriving(own: &Arrivals, rate: f64, connections: u32) -> Arrivals {
+    match own {
+        Arrivals::Constant { .. } => Arrivals::Constant { rate, connections },
+        _ => Arrivals::Poisson { rate, connections },
+    }
+}
+
+const fn arrivals_name(own: &Arrivals) -> &'static str {
+    if matches!(own, Arrivals::Constant { .. }) { "constant" } else { "poisson" }
 }
 
 /// The unit of the line's rates.
@@ -145,10 +181,9 @@ fn checkpoint_note(session: &Session) -> Option<String> {
     let count = first.zip(last).map(|(first, last)| last - first);
     match count {
         Some(count) if count > 1 => None,
-        Some(_) => Some(
-            "the search contained no full checkpoint cycle; --thorough confirms for longer than two"
-                .to_owned(),
-        ),
+        Some(_) => {
+            Some("the search contained no full checkpoint cycle; a larger --budget contains more".to_owned())
+        }
         None => Some(
             "the server does not report its checkpoints: whether a window contained one is unknown"
                 .to_owned(),
@@ -177,6 +212,9 @@ struct SessionProber<'a> {
     connections: u32,
     documents: f64,
     unit: String,
+    limits: Vec<Limit>,
+    /// For each trial around the estimate, the documents acknowledged before it.
+    acknowledged: Vec<u64>,
 }
 
 impl Prober for SessionProber<'_> {
@@ -193,22 +231,29 @@ impl Prober for SessionProber<'_> {
             unit: self.unit.clone(),
         };
         self.session.emit(&trying);
-        let arrivals = Arrivals::Constant { rate: attempt.rate, connections: self.connections };
+        let arrivals = arriving(&self.searched.load.arrivals, attempt.rate, self.connections);
+        if matches!(attempt.stage, Stage::Estimate | Stage::Reference) {
+            self.acknowledged.push(self.session.summary.acknowledged().1);
+        }
         let loads = self.searched.loads(self.searched.load.arriving(arrivals));
         let phase = phase(self.session, &name(attempt.stage, rate, &self.unit), loads, seconds);
+        let phase = Phase { limits: self.limits.clone(), drain: drain(&self.limits), ..phase };
         let background = self.searched.beside.iter().map(background_load).collect();
         let mut measured =
             Measured { from_ns: at_ns, background, connections: self.connections, ..Measured::default() };
+        let mut due = DueSeconds::default();
         let mut cpu = CpuMeter { pids: self.session.system.pids(), first: None, last: None };
         let finished = self.session.run(&phase, |second| {
+            second.due_seconds.iter().for_each(|part| due.add(part));
             if second.to_ns <= seconds * SECOND_NS && second.to_ns > second.from_ns {
                 cpu.look(second);
-                measured.seconds.push(second.only(0, &self.searched.load));
+                measured.window.add(&second.only(0, &self.searched.load));
                 let others = self.searched.beside.iter().zip(&mut measured.background).zip(1..);
-                others.for_each(|((load, seen), place)| seen.seconds.push(second.only(place, load)));
+                others.for_each(|((load, seen), place)| seen.window.add(&second.only(place, load)));
             }
         });
         let finished = finished.map_err(|failure| failure.error)?;
+        measured.due = due.of(0);
         measured.from_ns = finished.start.since(self.session.start);
         measured.server_cores = cpu.cores();
         measured.samples = self.seen_since(measured.from_ns);
@@ -222,11 +267,23 @@ impl Prober for SessionProber<'_> {
 }
 
 impl SessionProber<'_> {
+    /// Adds the documents at the middle of each half of the trials around the estimate.
+    fn with_documents(&self, drift: Drift) -> Drift {
+        let at = |share: usize| self.acknowledged.get(self.acknowledged.len() * share / 4).copied();
+        Drift { documents_first: at(1), documents_second: at(3), ..drift }
+    }
+
     /// The server samples since a moment of the run, in order.
     fn seen_since(&self, from_ns: u64) -> Vec<ServerSample> {
         let samples = &self.session.samples;
         samples[samples.partition_point(|sample| sample.at_ns < from_ns)..].to_vec()
     }
+}
+
+/// The wait for the answers of a trial: an operation that is not sent by then is over every limit.
+fn drain(limits: &[Limit]) -> Span {
+    let longest = limits.iter().map(|limit| Span::from_ns(limit.ns)).max();
+    longest.map_or(DRAIN_MIN, |longest| longest.max(DRAIN_MIN))
 }
 
 /// A background load without seconds yet.
@@ -243,7 +300,9 @@ fn name(stage: Stage, rate: f64, unit: &str) -> String {
         Stage::WarmUp => "warm-up",
         Stage::Climb => "climb",
         Stage::Bisect => "bisect",
-        Stage::Confirm => "confirm",
+        Stage::Estimate => "estimate",
+        Stage::Reference => "reference",
+        Stage::Soak => "soak",
     };
     format!("{stage} {rate:.0} {unit}")
 }

@@ -1,7 +1,7 @@
 //! Defines an axis: its scale, its ticks, and the format of its values.
 
 use super::ticks;
-use crate::units::{bytes, exact, latency, short, three_digits, tidy};
+use crate::units::{bytes, exact, latency, ratio, short, three_digits, tidy};
 
 /// The approximate number of ticks that fit.
 const TICKS: usize = 6;
@@ -102,6 +102,12 @@ impl Axis {
         let high = above(high.max(low) * 1.1).max(low * 10.0);
         let ticks = ticks::log(low, high);
         Self::new("latency, log scale", Scale::Log(low, high), time, ticks, |at| tidy(&time(at)))
+    }
+
+    /// Ratios to a limit of one on a log scale, from `low` to a little over `high`.
+    pub(crate) fn ratio(low: f64, high: f64, name: &str) -> Self {
+        let high = above(high.max(1.0) * 1.1);
+        Self::new(name, Scale::Log(low, high), ratio, ticks::log(low, high), tick)
     }
 
     /// Changes as logarithms of ratios that take in `low`, `high` and no change at all, formatted by `show`.
@@ -207,6 +213,7 @@ mod tests {
         check(&Axis::span(3.1e6, "sync"), &["0", "1 ms", "2 ms", "3 ms"]);
         check(&Axis::rates(900.0, 70_000.0, "documents/s"), &["1 K", "10 K", "100 K"]);
         check(&Axis::rates(40_000.0, 70_000.0, "documents/s"), &["0", "20 K", "40 K", "60 K"]);
+        check(&Axis::ratio(0.01, 95.0, "excess"), &["0.01", "0.1", "1", "10", "100"]);
         check(&Axis::groups(&["10K".into(), "1M".into()], "size"), &["10K", "1M"]);
         let show = |at: f64| format!("{:.0} %", at.exp_m1() * 100.0);
         check(&Axis::changes(0.9f64.ln(), 0.0, "B", show), &["-10 %", "-8 %", "-6 %", "-4 %", "-2 %", "0 %"]);

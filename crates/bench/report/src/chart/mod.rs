@@ -205,9 +205,12 @@ impl Series {
     }
 }
 
-/// The smallest and the largest value of `series`; nothing without values.
+/// The smallest and the largest value of `series`, marked points included; nothing without values.
 pub(crate) fn extent<'a>(series: impl IntoIterator<Item = &'a Series>) -> Option<(f64, f64)> {
-    let values = series.into_iter().flat_map(|series| series.points.iter().filter_map(|point| point.y));
+    let values = series.into_iter().flat_map(|series| {
+        let dots = series.dots.iter().map(|dot| dot.y);
+        series.points.iter().filter_map(|point| point.y).chain(dots)
+    });
     values.fold(None, |extent, y| {
         let (low, high) = extent.unwrap_or((y, y));
         Some((f64::min(low, y), f64::max(high, y)))

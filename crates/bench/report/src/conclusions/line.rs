@@ -1,18 +1,23 @@
 //! Writes the conclusions on the load line, the bottleneck and the ladder.
 
 use plimsoll_measure::ladder::Scalability;
-use plimsoll_measure::line::{Candidate, Line, Unchecked};
+use plimsoll_measure::line::{Candidate, Drift, Line, Probe, Unchecked};
 use plimsoll_measure::run::{Bottleneck, Run};
 
-use crate::derived::{SAME, judged, objective, probes_at};
+use crate::derived::{SAME, arrivals, doubt, estimated_interval, is_estimate, judged, objective, probes_at};
 use crate::prose::{joined, phase, sentence};
-use crate::units::{exact_rate, percent, small, three_digits};
+use crate::units::{duration, exact_rate, percent, short, small, three_digits};
 
 /// The line with its interval, objective and bottleneck, and the open questions of the search.
 pub(super) fn line(run: &Run) -> Vec<String> {
     let Some(line) = &run.line else { return Vec::new() };
-    let mut sentences = vec![headline(line)];
-    sentences.extend(failed_within(line));
+    let mut sentences = match line.rate {
+        Some(rate) if is_estimate(line) => vec![estimate(line, rate)],
+        _ => vec![bracket(line)],
+    };
+    sentences.extend(failed_within(line).filter(|_| !is_estimate(line)));
+    sentences.extend(line.drift.map(|drift| drifted(line, drift)));
+    sentences.extend(line.soak.iter().map(|soak| soaked(line, soak)));
     sentences.extend(background(line));
     if let Some(rate) = line.rate {
         sentences.extend(in_operations(line, rate));
@@ -23,7 +28,55 @@ pub(super) fn line(run: &Run) -> Vec<String> {
     sentences
 }
 
-fn headline(line: &Line) -> String {
+/// The estimate with its interval; a lower bound if no rate failed.
+fn estimate(line: &Line, rate: f64) -> String {
+    let (rate, unit, of) = (exact_rate(rate), &line.unit, of(line));
+    let Some(interval) = estimated_interval(line) else {
+        return format!("The load line{of} is at least {rate} {unit}: no rate that was tried failed.");
+    };
+    let objective = match line.objective.as_slice() {
+        [] => "its objective".to_owned(),
+        _ => format!("the objective ({})", objective(line)),
+    };
+    let arrivals = arrivals(line).map(|arrivals| format!(", with {arrivals} arrivals")).unwrap_or_default();
+    format!(
+        "The load line{of} is {rate} {unit}, {interval}: the rate at which {objective} just holds on average{arrivals}."
+    )
+}
+
+/// The change of the load line during the search.
+fn drifted(line: &Line, drift: Drift) -> String {
+    let stored = if line.unit == "requests/s" { "requests answered" } else { "documents stored" };
+    let (first, second) = match drift.documents_first.zip(drift.documents_second) {
+        Some((first, second)) => {
+            let [first, second] = [first, second].map(|count| short(count as f64));
+            (format!(" (about {first} {stored})"), format!(" (about {second})"))
+        }
+        None => <(String, String)>::default(),
+    };
+    format!(
+        "The load line moved during the search: {} {} in its first half{first}, {} in its second{second}.",
+        exact_rate(drift.first),
+        line.unit,
+        exact_rate(drift.second)
+    )
+}
+
+/// Whether the long load after the search held.
+fn soaked(line: &Line, soak: &Probe) -> String {
+    let share = line.rate.map(|rate| format!(", {:.0} % of the line,", soak.rate / rate * 100.0));
+    let share = share.unwrap_or_default();
+    let load = format!("Afterwards {} {}{share}", exact_rate(soak.rate), line.unit);
+    let time = duration(soak.window_s);
+    match (soak.held, soak.reasons.as_slice()) {
+        (true, _) => format!("{load} held the objective over {time}."),
+        (false, []) => format!("{load} did not hold the objective over {time}."),
+        (false, reasons) => format!("{load} did not hold the objective over {time}: {}.", reasons.join("; ")),
+    }
+}
+
+/// The bracket of an older file, or that no rate held.
+fn bracket(line: &Line) -> String {
     let (unit, objective, of) = (&line.unit, objective(line), of(line));
     match (line.rate, line.low, line.high) {
         (None, _, None) => format!("No load line{of} was found: no rate that was tried held {objective}."),
@@ -75,9 +128,9 @@ fn background(line: &Line) -> Option<String> {
     })
 }
 
-/// The certainty of the load line, in words.
+/// The certainty of the load line of an older file, in words.
 fn established(line: &Line) -> &'static str {
-    if line.confirmed { "was confirmed" } else { "was found, but not confirmed," }
+    if doubt(line).is_none() { "was confirmed" } else { "was found, but not confirmed," }
 }
 
 fn in_operations(line: &Line, rate: f64) -> Option<String> {

@@ -6,7 +6,7 @@ use plimsoll_measure::histogram::Latency;
 use plimsoll_measure::integrity::{Integrity, Proof};
 use plimsoll_measure::ladder::Ladder;
 use plimsoll_measure::ladder::{Peak, Point, Scalability};
-use plimsoll_measure::line::{Candidate, Line, Probe, Stage, Unchecked};
+use plimsoll_measure::line::{Candidate, Drift, Line, Probe, Stage, Unchecked};
 use plimsoll_measure::run::{
     Answers, Bottleneck, Expectation, FaultFacts, Operation, PhaseFacts, SecondsSpread, ServerShare, WarmUp,
 };
@@ -28,9 +28,10 @@ fn check(change: impl FnOnce(&mut Run), sentences: &[&str]) {
     assert_eq!(conclusions(&run), sentences);
 }
 
+/// The load line of an older file.
 fn line(low: Option<f64>, high: Option<f64>) -> Line {
     Line {
-        confirmed: true,
+        confirmed: Some(true),
         rate: low,
         low,
         high,
@@ -42,8 +43,14 @@ fn line(low: Option<f64>, high: Option<f64>) -> Line {
     }
 }
 
+/// An estimated load line.
+fn estimate(rate: f64, high: Option<f64>) -> Line {
+    let (confidence, arrivals) = (Some(0.9), Some("poisson".into()));
+    Line { confidence, confirmed: None, arrivals, rate: Some(rate), ..line(Some(rate * 0.95), high) }
+}
+
 fn probes((rate, held): (Option<f64>, bool)) -> Vec<Probe> {
-    let probe = |rate| Probe { stage: Stage::Confirm, rate, held, ..Probe::default() };
+    let probe = |rate| Probe { stage: Stage::Estimate, rate, held, ..Probe::default() };
     rate.into_iter().flat_map(|rate| vec![probe(rate); 3]).collect()
 }
 

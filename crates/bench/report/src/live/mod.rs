@@ -9,7 +9,7 @@ use plimsoll_measure::line::{Probe, Stage};
 use crate::layout::{cut, wrap};
 use crate::prose;
 use crate::tables;
-use crate::units::{Quantile, counted, duration, exact, exact_rate, named_percentile, percent};
+use crate::units::{Quantile, counted, duration, exact, exact_rate, named_percentile, percent, ratio};
 use window::Window;
 
 pub use crate::layout::Width;
@@ -196,14 +196,29 @@ impl Live {
             self.trying.take().and_then(|trying| trying.words.split(' ').next_back().map(str::to_owned));
         self.status.clear();
         self.window = Window::default();
-        let latency = &probe.response_ns;
         vec![format!(
-            "{}   achieved {:>6}   {}   {}",
+            "{}   {}   {}",
             rate_words(probe.stage, probe.rate, unit.as_deref().unwrap_or("per second")),
-            percent(probe.achieved_ratio),
-            aligned(&named_percentile(Quantile::P99, latency, self.sent())),
+            self.measured(probe),
             tables::result(probe).text
         )]
+    }
+
+    /// The figures that decide whether a rate held: the excess; in an older file the achieved rate and the p99.
+    fn measured(&self, probe: &Probe) -> String {
+        let latency = &probe.response_ns;
+        match probe.excess {
+            Some(excess) => {
+                // A trial may have too few operations for a p99, but hardly for a median.
+                let quantile = if latency.p99.is_some() { Quantile::P99 } else { Quantile::P50 };
+                let percentile = aligned(&named_percentile(quantile, latency, self.sent()));
+                format!("{percentile}   excess {:>7}", ratio(excess))
+            }
+            None => {
+                let p99 = aligned(&named_percentile(Quantile::P99, latency, self.sent()));
+                format!("achieved {:>6}   {p99}", percent(probe.achieved_ratio))
+            }
+        }
     }
 
     /// The operations of a run in the plural.
@@ -248,10 +263,10 @@ fn aligned(percentile: &str) -> String {
     format!("{name} {value:>11}")
 }
 
-/// A rate with its stage and its unit in short: `climb     12,000 docs/s`.
+/// A rate with its stage and its unit in short: `climb         12,000 docs/s`.
 fn rate_words(stage: Stage, rate: f64, unit: &str) -> String {
     let unit = unit.replace("documents", "docs").replace("operations", "ops");
-    format!("{:<8} {:>9} {unit}", tables::stage(stage), exact_rate(rate))
+    format!("{:<9} {:>9} {unit}", tables::stage(stage), exact_rate(rate))
 }
 
 /// Characters of a bar.

@@ -153,12 +153,13 @@ fn a_search_prints_a_line_a_probe() {
         stage: Stage::Climb,
         rate: 12_000.0,
         achieved_ratio: 1.0,
+        excess: Some(0.0123),
         held: true,
         response_ns,
         ..Probe::default()
     };
-    let held = "climb       12,000 docs/s   achieved  100 %   p99     3.10 ms   held";
-    let failed = "climb       12,000 docs/s   achieved  100 %   p99     3.10 ms   failed: p99 is not < 3 ms";
+    let held = "climb        12,000 docs/s   p99     3.10 ms   excess  0.0123   held";
+    let failed = "climb        12,000 docs/s   p99     3.10 ms   excess    2.50   failed: p99 is not < 3 ms";
     let reasons = vec!["p99 is not < 3 ms".to_owned()];
     for kind in [Kind::Plain, Kind::Terminal] {
         let mut live = Live::new(Width(120), kind);
@@ -168,9 +169,27 @@ fn a_search_prints_a_line_a_probe() {
         assert_eq!(update.status.is_some_and(|it| it.contains("25 %")), kind == Kind::Terminal);
         check(&mut live, &Event::Probed(probe.clone()), &[held], None);
         live.on(&trying);
-        let lost = Probe { held: false, reasons: reasons.clone(), ..probe.clone() };
+        let lost = Probe { excess: Some(2.5), held: false, reasons: reasons.clone(), ..probe.clone() };
         check(&mut live, &Event::Probed(lost), &[failed], None);
     }
+}
+
+#[test]
+fn a_probe_of_few_operations_shows_its_median_and_an_older_one_its_achieved_rate() {
+    let few = Latency { count: 752, p50: Some(3_100_000), ..Latency::default() };
+    let probe = Probe { stage: Stage::Reference, rate: 12_000.0, excess: Some(0.0), ..Probe::default() };
+    let probe = Probe { achieved_ratio: 1.0, held: true, response_ns: few, ..probe };
+    let mut live = Live::new(Width(120), Kind::Plain);
+    let line = "reference    12,000 per second   p50     3.10 ms   excess       0   held";
+    check(&mut live, &Event::Probed(probe.clone()), &[line], None);
+    let older = Probe {
+        stage: Stage::Climb,
+        response_ns: Latency { count: 9000, p99: Some(3_100_000), ..Latency::default() },
+        excess: None,
+        ..probe
+    };
+    let line = "climb        12,000 per second   achieved  100 %   p99     3.10 ms   held";
+    check(&mut live, &Event::Probed(older), &[line], None);
 }
 
 #[test]

@@ -8,11 +8,15 @@ use plimsoll_measure::run::{Operation, Run};
 
 use super::table::tone;
 use super::{brand, conclusions};
-use crate::derived::{doubt, interval, is_client_limited, objective, probes_at};
+use crate::derived::{
+    NEAR, doubt, estimated_interval, interval, is_client_limited, is_estimate, median, objective, probes_at,
+    probes_within, tail,
+};
 use crate::prose::{glued, joined};
 use crate::tables::{self, server_in_words};
 use crate::units::{
-    Quantile, counted_in, duration, exact, exact_rate, named_percentile, percentile, sent_in, three_digits,
+    Quantile, counted, counted_in, duration, exact, exact_rate, named_percentile, percent, percentile,
+    sent_in, three_digits,
 };
 
 /// Operations that get a figure of their own.
@@ -89,22 +93,26 @@ fn tiles(run: &Run) -> Vec<Tile> {
 fn line_tiles(line: &Line) -> Vec<Tile> {
     let value = line.rate.map_or_else(|| "none found".to_owned(), exact_rate);
     let unit = line.rate.map(|_| line.unit.clone()).unwrap_or_default();
-    let interval = interval(line).map(|interval| format!("between {}, ", interval.replace(" to ", " and ")));
-    let note = match (line.rate, line.high) {
-        (Some(_), Some(_)) => format!("{}while {}", interval.unwrap_or_default(), objective(line)),
-        (Some(_), None) => format!("a lower bound: every tried rate held {}", objective(line)),
-        (None, _) => format!("no rate held {}", objective(line)),
-    };
-    let note = match doubt(line) {
-        Some(doubt) => format!("{doubt}; {note}"),
-        None => note,
-    };
-    let headline = Tile { unit, kind: "line", ..Tile::new("The load line", value, note) };
-    let latency = at_the_line(line).map(|response| {
-        let [p50, p99, max] = [response.p50, response.p99, response.max].map(|ns| percentile(ns, response));
-        Tile::new("p99 response at the line", p99, format!("median {p50}, longest {max}"))
-    });
+    let headline = Tile { unit, kind: "line", ..Tile::new("The load line", value, line_note(line)) };
+    let latency = if is_estimate(line) { near_the_line(line) } else { at_the_line(line) };
     [Some(headline), latency, bottleneck(line)].into_iter().flatten().collect()
+}
+
+/// The interval and the objective of the load line.
+fn line_note(line: &Line) -> String {
+    let objective = objective(line);
+    let note = match (line.rate, line.high) {
+        (Some(_), Some(_)) => format!("{}, while {objective}", ends(line)),
+        (Some(_), None) => format!("a lower bound: every tried rate held {objective}"),
+        (None, _) => format!("no rate held {objective}"),
+    };
+    doubt(line).map(|doubt| format!("{doubt}; {note}")).unwrap_or(note)
+}
+
+/// The ends of the interval; an older file has no confidence.
+fn ends(line: &Line) -> String {
+    let older = || format!("between {}", interval(line).unwrap_or_default().replace(" to ", " and "));
+    estimated_interval(line).unwrap_or_else(older)
 }
 
 /// The bottleneck, or that none was found. Nothing if no rate failed.
@@ -125,9 +133,23 @@ fn bottleneck(line: &Line) -> Option<Tile> {
     Some(Tile { kind: "broad", ..Tile::new("Bottleneck", value, note) })
 }
 
-/// The response time of the last trial of the load line's own rate.
-fn at_the_line(line: &Line) -> Option<&Latency> {
-    probes_at(line, line.rate?).next_back().map(|probe| &probe.response_ns)
+/// The response time of the last trial of the load line's own rate, in an older file.
+fn at_the_line(line: &Line) -> Option<Tile> {
+    let response = &probes_at(line, line.rate?).next_back()?.response_ns;
+    let [p50, p99, max] = [response.p50, response.p99, response.max].map(|ns| percentile(ns, response));
+    Some(Tile::new("p99 response at the line", p99, format!("median {p50}, longest {max}")))
+}
+
+/// The medians of the response times of the trials near the load line: the line itself is no tried rate.
+fn near_the_line(line: &Line) -> Option<Tile> {
+    let near: Vec<_> = probes_within(line, line.rate?, NEAR).map(|probe| &probe.response_ns).collect();
+    let (first, tail) = (near.first()?, tail(line));
+    let [p50, high] = [|it: &Latency| it.p50, tail.of]
+        .map(|of| percentile(median(near.iter().filter_map(|latency| of(latency))), first));
+    let max = percentile(near.iter().filter_map(|latency| latency.max).max(), first);
+    let trials = counted(near.len() as u64, "trial");
+    let note = format!("median {p50}, longest {max}, in {trials} within {}", percent(NEAR));
+    Some(Tile::new(format!("{} response near the line", tail.name), high, note))
 }
 
 fn operation_tile(name: &str, operation: &Operation, run: &Run) -> Tile {

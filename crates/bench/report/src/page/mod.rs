@@ -19,7 +19,7 @@ use crate::tables::{self, Table};
 const STYLE: &str = include_str!("style.css");
 
 /// The terms that the page explains.
-const TERMS: [(&str, &str); 10] = [
+const TERMS: [(&str, &str); 11] = [
     ("response", "From the moment an operation was due to its answer: the wait of a user of the service."),
     ("service", "From the moment it was sent to its answer: the time of the server and the network."),
     ("wake", "From the moment it was due to the moment the tool noticed: the tool's own delay."),
@@ -29,9 +29,10 @@ const TERMS: [(&str, &str); 10] = [
         "achieved",
         "Operations completed ÷ operations due. Under 99 % a rate was not reached, whatever its latency.",
     ),
+    ("load line", "The rate at which the objective just holds. Its interval says how certain that rate is."),
     (
-        "load line",
-        "The highest rate at which the objective held every time, below a rate at which it failed every time.",
+        "excess",
+        "The share of due operations that broke the objective ÷ the share that it allows. The objective holds below 1.",
     ),
     (
         "headroom",
@@ -153,6 +154,7 @@ fn knee(run: &Run) -> Markup {
     let Some(line) = &run.line else { return at_limit(run) };
     let content = html! {
         (figures::knee(line))
+        (figures::excess(line))
         (table::table(&tables::candidates(line)))
         (table::table(&tables::probes(line)))
     };

@@ -4,6 +4,9 @@ use maud::{Markup, html};
 
 use crate::tables::{Align, Cell, Column, Table, Tone};
 
+/// Characters from which on a cell keeps a readable width on a narrow page. Its table then scrolls.
+const LONG: usize = 24;
+
 /// `table` with its title as caption, in a box that scrolls on narrow pages; nothing if it is empty.
 pub(crate) fn table(table: &Table) -> Markup {
     if table.rows.is_empty() {
@@ -29,7 +32,7 @@ fn cells(row: &[Cell], columns: &[Column]) -> Markup {
         tr {
             @for (index, (cell, column)) in row.iter().zip(columns).enumerate() {
                 @if index == 0 && column.align == Align::Left { th scope="row" { (text(cell)) } }
-                @else { td class=[numeric(column)] { (text(cell)) } }
+                @else { td class=[numeric(column).or_else(|| long(cell))] { (text(cell)) } }
             }
         }
     }
@@ -37,6 +40,10 @@ fn cells(row: &[Cell], columns: &[Column]) -> Markup {
 
 fn numeric(column: &Column) -> Option<&'static str> {
     (column.align == Align::Right).then_some("n")
+}
+
+fn long(cell: &Cell) -> Option<&'static str> {
+    (cell.text.chars().count() >= LONG).then_some("long")
 }
 
 /// A cell's words in their tone.

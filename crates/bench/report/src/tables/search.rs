@@ -5,23 +5,27 @@ use plimsoll_measure::line::{Candidate, Line, Probe, Stage, Unchecked};
 use plimsoll_measure::run::Bottleneck;
 
 use super::{Cell, Column, Table, Tone, left, right};
+use crate::derived::{is_estimate, tail};
 use crate::prose::phase;
-use crate::units::{NONE, bytes, exact_rate, latency, percent, three_digits};
+use crate::units::{NONE, bytes, exact_rate, latency, or_dash, percent, percentile, ratio, three_digits};
 
 /// Bytes in a mebibyte.
 const MIB: f64 = 1_048_576.0;
 
-/// One row a probe, in the order in which they were tried.
+/// One row a probe, in the order in which they were tried, and the soak after them. Older files have no excess.
 pub(crate) fn probes(line: &Line) -> Table {
-    Table::of(format!("Probes, in {}", line.unit), &line.probes)
-        .left("stage", |it| stage(it.stage))
+    let (probes, tail) = (line.probes.iter().chain(&line.soak), tail(line));
+    let rows = Table::of(format!("Probes, in {}", line.unit), probes)
+        .left("stage", |it| if is_estimate(line) { stage(it.stage) } else { older_stage(it.stage) })
         .right("asked", |it| exact_rate(it.rate))
         .right("done", |it| exact_rate(it.achieved))
         .right("achieved", |it| percent(it.achieved_ratio))
-        .latencies(|it| &it.response_ns)
-        .left("result", result)
-        .wrapped()
-        .table()
+        .right("p50", |it| percentile(it.response_ns.p50, &it.response_ns))
+        .right(tail.name, |it| percentile((tail.of)(&it.response_ns), &it.response_ns))
+        .right("max", |it| percentile(it.response_ns.max, &it.response_ns));
+    let has_excess = line.probes.iter().any(|probe| probe.excess.is_some());
+    let rows = if has_excess { rows.right("excess", excess) } else { rows };
+    rows.left("result", result).wrapped().table()
 }
 
 /// Why a rate was tried, in a word.
@@ -30,8 +34,20 @@ pub(crate) fn stage(stage: Stage) -> &'static str {
         Stage::WarmUp => "warm-up",
         Stage::Climb => "climb",
         Stage::Bisect => "bisect",
-        Stage::Confirm => "confirm",
+        Stage::Estimate => "estimate",
+        Stage::Reference => "reference",
+        Stage::Soak => "soak",
     }
+}
+
+/// As [`stage`], for an older file: its searches ended with a confirmation.
+fn older_stage(it: Stage) -> &'static str {
+    if it == Stage::Estimate { "confirm" } else { stage(it) }
+}
+
+/// The excess over the objective.
+fn excess(probe: &Probe) -> String {
+    or_dash(probe.excess.filter(|it| it.is_finite()), ratio)
 }
 
 /// Whether the rate held, and why not.
@@ -117,6 +133,7 @@ fn shown(number: Option<f64>, unit: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_measure::histogram::Latency;
     use plimsoll_measure::line::Reading;
 
     use super::*;
@@ -147,6 +164,39 @@ mod tests {
             ["tickets", "–", "–", "not checked: not reported"],
         ];
         assert_eq!((rows, table.columns.len()), (expected.map(Vec::from).to_vec(), 4));
+    }
+
+    #[test]
+    fn a_probe_shows_its_excess_and_an_older_one_its_confirmation() {
+        let probe = |stage, excess| Probe { stage, excess, held: true, ..Probe::default() };
+        let line = |confidence, probes| Line { confidence, probes, ..Line::default() };
+        let cells = |line: &Line| {
+            let table = probes(line);
+            let cells = table.rows.iter().map(|row| [row[0].text.clone(), row[row.len() - 2].text.clone()]);
+            (table.columns.len(), cells.collect::<Vec<_>>())
+        };
+        let new = [(Stage::WarmUp, None), (Stage::Estimate, Some(0.9996)), (Stage::Reference, Some(2.5))];
+        let new = line(Some(0.9), new.map(|(stage, excess)| probe(stage, excess)).to_vec());
+        let new = Line { soak: Some(probe(Stage::Soak, Some(0.25))), ..new };
+        let rows = [["warm-up", "–"], ["estimate", "0.999"], ["reference", "2.50"], ["soak", "0.250"]];
+        assert_eq!(cells(&new), (9, rows.map(|row| row.map(str::to_owned)).to_vec()));
+        let older = line(None, vec![probe(Stage::Estimate, None)]);
+        assert_eq!(cells(&older), (8, vec![["confirm".to_owned(), "–".to_owned()]]));
+    }
+
+    #[test]
+    fn a_search_of_few_operations_shows_a_percentile_that_they_support() {
+        let probe = |p99| {
+            let response_ns = Latency { count: 752, p95: Some(7_000_000), p99, ..Latency::default() };
+            Probe { stage: Stage::Estimate, response_ns, ..Probe::default() }
+        };
+        let high = |p99s: &[Option<u64>]| {
+            let table =
+                probes(&Line { probes: p99s.iter().map(|p99| probe(*p99)).collect(), ..Line::default() });
+            (table.columns[5].name.to_string(), table.rows[0][5].text.clone())
+        };
+        assert_eq!(high(&[None, None, Some(9_000_000)]), ("p95".into(), "7.00 ms".into()));
+        assert_eq!(high(&[None, Some(9_000_000)]), ("p99".into(), "n too small".into()));
     }
 
     #[test]

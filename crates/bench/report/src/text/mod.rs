@@ -2,10 +2,10 @@
 
 use plimsoll_measure::environment::ServerKind;
 use plimsoll_measure::integrity::Integrity;
-use plimsoll_measure::line::Line;
+use plimsoll_measure::line::{Line, Probe};
 use plimsoll_measure::run::{Run, Verdict};
 
-use crate::derived::{doubt, interval, objective};
+use crate::derived::{arrivals, doubt, interval, objective};
 use crate::inspection::changed;
 use crate::layout::{Document, bullets, cut, paint, wrap};
 use crate::prose::joined;
@@ -107,6 +107,8 @@ fn details(line: &Line, width: Width) -> Vec<String> {
         ("background", Some(line.background.join("; ")).filter(|loads| !loads.is_empty())),
         ("interval", interval(line)),
         ("objective", Some(objective(line))),
+        ("arrivals", arrivals(line).map(str::to_owned)),
+        ("soak", line.soak.as_ref().map(|soak| soaked(soak, &line.unit))),
         ("bottleneck", line.rate.map(|_| bottleneck)),
         ("not checked", line.rate.map(|_| unchecked).filter(|names| !names.is_empty())),
     ];
@@ -115,12 +117,18 @@ fn details(line: &Line, width: Width) -> Vec<String> {
     facts.flat_map(|(name, value)| wrap(&value, &format!("{indent}{name:<14}"), width)).collect()
 }
 
+/// The result of the long load after a search: `held at 40,100 documents/s over 10 min 0 s`.
+fn soaked(soak: &Probe, unit: &str) -> String {
+    let word = if soak.held { "held" } else { "failed" };
+    format!("{word} at {} {unit} over {}", exact_rate(soak.rate), duration(soak.window_s))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use plimsoll_measure::environment::ServerFacts;
     use plimsoll_measure::histogram::Latency;
-    use plimsoll_measure::line::{Candidate, Probe, Stage, Unchecked};
+    use plimsoll_measure::line::{Candidate, Stage, Unchecked};
     use plimsoll_measure::run::{Client, Expectation, Operation, ScenarioFacts, ServerCost};
     use std::collections::BTreeMap;
 
@@ -203,6 +211,7 @@ mod tests {
         Candidate { name: name.into(), evidence: evidence.into(), readings: Vec::new() }
     }
 
+    /// The run of an older file.
     fn searched() -> Run {
         let probe = |stage, rate: f64, held: bool| Probe {
             stage,
@@ -217,9 +226,10 @@ mod tests {
         let probes = vec![
             probe(Stage::WarmUp, 8_000.0, false),
             probe(Stage::Climb, 16_000.0, true),
-            probe(Stage::Confirm, 19_000.0, false),
+            probe(Stage::Estimate, 19_000.0, false),
         ];
         let line = Line {
+            confirmed: Some(false),
             rate: Some(16_000.0),
             low: Some(16_000.0),
             high: Some(19_000.0),
@@ -301,6 +311,41 @@ Next  plimsoll show plimsoll-runs/a --replay
 
     #[test]
     fn a_search_is_summed_up_under_its_load_line() {
+        let mut run = searched();
+        if let Some(line) = &mut run.line {
+            (line.confidence, line.confirmed) = (Some(0.9), None);
+            (line.rate, line.low, line.arrivals) = (Some(17_225.0), Some(16_100.0), Some("poisson".into()));
+            let excess = [None, Some(0.0123), Some(3.5)];
+            line.probes.iter_mut().zip(excess).for_each(|(probe, excess)| probe.excess = excess);
+            let soak =
+                |it: &Probe| Probe { stage: Stage::Soak, rate: 15_502.0, window_s: 600.0, ..it.clone() };
+            line.soak = line.probes.get(1).map(soak);
+        }
+        let text = summary(&run, None, Screen::PIPE);
+        let expected = r#"
+LOAD LINE  17,225 documents/s
+           interval      16,100 to 19,000 documents/s (90 %)
+           objective     p99 response < 50 ms and no errors
+           arrivals      Poisson
+           soak          held at 15,502 documents/s over 10 min 0 s
+           bottleneck    server CPU
+           not checked   tickets
+
+Probes, in documents/s
+  stage      asked    done  achieved      p50      p99      max  excess  result
+  warm-up    8,000   7,996    99.9 %  40.0 ms   160 ms   400 ms       –  not judged
+  climb     16,000  15,992    99.9 %  1.27 ms  5.08 ms  12.7 ms  0.0123  held
+  estimate  19,000  18,991    99.9 %  40.0 ms   160 ms   400 ms    3.50  failed: p99 response is
+                                                                         160 ms
+  soak      15,502  15,992    99.9 %  1.27 ms  5.08 ms  12.7 ms  0.0123  held
+
+Cost
+"#;
+        assert!(text.contains(expected), "{text}");
+    }
+
+    #[test]
+    fn an_older_search_is_summed_up_with_its_doubt() {
         check(
             &searched(),
             None,

@@ -1,7 +1,8 @@
 //! Tests one worker's phase with exact results.
 
 use plimsoll_load::arrivals::{Arrivals, Share};
-use plimsoll_load::phase::{Documents, Overdue};
+use plimsoll_load::due_second::{DueSeconds, Latency, Limit};
+use plimsoll_load::phase::{Documents, Overdue, Phase};
 use plimsoll_load::retry::Retry;
 use plimsoll_load::stop::Stop;
 use plimsoll_load::worker::{Control, Ended};
@@ -298,4 +299,38 @@ fn the_seconds_add_up_to_the_whole() {
     let tenths: u64 = outcome.seconds.iter().flat_map(|second| &second.tenths).map(|tenth| tenth.count).sum();
     assert_eq!(tenths, outcome.whole.count);
     assert_eq!(merged.due, merged.completed());
+}
+
+#[test]
+fn operations_count_in_the_second_in_which_they_were_due() {
+    // The server answers nothing from 0.5 s to 1.2 s; one connection, 100 operations a second.
+    let script = Script { frozen: (SECOND_NS / 2, 1200 * MS), ..Script::steady(MS) };
+    let limits = vec![Limit { latency: Latency::Response, ns: 50 * MS }];
+    let stop = for_secs(2);
+    let phase = Phase { limits, ..phase(constant(100.0, 1), stop) };
+    let mut due = DueSeconds::default();
+    let outcome = simulate(phase, script, Share::WHOLE);
+    outcome.seconds.iter().flat_map(|second| &second.due_seconds).for_each(|part| due.add(part));
+    let seconds: Vec<_> = due.of(0).iter().map(|it| (it.due, it.ended, it.failed, it.over(0))).collect();
+    // In the first second 50 operations wait for 0.2 s or more; in the second one those due before 1.15 s wait for 50 ms or more,
+    // and some of the queue behind them.
+    assert_eq!(seconds[0], (100, 100, 0, 50));
+    let (due, ended, failed, over) = seconds[1];
+    assert_eq!((due, ended, failed), (100, 100, 0));
+    assert!((16..30).contains(&over), "{over}");
+    assert_eq!(outcome.whole.due, 200);
+}
+
+#[test]
+fn operations_that_are_never_sent_are_over_every_limit() {
+    // One connection does 10 of 100 operations a second; those that are still overdue after the drain are skipped.
+    let limits = vec![Limit { latency: Latency::Service, ns: SECOND_NS }];
+    let mut phase = Phase { limits, ..phase(constant(100.0, 1), for_secs(1)) };
+    phase.drain = Span::from_ns(50 * MS);
+    let outcome = simulate(phase, Script::steady(100 * MS), Share::WHOLE);
+    let mut due = DueSeconds::default();
+    outcome.seconds.iter().flat_map(|second| &second.due_seconds).for_each(|part| due.add(part));
+    let second = due.of(0).remove(0);
+    assert_eq!((second.due, second.ended), (100, 100));
+    assert_eq!((second.failed, second.over(0)), (89, 89));
 }

@@ -3,7 +3,107 @@
 use super::*;
 
 #[test]
-fn the_load_line_has_its_interval_and_its_objective() {
+fn an_estimate_has_its_interval_its_objective_and_its_arrivals() {
+    check(
+        |run| run.line = Some(Line { load: "insert".into(), ..estimate(47_225.0, Some(50_300.0)) }),
+        &[
+            "The load line of insert is 47,225 documents/s, 90 % interval 44,864 to 50,300: the rate at which the objective \
+             (p99 response < 50 ms and no errors) just holds on average, with Poisson arrivals.",
+            "No bottleneck was found.",
+        ],
+    );
+    check(
+        |run| {
+            let arrivals = Some("constant".into());
+            run.line = Some(Line { arrivals, objective: Vec::new(), ..estimate(1_000.0, Some(1_100.0)) });
+        },
+        &[
+            "The load line is 1,000 documents/s, 90 % interval 950 to 1,100: the rate at which its objective just holds on \
+             average, with constant arrivals.",
+            "No bottleneck was found.",
+        ],
+    );
+}
+
+#[test]
+fn an_estimate_without_a_failed_rate_is_a_lower_bound() {
+    check(
+        |run| run.line = Some(estimate(47_225.0, None)),
+        &["The load line is at least 47,225 documents/s: no rate that was tried failed."],
+    );
+}
+
+#[test]
+fn a_rate_that_failed_within_the_interval_of_an_estimate_needs_no_sentence() {
+    let mut line = estimate(1_000.0, Some(1_100.0));
+    line.probes.push(Probe { stage: Stage::Estimate, rate: 990.0, excess: Some(3.0), ..Probe::default() });
+    check(
+        |run| run.line = Some(line),
+        &[
+            "The load line is 1,000 documents/s, 90 % interval 950 to 1,100: the rate at which the objective (p99 response < \
+             50 ms and no errors) just holds on average, with Poisson arrivals.",
+            "No bottleneck was found.",
+        ],
+    );
+}
+
+#[test]
+fn a_load_line_that_moved_is_given_for_both_halves_of_the_search() {
+    let drift = Drift { first: 52_000.0, second: 45_000.0, ..Drift::default() };
+    let counted = Drift { documents_first: Some(1_200_000), documents_second: Some(4_523_118), ..drift };
+    for (drift, unit, sentence) in [
+        (
+            counted,
+            "documents/s",
+            "The load line moved during the search: 52,000 documents/s in its first half (about 1.20 M documents stored), \
+             45,000 in its second (about 4.52 M).",
+        ),
+        (
+            counted,
+            "requests/s",
+            "The load line moved during the search: 52,000 requests/s in its first half (about 1.20 M requests answered), \
+             45,000 in its second (about 4.52 M).",
+        ),
+        (
+            drift,
+            "documents/s",
+            "The load line moved during the search: 52,000 documents/s in its first half, 45,000 in its second.",
+        ),
+    ] {
+        let line = Line { drift: Some(drift), unit: unit.into(), ..estimate(47_000.0, None) };
+        let headline = format!("The load line is at least 47,000 {unit}: no rate that was tried failed.");
+        check(|run| run.line = Some(line), &[&headline, sentence]);
+    }
+}
+
+#[test]
+fn a_soak_says_whether_the_objective_held_over_its_time() {
+    let soak = |held, reasons| Probe {
+        stage: Stage::Soak,
+        rate: 900.0,
+        window_s: 600.0,
+        held,
+        reasons,
+        ..Probe::default()
+    };
+    for (soak, sentence) in [
+        (
+            soak(true, Vec::new()),
+            "Afterwards 900 documents/s, 90 % of the line, held the objective over 10 min 0 s.",
+        ),
+        (
+            soak(false, vec!["3 errors".into()]),
+            "Afterwards 900 documents/s, 90 % of the line, did not hold the objective over 10 min 0 s: 3 errors.",
+        ),
+    ] {
+        let line = Line { soak: Some(soak), ..estimate(1_000.0, None) };
+        let headline = "The load line is at least 1,000 documents/s: no rate that was tried failed.";
+        check(|run| run.line = Some(line), &[headline, sentence]);
+    }
+}
+
+#[test]
+fn an_older_load_line_has_its_interval_and_its_objective() {
     check(
         |run| run.line = Some(line(Some(163_000.0), Some(171_000.0))),
         &[
@@ -130,7 +230,7 @@ fn a_line_that_was_not_confirmed_is_not_called_confirmed() {
     check(
         |run| {
             let mut line = line(Some(1_000.0), Some(1_100.0));
-            line.confirmed = false;
+            line.confirmed = Some(false);
             line.probes[0].held = false;
             line.probes.truncate(4);
             run.line = Some(line);
@@ -149,7 +249,7 @@ fn a_rate_that_failed_inside_the_interval_is_reported() {
     check(
         |run| {
             let mut line = line(Some(40_500.0), Some(43_699.0));
-            let failed = |rate| Probe { stage: Stage::Confirm, rate, ..Probe::default() };
+            let failed = |rate| Probe { stage: Stage::Estimate, rate, ..Probe::default() };
             line.probes.extend([failed(42_606.0), failed(40_577.0)]);
             run.line = Some(line);
         },

@@ -1,6 +1,7 @@
 //! Draws the charts of the page.
 
 mod distribution;
+mod excess;
 mod knee;
 mod scalability;
 mod server;
@@ -8,6 +9,7 @@ mod time;
 mod timeline;
 
 pub(super) use distribution::distributions;
+pub(super) use excess::excess;
 pub(super) use knee::knee;
 pub(super) use scalability::scalability;
 pub(super) use server::server;

@@ -55,15 +55,15 @@ impl Timeline {
 
 /// The moments of `run` that every chart over time marks, in order.
 fn marks(run: &Run) -> Vec<Mark> {
-    let probes = run.line.as_ref().map_or(&[][..], |line| &line.probes);
-    let mut marks = parts(&run.phases, probes);
+    let probes = run.line.iter().flat_map(|line| line.probes.iter().chain(&line.soak));
+    let mut marks = parts(&run.phases, &probes.collect::<Vec<_>>());
     marks.extend(run.faults.iter().flat_map(fault));
     marks.sort_by(|one, other| one.at.total_cmp(&other.at));
     marks
 }
 
 /// Every phase, if there are several; for a search its probes by their rates, and the phases before them.
-fn parts(phases: &[PhaseFacts], probes: &[Probe]) -> Vec<Mark> {
+fn parts(phases: &[PhaseFacts], probes: &[&Probe]) -> Vec<Mark> {
     let first_s = probes.first().map_or(f64::INFINITY, |probe| seconds(probe.from_ns));
     let before = phases.iter().filter(|phase| phase.from_s + NEAR_S < first_s);
     let before = before.map(|phase| (phase.from_s.max(0.0), phase.name.clone()));
@@ -140,10 +140,12 @@ mod tests {
             ..Probe::default()
         };
         let probes =
-            vec![probe(10, 36_364.2, true, Stage::Climb), probe(30, 54_545.0, false, Stage::Confirm)];
+            vec![probe(10, 36_364.2, true, Stage::Climb), probe(30, 54_545.0, false, Stage::Estimate)];
         let phases = vec![phase("warm-up", 2.0), phase("climb 36364 documents/s", 10.0), phase("x", 30.0)];
-        let line = Some(Line { probes, ..Line::default() });
+        let soak = Some(probe(40, 32_700.0, true, Stage::Soak));
+        let line = Some(Line { probes, soak, ..Line::default() });
         let run = Run { phases, line, ..Run::default() };
-        check(&run, &[(2000, "warm-up"), (10_000, "36.4 K ✓"), (30_000, "54.5 K ✗")]);
+        let tries = [(10_000, "36.4 K ✓"), (30_000, "54.5 K ✗"), (40_000, "32.7 K ✓")];
+        check(&run, &[&[(2000, "warm-up")], &tries[..]].concat());
     }
 }
