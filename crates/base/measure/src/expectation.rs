@@ -9,6 +9,10 @@ use crate::rule::Rule;
 use crate::run::{Check, Expectation};
 use crate::threshold::{Aggregate, Bound, ParseError, Threshold};
 
+/// The reason for a percentile without a value.
+const INFINITE: &str =
+    "so many operations failed that this percentile lies among them: a failure counts as infinitely slow";
+
 mod value;
 
 use value::{integrity_value, operation_value};
@@ -115,10 +119,13 @@ impl Wanted {
             Scope::Integrity => integrity_value(self.metric.name, integrity),
             Scope::Operations(_) => self.value(measured),
         };
+        let held = value.as_ref().is_ok_and(|value| self.holds(*value));
+        let value =
+            value.and_then(|value| if value.is_finite() { Ok(value) } else { Err(INFINITE.to_owned()) });
         Expectation {
             metric: self.typed.clone(),
             expression: self.expression.clone(),
-            held: value.as_ref().is_ok_and(|value| self.holds(*value)),
+            held,
             value: value.as_ref().ok().copied(),
             reason: value.err(),
             by_default: false,
@@ -172,6 +179,7 @@ mod tests {
     use crate::integrity::Proof;
     use crate::interval::{Instants, Reply};
     use crate::metric::Tags;
+    use crate::outcome::{Doubt, Outcome};
 
     fn tally() -> Tally {
         let mut tally = Tally::default();
@@ -222,6 +230,30 @@ mod tests {
         ] {
             assert_eq!(judged(metric, expression).held, held, "{metric} {expression}");
         }
+    }
+
+    /// 1,000 operations of up to 1 ms, and `failed` failed ones that took no longer.
+    fn with_failures(failed: u64, expression: &str) -> Expectation {
+        let (mut tally, at) = (tally(), Instant::from_ns(0));
+        let instants = Instants { due: at, awake: at, sent: at, done: at + 1000 };
+        let timeout = Reply::failed(Outcome::Unknown(Doubt::Timeout), 1);
+        (0..failed).for_each(|_| tally.record(&instants, &timeout));
+        let measured = Operation { tally: &tally, seconds: 10.0, achieved: None, checks: None };
+        wanted("insert.response", expression).unwrap().judge(Some(&measured), None)
+    }
+
+    #[test]
+    fn a_failure_counts_as_infinitely_slow_in_a_percentile() {
+        assert!(with_failures(0, "p(99)<50ms").held);
+        assert!(with_failures(9, "p(99)<50ms").held, "fewer than one in a hundred");
+        let failed = with_failures(53, "p(99)<50ms");
+        assert!(
+            !failed.held && failed.value.is_none() && failed.reason == Some(INFINITE.to_owned()),
+            "{failed:?}"
+        );
+        let median = with_failures(500, "med<1ms");
+        assert!(median.held && (median.value.unwrap() / 750_000.0 - 1.0).abs() < 0.01, "{median:?}");
+        assert!(!with_failures(1001, "med<1ms").held);
     }
 
     #[test]

@@ -48,6 +48,10 @@ pub struct Integrity {
     pub duplicated: u64,
     /// Documents whose content differs from the content of their receipt.
     pub corrupted: u64,
+    /// Reads during the load that showed an older version than an acknowledged one, no document where one was acknowledged, or
+    /// content that was never sent.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub wrong_reads: u64,
     /// Documents that the server refused.
     pub rejected: u64,
     /// Documents of unknown outcome that exist.
@@ -71,11 +75,11 @@ pub struct Integrity {
 }
 
 impl Integrity {
-    /// Whether no promised document is missing, changed or duplicated. Nothing is promised where documents vanish by design.
-    /// Documents that were not read back are unknown: see [`Self::is_known`].
+    /// Whether no promised document is missing, changed or duplicated, and no read was wrong. Nothing is promised where documents
+    /// vanish by design. Documents that were not read back are unknown: see [`Self::is_known`].
     pub const fn holds(&self) -> bool {
-        matches!(self.proof, Proof::NotApplicable)
-            || (self.lost == 0 && self.phantom == 0 && self.duplicated == 0 && self.corrupted == 0)
+        let kept = self.lost == 0 && self.phantom == 0 && self.duplicated == 0 && self.corrupted == 0;
+        self.wrong_reads == 0 && (kept || matches!(self.proof, Proof::NotApplicable))
     }
 
     /// Adds the counts of another shard of the same run. Every shard counts all foreign documents and all documents with other
@@ -94,6 +98,7 @@ impl Integrity {
             (&mut self.phantom, other.phantom),
             (&mut self.duplicated, other.duplicated),
             (&mut self.corrupted, other.corrupted),
+            (&mut self.wrong_reads, other.wrong_reads),
             (&mut self.rejected, other.rejected),
             (&mut self.unknown_present, other.unknown_present),
             (&mut self.unknown_absent, other.unknown_absent),
@@ -114,6 +119,11 @@ impl Integrity {
     pub const fn is_known(&self) -> bool {
         !matches!(self.proof, Proof::NotAudited)
     }
+}
+
+/// Whether a count is left out of a file.
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 #[cfg(test)]
@@ -176,6 +186,8 @@ mod tests {
         let lost = Integrity { lost: 3, ..Integrity::default() };
         assert!(!lost.holds());
         assert!(Integrity { proof: Proof::NotApplicable, ..lost }.holds());
+        let wrong = Integrity { wrong_reads: 1, proof: Proof::NotApplicable, ..Integrity::default() };
+        assert!(!wrong.holds(), "a wrong read is wrong wherever documents vanish by design");
         assert!(!Integrity { proof: Proof::NotAudited, ..Integrity::default() }.is_known());
     }
 }

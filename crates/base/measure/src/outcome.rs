@@ -44,7 +44,7 @@ named! {
         NoLocalPort = "no_local_port",
         /// The answer differs from the expected one.
         Unexpected = "unexpected",
-        /// A read showed an earlier version of a document than the one acknowledged before it.
+        /// A read showed an earlier version of a document than the one acknowledged before it, or no document.
         StaleRead = "stale_read",
         /// A read returned a document with content that was never sent.
         CorruptedRead = "corrupted_read",

@@ -8,7 +8,10 @@ use plimsoll_load::worker::Ended;
 use plimsoll_measure::clock;
 use plimsoll_measure::integrity::Integrity;
 use plimsoll_measure::line::Line;
-use plimsoll_measure::run::{Answers, Client, Expectation, FORMAT, Run, ScenarioFacts, ServerCost, Verdict};
+use plimsoll_measure::outcome::Rejection;
+use plimsoll_measure::run::{
+    Answers, Client, Expectation, FORMAT, Operation, Run, ScenarioFacts, ServerCost, Verdict,
+};
 use plimsoll_measure::sample::{ServerSample, growth};
 
 use crate::bottleneck;
@@ -124,6 +127,9 @@ pub fn complete(account: Account<'_>) -> Run {
         server_cost: server_cost(&account),
         ..account.known.clone()
     };
+    if let Some(integrity) = &mut run.integrity {
+        integrity.wrong_reads = run.operations.values().map(wrong_reads).sum();
+    }
     (run.verdict, run.reasons) = verdict(&run, &account);
     run.conclusions = plimsoll_report::conclusions(&run);
     run
@@ -280,6 +286,12 @@ pub fn is_complete(ended: Ended, stopped: bool) -> bool {
 fn fruitless(run: &Run) -> impl Iterator<Item = &String> {
     let failed = run.operations.iter().filter(|(_, it)| it.count == 0 && !it.errors.is_empty());
     failed.map(|(name, _)| name)
+}
+
+/// The reads of an operation that contradict an acknowledged write.
+fn wrong_reads(operation: &Operation) -> u64 {
+    let classes = [Rejection::StaleRead, Rejection::CorruptedRead];
+    classes.iter().filter_map(|class| operation.errors.get(class.name())).sum()
 }
 
 /// Whether the objective did not hold in the long load after a search.

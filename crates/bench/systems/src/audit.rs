@@ -115,6 +115,8 @@ fn integrity(subject: &Subject<'_>, findings: &Findings) -> Integrity {
         phantom: if counted { 0 } else { findings.phantom },
         duplicated: findings.duplicated,
         corrupted: findings.corrupted,
+        // Reads are counted during the load.
+        wrong_reads: 0,
         rejected: findings.rejected,
         unknown_present: findings.unknown_present,
         unknown_absent: findings.unknown_absent,

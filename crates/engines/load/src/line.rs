@@ -132,7 +132,9 @@ impl LineSearch {
         let bounds = self.objective.bounds.len();
         let means: Vec<f64> = (0..bounds).map(|bound| trial.mean(bound)).collect();
         let mut reasons = self.objective.reasons(&means, &due, window);
-        reasons.extend((trial.mean(bounds) >= 1.0).then(|| window.not_reached()));
+        // A broken bound says more than a rate that was not reached because of it.
+        let is_only_late = reasons.is_empty() && trial.mean(bounds) >= 1.0;
+        reasons.extend(is_only_late.then(|| window.not_reached()));
         reasons.extend(background);
         (self.probe(attempt, measured, &trial, reasons), trial)
     }

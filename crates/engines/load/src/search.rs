@@ -46,6 +46,8 @@ const NARROW: f64 = 1.16;
 /// The range of the trials around the estimate, at least.
 const BELOW: f64 = 0.08;
 const ABOVE: f64 = 0.05;
+/// The highest of them, as a multiple of the estimate.
+const HIGH_MAX: f64 = 4.0;
 /// The share of these trials below the estimate.
 const SHARE_BELOW: f64 = 0.7;
 /// One in this many of them repeats the reference rate.
@@ -187,7 +189,7 @@ impl Search {
             let low = supported(&self.trials, estimate).unwrap_or(lowest).min(estimate / (1.0 + BELOW));
             estimate * (low / estimate).powf(1.0 - place / SHARE_BELOW)
         } else {
-            let high = refuted(&self.trials, self.settings.seed, SAMPLES).min(estimate * FACTOR);
+            let high = refuted(&self.trials, self.settings.seed, SAMPLES).min(estimate * HIGH_MAX);
             let high = high.max(estimate * (1.0 + ABOVE));
             estimate * (high / estimate).powf((place - SHARE_BELOW) / (1.0 - SHARE_BELOW))
         };

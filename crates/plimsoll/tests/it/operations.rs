@@ -378,8 +378,43 @@ fn a_read_of_an_undone_update_is_stale_and_the_audit_finds_it_lost() {
         let (done, kept) = (&run["operations"]["find"], &run["integrity"]);
         assert!(done["errors"]["stale_read"].as_u64().is_some_and(|stale| stale > 0), "{client}: {done}");
         assert_eq!((&kept["lost"], &kept["found"]), (&json!(1), &json!(19)), "{client}: {kept}");
-        assert_eq!(run["verdict"], "fail", "{client}");
+        assert_eq!(
+            (&run["verdict"], &kept["wrong_reads"]),
+            (&"fail".into(), &done["errors"]["stale_read"]),
+            "{client}"
+        );
     }
+}
+
+#[test]
+fn a_stale_read_violates_the_integrity_whatever_errors_are_allowed() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut text = inserts("stale_allowed", 10, "{documents: 20}").replace("title", "workers: 1\ntitle");
+    let finds = phase("find", "{find: {}}", 1).replace("operations: 1", "duration: 5s");
+    text.push_str(&finds.replace("closed: {writers: 2}", "constant: {rate: 200}"));
+    text.push_str("expect: {find.errors: ['rate<1']}\n");
+    let file = scenario(dir.path(), &text);
+    let out = dir.path().join("run");
+    let mut command = plimsoll();
+    command.args(["run", file.to_str().unwrap(), "--server", &shared(), "--json", "--out"]).arg(&out);
+    let running = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let stored = || found("stale_allowed", rawdoc! {"n": 7});
+    let victim = (0..600).find_map(|_| {
+        std::thread::sleep(Duration::from_millis(50));
+        stored()
+    });
+    let victim = victim.unwrap();
+    let id = victim.get_object_id("_id").unwrap();
+    ask(&rawdoc! {"delete": "stale_allowed", "deletes": [{"q": {"_id": id}, "limit": 1}]});
+    std::thread::sleep(Duration::from_millis(1500));
+    ask(&rawdoc! {"insert": "stale_allowed", "documents": [RawDocumentBuf::try_from(&victim).unwrap()]});
+    let output = running.wait_with_output().unwrap();
+    let run = json(&output);
+    assert_eq!(output.status.code(), Some(4), "{run}");
+    let kept = &run["integrity"];
+    assert_eq!((&kept["found"], &kept["lost"]), (&json!(20), &json!(0)), "{kept}");
+    assert!(kept["wrong_reads"].as_u64() > Some(0), "{kept}");
+    assert!(run["conclusions"].to_string().contains("contradict what was acknowledged before"), "{run}");
 }
 
 /// Document `n` of a collection, once it has been replaced and is stable for a while.

@@ -51,7 +51,7 @@ impl OperationBuilder {
         let stale = picked.freshness == Freshness::MayBeStale;
         let Some(found) = found else {
             let removed = known.may_be_deleted() && picked.change != Some(PendingChange::Removal);
-            return if picked.promised && !removed && !stale { Err(Rejection::Unexpected) } else { Ok(()) };
+            return if picked.promised && !removed && !stale { Err(Rejection::StaleRead) } else { Ok(()) };
         };
         let Some(least) = picked.least.filter(|_| !touched) else { return Ok(()) };
         let (least, most) = match (picked.change, shows) {
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn a_missing_document_is_a_violation_only_if_promised() {
         let (builder, picked) = replaced();
-        assert_eq!(builder.judge_read(&picked, ReturnedState::Before, None), Err(Rejection::Unexpected));
+        assert_eq!(builder.judge_read(&picked, ReturnedState::Before, None), Err(Rejection::StaleRead));
         builder.ledger().pick(&Keys::Uniform, Purpose::Remove, |_| 0).unwrap();
         assert_eq!(builder.judge_read(&picked, ReturnedState::Before, None), Ok(()));
     }

@@ -1,7 +1,7 @@
 //! Finds the measured value of an expectation.
 
 use super::{Checks, Operation};
-use crate::histogram::Histogram;
+use crate::histogram::{Histogram, supported};
 use crate::integrity::{Integrity, Proof};
 use crate::metric::{COUNTERS, INTEGRITY, LATENCIES, Metric};
 use crate::threshold::Aggregate;
@@ -38,7 +38,8 @@ pub(super) fn operation_value(
         return Ok(if aggregate == Aggregate::Rate { errors as f64 / completed } else { errors as f64 });
     }
     if let Ok(latency) = find(&LATENCIES, name) {
-        return latency_value(latency(tally), aggregate);
+        let failed = if FAILURES_COUNT.contains(&name) { tally.errors.total() + tally.skipped } else { 0 };
+        return latency_value(latency(tally), failed, aggregate);
     }
     match (name, aggregate) {
         ("checks", _) => checks_value(operation.checks, aggregate),
@@ -60,15 +61,25 @@ fn checks_value(checks: Option<Checks>, aggregate: Aggregate) -> Result<f64, Str
     }
 }
 
-fn latency_value(counts: &Histogram, aggregate: Aggregate) -> Result<f64, String> {
+/// The latencies whose percentiles count a failed operation as infinitely slow: leaving it out would reward failures.
+const FAILURES_COUNT: [&str; 2] = ["response", "service"];
+
+/// A value of a latency, in nanoseconds. A percentile that lies among the failed operations is infinite.
+fn latency_value(counts: &Histogram, failed: u64, aggregate: Aggregate) -> Result<f64, String> {
     if aggregate == Aggregate::Count {
         return Ok(counts.count() as f64);
     }
-    if counts.count() == 0 {
+    let all = counts.count() + failed;
+    if all == 0 || (counts.count() == 0 && !matches!(aggregate, Aggregate::Percentile(_) | Aggregate::Med)) {
         return Err("nothing was measured".to_owned());
     }
-    let percentile =
-        |p| counts.supported_at(p).map(|ns| ns as f64).ok_or(format!("n = {} is too small", counts.count()));
+    let percentile = |p: f64| {
+        if !supported(all, p) {
+            return Err(format!("n = {all} is too small"));
+        }
+        let among_answered = p * all as f64 / counts.count() as f64;
+        Ok(if among_answered > 100.0 { f64::INFINITY } else { counts.at(among_answered) as f64 })
+    };
     match aggregate {
         Aggregate::Percentile(p) if p < 100.0 => percentile(p),
         Aggregate::Med => percentile(50.0),

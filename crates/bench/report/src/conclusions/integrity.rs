@@ -8,7 +8,11 @@ use crate::units::{counted, exact};
 
 /// Promises that the server broke.
 pub(super) fn violations(run: &Run) -> Vec<String> {
-    let Some(integrity) = audited(run) else { return Vec::new() };
+    let wrong = run.integrity.as_ref().filter(|it| it.wrong_reads > 0).map(|it| {
+        let verb = if it.wrong_reads == 1 { "contradicts" } else { "contradict" };
+        format!("{} {verb} what was acknowledged before.", counted(it.wrong_reads, "read"))
+    });
+    let Some(integrity) = audited(run) else { return wrong.into_iter().collect() };
     let lost = (integrity.lost > 0).then(|| {
         let verb = if integrity.lost == 1 { "is" } else { "are" };
         let (lost, of) = (exact(integrity.lost), exact(integrity.acknowledged));
@@ -27,7 +31,7 @@ pub(super) fn violations(run: &Run) -> Vec<String> {
             "exist though they were rejected or never sent",
         ),
     ];
-    lost.into_iter().chain(others.into_iter().flatten()).collect()
+    lost.into_iter().chain(others.into_iter().flatten()).chain(wrong).collect()
 }
 
 /// The proof, or why there is none.

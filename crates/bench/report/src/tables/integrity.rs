@@ -17,7 +17,9 @@ pub(crate) fn integrity(run: &Run) -> Vec<Table> {
         ("phantom", it.phantom),
         ("duplicated", it.duplicated),
         ("corrupted", it.corrupted),
-    ];
+    ]
+    .into_iter();
+    let wrong = (it.wrong_reads > 0).then_some(("wrong reads", it.wrong_reads));
     let others = [
         ("rejected", it.rejected),
         ("unknown, present", it.unknown_present),
@@ -30,7 +32,7 @@ pub(crate) fn integrity(run: &Run) -> Vec<Table> {
     vec![
         row(
             format!("Integrity: {}, {}", worth(it), promise(run, it)),
-            kept.into_iter().chain(broken.map(|(name, count)| (name, Cell::fault(count)))),
+            kept.into_iter().chain(broken.chain(wrong).map(|(name, count)| (name, Cell::fault(count)))),
         ),
         row("Other outcomes".to_owned(), others.map(|(name, count)| (name, exact(count).into()))),
     ]
