@@ -2,7 +2,7 @@
 //!
 //! A climb in geometric steps finds a bracket, bisections narrow it, and the remaining time goes into trials around the current
 //! estimate: mostly just below it, where a rare event shows, some above it, where the curve gets its slope, in an order that no
-//! slow change of the system can follow. Every fourth trial repeats one fixed rate. [`estimate`] turns all trials into one
+//! slow change of the system can follow. Every fourth trial repeats one fixed rate. [`mod@estimate`] turns all trials into one
 //! rate and an interval.
 
 use plimsoll_measure::line::Stage;

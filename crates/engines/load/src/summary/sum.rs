@@ -100,9 +100,10 @@ impl Sum {
         self.whole.merge(tally);
         self.lasts(second.to_ns, cover);
         self.open |= cover.open;
+        // An operation that a waiting lane took counts as due when it ends, perhaps after the last one was due.
+        self.due += tally.due;
         if second.to_ns <= cover.due_to_ns {
             self.in_time += tally.completed();
-            self.due += tally.due;
         } else {
             self.late += tally.completed();
         }

@@ -151,6 +151,19 @@ fn operations_in_flight_at_the_end_count_as_achieved_and_a_backlog_does_not() {
     }
 }
 
+/// An operation that a waiting lane took counts as due when it ends, so no more are done than were due.
+#[test]
+fn operations_that_waiting_lanes_took_are_not_achieved_twice() {
+    let mut phase = phase("phase", vec![load("a", 0, open())]);
+    phase.stop.duration = Some(Span::from_secs(1));
+    let mut summary = Summary::new(vec!["a".into()], Objective::standard());
+    for index in 0..2 {
+        summary.add(&phase, &second(index, vec![Tally { due: 10, ..tally(10, 0, 1000) }]));
+    }
+    summary.end(&phase, &Finished { to_ns: 2 * SECOND_NS, ..Finished::default() }, 0);
+    assert_eq!(summary.operations()["a"].achieved, Some(1.0));
+}
+
 #[test]
 fn cpu_is_reported_for_an_operation_with_its_own_phase() {
     let one = |name, operation| load(name, operation, Arrivals::Closed { writers: 1 });

@@ -58,7 +58,7 @@ impl Default for RequestLimits {
     fn default() -> Self {
         Self {
             batch_readings_max: 10_000,
-            queries_max: 32,
+            queries_max: 8,
             query_wait: Span::seconds(5),
             page_max: 1_000,
             sensors_max: 100,
