@@ -25,6 +25,8 @@ pub(super) struct Sum {
     due: u64,
     /// Operations of the current phase that completed after that end.
     late: u64,
+    /// Operations that count as due after the last one was due: a waiting lane took them, and they ended then.
+    due_late: u64,
     open: bool,
     /// Documents in each full second.
     seconds: Vec<u64>,
@@ -100,12 +102,12 @@ impl Sum {
         self.whole.merge(tally);
         self.lasts(second.to_ns, cover);
         self.open |= cover.open;
-        // An operation that a waiting lane took counts as due when it ends, perhaps after the last one was due.
-        self.due += tally.due;
         if second.to_ns <= cover.due_to_ns {
             self.in_time += tally.completed();
+            self.due += tally.due;
         } else {
             self.late += tally.completed();
+            self.due_late += tally.due;
         }
     }
 
@@ -121,6 +123,7 @@ impl Sum {
         self.open |= cover.open;
         // Operations in flight at the end were sent in time; further late ones had waited for a connection.
         self.in_time += std::mem::take(&mut self.late).min(cover.connections);
+        self.due += std::mem::take(&mut self.due_late);
     }
 
     /// Adds the single seconds of a phase that has ended, for operation `index`.

@@ -158,7 +158,7 @@ fn operations_that_waiting_lanes_took_are_not_achieved_twice() {
     phase.stop.duration = Some(Span::from_secs(1));
     let mut summary = Summary::new(vec!["a".into()], Objective::standard());
     for index in 0..2 {
-        summary.add(&phase, &second(index, vec![Tally { due: 10, ..tally(10, 0, 1000) }]));
+        summary.add(&phase, &second(index, vec![Tally { due: 1, ..tally(1, 0, 1000) }]));
     }
     summary.end(&phase, &Finished { to_ns: 2 * SECOND_NS, ..Finished::default() }, 0);
     assert_eq!(summary.operations()["a"].achieved, Some(1.0));
