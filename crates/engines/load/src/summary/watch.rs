@@ -126,7 +126,11 @@ impl Watch {
             let under_load_ns = sum.under_load_ns();
             let is_due = under_load_ns > after.as_ns();
             let value = wanted.broken(&sum.measured()).filter(|_| is_due)?;
-            let value = if wanted.counts() { value.to_string() } else { format!("{:.2} ms", value / 1e6) };
+            let value = match value {
+                infinite if infinite.is_infinite() => "it lies among the failed operations".to_owned(),
+                count if wanted.counts() => count.to_string(),
+                ns => format!("{:.2} ms", ns / 1e6),
+            };
             let (metric, expression) = (&wanted.typed, &wanted.expression);
             Some(format!("{metric} {expression} did not hold: {value} after {:.0} s", seconds(under_load_ns)))
         })
