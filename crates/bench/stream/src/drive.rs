@@ -10,7 +10,7 @@ use plimsoll_measure::stream::{FORMAT, Moved, Process, Second, Stage, Stream};
 use plimsoll_pipeline::flow::Budget;
 use plimsoll_pipeline::guarantee::Guarantee;
 use plimsoll_pipeline::meter::{Count, Meter, Stages};
-use plimsoll_pipeline::{Control, Ended, Error};
+use plimsoll_pipeline::{Control, Ended, Error, SourceError};
 use plimsoll_report::stream::{Labels, Scrape, exposition, line, trouble};
 use tokio::sync::oneshot;
 use tokio::time::{Interval, MissedTickBehavior};
@@ -71,6 +71,7 @@ pub fn drive(
     let undone = ended.is_none().then(|| watch.abandon(guarantee));
     watch.sample(outputs.dir, false)?;
     let moved = watch.moved();
+    let ended = ended.map(|ended| ended.and_then(|ended| watch.refuse_unread(ended)));
     let (word, failure) = match ended {
         None | Some(Ok(Ended::Aborted)) => ("aborted", None),
         Some(Ok(Ended::Exhausted)) => ("exhausted", None),
@@ -224,6 +225,15 @@ impl Watch {
         );
         self.console.say(&format!("plimsoll: {words}"));
         words
+    }
+
+    /// Refuses to call it a success if the pipeline was stopped before its source could be read at all.
+    fn refuse_unread(&self, ended: Ended) -> Result<Ended, Error> {
+        let unread = ended == Ended::Drained && self.meter.counts().get(Count::Read) == 0;
+        match self.meter.trouble().filter(|_| unread) {
+            Some(reason) => Err(SourceError::Failed(format!("no event was read: {reason}")).into()),
+            None => Ok(ended),
+        }
     }
 
     /// The time range in which events moved, after the pipeline has ended.

@@ -12,7 +12,7 @@ use plimsoll_pipeline::transform::Encode;
 use plimsoll_pipeline::{Batch, Partition, Record, TransformFactory};
 use plimsoll_run::signals::DEBOUNCE_NS;
 
-use crate::program::{plimsoll, plimsoll_with, stderr};
+use crate::program::{plimsoll, plimsoll_with, shared, stderr};
 
 /// The time limit of every wait, in nanoseconds.
 const PATIENCE_NS: u64 = 60 * SECOND_NS;
@@ -282,4 +282,22 @@ fn a_second_signal_aborts_a_pipeline_with_busy_threads() {
     );
     let summary = fs::read_to_string(out.join("pipeline.json")).unwrap();
     assert!(summary.contains("\"ended\": \"aborted\""), "{summary}");
+}
+
+#[test]
+fn a_source_that_was_never_reached_is_no_success() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = format!(
+        "guarantee: at-least-once\nsource: {{scan: {{uri: 'mongodb://127.0.0.1:9', collection: d.c}}}}\n\
+         security: {{rules: [{{allow: {{topic: '*'}}}}]}}\npositions: {{file: positions}}\n\
+         sink: {{insert: {{uri: '{}', collection: plimsoll_test.unread, form: bson, identity: payload}}}}\n",
+        shared()
+    );
+    let (path, out) = (write(dir.path(), &text), dir.path().join("run"));
+    let output = plimsoll_with(&["pipeline", "run", &path, "--for", "2s", "--out", out.to_str().unwrap()]);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("no event was read") && said.contains("127.0.0.1:9"), "{said}");
+    let summary = fs::read_to_string(out.join("pipeline.json")).unwrap();
+    assert!(summary.contains("\"ended\": \"failed\""), "{summary}");
 }

@@ -245,8 +245,8 @@ fn a_lagging_copy_is_no_anomaly_and_a_corrupted_one_is() {
             Outcome::Acknowledged
         );
         assert_eq!(read_copy(&set, "secondary", |_| None).await, Outcome::Acknowledged, "not yet copied");
-        let unexpected = Outcome::Rejected(Rejection::Unexpected);
-        assert_eq!(read_copy(&set, "primary", |_| None).await, unexpected);
+        let stale = Outcome::Rejected(Rejection::StaleRead);
+        assert_eq!(read_copy(&set, "primary", |_| None).await, stale);
         let altered = |builder: &OperationBuilder| {
             let mut document = stored(builder);
             document.insert("a", 2);
