@@ -97,14 +97,17 @@ pub fn find(
         search.record(&attempt, trial);
         observations.push(observation(probe, measured));
     }
-    let soak = line_search.soak(&search).map(|attempt| {
-        let measured = prober.probe(&attempt)?;
-        let (probe, _) = line_search.judge(&attempt, &measured);
-        prober.probed(&probe);
-        Ok::<_, Box<dyn std::error::Error + Send + Sync>>((probe, measured.over))
-    });
-    let (soak, over) = soak.transpose()?.unzip();
-    Ok(Line { soak, ..line_search.conclude(observations, &search, over.flatten()) })
+    let Some(attempt) = line_search.soak(&search) else {
+        return Ok(line_search.conclude(observations, &search, None));
+    };
+    let measured = prober.probe(&attempt)?;
+    if measured.over.is_some() {
+        // A soak that was cut short says nothing about its whole time.
+        return Ok(line_search.conclude(observations, &search, measured.over));
+    }
+    let (probe, _) = line_search.judge(&attempt, &measured);
+    prober.probed(&probe);
+    Ok(Line { soak: Some(probe), ..line_search.conclude(observations, &search, None) })
 }
 
 impl LineSearch {

@@ -95,7 +95,11 @@ fn search_for(script: Script, objective: Objective, start: f64, probes_max: usiz
     search_with(simulation, objective, start)
 }
 
-fn search_with(mut simulation: Simulation, objective: Objective, start: f64) -> Line {
+fn search_with(simulation: Simulation, objective: Objective, start: f64) -> Line {
+    soaked(simulation, objective, start, None)
+}
+
+fn soaked(mut simulation: Simulation, objective: Objective, start: f64, soak_s: Option<u64>) -> Line {
     let line_search = LineSearch {
         settings: Settings { start, budget_s: BUDGET_S, seed: 1 },
         objective,
@@ -103,11 +107,24 @@ fn search_with(mut simulation: Simulation, objective: Objective, start: f64) -> 
         documents_per_operation: 10.0,
         unit: "documents/s".into(),
         machine: Machine { cores: 2, workers: 1 },
-        soak_s: None,
+        soak_s,
     };
     let line = find(&line_search, &mut simulation).unwrap();
-    assert_eq!(line.probes.len(), simulation.probes);
+    assert_eq!(line.probes.len() + usize::from(line.soak.is_some()), simulation.probes);
     line
+}
+
+#[test]
+fn a_soak_holds_nine_tenths_of_the_line_and_an_interrupted_one_says_nothing() {
+    let script = Script { turn_ns: 2_000_000, ..Script::steady(0) };
+    let simulation = |probes_max| Simulation { script, probes: 0, probes_max, says: None };
+    let whole = soaked(simulation(usize::MAX), Objective::standard(), 170.0, Some(15));
+    let soak = whole.soak.unwrap();
+    assert!((soak.rate / whole.rate.unwrap() - 0.9).abs() < 1e-9 && soak.held, "{soak:?}");
+    assert_eq!(soak.window_s, 15.0);
+    let cut = soaked(simulation(whole.probes.len()), Objective::standard(), 170.0, Some(15));
+    assert_eq!((cut.soak, cut.rate), (None, whole.rate));
+    assert_eq!(cut.notes[0], "the search ended early: it was interrupted");
 }
 
 #[test]
