@@ -96,7 +96,7 @@ const OPTIONS: [(&str, Kind); 48] = [
     ("readconcernlevel", Kind::Text),
     (
         "readpreference",
-        Kind::OneOf(&["primary", "primarypreferred", "secondary", "secondarypreferred", "nearest"]),
+        Kind::OneOf(&["primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest"]),
     ),
     ("readpreferencetags", Kind::Pairs),
     ("replicaset", Kind::Text),
@@ -120,7 +120,7 @@ const OPTIONS: [(&str, Kind); 48] = [
     ("tlsinsecure", Kind::Boolean),
     (
         "uuidrepresentation",
-        Kind::OneOf(&["standard", "csharplegacy", "javalegacy", "pythonlegacy", "unspecified"]),
+        Kind::OneOf(&["standard", "csharpLegacy", "javaLegacy", "pythonLegacy", "unspecified"]),
     ),
     ("w", Kind::W),
     ("waitqueuetimeoutms", Kind::Integer(0, MAX)),
@@ -410,7 +410,8 @@ impl Kind {
                 &format!("an integer from {min} to {max}"),
             ),
             Self::OneOf(names) => {
-                holds(names.contains(&value.to_lowercase().as_str()), &format!("one of {}", names.join(", ")))
+                let is_known = names.iter().any(|name| name.eq_ignore_ascii_case(value));
+                holds(is_known, &format!("one of {}", names.join(", ")))
             }
             Self::Compressors => {
                 let known: Vec<_> =
@@ -438,7 +439,7 @@ impl Kind {
 fn check_host(text: &str, is_srv: bool) -> Parsed<()> {
     let host = decoded(text, "host")?;
     if host.is_empty() {
-        return Err(invalid("a host is missing: write for example mongodb://localhost:27017"));
+        return Err(invalid("a host is missing"));
     }
     if host.ends_with(".sock") {
         let message = "a Unix socket's path contains `/`: write each one as %2F";

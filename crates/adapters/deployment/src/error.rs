@@ -128,6 +128,9 @@ pub fn driver_message(error: &mongodb::error::Error) -> String {
     let refusal = error.server_response().and_then(|reply| reply.get_str("errmsg").ok());
     match (error.kind.as_ref(), refusal) {
         (ErrorKind::InvalidArgument { message, .. }, _) => message.clone(),
+        (ErrorKind::Custom(ours), _) => {
+            ours.downcast_ref::<String>().cloned().unwrap_or_else(|| error.kind.to_string())
+        }
         (ErrorKind::Command(command), _) => {
             let (code, name, message) = (command.code, command.code_name.clone(), command.message.clone());
             ServerError { code, name, message, labels: Vec::new() }.to_string()

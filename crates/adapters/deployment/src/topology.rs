@@ -199,8 +199,8 @@ impl Deployment {
         ConnectOptions { address, ..self.template.clone() }
     }
 
-    /// Connects to a server that accepts writes: the last known one, or the primary that the driver finds. Waits as long as the
-    /// URI's `connectTimeoutMS` and `serverSelectionTimeoutMS` allow, 5 s each by default.
+    /// Connects to a server that accepts writes: the last known one, or the primary that the driver finds. With known peers, waits
+    /// as long as the URI's `connectTimeoutMS` and `serverSelectionTimeoutMS` allow, 5 s each by default.
     ///
     /// # Errors
     /// The reason why no server could be reached.
@@ -208,8 +208,15 @@ impl Deployment {
         match self.open(&self.options()).await {
             Ok(connection) if !self.moves || takes_writes(connection.hello()) => Ok(connection),
             Err(error) if !self.moves || error.is_final() => Err(error),
+            // A server without known peers cannot tell where else to look.
+            Err(error @ Error::Wire(_)) if self.is_alone() => Err(error),
             _ => self.follow().await,
         }
+    }
+
+    /// Whether no other server is known: one address, which has not named a replica set.
+    fn is_alone(&self) -> bool {
+        self.addresses().len() == 1 && self.replica_set().members.is_empty()
     }
 
     /// Connects to the primary that the driver finds.

@@ -121,24 +121,24 @@ impl Reader<'_> {
         }
     }
 
-    /// A receipt of another run counts as such only if the document's stamp repeats it: every ObjectId looks like a receipt.
-    fn strange(&self, document: &RawDocument) -> Found {
+    /// A receipt of another run counts as such only if the document confirms it: its stamp repeats it or, without a stamp, its
+    /// content follows from it. Every ObjectId looks like a receipt.
+    fn strange(&mut self, document: &RawDocument) -> Found {
         let stamp = stamp(document);
-        let receipt = self.receipt(document);
-        let confirmed = receipt.zip(stamp).filter(|(receipt, stamp)| {
-            receipt.version_of(*stamp).is_some_and(|version| version < VERSIONS_MAX)
-        });
-        confirmed.map_or(Found::Foreign { stamp }, |(receipt, stamp)| Found::OtherRun {
-            run: receipt.run(),
-            stamp,
-        })
+        let Some(receipt) = self.receipt(document) else { return Found::Foreign { stamp } };
+        let confirmed = match stamp {
+            Some(stamp) => receipt.version_of(stamp).is_some_and(|version| version < VERSIONS_MAX),
+            None => self.follows(receipt, 0, document),
+        };
+        if confirmed { Found::OtherRun { run: receipt.run(), stamp } } else { Found::Foreign { stamp } }
     }
 
     /// A stamp names the version that the content must follow; a document without one was never replaced.
     fn compare(&mut self, number: u64, document: &RawDocument) -> Found {
         let stamp = stamp(document);
-        let version = stamp.map_or(Some(0), |stamp| self.run.receipt(number).version_of(stamp));
-        match version.filter(|version| self.follows(number, *version, document)) {
+        let receipt = self.run.receipt(number);
+        let version = stamp.map_or(Some(0), |stamp| receipt.version_of(stamp));
+        match version.filter(|version| self.follows(receipt, *version, document)) {
             Some(version) => Found::Receipt { number, content: Content::Follows(version), stamp: None },
             None => Found::Receipt { number, content: Content::Differs, stamp },
         }
@@ -146,28 +146,26 @@ impl Reader<'_> {
 
     /// The number in a receipt of this run.
     fn number(&self, document: &RawDocument) -> Option<u64> {
-        match (self.scope.id, document.get("_id").ok()??) {
-            (IdForm::User, RawBsonRef::String(text)) => {
-                self.run.stamped(i64::from_be_bytes(ycsb_id::tail(text.as_bytes())?))
-            }
-            _ => self.receipt(document).filter(|receipt| receipt.run() == self.run).map(Receipt::number),
-        }
+        self.receipt(document).filter(|receipt| receipt.run() == self.run).map(Receipt::number)
     }
 
-    /// The `_id` as a receipt of any run.
+    /// The `_id` as a receipt of any run. YCSB's form omits the time of another run.
     fn receipt(&self, document: &RawDocument) -> Option<Receipt> {
         match (self.scope.id, document.get("_id").ok()??) {
             (IdForm::ObjectId, RawBsonRef::ObjectId(id)) => Some(Receipt::from_object_id(&id.bytes())),
             (IdForm::String, RawBsonRef::String(text)) => Receipt::from_hex(text.as_bytes()).ok(),
+            (IdForm::User, RawBsonRef::String(text)) => {
+                Some(self.run.receipt_of_tail(ycsb_id::tail(text.as_bytes())?))
+            }
             _ => None,
         }
     }
 
-    /// Whether the stored bytes match the number and the version.
-    fn follows(&mut self, number: u64, version: u32, document: &RawDocument) -> bool {
+    /// Whether the stored bytes match the receipt and the version.
+    fn follows(&mut self, receipt: Receipt, version: u32, document: &RawDocument) -> bool {
         self.scratch.clear();
-        let identity = identity_of(self.run, version, number);
-        let scratch = &mut self.scratch;
+        let (scratch, number) = (&mut self.scratch, receipt.number());
+        let identity = identity_of(receipt.run(), version, number);
         let encoded =
             self.scope.source.map(|source| source.encode_version(version, number, &identity, scratch));
         encoded == Some(Encoded::Document) && self.scratch == document.as_bytes()

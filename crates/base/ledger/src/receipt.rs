@@ -50,6 +50,16 @@ impl Run {
         (bits & (NUMBERS_MAX - 1), version as u32)
     }
 
+    /// The receipt with these last eight bytes. They omit the time: it is 0 for another run than this one.
+    pub fn receipt_of_tail(self, tail: [u8; 8]) -> Receipt {
+        let mut id = [0; 12];
+        id[4..].copy_from_slice(&tail);
+        if tail[..3] == self.tag {
+            id[..4].copy_from_slice(&self.time_s.to_be_bytes());
+        }
+        Receipt::from_object_id(&id)
+    }
+
     /// The first seven bytes of every receipt of this run: time, then tag.
     pub fn to_bytes(self) -> [u8; 7] {
         let time = self.time_s.to_be_bytes();

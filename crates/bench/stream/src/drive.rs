@@ -227,9 +227,10 @@ impl Watch {
         words
     }
 
-    /// Refuses to call it a success if the pipeline was stopped before its source could be read at all.
+    /// Refuses to call it a success if the pipeline reached its end condition without reading its source at all. A signal may
+    /// stop a pipeline that still waits for its source.
     fn refuse_unread(&self, ended: Ended) -> Result<Ended, Error> {
-        let unread = ended == Ended::Drained && self.meter.counts().get(Count::Read) == 0;
+        let unread = self.finished && ended == Ended::Drained && self.meter.counts().get(Count::Read) == 0;
         match self.meter.trouble().filter(|_| unread) {
             Some(reason) => Err(SourceError::Failed(format!("no event was read: {reason}")).into()),
             None => Ok(ended),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use plimsoll_deployment::collection::InitialState;
-use plimsoll_ledger::{Findings, Ledger, OtherWriters, Touched};
+use plimsoll_ledger::{Findings, Ledger, OtherWriters, Run, Touched};
 use plimsoll_measure::clock;
 use plimsoll_measure::integrity::{Integrity, Proof};
 use plimsoll_mongo::audit::{Listener, Scope, examples, scan};
@@ -123,10 +123,16 @@ fn integrity(subject: &Subject<'_>, findings: &Findings) -> Integrity {
         deleted: findings.deleted,
         not_audited: if counted { subject.ledger.counts().acknowledged } else { findings.not_audited },
         foreign: findings.foreign,
-        foreign_runs: findings.other_runs.iter().map(|(run, count)| (session::id(*run), *count)).collect(),
+        foreign_runs: findings.other_runs.iter().map(|(run, count)| (other_run(*run), *count)).collect(),
         examples: examples(subject.setup.run, &findings.examples, EXAMPLES),
         audit_s: 0.0,
     }
+}
+
+/// The ID of another run, or the end of it if its documents omit the time.
+fn other_run(run: Run) -> String {
+    let id = session::id(run);
+    if run.time_s == 0 { format!("…{}", &id[8..]) } else { id }
 }
 
 fn proof(subject: &Subject<'_>) -> (Proof, Option<String>) {

@@ -239,6 +239,10 @@ fn tell(integrity: &Integrity, id: RunId, path: &Path, args: &AuditArgs) -> Outc
         ("of others", integrity.foreign),
     ];
     rows.iter().for_each(|(name, count)| print(&format!("  {name:<18}{count:>14}\n")));
+    integrity.foreign_runs.iter().for_each(|(run, count)| {
+        let name = format!("  of run {run}");
+        print(&format!("  {name:<24}{count:>8}\n"));
+    });
     integrity.examples.iter().for_each(|example| print(&format!("{}\n", hanging(example, "  ", width))));
     Ok(())
 }

@@ -69,7 +69,7 @@ fn demonstrate(args: &PipelineDemoArgs, flag: &AtomicBool) -> Outcome {
     });
     let settings = Settings { length: args.length, rate: args.rate, kill, out: args.out.clone() };
     let (exit, text) = demo(&settings, flag, console(false))?;
-    print(&text);
+    print_wrapped(&text);
     Ok(exit)
 }
 
@@ -138,13 +138,23 @@ fn audit(args: &crate::cli::PipelineAuditArgs) -> Outcome {
     let (file, _) = read_as(&args.what)?;
     let question = plimsoll_stream::audit::Question::of(&file).deserves(Exit::Usage)?;
     if let Some(words) = question.caution() {
-        say(&words);
+        say(&hanging(&words, "", console(false).line_width()));
     }
     let report = question.answer().deserves(Exit::Server)?;
     if args.json {
         print(&format!("{}\n", serde_json::to_string_pretty(&report).map_err(anyhow::Error::from)?));
     } else {
-        print(&plimsoll_stream::audit::words(&report));
+        print_wrapped(&plimsoll_stream::audit::words(&report));
     }
     Ok(if report.holds() { Exit::Held } else { Exit::Integrity })
+}
+
+/// Prints lines, each broken at the width of the screen below its first word.
+#[cfg(feature = "kafka")]
+fn print_wrapped(text: &str) {
+    for line in text.lines() {
+        let words = line.trim_start();
+        let indent = &line[..line.len() - words.len()];
+        print(&format!("{}\n", hanging(words, indent, screen().width)));
+    }
 }

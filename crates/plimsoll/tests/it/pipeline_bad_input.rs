@@ -301,3 +301,17 @@ fn a_source_that_was_never_reached_is_no_success() {
     let summary = fs::read_to_string(out.join("pipeline.json")).unwrap();
     assert!(summary.contains("\"ended\": \"failed\""), "{summary}");
 }
+
+#[test]
+fn an_unreachable_sink_is_named_within_seconds() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "guarantee: at-most-once\nsource: {generator: {events: 9}}\n\
+         sink: {insert: {uri: 'mongodb://127.0.0.1:9', collection: d.c, form: bson, identity: source}}\n";
+    let path = write(dir.path(), text);
+    let output =
+        plimsoll_with(&["pipeline", "run", &path, "--out", dir.path().join("run").to_str().unwrap()]);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("the sink cannot be reached: 127.0.0.1:9 refused the connection"), "{said}");
+    assert!(!said.contains("primary"), "{said}");
+}

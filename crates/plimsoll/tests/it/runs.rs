@@ -10,8 +10,22 @@ use crate::program::{inserts, json, measured, plimsoll_with, scenario, shared, s
 
 #[test]
 fn two_runs_at_once_into_one_empty_collection_name_each_other_and_hold() {
+    std::thread::scope(|scope| {
+        for case in [("stamped", "", 0), ("plain", "stamp: false", 0)] {
+            scope.spawn(move || two_runs_at_once(case));
+        }
+        // Ids in YCSB's form omit the run's time, the first eight digits of its ID.
+        for case in [("user", "id: user", 8), ("user_plain", "id: user\nstamp: false", 8)] {
+            scope.spawn(move || two_runs_at_once(case));
+        }
+    });
+}
+
+/// Runs a scenario with these keys twice at the same time. The summaries name the other run's ID from the given digit on.
+fn two_runs_at_once((name, keys, first): (&str, &str, usize)) {
     let dir = tempfile::tempdir().unwrap();
-    let file = scenario(dir.path(), &inserts("together", 10, "{duration: 3s}"));
+    let text = inserts(&format!("together_{name}"), 10, "{duration: 1s}");
+    let file = scenario(dir.path(), &format!("{keys}\n{text}"));
     let start = clock::utc(clock::wall_ms() + 12_000);
     let run = |name: &str| {
         let out = dir.path().join(name);
@@ -31,10 +45,17 @@ fn two_runs_at_once_into_one_empty_collection_name_each_other_and_hold() {
         [(&runs[0], &summaries[0], &summaries[1]), (&runs[1], &summaries[1], &summaries[0])]
     {
         let (kept, id) = (&summary["integrity"], other["id"].as_str().unwrap());
-        assert_eq!(output.status.code(), Some(0), "{}: {}", summary["reasons"], stderr(output));
-        assert_eq!((&kept["phantom"], &kept["lost"]), (&json!(0), &json!(0)), "{kept}");
-        assert!(kept["foreign_runs"][id].as_u64() > Some(0), "{kept}");
-        assert!(summary["conclusions"].to_string().contains(id), "{}", summary["conclusions"]);
+        assert_eq!(output.status.code(), Some(0), "{keys}: {}: {}", summary["reasons"], stderr(output));
+        assert_eq!((&kept["phantom"], &kept["lost"]), (&json!(0), &json!(0)), "{keys}: {kept}");
+        let runs: Vec<_> = kept["foreign_runs"].as_object().unwrap().keys().collect();
+        assert!(runs.len() == 1 && runs[0].trim_start_matches('…') == &id[first..], "{keys}: {kept}");
+        assert!(summary["conclusions"].to_string().contains(runs[0]), "{}", summary["conclusions"]);
+    }
+    for name in ["one", "other"] {
+        let audited = plimsoll_with(&["audit", dir.path().join(name).to_str().unwrap()]);
+        assert_eq!(audited.status.code(), Some(0), "{}", stderr(&audited));
+        let named = stdout(&audited).lines().any(|line| line.trim_start().starts_with("of run"));
+        assert!(named, "{}", stdout(&audited));
     }
 }
 

@@ -1,5 +1,6 @@
 //! Tests the embedded server: start, stop, kill, pause, kept storage, probe and registry.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -85,6 +86,9 @@ fn kill_9_of_the_owner_ends_the_server_and_the_next_start_sweeps_its_storage() {
     let mut first = Owner::start(temporary.path());
     first.kill();
     eventually("the server dies with its owner", || !process::is_alive(first.server_pid));
+    // Threads of a dying process keep its files, and so the lock, a little longer than its first thread.
+    let lock = first.storage.join("lock");
+    eventually("the server releases its lock", || File::open(&lock).unwrap().try_lock().is_ok());
     assert!(first.storage.exists(), "the killed owner could not remove its storage");
     let mut second = Owner::start(temporary.path());
     assert!(!first.storage.exists() && second.storage.exists());

@@ -1,6 +1,7 @@
 //! Sends the same load over the official driver, so that the driver's cost can be measured.
 
 use std::error::Error as StdError;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -35,6 +36,8 @@ pub struct Driver {
     deployment: Arc<Deployment>,
     /// One client per worker, created on the worker's runtime, with the pool that users have.
     client: Mutex<Option<Client>>,
+    /// Whether members for all read preferences were found once: a member that is missing later fails the reads that need it.
+    has_members: AtomicBool,
 }
 
 /// One operation in flight over the worker's client.
@@ -75,7 +78,8 @@ struct Named {
 impl Driver {
     /// A target for one worker.
     pub fn new(setup: Arc<Setup>, deployment: Arc<Deployment>, ledger: WorkerLedger) -> Self {
-        Self { builder: OperationBuilder::new(setup, ledger), deployment, client: Mutex::default() }
+        let builder = OperationBuilder::new(setup, ledger);
+        Self { builder, deployment, client: Mutex::default(), has_members: AtomicBool::new(false) }
     }
 
     /// This worker's operation builder.
@@ -108,6 +112,18 @@ impl Driver {
         let client = Client::with_options(options)?;
         *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.clone());
         Ok(client)
+    }
+
+    /// Finds a member for each read preference, so that a missing one is named before the load. The driver waits for it in
+    /// every operation.
+    async fn find_members(&self) -> Result<(), plimsoll_deployment::Error> {
+        if self.deployment.has_members() && !self.has_members.load(Ordering::Relaxed) {
+            for preference in self.builder.setup.read_preferences() {
+                self.deployment.connect_for(preference).await?;
+            }
+        }
+        self.has_members.store(true, Ordering::Relaxed);
+        Ok(())
     }
 
     fn ready(&self, operation: usize, number: u64) -> Option<Ready> {
@@ -244,6 +260,7 @@ impl Target for Driver {
     }
 
     async fn open(&self) -> Result<Lane, Box<dyn StdError + Send + Sync>> {
+        self.find_members().await?;
         let client = self.client().await?;
         let namespace = &self.builder.setup.namespace;
         client.database("admin").run_command(mongodb::bson::doc! {"ping": 1}).await?;

@@ -12,6 +12,7 @@ use plimsoll_mongo::driver::Driver;
 use plimsoll_mongo::lean::Lean;
 use plimsoll_mongo::operation_builder::OperationBuilder;
 use plimsoll_mongo::setup::{Copies, Setup};
+use plimsoll_mongo::worker_ledger::WorkerLedger;
 
 use crate::scripts::{TIMEOUT, ledger, name, plan, run, taken};
 
@@ -83,10 +84,25 @@ fn setup(operations: &[(&str, &str)], deployment: &Deployment) -> Arc<Setup> {
 }
 
 async fn lean(set: &Set, member: usize, options: &str, operation: &str) -> Lean {
+    let (setup, deployment, ledger) = parts(set, member, options, operation).await;
+    Lean::new(setup, deployment, ledger)
+}
+
+async fn driver(set: &Set, options: &str, operation: &str) -> Driver {
+    let (setup, deployment, ledger) = parts(set, 0, options, operation).await;
+    Driver::new(setup, deployment, ledger)
+}
+
+async fn parts(
+    set: &Set,
+    member: usize,
+    options: &str,
+    operation: &str,
+) -> (Arc<Setup>, Arc<Deployment>, WorkerLedger) {
     let deployment = Deployment::find(&set.uri(member, options), TIMEOUT).await.unwrap();
     let setup = setup(&[("read", operation)], &deployment);
     let ledger = ledger(&setup);
-    Lean::new(setup, Arc::new(deployment), ledger)
+    (setup, Arc::new(deployment), ledger)
 }
 
 async fn read<T: Target>(target: &T, lane: &mut T::Lane) -> Outcome {
@@ -201,15 +217,18 @@ fn reads_move_to_another_secondary_when_theirs_is_lost() {
 #[test]
 fn a_missing_member_is_named_before_the_load() {
     let set = Set::start(1);
+    let options = "serverSelectionTimeoutMS=50";
     run(async {
-        let target = lean(&set, 0, "serverSelectionTimeoutMS=50", SECONDARY).await;
-        let message = target.open().await.unwrap_err().to_string();
-        assert!(
-            message.contains("no member of the replica set fits the read preference secondary"),
-            "{message}"
-        );
-        assert!(message.contains("is primary"), "{message}");
+        let message = lean(&set, 0, options, SECONDARY).await.open().await.unwrap_err().to_string();
+        assert_names_the_missing(&message);
+        let message = driver(&set, options, SECONDARY).await.open().await.unwrap_err().to_string();
+        assert_names_the_missing(&message);
     });
+}
+
+fn assert_names_the_missing(message: &str) {
+    let missing = "no member of the replica set fits the read preference secondary";
+    assert!(message.contains(missing) && message.contains("is primary"), "{message}");
 }
 
 /// The outcomes of a read of an acknowledged document whose copy on a secondary is `copy`.
@@ -261,12 +280,9 @@ fn a_lagging_copy_is_no_anomaly_and_a_corrupted_one_is() {
 fn the_driver_reads_where_the_lean_client_does() {
     let set = Set::start(2);
     run(async {
-        let deployment = Deployment::find(&set.uri(0, NEAR), TIMEOUT).await.unwrap();
         let find =
             r#"{"find": {"filter": {"a": 1}, "read_preference": "secondary", "read_concern": "local"}}"#;
-        let setup = setup(&[("read", find)], &deployment);
-        let ledger = ledger(&setup);
-        let target = Driver::new(setup, Arc::new(deployment), ledger);
+        let target = driver(&set, NEAR, find).await;
         let mut lane = target.open().await.unwrap();
         assert_eq!(read(&target, &mut lane).await, Outcome::Acknowledged);
     });

@@ -15,7 +15,7 @@ use mongodb::Client;
 use mongodb::change_stream::ChangeStream as Stream;
 use mongodb::error::Error;
 use mongodb::options::{ChangeStreamOptions, FullDocumentType};
-use plimsoll_deployment::driver_options;
+use plimsoll_deployment::{COMMAND_TIMEOUT, Deployment, Error as DeploymentError, driver_options};
 use plimsoll_measure::clock::{self, Instant, SECOND_NS};
 use plimsoll_pipeline::{
     Assignment, Assignments, Batch, Intake, Last, Partition, Position, Read, Record, Replay, Source,
@@ -211,9 +211,13 @@ impl ChangeStream {
     }
 }
 
+/// A client of the driver. The lean client connects first: its errors name the cause, and the driver's only that no server was
+/// found.
 async fn connect(uri: &str) -> Result<Client, Error> {
-    let mut options = driver_options(uri).await.map_err(|error| Error::custom(error.to_string()))?;
+    let ours = |error: DeploymentError| Error::custom(error.to_string());
+    let mut options = driver_options(uri).await.map_err(ours)?;
     options.server_selection_timeout = Some(SELECTION);
+    Deployment::new(uri, COMMAND_TIMEOUT).await.map_err(ours)?.connect().await.map_err(ours)?;
     Client::with_options(options)
 }
 

@@ -42,12 +42,12 @@ pub enum Found {
         /// The stamp in the document; `None` if the scenario turned stamps off.
         stamp: Option<i64>,
     },
-    /// Its `_id` is a receipt of another run, and its stamp confirms it.
+    /// Its `_id` is a receipt of another run, and its stamp or its content confirms it.
     OtherRun {
-        /// The other run.
+        /// The other run; its time is 0 if the form of the `_id` omits it.
         run: Run,
-        /// Its stamp.
-        stamp: i64,
+        /// Its stamp, if it has the field.
+        stamp: Option<i64>,
     },
     /// Its `_id` is not a receipt of any known run.
     Foreign {

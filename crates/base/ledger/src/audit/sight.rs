@@ -112,9 +112,9 @@ impl Audit<'_> {
 
     /// A document of another run is foreign, also in a collection that was empty before this run.
     /// A stamp that this run sent reveals a copy of one of its documents under another `_id`.
-    fn see_other_run(&mut self, run: Run, stamp: i64) {
-        let (number, version) = self.ledger.run().versioned(stamp);
-        if self.was_sent(number, version) {
+    fn see_other_run(&mut self, run: Run, stamp: Option<i64>) {
+        let stamped = stamp.map(|stamp| self.ledger.run().versioned(stamp));
+        if let Some((number, _)) = stamped.filter(|(number, version)| self.was_sent(*number, *version)) {
             return self.tally.duplicated.note(number);
         }
         self.tally.foreign += 1;

@@ -98,11 +98,12 @@ fn an_unknown_document_is_foreign_if_other_writers_are_expected_and_otherwise_a_
 fn a_document_of_another_run_is_foreign_everywhere() {
     let other = Run { tag: [9, 9, 9], ..RUN };
     for other_writers in [OtherWriters::Expected, OtherWriters::Excluded] {
-        let found = |number| Found::OtherRun { run: other, stamp: other.receipt(number).stamp() };
-        check_with(&Touched::None, other_writers, &[found(5), found(6)], |f| {
-            (f.foreign, f.other_runs) = (2, [(other, 2)].into());
+        let found = |stamp| Found::OtherRun { run: other, stamp };
+        let stamped = |number| found(Some(other.receipt(number).stamp()));
+        check_with(&Touched::None, other_writers, &[stamped(5), stamped(6), found(None)], |f| {
+            (f.foreign, f.other_runs) = (3, [(other, 3)].into());
         });
-        let copy = Found::OtherRun { run: other, stamp: RUN.receipt(5).stamp() };
+        let copy = found(Some(RUN.receipt(5).stamp()));
         check_with(&Touched::None, other_writers, &[copy], |f| {
             f.duplicated = 1;
             f.examples.duplicated = vec![5];

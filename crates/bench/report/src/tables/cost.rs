@@ -96,7 +96,9 @@ fn wake(run: &Run) -> Option<String> {
     sent().next()?;
     let paced = sent().filter(|operation| operation.achieved.is_some());
     if paced.clone().next().is_none() {
-        return Some("n/a (closed loop)".to_owned());
+        let has_due_times = run.phases.iter().any(|phase| phase.open);
+        let reason = if has_due_times { "too few operations were due" } else { "closed loop" };
+        return Some(format!("n/a ({reason})"));
     }
     let worst = paced.max_by_key(|operation: &&Operation| (operation.wake_ns.p99, operation.wake_ns.max))?;
     let wake = &worst.wake_ns;
