@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use plimsoll_measure::clock::Instant;
 
-use super::Supply;
+use super::{Backlogs, Supply};
 use crate::arrivals::Share;
 use crate::operation_queue::narrowed;
 use crate::phase::{Documents, Phase};
@@ -22,6 +22,8 @@ pub struct Order {
     pub start: Instant,
     /// The remaining documents of the phase, shared by all workers of the process.
     pub supply: Arc<Supply>,
+    /// The overdue operations of the phase, shared by all workers of the process.
+    pub backlogs: Arc<Backlogs>,
 }
 
 /// Whether a worker has a connection whose operations make documents.

@@ -4,7 +4,7 @@ use plimsoll_measure::clock::Instant;
 
 use super::{Ended, Order};
 use crate::mix::scramble;
-use crate::operation_queue::narrowed;
+use crate::operation_queue::{Call, narrowed};
 use crate::shift::Shifts;
 use crate::think::Think;
 
@@ -31,6 +31,8 @@ pub(super) struct Writer {
     shifts: Option<Shifts>,
     /// The moment of the next check of its shift.
     shift_ends: Instant,
+    /// The call for an overdue operation while its lane is idle.
+    pub(super) call: Call,
 }
 
 /// The moment of a writer's next operation.
@@ -62,6 +64,7 @@ impl Writer {
             pauses: 0,
             shifts: Shifts::of(&it.arrivals),
             shift_ends: start,
+            call: Call::default(),
         }
     }
 
