@@ -57,7 +57,7 @@ pub struct Slot {
     pub operation: usize,
     /// The index of the operation's tally.
     pub tally: usize,
-    /// The due time; closed arrivals are due when they are sent.
+    /// The due time; none for closed arrivals, which follow from their writer.
     pub due: Option<Instant>,
     /// The moment when the pacer noted the operation, if no lane took it in time.
     pub awake: Option<Instant>,

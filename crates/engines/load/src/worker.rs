@@ -151,6 +151,9 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
     async fn serve(self: Arc<Self>, mut writer: Writer, mut open: Option<T::Lane>) {
         self.runtime.until(self.order.start).await;
         self.register(writer.load).await;
+        if open.is_none() {
+            writer.lost_connection(self.order.start);
+        }
         loop {
             let Some(mut lane) = (match open.take() {
                 Some(lane) => Some(lane),
@@ -233,13 +236,13 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
         lane: &mut T::Lane,
         mut slot: Slot,
     ) -> Option<LaneEnd> {
-        let (due, awake) = loop {
+        let (due, awake, sent) = loop {
             if self.target.prepare(lane, slot.operation, slot.number) == Prepared::Exhausted {
                 self.exhaust(writer.load, &slot);
                 return Some(LaneEnd::Over);
             }
             match self.wait_for(writer, &slot).await {
-                Waited::Due { due, awake } => break (due, awake),
+                Waited::Due { due, awake, sent } => break (due, awake, sent),
                 Waited::Called(overdue) => {
                     self.target.discard(lane);
                     self.put_back(writer.load, slot);
@@ -251,8 +254,6 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
                 }
             }
         };
-        // A lane that woke in time sends at once; only a late lane reads the clock again.
-        let sent = if slot.awake.is_some() { self.runtime.now() } else { awake };
         let (reply, retries) = self.send(writer.load, lane).await;
         let at = Instants { due, awake, sent, done: self.runtime.now() };
         self.record(writer.load, &slot, &at, &reply, retries);
@@ -260,7 +261,11 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
         if self.opens_each(writer.load) {
             self.hang_up(lane, reply.outcome).await;
         }
-        self.target.is_broken(lane).then_some(LaneEnd::Broken)
+        if !self.target.is_broken(lane) {
+            return None;
+        }
+        writer.lost_connection(at.done);
+        Some(LaneEnd::Broken)
     }
 
     /// Sends the prepared operation with its retries; returns the last answer, with the bytes of all

@@ -20,6 +20,8 @@ pub(super) enum Waited {
         due: Instant,
         /// The moment when the lane or the pacer noticed.
         awake: Instant,
+        /// Now: the lane sends at once.
+        sent: Instant,
     },
     /// An overdue operation comes first.
     Called(Slot),
@@ -29,12 +31,15 @@ pub(super) enum Waited {
 
 impl<R: Runtime, T: Target> WorkerShared<R, T> {
     /// Waits until a lane's operation is due, unless an overdue one comes first or the phase is stopped.
-    pub(super) async fn wait_for(&self, writer: &Writer, slot: &Slot) -> Waited {
-        let now = self.runtime.now();
+    pub(super) async fn wait_for(&self, writer: &mut Writer, slot: &Slot) -> Waited {
+        let sent = self.runtime.now();
         match (slot.due, slot.awake) {
-            (None, _) => Waited::Due { due: now, awake: now },
-            (Some(due), Some(awake)) => Waited::Due { due, awake },
-            (Some(due), None) if now >= due => Waited::Due { due, awake: now },
+            (None, _) => {
+                let due = writer.take_due().unwrap_or(sent);
+                Waited::Due { due, awake: due, sent }
+            }
+            (Some(due), Some(awake)) => Waited::Due { due, awake, sent },
+            (Some(due), None) if sent >= due => Waited::Due { due, awake: sent, sent },
             (Some(due), None) => self.rest(writer, Some(due)).await,
         }
     }
@@ -60,7 +65,7 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
             }
             let now = self.runtime.now();
             if let Some(due) = due.filter(|due| now >= *due) {
-                break Waited::Due { due, awake: now };
+                break Waited::Due { due, awake: now, sent: now };
             }
             if due.is_none() && !(registered && backlog.is_scheduling()) {
                 break Waited::Stopped;
