@@ -82,6 +82,18 @@ fn a_reconnect_between_two_shifts_is_no_wait() {
 }
 
 #[test]
+fn percentiles_with_failures_exist_only_if_some_operation_failed() {
+    let operation = |script| {
+        let phase = parallel_loads(&[(closed(1), Timing::default())], lasting(6));
+        live(phase, &["a"], &[], script).operations.remove(0)
+    };
+    assert_eq!(operation(Script::steady(10 * MS)).response_with_failures_ns, None);
+    let failed = operation(Script { down: (1000 * MS, 3000 * MS), ..Script::steady(10 * MS) });
+    let all = failed.response_with_failures_ns.unwrap();
+    assert_eq!((all.count, all.p50, all.max), (failed.count + 1, failed.response_ns.p50, None));
+}
+
+#[test]
 fn a_random_pause_follows_from_the_seed_and_differs_from_writer_to_writer() {
     let think = Think::Random(Random::Exponential { mean: Span::from_ns(200 * MS) });
     let timing = Timing { think: Some(think), ..Timing::default() };
