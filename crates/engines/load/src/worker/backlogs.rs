@@ -3,10 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::lanes_needed;
-use crate::arrivals::Share;
 use crate::operation_queue::Backlog;
-use crate::phase::Phase;
 
 /// The overdue operations of each load of a phase, shared by all workers of a process.
 #[derive(Debug)]
@@ -19,12 +16,11 @@ pub struct Backlogs {
 }
 
 impl Backlogs {
-    /// The backlogs of the workers with these shares, each of which takes part once.
-    pub fn shared(phase: &Phase, shares: impl Iterator<Item = Share>) -> Self {
-        let lanes: Vec<_> = shares.map(|share| lanes_needed(phase, share)).collect();
+    /// The backlogs of `loads` loads; `lanes` are the lanes of each worker for each load.
+    pub(super) fn of_lanes(loads: usize, lanes: &[Vec<usize>]) -> Self {
         let of_load = |load: usize| lanes.iter().map(move |worker| worker[load]);
         Self {
-            loads: (0..phase.loads.len()).map(|load| Arc::new(Backlog::of(of_load(load)))).collect(),
+            loads: (0..loads).map(|load| Arc::new(Backlog::of(of_load(load)))).collect(),
             joined: AtomicUsize::new(0),
             lanes: AtomicUsize::new(lanes.iter().flatten().sum()),
         }

@@ -42,6 +42,14 @@ impl Supply {
     }
 }
 
+impl Backlogs {
+    /// The backlogs of the workers of a process with these shares, each of which takes part once.
+    pub fn shared(phase: &Phase, shares: impl Iterator<Item = Share>) -> Self {
+        let lanes: Vec<_> = shares.map(|share| lanes_needed(phase, share)).collect();
+        Self::of_lanes(phase.loads.len(), &lanes)
+    }
+}
+
 /// The number of lanes that a worker needs for each load of a phase.
 pub fn lanes_needed(phase: &Phase, share: Share) -> Vec<usize> {
     phase.loads.iter().map(|load| share.part(u64::from(load.arrivals.connections())) as usize).collect()
