@@ -26,6 +26,8 @@ pub struct WorkerLedger {
     states: DocumentStates,
     reservations: Option<Reservations>,
     documents_left: Option<u64>,
+    /// Numbers of this phase that were taken and not sent.
+    returned: Vec<Range<u64>>,
     /// The most document numbers per operation.
     take_max: u64,
     /// The local index after the newest acknowledged document.
@@ -82,6 +84,7 @@ impl WorkerLedger {
             states,
             reservations,
             documents_left: None,
+            returned: Vec::new(),
             take_max: u64::MAX,
             newest: 0,
             pretended: false,
@@ -113,13 +116,34 @@ impl WorkerLedger {
     /// if the phase's share is used up, or if a further reservation cannot be written.
     pub fn take(&mut self, count: u64) -> Option<Range<u64>> {
         let count = self.documents_left.map_or(count, |left| left.min(count)).min(self.take_max);
-        if count == 0 || !self.reserve(count) {
+        if count == 0 {
+            return None;
+        }
+        let numbers = self.take_returned(count).or_else(|| self.take_further(count))?;
+        self.documents_left = self.documents_left.map(|left| left - (numbers.end - numbers.start));
+        Some(numbers)
+    }
+
+    /// Takes the lowest numbers that were returned, perhaps fewer than `count`: a finite source has no documents for the highest.
+    fn take_returned(&mut self, count: u64) -> Option<Range<u64>> {
+        let lowest = (0..self.returned.len()).min_by_key(|at| self.returned[*at].start)?;
+        let mut numbers = self.returned.swap_remove(lowest);
+        let end = numbers.end.min(numbers.start + count);
+        if end < numbers.end {
+            self.returned.push(end..numbers.end);
+            numbers.end = end;
+        }
+        self.settle(numbers.clone(), State::Unknown);
+        Some(numbers)
+    }
+
+    fn take_further(&mut self, count: u64) -> Option<Range<u64>> {
+        if !self.reserve(count) {
             return None;
         }
         let first = self.share.taken();
         let numbers = self.share.take(count)?;
         self.states.set(first..self.share.taken(), State::Unknown);
-        self.documents_left = self.documents_left.map(|left| left - (numbers.end - numbers.start));
         Some(numbers)
     }
 
@@ -130,10 +154,11 @@ impl WorkerLedger {
         debug_assert!(pretended.is_some(), "there are 2^40 numbers");
     }
 
-    /// Returns numbers that were not sent.
+    /// Returns numbers that were not sent. The next operations of the phase take them.
     pub fn give_back(&mut self, numbers: Range<u64>) {
         self.documents_left = self.documents_left.map(|left| left + (numbers.end - numbers.start));
-        self.settle(numbers, State::NotSent);
+        self.settle(numbers.clone(), State::NotSent);
+        self.returned.push(numbers);
     }
 
     /// Records the outcome of documents; the numbers lie within one operation.
@@ -160,6 +185,8 @@ impl WorkerLedger {
     /// Adopts the snapshot of all workers.
     pub fn learn(&mut self, snapshot: Arc<Snapshot>) {
         self.changes.clone_from(snapshot.changes());
+        // From now on they may have another owner.
+        self.returned.clear();
         let worker = self.share.worker();
         self.given = Given { owned: snapshot.owned(worker), before: snapshot.taken(worker) };
         self.snapshot = snapshot;
@@ -228,12 +255,16 @@ mod tests {
     }
 
     #[test]
-    fn a_returned_number_was_never_sent_and_does_not_count() {
+    fn a_returned_number_does_not_count_and_is_taken_again_in_its_phase() {
         let mut ledger = ledger(Some(10));
         let numbers = ledger.take(10).unwrap();
         ledger.give_back(numbers);
-        assert_eq!(ledger.take(10), Some(30..40));
-        let closed = ledger.close();
-        assert_eq!(closed.ledger.counts().unknown, 10);
+        assert_eq!(ledger.states.counts().unknown, 0);
+        let taken: Vec<_> = std::iter::from_fn(|| ledger.take(4)).collect();
+        assert_eq!(taken, [10..14, 14..18, 18..20]);
+        ledger.give_back(18..20);
+        ledger.learn(Arc::new(Snapshot::of(vec![ledger.documents()])));
+        assert_eq!(ledger.take(10), Some(30..32), "the snapshot may give 18 and 19 to another worker");
+        assert_eq!(ledger.close().ledger.counts().unknown, 10);
     }
 }

@@ -91,6 +91,28 @@ impl Histogram {
         supported(self.count(), percentile).then(|| self.at(percentile))
     }
 
+    /// A percentile of the values and of `failed` infinitely large ones; none if it lies among those.
+    pub fn at_among(&self, percentile: f64, failed: u64) -> Option<u64> {
+        let among_values = percentile * (self.count() + failed) as f64 / self.count() as f64;
+        (among_values <= 100.0).then(|| self.at(among_values))
+    }
+
+    /// The numbers of the values and of `failed` infinitely large ones for a report.
+    pub fn latency_among(&self, failed: u64) -> Latency {
+        let count = self.count() + failed;
+        let at = |percentile| self.at_among(percentile, failed).filter(|_| supported(count, percentile));
+        Latency {
+            count,
+            mean: None,
+            p50: at(50.0),
+            p90: at(90.0),
+            p95: at(95.0),
+            p99: at(99.0),
+            p99_9: at(99.9),
+            max: None,
+        }
+    }
+
     /// The number of values up to `ns`.
     pub fn count_up_to(&self, ns: u64) -> u64 {
         self.0.count_between(0, ns.min(LATENCY_NS_MAX))
@@ -240,6 +262,22 @@ mod tests {
         let mut merged = Histogram::default();
         parts.iter().for_each(|part| merged.merge(part));
         assert_eq!(merged, whole);
+    }
+
+    #[test]
+    fn a_failure_moves_every_percentile_up_and_the_last_ones_to_infinity() {
+        let mut histogram = Histogram::default();
+        (1..=9_880).for_each(|ms| histogram.record(ms * 1_000_000));
+        let all = histogram.latency_among(120);
+        let ms = |ns: Option<u64>| ns.map(|ns| ns.div_ceil(1_000_000) / 10);
+        assert_eq!([ms(all.p50), ms(all.p95)], [Some(500), Some(950)]);
+        assert_eq!((all.count, all.p99, all.p99_9, all.max), (10_000, None, None, None));
+        assert_eq!([ms(histogram.latency().p50), ms(histogram.latency().p99)], [Some(494), Some(979)]);
+        assert_eq!(histogram.latency_among(0).p99, histogram.latency().p99);
+        assert_eq!(
+            (Histogram::default().at_among(50.0, 0), Histogram::default().at_among(50.0, 9)),
+            (None, None)
+        );
     }
 
     #[test]

@@ -286,6 +286,10 @@ pub struct Operation {
     pub retries: u64,
     /// done − due.
     pub response_ns: Latency,
+    /// done − due of all operations, if some failed or were skipped: those count as infinitely slow, as in expectations. A
+    /// percentile that lies among them is absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_with_failures_ns: Option<Latency>,
     /// done − sent.
     pub service_ns: Latency,
     /// awake − due: the tool's own delay.

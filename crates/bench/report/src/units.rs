@@ -1,7 +1,7 @@
 //! Formats numbers for people: three digits of sizes, every digit of counts.
 
-use plimsoll_measure::histogram::Latency;
-use plimsoll_measure::run::Run;
+use plimsoll_measure::histogram::{Latency, supported};
+use plimsoll_measure::run::{Operation, Run};
 
 /// Stands for a value that the server does not report.
 pub const NOT_REPORTED: &str = "not reported";
@@ -60,6 +60,26 @@ pub fn percentile(ns: Option<u64>, of: &Latency) -> String {
         None if of.count > 0 => N_TOO_SMALL.to_owned(),
         None => NONE.to_owned(),
     }
+}
+
+/// A percentile of `of`, which may count failed operations as infinitely slow: `none` if it lies among them.
+pub fn ranked(ns: Option<u64>, rank: f64, of: &Latency) -> String {
+    match ns {
+        None if supported(of.count, rank) => "none".to_owned(),
+        ns => percentile(ns, of),
+    }
+}
+
+/// The second figure of the 99th percentile, if failed operations change it: ` (with failures: none, 1.2 % failed)`.
+pub fn p99_with_failures(it: &Operation) -> String {
+    let Some(all) = &it.response_with_failures_ns else { return String::new() };
+    let p99 = ranked(all.p99, 99.0, all);
+    if p99 == percentile(it.response_ns.p99, &it.response_ns) {
+        return String::new();
+    }
+    let share = (all.count - it.response_ns.count) as f64 / all.count as f64;
+    let failed = if it.skipped > 0 { "failed or were skipped" } else { "failed" };
+    format!(" (with failures: {p99}, {} {failed})", percent(share))
 }
 
 /// A percentile with its name: `p99 1.27 ms`, or the count that it needs: `p99 – (needs 1,000 operations)`. `sent` names the
@@ -387,7 +407,7 @@ mod tests {
     #[test]
     fn a_run_of_a_service_counts_requests_unless_they_carry_several_documents() {
         let run = |documents, answers| {
-            let operation = plimsoll_measure::run::Operation { count: 5, documents, ..Default::default() };
+            let operation = Operation { count: 5, documents, ..Default::default() };
             Run { operations: [("a".to_owned(), operation)].into(), answers, ..Run::default() }
         };
         let answers = vec![plimsoll_measure::run::Answers::default()];

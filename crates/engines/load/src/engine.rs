@@ -15,7 +15,7 @@ use crate::phase::{Error, Phase};
 use crate::rate_watch::RateWatch;
 use crate::runtime::{Real, Spin};
 use crate::target::Target;
-use crate::worker::{self, Control, Ended, Order, Slice, Supply, lanes_needed};
+use crate::worker::{self, Backlogs, Control, Ended, Order, Slice, Supply, lanes_needed};
 
 pub use crate::second::{Collector, Second, TenthLine};
 
@@ -175,7 +175,7 @@ impl<T: Target> Engine<T> {
         let phase = Arc::new(phase.clone());
         self.connect(&phase)?;
         self.has_begun = true;
-        let supply = self.supply(&phase);
+        let (supply, backlogs) = self.shared(&phase);
         let start = self.start(control)?;
         let (shard, operations, count) = (self.shard, self.operations, self.workers.len());
         let left = AtomicUsize::new(count);
@@ -191,8 +191,8 @@ impl<T: Target> Engine<T> {
             let threads: Vec<_> = (self.workers.iter_mut().enumerate())
                 .map(|(index, worker)| {
                     let share = share(shard, index, count);
-                    let order =
-                        Order { phase: phase.clone(), operations, share, start, supply: supply.clone() };
+                    let (phase, supply, backlogs) = (phase.clone(), supply.clone(), backlogs.clone());
+                    let order = Order { phase, operations, share, start, supply, backlogs };
                     let (control, sender, left) = (control.clone(), sender.clone(), WorkerGuard(&left));
                     scope.spawn(move || worker.run(order, control, index, sender, left))
                 })
@@ -275,11 +275,11 @@ fn play(
 }
 
 impl<T: Target> Engine<T> {
-    /// Counts the workers of this process that make documents in a phase.
-    fn supply(&self, phase: &Phase) -> Arc<Supply> {
+    /// Creates the state of a phase that the workers of this process share.
+    fn shared(&self, phase: &Phase) -> (Arc<Supply>, Arc<Backlogs>) {
         let count = self.workers.len();
         let shares = (0..count).map(|index| share(self.shard, index, count));
-        Arc::new(Supply::shared(phase, shares))
+        (Arc::new(Supply::shared(phase, shares.clone())), Arc::new(Backlogs::shared(phase, shares)))
     }
 
     /// Opens the connections that the phase still needs, all workers at once. In a later phase, the phase

@@ -1,6 +1,7 @@
 //! Supplies one worker's operations of one load: first overdue, then scheduled ones, until both are exhausted.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use plimsoll_measure::clock::Instant;
 
@@ -9,8 +10,16 @@ use crate::mix::{Mix, scramble};
 use crate::phase::{Documents, Overdue, Phase};
 use crate::schedule::Schedule;
 
+mod backlog;
+
+pub use backlog::{Backlog, Call};
+
 /// Supplies the operations of one load.
 pub struct OperationQueue {
+    /// The overdue operations of all workers of the process.
+    backlog: Arc<Backlog>,
+    /// The index of the worker in the process.
+    worker: usize,
     mix: Mix,
     overdue_rule: Overdue,
     operations_left: Option<u64>,
@@ -28,8 +37,15 @@ pub struct OperationQueue {
 }
 
 enum Source {
-    Closed { next: u64, step: u64 },
-    Open { schedule: Schedule, overdue: VecDeque<Slot> },
+    Closed {
+        next: u64,
+        step: u64,
+    },
+    /// `returned` were taken and put back, by due time; the schedule continues after them.
+    Open {
+        schedule: Schedule,
+        returned: VecDeque<Slot>,
+    },
 }
 
 /// One operation of the schedule.
@@ -41,7 +57,7 @@ pub struct Slot {
     pub operation: usize,
     /// The index of the operation's tally.
     pub tally: usize,
-    /// The due time; closed arrivals are due when they are sent.
+    /// The due time; none for closed arrivals, which follow from their writer.
     pub due: Option<Instant>,
     /// The moment when the pacer noted the operation, if no lane took it in time.
     pub awake: Option<Instant>,
@@ -49,24 +65,28 @@ pub struct Slot {
 
 impl OperationQueue {
     /// Creates one worker's queue for the load `index` of a phase that starts at `start`; none if the mix has
-    /// no weight. `tallies` contains the index of each operation's tally.
+    /// no weight. `tallies` contains the index of each operation's tally, and the last argument the backlog and the
+    /// worker's index in it.
     pub fn new(
         phase: &Phase,
         index: usize,
         share: Share,
         start: Instant,
         tallies: Vec<usize>,
+        (backlog, worker): (Arc<Backlog>, usize),
     ) -> Option<Self> {
         let load = &phase.loads[index];
         let seed = scramble(phase.seed, index as u64);
         let share = narrowed(share, u64::from(load.arrivals.connections()));
         let source = match Schedule::new(&load.arrivals, share, seed) {
             None => Source::Closed { next: share.index, step: share.of },
-            Some(schedule) => Source::Open { schedule, overdue: VecDeque::new() },
+            Some(schedule) => Source::Open { schedule, returned: VecDeque::new() },
         };
         let end = load.end(phase.stop).map(|span| start + span.as_ns());
         let grace = load.timing.graceful_stop.unwrap_or(phase.drain);
         Some(Self {
+            backlog,
+            worker,
             mix: Mix::by(load.mix_by, &load.mix, seed)?,
             overdue_rule: load.overdue,
             operations_left: load.limits(phase.stop).operations.map(|total| share.part(total)),
@@ -105,8 +125,13 @@ impl OperationQueue {
         self.is_empty() || self.is_drained(now) || (self.has_ended(now) && !self.has_overdue())
     }
 
+    /// Whether an operation of any worker is overdue, or one of this worker was put back.
     fn has_overdue(&self) -> bool {
-        matches!(&self.source, Source::Open { overdue, .. } if !overdue.is_empty())
+        !self.backlog.is_empty() || self.has_returned()
+    }
+
+    fn has_returned(&self) -> bool {
+        matches!(&self.source, Source::Open { returned, .. } if !returned.is_empty())
     }
 
     /// Whether the next operation is available as soon as the last one has ended.
@@ -115,13 +140,13 @@ impl OperationQueue {
     }
 
     /// Whether all operations were taken.
-    pub const fn is_over(&self) -> bool {
-        matches!(self.operations_left, Some(0))
+    pub fn is_over(&self) -> bool {
+        self.operations_left == Some(0) && !self.has_returned()
     }
 
     /// Whether nothing is left to send.
     pub fn is_empty(&self) -> bool {
-        (self.exhausted || self.is_over()) && !self.has_overdue()
+        self.exhausted || (self.is_over() && !self.has_overdue())
     }
 
     /// Whether the operations make documents.
@@ -134,12 +159,14 @@ impl OperationQueue {
         self.makes_documents() && !self.exhausted
     }
 
-    /// Records that the documents are used up. Overdue operations still count as due, and as not done.
+    /// Records that this worker's documents are used up. Without a worker that has some, overdue operations still count as due, and
+    /// as not done.
     pub fn exhaust(&mut self) {
         self.exhausted = true;
-        if let Source::Open { overdue, .. } = &mut self.source {
-            overdue.clear();
+        if let Source::Open { returned, .. } = &mut self.source {
+            returned.clear();
         }
+        self.backlog.retire(self.worker);
     }
 
     /// Takes the next scheduled operation, if it is due before the load's end.
@@ -153,7 +180,13 @@ impl OperationQueue {
                 *next += *step;
                 (None, number)
             }
-            Source::Open { schedule, .. } => {
+            Source::Open { schedule, returned } => {
+                if let Some(slot) = returned.pop_front() {
+                    return Some(slot);
+                }
+                if self.operations_left == Some(0) {
+                    return None;
+                }
                 let due = self.start + schedule.peek()?.0;
                 if self.end.is_some_and(|end| due >= end) {
                     return None;
@@ -171,11 +204,23 @@ impl OperationQueue {
         self.mix.done(operation, service_ns);
     }
 
-    /// Takes the overdue operation that has waited longest.
-    pub fn take_overdue(&mut self) -> Option<Slot> {
-        match &mut self.source {
-            Source::Open { overdue, .. } => overdue.pop_front(),
-            Source::Closed { .. } => None,
+    /// Takes the overdue operation of any worker that has waited longest.
+    pub fn take_overdue(&self) -> Option<Slot> {
+        if self.exhausted { None } else { self.backlog.take() }
+    }
+
+    /// Adds an overdue operation to those of all workers.
+    pub fn push_overdue(&self, slot: Slot) {
+        self.backlog.push(self.worker, slot);
+    }
+
+    /// Puts back an operation that is not due yet.
+    pub fn put_back(&mut self, slot: Slot) {
+        if let Source::Open { returned, .. } = &mut self.source
+            && !self.exhausted
+        {
+            let at = returned.partition_point(|other| other.due <= slot.due);
+            returned.insert(at, slot);
         }
     }
 
@@ -183,19 +228,18 @@ impl OperationQueue {
     pub fn notice(&mut self, now: Instant) -> Option<Slot> {
         self.next_due().filter(|due| *due <= now)?;
         let slot = Slot { awake: Some(now), ..self.take_scheduled()? };
-        if let Source::Open { overdue, .. } = &mut self.source {
-            overdue.push_back(slot);
-        }
+        self.push_overdue(slot);
         Some(slot)
     }
 
     /// The due time of the next operation; none for closed arrivals and after the end.
     pub fn next_due(&self) -> Option<Instant> {
         match &self.source {
-            Source::Open { schedule, .. } if !self.exhausted && !self.is_over() => schedule
-                .peek()
-                .map(|(due_ns, _)| self.start + due_ns)
-                .filter(|due| self.end.is_none_or(|end| *due < end)),
+            Source::Open { schedule, returned } if !self.exhausted && !self.is_over() => {
+                let scheduled = || schedule.peek().map(|(due_ns, _)| self.start + due_ns);
+                let due = returned.front().map_or_else(scheduled, |slot| slot.due);
+                due.filter(|due| self.end.is_none_or(|end| *due < end))
+            }
             _ => None,
         }
     }

@@ -1,10 +1,10 @@
 //! Runs one thread's part of a phase: its lanes take due operations, send them and time them.
 //!
 //! Every idle lane takes the next operation of the schedule before it is due, prepares it and waits for its
-//! moment. When all lanes are busy, a pacer notes each operation at its due time, and the next free lane
-//! sends the oldest first. So the schedule never waits for a response, no due operation is forgotten, and
-//! `awake` separates the tool's delay (no task was awake) from waiting for a connection (all lanes were
-//! busy).
+//! moment. When all lanes are busy, a pacer notes each operation at its due time, and the next free lane of
+//! any worker sends the oldest first: an idle lane of another worker puts its own operation back for it. So
+//! the schedule never waits for a response, no due operation is forgotten, and `awake` separates the tool's
+//! delay (no task was awake) from waiting for a connection (all lanes were busy).
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,6 +18,7 @@ use crate::operation_queue::{OperationQueue, Slot};
 use crate::runtime::Runtime;
 use crate::target::{Prepared, Target};
 
+mod backlogs;
 mod control;
 mod order;
 mod slice;
@@ -28,13 +29,16 @@ mod writer;
 mod connect;
 mod due;
 mod grace;
+mod idle;
 mod report;
 
+pub use backlogs::Backlogs;
 pub use control::{Control, Ended, Supply};
 pub use order::{Order, is_supplier, lanes_needed};
 pub use slice::{Part, Slice, TENTH_NS, Tenth};
 
 use due::note_the_last;
+use idle::Waited;
 use slice::TallyLayout;
 use state::{Contact, DocumentsLeft, State};
 use writer::{Turn, Writer};
@@ -76,6 +80,8 @@ struct WorkerShared<R, T: Target> {
     runtime: R,
     target: Arc<T>,
     order: Order,
+    /// The worker's index in the process.
+    index: usize,
     control: Control,
     layout: TallyLayout,
     /// For each load, whether its operations in flight are given up.
@@ -96,7 +102,11 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
         let phase = &order.phase;
         let layout = TallyLayout::new(phase, order.operations);
         let loads = 0..phase.loads.len();
-        let queue = |load| OperationQueue::new(phase, load, order.share, order.start, layout.of(load));
+        let index = order.backlogs.join();
+        let queue = |load| {
+            let backlog = (order.backlogs.of(load).clone(), index);
+            OperationQueue::new(phase, load, order.share, order.start, layout.of(load), backlog)
+        };
         let state = State {
             queues: loads.clone().filter_map(queue).collect(),
             tallies: vec![Tally::default(); layout.len()],
@@ -114,7 +124,7 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
             reporter: None,
         };
         let cut = loads.map(|_| AtomicBool::new(false)).collect();
-        Self { runtime, target, order, control, layout, cut, state: Mutex::new(state) }
+        Self { runtime, target, order, index, control, layout, cut, state: Mutex::new(state) }
     }
 
     fn state(&self) -> MutexGuard<'_, State<T::Lane>> {
@@ -141,6 +151,9 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
     async fn serve(self: Arc<Self>, mut writer: Writer, mut open: Option<T::Lane>) {
         self.runtime.until(self.order.start).await;
         self.register(writer.load).await;
+        if open.is_none() {
+            writer.lost_connection(self.order.start);
+        }
         loop {
             let Some(mut lane) = (match open.take() {
                 Some(lane) => Some(lane),
@@ -167,10 +180,10 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
     }
 
     /// Sends operations until none is left or the connection is lost.
-    async fn serve_connected(&self, writer: &mut Writer, lane: &mut T::Lane) -> LaneEnd {
+    async fn serve_connected(self: &Arc<Self>, writer: &mut Writer, lane: &mut T::Lane) -> LaneEnd {
         while self.wait_for_turn(writer).await {
-            let Some(slot) = self.take(writer.load) else { break };
-            let left = self.step(writer, lane, &slot).await;
+            let Some(slot) = self.take_or_borrow(writer).await else { break };
+            let left = self.step(writer, lane, slot).await;
             self.finish(writer.load);
             if let Some(left) = left {
                 return left;
@@ -217,25 +230,42 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
     }
 
     /// Runs one operation from its preparation to its answer; returns why the lane must stop, if it must.
-    async fn step(&self, writer: &mut Writer, lane: &mut T::Lane, slot: &Slot) -> Option<LaneEnd> {
-        if self.target.prepare(lane, slot.operation, slot.number) == Prepared::Exhausted {
-            self.exhaust(writer.load);
-            return Some(LaneEnd::Over);
-        }
-        let Some((due, awake)) = self.wait_for(slot).await else {
-            self.target.discard(lane);
-            return Some(LaneEnd::Over);
+    async fn step(
+        self: &Arc<Self>,
+        writer: &mut Writer,
+        lane: &mut T::Lane,
+        mut slot: Slot,
+    ) -> Option<LaneEnd> {
+        let (due, awake, sent) = loop {
+            if self.target.prepare(lane, slot.operation, slot.number) == Prepared::Exhausted {
+                self.exhaust(writer.load, &slot);
+                return Some(LaneEnd::Over);
+            }
+            match self.wait_for(writer, &slot).await {
+                Waited::Due { due, awake, sent } => break (due, awake, sent),
+                Waited::Called(overdue) => {
+                    self.target.discard(lane);
+                    self.put_back(writer.load, slot);
+                    slot = overdue;
+                }
+                Waited::Stopped => {
+                    self.target.discard(lane);
+                    return Some(LaneEnd::Over);
+                }
+            }
         };
-        // A lane that woke in time sends at once; only a late lane reads the clock again.
-        let sent = if slot.awake.is_some() { self.runtime.now() } else { awake };
         let (reply, retries) = self.send(writer.load, lane).await;
         let at = Instants { due, awake, sent, done: self.runtime.now() };
-        self.record(writer.load, slot, &at, &reply, retries);
+        self.record(writer.load, &slot, &at, &reply, retries);
         writer.ended(at.done);
         if self.opens_each(writer.load) {
             self.hang_up(lane, reply.outcome).await;
         }
-        self.target.is_broken(lane).then_some(LaneEnd::Broken)
+        if !self.target.is_broken(lane) {
+            return None;
+        }
+        writer.lost_connection(at.done);
+        Some(LaneEnd::Broken)
     }
 
     /// Sends the prepared operation with its retries; returns the last answer, with the bytes of all
@@ -285,8 +315,10 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
     fn leave(&self) {
         let mut state = self.state();
         state.lanes_live -= 1;
-        if state.lanes_live == 0 {
+        if self.order.backlogs.leave() {
             state.skip_the_rest(self.order.start);
+        }
+        if state.lanes_live == 0 {
             if state.supply == DocumentsLeft::Yes {
                 // However this worker ended, no other worker waits for its documents any more.
                 state.supply = DocumentsLeft::No;

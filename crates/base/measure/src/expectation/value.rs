@@ -77,8 +77,7 @@ fn latency_value(counts: &Histogram, failed: u64, aggregate: Aggregate) -> Resul
         if !supported(all, p) {
             return Err(format!("n = {all} is too small"));
         }
-        let among_answered = p * all as f64 / counts.count() as f64;
-        Ok(if among_answered > 100.0 { f64::INFINITY } else { counts.at(among_answered) as f64 })
+        Ok(counts.at_among(p, failed).map_or(f64::INFINITY, |ns| ns as f64))
     };
     match aggregate {
         Aggregate::Percentile(p) if p < 100.0 => percentile(p),

@@ -2,20 +2,21 @@
 
 use plimsoll_measure::clock::MILLISECOND_NS;
 use plimsoll_measure::first_error::FirstError;
-use plimsoll_measure::histogram::Latency;
 use plimsoll_measure::run::{Operation, Run};
 
 use super::Named;
 use crate::derived::{ACHIEVED_MIN, class, classes};
 use crate::expectation;
-use crate::units::{Quantile, counted, exact_rate, latency, named_percentile, percent, percentile};
+use crate::units::{
+    Quantile, counted, exact_rate, latency, named_percentile, p99_with_failures, percent, percentile,
+};
 
 /// A second with less than this share of the median second's documents is a stall.
 const STALL_SHARE: f64 = 0.5;
 
 /// The work of an operation.
 pub(super) fn done(&Named { name, it, sent, counted: (_, unit) }: &Named<'_>) -> Option<String> {
-    let Operation { count, documents, response_ns: response, .. } = it;
+    let Operation { count, documents, .. } = it;
     let amount = if documents == count || *documents == 0 {
         counted(*count, sent.one)
     } else {
@@ -26,16 +27,16 @@ pub(super) fn done(&Named { name, it, sent, counted: (_, unit) }: &Named<'_>) ->
         _ => format!("{} {unit}", exact_rate(it.documents_per_s)),
     };
     let verb = if *count == 1 && *documents <= 1 { "was" } else { "were" };
-    (*count > 0)
-        .then(|| format!("{name}: {amount} {verb} acknowledged, {rate}. {}.", times(response, sent.many)))
+    (*count > 0).then(|| format!("{name}: {amount} {verb} acknowledged, {rate}. {}.", times(it, sent.many)))
 }
 
 /// The median, the 99th percentile and the longest response; too few operations have no median.
-fn times(response: &Latency, sent: &str) -> String {
+fn times(it: &Operation, sent: &str) -> String {
+    let response = &it.response_ns;
     let max = percentile(response.max, response);
     let Some(p50) = response.p50 else { return format!("The longest response took {max}") };
     let p99 = named_percentile(Quantile::P99, response, sent);
-    format!("The median response took {}, {p99}, the longest {max}", latency(p50))
+    format!("The median response took {}, {p99}{}, the longest {max}", latency(p50), p99_with_failures(it))
 }
 
 /// Expectations that did not hold.

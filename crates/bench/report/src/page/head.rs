@@ -15,8 +15,8 @@ use crate::derived::{
 use crate::prose::{glued, joined};
 use crate::tables::{self, server_in_words};
 use crate::units::{
-    Quantile, counted, counted_in, duration, exact, exact_rate, named_percentile, percent, percentile,
-    sent_in, three_digits,
+    Quantile, counted, counted_in, duration, exact, exact_rate, named_percentile, p99_with_failures, percent,
+    percentile, sent_in, three_digits,
 };
 
 /// Operations that get a figure of their own.
@@ -160,7 +160,7 @@ fn operation_tile(name: &str, operation: &Operation, run: &Run) -> Tile {
     };
     let [p50, p99] =
         [Quantile::P50, Quantile::P99].map(|it| named_percentile(it, response, sent_in(run).many));
-    let note = format!("response {p50}, {p99}");
+    let note = format!("response {p50}, {p99}{}", p99_with_failures(operation));
     Tile { unit: unit.to_owned(), ..Tile::new(name, exact_rate(rate), note) }
 }
 

@@ -7,8 +7,11 @@ use super::{Cell, Table, Tone};
 use crate::derived::{ACHIEVED_MIN, classes, fault_at_s};
 use crate::expectation::measured;
 use crate::units::{
-    NONE, bytes, counted_in, duration, exact, exact_rate, or_dash, percent, percentile, sent_in,
+    NONE, bytes, counted_in, duration, exact, exact_rate, or_dash, percent, percentile, ranked, sent_in,
 };
+
+/// The time of all operations, of which the failed ones are infinitely slow.
+const WITH_FAILURES: &str = "with failures";
 
 /// Response and service time of every operation, and the response time of those that failed.
 pub(crate) fn latencies(run: &Run) -> Table {
@@ -18,11 +21,14 @@ pub(crate) fn latencies(run: &Run) -> Table {
         .left("time", |(_, time, ..)| Cell::toned(time, Tone::Faint))
         .right("count", |(.., ns)| exact(ns.count))
         .right(counted_in(run).1, |(_, _, rate, _)| rate.map_or_else(String::new, exact_rate))
-        .right("p50", |(.., ns)| percentile(ns.p50, ns))
-        .right("p95", |(.., ns)| percentile(ns.p95, ns))
-        .right("p99", |(.., ns)| percentile(ns.p99, ns))
-        .right("p99.9", |(.., ns)| percentile(ns.p99_9, ns))
-        .right("max", |(.., ns)| percentile(ns.max, ns))
+        .right("p50", |(.., ns)| ranked(ns.p50, 50.0, ns))
+        .right("p95", |(.., ns)| ranked(ns.p95, 95.0, ns))
+        .right("p99", |(.., ns)| ranked(ns.p99, 99.0, ns))
+        .right("p99.9", |(.., ns)| ranked(ns.p99_9, 99.9, ns))
+        .right(
+            "max",
+            |(_, time, _, ns)| if time == WITH_FAILURES { "none".into() } else { percentile(ns.max, ns) },
+        )
         .table()
 }
 
@@ -30,13 +36,21 @@ pub(crate) fn latencies(run: &Run) -> Table {
 fn times<'a>(
     (name, it): (&'a String, &'a Operation),
 ) -> impl Iterator<Item = (&'a str, &'static str, Option<f64>, &'a Latency)> {
+    let shown = |ns: &Latency| {
+        [(ns.p50, 50.0), (ns.p95, 95.0), (ns.p99, 99.0), (ns.p99_9, 99.9)]
+            .map(|(at, rank)| ranked(at, rank, ns))
+    };
+    let all = it.response_with_failures_ns.as_ref().filter(|all| shown(all) != shown(&it.response_ns));
+    let all = all.map(|all| ("", WITH_FAILURES, None, all));
     let failed = (it.failed_response_ns.count > 0).then_some(("", "failed", None, &it.failed_response_ns));
     [
-        (name.as_str(), "response", Some(it.documents_per_s), &it.response_ns),
-        ("", "service", None, &it.service_ns),
+        Some((name.as_str(), "response", Some(it.documents_per_s), &it.response_ns)),
+        all,
+        Some(("", "service", None, &it.service_ns)),
+        failed,
     ]
     .into_iter()
-    .chain(failed)
+    .flatten()
 }
 
 /// The completed share of every operation, and its evenness.
@@ -187,5 +201,20 @@ mod tests {
             ]
         );
         assert!(super::answers(&Run::default()).rows.is_empty());
+    }
+
+    fn rows(p99_with_failures: Option<u64>) -> Vec<&'static str> {
+        let response_ns = Latency { count: 5000, p99: Some(41_000_000), ..Latency::default() };
+        let all = Latency { count: 5001, p99: p99_with_failures, ..response_ns.clone() };
+        let response_with_failures_ns = Some(all);
+        let operation = Operation { response_ns, response_with_failures_ns, ..Operation::default() };
+        times((&String::new(), &operation)).map(|(_, time, ..)| time).collect()
+    }
+
+    #[test]
+    fn failures_have_a_row_if_they_change_a_percentile() {
+        assert_eq!(rows(Some(41_000_001)), ["response", "service"]);
+        assert_eq!(rows(Some(42_000_000)), ["response", WITH_FAILURES, "service"]);
+        assert_eq!(rows(None), ["response", WITH_FAILURES, "service"]);
     }
 }

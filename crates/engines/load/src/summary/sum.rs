@@ -177,6 +177,7 @@ impl Sum {
     pub(super) fn operation(&self) -> Operation {
         let whole = &self.whole;
         let under_load_s = self.under_load_s();
+        let failed = whole.errors.total() + whole.skipped;
         Operation {
             count: whole.count,
             documents: whole.documents,
@@ -190,6 +191,7 @@ impl Sum {
             skipped: whole.skipped,
             retries: whole.retries,
             response_ns: whole.response.latency(),
+            response_with_failures_ns: (failed > 0).then(|| whole.response.latency_among(failed)),
             service_ns: whole.service.latency(),
             wake_ns: whole.wake.latency(),
             wait_ns: whole.wait.latency(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use plimsoll_measure::clock::Instant;
 
-use super::Supply;
+use super::{Backlogs, Supply};
 use crate::arrivals::Share;
 use crate::operation_queue::narrowed;
 use crate::phase::{Documents, Phase};
@@ -22,6 +22,8 @@ pub struct Order {
     pub start: Instant,
     /// The remaining documents of the phase, shared by all workers of the process.
     pub supply: Arc<Supply>,
+    /// The overdue operations of the phase, shared by all workers of the process.
+    pub backlogs: Arc<Backlogs>,
 }
 
 /// Whether a worker has a connection whose operations make documents.
@@ -37,6 +39,14 @@ impl Supply {
         let suppliers = shares.filter(|share| is_supplier(phase, *share)).count();
         let elsewhere = suppliers == 0 && phase.stop.documents.is_some();
         if elsewhere { Self::none() } else { Self::of(suppliers) }
+    }
+}
+
+impl Backlogs {
+    /// The backlogs of the workers of a process with these shares, each of which takes part once.
+    pub fn shared(phase: &Phase, shares: impl Iterator<Item = Share>) -> Self {
+        let lanes: Vec<_> = shares.map(|share| lanes_needed(phase, share)).collect();
+        Self::of_lanes(phase.loads.len(), &lanes)
     }
 }
 

@@ -4,7 +4,7 @@ use plimsoll_measure::clock::Instant;
 
 use super::{Ended, Order};
 use crate::mix::scramble;
-use crate::operation_queue::narrowed;
+use crate::operation_queue::{Call, narrowed};
 use crate::shift::Shifts;
 use crate::think::Think;
 
@@ -31,6 +31,10 @@ pub(super) struct Writer {
     shifts: Option<Shifts>,
     /// The moment of the next check of its shift.
     shift_ends: Instant,
+    /// The moment since which its next operation waits for a connection, if the last one broke. That operation is due then.
+    waits_since: Option<Instant>,
+    /// The call for an overdue operation while its lane is idle.
+    pub(super) call: Call,
 }
 
 /// The moment of a writer's next operation.
@@ -62,6 +66,8 @@ impl Writer {
             pauses: 0,
             shifts: Shifts::of(&it.arrivals),
             shift_ends: start,
+            waits_since: None,
+            call: Call::default(),
         }
     }
 
@@ -78,7 +84,7 @@ impl Writer {
         if let Some(at) = self.resumes.filter(|at| now < *at) {
             return Turn::At(at);
         }
-        self.resumes = None;
+        self.resumes.take().into_iter().for_each(|at| self.is_not_due_before(at));
         let Some(shifts) = self.shifts.as_ref().filter(|_| now >= self.shift_ends) else { return Turn::Now };
         let Some(shift) = shifts.next(self.number, now.since(self.start)) else {
             return Turn::Never(Ended::Duration);
@@ -87,8 +93,24 @@ impl Writer {
         if now < begins {
             return Turn::At(begins);
         }
+        self.is_not_due_before(begins);
         self.shift_ends = self.start + shift.end;
         Turn::Now
+    }
+
+    /// Records that its connection broke, or that it had none at `at`.
+    pub(super) const fn lost_connection(&mut self, at: Instant) {
+        self.waits_since = Some(at);
+    }
+
+    /// The moment when its next operation was due, if that operation had to wait for a connection.
+    pub(super) const fn take_due(&mut self) -> Option<Instant> {
+        self.waits_since.take()
+    }
+
+    /// A pause, and the time between two shifts, are no wait.
+    fn is_not_due_before(&mut self, at: Instant) {
+        self.waits_since = self.waits_since.map(|since| since.max(at));
     }
 
     /// Records that one of its operations has ended.

@@ -1,6 +1,6 @@
 //! Tests writers with think times, and loads that begin later or end earlier than their phase.
 
-use plimsoll_load::arrivals::{Arrivals, Share};
+use plimsoll_load::arrivals::{Arrivals, Share, Stage};
 use plimsoll_load::phase::{Documents, Phase, Timing};
 use plimsoll_load::stop::Stop;
 use plimsoll_load::think::{Random, Think};
@@ -43,6 +43,54 @@ fn think_time_is_part_of_no_latency() {
     let max = seen.operations[0].response_ns.max.unwrap();
     assert!(max.abs_diff(100 * MS) <= MS, "{max}");
     assert_eq!((seen.ended, seen.to_ns), (Ended::Duration, 3 * SECOND_NS));
+}
+
+/// Checks a closed writer's longest response, service, wait and wake time in milliseconds, if the server is down for a while.
+#[track_caller]
+fn check_outage(arrivals: Arrivals, timing: Timing, down_ms: (u64, u64), expected_ms: [u64; 4]) {
+    let script = Script { down: (down_ms.0 * MS, down_ms.1 * MS), ..Script::steady(10 * MS) };
+    let whole = simulate(parallel_loads(&[(arrivals, timing)], lasting(6)), script, Share::WHOLE).whole;
+    assert_eq!((whole.errors.total(), whole.errors.unknown()), (1, 1));
+    let longest_ns = [&whole.response, &whole.service, &whole.wait, &whole.wake].map(|it| it.max());
+    for (ns, expected_ns) in longest_ns.iter().zip(expected_ms.map(|ms| ms * MS)) {
+        assert!(ns.abs_diff(expected_ns) <= expected_ns / 1000 + 1, "{longest_ns:?} {expected_ms:?}");
+    }
+}
+
+#[test]
+fn a_reconnect_is_a_wait_of_the_next_operation() {
+    // The connection breaks at 1.0 s. After attempts at 1.0, 1.01, 1.03, 1.07, 1.15, 1.25 s … the one at 3.05 s succeeds.
+    check_outage(closed(1), Timing::default(), (1000, 3000), [2060, 10, 2050, 0]);
+}
+
+#[test]
+fn a_reconnect_within_a_pause_is_no_wait() {
+    let timing = Timing { think: Some(Think::Constant(Span::from_ns(400 * MS))), ..Timing::default() };
+    // The connection breaks at 1.24 s, so the next operation is due at 1.64 s. The attempts at 1.31 s and 3.09 s succeed.
+    check_outage(closed(1), timing, (1235, 1300), [10, 10, 0, 0]);
+    check_outage(closed(1), timing, (1235, 3000), [1460, 10, 1450, 0]);
+}
+
+#[test]
+fn a_reconnect_between_two_shifts_is_no_wait() {
+    let stage = |to, seconds| Stage { to, over: Span::from_secs(seconds) };
+    // It works for two seconds, rests for two, and works again.
+    let stages = vec![stage(1, 2), stage(0, 0), stage(0, 2), stage(1, 0), stage(1, 2)];
+    let arrivals = Arrivals::Writers { from: 1, stages };
+    // The connection breaks at 1.5 s. The attempt at 4.25 s succeeds.
+    check_outage(arrivals, Timing::default(), (1500, 4200), [260, 10, 250, 0]);
+}
+
+#[test]
+fn percentiles_with_failures_exist_only_if_some_operation_failed() {
+    let operation = |script| {
+        let phase = parallel_loads(&[(closed(1), Timing::default())], lasting(6));
+        live(phase, &["a"], &[], script).operations.remove(0)
+    };
+    assert_eq!(operation(Script::steady(10 * MS)).response_with_failures_ns, None);
+    let failed = operation(Script { down: (1000 * MS, 3000 * MS), ..Script::steady(10 * MS) });
+    let all = failed.response_with_failures_ns.unwrap();
+    assert_eq!((all.count, all.p50, all.max), (failed.count + 1, failed.response_ns.p50, None));
 }
 
 #[test]
@@ -114,7 +162,7 @@ fn writers_are_numbered_over_all_workers() {
     let (tallies, ends) =
         simulate_all(parallel_loads(&[(closed(7), each)], Stop::default()), Script::steady(MS), 3, 1);
     assert_eq!((tallies[0].count, ends.len()), (28, 3));
-    let stage = plimsoll_load::arrivals::Stage { to: 7, over: Span::from_secs(7) };
+    let stage = Stage { to: 7, over: Span::from_secs(7) };
     let writers = Arrivals::Writers { from: 0, stages: vec![stage] };
     let phase = parallel_loads(&[(writers, Timing::default())], lasting(8));
     let (tallies, _) = simulate_all(phase, Script::steady(100 * MS), 3, 1);

@@ -1,8 +1,9 @@
 //! Tests all workers together, on the machine's clock.
 
 use std::error::Error;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use plimsoll_load::arrivals::{Arrivals, Share};
 use plimsoll_load::engine::{Engine, Progress, RunError};
@@ -50,6 +51,67 @@ impl Target for Refusing {
     }
 
     async fn settle(&self, _lane: &mut ()) {}
+}
+
+/// A worker's target that answers every twentieth operation after 20 ms and all others at once.
+#[derive(Default)]
+struct Uneven {
+    sent: Mutex<Vec<u64>>,
+}
+
+impl Target for Uneven {
+    type Lane = u64;
+
+    fn begin(&self, _documents: Option<u64>) {}
+
+    async fn open(&self) -> Result<u64, Box<dyn Error + Send + Sync>> {
+        Ok(0)
+    }
+
+    fn prepare(&self, lane: &mut u64, _operation: usize, number: u64) -> Prepared {
+        *lane = number;
+        Prepared::Ready
+    }
+
+    async fn send(&self, lane: &mut u64) -> Reply {
+        self.sent.lock().unwrap().push(*lane);
+        if lane.is_multiple_of(20) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Reply::acknowledged(1)
+    }
+
+    fn discard(&self, _lane: &mut u64) {}
+
+    fn tick(&self) {}
+
+    fn is_broken(&self, _lane: &u64) -> bool {
+        false
+    }
+
+    async fn settle(&self, _lane: &mut u64) {}
+}
+
+#[test]
+fn threads_share_overdue_operations_and_send_each_once() {
+    let workers = (0..4).map(|_| Arc::new(Uneven::default())).collect();
+    let mut engine = Engine::new(workers, 1, Share::WHOLE, Spin::Off).unwrap();
+    let open = phase(Arrivals::Constant { rate: 500.0, connections: 4 }, operations(1000));
+    let mut completed = 0;
+    let finished = engine.run(&open, &Control::default(), &mut [], |progress| {
+        if let Progress::Second(second) = progress {
+            completed += second.tallies.iter().map(|tally| tally.count).sum::<u64>();
+        }
+    });
+    assert_eq!((finished.unwrap().ended, completed), (Ended::Operations, 1000));
+    let sent: Vec<_> = engine.targets().map(|target| target.sent.lock().unwrap().clone()).collect();
+    let foreign = |(worker, sent): (usize, &Vec<u64>)| {
+        sent.iter().filter(|number| **number % 4 != worker as u64).count()
+    };
+    assert!(sent.iter().enumerate().map(foreign).sum::<usize>() > 0, "no operation was shared");
+    let mut all = sent.concat();
+    all.sort_unstable();
+    assert_eq!(all, (0..1000).collect::<Vec<_>>());
 }
 
 fn engine(connections: u32) -> Engine<Refusing> {

@@ -13,7 +13,7 @@ use plimsoll_measure::clock::{Instant, MILLISECOND_NS, SECOND_NS};
 use plimsoll_measure::duration::Span;
 use plimsoll_measure::interval::{Reply, Tally};
 
-use crate::scripted::{Lane, Script, Scripted, phase, simulate};
+use crate::scripted::{Lane, Script, Scripted, alone, phase, simulate};
 
 const MS: u64 = MILLISECOND_NS;
 
@@ -70,12 +70,14 @@ impl Target for Impatient {
 fn impatient(phase: Phase, script: Script) -> (Tally, u64) {
     let clock = Simulated::default();
     let target = Arc::new(Impatient(Scripted::new(&clock, script)));
+    let backlogs = alone(&phase, Share::WHOLE);
     let order = Order {
         phase: Arc::new(phase),
         operations: 1,
         share: Share::WHOLE,
         start: Instant::default(),
         supply: Arc::new(Supply::of(1)),
+        backlogs,
     };
     let whole = Arc::new(std::sync::Mutex::new(Tally::default()));
     let (inside, sum) = (clock.clone(), whole.clone());

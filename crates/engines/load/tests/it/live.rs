@@ -15,7 +15,7 @@ use plimsoll_measure::expectation;
 use plimsoll_measure::rule::Rule;
 use plimsoll_measure::run::{Expectation, Operation};
 
-use crate::scripted::{Script, Scripted};
+use crate::scripted::{Script, Scripted, alone};
 
 /// The results of a phase.
 pub struct Seen {
@@ -76,6 +76,7 @@ pub fn live(phase: Phase, names: &[&str], rules: &[(&str, Rule)], script: Script
         share: Share::WHOLE,
         start: Instant::default(),
         supply: Arc::new(Supply::of(1)),
+        backlogs: alone(&phase, Share::WHOLE),
     };
     let (inside, shared, told, read, of) =
         (clock.clone(), target.clone(), control.clone(), reader.clone(), phase.clone());

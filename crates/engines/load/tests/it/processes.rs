@@ -7,7 +7,7 @@ use plimsoll_load::engine::{Collector, Finished, Second};
 use plimsoll_load::phase::Phase;
 use plimsoll_load::runtime::Simulated;
 use plimsoll_load::shards::{Entry, Record, join};
-use plimsoll_load::worker::{self, Control, Ended, Order, Supply};
+use plimsoll_load::worker::{self, Backlogs, Control, Ended, Order, Supply};
 use plimsoll_measure::clock::Instant;
 
 use crate::scripted::{Script, Scripted};
@@ -36,7 +36,8 @@ pub fn operations(phase: &Phase) -> usize {
     used.max().unwrap()
 }
 
-/// Runs some of a plan's workers on a virtual clock, as one process does, each with its own server.
+/// Runs some of a plan's workers on a virtual clock, as one process does, each with its own server. The workers of a shard share
+/// their overdue operations, also when one process runs several shards.
 fn process(plan: Plan<'_>, workers: std::ops::Range<u64>) -> Measured {
     let Plan { phase, script, .. } = plan;
     let (clock, workers_per_shard, counted) =
@@ -45,13 +46,16 @@ fn process(plan: Plan<'_>, workers: std::ops::Range<u64>) -> Measured {
         workers.map(|index| Share { index, of: plan.shards * plan.workers_per_shard }).collect();
     let phase = Arc::new(phase.clone());
     let supply = Arc::new(Supply::shared(&phase, shares.iter().copied()));
+    let shard = |shares: &[Share]| Arc::new(Backlogs::shared(&phase, shares.iter().copied()));
+    let backlogs: Vec<_> = shares.chunks(plan.workers_per_shard as usize).map(shard).collect();
     let told = Arc::new(Mutex::new(Vec::new()));
     let (inside, sink) = (clock.clone(), told.clone());
     let ends = clock.run(async move {
         let work = shares.into_iter().enumerate().map(|(index, share)| {
             let target = Scripted::new(&inside, script);
             let (supply, start) = (supply.clone(), Instant::default());
-            let order = Order { phase: phase.clone(), operations: counted, share, start, supply };
+            let backlogs = backlogs[index / plan.workers_per_shard as usize].clone();
+            let order = Order { phase: phase.clone(), operations: counted, share, start, supply, backlogs };
             let sink = sink.clone();
             worker::run(inside.clone(), target, Vec::new(), order, Control::default(), move |slice| {
                 sink.lock().unwrap().push((index, slice));

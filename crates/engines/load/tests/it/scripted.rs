@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex};
 
 use plimsoll_load::arrivals::{Arrivals, Share};
 use plimsoll_load::engine::{Collector, Second};
+use plimsoll_load::mix::scramble;
 use plimsoll_load::phase::{DRAIN, Documents, Load, Overdue, Phase, Timing, UNREACHABLE_FOR};
 use plimsoll_load::retry::Retry;
 use plimsoll_load::runtime::{Runtime, Simulated};
 use plimsoll_load::stop::Stop;
 use plimsoll_load::target::{Prepared, Target};
-use plimsoll_load::worker::{self, Control, Ended, Order, Supply};
+use plimsoll_load::worker::{self, Backlogs, Control, Ended, Order, Supply};
 use plimsoll_measure::clock::Instant;
 use plimsoll_measure::interval::{Reply, Tally};
 use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
@@ -19,6 +20,8 @@ use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
 /// Bytes of an operation, and of its answer.
 pub const SENT: u64 = 100;
 pub const RECEIVED: u64 = 7;
+/// Chooses the slow operations.
+const SLOW_SEED: u64 = 5;
 
 /// The behaviour of the scripted server.
 #[derive(Clone, Copy, Debug)]
@@ -33,12 +36,14 @@ pub struct Script {
     pub down: (u64, u64),
     /// The time of opening a connection within an operation.
     pub handshake_ns: u64,
+    /// The time that one operation in 100 takes; zero for none. It follows from the operation's number.
+    pub slow_ns: u64,
 }
 
 impl Script {
     /// Answers after `service_ns`, whatever the load.
     pub const fn steady(service_ns: u64) -> Self {
-        Self { service_ns, turn_ns: 0, frozen: (0, 0), down: (0, 0), handshake_ns: 0 }
+        Self { service_ns, turn_ns: 0, frozen: (0, 0), down: (0, 0), handshake_ns: 0, slow_ns: 0 }
     }
 }
 
@@ -87,12 +92,13 @@ impl Scripted {
         (from..until).contains(&self.clock.now().as_ns())
     }
 
-    fn answer_at(&self) -> Instant {
+    fn answer_at(&self, number: u64) -> Instant {
         let now = self.clock.now();
         let mut free_at = self.free_at.lock().unwrap();
         let done = now.max(*free_at) + self.script.turn_ns;
         *free_at = done;
-        let done = done + self.script.service_ns;
+        let is_slow = self.script.slow_ns > 0 && scramble(SLOW_SEED, number).is_multiple_of(100);
+        let done = done + if is_slow { self.script.slow_ns } else { self.script.service_ns };
         let (from, until) = self.script.frozen;
         if (from..until).contains(&done.as_ns()) { Instant::from_ns(until) } else { done }
     }
@@ -135,7 +141,7 @@ impl Target for Scripted {
             }
             *self.dialled.lock().unwrap() += 1;
         }
-        self.clock.until(self.answer_at()).await;
+        self.clock.until(self.answer_at(lane.number)).await;
         if self.is_down() {
             lane.broken = true;
             return Reply { bytes_sent: SENT, ..Reply::failed(Outcome::Unknown(Doubt::ConnectionLost), 1) };
@@ -220,8 +226,9 @@ pub fn simulate_with(
 ) -> Outcomes {
     let clock = Simulated::default();
     let target = Scripted::new(&clock, script);
-    let supply = Arc::new(Supply::of(1));
-    let order = Order { phase: Arc::new(phase), operations: 1, share, start: Instant::default(), supply };
+    let (supply, backlogs) = (Arc::new(Supply::of(1)), alone(&phase, share));
+    let (phase, start) = (Arc::new(phase), Instant::default());
+    let order = Order { phase, operations: 1, share, start, supply, backlogs };
     let slices = Arc::new(Mutex::new(Vec::new()));
     let (sink, inside, shared) = (slices.clone(), clock.clone(), target.clone());
     let end = clock.run(async move {
@@ -247,6 +254,11 @@ pub fn simulate_with(
     Outcomes { whole, seconds, ended: end.ended, to_ns: end.to_ns, target }
 }
 
+/// The backlogs of a process with one worker.
+pub fn alone(phase: &Phase, share: Share) -> Arc<Backlogs> {
+    Arc::new(Backlogs::shared(phase, [share].into_iter()))
+}
+
 /// Runs the shares of `workers` workers in parallel on one virtual clock; returns the results of each
 /// operation, and the reason and time of each worker's end.
 pub fn simulate_all(
@@ -260,6 +272,7 @@ pub fn simulate_all(
     let shares: Vec<_> = (0..workers).map(|index| Share { index, of: workers }).collect();
     let suppliers = shares.iter().filter(|share| worker::is_supplier(&phase, **share)).count();
     let supply = Arc::new(Supply::of(suppliers));
+    let backlogs = Arc::new(Backlogs::shared(&phase, shares.iter().copied()));
     let whole = Arc::new(Mutex::new(vec![Tally::default(); operations]));
     let ends = Arc::new(Mutex::new(Vec::new()));
     let (inside, sum, ended) = (clock.clone(), whole.clone(), ends.clone());
@@ -272,6 +285,7 @@ pub fn simulate_all(
                 share,
                 start: Instant::default(),
                 supply: supply.clone(),
+                backlogs: backlogs.clone(),
             };
             let sum = sum.clone();
             worker::run(inside.clone(), target, Vec::new(), order, Control::default(), move |slice| {

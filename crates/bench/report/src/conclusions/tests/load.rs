@@ -102,6 +102,30 @@ fn a_failed_expectation_has_its_measured_value() {
 }
 
 #[test]
+fn a_percentile_that_failures_change_has_both_figures() {
+    let operation = |failed: u64, p99: Option<u64>| {
+        move |run: &mut Run| {
+            let response_ns = latency(1_000_000, 41_000_000, 60_000_000);
+            let all = Latency { count: response_ns.count + failed, p99, max: None, ..response_ns.clone() };
+            let (count, rate_per_s) = (response_ns.count, 5.0);
+            *insert(run) = Operation { count, rate_per_s, response_ns, ..Operation::default() };
+            insert(run).response_with_failures_ns = Some(all);
+        }
+    };
+    let count = latency(1, 1, 1).count;
+    let sentence = |figures: &str| {
+        let count = crate::units::exact(count);
+        format!(
+            "insert: {count} operations were acknowledged, 5 operations/s. The median response took 1.00 ms, p99 41.0 ms\
+             {figures}, the longest 60.0 ms."
+        )
+    };
+    check(operation(count / 4, None), &[&sentence(" (with failures: none, 20 % failed)")]);
+    check(operation(count / 4, Some(55_000_000)), &[&sentence(" (with failures: 55.0 ms, 20 % failed)")]);
+    check(operation(1, Some(41_000_300)), &[&sentence("")]);
+}
+
+#[test]
 fn a_stall_that_the_mean_hides_is_named() {
     let spread = SecondsSpread { seconds: 60, min: 900.0, p1: 900.0, p50: 120_000.0, max: 130_000.0 };
     check(
