@@ -28,6 +28,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("install", &[]),
     ("process", &[]),
     ("load", &["measure"]),
+    ("consistency", &[]),
     ("host", &["measure", "element", "wire", "install", "process"]),
     ("deployment", &["measure", "wire"]),
     ("mongo", &["measure", "element", "document", "ledger", "wire", "load", "deployment"]),
