@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use crate::check::Limits;
 use crate::claim::Order;
 use crate::components::components;
 use crate::graph::{Edge, Graph, Kinds, PASS, REAL_TIME, RW, SESSION, WR, WW};
+use crate::limits::Limits;
 use crate::lists::{Lists, shown};
 use crate::report::{Kind, Report};
 

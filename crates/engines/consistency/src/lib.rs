@@ -37,6 +37,8 @@ pub mod claim;
 
 pub mod report;
 
+mod limits;
+
 mod check;
 
 mod lists;
@@ -53,7 +55,8 @@ mod cycles;
 
 mod linear;
 
-pub use check::{Limits, check, check_within};
+pub use check::{check, check_within};
 pub use claim::{Claim, Isolation, Order};
 pub use history::{Element, InvalidHistory, ListId, Outcome, Step, Transaction};
+pub use limits::Limits;
 pub use report::{Anomaly, Kind, Report};
