@@ -2,7 +2,7 @@
 //!
 //! In reading order: a scenario's section ([`scenario`]) and its compiled form ([`setup`], [`sharding`]); one worker's documents
 //! and their outcomes ([`worker_ledger`], [`journal_writer`], [`snapshot`], [`keys`]); the operations that both clients send
-//! ([`operation_builder`]); the targets [`lean`] over our own client, [`spread`] over several servers with the same client,
+//! ([`operation_builder`]) and lists whose history is checked ([`list_append`]); the targets [`lean`] over our own client, [`spread`] over several servers with the same client,
 //! [`driver`] over the official driver; and afterwards the [`audit`] and the [`bottlenecks`].
 //!
 //! It must not know HTTP, reports or the other engines.
@@ -16,6 +16,7 @@ pub mod keys;
 pub mod snapshot;
 pub mod worker_ledger;
 
+pub mod list_append;
 pub mod operation_builder;
 
 pub mod driver;

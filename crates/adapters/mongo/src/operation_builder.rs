@@ -12,6 +12,7 @@ use plimsoll_measure::first_error::{FirstError, FirstErrors};
 use plimsoll_measure::outcome::Outcome;
 use plimsoll_wire::WriteReply;
 
+use crate::list_append::Recorder;
 use crate::outcome;
 use crate::setup::{Command, Purpose, Setup};
 use crate::statement;
@@ -39,6 +40,7 @@ pub struct OperationBuilder {
     pub setup: Arc<Setup>,
     ledger: Mutex<WorkerLedger>,
     checker: Mutex<ReadChecker>,
+    recorder: Mutex<Recorder>,
     /// The number of phases so far.
     phases: AtomicU32,
     /// The first error of each operation and class.
@@ -130,6 +132,7 @@ impl OperationBuilder {
             setup,
             ledger: Mutex::new(ledger),
             checker: Mutex::default(),
+            recorder: Mutex::default(),
             phases: AtomicU32::new(0),
             first_errors: FirstErrors::default(),
         }
@@ -155,9 +158,21 @@ impl OperationBuilder {
         self.checker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The history of appends and reads of lists.
+    pub(crate) fn recorder(&self) -> MutexGuard<'_, Recorder> {
+        self.recorder.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number of the present phase, from 1.
+    pub(crate) fn phase(&self) -> u32 {
+        self.phases.load(Ordering::Relaxed)
+    }
+
     /// Closes the ledger.
     pub fn close(self) -> Closed {
-        self.ledger.into_inner().unwrap_or_else(PoisonError::into_inner).close()
+        let history = self.recorder.into_inner().unwrap_or_else(PoisonError::into_inner).close();
+        let closed = self.ledger.into_inner().unwrap_or_else(PoisonError::into_inner).close();
+        Closed { history, ..closed }
     }
 
     /// Takes numbers for the documents of one insert; `None` if none are left.

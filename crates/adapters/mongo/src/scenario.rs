@@ -12,8 +12,8 @@ pub use change::{Change, Returns, Updates};
 pub use connections::{Connections, InvalidConnections};
 pub use keys::{By, Keys, Limit};
 pub use operation::{
-    Aggregate, Count, Delete, Find, FindAndModify, Insert, Operation, Range, ReadModifyWrite, Replace,
-    Transaction, Update,
+    Aggregate, Count, Delete, Find, FindAndModify, Insert, ListAppend, Operation, Range, ReadModifyWrite,
+    Replace, Transaction, Update,
 };
 
 mod change;

@@ -29,6 +29,10 @@ const BLOCK_MIN: u64 = 4096;
 pub const BATCH_MAX: u32 = 1_000_000;
 /// The largest number of documents in one range.
 pub const LIMIT_MAX: u32 = 1_000_000;
+/// The most steps of one `list_append`.
+pub const STEPS_MAX: u32 = 16;
+/// The most lists in use at a time.
+pub const LISTS_MAX: u32 = 1_000;
 
 /// The settings that the workers of a run share.
 #[derive(Debug)]
@@ -168,6 +172,21 @@ pub enum Error {
     /// An unacknowledged transaction.
     #[error("{0}: a transaction cannot be committed with w: 0; leave w out, or give 1 or majority")]
     UnacknowledgedTransaction(String),
+    /// Lists out of bounds.
+    #[error(
+        "{operation}: {steps} steps on {lists} lists; give from 1 to {STEPS_MAX} steps, and from 2 to {LISTS_MAX} lists"
+    )]
+    Lists {
+        /// The operation.
+        operation: String,
+        /// The steps as typed.
+        steps: u32,
+        /// The lists as typed.
+        lists: u32,
+    },
+    /// Lists over the official driver.
+    #[error("{0}: the official driver does not send list_append; use client: lean")]
+    ListsOfDriver(String),
     /// `multi` without a filter.
     #[error("{0}.multi: a receipt selects one document; give a filter, or omit multi")]
     MultiReceipt(String),
@@ -257,6 +276,25 @@ impl Setup {
     /// Whether the server answers writes.
     pub const fn is_acknowledged(&self) -> bool {
         self.is_acknowledged
+    }
+
+    /// Whether an operation appends to lists, in transactions.
+    pub fn appends_in_transactions(&self) -> bool {
+        self.commands.iter().any(|command| matches!(command, Command::ListAppend { steps: 2.., .. }))
+    }
+
+    /// Whether an operation appends to lists.
+    pub fn appends_to_lists(&self) -> bool {
+        self.commands.iter().any(|command| matches!(command, Command::ListAppend { .. }))
+    }
+
+    /// Appends to lists one step at a time, for a server without transactions.
+    pub fn append_without_transactions(&mut self) {
+        for command in &mut self.commands {
+            if let Command::ListAppend { steps, .. } = command {
+                *steps = 1;
+            }
+        }
     }
 
     /// Whether an operation names documents by receipt.

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use plimsoll_consistency::Transaction;
 use plimsoll_ledger::{
     Allocation, Changes, Intents, Page, Share, Slot, State, Touched, WorkerLedger as DocumentStates,
 };
@@ -62,6 +63,8 @@ pub struct Closed {
     pub ledger: DocumentStates,
     /// Documents that other operations may have changed or removed.
     pub touched: Touched,
+    /// The appends and reads of lists.
+    pub history: Vec<Transaction>,
 }
 
 /// A change noted as sent.
@@ -218,7 +221,12 @@ impl WorkerLedger {
     /// Closes the ledger.
     pub fn close(self) -> Closed {
         let touched = self.changes.touched.clone();
-        Closed { worker: self.share.worker(), ledger: self.states.with_changes(self.changes), touched }
+        Closed {
+            worker: self.share.worker(),
+            ledger: self.states.with_changes(self.changes),
+            touched,
+            history: Vec::new(),
+        }
     }
 
     /// Makes sure that the next `count` numbers are reserved; false if the write fails.

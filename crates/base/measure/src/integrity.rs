@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::consistency::Consistency;
+
 /// The maximum number of examples after a merge.
 const EXAMPLES_MAX: usize = 20;
 
@@ -72,12 +74,18 @@ pub struct Integrity {
     pub examples: Vec<String>,
     /// The length of the audit, in seconds.
     pub audit_s: f64,
+    /// The check of appends to lists, if the scenario has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consistency: Option<Consistency>,
 }
 
 impl Integrity {
-    /// Whether no promised document is missing, changed or duplicated, and no read was wrong. Nothing is promised where documents
+    /// Whether no promised document is missing, changed or duplicated, no read was wrong, and no anomaly breaks a promise. Nothing is promised where documents
     /// vanish by design. Documents that were not read back are unknown: see [`Self::is_known`].
     pub const fn holds(&self) -> bool {
+        if let Some(Consistency { violations: 1.., .. }) = self.consistency {
+            return false;
+        }
         let kept = self.lost == 0 && self.phantom == 0 && self.duplicated == 0 && self.corrupted == 0;
         self.wrong_reads == 0 && (kept || matches!(self.proof, Proof::NotApplicable))
     }
@@ -188,6 +196,9 @@ mod tests {
         assert!(Integrity { proof: Proof::NotApplicable, ..lost }.holds());
         let wrong = Integrity { wrong_reads: 1, proof: Proof::NotApplicable, ..Integrity::default() };
         assert!(!wrong.holds(), "a wrong read is wrong wherever documents vanish by design");
+        let anomaly = Consistency { violations: 1, ..Consistency::default() };
+        assert!(!Integrity { consistency: Some(anomaly), ..Integrity::default() }.holds());
+        assert!(Integrity { consistency: Some(Consistency::default()), ..Integrity::default() }.holds());
         assert!(!Integrity { proof: Proof::NotAudited, ..Integrity::default() }.is_known());
     }
 }

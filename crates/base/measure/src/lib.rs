@@ -7,6 +7,7 @@ mod macros;
 
 pub mod clock;
 pub mod comparison;
+pub mod consistency;
 pub mod duration;
 pub mod environment;
 pub mod event;

@@ -156,6 +156,9 @@ fn check_retry(scenario: &scenario::Scenario, operations: &[(String, Operation)]
             Command::Transaction(_) => bail!(
                 "retry: operation `{name}` is a transaction, which is not sent again; use `retry: none`"
             ),
+            Command::ListAppend(_) => {
+                bail!("retry: operation `{name}` must not append an element twice; use `retry: none`")
+            }
             _ => {}
         }
     }

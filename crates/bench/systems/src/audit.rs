@@ -126,6 +126,7 @@ fn integrity(subject: &Subject<'_>, findings: &Findings) -> Integrity {
         foreign_runs: findings.other_runs.iter().map(|(run, count)| (other_run(*run), *count)).collect(),
         examples: examples(subject.setup.run, &findings.examples, EXAMPLES),
         audit_s: 0.0,
+        consistency: None,
     }
 }
 

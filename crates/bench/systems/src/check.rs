@@ -2,7 +2,7 @@
 
 use plimsoll_load::phase::Connections;
 use plimsoll_load::retry::Retry;
-use plimsoll_mongo::scenario::Client;
+use plimsoll_mongo::scenario::{Client, Operation as Command};
 
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::server_provisioning::{Choice, RunningServer, ServerAddress, StartOptions, choice};
@@ -83,6 +83,10 @@ pub fn several(scenario: &scenario::Scenario, plan: &Plan, choice: &Choice) -> a
         anyhow::bail!(
             "connections: several servers keep their connections; leave out per_operation, or give one server"
         );
+    }
+    let mut commands = plan.operations.iter().filter_map(|(name, work)| Some((name, work.database()?)));
+    if let Some((name, _)) = commands.find(|(_, command)| matches!(command, Command::ListAppend(_))) {
+        anyhow::bail!("operation `{name}` appends to lists, which only one server can hold; give one server");
     }
     match plan.operations.iter().find(|(_, operation)| operation.needs_receipts()) {
         Some((name, _)) => anyhow::bail!(

@@ -30,6 +30,7 @@ use tokio::runtime::Runtime;
 use crate::audit::{Subject, audit};
 use crate::calibration;
 use crate::client_engine::ClientEngine;
+use crate::consistency;
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::injection;
 use plimsoll_run::server_provenance::HostedAs;
@@ -62,6 +63,8 @@ pub struct Database {
     engine: Option<ClientEngine>,
     journal: Option<JournalWriter>,
     promised: Option<Promised>,
+    /// Why lists are appended to without transactions, if so.
+    without_transactions: Option<String>,
 }
 
 /// The documents and commands of a scenario, compiled for one run.
@@ -117,6 +120,15 @@ fn check_reads(setup: &Setup, place: &RunningServer) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Refuses to check a part of a history.
+fn check_lists(setup: &Setup, shard: Share) -> anyhow::Result<()> {
+    ensure!(
+        shard == Share::WHOLE || !setup.appends_to_lists(),
+        "--shard: the history of list_append is checked in one process; leave out --shard"
+    );
+    Ok(())
+}
+
 impl Database {
     /// Queries the server's facts, and prepares the collection. Sends nothing of the load yet.
     ///
@@ -127,9 +139,19 @@ impl Database {
         let concerns = common_concerns(&place).deserves(Exit::Usage)?;
         setup.inherit(&concerns, Copies::Several);
         check_reads(&setup, &place).deserves(Exit::Usage)?;
+        check_lists(&setup, context.shard).deserves(Exit::Usage)?;
         let workers = Workers::of(context, !place.pids().is_empty());
         let Probed { facts, before, copies } = runtime.block_on(probe(&place, &setup, context.loaded))?;
         setup.inherit(&concerns, copies);
+        let without_transactions = match setup.appends_in_transactions() {
+            true => runtime
+                .block_on(consistency::without_transactions(&setup, &place.site.options()))
+                .deserves(Exit::Server)?,
+            false => None,
+        };
+        if without_transactions.is_some() {
+            setup.append_without_transactions();
+        }
         let setup = Arc::new(setup);
         let workers_all = context.shard.of * workers.count as u64;
         let allocation =
@@ -147,6 +169,7 @@ impl Database {
             engine: None,
             journal: None,
             promised: None,
+            without_transactions,
         })
     }
 
@@ -219,6 +242,7 @@ impl System for Database {
             let mode = preference.mode.name();
             tell(format!("read_preference {mode}: the address names one server, so every read goes to it"));
         }
+        self.without_transactions.iter().cloned().for_each(&mut *tell);
         self.shard(context, tell)?;
         self.inspected.0 = self.inspect();
         self.hire(context, ledger)
@@ -307,7 +331,8 @@ impl System for Database {
         patience: Duration,
         progress: &mut (dyn FnMut(u64, u64) + Send),
     ) -> Option<Integrity> {
-        let Promised { ledger, touched } = self.promised.as_ref()?;
+        let history = std::mem::take(&mut self.promised.as_mut()?.history);
+        let Promised { ledger, touched, .. } = self.promised.as_ref()?;
         let counts = ledger.counts();
         let expected = counts.acknowledged + counts.unknown;
         let subject = Subject {
@@ -319,7 +344,15 @@ impl System for Database {
             other_writers: self.other_writers(),
             before: &self.before,
         };
-        let integrity = audit(&subject, &self.runtime, &mut Watched { progress, expected });
+        let mut integrity = audit(&subject, &self.runtime, &mut Watched { progress, expected });
+        if self.setup.appends_to_lists() {
+            let (server, reason) = (self.place.site.options(), self.without_transactions.as_deref());
+            let (found, documents) =
+                consistency::checked(&self.setup, &server, history, &self.runtime, reason);
+            integrity.consistency = Some(found);
+            // The documents of the lists have ids other than receipts.
+            integrity.foreign = integrity.foreign.saturating_sub(documents);
+        }
         self.inspected.1 = self.inspect();
         Some(integrity)
     }

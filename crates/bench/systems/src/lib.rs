@@ -18,6 +18,7 @@ pub mod audit;
 pub mod calibration;
 pub mod check;
 pub mod client_engine;
+mod consistency;
 
 pub use database_subject::{DatabaseAt, DatabaseKind};
 pub use service_kind::{FillMoment, ServiceKind, Services, WorkloadResult};

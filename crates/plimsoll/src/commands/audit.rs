@@ -61,9 +61,10 @@ pub fn audit(args: &AuditArgs) -> Outcome<Exit> {
     };
     let mut lost = Lost::default();
     let mut integrity = read_back(&subject, &runtime, &mut lost);
-    // The run's URI may have set the write concern, so the value that the run recorded is used.
+    // The run's URI may have set the write concern, so the value that the run recorded is used. A history is not kept, so the
+    // result of its check is.
     if let Some(kept) = run_dir::read_run(&path).ok().and_then(|run| run.integrity) {
-        integrity.write_concern = kept.write_concern;
+        (integrity.write_concern, integrity.consistency) = (kept.write_concern, kept.consistency);
     }
     if let Some(dir) = &args.receipts {
         write_receipts(dir, &recovered.ledger, &lost.0)?;

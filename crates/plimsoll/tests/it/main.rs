@@ -12,6 +12,7 @@ mod bound;
 mod compare;
 mod concepts;
 mod connections;
+mod consistency;
 mod crash;
 mod dashboard;
 mod derive;

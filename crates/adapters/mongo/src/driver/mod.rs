@@ -138,6 +138,8 @@ impl Driver {
             Command::Transaction { steps, .. } => {
                 transaction::Ready::new(&self.builder, steps, operation, number).map(Ready::Transaction)
             }
+            // The setup refuses it for this client.
+            Command::ListAppend { .. } => None,
             _ => {
                 let aim = self.builder.aim(operation, number)?;
                 Some(Ready::Named(Named::new(&self.builder, command, aim)))

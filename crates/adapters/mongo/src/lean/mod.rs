@@ -28,6 +28,7 @@ mod aggregate;
 mod cursor;
 mod range;
 
+mod list_append;
 mod transaction;
 
 mod rare;
@@ -195,6 +196,10 @@ impl Lean {
             Command::Transaction { steps } => {
                 let session = self.opened.fetch_add(1, Ordering::Relaxed);
                 Buffers::Rare(rare::Buffers::transaction(&self.builder, steps, session, limits))
+            }
+            Command::ListAppend { .. } => {
+                let session = self.opened.fetch_add(1, Ordering::Relaxed);
+                Buffers::Rare(rare::Buffers::list_append(&self.builder, session, limits))
             }
         })
     }

@@ -7,7 +7,7 @@ use plimsoll_measure::outcome::Outcome;
 use plimsoll_wire::{Connection, Error, Limits, ReadPreference};
 
 use super::find::ReadSettings;
-use super::{aggregate, find_and_modify, range, read_modify_write, transaction};
+use super::{aggregate, find_and_modify, list_append, range, read_modify_write, transaction};
 use crate::operation_builder::{OperationBuilder, Work};
 use crate::setup::{Command, Selection, Setup};
 
@@ -19,6 +19,7 @@ pub(super) enum Buffers {
     FindAndModify(Box<find_and_modify::Buffers>),
     ReadModifyWrite(Box<read_modify_write::Buffers>),
     Transaction(Box<transaction::Buffers>),
+    ListAppend(Box<list_append::Buffers>),
 }
 
 impl Buffers {
@@ -49,6 +50,10 @@ impl Buffers {
         Self::Transaction(Box::new(transaction::Buffers::new(builder, steps, session, limits)))
     }
 
+    pub fn list_append(builder: &OperationBuilder, session: u64, limits: &Limits) -> Self {
+        Self::ListAppend(Box::new(list_append::Buffers::new(builder, session, limits)))
+    }
+
     pub fn prepare(&mut self, work: Work<'_>, number: u64) -> Option<()> {
         match self {
             Self::Range(buffers) => buffers.prepare(work, number),
@@ -56,6 +61,7 @@ impl Buffers {
             Self::FindAndModify(buffers) => buffers.prepare(work, number),
             Self::ReadModifyWrite(buffers) => buffers.prepare(work, number),
             Self::Transaction(buffers) => buffers.prepare(work, number),
+            Self::ListAppend(buffers) => buffers.prepare(work, number),
         }
     }
 
@@ -66,6 +72,7 @@ impl Buffers {
             Self::FindAndModify(buffers) => buffers.send(connection, work).await,
             Self::ReadModifyWrite(buffers) => buffers.send(connection, work).await,
             Self::Transaction(buffers) => buffers.send(connection, work).await,
+            Self::ListAppend(buffers) => buffers.send(connection, work).await,
         }
     }
 
@@ -80,7 +87,7 @@ impl Buffers {
     /// Releases the prepared operation: no retry follows.
     pub fn release(&mut self, builder: &OperationBuilder) {
         match self {
-            Self::Range(_) | Self::Aggregate(_) => {}
+            Self::Range(_) | Self::Aggregate(_) | Self::ListAppend(_) => {}
             Self::FindAndModify(buffers) => buffers.release(builder),
             Self::ReadModifyWrite(buffers) => buffers.release(builder),
             Self::Transaction(buffers) => buffers.release(builder),

@@ -321,14 +321,14 @@ fn write_find(out: &mut Vec<u8>, work: Work<'_>, aim: OperationTarget, shape: &F
     append::boolean(out, "singleBatch", true);
 }
 
-fn write_session(out: &mut Vec<u8>, session: [u8; 16], number: i64) {
+pub(super) fn write_session(out: &mut Vec<u8>, session: [u8; 16], number: i64) {
     append::nested(out, "lsid", |out| append::uuid(out, "id", &session));
     append::int64(out, "txnNumber", number);
     append::boolean(out, "autocommit", false);
 }
 
 /// A session ID for each connection of each worker of each run: a UUID in the form of version 4.
-fn session_id(builder: &OperationBuilder, session: u64) -> [u8; 16] {
+pub(super) fn session_id(builder: &OperationBuilder, session: u64) -> [u8; 16] {
     let run = builder.setup.run.receipt(0).stamp().cast_unsigned() ^ u64::from(builder.setup.run.time_s);
     let place = builder.ledger().worker() << 40 | session;
     let halves = [scramble(run, place).to_be_bytes(), scramble(!run, place).to_be_bytes()];
@@ -340,12 +340,12 @@ fn session_id(builder: &OperationBuilder, session: u64) -> [u8; 16] {
     id
 }
 
-fn count_bytes(bytes: &mut (u64, u64), reply: &CallReply) {
+pub(super) fn count_bytes(bytes: &mut (u64, u64), reply: &CallReply) {
     bytes.0 += reply.bytes_sent() as u64;
     bytes.1 += reply.bytes_received() as u64;
 }
 
-fn of_commit_reply(body: Option<&RawDocument>) -> Outcome {
+pub(super) fn of_commit_reply(body: Option<&RawDocument>) -> Outcome {
     match body.map(|body| body.get("writeConcernError")) {
         Some(Ok(None)) => Outcome::Acknowledged,
         Some(_) => Outcome::Unknown(Doubt::WriteConcern),
@@ -354,7 +354,7 @@ fn of_commit_reply(body: Option<&RawDocument>) -> Outcome {
 }
 
 /// The code and the message.
-fn first_write_error(body: &RawDocument) -> Option<(i32, &str)> {
+pub(super) fn first_write_error(body: &RawDocument) -> Option<(i32, &str)> {
     let errors = body.get_array("writeErrors").ok()?;
     let first = errors.into_iter().next()?.ok()?.as_document()?;
     Some((first.get_i32("code").ok()?, first.get_str("errmsg").unwrap_or_default()))

@@ -48,6 +48,10 @@ impl fmt::Display for SampleCommand<'_> {
                 }
                 return out.write_str("]");
             }
+            Command::ListAppend { .. } => write!(
+                out,
+                "{{update: {collection:?}, updates: [{{q: {{_id: string}}, u: {{$push: {{a: long}}}}, upsert: true}}]"
+            )?,
             Command::FindAndModify { .. } => {
                 write!(out, "{{findAndModify: {collection:?}, query: {}", Shape(&self.filter()))?;
                 self.change(out, "update")?;

@@ -34,6 +34,8 @@ pub enum Operation {
     ReadModifyWrite(ReadModifyWrite),
     /// Several operations in one transaction.
     Transaction(Transaction),
+    /// Appends to lists and reads them, in transactions, for a check of consistency after the load.
+    ListAppend(ListAppend),
 }
 
 /// Inserts documents.
@@ -241,6 +243,28 @@ pub struct Transaction {
     pub write_concern: Option<WriteConcern>,
 }
 
+/// Appends to lists and reads them. The history of all operations is checked after the load.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ListAppend {
+    /// The most steps of one operation, each an append or a read. An operation of several steps is a transaction.
+    pub steps: u32,
+    /// The number of lists in use at a time; two share a document.
+    pub lists: u32,
+    /// The read concern level of reads outside of transactions, in place of the scenario's. Transactions read at `snapshot`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_concern: Option<String>,
+    /// The write concern, in place of the scenario's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_concern: Option<WriteConcern>,
+}
+
+impl Default for ListAppend {
+    fn default() -> Self {
+        Self { steps: 4, lists: 8, read_concern: None, write_concern: None }
+    }
+}
+
 fn is_default(keys: &Keys) -> bool {
     *keys == Keys::default()
 }
@@ -269,7 +293,12 @@ impl Operation {
     /// Whether the operation may change or remove documents that were inserted before.
     pub fn touches(&self) -> bool {
         match self {
-            Self::Insert(_) | Self::Find(_) | Self::Range(_) | Self::Count(_) | Self::Aggregate(_) => false,
+            Self::Insert(_)
+            | Self::Find(_)
+            | Self::Range(_)
+            | Self::Count(_)
+            | Self::Aggregate(_)
+            | Self::ListAppend(_) => false,
             Self::Transaction(transaction) => transaction.operations.iter().any(Self::touches),
             _ => true,
         }
@@ -289,7 +318,7 @@ impl Operation {
     /// Whether the operation needs documents that this run inserted before.
     pub fn needs_receipts(&self) -> bool {
         match self {
-            Self::Insert(_) | Self::Count(_) | Self::Aggregate(_) => false,
+            Self::Insert(_) | Self::Count(_) | Self::Aggregate(_) | Self::ListAppend(_) => false,
             Self::Range(_) | Self::Replace(_) | Self::ReadModifyWrite(_) => true,
             Self::Find(Find { filter, .. })
             | Self::Update(Update { filter, .. })
@@ -308,7 +337,8 @@ impl Operation {
             | Self::Delete(Delete { write_concern, .. })
             | Self::FindAndModify(FindAndModify { write_concern, .. })
             | Self::ReadModifyWrite(ReadModifyWrite { write_concern, .. })
-            | Self::Transaction(Transaction { write_concern, .. }) => write_concern.as_ref(),
+            | Self::Transaction(Transaction { write_concern, .. })
+            | Self::ListAppend(ListAppend { write_concern, .. }) => write_concern.as_ref(),
             Self::Find(_) | Self::Range(_) | Self::Count(_) | Self::Aggregate(_) => None,
         }
     }
@@ -320,7 +350,8 @@ impl Operation {
             | Self::Range(Range { read_concern, .. })
             | Self::Count(Count { read_concern, .. })
             | Self::Aggregate(Aggregate { read_concern, .. })
-            | Self::Transaction(Transaction { read_concern, .. }) => read_concern.as_ref(),
+            | Self::Transaction(Transaction { read_concern, .. })
+            | Self::ListAppend(ListAppend { read_concern, .. }) => read_concern.as_ref(),
             _ => None,
         }
     }

@@ -131,6 +131,13 @@ pub enum Command {
         /// The operations.
         steps: Vec<Command>,
     },
+    /// Appends to lists and reads them.
+    ListAppend {
+        /// The most steps of one operation. More than one make a transaction.
+        steps: u32,
+        /// The number of lists in use at a time.
+        lists: u32,
+    },
 }
 
 impl Change {
@@ -154,7 +161,11 @@ impl Command {
             | Self::Delete { selection }
             | Self::FindAndModify { selection, .. }
             | Self::ReadModifyWrite { selection, .. } => Some(selection),
-            Self::Insert { .. } | Self::Count(_) | Self::Aggregate(_) | Self::Transaction { .. } => None,
+            Self::Insert { .. }
+            | Self::Count(_)
+            | Self::Aggregate(_)
+            | Self::Transaction { .. }
+            | Self::ListAppend { .. } => None,
         }
     }
 
@@ -171,7 +182,7 @@ impl Command {
     /// The purpose for the documents that the operation names.
     pub const fn purpose(&self) -> Purpose {
         match self {
-            Self::Update { .. } => Purpose::Touch,
+            Self::Update { .. } | Self::ListAppend { .. } => Purpose::Touch,
             Self::Replace { .. } => Purpose::Replace,
             Self::Delete { .. } => Purpose::Remove,
             Self::FindAndModify { change, .. } | Self::ReadModifyWrite { change, .. } => change.purpose(),

@@ -4,11 +4,11 @@ use bson::Document;
 use plimsoll_document::{EXPONENT_MAX, IdForm, Program, Settings, Template};
 
 use super::command::{Change, Command, FindShape, Pipeline, Selection};
-use super::{BATCH_MAX, Context, Error, LIMIT_MAX, START_MS};
+use super::{BATCH_MAX, Context, Error, LIMIT_MAX, LISTS_MAX, START_MS, STEPS_MAX};
 use crate::keys::Keys;
 use crate::scenario::{
-    self, Aggregate, Count, Delete, Find, FindAndModify, Insert, Limit, Operation, Range, ReadModifyWrite,
-    Replace, Returns, Section, Stamp, Transaction, Update, Updates, W,
+    self, Aggregate, Client, Count, Delete, Find, FindAndModify, Insert, Limit, ListAppend, Operation, Range,
+    ReadModifyWrite, Replace, Returns, Section, Stamp, Transaction, Update, Updates, W,
 };
 
 /// Stages of a pipeline that write.
@@ -57,6 +57,7 @@ impl Compiler<'_> {
             Operation::FindAndModify(find) => self.find_and_modify(find),
             Operation::ReadModifyWrite(read) => self.read_modify_write(read),
             Operation::Transaction(transaction) => self.transaction(transaction),
+            Operation::ListAppend(typed) => self.list_append(typed),
         }
     }
 
@@ -166,6 +167,20 @@ impl Compiler<'_> {
             compiler.step(operation)
         });
         Ok(Command::Transaction { steps: steps.collect::<Result<_, _>>()? })
+    }
+
+    fn list_append(&self, typed: &ListAppend) -> Result<Command, Error> {
+        let ListAppend { steps, lists, .. } = *typed;
+        if !(1..=STEPS_MAX).contains(&steps) || !(2..=LISTS_MAX).contains(&lists) {
+            return Err(Error::Lists { operation: self.name.to_owned(), steps, lists });
+        }
+        if self.section.client == Client::Driver {
+            return Err(Error::ListsOfDriver(self.name.to_owned()));
+        }
+        if self.section.write_concern.w == Some(W::Number(0)) {
+            return Err(Error::UnacknowledgedTransaction(self.name.to_owned()));
+        }
+        Ok(Command::ListAppend { steps, lists })
     }
 
     /// One operation of a transaction.
@@ -327,6 +342,11 @@ mod tests {
             ),
             (r#"{"read_modify_write": {"change": "remove"}}"#, "op.change: remove is unsupported"),
             (r#"{"transaction": {"operations": []}}"#, "op.operations: empty; list insert"),
+            (r#"{"list_append": {"steps": 0}}"#, "op: 0 steps on 8 lists; give from 1 to 16 steps"),
+            (
+                r#"{"list_append": {"lists": 1}}"#,
+                "op: 4 steps on 1 lists; give from 1 to 16 steps, and from 2",
+            ),
             (
                 r#"{"transaction": {"operations": [{"find": {}}, {"count": {}}]}}"#,
                 "op.operations.1: only insert, find, update, replace and delete",

@@ -108,7 +108,8 @@ pub(super) fn of_operation(
 /// The concerns that a command can carry. Transactions, and reads that a write follows, go to the primary.
 fn applicable(command: &Command, all: Concerns) -> Concerns {
     let is_transaction = matches!(command, Command::Transaction { .. });
-    let reads = command.only_reads() || is_transaction || matches!(command, Command::ReadModifyWrite { .. });
+    let reads_too = matches!(command, Command::ReadModifyWrite { .. } | Command::ListAppend { .. });
+    let reads = command.only_reads() || is_transaction || reads_too;
     Concerns {
         write: all.write.filter(|_| command.writes() || is_transaction),
         read: all.read.filter(|_| reads),

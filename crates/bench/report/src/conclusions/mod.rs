@@ -1,5 +1,6 @@
 //! Writes the conclusions of a run: the results, and how far to trust them.
 
+mod consistency;
 mod faults;
 mod integrity;
 mod line;
@@ -34,8 +35,9 @@ struct Named<'a> {
 use Part::{Each, EachSteady, Steady};
 
 /// Broken promises first, then the result, then its limits.
-const PARTS: [Part; 22] = [
+const PARTS: [Part; 24] = [
     Part::Run(integrity::violations),
+    Part::Run(consistency::violations),
     Part::Run(validity::interrupted),
     Part::Run(line::line),
     Part::Run(line::ladder),
@@ -43,6 +45,7 @@ const PARTS: [Part; 22] = [
     Part::Run(faults::faults),
     Part::Run(faults::servers),
     Part::Run(integrity::proof),
+    Part::Run(consistency::proof),
     Part::Run(integrity::leftovers),
     Part::Run(load::expectations),
     EachSteady(load::missed),

@@ -26,7 +26,7 @@ macro_rules! shipped {
 
 /// Every shipped scenario, in the order of `plimsoll scenarios`.
 pub const fn all() -> &'static [Builtin] {
-    static ALL: [Builtin; 43] = shipped![
+    static ALL: [Builtin; 44] = shipped![
         "write" / "bulk-baseline",
         "write" / "vip-one-by-one",
         "write" / "vip-all-at-once",
@@ -55,6 +55,7 @@ pub const fn all() -> &'static [Builtin] {
         "faults" / "cut",
         "faults" / "slow-network",
         "faults" / "lossy",
+        "faults" / "consistency",
         "telemetry" / "baseline",
         "telemetry" / "baseline-short",
         "telemetry" / "single",

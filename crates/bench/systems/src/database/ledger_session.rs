@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context;
+use plimsoll_consistency::Transaction;
 use plimsoll_document::IdForm;
 use plimsoll_ledger::{Ledger, OtherWriters, Touched};
 use plimsoll_mongo::journal_writer::JournalWriter;
@@ -21,6 +22,8 @@ pub(super) struct Promised {
     pub(super) ledger: Ledger,
     /// The documents that other changes may have touched.
     pub(super) touched: Touched,
+    /// The appends and reads of lists.
+    pub(super) history: Vec<Transaction>,
 }
 
 impl Database {
@@ -54,17 +57,19 @@ impl Database {
     /// Whether the collection may hold documents of others.
     pub(super) fn other_writers(&self) -> OtherWriters {
         let upserts = |command: &Command| matches!(command, Command::Update { upsert: true, .. });
-        let own = self.setup.id == IdForm::Own || self.setup.commands.iter().any(upserts);
+        let upserts = self.setup.commands.iter().any(upserts) || self.setup.appends_to_lists();
+        let own = self.setup.id == IdForm::Own || upserts;
         let alone = self.before.documents == 0 && self.knows_all && !own;
         if alone { OtherWriters::Excluded } else { OtherWriters::Expected }
     }
 }
 
 pub(super) fn gather(mut ledger: Ledger, closed: Vec<Closed>) -> Promised {
-    let mut touched = Touched::None;
+    let (mut touched, mut history) = (Touched::None, Vec::new());
     for books in closed {
         touched.merge(&books.touched);
         ledger.adopt(books.worker, books.ledger);
+        history.extend(books.history);
     }
-    Promised { ledger, touched }
+    Promised { ledger, touched, history }
 }

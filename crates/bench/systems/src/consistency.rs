@@ -1,0 +1,140 @@
+//! Checks the history of a load that appends to lists: reads every list once more, finds the anomalies, and judges them by the promise.
+
+use std::collections::{BTreeMap, HashSet};
+
+use anyhow::Context;
+use plimsoll_consistency::{Claim, Kind, Report, Step, Transaction, check};
+use plimsoll_measure::consistency::Consistency;
+use plimsoll_mongo::list_append::{LISTS_PER_DOCUMENT, read_all, refused_transaction};
+use plimsoll_mongo::setup::Setup;
+use plimsoll_run::exit::explained;
+use plimsoll_wire::{ConnectOptions, Connection};
+use tokio::runtime::Runtime;
+
+/// The most explained violations.
+const EXAMPLES_MAX: usize = 10;
+
+/// The reason why a server commits no transaction, if so.
+///
+/// # Errors
+/// When the server cannot be reached.
+pub(crate) async fn without_transactions(
+    setup: &Setup,
+    server: &ConnectOptions,
+) -> anyhow::Result<Option<String>> {
+    let mut connection = Connection::connect(server).await.context("connect")?;
+    let refusal =
+        refused_transaction(&mut connection, &setup.namespace).await.context("try a transaction")?;
+    Ok(refusal.map(|error| {
+        format!(
+            "the server has no transactions ({error}): each operation is a single append or read, and each list is \
+             checked for linearizability"
+        )
+    }))
+}
+
+/// The result of the check, and the number of documents that hold the lists.
+pub(crate) fn checked(
+    setup: &Setup,
+    server: &ConnectOptions,
+    mut history: Vec<Transaction>,
+    runtime: &Runtime,
+    reason: Option<&str>,
+) -> (Consistency, u64) {
+    history.sort_by_key(|transaction| transaction.invoked_ns);
+    let last = runtime.block_on(read(setup, server, &history));
+    let unread = last.as_ref().err().map(|error| {
+        format!(
+            "the lists could not be read at the end, so appends that no read showed are unchecked: {}",
+            explained(error)
+        )
+    });
+    let reads = last.unwrap_or_default();
+    let documents = documents(&reads);
+    history.extend(reads);
+    let reasons: Vec<&str> = reason.into_iter().chain(unread.as_deref()).collect();
+    let reason = (!reasons.is_empty()).then(|| reasons.join("; "));
+    let (claim, words) = match setup.appends_in_transactions() {
+        true => (Claim::STRONG_SNAPSHOT, "snapshot isolation in real time"),
+        false => (Claim::STRICT_SERIALIZABLE, "linearizability"),
+    };
+    let found = match check(&history) {
+        Ok(report) => judged(&report, claim),
+        // The elements of a run differ, and its times come from one clock.
+        Err(error) => {
+            Consistency { violations: 1, examples: vec![error.to_string()], ..Consistency::default() }
+        }
+    };
+    (Consistency { claim: words.to_owned(), reason, ..found }, documents)
+}
+
+async fn read(
+    setup: &Setup,
+    server: &ConnectOptions,
+    history: &[Transaction],
+) -> anyhow::Result<Vec<Transaction>> {
+    let mut connection = Connection::connect(server).await.context("connect")?;
+    read_all(&mut connection, setup, history).await.context("read the lists")
+}
+
+/// Documents that hold at least one element.
+fn documents(reads: &[Transaction]) -> u64 {
+    let steps = reads.iter().flat_map(|read| &read.steps);
+    let held = steps.filter(|step| matches!(step, Step::Read { elements, .. } if !elements.is_empty()));
+    held.map(|step| step.list() / LISTS_PER_DOCUMENT).collect::<HashSet<_>>().len() as u64
+}
+
+fn judged(report: &Report, claim: Claim) -> Consistency {
+    let counts = |violates: bool| -> BTreeMap<String, u64> {
+        let kinds = report.counts.iter().filter(|(kind, _)| Kind::violates(**kind, claim) == violates);
+        kinds.map(|(kind, count)| (kind.to_string(), *count)).collect()
+    };
+    Consistency {
+        committed: report.committed,
+        aborted: report.aborted,
+        unknown: report.unknown,
+        lists: report.lists,
+        violations: report.violation_count(claim),
+        anomalies: counts(true),
+        allowed: counts(false),
+        not_decided: report.lists_not_decided + report.cycles_not_decided,
+        examples: report.violations(claim).take(EXAMPLES_MAX).map(ToString::to_string).collect(),
+        ..Consistency::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_consistency::Outcome;
+
+    use super::*;
+
+    #[test]
+    fn an_anomaly_that_the_promise_allows_is_no_violation() {
+        let transaction = |process, read, append| Transaction {
+            process,
+            invoked_ns: 0,
+            completed_ns: 10,
+            outcome: Outcome::Committed,
+            steps: vec![
+                Step::Read { list: read, elements: vec![] },
+                Step::Append { list: append, element: 1 },
+            ],
+        };
+        let read = |list| Transaction {
+            process: 9,
+            invoked_ns: 20,
+            completed_ns: 30,
+            outcome: Outcome::Committed,
+            steps: vec![Step::Read { list, elements: vec![1] }],
+        };
+        let skew = [transaction(0, 0, 1), transaction(1, 1, 0), read(0), read(1)];
+        let report = check(&skew).unwrap();
+        let words = "write skew (G2)".to_owned();
+        let snapshot = judged(&report, Claim::STRONG_SNAPSHOT);
+        assert_eq!((snapshot.violations, snapshot.allowed.get(&words)), (0, Some(&1)));
+        let serializable = judged(&report, Claim::STRICT_SERIALIZABLE);
+        assert_eq!((serializable.violations, serializable.anomalies.get(&words)), (1, Some(&1)));
+        assert_eq!(documents(&skew[2..]), 1, "two lists share a document");
+    }
+}
