@@ -185,6 +185,7 @@ pub fn examples(run: Run, examples: &Examples, most: usize) -> Vec<String> {
         ("phantom", &examples.phantom),
         ("duplicated", &examples.duplicated),
         ("corrupted", &examples.corrupted),
+        ("read, then gone", &examples.read_then_gone),
     ];
     let named = |(kind, numbers): (&'static str, &Vec<u64>)| {
         numbers

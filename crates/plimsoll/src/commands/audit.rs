@@ -232,6 +232,7 @@ fn tell(integrity: &Integrity, id: RunId, path: &Path, args: &AuditArgs) -> Outc
         ("phantom", integrity.phantom),
         ("duplicated", integrity.duplicated),
         ("corrupted", integrity.corrupted),
+        ("read, then gone", integrity.read_then_gone),
         ("rejected", integrity.rejected),
         ("unknown, present", integrity.unknown_present),
         ("unknown, absent", integrity.unknown_absent),

@@ -16,7 +16,6 @@ use super::outcome::{of_commit, of_read_error, write_concern};
 use super::{Named, raw};
 use crate::operation_builder::{OperationBuilder, ReturnedState, Work};
 use crate::setup::{Command, FindShape, Purpose};
-use crate::worker_ledger::PickedDocument;
 
 /// A prepared transaction.
 #[derive(Debug)]
@@ -105,6 +104,12 @@ impl Ready {
         session: &mut ClientSession,
     ) -> Result<(), Outcome> {
         let Command::Transaction { steps: commands } = work.command else { return Ok(()) };
+        // All reads of a transaction may see the documents as they are when it starts.
+        for step in &mut self.steps {
+            if let Step::Named { named, .. } = step {
+                named.aim.document = named.aim.document.map(|picked| work.builder.as_sent(picked));
+            }
+        }
         let mut start = session.start_transaction();
         let concerns = work.concerns();
         if let Some(level) = &concerns.read {
@@ -231,8 +236,7 @@ async fn find(
     while cursor.advance(session).await.map_err(failed)? {
         documents += 1;
         if let Some(picked) = named.aim.document.filter(|_| documents == 1) {
-            let picked =
-                PickedDocument { least: picked.least.filter(|_| shape.projection.is_none()), ..picked };
+            let picked = if shape.projection.is_none() { picked } else { picked.in_part() };
             let judged =
                 builder.judge_read(&picked, ReturnedState::Before, Some(cursor.current().as_bytes()));
             judged.map_err(Outcome::Rejected)?;

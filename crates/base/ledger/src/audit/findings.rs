@@ -26,6 +26,9 @@ pub struct Findings {
     pub duplicated: u64,
     /// Stored documents, with any promise, whose content or stamp contradicts the receipt.
     pub corrupted: u64,
+    /// Documents that a read during the load showed, and that are missing although nobody removed them, or exist in an earlier
+    /// version than the read one. They were not acknowledged: a document that was acknowledged counts as lost.
+    pub read_then_gone: u64,
     /// Documents that the server rejected, without those not audited.
     pub rejected: u64,
     /// Documents of unknown outcome that exist.
@@ -45,9 +48,9 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Whether every promise holds: no document is lost, phantom, duplicated or corrupted.
+    /// Whether every promise holds: no document is lost, phantom, duplicated, corrupted, or gone after it was read.
     pub fn holds(&self) -> bool {
-        [self.lost, self.phantom, self.duplicated, self.corrupted] == [0; 4]
+        [self.lost, self.phantom, self.duplicated, self.corrupted, self.read_then_gone] == [0; 5]
     }
 
     /// Adds the findings of another audit of other documents. The examples are only numbers, so both audits must use the same
@@ -59,6 +62,7 @@ impl Findings {
         self.phantom += other.phantom;
         self.duplicated += other.duplicated;
         self.corrupted += other.corrupted;
+        self.read_then_gone += other.read_then_gone;
         self.rejected += other.rejected;
         self.unknown_present += other.unknown_present;
         self.unknown_absent += other.unknown_absent;
@@ -91,6 +95,8 @@ pub struct Examples {
     pub duplicated: Vec<u64>,
     /// Corrupted documents.
     pub corrupted: Vec<u64>,
+    /// Documents that a read showed, and that are missing or older.
+    pub read_then_gone: Vec<u64>,
 }
 
 impl Examples {
@@ -99,6 +105,7 @@ impl Examples {
         join(&mut self.phantom, &other.phantom);
         join(&mut self.duplicated, &other.duplicated);
         join(&mut self.corrupted, &other.corrupted);
+        join(&mut self.read_then_gone, &other.read_then_gone);
     }
 }
 
@@ -124,6 +131,7 @@ mod tests {
             phantom: n(),
             duplicated: n(),
             corrupted: n(),
+            read_then_gone: n(),
             rejected: n(),
             unknown_present: n(),
             unknown_absent: n(),
@@ -147,7 +155,7 @@ mod tests {
         assert_eq!(merged.examples.lost, [1, 100]);
     }
 
-    fn counters(f: &mut Findings) -> [&mut u64; 12] {
+    fn counters(f: &mut Findings) -> [&mut u64; 13] {
         [
             &mut f.acknowledged,
             &mut f.found,
@@ -155,6 +163,7 @@ mod tests {
             &mut f.phantom,
             &mut f.duplicated,
             &mut f.corrupted,
+            &mut f.read_then_gone,
             &mut f.rejected,
             &mut f.unknown_present,
             &mut f.unknown_absent,
@@ -166,13 +175,13 @@ mod tests {
 
     #[test]
     fn only_violations_break_the_promise() {
-        let broken: Vec<usize> = (0..12)
+        let broken: Vec<usize> = (0..13)
             .filter(|at| {
                 let mut findings = Findings::default();
                 *counters(&mut findings)[*at] = 1;
                 !findings.holds()
             })
             .collect();
-        assert_eq!(broken, [2, 3, 4, 5]);
+        assert_eq!(broken, [2, 3, 4, 5, 6]);
     }
 }

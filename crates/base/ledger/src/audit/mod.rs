@@ -88,7 +88,8 @@ pub enum OtherWriters {
 ///
 /// A replaced document may exist in any version from the last acknowledged to the highest sent. An earlier version is a lost
 /// update: the acknowledged version is missing, so the document counts as lost. A later version was never sent: corrupted. A
-/// document whose deletion was acknowledged must not exist. A document whose deletion is in doubt is not audited.
+/// document whose deletion was acknowledged must not exist. A document whose deletion is in doubt is not audited. A version that a
+/// read has shown is promised too, although no acknowledgement arrived: a document that is missing or older was read, and is gone.
 ///
 /// After a crash of the writers the ledger does not know their last changes, only their intents ([`Ledger::unseen`]). A
 /// document is not audited if an intended change explains why it contradicts its promise. Every other contradiction counts.
@@ -110,6 +111,7 @@ struct Tally {
     phantom: Noted,
     duplicated: Noted,
     corrupted: Noted,
+    read_then_gone: Noted,
     foreign: u64,
     other_runs: BTreeMap<Run, u64>,
     upserted: u64,
@@ -164,6 +166,7 @@ impl<'a> Audit<'a> {
             phantom: self.tally.phantom.count,
             duplicated: self.tally.duplicated.count,
             corrupted: self.tally.corrupted.count,
+            read_then_gone: self.tally.read_then_gone.count,
             foreign: self.tally.foreign,
             other_runs: self.tally.other_runs.clone(),
             not_audited: self.tally.upserted,
@@ -198,6 +201,7 @@ impl Tally {
         self.phantom.merge(&other.phantom);
         self.duplicated.merge(&other.duplicated);
         self.corrupted.merge(&other.corrupted);
+        self.read_then_gone.merge(&other.read_then_gone);
         self.foreign += other.foreign;
         findings::add_runs(&mut self.other_runs, &other.other_runs);
         self.upserted += other.upserted;
@@ -209,6 +213,7 @@ impl Tally {
             phantom: self.phantom.lowest.into_iter().collect(),
             duplicated: self.duplicated.lowest.into_iter().collect(),
             corrupted: self.corrupted.lowest.into_iter().collect(),
+            read_then_gone: self.read_then_gone.lowest.into_iter().collect(),
             ..Examples::default()
         };
         examples.merge(&folded);

@@ -10,7 +10,7 @@ use crate::units::{counted, exact};
 pub(super) fn violations(run: &Run) -> Vec<String> {
     let wrong = run.integrity.as_ref().filter(|it| it.wrong_reads > 0).map(|it| {
         let verb = if it.wrong_reads == 1 { "contradicts" } else { "contradict" };
-        format!("{} {verb} what was acknowledged before.", counted(it.wrong_reads, "read"))
+        format!("{} {verb} what was acknowledged or read before.", counted(it.wrong_reads, "read"))
     });
     let Some(integrity) = audited(run) else { return wrong.into_iter().collect() };
     let lost = (integrity.lost > 0).then(|| {
@@ -29,6 +29,11 @@ pub(super) fn violations(run: &Run) -> Vec<String> {
             integrity.phantom,
             "exists though it was rejected or never sent",
             "exist though they were rejected or never sent",
+        ),
+        documents(
+            integrity.read_then_gone,
+            "was read during the load and is gone or older now, though never acknowledged",
+            "were read during the load and are gone or older now, though never acknowledged",
         ),
     ];
     lost.into_iter().chain(others.into_iter().flatten()).chain(wrong).collect()
@@ -91,8 +96,9 @@ pub(super) fn leftovers(run: &Run) -> Vec<String> {
     let Some(integrity) = audited(run) else { return Vec::new() };
     let unknown = integrity.unknown_present + integrity.unknown_absent;
     let unknown = (unknown > 0 && integrity.proof != Proof::FireAndForget).then(|| {
+        let meaning = if integrity.read_then_gone == 0 { " Neither breaks a promise." } else { "" };
         format!(
-            "The outcome of {} is unknown: {} exist and {} do not. Neither breaks a promise.",
+            "The outcome of {} is unknown: {} exist and {} do not.{meaning}",
             counted(unknown, "document"),
             exact(integrity.unknown_present),
             exact(integrity.unknown_absent)
