@@ -52,6 +52,9 @@ pub struct Integrity {
     /// document that it acknowledged counts as lost.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub read_then_gone: u64,
+    /// Transactions whose commit has an unknown outcome, and of which the server has some writes and lacks others.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub half_transactions: u64,
     /// Reads during the load that showed an older version than one acknowledged or read before, no document where one was
     /// acknowledged or read before, or content that was never sent.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -79,11 +82,11 @@ pub struct Integrity {
 }
 
 impl Integrity {
-    /// Whether no promised document is missing, changed or duplicated, and no read was wrong. Nothing is promised where documents
+    /// Whether no promised document is missing, changed or duplicated, no transaction was done in part, and no read was wrong. Nothing is promised where documents
     /// vanish by design. Documents that were not read back are unknown: see [`Self::is_known`].
     pub const fn holds(&self) -> bool {
         let kept = self.lost == 0 && self.phantom == 0 && self.duplicated == 0 && self.corrupted == 0;
-        let kept = kept && self.read_then_gone == 0;
+        let kept = kept && self.read_then_gone == 0 && self.half_transactions == 0;
         self.wrong_reads == 0 && (kept || matches!(self.proof, Proof::NotApplicable))
     }
 
@@ -104,6 +107,7 @@ impl Integrity {
             (&mut self.duplicated, other.duplicated),
             (&mut self.corrupted, other.corrupted),
             (&mut self.read_then_gone, other.read_then_gone),
+            (&mut self.half_transactions, other.half_transactions),
             (&mut self.wrong_reads, other.wrong_reads),
             (&mut self.rejected, other.rejected),
             (&mut self.unknown_present, other.unknown_present),
@@ -152,6 +156,7 @@ mod tests {
             not_audited: from + 10,
             foreign: from + 11,
             read_then_gone: from + 12,
+            half_transactions: from + 13,
             audit_s: from as f64,
             ..Integrity::default()
         };
@@ -171,6 +176,7 @@ mod tests {
             not_audited: whole.not_audited + 10,
             foreign: 2011,
             read_then_gone: whole.read_then_gone + 12,
+            half_transactions: whole.half_transactions + 13,
             audit_s: 2000.0,
             ..whole
         };
@@ -195,6 +201,7 @@ mod tests {
         assert!(!lost.holds());
         assert!(Integrity { proof: Proof::NotApplicable, ..lost }.holds());
         assert!(!Integrity { read_then_gone: 1, ..Integrity::default() }.holds());
+        assert!(!Integrity { half_transactions: 1, ..Integrity::default() }.holds());
         let wrong = Integrity { wrong_reads: 1, proof: Proof::NotApplicable, ..Integrity::default() };
         assert!(!wrong.holds(), "a wrong read is wrong wherever documents vanish by design");
         assert!(!Integrity { proof: Proof::NotAudited, ..Integrity::default() }.is_known());

@@ -116,6 +116,7 @@ fn integrity(subject: &Subject<'_>, findings: &Findings) -> Integrity {
         duplicated: findings.duplicated,
         corrupted: findings.corrupted,
         read_then_gone: if counted { 0 } else { findings.read_then_gone },
+        half_transactions: if counted { 0 } else { findings.half_transactions },
         // Reads are counted during the load.
         wrong_reads: 0,
         rejected: findings.rejected,

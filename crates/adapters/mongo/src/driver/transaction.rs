@@ -21,6 +21,8 @@ use crate::setup::{Command, FindShape, Purpose};
 #[derive(Debug)]
 pub(super) struct Ready {
     steps: Vec<Step>,
+    /// Whether the commit was sent: before it, a missing answer leaves no half transaction.
+    is_committing: bool,
 }
 
 /// One operation of a transaction.
@@ -37,7 +39,7 @@ impl Ready {
         operation: usize,
         number: u64,
     ) -> Option<Self> {
-        let mut ready = Self { steps: Vec::with_capacity(commands.len()) };
+        let mut ready = Self { steps: Vec::with_capacity(commands.len()), is_committing: false };
         for (index, command) in commands.iter().enumerate() {
             // The operations of a transaction draw their documents independently.
             let salt = scramble(operation as u64, index as u64 + 1);
@@ -83,7 +85,10 @@ impl Ready {
         };
         let outcome = self.run(work, collection, session).await;
         let (state, outcome) = match outcome {
-            Ok(()) => of_committed(work, session.commit_transaction().await),
+            Ok(()) => {
+                self.is_committing = true;
+                of_committed(work, session.commit_transaction().await)
+            }
             Err(outcome) => {
                 // Ends a transaction that the server has not ended; without an answer it ends by its time limit.
                 session.abort_transaction().await.unwrap_or_default();
@@ -135,6 +140,9 @@ impl Ready {
     }
 
     fn settle(&mut self, builder: &OperationBuilder, state: State) {
+        if state == State::Unknown && self.is_committing {
+            builder.ledger().doubt_together(self.steps.iter().flat_map(Step::writes));
+        }
         for step in &mut self.steps {
             match step {
                 Step::Insert { numbers, .. } => builder.ledger().settle(numbers.clone(), state),
@@ -156,6 +164,14 @@ impl Step {
         }
         let aim = builder.aim_at(command, salt, number)?;
         Some(Self::Named { named: Named::new(builder, command, aim), matched: 0 })
+    }
+
+    /// The documents that it inserts, replaces or deletes.
+    fn writes(&self) -> Option<Range<u64>> {
+        match self {
+            Self::Insert { numbers, .. } => Some(numbers.clone()),
+            Self::Named { named, matched } => named.pending.filter(|_| *matched > 0).map(|it| it.numbers()),
+        }
     }
 
     const fn documents(&self) -> u64 {

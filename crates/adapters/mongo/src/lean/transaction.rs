@@ -219,6 +219,9 @@ impl Buffers {
             Fate::Aborted => State::Rejected,
             Fate::Unknown => State::Unknown,
         };
+        if fate == Fate::Unknown {
+            builder.ledger().doubt_together(self.steps.iter().flat_map(Step::writes));
+        }
         for step in &mut self.steps {
             let numbers = std::mem::take(&mut step.numbers);
             if !numbers.is_empty() {
@@ -247,6 +250,12 @@ impl Step {
         self.aim = work.builder.aim_at(work.command, salt, number)?;
         self.pending = self.aim.pending();
         Some(())
+    }
+
+    /// The documents that it inserts, replaces or deletes.
+    fn writes(&self) -> impl Iterator<Item = Range<u64>> {
+        let changed = self.pending.filter(|_| self.documents > 0);
+        [self.numbers.clone()].into_iter().chain(changed.map(|pending| pending.numbers()))
     }
 
     /// Reads the server's answer.

@@ -29,6 +29,8 @@ pub struct Findings {
     /// Documents that a read during the load showed, and that are missing although nobody removed them, or exist in an earlier
     /// version than the read one. They were not acknowledged: a document that was acknowledged counts as lost.
     pub read_then_gone: u64,
+    /// Transactions whose commit has an unknown outcome, and of which the server has some writes and lacks others.
+    pub half_transactions: u64,
     /// Documents that the server rejected, without those not audited.
     pub rejected: u64,
     /// Documents of unknown outcome that exist.
@@ -48,9 +50,11 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Whether every promise holds: no document is lost, phantom, duplicated, corrupted, or gone after it was read.
+    /// Whether every promise holds: no document is lost, phantom, duplicated, corrupted, or gone after it was read, and no transaction
+    /// was done in part.
     pub fn holds(&self) -> bool {
-        [self.lost, self.phantom, self.duplicated, self.corrupted, self.read_then_gone] == [0; 5]
+        let documents = [self.lost, self.phantom, self.duplicated, self.corrupted, self.read_then_gone];
+        documents == [0; 5] && self.half_transactions == 0
     }
 
     /// Adds the findings of another audit of other documents. The examples are only numbers, so both audits must use the same
@@ -63,6 +67,7 @@ impl Findings {
         self.duplicated += other.duplicated;
         self.corrupted += other.corrupted;
         self.read_then_gone += other.read_then_gone;
+        self.half_transactions += other.half_transactions;
         self.rejected += other.rejected;
         self.unknown_present += other.unknown_present;
         self.unknown_absent += other.unknown_absent;
@@ -97,6 +102,8 @@ pub struct Examples {
     pub corrupted: Vec<u64>,
     /// Documents that a read showed, and that are missing or older.
     pub read_then_gone: Vec<u64>,
+    /// The first missing document of each transaction that was done in part.
+    pub half_transactions: Vec<u64>,
 }
 
 impl Examples {
@@ -106,6 +113,7 @@ impl Examples {
         join(&mut self.duplicated, &other.duplicated);
         join(&mut self.corrupted, &other.corrupted);
         join(&mut self.read_then_gone, &other.read_then_gone);
+        join(&mut self.half_transactions, &other.half_transactions);
     }
 }
 
@@ -132,6 +140,7 @@ mod tests {
             duplicated: n(),
             corrupted: n(),
             read_then_gone: n(),
+            half_transactions: n(),
             rejected: n(),
             unknown_present: n(),
             unknown_absent: n(),
@@ -155,7 +164,7 @@ mod tests {
         assert_eq!(merged.examples.lost, [1, 100]);
     }
 
-    fn counters(f: &mut Findings) -> [&mut u64; 13] {
+    fn counters(f: &mut Findings) -> [&mut u64; 14] {
         [
             &mut f.acknowledged,
             &mut f.found,
@@ -164,6 +173,7 @@ mod tests {
             &mut f.duplicated,
             &mut f.corrupted,
             &mut f.read_then_gone,
+            &mut f.half_transactions,
             &mut f.rejected,
             &mut f.unknown_present,
             &mut f.unknown_absent,
@@ -175,13 +185,13 @@ mod tests {
 
     #[test]
     fn only_violations_break_the_promise() {
-        let broken: Vec<usize> = (0..13)
+        let broken: Vec<usize> = (0..14)
             .filter(|at| {
                 let mut findings = Findings::default();
                 *counters(&mut findings)[*at] = 1;
                 !findings.holds()
             })
             .collect();
-        assert_eq!(broken, [2, 3, 4, 5, 6]);
+        assert_eq!(broken, [2, 3, 4, 5, 6, 7]);
     }
 }

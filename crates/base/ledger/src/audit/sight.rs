@@ -39,6 +39,7 @@ impl Audit<'_> {
                 match self.verdict(slot, state, content) {
                     Verdict::There(content) => {
                         self.compare_with_reads(number, slot, content);
+                        self.note_renewed(slot, content);
                         self.see_sent(number, slot, content);
                     }
                     Verdict::Explained => {

@@ -67,7 +67,7 @@ impl History {
     /// The ledger of these workers' shard.
     fn ledger_of(&self, kept: Range<u64>) -> Ledger {
         let mut ledger = Ledger::of_shard(RUN, self.allocation, kept.clone());
-        let changes = Changes { versions: self.versions(), touched: Touched::None };
+        let changes = Changes { versions: self.versions(), ..Changes::default() };
         ledger.adopt(kept.start, WorkerLedger::unjournaled().with_changes(changes));
         for (number, state) in &self.states {
             if self.allocation.locate(*number).is_some_and(|slot| kept.contains(&slot.worker)) {

@@ -35,6 +35,10 @@ pub(super) fn violations(run: &Run) -> Vec<String> {
             "was read during the load and is gone or older now, though never acknowledged",
             "were read during the load and are gone or older now, though never acknowledged",
         ),
+        (integrity.half_transactions > 0).then(|| {
+            let verb = if integrity.half_transactions == 1 { "was" } else { "were" };
+            format!("{} {verb} done in part only.", counted(integrity.half_transactions, "transaction"))
+        }),
     ];
     lost.into_iter().chain(others.into_iter().flatten()).chain(wrong).collect()
 }
@@ -96,7 +100,8 @@ pub(super) fn leftovers(run: &Run) -> Vec<String> {
     let Some(integrity) = audited(run) else { return Vec::new() };
     let unknown = integrity.unknown_present + integrity.unknown_absent;
     let unknown = (unknown > 0 && integrity.proof != Proof::FireAndForget).then(|| {
-        let meaning = if integrity.read_then_gone == 0 { " Neither breaks a promise." } else { "" };
+        let is_kept = integrity.read_then_gone + integrity.half_transactions == 0;
+        let meaning = if is_kept { " Neither breaks a promise." } else { "" };
         format!(
             "The outcome of {} is unknown: {} exist and {} do not.{meaning}",
             counted(unknown, "document"),

@@ -19,7 +19,11 @@ pub(crate) fn integrity(run: &Run) -> Vec<Table> {
         ("corrupted", it.corrupted),
     ]
     .into_iter();
-    let rare = [("read, then gone", it.read_then_gone), ("wrong reads", it.wrong_reads)];
+    let rare = [
+        ("read, then gone", it.read_then_gone),
+        ("half transactions", it.half_transactions),
+        ("wrong reads", it.wrong_reads),
+    ];
     let rare = rare.into_iter().filter(|(_, count)| *count > 0);
     let others = [
         ("rejected", it.rejected),
