@@ -8,10 +8,11 @@ use plimsoll_deployment::{Namespace, catch_up};
 use plimsoll_document::{Encoded, IdForm, STAMP_FIELD, Source, ycsb_id};
 use plimsoll_ledger::audit::Examples;
 use plimsoll_ledger::{Audit, Content, Findings, Found, Ledger, OtherWriters, Receipt, Run, Touched};
-use plimsoll_wire::{ConnectOptions, Connection, Cursor, FindRequest, FindSpec};
+use plimsoll_wire::{ConnectOptions, Connection, Cursor, FindReply, FindRequest, FindSpec};
 
 use crate::operation_builder::identity_of;
 use crate::setup::Setup;
+use crate::statement;
 
 /// The server's time limit for one batch of the scan.
 const BATCH_TIMEOUT: Duration = Duration::from_secs(120);
@@ -68,10 +69,10 @@ impl Listener for () {}
 ///
 /// # Errors
 /// When a server cannot be read to the end.
-pub async fn scan(
+pub async fn scan<'a>(
     servers: &[ConnectOptions],
-    ledger: &Ledger,
-    scope: Scope<'_>,
+    ledger: &'a Ledger,
+    scope: Scope<'a>,
     listener: &mut impl Listener,
 ) -> Result<Findings, Error> {
     let mut audit = Audit::with(ledger, scope.touched, scope.other_writers);
@@ -93,8 +94,38 @@ pub async fn scan(
         }
     }
     listener.read(reader.read);
+    if !audit.halves().is_empty() {
+        look_again(servers, &mut audit, reader).await?;
+    }
     audit.lost().for_each(|number| listener.lost(number));
     Ok(audit.finish())
+}
+
+/// Reads the documents of every transaction that the scan shows in part once more: the server may have committed it during the scan.
+async fn look_again<'a>(
+    servers: &[ConnectOptions],
+    audit: &mut Audit<'a>,
+    mut reader: Reader<'a>,
+) -> Result<(), Error> {
+    let mut second = audit.afresh();
+    let numbers: Vec<u64> = audit.halves().iter().flat_map(|half| audit.numbers_of(half)).collect();
+    for server in servers {
+        let options = ConnectOptions { timeout: Some(BATCH_TIMEOUT), ..server.clone() };
+        let mut connection = Connection::connect(&options).await?;
+        let mut spec = spec(&connection, reader.scope.namespace);
+        (spec.limit, spec.single_batch) = (Some(1), true);
+        let mut request = FindRequest::new(&spec, &connection.limits())?;
+        let mut reply = FindReply::new();
+        for number in &numbers {
+            let identity = identity_of(reader.run, 0, *number);
+            // A filter by receipt is short.
+            request.filter(|out| statement::by_receipt(out, reader.scope.id, &identity)).unwrap_or_default();
+            connection.find(&mut request, &mut reply).await?;
+            reply.documents().for_each(|document| second.see(reader.judge(document)));
+        }
+    }
+    audit.excuse_late_commits(&second);
+    Ok(())
 }
 
 /// Reads everything in stored order, at majority if the server is a member of a replica set.
@@ -183,6 +214,8 @@ pub fn examples(run: Run, examples: &Examples, most: usize) -> Vec<String> {
         ("phantom", &examples.phantom),
         ("duplicated", &examples.duplicated),
         ("corrupted", &examples.corrupted),
+        ("read, then gone", &examples.read_then_gone),
+        ("half a transaction, without", &examples.half_transactions),
     ];
     let named = |(kind, numbers): (&'static str, &Vec<u64>)| {
         numbers

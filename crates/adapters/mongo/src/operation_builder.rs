@@ -121,7 +121,7 @@ impl OperationTarget {
 
     /// Whether the named document must exist.
     pub fn is_promised(&self) -> bool {
-        self.document.is_some_and(|document| document.promised)
+        self.document.is_some_and(|document| document.bound.promised)
     }
 }
 
@@ -192,6 +192,7 @@ impl OperationBuilder {
         let mut target = self.aim_at(&self.setup.commands[operation], operation as u64, number)?;
         if let Some(document) = &mut target.document {
             document.freshness = self.setup.freshness(operation);
+            document.validity = self.setup.validity(operation);
         }
         Some(target)
     }
@@ -213,8 +214,19 @@ impl OperationBuilder {
         let seed = scramble(salt, number);
         let mut picked = ledger.pick(keys, purpose, |attempt| scramble(seed, u64::from(attempt)))?;
         // A missing document is a violation only if it existed at preparation.
-        picked.promised &= !self.setup.removes_any;
+        picked.bound.promised &= !self.setup.removes_any;
         Some(OperationTarget { number, document: Some(picked) })
+    }
+
+    /// A picked document with the bounds of a read that is sent now. Since its preparation the document may have been acknowledged in a
+    /// newer version, or removed. A document that the operation itself changes has no other change meanwhile.
+    pub fn as_sent(&self, picked: PickedDocument) -> PickedDocument {
+        if picked.change.is_some() {
+            return picked;
+        }
+        let mut bound = self.ledger().bound(picked.number, picked.validity);
+        bound.promised &= !self.setup.removes_any;
+        PickedDocument { bound, ..picked }
     }
 
     /// The purpose of a command: an unacknowledged change is only a touch, because its outcome is unknown.

@@ -13,7 +13,7 @@ use crate::scenario::{Client, Connections, DocumentFile, InvalidConnections, Ope
 pub(crate) use compile::constant;
 pub use compile::index_key;
 
-pub use concerns::{Copies, Freshness};
+pub use concerns::{Copies, Freshness, Validity};
 
 pub use command::{Change, Command, FindShape, Pipeline, Purpose, Selection};
 
@@ -54,6 +54,7 @@ pub struct Setup {
     /// The concerns of the operations, by index: see [`Setup::inherit`].
     pub concerns: Vec<Concerns>,
     freshness: Vec<Freshness>,
+    validity: Vec<Validity>,
     is_acknowledged: bool,
     /// The client that sends the operations.
     pub client: Client,
@@ -265,6 +266,7 @@ impl Setup {
             names: operations.iter().map(|(name, _)| name.clone()).collect(),
             concerns: concerns.collect::<Result<_, _>>()?,
             freshness: Vec::new(),
+            validity: Vec::new(),
             is_acknowledged,
             commands,
             client: section.client,

@@ -12,9 +12,13 @@ use crate::journal_writer::Reservations;
 use crate::snapshot::{Snapshot, WorkerDocuments};
 
 pub use pick::PickedDocument;
+pub use reads::Bound;
 
 mod changes;
 mod pick;
+mod reads;
+
+use reads::Shown;
 
 /// Numbers reserved on disk ahead of the sent documents: some seconds of the fastest load.
 const AHEAD: u64 = 1 << 21;
@@ -36,6 +40,8 @@ pub struct WorkerLedger {
     /// Whether the documents are simulated, because the server stores none.
     pretended: bool,
     changes: Changes,
+    /// Versions that reads have shown.
+    shown: Shown,
     /// Changed documents that the journal writer has not received yet.
     changed: Vec<u64>,
     /// The kinds of change announced on disk.
@@ -92,6 +98,7 @@ impl WorkerLedger {
             newest: 0,
             pretended: false,
             changes: Changes::default(),
+            shown: Shown::default(),
             changed: Vec::new(),
             intents: Intents::NONE,
             pages: Vec::new(),

@@ -2,6 +2,7 @@
 
 use crate::numbers::{Allocation, Slot};
 use crate::touched::Touched;
+use crate::transactions::Transactions;
 use crate::versions::{Version, Versions};
 
 /// Changes of existing documents: tracked and untracked.
@@ -11,6 +12,8 @@ pub struct Changes {
     pub versions: Versions,
     /// Documents that an untracked operation may have changed: the audit claims nothing about them.
     pub touched: Touched,
+    /// Transactions whose commit has an unknown outcome.
+    pub transactions: Transactions,
 }
 
 /// The record of one changed document, on its way to the disk.
@@ -26,6 +29,7 @@ impl Changes {
     pub fn merge(&mut self, other: &Self) {
         self.versions.merge(&other.versions);
         self.touched.merge(&other.touched);
+        self.transactions.merge(&other.transactions);
     }
 
     /// The record of a document's changes.

@@ -43,6 +43,8 @@ pub mod versions;
 
 mod touched;
 
+mod transactions;
+
 mod changes;
 
 pub mod intents;
@@ -55,7 +57,7 @@ pub mod journal;
 
 pub mod audit;
 
-pub use audit::{Audit, Content, Findings, Found, OtherWriters};
+pub use audit::{Audit, Content, Findings, Found, Half, OtherWriters};
 pub use changes::{Changed, Changes};
 pub use intents::{Intent, Intents};
 pub use journal::{Journals, Recovered, Source, load, recover, save};
@@ -64,5 +66,6 @@ pub use numbers::{Allocation, Share, Slot};
 pub use pairs::{Counts, DOCUMENTS_PER_PAGE, Page, State};
 pub use receipt::{Receipt, Run};
 pub use touched::Touched;
+pub use transactions::{Span, Transactions};
 pub use versions::{VERSION_MAX, Version, Versions};
 pub use worker::WorkerLedger;

@@ -1,4 +1,4 @@
-//! Tracks the versions of each document: the last acknowledged one and the highest sent one.
+//! Tracks the versions of each document: the last acknowledged one, the highest sent one, and whether a read has shown it.
 //!
 //! A document is inserted as version 0; each replacement is the next version. The owner of a document sends at most one change
 //! of it at a time, so that the server receives the versions in order. A change with an unknown outcome leaves the document in
@@ -14,6 +14,8 @@ use crate::pairs::Words;
 pub const VERSION_MAX: u32 = (1 << 24) - 1;
 /// The flag of a deletion, set with the removed version. It makes the number greater than every version.
 const DELETED: u32 = 1 << 31;
+/// The flag of a sent version that a read has shown. Such a version is promised, although the server did not acknowledge it.
+const READ: u32 = 1 << 30;
 /// The marker of a deletion in older ledgers, which do not record the removed version.
 const DELETED_ALONE: u32 = u32::MAX;
 /// Documents of one page: 8 bytes each.
@@ -33,6 +35,17 @@ pub struct Versions {
     workers: Vec<Vec<Option<Arc<Words>>>>,
 }
 
+/// The known changes of 32 documents: the low bit of a document's pair is set if the document has the property.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Lanes {
+    /// Its deletion was acknowledged.
+    pub deleted: u64,
+    /// Its deletion is in doubt.
+    pub doubtful: u64,
+    /// A read has shown its highest sent version.
+    pub read: u64,
+}
+
 impl Version {
     /// The last acknowledged version; 0 for an inserted document.
     pub const fn acknowledged(self) -> u32 {
@@ -41,12 +54,22 @@ impl Version {
 
     /// The highest sent version; greater than every version after a deletion was sent.
     pub const fn sent(self) -> u32 {
-        self.sent
+        if self.may_be_deleted() { self.sent } else { self.sent & !READ }
     }
 
     /// Whether a change is in flight, or its outcome is unknown.
     pub const fn is_doubtful(self) -> bool {
-        self.sent != self.acknowledged
+        self.sent() != self.acknowledged
+    }
+
+    /// Whether a read has shown the highest sent version, although the server may not have acknowledged it.
+    pub const fn was_read(self) -> bool {
+        self.sent & READ != 0 && !self.may_be_deleted()
+    }
+
+    /// The lowest version that the document may still have: the last one that was acknowledged or read.
+    pub const fn promised(self) -> u32 {
+        if self.was_read() { self.sent() } else { self.acknowledged }
     }
 
     /// Whether the server has acknowledged the deletion of the document.
@@ -63,7 +86,7 @@ impl Version {
     pub const fn highest(self) -> u32 {
         match self.sent {
             DELETED_ALONE => 0,
-            sent => sent & !DELETED,
+            sent => sent & !DELETED & !READ,
         }
     }
 
@@ -82,7 +105,11 @@ impl Version {
             } else {
                 other.acknowledged
             },
-            sent: if self.sent > other.sent { self.sent } else { other.sent },
+            sent: match (self.sent & !READ, other.sent & !READ) {
+                (mine, theirs) if mine > theirs => self.sent,
+                (mine, theirs) if mine < theirs => other.sent,
+                _ => self.sent | other.sent,
+            },
         }
     }
 }
@@ -127,7 +154,7 @@ impl Versions {
     #[inline]
     pub fn acknowledge(&mut self, slot: Slot) {
         let known = self.at(slot);
-        self.put(slot, Version { acknowledged: known.sent, ..known });
+        self.put(slot, Version { acknowledged: known.sent(), sent: known.sent() });
     }
 
     /// Notes that the change in flight was not sent, or not applied.
@@ -135,6 +162,17 @@ impl Versions {
     pub fn withdraw(&mut self, slot: Slot) {
         let known = self.at(slot);
         self.put(slot, Version { sent: known.acknowledged, ..known });
+    }
+
+    /// Notes that a read has shown the highest sent version. Returns false if that was known, or if a deletion was sent.
+    #[inline]
+    pub fn read(&mut self, slot: Slot) -> bool {
+        let known = self.at(slot);
+        let is_new = !known.was_read() && !known.may_be_deleted();
+        if is_new {
+            self.put(slot, Version { sent: known.sent | READ, ..known });
+        }
+        is_new
     }
 
     /// Whether no document was ever changed.
@@ -159,20 +197,20 @@ impl Versions {
         self.pages().count() * size_of::<Words>()
     }
 
-    /// For 32 documents from `first` on, in one page: the low pair bits of the deleted documents, and of those whose deletion is
-    /// in doubt.
+    /// The known changes of 32 documents from `first` on, in one page.
     #[inline]
-    pub(crate) fn deleted_lanes(&self, worker: usize, first: u64) -> (u64, u64) {
+    pub(crate) fn lanes(&self, worker: usize, first: u64) -> Lanes {
         let (page, offset) = split(first);
         let words = self.workers.get(worker).and_then(|pages| pages.get(page)).and_then(Option::as_deref);
-        let Some(words) = words else { return (0, 0) };
-        let (mut deleted, mut doubtful) = (0, 0);
-        for (lane, word) in words[offset..offset + 32].iter().enumerate() {
+        let mut lanes = Lanes::default();
+        for (lane, word) in words.into_iter().flat_map(|words| &words[offset..offset + 32]).enumerate() {
             let version = Version::of(*word);
-            deleted |= u64::from(version.is_deleted()) << (2 * lane);
-            doubtful |= u64::from(version.may_be_deleted() && !version.is_deleted()) << (2 * lane);
+            let bit = |is_set: bool| u64::from(is_set) << (2 * lane);
+            lanes.deleted |= bit(version.is_deleted());
+            lanes.doubtful |= bit(version.may_be_deleted() && !version.is_deleted());
+            lanes.read |= bit(version.was_read());
         }
-        (deleted, doubtful)
+        lanes
     }
 
     /// The pages that take memory: worker, index and words.
@@ -290,6 +328,52 @@ mod tests {
     }
 
     #[test]
+    fn a_read_version_is_promised_and_stays_in_doubt() {
+        let mut versions = Versions::default();
+        versions.replace(PLACE);
+        assert!(versions.read(PLACE) && !versions.read(PLACE));
+        let read = versions.at(PLACE);
+        assert_eq!((read.acknowledged(), read.promised(), read.sent(), read.highest()), (0, 1, 1, 1));
+        assert!(read.was_read() && read.is_doubtful());
+        assert_eq!((versions.replace(PLACE), versions.delete(PLACE)), (None, false));
+        versions.acknowledge(PLACE);
+        assert_eq!(versions.at(PLACE), known(1, 1));
+        versions.replace(PLACE);
+        versions.read(PLACE);
+        versions.withdraw(PLACE);
+        assert_eq!(versions.at(PLACE), known(1, 1));
+    }
+
+    #[test]
+    fn a_sent_deletion_ends_the_promise_of_a_read() {
+        let mut versions = Versions::default();
+        assert!(versions.read(PLACE) && versions.at(PLACE).was_read());
+        assert!(versions.delete(PLACE) && !versions.read(PLACE));
+        assert_eq!((versions.at(PLACE).was_read(), versions.at(PLACE).promised()), (false, 0));
+        versions.acknowledge(PLACE);
+        assert!(versions.at(PLACE).is_deleted() && !versions.at(PLACE).is_doubtful());
+    }
+
+    #[test]
+    fn an_older_read_does_not_win_over_a_newer_version() {
+        let (mut older, mut newer) = (Versions::default(), Versions::default());
+        older.read(PLACE);
+        newer.replace(PLACE);
+        newer.acknowledge(PLACE);
+        let merged = |mut mine: Versions, theirs: &Versions| {
+            mine.merge(theirs);
+            mine.at(PLACE)
+        };
+        assert_eq!(merged(older.clone(), &newer), known(1, 1));
+        assert_eq!(merged(newer.clone(), &older), known(1, 1));
+        let mut same = Versions::default();
+        same.replace(PLACE);
+        newer = same.clone();
+        newer.read(PLACE);
+        assert_eq!(merged(same, &newer).promised(), 1);
+    }
+
+    #[test]
     fn versions_end_where_the_stamp_does() {
         let mut versions = Versions::default();
         versions.put(PLACE, known(VERSION_MAX - 1, VERSION_MAX - 1));
@@ -349,9 +433,13 @@ mod tests {
         versions.delete(at(35));
         versions.acknowledge(at(35));
         versions.replace(at(36));
-        assert_eq!(versions.deleted_lanes(2, 32), (1 << 6, 1));
-        assert_eq!(versions.deleted_lanes(2, 64), (0, 0));
-        assert_eq!(versions.deleted_lanes(7, 1 << 30), (0, 0));
+        let lanes = |first| {
+            let lanes = versions.lanes(2, first);
+            (lanes.deleted, lanes.doubtful)
+        };
+        assert_eq!(lanes(32), (1 << 6, 1));
+        assert_eq!(lanes(64), (0, 0));
+        assert_eq!(lanes(1 << 30), (0, 0));
     }
 
     #[test]

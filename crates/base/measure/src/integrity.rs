@@ -50,8 +50,15 @@ pub struct Integrity {
     pub duplicated: u64,
     /// Documents whose content differs from the content of their receipt.
     pub corrupted: u64,
-    /// Reads during the load that showed an older version than an acknowledged one, no document where one was acknowledged, or
-    /// content that was never sent.
+    /// Documents that a read during the load showed, and that are missing or older now. The server did not acknowledge them: a
+    /// document that it acknowledged counts as lost.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub read_then_gone: u64,
+    /// Transactions whose commit has an unknown outcome, and of which the server has some writes and lacks others.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub half_transactions: u64,
+    /// Reads during the load that showed an older version than one acknowledged or read before, no document where one was
+    /// acknowledged or read before, or content that was never sent.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub wrong_reads: u64,
     /// Documents that the server refused.
@@ -80,13 +87,15 @@ pub struct Integrity {
 }
 
 impl Integrity {
-    /// Whether no promised document is missing, changed or duplicated, no read was wrong, and no anomaly breaks a promise. Nothing is promised where documents
+    /// Whether no promised document is missing, changed or duplicated, no transaction was done in part, no read was wrong, and no
+    /// anomaly breaks a promise. Nothing is promised where documents
     /// vanish by design. Documents that were not read back are unknown: see [`Self::is_known`].
     pub const fn holds(&self) -> bool {
         if let Some(Consistency { violations: 1.., .. }) = self.consistency {
             return false;
         }
         let kept = self.lost == 0 && self.phantom == 0 && self.duplicated == 0 && self.corrupted == 0;
+        let kept = kept && self.read_then_gone == 0 && self.half_transactions == 0;
         self.wrong_reads == 0 && (kept || matches!(self.proof, Proof::NotApplicable))
     }
 
@@ -106,6 +115,8 @@ impl Integrity {
             (&mut self.phantom, other.phantom),
             (&mut self.duplicated, other.duplicated),
             (&mut self.corrupted, other.corrupted),
+            (&mut self.read_then_gone, other.read_then_gone),
+            (&mut self.half_transactions, other.half_transactions),
             (&mut self.wrong_reads, other.wrong_reads),
             (&mut self.rejected, other.rejected),
             (&mut self.unknown_present, other.unknown_present),
@@ -153,6 +164,8 @@ mod tests {
             deleted: from + 9,
             not_audited: from + 10,
             foreign: from + 11,
+            read_then_gone: from + 12,
+            half_transactions: from + 13,
             audit_s: from as f64,
             ..Integrity::default()
         };
@@ -171,6 +184,8 @@ mod tests {
             deleted: whole.deleted + 9,
             not_audited: whole.not_audited + 10,
             foreign: 2011,
+            read_then_gone: whole.read_then_gone + 12,
+            half_transactions: whole.half_transactions + 13,
             audit_s: 2000.0,
             ..whole
         };
@@ -194,6 +209,8 @@ mod tests {
         let lost = Integrity { lost: 3, ..Integrity::default() };
         assert!(!lost.holds());
         assert!(Integrity { proof: Proof::NotApplicable, ..lost }.holds());
+        assert!(!Integrity { read_then_gone: 1, ..Integrity::default() }.holds());
+        assert!(!Integrity { half_transactions: 1, ..Integrity::default() }.holds());
         let wrong = Integrity { wrong_reads: 1, proof: Proof::NotApplicable, ..Integrity::default() };
         assert!(!wrong.holds(), "a wrong read is wrong wherever documents vanish by design");
         let anomaly = Consistency { violations: 1, ..Consistency::default() };

@@ -40,13 +40,15 @@ pub(crate) const COUNTERS: [(&str, Counter); 7] = [
 /// Metrics of an operation that its counters do not hold.
 const OTHERS: [&str; 2] = ["checks", "achieved"];
 /// The counts of an audit.
-pub(crate) const INTEGRITY: [(&str, Audited); 9] = [
+pub(crate) const INTEGRITY: [(&str, Audited); 11] = [
     ("acknowledged", |it| it.acknowledged),
     ("found", |it| it.found),
     ("lost", |it| it.lost),
     ("phantom", |it| it.phantom),
     ("duplicated", |it| it.duplicated),
     ("corrupted", |it| it.corrupted),
+    ("read_then_gone", |it| it.read_then_gone),
+    ("half_transactions", |it| it.half_transactions),
     ("rejected", |it| it.rejected),
     ("unknown_present", |it| it.unknown_present),
     ("unknown_absent", |it| it.unknown_absent),

@@ -46,6 +46,8 @@ named! {
         Unexpected = "unexpected",
         /// A read showed an earlier version of a document than the one acknowledged before it, or no document.
         StaleRead = "stale_read",
+        /// A read showed an earlier version of a document than a read before it, or no document.
+        NonMonotonicRead = "non_monotonic_read",
         /// A read returned a document with content that was never sent.
         CorruptedRead = "corrupted_read",
         /// The answer exceeds Plimsoll's own limit.

@@ -288,9 +288,9 @@ fn fruitless(run: &Run) -> impl Iterator<Item = &String> {
     failed.map(|(name, _)| name)
 }
 
-/// The reads of an operation that contradict an acknowledged write.
+/// The reads of an operation that contradict an acknowledged write or an earlier read.
 fn wrong_reads(operation: &Operation) -> u64 {
-    let classes = [Rejection::StaleRead, Rejection::CorruptedRead];
+    let classes = [Rejection::StaleRead, Rejection::NonMonotonicRead, Rejection::CorruptedRead];
     classes.iter().filter_map(|class| operation.errors.get(class.name())).sum()
 }
 

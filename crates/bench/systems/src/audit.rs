@@ -115,6 +115,8 @@ fn integrity(subject: &Subject<'_>, findings: &Findings) -> Integrity {
         phantom: if counted { 0 } else { findings.phantom },
         duplicated: findings.duplicated,
         corrupted: findings.corrupted,
+        read_then_gone: if counted { 0 } else { findings.read_then_gone },
+        half_transactions: if counted { 0 } else { findings.half_transactions },
         // Reads are counted during the load.
         wrong_reads: 0,
         rejected: findings.rejected,

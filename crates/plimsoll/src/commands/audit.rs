@@ -233,6 +233,8 @@ fn tell(integrity: &Integrity, id: RunId, path: &Path, args: &AuditArgs) -> Outc
         ("phantom", integrity.phantom),
         ("duplicated", integrity.duplicated),
         ("corrupted", integrity.corrupted),
+        ("read, then gone", integrity.read_then_gone),
+        ("half transactions", integrity.half_transactions),
         ("rejected", integrity.rejected),
         ("unknown, present", integrity.unknown_present),
         ("unknown, absent", integrity.unknown_absent),

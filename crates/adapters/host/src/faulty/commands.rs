@@ -7,6 +7,7 @@ use super::cursor::Cursor;
 use super::filter::Filter;
 use super::insert;
 use super::store::Store;
+use super::transaction;
 use crate::serve::reply::{self, Batch};
 use crate::serve::{Request, common};
 
@@ -18,6 +19,9 @@ const CURSORS_MAX: usize = 10_000;
 /// Answers one command.
 pub(crate) fn answer(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>) {
     match request.name {
+        "insert" if transaction::is_part(request) => transaction::insert(store, request, out),
+        "commitTransaction" => transaction::commit(store, request, out),
+        "abortTransaction" => transaction::abort(store, request, out),
         "insert" => insert::insert(store, request, out),
         "find" => find(store, request, out),
         "getMore" => get_more(store, request, out),

@@ -1,10 +1,10 @@
 //! Runs the faulty server: it stores documents in memory and forgets, corrupts or duplicates a stated share
-//! of them.
+//! of them, and does a stated share of the transactions in part.
 //!
 //! It acknowledges every document and keeps an exact log of its defects, so that a test can compare an audit
 //! with the log. It supports `insert` (with duplicate keys), `find` (all, by `_id`, or by a range of `_id`s),
-//! `getMore`, `killCursors`, `count`, `drop`, `create`, `listCollections` and the commands of every server.
-//! It refuses all other commands and options.
+//! `getMore`, `killCursors`, `count`, `drop`, `create`, `listCollections`, transactions of inserts, and the
+//! commands of every server. It refuses all other commands and options.
 
 use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -25,6 +25,7 @@ mod filter;
 mod flip;
 mod insert;
 mod store;
+mod transaction;
 
 use store::Store;
 
@@ -40,6 +41,8 @@ pub struct Defects {
     pub flip_every: Option<u64>,
     /// Store every n-th document a second time, under a new ObjectId.
     pub duplicate_every: Option<u64>,
+    /// Store only the first half of every n-th transaction, and leave its outcome unknown.
+    pub half_every: Option<u64>,
     /// The seed of the choice among n consecutive documents; without a seed the last is chosen.
     pub seed: Option<u64>,
 }
@@ -100,6 +103,8 @@ pub struct DefectLog {
     pub flipped: Vec<Flip>,
     /// Documents that were stored twice.
     pub duplicated: Vec<Duplicate>,
+    /// The first missing document of each transaction that was stored in part.
+    pub halved: Vec<DamagedDocument>,
 }
 
 /// A faulty server on a free port of 127.0.0.1. Dropping it closes its connections, ends its threads and
@@ -231,6 +236,28 @@ mod tests {
         assert_eq!(reply.get_i32("n").unwrap(), 2);
         let error = reply.get_array("writeErrors").unwrap()[0].as_document().unwrap();
         assert_eq!((error.get_i32("index").unwrap(), error.get_i32("code").unwrap()), (0, 11000));
+    }
+
+    #[test]
+    fn a_transaction_is_stored_at_its_commit_and_one_in_n_only_in_part() {
+        let (server, mut client) = start(Defects { half_every: Some(2), ..Defects::default() });
+        let lsid = rawdoc! {"id": 1};
+        let mut done = |number: i64, ids: [i32; 3], end: &str| {
+            let documents: Vec<Document> = ids.iter().map(|id| doc! {"_id": *id}).collect();
+            let insert = doc! {"insert": "c", "documents": documents, "$db": "d", "lsid": {"id": 1},
+            "txnNumber": number, "startTransaction": true, "autocommit": false};
+            assert_eq!(client.ask(&RawDocumentBuf::try_from(insert).unwrap()).get_i32("n").unwrap(), 3);
+            let end = doc! {end: 1, "$db": "admin", "lsid": Document::try_from(&*lsid).unwrap(),
+            "txnNumber": number, "autocommit": false};
+            let answer = client.ask(&RawDocumentBuf::try_from(end).unwrap());
+            (scan(&mut client, 100).len(), answer.contains_key("writeConcernError"))
+        };
+        assert_eq!(done(1, [0, 1, 2], "commitTransaction"), (3, false));
+        assert_eq!(done(2, [3, 4, 5], "abortTransaction"), (3, false));
+        assert_eq!(done(3, [6, 7, 8], "commitTransaction"), (4, true));
+        assert_eq!(done(4, [9, 10, 11], "commitTransaction"), (7, false));
+        let halved: Vec<Bson> = server.record().halved.into_iter().map(|victim| victim.id).collect();
+        assert_eq!(halved, [Bson::Int32(7)]);
     }
 
     #[test]

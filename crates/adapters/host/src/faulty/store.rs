@@ -13,6 +13,9 @@ use super::{DamagedDocument, DefectLog, Duplicate, Flip, Options, flip};
 /// The cost of one entry of the defect log without its `_id`, in bytes.
 const RECORD_COST: u64 = 160;
 
+/// The limit of open transactions.
+const TRANSACTIONS_MAX: usize = 10_000;
+
 /// The state behind the lock.
 #[derive(Debug)]
 pub(crate) struct Store {
@@ -23,6 +26,20 @@ pub(crate) struct Store {
     pub(crate) collections: BTreeMap<String, Collection>,
     pub(crate) cursors: HashMap<i64, Cursor>,
     pub(crate) cursors_opened: i64,
+    /// The documents of open transactions, with their namespaces, by session.
+    open: HashMap<Box<[u8]>, Vec<(String, Box<[u8]>)>>,
+    committed: u64,
+}
+
+/// The result of a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Commit {
+    /// All documents are stored.
+    Whole,
+    /// Only the first half is stored.
+    Half,
+    /// Nothing is stored.
+    Refused,
 }
 
 /// The reason why a document was not stored.
@@ -53,6 +70,8 @@ impl Store {
             collections: BTreeMap::new(),
             cursors: HashMap::new(),
             cursors_opened: 0,
+            open: HashMap::new(),
+            committed: 0,
         }
     }
 
@@ -83,6 +102,57 @@ impl Store {
         self.inserted += 1;
         self.store(treatment, namespace, key, document);
         Ok(())
+    }
+
+    /// Keeps documents until the commit of their transaction. At the limit of open transactions all are forgotten: their clients are
+    /// presumed gone.
+    pub(crate) fn keep(&mut self, session: Box<[u8]>, starts: bool, documents: Vec<(String, Box<[u8]>)>) {
+        if self.open.len() >= TRANSACTIONS_MAX {
+            self.open.clear();
+        }
+        let kept = self.open.entry(session).or_default();
+        if starts {
+            kept.clear();
+        }
+        kept.extend(documents);
+    }
+
+    /// Forgets the documents of a transaction.
+    pub(crate) fn abort(&mut self, session: &[u8]) {
+        self.open.remove(session);
+    }
+
+    /// Stores the documents of a transaction, or the first half of them. Further defects may befall them.
+    pub(crate) fn commit(&mut self, session: &[u8]) -> Commit {
+        let documents = self.open.remove(session).unwrap_or_default();
+        if !self.has_room_for(&documents) {
+            return Commit::Refused;
+        }
+        self.committed += 1;
+        let defects = self.options.defects;
+        let is_chosen = |every| is_chosen(self.committed, every, defects.seed, 4);
+        let is_half = documents.len() > 1 && defects.half_every.is_some_and(is_chosen);
+        let kept = if is_half { documents.len() / 2 } else { documents.len() };
+        for (namespace, document) in &documents[..kept] {
+            // There is room, so that no document is refused.
+            self.insert(namespace, document).unwrap_or_default();
+        }
+        let Some((namespace, missing)) = documents.get(kept) else { return Commit::Whole };
+        let victim = self.victim(namespace, missing);
+        self.record.halved.push(victim);
+        Commit::Half
+    }
+
+    /// Whether all documents are new and fit into memory, whatever defects befall them.
+    fn has_room_for(&self, documents: &[(String, Box<[u8]>)]) -> bool {
+        let mut needed = self.used_bytes;
+        documents.iter().all(|(namespace, document)| {
+            let key = collection::key(document).unwrap_or_default();
+            needed += 2 * collection::cost(&key, document) + RECORD_COST + key.len() as u64;
+            let stored = self.collections.get(namespace);
+            needed <= self.options.memory_bytes_max
+                && stored.is_none_or(|stored| stored.position(&key).is_none())
+        })
     }
 
     fn charge(&mut self, treatment: Treatment, key: &[u8], document: &[u8]) -> Result<(), Refusal> {
@@ -238,8 +308,12 @@ mod tests {
 
     #[test]
     fn the_defect_log_names_every_defect() {
-        let defects =
-            Defects { forget_every: Some(10), flip_every: Some(7), duplicate_every: Some(5), seed: None };
+        let defects = Defects {
+            forget_every: Some(10),
+            flip_every: Some(7),
+            duplicate_every: Some(5),
+            ..Defects::default()
+        };
         let mut store = store(defects, 1 << 20);
         let document = |id: i32| doc! {"_id": id, "x": id};
         (1..=100).for_each(|id| insert(&mut store, &document(id)).unwrap());

@@ -79,6 +79,7 @@ pub(super) async fn find_and_modify(
     let new = matches!(command, Command::FindAndModify { returns: Returns::New, .. });
     let which = if new { ReturnDocument::After } else { ReturnDocument::Before };
     let filter = named.filter.clone();
+    let picked = named.aim.document.map(|picked| builder.as_sent(picked));
     let found = match command.purpose() {
         Purpose::Remove => collection.find_one_and_delete(filter).await,
         Purpose::Replace => {
@@ -91,7 +92,7 @@ pub(super) async fn find_and_modify(
     let found = found.ok().flatten();
     builder.conclude(&mut named.pending, outcome, found.is_some());
     let shows = if new { ReturnedState::After } else { ReturnedState::Before };
-    let judged = match (outcome, named.aim.document) {
+    let judged = match (outcome, picked) {
         (Outcome::Acknowledged, Some(picked)) => {
             builder.judge_read(&picked, shows, found.as_ref().map(|found| found.as_bytes()))
         }

@@ -82,9 +82,10 @@ pub(super) async fn read(
         find = find.limit(limit);
     }
     let failed = |error| work.noted(of_read_error(&error), &error);
+    let picked = named.aim.document.map(|picked| work.builder.as_sent(picked));
     let mut cursor = find.await.map_err(failed)?;
     let found = cursor.advance().await.map_err(failed)?;
-    if let Some(picked) = named.aim.document {
+    if let Some(picked) = picked {
         let first = found.then(|| cursor.current().as_bytes());
         judge(work.builder, &picked, first, range, shape)?;
     }
@@ -102,10 +103,7 @@ fn judge(
     let judged = match shape.projection {
         None if range => builder.judge_first(picked, first),
         None => builder.judge_read(picked, ReturnedState::Before, first),
-        // A partial document can only be checked for its presence.
-        Some(_) => {
-            builder.judge_read(&PickedDocument { least: None, ..*picked }, ReturnedState::Before, first)
-        }
+        Some(_) => builder.judge_read(&picked.in_part(), ReturnedState::Before, first),
     };
     judged.map_err(Outcome::Rejected)
 }

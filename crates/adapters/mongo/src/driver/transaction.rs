@@ -16,12 +16,13 @@ use super::outcome::{of_commit, of_read_error, write_concern};
 use super::{Named, raw};
 use crate::operation_builder::{OperationBuilder, ReturnedState, Work};
 use crate::setup::{Command, FindShape, Purpose};
-use crate::worker_ledger::PickedDocument;
 
 /// A prepared transaction.
 #[derive(Debug)]
 pub(super) struct Ready {
     steps: Vec<Step>,
+    /// Whether the commit was sent: before it, a missing answer leaves no half transaction.
+    is_committing: bool,
 }
 
 /// One operation of a transaction.
@@ -38,7 +39,7 @@ impl Ready {
         operation: usize,
         number: u64,
     ) -> Option<Self> {
-        let mut ready = Self { steps: Vec::with_capacity(commands.len()) };
+        let mut ready = Self { steps: Vec::with_capacity(commands.len()), is_committing: false };
         for (index, command) in commands.iter().enumerate() {
             // The operations of a transaction draw their documents independently.
             let salt = scramble(operation as u64, index as u64 + 1);
@@ -84,7 +85,10 @@ impl Ready {
         };
         let outcome = self.run(work, collection, session).await;
         let (state, outcome) = match outcome {
-            Ok(()) => of_committed(work, session.commit_transaction().await),
+            Ok(()) => {
+                self.is_committing = true;
+                of_committed(work, session.commit_transaction().await)
+            }
             Err(outcome) => {
                 // Ends a transaction that the server has not ended; without an answer it ends by its time limit.
                 session.abort_transaction().await.unwrap_or_default();
@@ -105,6 +109,12 @@ impl Ready {
         session: &mut ClientSession,
     ) -> Result<(), Outcome> {
         let Command::Transaction { steps: commands } = work.command else { return Ok(()) };
+        // All reads of a transaction may see the documents as they are when it starts.
+        for step in &mut self.steps {
+            if let Step::Named { named, .. } = step {
+                named.aim.document = named.aim.document.map(|picked| work.builder.as_sent(picked));
+            }
+        }
         let mut start = session.start_transaction();
         let concerns = work.concerns();
         if let Some(level) = &concerns.read {
@@ -130,6 +140,9 @@ impl Ready {
     }
 
     fn settle(&mut self, builder: &OperationBuilder, state: State) {
+        if state == State::Unknown && self.is_committing {
+            builder.ledger().doubt_together(self.steps.iter().flat_map(Step::writes));
+        }
         for step in &mut self.steps {
             match step {
                 Step::Insert { numbers, .. } => builder.ledger().settle(numbers.clone(), state),
@@ -151,6 +164,14 @@ impl Step {
         }
         let aim = builder.aim_at(command, salt, number)?;
         Some(Self::Named { named: Named::new(builder, command, aim), matched: 0 })
+    }
+
+    /// The documents that it inserts, replaces or deletes.
+    fn writes(&self) -> Option<Range<u64>> {
+        match self {
+            Self::Insert { numbers, .. } => Some(numbers.clone()),
+            Self::Named { named, matched } => named.pending.filter(|_| *matched > 0).map(|it| it.numbers()),
+        }
     }
 
     const fn documents(&self) -> u64 {
@@ -231,8 +252,7 @@ async fn find(
     while cursor.advance(session).await.map_err(failed)? {
         documents += 1;
         if let Some(picked) = named.aim.document.filter(|_| documents == 1) {
-            let picked =
-                PickedDocument { least: picked.least.filter(|_| shape.projection.is_none()), ..picked };
+            let picked = if shape.projection.is_none() { picked } else { picked.in_part() };
             let judged =
                 builder.judge_read(&picked, ReturnedState::Before, Some(cursor.current().as_bytes()));
             judged.map_err(Outcome::Rejected)?;

@@ -9,7 +9,6 @@ use plimsoll_wire::{Connection, Error, FindReply, FindRequest, FindSpec, Limits,
 use crate::operation_builder::{OperationTarget, ReturnedState, Work};
 use crate::outcome::of_error;
 use crate::setup::{FindShape, Selection, Setup};
-use crate::worker_ledger::PickedDocument;
 
 /// A prepared find.
 #[derive(Debug)]
@@ -65,14 +64,14 @@ impl Buffers {
     }
 
     pub async fn send(&mut self, connection: &mut Connection, work: Work<'_>) -> Reply {
+        let picked = self.aim.document.map(|picked| work.builder.as_sent(picked));
         let read = match self.read(connection).await {
             Ok(read) => read,
             Err(error) => return Reply::failed(work.noted(of_error(&error), &error), 1),
         };
-        if let Some(picked) = self.aim.document {
+        if let Some(picked) = picked {
             let found = self.reply.documents().next().filter(|_| read.documents == 1);
-            // A partial document can only be checked for its presence.
-            let picked = PickedDocument { least: picked.least.filter(|_| self.whole), ..picked };
+            let picked = if self.whole { picked } else { picked.in_part() };
             let found = found.map(RawDocument::as_bytes);
             if let Err(rejection) = work.builder.judge_read(&picked, ReturnedState::Before, found) {
                 return Reply::failed(Outcome::Rejected(rejection), 1);

@@ -11,6 +11,7 @@ use crate::outcome::of_write_error;
 use crate::scenario::Returns;
 use crate::setup::{Command, Purpose, Setup};
 use crate::statement;
+use crate::worker_ledger::PickedDocument;
 
 /// A prepared find-and-modify.
 #[derive(Debug)]
@@ -40,13 +41,14 @@ impl Buffers {
         if self.call.bytes() == 0 {
             return Reply::failed(Outcome::Rejected(Rejection::TooLarge), 1);
         }
+        let picked = self.aim.document.map(|picked| work.builder.as_sent(picked));
         let sent = connection.call(&mut self.call, &mut self.reply).await;
         let answer = Answer::of(&sent, self.reply.body());
         work.builder.conclude(&mut self.pending, answer.outcome, answer.matched);
         if let Err(error) = &sent {
             work.noted(answer.outcome, error);
         }
-        let outcome = self.judge(work, &answer);
+        let outcome = judge(work, picked, &answer);
         let documents = u64::from(answer.matched);
         let mut reply = Reply::acknowledged(documents);
         if outcome != Outcome::Acknowledged {
@@ -62,18 +64,18 @@ impl Buffers {
     pub fn release(&mut self, builder: &OperationBuilder) {
         builder.release(&mut self.pending);
     }
+}
 
-    /// The returned document must be a possible version.
-    fn judge(&self, work: Work<'_>, answer: &Answer<'_>) -> Outcome {
-        let Some(picked) = self.aim.document.filter(|_| answer.outcome == Outcome::Acknowledged) else {
-            return answer.outcome;
-        };
-        let new = matches!(work.command, Command::FindAndModify { returns: Returns::New, .. });
-        let shows = if new { ReturnedState::After } else { ReturnedState::Before };
-        match work.builder.judge_read(&picked, shows, answer.value) {
-            Ok(()) => answer.outcome,
-            Err(rejection) => Outcome::Rejected(rejection),
-        }
+/// The returned document must be a possible version.
+fn judge(work: Work<'_>, picked: Option<PickedDocument>, answer: &Answer<'_>) -> Outcome {
+    let Some(picked) = picked.filter(|_| answer.outcome == Outcome::Acknowledged) else {
+        return answer.outcome;
+    };
+    let new = matches!(work.command, Command::FindAndModify { returns: Returns::New, .. });
+    let shows = if new { ReturnedState::After } else { ReturnedState::Before };
+    match work.builder.judge_read(&picked, shows, answer.value) {
+        Ok(()) => answer.outcome,
+        Err(rejection) => Outcome::Rejected(rejection),
     }
 }
 

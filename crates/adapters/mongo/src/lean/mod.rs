@@ -110,6 +110,7 @@ impl Lean {
     /// # Errors
     /// When a command cannot be encoded.
     pub(crate) fn furnish(&self, connection: Connection) -> Result<Lane, plimsoll_wire::Error> {
+        self.builder.ledger().reconnected();
         let commands = 0..self.builder.setup.commands.len();
         let buffers = commands.map(|operation| self.buffers(operation, connection.hello()));
         let buffers = buffers.collect::<Result<_, _>>()?;
@@ -273,7 +274,10 @@ impl Target for Lean {
         let connection = match &mut lane.connections[route] {
             Some(connection) => connection,
             missing => match Box::pin(self.dial(route)).await {
-                Ok(connection) => missing.insert(connection),
+                Ok(connection) => {
+                    self.builder.ledger().reconnected();
+                    missing.insert(connection)
+                }
                 Err(error) => return self.unsent(lane, &error),
             },
         };

@@ -10,7 +10,6 @@ use crate::operation_builder::{OperationTarget, ReturnedState, Work};
 use crate::outcome::of_error;
 use crate::setup::{Command, Setup};
 use crate::statement;
-use crate::worker_ledger::PickedDocument;
 
 /// A prepared range.
 #[derive(Debug)]
@@ -48,6 +47,7 @@ impl Buffers {
     /// The first returned document must be the picked one: no earlier document matches.
     pub async fn send(&mut self, connection: &mut Connection, work: Work<'_>) -> Reply {
         let Some(picked) = self.aim.document else { return Reply::acknowledged(0) };
+        let picked = work.builder.as_sent(picked);
         let whole = !has_projection(work.command);
         let mut judged = Ok(());
         let read = self.query.read(connection, |reply| {
@@ -55,12 +55,7 @@ impl Buffers {
             judged = if whole {
                 work.builder.judge_first(&picked, found)
             } else {
-                // A partial document can only be checked for its presence.
-                work.builder.judge_read(
-                    &PickedDocument { least: None, ..picked },
-                    ReturnedState::Before,
-                    found,
-                )
+                work.builder.judge_read(&picked.in_part(), ReturnedState::Before, found)
             };
         });
         match (read.await, judged) {

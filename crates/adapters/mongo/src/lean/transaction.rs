@@ -17,7 +17,6 @@ use crate::operation_builder::{OperationBuilder, OperationTarget, PendingWrite, 
 use crate::outcome::{of_commit, of_error, outcome};
 use crate::setup::{Command, FindShape, Purpose};
 use crate::statement;
-use crate::worker_ledger::PickedDocument;
 
 /// The documents in a find's first batch: as many as fit one reply.
 const FIND_BATCH: i32 = 1_000_000;
@@ -109,6 +108,10 @@ impl Buffers {
         let Command::Transaction { steps } = work.command else { return Reply::acknowledged(0) };
         if let Some(ended) = self.ended {
             return self.failed(ended);
+        }
+        // All reads of a transaction may see the documents as they are when it starts.
+        for step in &mut self.steps {
+            step.aim.document = step.aim.document.map(|picked| work.builder.as_sent(picked));
         }
         let (outcome, fate) = match self.send_steps(connection, work, steps).await {
             Ok(()) => self.commit(connection, work).await,
@@ -216,6 +219,9 @@ impl Buffers {
             Fate::Aborted => State::Rejected,
             Fate::Unknown => State::Unknown,
         };
+        if fate == Fate::Unknown {
+            builder.ledger().doubt_together(self.steps.iter().flat_map(Step::writes));
+        }
         for step in &mut self.steps {
             let numbers = std::mem::take(&mut step.numbers);
             if !numbers.is_empty() {
@@ -246,6 +252,12 @@ impl Step {
         Some(())
     }
 
+    /// The documents that it inserts, replaces or deletes.
+    fn writes(&self) -> impl Iterator<Item = Range<u64>> {
+        let changed = self.pending.filter(|_| self.documents > 0);
+        [self.numbers.clone()].into_iter().chain(changed.map(|pending| pending.numbers()))
+    }
+
     /// Reads the server's answer.
     ///
     /// # Errors
@@ -274,7 +286,7 @@ impl Step {
         let first = found.next();
         self.documents = u64::from(first.is_some()) + found.count() as u64;
         let Some(picked) = self.aim.document else { return Ok(()) };
-        let picked = PickedDocument { least: picked.least.filter(|_| shape.projection.is_none()), ..picked };
+        let picked = if shape.projection.is_none() { picked } else { picked.in_part() };
         work.builder.judge_read(&picked, ReturnedState::Before, first.map(RawDocument::as_bytes))
     }
 }

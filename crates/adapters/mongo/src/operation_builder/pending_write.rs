@@ -28,6 +28,11 @@ impl PendingWrite {
     pub const fn of(number: u64) -> Self {
         Self { number, state: State::Open }
     }
+
+    /// The document's number, as a range.
+    pub const fn numbers(&self) -> std::ops::Range<u64> {
+        self.number..self.number + 1
+    }
 }
 
 impl OperationBuilder {

@@ -1,5 +1,5 @@
-//! Checks reads against the ledger: a read must not return a version older than the last one acknowledged before it was sent, nor
-//! a version that was never sent. A read that may be stale only must not return the latter.
+//! Checks reads against the ledger: a read must not return a version older than the last one acknowledged before it was sent or
+//! shown by an earlier read, nor a version that was never sent. A read that may be stale only must not return the latter.
 
 use plimsoll_document::{Encoded, STAMP_FIELD};
 use plimsoll_ledger::VERSION_MAX;
@@ -9,7 +9,7 @@ use super::{OperationBuilder, identity_of};
 use crate::scenario::Stamp;
 use crate::setup::Freshness;
 use crate::statement;
-use crate::worker_ledger::{PendingChange, PickedDocument};
+use crate::worker_ledger::{Bound, PendingChange, PickedDocument};
 
 /// Average number of compared bytes per read; the version is checked in every read.
 const BYTES_A_READ: u64 = 256;
@@ -51,9 +51,9 @@ impl OperationBuilder {
         let stale = picked.freshness == Freshness::MayBeStale;
         let Some(found) = found else {
             let removed = known.may_be_deleted() && picked.change != Some(PendingChange::Removal);
-            return if picked.promised && !removed && !stale { Err(Rejection::StaleRead) } else { Ok(()) };
+            return if removed || stale { Ok(()) } else { missing(&picked.bound, touched) };
         };
-        let Some(least) = picked.least.filter(|_| !touched) else { return Ok(()) };
+        let Some(least) = picked.bound.least.filter(|_| !touched) else { return Ok(()) };
         let (least, most) = match (picked.change, shows) {
             (Some(PendingChange::Version(version)), ReturnedState::After) => (version, version),
             (Some(_), _) => (least, least),
@@ -64,8 +64,16 @@ impl OperationBuilder {
         if version < least && !stale {
             return Err(Rejection::StaleRead);
         }
-        let sound = version <= most && self.follows(picked.number, version, found);
-        if sound { Ok(()) } else { Err(Rejection::CorruptedRead) }
+        if picked.bound.read.is_some_and(|read| version < read) && !stale {
+            return Err(Rejection::NonMonotonicRead);
+        }
+        if version > most || !self.follows(picked.number, version, found) {
+            return Err(Rejection::CorruptedRead);
+        }
+        if picked.change.is_none() {
+            self.ledger().saw(picked.number, version, picked.validity, picked.bound.epoch);
+        }
+        Ok(())
     }
 
     /// Checks the first document of a read in `_id` order that starts at a picked document: no earlier document matches.
@@ -113,6 +121,15 @@ impl OperationBuilder {
     }
 }
 
+/// Judges a read that found no document.
+fn missing(bound: &Bound, touched: bool) -> Result<(), Rejection> {
+    match bound {
+        Bound { promised: true, .. } => Err(Rejection::StaleRead),
+        Bound { read: Some(_), .. } if !touched => Err(Rejection::NonMonotonicRead),
+        _ => Ok(()),
+    }
+}
+
 /// The stamp of a document, which is its last field.
 fn stamp_at_end(document: &[u8]) -> Option<i64> {
     let tail = document.last_chunk::<STAMP_BYTES>()?;
@@ -123,11 +140,12 @@ fn stamp_at_end(document: &[u8]) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_measure::outcome::Outcome;
+    use plimsoll_ledger::State;
+    use plimsoll_measure::outcome::{Doubt, Outcome};
 
     use super::*;
     use crate::keys::Keys;
-    use crate::setup::Purpose;
+    use crate::setup::{Purpose, Validity};
     use crate::testing::{builder, pending_replacement};
 
     fn document(builder: &OperationBuilder, version: u32, number: u64) -> Vec<u8> {
@@ -173,6 +191,99 @@ mod tests {
         let at = flipped.len() / 2;
         flipped[at] ^= 1;
         assert_eq!(judge(Some(&flipped)), Err(Rejection::CorruptedRead));
+    }
+
+    /// Sends a replacement without an answer, and returns a judge of reads that are sent at once.
+    fn judge_doubtful(
+        validity: Validity,
+    ) -> (OperationBuilder, u64, impl Fn(&OperationBuilder, Option<u32>) -> Result<(), Rejection>) {
+        let builder = builder(1);
+        let (number, mut pending) = pending_replacement(&builder);
+        builder.conclude(&mut pending, Outcome::Unknown(Doubt::ConnectionLost), false);
+        let judge = move |builder: &OperationBuilder, version: Option<u32>| {
+            let sent = builder.as_sent(PickedDocument { validity, ..read(builder) });
+            let found = version.map(|version| document(builder, version, number));
+            builder.judge_read(&sent, ReturnedState::Before, found.as_deref())
+        };
+        (builder, number, judge)
+    }
+
+    #[test]
+    fn after_a_read_of_an_unanswered_version_no_read_shows_an_earlier_one() {
+        for validity in [Validity::UntilReconnect, Validity::Permanent] {
+            let (builder, _, judge) = judge_doubtful(validity);
+            assert_eq!([0, 1, 1].map(|version| judge(&builder, Some(version))), [Ok(()); 3]);
+            assert_eq!(judge(&builder, Some(0)), Err(Rejection::NonMonotonicRead), "{validity:?}");
+            assert_eq!(judge(&builder, None), Err(Rejection::StaleRead), "it was acknowledged before");
+        }
+    }
+
+    #[test]
+    fn a_read_that_may_be_rolled_back_raises_no_bound() {
+        let (builder, number, judge) = judge_doubtful(Validity::Unproven);
+        assert_eq!([1, 0].map(|version| judge(&builder, Some(version))), [Ok(()); 2]);
+        assert!(!builder.ledger().version(number).was_read());
+    }
+
+    #[test]
+    fn a_restarted_server_may_forget_a_read_version_unless_a_majority_has_it() {
+        let backwards = Err(Rejection::NonMonotonicRead);
+        for (validity, expected) in [(Validity::UntilReconnect, Ok(())), (Validity::Permanent, backwards)] {
+            let (builder, number, judge) = judge_doubtful(validity);
+            assert_eq!(judge(&builder, Some(1)), Ok(()));
+            builder.ledger().reconnected();
+            assert_eq!(judge(&builder, Some(0)), expected, "{validity:?}");
+            assert_eq!(builder.ledger().version(number).was_read(), validity == Validity::Permanent);
+        }
+    }
+
+    #[test]
+    fn an_answer_that_arrives_after_a_reconnect_raises_no_bound() {
+        let (builder, number, judge) = judge_doubtful(Validity::UntilReconnect);
+        let early = builder.as_sent(PickedDocument { validity: Validity::UntilReconnect, ..read(&builder) });
+        builder.ledger().reconnected();
+        let found = document(&builder, 1, number);
+        assert_eq!(builder.judge_read(&early, ReturnedState::Before, Some(&found)), Ok(()));
+        assert_eq!(judge(&builder, Some(0)), Ok(()));
+    }
+
+    #[test]
+    fn a_read_that_was_sent_before_another_showed_a_version_is_not_bound_by_it() {
+        let (builder, number, judge) = judge_doubtful(Validity::Permanent);
+        let early = builder.as_sent(read(&builder));
+        assert_eq!(judge(&builder, Some(1)), Ok(()));
+        let found = document(&builder, 0, number);
+        assert_eq!(builder.judge_read(&early, ReturnedState::Before, Some(&found)), Ok(()));
+    }
+
+    #[test]
+    fn an_insert_without_an_answer_that_was_read_must_stay() {
+        for validity in [Validity::UntilReconnect, Validity::Permanent] {
+            let builder = builder(1);
+            builder.ledger().settle(0..1, State::Unknown);
+            let judge = |found: Option<&[u8]>| {
+                let sent = builder.as_sent(PickedDocument { validity, ..read(&builder) });
+                builder.judge_read(&sent, ReturnedState::Before, found)
+            };
+            let stored = document(&builder, 0, 0);
+            assert_eq!([judge(None), judge(Some(&stored))], [Ok(()); 2]);
+            assert_eq!(judge(None), Err(Rejection::NonMonotonicRead), "{validity:?}");
+            assert_eq!(judge(Some(&document(&builder, 1, 0))), Err(Rejection::CorruptedRead), "never sent");
+        }
+    }
+
+    #[test]
+    fn the_bound_is_that_of_the_moment_when_the_read_is_sent() {
+        let builder = builder(1);
+        let prepared = read(&builder);
+        let (number, mut pending) = pending_replacement(&builder);
+        builder.conclude(&mut pending, Outcome::Acknowledged, true);
+        let judge = |picked: PickedDocument| {
+            let found = document(&builder, 0, number);
+            builder.judge_read(&picked, ReturnedState::Before, Some(&found))
+        };
+        assert_eq!(judge(prepared), Ok(()), "by the bound of its preparation");
+        assert_eq!(judge(builder.as_sent(prepared)), Err(Rejection::StaleRead));
     }
 
     #[test]

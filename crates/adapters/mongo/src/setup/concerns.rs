@@ -4,7 +4,7 @@ use plimsoll_deployment::concern::Concerns;
 use plimsoll_wire as wire;
 
 use super::{Command, Error, Setup};
-use crate::scenario::{Operation, ReadPreference, Section, W};
+use crate::scenario::{Client, Operation, ReadPreference, Section, W};
 
 /// The version of a document that a read must return.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,6 +14,18 @@ pub enum Freshness {
     Latest,
     /// Any version that was ever sent, or none: a copy of the documents may lag.
     MayBeStale,
+}
+
+/// How long the version that a read shows is guaranteed to remain, if nothing acknowledged it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Validity {
+    /// No guarantee: the version may be rolled back.
+    #[default]
+    Unproven,
+    /// As long as the server runs: it may forget the version when it restarts.
+    UntilReconnect,
+    /// Forever: a majority of a replica set has the version.
+    Permanent,
 }
 
 /// Whether the server keeps several copies of the documents, one of which may lag.
@@ -38,6 +50,13 @@ impl Setup {
         let all_majority = writes.all(|(_, concerns)| majority(&concerns.write));
         let fresh = |concerns: &Concerns| freshness(concerns, all_majority, copies);
         self.freshness = self.concerns.iter().map(fresh).collect();
+        let client = self.client;
+        self.validity = self.concerns.iter().map(|concerns| validity(concerns, copies, client)).collect();
+    }
+
+    /// How long the versions that reads of an operation show are valid.
+    pub fn validity(&self, operation: usize) -> Validity {
+        self.validity.get(operation).copied().unwrap_or_default()
     }
 
     /// The version that reads of an operation must return.
@@ -129,6 +148,16 @@ fn freshness(concerns: &Concerns, all_majority: bool, copies: Copies) -> Freshne
     if may_be_stale { Freshness::MayBeStale } else { Freshness::Latest }
 }
 
+/// Only a read of what a majority has is never rolled back. A read of a primary shows writes that a new primary may lack. A
+/// standalone server forgets an unacknowledged write only when it restarts, which only our own client notices.
+fn validity(concerns: &Concerns, copies: Copies, client: Client) -> Validity {
+    match (copies, concerns.read.as_deref()) {
+        (Copies::Several, Some("majority" | "snapshot" | "linearizable")) => Validity::Permanent,
+        (Copies::One, _) if client == Client::Lean => Validity::UntilReconnect,
+        _ => Validity::Unproven,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use plimsoll_wire::{ReadMode, WriteConcern};
@@ -182,6 +211,22 @@ mod tests {
             [0, 1, 2].map(|it| setup.freshness(it)),
             [Freshness::Latest, Freshness::MayBeStale, Freshness::Latest]
         );
+    }
+
+    #[test]
+    fn only_reads_of_what_a_majority_has_are_valid_forever() {
+        let at = |level: &str| Concerns { read: Some(level.into()), ..Concerns::default() };
+        for level in ["majority", "snapshot", "linearizable"] {
+            for client in [Client::Lean, Client::Driver] {
+                assert_eq!(validity(&at(level), Copies::Several, client), Validity::Permanent);
+            }
+            assert_eq!(validity(&at(level), Copies::One, Client::Lean), Validity::UntilReconnect);
+        }
+        for concerns in [Concerns::default(), at("local"), at("available")] {
+            assert_eq!(validity(&concerns, Copies::Several, Client::Lean), Validity::Unproven);
+            assert_eq!(validity(&concerns, Copies::One, Client::Lean), Validity::UntilReconnect);
+            assert_eq!(validity(&concerns, Copies::One, Client::Driver), Validity::Unproven);
+        }
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Records changes of existing documents: notes each change at once, and hands it to the journal writer. The first change of
 //! each kind waits until its intent is on disk.
 
-use plimsoll_ledger::{Changed, Intent, Touched, Version};
+use std::ops::Range;
+
+use plimsoll_ledger::{Changed, Intent, Span, Touched, Version};
 
 use super::{PendingChange, WorkerLedger};
 use crate::setup::Purpose;
@@ -35,6 +37,17 @@ impl WorkerLedger {
     /// Whether a change without a version may have altered a document.
     pub fn is_touched(&self, number: u64) -> bool {
         self.allocation.locate(number).is_some_and(|slot| self.changes.touched.contains(slot))
+    }
+
+    /// Records that a transaction with these writes may have been committed: all of them exist, or none.
+    pub fn doubt_together(&mut self, writes: impl Iterator<Item = Range<u64>>) {
+        let writes = writes.filter(|numbers| !numbers.is_empty());
+        let span = |numbers: Range<u64>| {
+            let first = self.allocation.locate(numbers.start)?;
+            Some(Span { first, count: numbers.end - numbers.start })
+        };
+        let spans = writes.map(span).collect::<Option<Vec<_>>>();
+        spans.into_iter().for_each(|spans| self.changes.transactions.add(spans));
     }
 
     /// Notes that another operation may change or remove a document.

@@ -3,9 +3,9 @@
 use plimsoll_ledger::{Slot, State};
 
 use super::changes::intent;
-use super::{Given, PendingChange, WorkerLedger};
+use super::{Bound, Given, PendingChange, WorkerLedger};
 use crate::keys::{Candidates, Keys};
-use crate::setup::{Freshness, Purpose};
+use crate::setup::{Freshness, Purpose, Validity};
 
 /// Random draws before the neighbours of the last drawn document are tried.
 const DRAWS_MAX: u32 = 8;
@@ -17,14 +17,21 @@ const NEIGHBOURS_MAX: u64 = 4096;
 pub struct PickedDocument {
     /// Its number.
     pub number: u64,
-    /// Whether the document must exist: it was acknowledged, and no known operation removes it.
-    pub promised: bool,
-    /// The last acknowledged version, if reads can be checked against it.
-    pub least: Option<u32>,
+    /// The lower bounds of a read. Until the operation is sent they are those of its preparation.
+    pub bound: Bound,
     /// The change noted as sent.
     pub change: Option<PendingChange>,
     /// The version that a read must return.
     pub freshness: Freshness,
+    /// How long the version that a read shows is valid.
+    pub validity: Validity,
+}
+
+impl PickedDocument {
+    /// The document of an operation that returns only a part of it, which can only be checked for its presence.
+    pub fn in_part(self) -> Self {
+        Self { bound: Bound { least: None, ..self.bound }, ..self }
+    }
 }
 
 /// The suitability of a document for an operation.
@@ -52,12 +59,17 @@ impl WorkerLedger {
     ) -> Option<PickedDocument> {
         let (slot, fit) = self.choose(keys, purpose, draw)?;
         let number = self.allocation.global(slot)?;
+        let mut picked = PickedDocument {
+            number,
+            bound: Bound::default(),
+            change: None,
+            freshness: Freshness::Latest,
+            validity: Validity::Unproven,
+        };
         if self.pretended {
-            let freshness = Freshness::Latest;
-            return Some(PickedDocument { number, promised: false, least: None, change: None, freshness });
+            return Some(picked);
         }
-        let known = self.changes.versions.at(slot);
-        let promised = self.state(slot) == State::Acknowledged && !known.may_be_deleted();
+        picked.bound = self.bound(number, picked.validity);
         let change = self.note_change(slot, fit, purpose);
         if !intent(purpose, change).is_none_or(|intent| self.intend(intent)) {
             if change.is_some() {
@@ -65,14 +77,12 @@ impl WorkerLedger {
             }
             return None;
         }
-        let touched = self.changes.touched.contains(slot);
-        let least = (promised && !touched).then(|| known.acknowledged());
         match (change, purpose) {
             (Some(_), _) => self.note(number),
             (None, Purpose::Read) => {}
             (None, _) => self.touch(number),
         }
-        Some(PickedDocument { number, promised, least, change, freshness: Freshness::Latest })
+        Some(PickedDocument { change, ..picked })
     }
 
     /// Notes a change and returns it, if it has an outcome to follow.
@@ -230,7 +240,7 @@ mod tests {
         ledger.acknowledge(1);
         let again = replace(&mut ledger);
         assert_eq!((again.number, again.change), (1, Some(PendingChange::Version(2))));
-        assert_eq!(again.least, Some(1));
+        assert_eq!(again.bound.least, Some(1));
     }
 
     #[test]
@@ -242,7 +252,7 @@ mod tests {
             ledger.withdraw(picked.number);
         }
         let read = ledger.pick(&Keys::Uniform, Purpose::Read, |_| 0).unwrap();
-        assert_eq!((read.least, read.change, read.promised), (Some(0), None, true));
+        assert_eq!((read.bound.least, read.change, read.bound.promised), (Some(0), None, true));
     }
 
     #[test]
@@ -267,7 +277,7 @@ mod tests {
         let mut ledger = filled(1);
         ledger.pick(&Keys::Uniform, Purpose::Remove, |_| 0).unwrap();
         let read = ledger.pick(&Keys::Uniform, Purpose::Read, |_| 0).unwrap();
-        assert_eq!((read.promised, read.least), (false, None));
+        assert_eq!((read.bound.promised, read.bound.least), (false, None));
     }
 
     #[test]
@@ -275,8 +285,8 @@ mod tests {
         let mut ledger = filled(2);
         let picked = ledger.pick(&Keys::Uniform, Purpose::Touch, |_| 0).unwrap();
         assert!(ledger.is_touched(picked.number) && picked.change.is_none());
-        assert_eq!(ledger.pick(&Keys::Uniform, Purpose::Read, |_| 0).unwrap().least, None);
-        assert_eq!(ledger.pick(&Keys::Uniform, Purpose::Read, at(1, 2)).unwrap().least, Some(0));
+        assert_eq!(ledger.pick(&Keys::Uniform, Purpose::Read, |_| 0).unwrap().bound.least, None);
+        assert_eq!(ledger.pick(&Keys::Uniform, Purpose::Read, at(1, 2)).unwrap().bound.least, Some(0));
     }
 
     #[test]

@@ -1,10 +1,13 @@
-//! Tests that the audit scan waits for a majority before it trusts its reads.
+//! Tests that the audit scan waits for a majority before it trusts its reads, and looks twice at half transactions.
 
+use bson::oid::ObjectId;
 use bson::{Document, doc};
 use plimsoll_deployment::Namespace;
 use plimsoll_document::IdForm;
 use plimsoll_host::scripted::Server;
-use plimsoll_ledger::{Allocation, Ledger, OtherWriters, Run, State, Touched, WorkerLedger};
+use plimsoll_ledger::{
+    Allocation, Changes, Findings, Ledger, OtherWriters, Run, Slot, Span, State, Touched, WorkerLedger,
+};
 use plimsoll_mongo::audit::{Error, Scope, scan};
 use plimsoll_wire::{Address, ConnectOptions};
 
@@ -32,6 +35,10 @@ fn audit(server: &Server) -> Result<u64, Error> {
     let mut worker = WorkerLedger::unjournaled();
     worker.set(0..1, State::Acknowledged);
     ledger.adopt(0, worker);
+    findings(server, &ledger).map(|findings| findings.lost)
+}
+
+fn findings(server: &Server, ledger: &Ledger) -> Result<Findings, Error> {
     let namespace = Namespace { db: "d".into(), collection: "c".into() };
     let scope = Scope {
         namespace: &namespace,
@@ -43,7 +50,7 @@ fn audit(server: &Server) -> Result<u64, Error> {
     let address = Address { host: "127.0.0.1".into(), port: server.address().port() };
     let servers = [ConnectOptions::new(address)];
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(scan(&servers, &ledger, scope, &mut ())).map(|findings| findings.lost)
+    runtime.block_on(scan(&servers, ledger, scope, &mut ()))
 }
 
 #[test]
@@ -69,4 +76,35 @@ fn a_replica_set_without_a_lag_is_read_at_majority() {
     assert_eq!(waited.get_document("writeConcern").unwrap(), &doc! {"w": "majority", "wtimeout": 100_000});
     let find = heard.iter().find(|command| command.contains_key("find")).unwrap();
     assert_eq!(find.get_document("readConcern").unwrap(), &doc! {"level": "majority"});
+}
+
+/// Audits a transaction of two documents without an answer, of which the scan shows only the first. `later` tells whether the server
+/// has the second one when it is looked up by its `_id`.
+fn half_transactions(later: bool) -> u64 {
+    let run = Run { time_s: 1, tag: [0; 3] };
+    let stored = move |number: u64| doc! {"_id": ObjectId::from_bytes(run.receipt(number).to_object_id())};
+    let server = Server::start(move |command| {
+        if !command.contains_key("find") {
+            return None;
+        }
+        let wanted = command.get_document("filter").ok().filter(|filter| !filter.is_empty());
+        let present = [stored(0), stored(1)].into_iter().take(if wanted.is_some() && later { 2 } else { 1 });
+        let batch: Vec<_> =
+            present.filter(|document| wanted.is_none_or(|wanted| wanted == document)).collect();
+        Some(doc! {"cursor": {"firstBatch": batch, "id": 0_i64, "ns": "d.c"}, "ok": 1.0})
+    });
+    let mut changes = Changes::default();
+    changes.transactions.add(vec![Span { first: Slot { worker: 0, local: 0 }, count: 2 }]);
+    let mut worker = WorkerLedger::unjournaled();
+    worker.set(0..2, State::Unknown);
+    let mut ledger = Ledger::new(run, Allocation::new(10, 1, None).unwrap());
+    ledger.adopt(0, worker.with_changes(changes));
+    let findings = findings(&server.unwrap(), &ledger).unwrap();
+    assert_eq!((findings.unknown_present, findings.unknown_absent), (1, 1));
+    findings.half_transactions
+}
+
+#[test]
+fn a_transaction_is_half_only_if_a_second_look_does_not_find_the_rest() {
+    assert_eq!((half_transactions(false), half_transactions(true)), (1, 0));
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use bson::{Document, doc};
 use plimsoll_deployment::Deployment;
 use plimsoll_host::scripted::Server;
-use plimsoll_ledger::State;
+use plimsoll_ledger::{Allocation, Audit, Findings, Ledger, Run, State};
 use plimsoll_load::target::{Prepared, Target};
 use plimsoll_measure::outcome::{Outcome, Rejection};
 use plimsoll_mongo::driver::Driver;
@@ -273,6 +273,82 @@ fn a_lagging_copy_is_no_anomaly_and_a_corrupted_one_is() {
         };
         let corrupted = Outcome::Rejected(Rejection::CorruptedRead);
         assert_eq!(read_copy(&set, "secondary", altered).await, corrupted);
+    });
+}
+
+/// A target with one document whose insert got no answer, and that document.
+async fn unanswered(uri: &str, level: &str, copies: Copies) -> (Lean, Document) {
+    let deployment = Deployment::find(uri, TIMEOUT).await.unwrap();
+    let find = format!(r#"{{"find": {{"read_concern": "{level}"}}}}"#);
+    let insert = r#"{"insert": {"write_concern": {"w": "majority"}}}"#;
+    let mut setup = plan("{}", &[("read", &find), ("insert", insert)]);
+    setup.inherit(deployment.concerns(), copies);
+    let setup = Arc::new(setup);
+    let mut ledger = ledger(&setup);
+    assert_eq!(ledger.take(1), Some(0..1));
+    let target = Lean::new(setup, Arc::new(deployment), ledger);
+    let document = stored(target.builder());
+    (target, document)
+}
+
+/// The findings of an audit of an empty collection.
+fn audit_of_nothing(target: Lean, run: Run) -> Findings {
+    let mut ledger = Ledger::new(run, Allocation::new(4096, 1, None).unwrap());
+    ledger.adopt(0, target.close().unwrap().ledger);
+    Audit::new(&ledger).finish()
+}
+
+#[test]
+fn a_majority_read_binds_later_reads_and_the_audit() {
+    for (level, later, gone) in [
+        ("majority", Outcome::Rejected(Rejection::NonMonotonicRead), 1),
+        ("linearizable", Outcome::Rejected(Rejection::NonMonotonicRead), 1),
+        ("local", Outcome::Acknowledged, 0),
+    ] {
+        let set = Set::start(2);
+        run(async {
+            let (target, document) = unanswered(&set.uri(0, NEAR), level, Copies::Several).await;
+            let run = target.builder().setup.run;
+            let mut lane = target.open().await.unwrap();
+            assert_eq!(read(&target, &mut lane).await, Outcome::Acknowledged, "it may be missing");
+            *set.copy.lock().unwrap() = Some(document);
+            assert_eq!(read(&target, &mut lane).await, Outcome::Acknowledged);
+            *set.copy.lock().unwrap() = None;
+            let mut other = target.open().await.unwrap();
+            assert_eq!(read(&target, &mut other).await, later, "{level}");
+            let findings = audit_of_nothing(target, run);
+            assert_eq!((findings.read_then_gone, findings.unknown_absent), (gone, 1), "{level}");
+        });
+    }
+}
+
+#[test]
+fn a_read_of_a_standalone_server_binds_later_reads_until_a_connection_is_opened() {
+    let copy = Arc::<Mutex<Option<Document>>>::default();
+    let stored = copy.clone();
+    let found = move || stored.lock().unwrap().iter().cloned().collect::<Vec<_>>();
+    let server = Server::start(move |command| {
+        let batch = doc! {"firstBatch": found(), "id": 0_i64, "ns": "d.c"};
+        (name(command) == "find").then(|| doc! {"cursor": batch, "ok": 1.0})
+    });
+    let server = server.unwrap();
+    run(async {
+        let uri = format!("mongodb://{}", server.address());
+        let (target, document) = unanswered(&uri, "local", Copies::One).await;
+        let run = target.builder().setup.run;
+        let mut lane = target.open().await.unwrap();
+        let backwards = Outcome::Rejected(Rejection::NonMonotonicRead);
+        for (then, expected) in [(false, backwards), (true, Outcome::Acknowledged)] {
+            *copy.lock().unwrap() = Some(document.clone());
+            assert_eq!(read(&target, &mut lane).await, Outcome::Acknowledged);
+            *copy.lock().unwrap() = None;
+            if then {
+                lane = target.open().await.unwrap();
+            }
+            assert_eq!(read(&target, &mut lane).await, expected);
+        }
+        let findings = audit_of_nothing(target, run);
+        assert_eq!(findings.read_then_gone, 0, "the server may have restarted before the audit");
     });
 }
 

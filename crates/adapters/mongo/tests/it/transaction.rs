@@ -7,7 +7,7 @@ use std::time::Duration;
 use bson::{Document, doc};
 use plimsoll_deployment::Deployment;
 use plimsoll_host::scripted::Server;
-use plimsoll_ledger::{Allocation, Counts, Run};
+use plimsoll_ledger::{Allocation, Counts, Ledger, Run};
 use plimsoll_load::target::{Prepared, Target};
 use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
 use plimsoll_mongo::lean::Lean;
@@ -31,8 +31,8 @@ fn primary(commit: Option<Document>) -> Server {
     Server::start(script).unwrap()
 }
 
-/// Sends one transaction of two documents; returns its outcome and the ledger's counts.
-fn transact(server: &Server) -> (Outcome, Counts) {
+/// Sends one transaction of two documents; returns its outcome, the ledger's counts and the number of transactions in doubt.
+fn transact(server: &Server) -> (Outcome, Counts, usize) {
     let section: Section = serde_json::from_str(r#"{"collection": "d.c", "document": {"a": 1}}"#).unwrap();
     let operation: Operation =
         serde_json::from_str(r#"{"transaction": {"operations": [{"insert": {"batch": 2}}]}}"#).unwrap();
@@ -51,12 +51,14 @@ fn transact(server: &Server) -> (Outcome, Counts) {
         assert_eq!(target.send(&mut lane).await.outcome, reply.outcome, "it is not sent again");
         reply
     });
-    (reply.outcome, target.close().unwrap().ledger.counts())
+    let mut ledger = Ledger::new(run, Allocation::new(4096, 1, None).unwrap());
+    ledger.adopt(0, target.close().unwrap().ledger);
+    (reply.outcome, ledger.counts(), ledger.changes().unwrap().transactions.iter().count())
 }
 
 fn check(commit: Option<Document>, outcome: Outcome, counts: Counts) {
     let server = primary(commit);
-    assert_eq!(transact(&server), (outcome, counts));
+    assert_eq!(transact(&server), (outcome, counts, usize::from(counts.unknown > 0)));
     let commits =
         server.commands().iter().filter(|command| command.contains_key("commitTransaction")).count();
     assert_eq!(commits, 1, "there is no retry");

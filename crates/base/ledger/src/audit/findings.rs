@@ -26,6 +26,11 @@ pub struct Findings {
     pub duplicated: u64,
     /// Stored documents, with any promise, whose content or stamp contradicts the receipt.
     pub corrupted: u64,
+    /// Documents that a read during the load showed, and that are missing although nobody removed them, or exist in an earlier
+    /// version than the read one. They were not acknowledged: a document that was acknowledged counts as lost.
+    pub read_then_gone: u64,
+    /// Transactions whose commit has an unknown outcome, and of which the server has some writes and lacks others.
+    pub half_transactions: u64,
     /// Documents that the server rejected, without those not audited.
     pub rejected: u64,
     /// Documents of unknown outcome that exist.
@@ -45,9 +50,11 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Whether every promise holds: no document is lost, phantom, duplicated or corrupted.
+    /// Whether every promise holds: no document is lost, phantom, duplicated, corrupted, or gone after it was read, and no transaction
+    /// was done in part.
     pub fn holds(&self) -> bool {
-        [self.lost, self.phantom, self.duplicated, self.corrupted] == [0; 4]
+        let documents = [self.lost, self.phantom, self.duplicated, self.corrupted, self.read_then_gone];
+        documents == [0; 5] && self.half_transactions == 0
     }
 
     /// Adds the findings of another audit of other documents. The examples are only numbers, so both audits must use the same
@@ -59,6 +66,8 @@ impl Findings {
         self.phantom += other.phantom;
         self.duplicated += other.duplicated;
         self.corrupted += other.corrupted;
+        self.read_then_gone += other.read_then_gone;
+        self.half_transactions += other.half_transactions;
         self.rejected += other.rejected;
         self.unknown_present += other.unknown_present;
         self.unknown_absent += other.unknown_absent;
@@ -91,6 +100,10 @@ pub struct Examples {
     pub duplicated: Vec<u64>,
     /// Corrupted documents.
     pub corrupted: Vec<u64>,
+    /// Documents that a read showed, and that are missing or older.
+    pub read_then_gone: Vec<u64>,
+    /// The first missing document of each transaction that was done in part.
+    pub half_transactions: Vec<u64>,
 }
 
 impl Examples {
@@ -99,6 +112,8 @@ impl Examples {
         join(&mut self.phantom, &other.phantom);
         join(&mut self.duplicated, &other.duplicated);
         join(&mut self.corrupted, &other.corrupted);
+        join(&mut self.read_then_gone, &other.read_then_gone);
+        join(&mut self.half_transactions, &other.half_transactions);
     }
 }
 
@@ -124,6 +139,8 @@ mod tests {
             phantom: n(),
             duplicated: n(),
             corrupted: n(),
+            read_then_gone: n(),
+            half_transactions: n(),
             rejected: n(),
             unknown_present: n(),
             unknown_absent: n(),
@@ -147,7 +164,7 @@ mod tests {
         assert_eq!(merged.examples.lost, [1, 100]);
     }
 
-    fn counters(f: &mut Findings) -> [&mut u64; 12] {
+    fn counters(f: &mut Findings) -> [&mut u64; 14] {
         [
             &mut f.acknowledged,
             &mut f.found,
@@ -155,6 +172,8 @@ mod tests {
             &mut f.phantom,
             &mut f.duplicated,
             &mut f.corrupted,
+            &mut f.read_then_gone,
+            &mut f.half_transactions,
             &mut f.rejected,
             &mut f.unknown_present,
             &mut f.unknown_absent,
@@ -166,13 +185,13 @@ mod tests {
 
     #[test]
     fn only_violations_break_the_promise() {
-        let broken: Vec<usize> = (0..12)
+        let broken: Vec<usize> = (0..14)
             .filter(|at| {
                 let mut findings = Findings::default();
                 *counters(&mut findings)[*at] = 1;
                 !findings.holds()
             })
             .collect();
-        assert_eq!(broken, [2, 3, 4, 5]);
+        assert_eq!(broken, [2, 3, 4, 5, 6, 7]);
     }
 }

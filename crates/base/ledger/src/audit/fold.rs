@@ -21,6 +21,7 @@ struct FindingBits {
     repeated: u64,
     deleted: u64,
     touched: u64,
+    read_then_gone: u64,
 }
 
 /// The promises, their outcomes and the findings.
@@ -52,10 +53,12 @@ fn fold_page(known: Known<'_>, worker: usize, page: usize, into: &mut Findings, 
     let seen = states.iter().zip(known.seen[worker].page(page));
     let beside = known.touched.page(worker, page).iter().zip(known.aside[worker].page(page));
     for (word, ((state, seen), (touched, aside))) in seen.zip(beside).enumerate() {
-        let (deleted, doubtful) = known.versions.deleted_lanes(worker, first_of(page, word));
+        let lanes = known.versions.lanes(worker, first_of(page, word));
+        let deleted = lanes.deleted;
         let vanished = if vanishing { absent(*state, *seen, *aside) & !deleted } else { 0 };
-        let left_out = *touched | doubtful | bits(*aside, EXPLAINED) | vanished;
-        let bits = classify(*state, *seen, left_out, deleted);
+        let left_out = *touched | lanes.doubtful | bits(*aside, EXPLAINED) | vanished;
+        let mut bits = classify(*state, *seen, left_out, deleted);
+        bits.read_then_gone = if vanishing { 0 } else { bits.unknown_absent & lanes.read };
         count(&bits, into);
         note(&bits, examples, |at| number_at(known.ledger, worker, first_of(page, word) + at));
     }
@@ -91,6 +94,7 @@ fn classify(state: u64, seen: u64, touched: u64, deleted: u64) -> FindingBits {
         repeated: lanes(seen, REPEATED),
         deleted: gone,
         touched: occupied(state) & touched,
+        read_then_gone: 0,
     }
 }
 
@@ -107,6 +111,7 @@ fn count(bits: &FindingBits, into: &mut Findings) {
     into.duplicated += ones(bits.repeated);
     into.deleted += ones(bits.deleted);
     into.not_audited += ones(bits.touched);
+    into.read_then_gone += ones(bits.read_then_gone);
 }
 
 #[inline]
@@ -115,6 +120,7 @@ fn note(bits: &FindingBits, examples: &mut Examples, number: impl Fn(u64) -> u64
         (bits.lost, &mut examples.lost),
         (bits.phantoms, &mut examples.phantom),
         (bits.repeated, &mut examples.duplicated),
+        (bits.read_then_gone, &mut examples.read_then_gone),
     ];
     for (word, numbers) in kinds {
         if word != 0 && numbers.len() < EXAMPLES_MAX {

@@ -2,13 +2,17 @@
 
 mod sight;
 
+mod halves;
+
 mod fold;
 
 mod findings;
 
+pub use halves::Half;
+
 pub use findings::{EXAMPLES_MAX, Examples, Findings, OTHER_RUNS_MAX};
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::intents::Intent;
 use crate::ledger::Ledger;
@@ -16,6 +20,7 @@ use crate::numbers::Slot;
 use crate::pairs::{Pairs, State};
 use crate::receipt::Run;
 use crate::touched::{self, Touched};
+use crate::transactions::Span;
 use crate::versions::Versions;
 
 /// Seen once, and the content follows from the receipt.
@@ -88,7 +93,8 @@ pub enum OtherWriters {
 ///
 /// A replaced document may exist in any version from the last acknowledged to the highest sent. An earlier version is a lost
 /// update: the acknowledged version is missing, so the document counts as lost. A later version was never sent: corrupted. A
-/// document whose deletion was acknowledged must not exist. A document whose deletion is in doubt is not audited.
+/// document whose deletion was acknowledged must not exist. A document whose deletion is in doubt is not audited. A version that a
+/// read has shown is promised too, although no acknowledgement arrived: a document that is missing or older was read, and is gone.
 ///
 /// After a crash of the writers the ledger does not know their last changes, only their intents ([`Ledger::unseen`]). A
 /// document is not audited if an intended change explains why it contradicts its promise. Every other contradiction counts.
@@ -101,6 +107,10 @@ pub struct Audit<'a> {
     seen: Vec<Pairs>,
     /// Further bits of a document: [`EXPLAINED`], [`UNDONE`].
     aside: Vec<Pairs>,
+    /// Documents in doubt that exist in the version of the unanswered replacement.
+    renewed: HashSet<Slot>,
+    /// Transactions that the server committed during the scan.
+    excused: HashSet<&'a [Span]>,
     tally: Tally,
 }
 
@@ -110,6 +120,8 @@ struct Tally {
     phantom: Noted,
     duplicated: Noted,
     corrupted: Noted,
+    read_then_gone: Noted,
+    half_transactions: Noted,
     foreign: u64,
     other_runs: BTreeMap<Run, u64>,
     upserted: u64,
@@ -134,11 +146,28 @@ impl<'a> Audit<'a> {
         static NONE: Versions = Versions::new();
         let seen = vec![Pairs::default(); ledger.workers().len()];
         let versions = ledger.changes().map_or(&NONE, |changes| &changes.versions);
-        Audit { ledger, versions, touched, other_writers, aside: seen.clone(), seen, tally: Tally::default() }
+        Audit {
+            ledger,
+            versions,
+            touched,
+            other_writers,
+            aside: seen.clone(),
+            seen,
+            renewed: HashSet::new(),
+            excused: HashSet::new(),
+            tally: Tally::default(),
+        }
+    }
+
+    /// An audit of the same promises without sightings.
+    pub fn afresh(&self) -> Audit<'a> {
+        Audit::with(self.ledger, self.touched, self.other_writers)
     }
 
     /// Joins the sightings of another scanner of the same ledger.
-    pub fn merge(&mut self, other: &Audit<'_>) {
+    pub fn merge(&mut self, other: &Audit<'a>) {
+        self.renewed.extend(&other.renewed);
+        self.excused.extend(&other.excused);
         for (mine, theirs) in self.seen.iter_mut().zip(&other.seen) {
             fold::merge_seen(mine, theirs);
         }
@@ -159,11 +188,16 @@ impl<'a> Audit<'a> {
     }
 
     /// Returns the findings after the last sighting.
-    pub fn finish(self) -> Findings {
+    pub fn finish(mut self) -> Findings {
+        for half in self.halves() {
+            self.tally.half_transactions.note(half.missing);
+        }
         let mut findings = Findings {
             phantom: self.tally.phantom.count,
             duplicated: self.tally.duplicated.count,
             corrupted: self.tally.corrupted.count,
+            read_then_gone: self.tally.read_then_gone.count,
+            half_transactions: self.tally.half_transactions.count,
             foreign: self.tally.foreign,
             other_runs: self.tally.other_runs.clone(),
             not_audited: self.tally.upserted,
@@ -198,6 +232,8 @@ impl Tally {
         self.phantom.merge(&other.phantom);
         self.duplicated.merge(&other.duplicated);
         self.corrupted.merge(&other.corrupted);
+        self.read_then_gone.merge(&other.read_then_gone);
+        self.half_transactions.merge(&other.half_transactions);
         self.foreign += other.foreign;
         findings::add_runs(&mut self.other_runs, &other.other_runs);
         self.upserted += other.upserted;
@@ -209,6 +245,8 @@ impl Tally {
             phantom: self.phantom.lowest.into_iter().collect(),
             duplicated: self.duplicated.lowest.into_iter().collect(),
             corrupted: self.corrupted.lowest.into_iter().collect(),
+            read_then_gone: self.read_then_gone.lowest.into_iter().collect(),
+            half_transactions: self.half_transactions.lowest.into_iter().collect(),
             ..Examples::default()
         };
         examples.merge(&folded);

@@ -37,7 +37,11 @@ impl Audit<'_> {
             Some((slot, state)) if state != State::NotSent => {
                 let content = self.judge(number, content, stamp);
                 match self.verdict(slot, state, content) {
-                    Verdict::There(content) => self.see_sent(number, slot, content),
+                    Verdict::There(content) => {
+                        self.compare_with_reads(number, slot, content);
+                        self.note_renewed(slot, content);
+                        self.see_sent(number, slot, content);
+                    }
                     Verdict::Explained => {
                         self.set_aside(slot, EXPLAINED);
                         self.see_sent(number, slot, Content::Follows(0));
@@ -48,6 +52,16 @@ impl Audit<'_> {
             _ if !self.ledger.is_responsible_for(number) => {}
             Some((slot, _)) if self.touched.contains(slot) => self.tally.upserted += 1,
             _ => self.tally.phantom.note(number),
+        }
+    }
+
+    /// Notes a document in an earlier version than a read has shown.
+    #[inline]
+    fn compare_with_reads(&mut self, number: u64, slot: Slot, content: Content) {
+        let promised = self.versions.at(slot);
+        let Content::Follows(found) = content else { return };
+        if found < promised.promised() && promised.was_read() && !self.touched.contains(slot) {
+            self.tally.read_then_gone.note(number);
         }
     }
 
@@ -84,13 +98,8 @@ impl Audit<'_> {
             Content::Differs if altered => Verdict::Explained,
             Content::Differs => Verdict::There(content),
             Content::Follows(_) if promised.may_be_deleted() => Verdict::There(content),
-            Content::Follows(found) if found < promised.acknowledged() => {
-                if altered {
-                    Verdict::Explained
-                } else {
-                    Verdict::Undone
-                }
-            }
+            Content::Follows(found) if altered && found < promised.promised() => Verdict::Explained,
+            Content::Follows(found) if found < promised.acknowledged() => Verdict::Undone,
             Content::Follows(found) if found > promised.sent() => {
                 if unseen.contains(Intent::Replace) {
                     Verdict::Explained

@@ -214,6 +214,65 @@ fn an_update_that_was_undone_is_lost_once() {
     assert_eq!(audit.lost().collect::<Vec<_>>(), [0, 1]);
 }
 
+/// Audits with number 1 in doubt at version 2 and number 30 of unknown outcome, both shown by a read.
+fn check_read(seen: &[(u64, u32)], expected: [&[u64]; 2]) {
+    let mut ledger = changed_ledger();
+    let mut changes = ledger.changes().cloned().unwrap();
+    for number in [1, 30] {
+        assert!(changes.versions.read(ledger.allocation().locate(number).unwrap()));
+    }
+    ledger.set_changes(Some(changes));
+    let mut audit = Audit::new(&ledger);
+    for (number, version) in seen {
+        audit.see(Found::Receipt { number: *number, content: Content::Follows(*version), stamp: None });
+    }
+    let Examples { lost, read_then_gone, .. } = audit.finish().examples;
+    assert_eq!([&lost[..1], &read_then_gone], expected);
+}
+
+#[test]
+fn a_document_that_was_read_and_is_gone_or_older_is_a_violation() {
+    check_read(&[(0, 2), (1, 2), (30, 0)], [&[4], &[]]);
+    check_read(&[(0, 2), (1, 2)], [&[4], &[30]]);
+    check_read(&[(0, 2), (1, 1), (30, 0)], [&[4], &[1]]);
+    check_read(&[(0, 2), (30, 0)], [&[1], &[]]);
+    let broken = Findings { read_then_gone: 1, ..Findings::default() };
+    assert!(!broken.holds());
+}
+
+/// Audits a transaction of unknown outcome: it inserts 30 and 31, replaces 1 and deletes 3.
+fn check_transaction(seen: &[(u64, u32)], expected: &[u64]) {
+    let mut ledger = changed_ledger();
+    let mut changes = ledger.changes().cloned().unwrap();
+    let slot = |number| ledger.allocation().locate(number).unwrap();
+    let span = |number, count| Span { first: slot(number), count };
+    changes.transactions.add(vec![span(30, 1), span(31, 1), span(1, 1), span(3, 1)]);
+    ledger.set_changes(Some(changes));
+    let mut audit = Audit::new(&ledger);
+    for (number, version) in seen {
+        audit.see(Found::Receipt { number: *number, content: Content::Follows(*version), stamp: None });
+    }
+    let mut whole = Audit::new(&ledger);
+    whole.merge(&audit);
+    assert_eq!(whole.finish().examples.half_transactions, expected, "{seen:?}");
+    let mut second = Audit::new(&ledger);
+    for (number, version) in [(30, 0), (31, 0), (1, 2)] {
+        second.see(Found::Receipt { number, content: Content::Follows(version), stamp: None });
+    }
+    audit.excuse_late_commits(&second);
+    assert_eq!(audit.finish().half_transactions, 0, "{seen:?}: committed during the scan");
+}
+
+#[test]
+fn a_transaction_of_unknown_outcome_is_done_as_a_whole_or_not_at_all() {
+    check_transaction(&[(30, 0), (31, 0), (1, 2)], &[]);
+    check_transaction(&[(1, 1), (3, 0)], &[]);
+    check_transaction(&[(30, 0), (1, 2)], &[31]);
+    check_transaction(&[(30, 0), (31, 0), (1, 1)], &[1]);
+    check_transaction(&[(30, 0), (31, 0), (1, 2), (3, 0)], &[3]);
+    check_transaction(&[(1, 1)], &[30]);
+}
+
 #[test]
 fn a_version_that_was_never_sent_is_corrupted() {
     check_changed(&[(0, 3), (1, 2)], |f| {

@@ -6,8 +6,11 @@ use std::path::{Path, PathBuf};
 
 use super::error::Error;
 use super::files::write_whole;
+use super::grouped;
 use super::header::Header;
-use super::record::{Kind, Record, Scanned, put_all, put_end, put_intents, put_words, scan};
+use super::record::{
+    Kind, Record, Scanned, put_all, put_end, put_intents, put_transactions, put_words, scan,
+};
 use crate::changes::Changes;
 use crate::intents::Intents;
 use crate::ledger::Ledger;
@@ -59,6 +62,12 @@ fn write_records(file: &mut dyn Write, (changes, unseen): (&Changes, Intents), s
         file.write_all(&buffer)?;
         records += 1;
     }
+    for (count, words) in grouped::words(&changes.transactions) {
+        buffer.clear();
+        put_transactions(&mut buffer, salt, count, &words);
+        file.write_all(&buffer)?;
+        records += 1;
+    }
     buffer.clear();
     if changes.touched == Touched::All {
         put_all(&mut buffer, salt);
@@ -102,6 +111,9 @@ fn put(changes: &mut Changes, allocation: &Allocation, record: Record) -> Option
             changes.touched = Touched::All;
             Some(())
         }
+        Record::Transactions { count, words } => {
+            grouped::read(&words, count, allocation).map(|read| changes.transactions.merge(&read))
+        }
         _ => None,
     }
 }
@@ -113,6 +125,7 @@ mod tests {
     use crate::journal::header::FORMAT;
     use crate::numbers::Slot;
     use crate::receipt::Run;
+    use crate::transactions::Span;
 
     fn header() -> Header {
         let allocation = Allocation::new(1000, 3, None).unwrap();
@@ -141,7 +154,12 @@ mod tests {
     #[test]
     fn changes_are_read_as_written() {
         let all = Changes { touched: Touched::All, ..changes(0, 10) };
-        for changes in [Changes::default(), changes(0, 3000), changes(50_000, 0), changes(50, 3000), all] {
+        let mut grouped = changes(0, 10);
+        let span = |local| Span { first: Slot { worker: 1, local }, count: 3 };
+        (0..500).for_each(|local| grouped.transactions.add(vec![span(local), span(local + 900)]));
+        grouped.versions.read(Slot { worker: 1, local: 11 });
+        let pages = [Changes::default(), changes(0, 3000), changes(50_000, 0), changes(50, 3000)];
+        for changes in pages.into_iter().chain([all, grouped]) {
             for unseen in [Intents::NONE, Intents::NONE.with(Intent::Remove)] {
                 let read = from_bytes(&bytes(&changes, unseen), &header());
                 assert_eq!(read, Some((changes.clone(), unseen)));

@@ -11,7 +11,7 @@ use crate::versions::Version;
 /// Documents of one record.
 pub(super) const LISTED_MAX: usize = PAGE_BYTES / 16;
 /// The bits of a local index: there are 2^40 numbers.
-const LOCAL_BITS: u32 = 40;
+pub(super) const LOCAL_BITS: u32 = 40;
 /// Marks a touched document; the bits below are its worker and its local index.
 const TOUCHED: u64 = 1 << 63;
 
@@ -23,9 +23,8 @@ pub(super) fn words(listed: &[Changed]) -> Box<Words> {
     assert!(listed.len() <= LISTED_MAX, "{} documents in one record", listed.len());
     let mut words = Box::new([0; PAGE_BYTES / 8]);
     for (pair, changed) in words.chunks_exact_mut(2).zip(listed) {
-        let Slot { worker, local } = changed.slot;
         let touched = if changed.touched { TOUCHED } else { 0 };
-        pair.copy_from_slice(&[worker << LOCAL_BITS | local | touched, changed.version.word()]);
+        pair.copy_from_slice(&[packed(changed.slot) | touched, changed.version.word()]);
     }
     words
 }
@@ -41,8 +40,17 @@ pub(super) fn read<'a>(
 }
 
 fn of(slot: u64, version: u64) -> Changed {
-    let (worker, local) = ((slot & !TOUCHED) >> LOCAL_BITS, slot & ((1 << LOCAL_BITS) - 1));
-    Changed { slot: Slot { worker, local }, version: Version::of(version), touched: slot & TOUCHED != 0 }
+    Changed { slot: unpacked(slot & !TOUCHED), version: Version::of(version), touched: slot & TOUCHED != 0 }
+}
+
+/// A slot in one word; the highest bit is free.
+pub(super) const fn packed(slot: Slot) -> u64 {
+    slot.worker << LOCAL_BITS | slot.local
+}
+
+/// The slot of a word.
+pub(super) const fn unpacked(word: u64) -> Slot {
+    Slot { worker: word >> LOCAL_BITS, local: word & ((1 << LOCAL_BITS) - 1) }
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@
 mod changed;
 mod error;
 mod files;
+mod grouped;
 mod header;
 mod journals;
 mod list;

@@ -7,8 +7,8 @@
 //! | --- | --- |
 //! | 0..4 | `PLL1` |
 //! | 4..8 | the worker |
-//! | 8..12 | kind: 1 reservation, 2 page, 3 end, 4 page of marks, 5 page of versions, 6 everything is marked, 7 intents, 8 list of changed documents |
-//! | 12..16 | the page's index; for a list, its number of documents; 0 for others |
+//! | 8..12 | kind: 1 reservation, 2 page, 3 end, 4 page of marks, 5 page of versions, 6 everything is marked, 7 intents, 8 list of changed documents, 9 transactions of unknown outcome |
+//! | 12..16 | the page's index; for a list, its number of documents; for transactions, their number; 0 for others |
 //! | 16..24 | reservation and page: the reservation's end, a local index; end: the pages before it; intents and list: the changes that the worker intends |
 //! | 24..28 | checksum of the page's words; 0 for others |
 //! | 28..32 | checksum of the run and the bytes before |
@@ -40,6 +40,8 @@ pub(super) enum Record {
     Intents { worker: u32, intents: Intents },
     /// Changed documents, and the worker's intents at that time.
     List { worker: u32, intents: Intents, count: u32, words: Box<Words> },
+    /// Transactions of unknown outcome.
+    Transactions { count: u32, words: Box<Words> },
 }
 
 /// The meaning of a page's words, in a file of changes.
@@ -92,6 +94,11 @@ pub(super) fn put_intents(into: &mut Vec<u8>, salt: u32, worker: u32, intents: I
 /// Appends documents that were changed, at most [`list::LISTED_MAX`] of them.
 pub(super) fn put_list(into: &mut Vec<u8>, salt: u32, worker: u32, intents: Intents, listed: &[Changed]) {
     put_paged(into, salt, [worker, 8, listed.len() as u32], intents.bits(), &list::words(listed));
+}
+
+/// Appends transactions of unknown outcome, as many as [`grouped::words`] put into one record.
+pub(super) fn put_transactions(into: &mut Vec<u8>, salt: u32, count: u32, words: &Words) {
+    put_paged(into, salt, [0, 9, count], 0, words);
 }
 
 fn put_paged(into: &mut Vec<u8>, salt: u32, fields: [u32; 3], number: u64, words: &Words) {
@@ -168,6 +175,10 @@ fn read(bytes: &[u8], salt: u32) -> Option<(Record, usize)> {
             let words = read_words(&bytes[HEAD_BYTES..], field(head, 24))?;
             let (intents, count) = (Intents::of_bits(number), field(head, 12));
             Some((Record::List { worker, intents, count, words }, HEAD_BYTES + PAGE_BYTES))
+        }
+        9 => {
+            let words = read_words(&bytes[HEAD_BYTES..], field(head, 24))?;
+            Some((Record::Transactions { count: field(head, 12), words }, HEAD_BYTES + PAGE_BYTES))
         }
         _ => None,
     }

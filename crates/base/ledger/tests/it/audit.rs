@@ -33,6 +33,10 @@ struct Change {
 enum Last {
     Acknowledged,
     ReplacementInDoubt,
+    /// In doubt, and a read has shown it.
+    ReplacementRead,
+    /// Acknowledged or in doubt, and a read has shown it.
+    Read,
     Deleted,
     DeletionInDoubt,
 }
@@ -63,7 +67,7 @@ impl History {
     /// The ledger of these workers' shard.
     fn ledger_of(&self, kept: Range<u64>) -> Ledger {
         let mut ledger = Ledger::of_shard(RUN, self.allocation, kept.clone());
-        let changes = Changes { versions: self.versions(), touched: Touched::None };
+        let changes = Changes { versions: self.versions(), ..Changes::default() };
         ledger.adopt(kept.start, WorkerLedger::unjournaled().with_changes(changes));
         for (number, state) in &self.states {
             if self.allocation.locate(*number).is_some_and(|slot| kept.contains(&slot.worker)) {
@@ -84,6 +88,13 @@ impl History {
             match change.last {
                 Last::Acknowledged => {}
                 Last::ReplacementInDoubt => drop(versions.replace(slot)),
+                Last::ReplacementRead => {
+                    versions.replace(slot);
+                    versions.read(slot);
+                }
+                Last::Read => {
+                    versions.read(slot);
+                }
                 Last::Deleted | Last::DeletionInDoubt => {
                     versions.delete(slot);
                 }
@@ -109,15 +120,23 @@ impl History {
     fn promised(&self, number: u64) -> std::ops::RangeInclusive<u32> {
         let Some(change) = self.changes.get(&number) else { return 0..=0 };
         match change.last {
-            Last::Acknowledged => change.replaced..=change.replaced,
-            Last::ReplacementInDoubt => change.replaced..=change.replaced + 1,
+            Last::Acknowledged | Last::Read => change.replaced..=change.replaced,
+            Last::ReplacementInDoubt | Last::ReplacementRead => change.replaced..=change.replaced + 1,
             Last::Deleted | Last::DeletionInDoubt => 0..=u32::MAX,
         }
     }
 
+    /// The version that a read has shown.
+    fn read(&self, number: u64) -> Option<u32> {
+        let change = self.changes.get(&number)?;
+        let is_read = matches!(change.last, Last::Read | Last::ReplacementRead);
+        is_read.then(|| self.highest(number))
+    }
+
     /// The highest sent version of a document.
     fn highest(&self, number: u64) -> u32 {
-        let sent = |change: &Change| change.replaced + u32::from(change.last == Last::ReplacementInDoubt);
+        let in_doubt = [Last::ReplacementInDoubt, Last::ReplacementRead];
+        let sent = |change: &Change| change.replaced + u32::from(in_doubt.contains(&change.last));
         self.changes.get(&number).map_or(0, sent)
     }
 
@@ -142,7 +161,9 @@ fn random_state(random: &mut Random) -> State {
 }
 
 fn random_change(random: &mut Random) -> Change {
-    let last = match random.below(5) {
+    let last = match random.below(7) {
+        5 => Last::Read,
+        6 => Last::ReplacementRead,
         0 => Last::ReplacementInDoubt,
         1 => Last::Deleted,
         2 => Last::DeletionInDoubt,
@@ -210,6 +231,8 @@ fn model_receipt(
         return false;
     }
     let follows = right && version.is_some_and(|version| promised.contains(&version));
+    let read = history.read(number).filter(|_| judged && right);
+    findings.read_then_gone += u64::from(version.zip(read).is_some_and(|(version, read)| version < read));
     // If the deletion is in doubt, the content is still checked, but not the version.
     let judged = sent && !history.touched.contains(&number);
     findings.corrupted += u64::from(judged && !follows);
@@ -253,6 +276,7 @@ fn model_number(history: &History, number: u64, copies: u64, findings: &mut Find
         (State::Unknown, _) => {
             findings.unknown_present += present;
             findings.unknown_absent += 1 - present;
+            findings.read_then_gone += u64::from(present == 0 && history.read(number).is_some());
         }
     }
 }

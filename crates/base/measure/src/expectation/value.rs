@@ -12,7 +12,7 @@ pub(super) fn integrity_value(name: &str, integrity: Option<&Integrity>) -> Resu
     if !found.is_known() && !["acknowledged", "rejected"].contains(&name) {
         return Err(found.reason.clone().unwrap_or_else(|| "the documents were not read back".to_owned()));
     }
-    let claims = ["lost", "phantom", "duplicated", "corrupted"];
+    let claims = ["lost", "phantom", "duplicated", "corrupted", "read_then_gone", "half_transactions"];
     if matches!(found.proof, Proof::Counted | Proof::NotApplicable) && claims.contains(&name) {
         return Err(found.reason.clone().unwrap_or_else(|| "the documents cannot be told apart".to_owned()));
     }

@@ -10,7 +10,7 @@ use crate::units::{counted, exact};
 pub(super) fn violations(run: &Run) -> Vec<String> {
     let wrong = run.integrity.as_ref().filter(|it| it.wrong_reads > 0).map(|it| {
         let verb = if it.wrong_reads == 1 { "contradicts" } else { "contradict" };
-        format!("{} {verb} what was acknowledged before.", counted(it.wrong_reads, "read"))
+        format!("{} {verb} what was acknowledged or read before.", counted(it.wrong_reads, "read"))
     });
     let Some(integrity) = audited(run) else { return wrong.into_iter().collect() };
     let lost = (integrity.lost > 0).then(|| {
@@ -30,6 +30,15 @@ pub(super) fn violations(run: &Run) -> Vec<String> {
             "exists though it was rejected or never sent",
             "exist though they were rejected or never sent",
         ),
+        documents(
+            integrity.read_then_gone,
+            "was read during the load and is gone or older now, though never acknowledged",
+            "were read during the load and are gone or older now, though never acknowledged",
+        ),
+        (integrity.half_transactions > 0).then(|| {
+            let verb = if integrity.half_transactions == 1 { "was" } else { "were" };
+            format!("{} {verb} done in part only.", counted(integrity.half_transactions, "transaction"))
+        }),
     ];
     lost.into_iter().chain(others.into_iter().flatten()).chain(wrong).collect()
 }
@@ -91,8 +100,10 @@ pub(super) fn leftovers(run: &Run) -> Vec<String> {
     let Some(integrity) = audited(run) else { return Vec::new() };
     let unknown = integrity.unknown_present + integrity.unknown_absent;
     let unknown = (unknown > 0 && integrity.proof != Proof::FireAndForget).then(|| {
+        let is_kept = integrity.read_then_gone + integrity.half_transactions == 0;
+        let meaning = if is_kept { " Neither breaks a promise." } else { "" };
         format!(
-            "The outcome of {} is unknown: {} exist and {} do not. Neither breaks a promise.",
+            "The outcome of {} is unknown: {} exist and {} do not.{meaning}",
             counted(unknown, "document"),
             exact(integrity.unknown_present),
             exact(integrity.unknown_absent)

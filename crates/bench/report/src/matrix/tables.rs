@@ -270,5 +270,5 @@ fn broken(promises: &Promises) -> String {
         .filter(|(count, _)| *count > 0)
         .map(|(count, what)| format!("{} {what}", exact(*count)))
         .collect();
-    found.join(", ")
+    if found.is_empty() { "other violations".to_owned() } else { found.join(", ") }
 }

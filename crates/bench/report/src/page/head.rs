@@ -174,7 +174,7 @@ fn integrity_tile(run: &Run) -> Option<Tile> {
         Proof::Proven | Proof::Counted if integrity.lost > 0 => {
             tile(&format!("{} lost", exact(integrity.lost)), acknowledged, "bad")
         }
-        Proof::Proven => tile("broken", "phantom, duplicated or corrupted documents".to_owned(), "bad"),
+        Proof::Proven => tile("broken", "see the conclusions".to_owned(), "bad"),
         Proof::Counted => tile("counted", "not proven".to_owned(), ""),
         Proof::FireAndForget => tile("nothing promised", "fire and forget".to_owned(), ""),
         Proof::NotApplicable => tile("not applicable", reason(), ""),

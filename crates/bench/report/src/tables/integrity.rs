@@ -19,7 +19,12 @@ pub(crate) fn integrity(run: &Run) -> Vec<Table> {
         ("corrupted", it.corrupted),
     ]
     .into_iter();
-    let wrong = (it.wrong_reads > 0).then_some(("wrong reads", it.wrong_reads));
+    let rare = [
+        ("read, then gone", it.read_then_gone),
+        ("half transactions", it.half_transactions),
+        ("wrong reads", it.wrong_reads),
+    ];
+    let rare = rare.into_iter().filter(|(_, count)| *count > 0);
     let others = [
         ("rejected", it.rejected),
         ("unknown, present", it.unknown_present),
@@ -32,7 +37,7 @@ pub(crate) fn integrity(run: &Run) -> Vec<Table> {
     vec![
         row(
             format!("Integrity: {}, {}", worth(it), promise(run, it)),
-            kept.into_iter().chain(broken.chain(wrong).map(|(name, count)| (name, Cell::fault(count)))),
+            kept.into_iter().chain(broken.chain(rare).map(|(name, count)| (name, Cell::fault(count)))),
         ),
         row("Other outcomes".to_owned(), others.map(|(name, count)| (name, exact(count).into()))),
     ]

@@ -9,6 +9,8 @@ use super::{Finding, trial};
 
 /// One document in this many has a defect.
 const EVERY: u64 = 1_000_000;
+/// One transaction in this many is done in part.
+const HALF_EVERY: u64 = 1000;
 
 /// Lets a server forget one document in a million.
 ///
@@ -80,6 +82,34 @@ pub fn duplicate() -> anyhow::Result<Finding> {
         found.duplicated
     );
     Ok(Finding { name: "a server that duplicates one in a million", passed, figure: honest(passed, figure) })
+}
+
+/// Lets a server do one transaction in a thousand in part, with an unknown outcome.
+///
+/// # Errors
+/// The load cannot be sent, or its documents cannot be read back.
+pub fn half() -> anyhow::Result<Finding> {
+    let server = start(Defects { half_every: Some(HALF_EVERY), ..Defects::default() })?;
+    let overrides = [
+        "phases.0.load.insert.operation={transaction: {operations: [{insert: {batch: 2}}, {insert: {batch: 1}}]}}",
+        "phases.0.stop={operations: 20_000}",
+    ];
+    let trial = trial::run_with("forget", &overrides.map(str::to_owned), server.address())?;
+    let found = trial.audit()?;
+    let introduced: Vec<_> = server.record().halved.into_iter().map(|victim| victim.id).collect();
+    let others = found.lost + found.corrupted + found.duplicated + found.phantom;
+    let caught = ids(&trial, &found.examples.half_transactions);
+    let passed = found.half_transactions == introduced.len() as u64
+        && same(caught, &introduced)
+        && others == 0
+        && !introduced.is_empty();
+    let figure =
+        format!("{} halved, {} found in part, the same documents", introduced.len(), found.half_transactions);
+    Ok(Finding {
+        name: "a server that halves one transaction in 1000",
+        passed,
+        figure: honest(passed, figure),
+    })
 }
 
 pub(super) fn start(defects: Defects) -> anyhow::Result<Server> {

@@ -28,7 +28,7 @@ pub struct Finding {
 
 type Check = fn() -> anyhow::Result<Finding>;
 
-const CHECKS: [Check; 7] = [
+const CHECKS: [Check; 8] = [
     arithmetic::percentiles,
     arithmetic::merge,
     rate::rate,
@@ -36,6 +36,7 @@ const CHECKS: [Check; 7] = [
     defects::forget,
     defects::flip,
     defects::duplicate,
+    defects::half,
 ];
 
 /// The longer checks.

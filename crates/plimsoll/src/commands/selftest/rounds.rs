@@ -114,8 +114,13 @@ fn check(size: Size) -> anyhow::Result<()> {
 
 fn round(number: u32, seed: u64, size: Size, network: Network, more: &[String]) -> anyhow::Result<Round> {
     let every = Some(size.one_in);
-    let defects =
-        Defects { forget_every: every, flip_every: every, duplicate_every: every, seed: Some(seed) };
+    let defects = Defects {
+        forget_every: every,
+        flip_every: every,
+        duplicate_every: every,
+        seed: Some(seed),
+        ..Defects::default()
+    };
     let server = start(defects)?;
     let mut overrides = vec![format!("phases.0.stop.documents={}", size.documents)];
     overrides.extend((network == Network::Calm).then(|| "phases.0.faults=[]".to_owned()));

@@ -21,13 +21,17 @@ fn broken_promises_come_first() {
             run.interrupted = true;
             let broken =
                 Integrity { lost: 3, duplicated: 1, corrupted: 2, phantom: 4, ..integrity(1_000, 997) };
-            run.integrity = Some(broken);
+            run.integrity =
+                Some(Integrity { read_then_gone: 1, half_transactions: 3, wrong_reads: 2, ..broken });
         },
         &[
             "3 of 1,000 acknowledged documents are gone (write concern {\"w\":\"majority\",\"j\":true}).",
             "2 documents do not have their written content.",
             "1 document exists more than once.",
             "4 documents exist though they were rejected or never sent.",
+            "1 document was read during the load and is gone or older now, though never acknowledged.",
+            "3 transactions were done in part only.",
+            "2 reads contradict what was acknowledged or read before.",
             "The run was interrupted: the numbers cover the time up to then.",
         ],
     );

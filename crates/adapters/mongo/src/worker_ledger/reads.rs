@@ -1,0 +1,96 @@
+//! Keeps the versions that reads have shown before any acknowledgement, and binds later reads to them.
+
+use std::collections::HashMap;
+
+use plimsoll_ledger::{Slot, State};
+
+use super::WorkerLedger;
+use crate::setup::Validity;
+
+/// The most versions that a worker remembers until the next connection is opened.
+const SHOWN_MAX: usize = 1 << 16;
+
+/// The lower bounds of a read, at the moment when it is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bound {
+    /// Whether the document must exist: it was acknowledged, and no known operation removes it.
+    pub promised: bool,
+    /// The last acknowledged version, if reads can be checked against it.
+    pub least: Option<u32>,
+    /// The version that an earlier read has shown, if it must still be there.
+    pub read: Option<u32>,
+    /// The number of connections opened before.
+    pub epoch: u64,
+}
+
+/// The versions that reads of a standalone server have shown. They hold as long as the server runs, and a server that restarts
+/// loses its connections: so they are forgotten whenever a connection is opened.
+#[derive(Debug, Default)]
+pub(super) struct Shown {
+    epoch: u64,
+    versions: HashMap<u64, u32>,
+}
+
+impl Shown {
+    fn at(&self, number: u64) -> Option<u32> {
+        self.versions.get(&number).copied()
+    }
+
+    /// Notes a version, unless a connection was opened since the read was sent.
+    fn note(&mut self, number: u64, version: u32, epoch: u64) {
+        let has_room = self.versions.len() < SHOWN_MAX || self.versions.contains_key(&number);
+        if epoch == self.epoch && has_room {
+            self.versions.insert(number, version);
+        }
+    }
+}
+
+impl WorkerLedger {
+    /// Forgets the versions that hold only as long as the server runs: a connection is opened, perhaps to a restarted server.
+    pub fn reconnected(&mut self) {
+        self.shown.epoch += 1;
+        self.shown.versions.clear();
+    }
+
+    /// The lower bounds of a read that is sent now.
+    pub fn bound(&self, number: u64, validity: Validity) -> Bound {
+        let Some(slot) = self.allocation.locate(number) else { return Bound::default() };
+        Bound { epoch: self.shown.epoch, ..self.bound_at(slot, number, validity) }
+    }
+
+    fn bound_at(&self, slot: Slot, number: u64, validity: Validity) -> Bound {
+        let (state, known) = (self.state(slot), self.changes.versions.at(slot));
+        if known.may_be_deleted() {
+            return Bound::default();
+        }
+        let promised = state == State::Acknowledged;
+        let is_judged = !self.changes.touched.contains(slot);
+        let shown = Some(number).filter(|_| validity == Validity::UntilReconnect);
+        let read = known.was_read().then(|| known.sent()).or_else(|| self.shown.at(shown?));
+        Bound {
+            promised,
+            least: (is_judged && (promised || state == State::Unknown)).then(|| known.acknowledged()),
+            read: read.filter(|_| is_judged),
+            epoch: 0,
+        }
+    }
+
+    /// Notes the version that a read has shown, if nothing has acknowledged it yet. `epoch` is that of the read's bound.
+    pub fn saw(&mut self, number: u64, version: u32, validity: Validity, epoch: u64) {
+        let Some(slot) = self.allocation.locate(number) else { return };
+        let known = self.changes.versions.at(slot);
+        let in_doubt = known.is_doubtful() || self.state(slot) == State::Unknown;
+        if !in_doubt || known.may_be_deleted() || version != known.sent() {
+            return;
+        }
+        match validity {
+            Validity::Unproven => {}
+            Validity::UntilReconnect => self.shown.note(number, version, epoch),
+            Validity::Permanent => {
+                if self.changes.versions.read(slot) {
+                    self.note(number);
+                }
+            }
+        }
+    }
+}
