@@ -1,10 +1,12 @@
 //! Summarises one attempted rate, with the server samples of its window.
 
 use plimsoll_measure::clock::SECOND_NS;
+use plimsoll_measure::host_sample::HostSample;
+use plimsoll_measure::interval::Tally;
 use plimsoll_measure::line::Probe;
 use plimsoll_measure::sample::{ServerSample, growth};
 
-use super::{NOT_REPORTED, NotObserved, TOO_FEW_SAMPLES};
+use super::{Level, NOT_REPORTED, NotObserved, TOO_FEW_SAMPLES};
 
 /// An attempted rate, and its server samples.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -13,11 +15,13 @@ pub struct Observation {
     pub probe: Probe,
     /// Every server sample within the judged window, in order.
     pub samples: Vec<ServerSample>,
+    /// Every sample of the server's machine within the judged window, in order.
+    pub host: Vec<HostSample>,
     /// The seconds of the judged window.
     pub seconds: Vec<SecondOfService>,
 }
 
-/// The time of operations in one second, from sending to completion.
+/// The operations of one second, and the client's share in them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SecondOfService {
     /// Nanoseconds from the run's start to its start.
@@ -26,6 +30,36 @@ pub struct SecondOfService {
     pub to_ns: u64,
     /// Mean service time in nanoseconds.
     pub mean_ns: f64,
+    /// CPU of the busiest worker, 0 to 1.
+    pub client_cpu: f64,
+    /// 99th percentile of the wake error, in nanoseconds.
+    pub wake_ns: u64,
+    /// 99th percentile of the response time, in nanoseconds.
+    pub response_ns: u64,
+    /// Whether the operations that were due in it broke the objective.
+    pub is_slow: bool,
+}
+
+impl SecondOfService {
+    /// A second of these operations, of workers with this CPU time; not judged yet.
+    pub fn new((from_ns, to_ns): (u64, u64), tally: &Tally, cpu_ns: &[u64]) -> Self {
+        let busiest_ns = cpu_ns.iter().copied().max().unwrap_or(0);
+        Self {
+            from_ns,
+            to_ns,
+            mean_ns: tally.service.mean(),
+            client_cpu: busiest_ns as f64 / to_ns.saturating_sub(from_ns).max(1) as f64,
+            wake_ns: tally.wake.at(99.0),
+            response_ns: tally.response.at(99.0),
+            is_slow: false,
+        }
+    }
+
+    /// The same second of a phase that began `from_ns` nanoseconds into the run.
+    #[must_use]
+    pub fn since(self, from_ns: u64) -> Self {
+        Self { from_ns: self.from_ns + from_ns, to_ns: self.to_ns + from_ns, ..self }
+    }
 }
 
 impl Observation {
@@ -94,4 +128,32 @@ pub fn both(
     read: impl Fn(&Observation) -> Result<f64, NotObserved>,
 ) -> Result<(f64, f64), NotObserved> {
     Ok((read(baseline)?, read(knee)?))
+}
+
+/// Judges each pair of neighbouring samples: whether the resource was at its limit between them. Pairs without the counter are
+/// left out.
+///
+/// # Errors
+/// No pair reports it.
+pub fn levels_between(
+    side: &Observation,
+    is_at_limit: impl Fn(&ServerSample, &ServerSample) -> Option<bool>,
+) -> Result<Vec<Level>, NotObserved> {
+    let pairs = side.samples.windows(2);
+    let level = |pair: &[ServerSample]| {
+        Some(Level::new((pair[0].at_ns, pair[1].at_ns), is_at_limit(&pair[0], &pair[1])?))
+    };
+    let levels: Vec<_> = pairs.filter_map(level).collect();
+    if levels.is_empty() { Err(NOT_REPORTED) } else { Ok(levels) }
+}
+
+/// The growth of a counter per second between two samples; none if one lacks it, or the server restarted.
+pub fn per_s_between(
+    before: &ServerSample,
+    after: &ServerSample,
+    counter: impl Fn(&ServerSample) -> Option<u64>,
+) -> Option<f64> {
+    let grown = counter(after)?.checked_sub(counter(before)?)?;
+    let length_ns = after.at_ns.checked_sub(before.at_ns).filter(|length_ns| *length_ns > 0)?;
+    Some(grown as f64 * SECOND_NS as f64 / length_ns as f64)
 }
