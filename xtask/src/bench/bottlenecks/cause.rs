@@ -19,7 +19,7 @@ pub(super) enum Cause {
     FewConnections,
     /// A CPU quota on the load generator.
     ThrottledClient,
-    /// A cache far smaller than the documents that are read.
+    /// A cache far smaller than the documents that are updated.
     SmallCache,
     /// One write ticket.
     FewTickets,
@@ -113,7 +113,7 @@ impl Cause {
         let journal = !matches!(self, Self::SmallCache | Self::CpuQuota);
         let load = match self {
             Self::HotDocument => UPDATE_ONE,
-            Self::SmallCache => READ_MANY,
+            Self::SmallCache => UPDATE_MANY,
             _ => INSERT,
         };
         format!("{load}write_concern: {{w: 1, j: {journal}}}\nline: {{connections: {connections}}}\n")
@@ -140,14 +140,17 @@ phases:
     stop: {duration: 4s}
 ";
 
-const READ_MANY: &str = "title: reads of far more than the cache
+const UPDATE_MANY: &str = "title: updates of far more documents than the cache holds
 collection: limits.documents
 workers: 1
 document: {n: {$sequence: {}}, note: {$text: {bytes: 2000}}}
 phases:
   - load: {fill: {operation: {insert: {batch: 200}}, arrivals: {closed: {writers: 2}}}}
     stop: {documents: 100000}
-  - load: {read: {operation: {find: {}}, arrivals: {closed: {writers: 16}}}}
+  - load:
+      update:
+        operation: {update: {update: {$set: {note: {$text: {bytes: 2000}}}}}}
+        arrivals: {closed: {writers: 16}}
     stop: {duration: 4s}
 ";
 

@@ -98,6 +98,6 @@ mod tests {
         assert_eq!(cells[1], ["cpu-quota", "1", "1", "0", "1", "1"]);
         assert_eq!(cells[2], ["slow-disk", "0", "0", "1", "0", "0"]);
         assert_eq!(cells[3], ["hot-document", "0", "0", "1", "1", "0"]);
-        assert_eq!(line(&rows[0]), "1   cpu-quota             1234/s  server CPU, disk");
+        assert_eq!(line(&rows[0]), "1   cpu-quota               1234/s  server CPU, disk");
     }
 }

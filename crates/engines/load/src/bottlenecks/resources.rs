@@ -228,7 +228,8 @@ mod tests {
 
     #[test]
     fn throttled_and_stolen_time_and_waits_for_memory_are_limits() {
-        let cases: [(super::super::Check, fn(f64) -> HostSample); 3] = [
+        type Sample = fn(share: f64) -> HostSample;
+        let cases: [(super::super::Check, Sample); 3] = [
             (quota, |it| HostSample { throttled: Some(it), ..HostSample::default() }),
             (stolen, |it| HostSample { stolen: Some(it), ..HostSample::default() }),
             (memory, |it| HostSample { memory_pressure: Some(it), ..HostSample::default() }),
