@@ -116,9 +116,14 @@ impl Cause {
             Self::SmallCache => UPDATE_MANY,
             _ => INSERT,
         };
-        format!("{load}write_concern: {{w: 1, j: {journal}}}\nline: {{connections: {connections}}}\n")
+        format!(
+            "{load}write_concern: {{w: 1, j: {journal}}}\nline:\n  connections: {connections}\n  objective: {OBJECTIVE}\n"
+        )
     }
 }
+
+/// Loose, so that the stalls of a machine with other programs do not decide.
+const OBJECTIVE: &str = r#"{response: ["p(99)<250ms"], errors: ["count==0"]}"#;
 
 const INSERT: &str = "title: single inserts
 collection: limits.documents

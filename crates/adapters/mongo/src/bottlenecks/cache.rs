@@ -1,6 +1,7 @@
 //! Checks the storage engine's cache: whether threads that serve clients also evict pages.
 
-use plimsoll_load::bottlenecks::observation::{both, levels_between, per_s_between};
+use plimsoll_load::bottlenecks::level::{levels_between, per_s_between};
+use plimsoll_load::bottlenecks::observation::both;
 use plimsoll_load::bottlenecks::reading::{reading, share};
 use plimsoll_load::bottlenecks::{
     DEPARTURE, Finding, Level, NOT_REPORTED, NotObserved, Observation, departs,

@@ -1,6 +1,7 @@
 //! Checks the waits for durable writes: journal syncs, flow control and replication lag.
 
-use plimsoll_load::bottlenecks::observation::{both, levels_between, per_s_between};
+use plimsoll_load::bottlenecks::level::{levels_between, per_s_between};
+use plimsoll_load::bottlenecks::observation::both;
 use plimsoll_load::bottlenecks::reading::{partial, reading, share};
 use plimsoll_load::bottlenecks::{Finding, Level, NotObserved, Observation, departs};
 

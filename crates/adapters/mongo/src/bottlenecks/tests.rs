@@ -136,9 +136,9 @@ fn busy_connections_with_an_unchanged_service_time_are_listed() {
 
 #[test]
 fn operations_that_wait_for_a_connection_long_before_all_are_in_use_are_listed() {
-    let waiting = |wait_ms: u64, service_ms: u64| {
+    let waiting = |busy: f64, wait_ms: u64, service_ms: u64| {
         let p99 = |ms: u64| Latency { count: 9000, p99: Some(ms * 1_000_000), ..Latency::default() };
-        let knee = probe(900.0, 0.3, 60_000, 1.2e6, 0.5, Some(0.6));
+        let knee = probe(900.0, 0.3, 60_000, 1.2e6, busy, Some(0.6));
         let service_ns = Latency { mean: knee.service_ns.mean, ..p99(service_ms) };
         Probe { wait_ns: p99(wait_ms), response_ns: p99(60), service_ns, ..knee }
     };
@@ -148,9 +148,10 @@ fn operations_that_wait_for_a_connection_long_before_all_are_in_use_are_listed()
         let examination = examine(&RULES, (&before, &side(knee, |_, _| ())), &[], 1);
         examination.bottlenecks.into_iter().map(|it| it.name).collect::<Vec<_>>()
     };
-    assert_eq!(names(waiting(40, 3)), ["connections"]);
-    assert!(names(waiting(20, 3)).is_empty());
-    assert!(names(waiting(40, 30)).is_empty(), "the server was slow");
+    assert_eq!(names(waiting(0.5, 40, 3)), ["connections"]);
+    assert!(names(waiting(0.5, 20, 3)).is_empty());
+    assert!(names(waiting(0.5, 40, 30)).is_empty(), "the server was slow");
+    assert!(names(waiting(0.2, 40, 3)).is_empty(), "the server stood still now and then");
 }
 
 #[test]

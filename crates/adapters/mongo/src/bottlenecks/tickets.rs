@@ -1,6 +1,7 @@
 //! Checks tickets, which limit the operations in the storage engine at a time.
 
-use plimsoll_load::bottlenecks::observation::{both, levels_between};
+use plimsoll_load::bottlenecks::level::levels_between;
+use plimsoll_load::bottlenecks::observation::both;
 use plimsoll_load::bottlenecks::reading::{reading, share};
 use plimsoll_load::bottlenecks::{Finding, Level, NOT_REPORTED, NotObserved, Observation, departs};
 use plimsoll_measure::line::Reading;

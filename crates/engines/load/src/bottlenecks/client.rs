@@ -18,6 +18,8 @@ const WAKE_SHARE_MIN: f64 = 0.10;
 const BUSY_MAX: f64 = 0.90;
 /// From this share of the response time on, the wait for a connection decides whether the objective holds.
 const WAIT_SHARE_MIN: f64 = 0.50;
+/// Below this use of the connections, waits come from moments in which the server stands still.
+const BUSY_MIN: f64 = 0.40;
 
 /// Finds a worker that has no CPU left.
 pub(super) fn cpu(baseline: &Observation, knee: &Observation) -> Result<Finding, NotObserved> {
@@ -84,5 +86,5 @@ pub(super) fn connections(baseline: &Observation, knee: &Observation) -> Result<
         partial("p99 wait for a connection", "ms", wait),
         reading("mean service time", "ms", service),
     ];
-    Ok(Finding { departed: (busy.1 >= BUSY_MAX || waits) && !is_slower, readings })
+    Ok(Finding { departed: (busy.1 >= BUSY_MAX || waits && busy.1 >= BUSY_MIN) && !is_slower, readings })
 }

@@ -7,6 +7,7 @@
 //! about the client and the machine. The caller adds the rules about a server.
 
 mod client;
+pub mod level;
 pub mod observation;
 mod observed_load;
 pub mod reading;
@@ -15,10 +16,10 @@ pub mod timing;
 
 use plimsoll_measure::line::{Candidate, Reading, Timing, Unchecked};
 
+pub use level::Level;
 pub use observation::{Observation, SecondOfService};
 pub use observed_load::{ObservedLoad, WINDOW_S_MIN};
 use reading::{evidence, evidence_at_limit, evidence_in_time};
-pub use timing::Level;
 use timing::{clears, shows, timings};
 
 /// A value that grows by this factor departs from its baseline. A value that merely follows the rate grows

@@ -6,7 +6,7 @@ use plimsoll_measure::interval::Tally;
 use plimsoll_measure::line::Probe;
 use plimsoll_measure::sample::{ServerSample, growth};
 
-use super::{Level, NOT_REPORTED, NotObserved, TOO_FEW_SAMPLES};
+use super::{NOT_REPORTED, NotObserved, TOO_FEW_SAMPLES};
 
 /// An attempted rate, and its server samples.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -128,32 +128,4 @@ pub fn both(
     read: impl Fn(&Observation) -> Result<f64, NotObserved>,
 ) -> Result<(f64, f64), NotObserved> {
     Ok((read(baseline)?, read(knee)?))
-}
-
-/// Judges each pair of neighbouring samples: whether the resource was at its limit between them. Pairs without the counter are
-/// left out.
-///
-/// # Errors
-/// No pair reports it.
-pub fn levels_between(
-    side: &Observation,
-    is_at_limit: impl Fn(&ServerSample, &ServerSample) -> Option<bool>,
-) -> Result<Vec<Level>, NotObserved> {
-    let pairs = side.samples.windows(2);
-    let level = |pair: &[ServerSample]| {
-        Some(Level::new((pair[0].at_ns, pair[1].at_ns), is_at_limit(&pair[0], &pair[1])?))
-    };
-    let levels: Vec<_> = pairs.filter_map(level).collect();
-    if levels.is_empty() { Err(NOT_REPORTED) } else { Ok(levels) }
-}
-
-/// The growth of a counter per second between two samples; none if one lacks it, or the server restarted.
-pub fn per_s_between(
-    before: &ServerSample,
-    after: &ServerSample,
-    counter: impl Fn(&ServerSample) -> Option<u64>,
-) -> Option<f64> {
-    let grown = counter(after)?.checked_sub(counter(before)?)?;
-    let length_ns = after.at_ns.checked_sub(before.at_ns).filter(|length_ns| *length_ns > 0)?;
-    Some(grown as f64 * SECOND_NS as f64 / length_ns as f64)
 }

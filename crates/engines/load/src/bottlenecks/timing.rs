@@ -8,6 +8,7 @@
 use plimsoll_measure::line::Timing;
 use plimsoll_measure::random::Random;
 
+use super::level::Level;
 use super::{Observation, Rule};
 
 /// Random rotations of all trials.
@@ -25,24 +26,6 @@ const CLEARING_S_MIN: u64 = 10;
 const CLEARING_SHARE: std::ops::RangeInclusive<f64> = 0.1..=0.9;
 /// A cleared resource is at its limit at most this much more often in slow time.
 const CLEARING_LIFT_MAX: f64 = 1.1;
-
-/// A time in which a resource was at its limit for a share of the time.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Level {
-    /// Nanoseconds from the run's start to its start.
-    pub from_ns: u64,
-    /// Nanoseconds from the run's start to its end.
-    pub to_ns: u64,
-    /// The share at the limit, 0 to 1.
-    pub share: f64,
-}
-
-impl Level {
-    /// A time that was wholly at the limit, or not at all.
-    pub fn new((from_ns, to_ns): (u64, u64), is_at_limit: bool) -> Self {
-        Self { from_ns, to_ns, share: if is_at_limit { 1.0 } else { 0.0 } }
-    }
-}
 
 /// The seconds of one trial: whether each was slow, and the share of it in which the resource was at its limit.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -3,7 +3,8 @@
 use std::error::Error;
 
 use plimsoll_load::arrivals::{Arrivals, Share};
-use plimsoll_load::bottlenecks::observation::{both, levels_between};
+use plimsoll_load::bottlenecks::level::levels_between;
+use plimsoll_load::bottlenecks::observation::both;
 use plimsoll_load::bottlenecks::reading::share;
 use plimsoll_load::bottlenecks::{
     CLIENT_CPU, CONNECTIONS as CONNECTIONS_RULE, DISK, Finding, Level, NotObserved, Observation, Rule,
