@@ -81,7 +81,7 @@ impl Cause {
     /// The limits of the server's cgroup.
     pub(super) fn server_limits(self) -> Vec<Limit> {
         match self {
-            Self::CpuQuota => vec![Limit::Cpu { cores: 0.3 }],
+            Self::CpuQuota => vec![Limit::Cpu { cores: 0.1 }],
             Self::SlowDisk => vec![Limit::Writes { per_s: 100 }],
             _ => Vec::new(),
         }

@@ -487,6 +487,17 @@ fn every_server_resource_that_is_at_its_limit_in_slow_seconds_only_is_named() {
 }
 
 #[test]
+fn the_resource_that_explains_most_of_the_slow_time_comes_first() {
+    let both = |second: u64, it: &mut ServerSample| {
+        dirty(if second > 7 { 0.3 } else { 0.05 })(second, it);
+        it.replication_lag_ms = Some(if second > 5 { 4000 } else { 0 });
+    };
+    let examination = examined_in_time(both);
+    let names: Vec<_> = examination.bottlenecks.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(names, ["replication lag", "WiredTiger cache"], "{examination:?}");
+}
+
+#[test]
 fn a_resource_that_departs_but_is_at_its_limit_as_often_in_calm_seconds_is_not_named() {
     let disk = |share: f64| {
         move |second: u64, it: &mut ServerSample| {

@@ -137,7 +137,7 @@ pub fn examine(
             }
         }
     }
-    // Slow time that is explained says more than a departure; the sort keeps the order of the rules otherwise.
+    // The sort keeps the order of the rules among resources that explain equally much, or nothing.
     examination.bottlenecks.sort_by(|a, b| explained(b).total_cmp(&explained(a)));
     examination
 }
@@ -146,9 +146,9 @@ fn is_named(departed: bool, timing: Option<&Timing>) -> bool {
     timing.is_some_and(shows) || departed && !timing.is_some_and(clears)
 }
 
-/// The share of the slow time that a named resource explains beyond chance.
+/// The share of the slow time that a named resource explains.
 fn explained(candidate: &Candidate) -> f64 {
-    candidate.timing.as_ref().filter(|timing| shows(timing)).map_or(0.0, |timing| timing.explained)
+    candidate.timing.as_ref().map_or(0.0, |timing| timing.explained)
 }
 
 /// Finds resources at their limit in a load without a lower rate for comparison: applies the rules against
