@@ -1,5 +1,6 @@
 //! Runs `cargo xtask bench`: sets up, then measures.
 
+mod bottlenecks;
 mod compare;
 mod embed;
 mod kills;
@@ -54,6 +55,8 @@ pub(crate) enum Bench {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         options: Vec<String>,
     },
+    /// Bottlenecks that a search names for known causes: one is injected at a time. A table of causes and names.
+    Bottlenecks(bottlenecks::Bottlenecks),
     /// Comparisons of real runs: a server with itself, and with a handicap of about 10 %.
     Compare(compare::Compare),
 }
@@ -70,6 +73,7 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
             setup::run()?;
             command::run(cargo().args(PIPELINE).args(options))
         }
+        Bench::Bottlenecks(bench) => bottlenecks::run(bench),
         Bench::Compare(compare) => compare::run(compare),
         Bench::Kills { options } => kills::run(options),
         Bench::Embed(embed) => embed::run(embed),

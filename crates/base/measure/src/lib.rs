@@ -17,6 +17,7 @@ pub mod freeze;
 pub mod hdr_log;
 pub mod histogram;
 pub mod history;
+pub mod host_sample;
 pub mod inspection;
 pub mod integrity;
 pub mod interval;

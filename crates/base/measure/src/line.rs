@@ -39,10 +39,10 @@ pub struct Line {
     pub documents_per_operation: f64,
     /// The objective, as text.
     pub objective: Vec<String>,
-    /// Resources that departed from their baseline at the knee, most likely first.
+    /// Resources that explain slow seconds, or departed from their baseline at the knee, most likely first.
     #[serde(alias = "held_back_by")]
     pub bottlenecks: Vec<Candidate>,
-    /// Resources that did not depart.
+    /// Resources that do neither.
     #[serde(default)]
     pub unmoved: Vec<Candidate>,
     /// Resources that were not checked: one of them may be the bottleneck.
@@ -70,18 +70,42 @@ pub struct Drift {
     pub documents_second: Option<u64>,
 }
 
-/// A possible bottleneck, with the evidence. It compares the knee, the lowest rate that failed, with the baseline, the
-/// lowest rate that held.
+/// A possible bottleneck, with the evidence. The readings compare the knee, the lowest rate that failed, with the baseline, the
+/// lowest rate that held; the timing compares slow with calm seconds of the same rates.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Candidate {
-    /// One of `client CPU`, `wake`, `connections`, `server CPU`, `WiredTiger cache`, `tickets`, `checkpoint`,
-    /// `journal sync`, `flow control`, `replication lag` and `disk`.
+    /// One of `client CPU`, `wake`, `connections`, `server CPU`, `CPU quota`, `stolen CPU`, `memory`,
+    /// `WiredTiger cache`, `tickets`, `checkpoint`, `journal sync`, `flow control`, `replication lag` and `disk`.
     pub name: String,
     /// The evidence in words.
     pub evidence: String,
     /// The numbers.
     #[serde(default)]
     pub readings: Vec<Reading>,
+    /// Its slow and its calm seconds; absent without both within one trial, and in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timing: Option<Timing>,
+}
+
+/// The time in which a resource was at its limit, in slow seconds and in calm ones of the same trials. A second is slow if the
+/// operations that were due in it broke the objective.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Timing {
+    /// Slow seconds, in trials that also have calm ones.
+    pub slow_s: u64,
+    /// Calm seconds of these trials.
+    pub calm_s: u64,
+    /// The share of the slow time at the limit, 0 to 1.
+    pub slow: f64,
+    /// The share of the calm time at the limit, 0 to 1.
+    pub calm: f64,
+    /// Slow ÷ calm; absent if the resource was never at its limit in calm time.
+    pub lift: Option<f64>,
+    /// Slow − calm, at least 0: the share of the slow time that the resource explains.
+    pub explained: f64,
+    /// The probability of such a difference by chance, corrected for the number of resources. Absent if the resource was at its
+    /// limit in all seconds or in none.
+    pub p: Option<f64>,
 }
 
 /// One number at the baseline and at the knee.

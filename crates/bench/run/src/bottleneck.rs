@@ -1,7 +1,6 @@
 //! Reports saturated resources of a closed-loop run, or of a run that missed its rate.
 
-use plimsoll_host::machine;
-use plimsoll_load::bottlenecks::{Machine, WINDOW_S_MIN};
+use plimsoll_load::bottlenecks::WINDOW_S_MIN;
 use plimsoll_load::rate_floor::ACHIEVED_MIN;
 use plimsoll_load::worker::Ended;
 use plimsoll_measure::run::{Bottleneck, PhaseFacts};
@@ -20,13 +19,9 @@ pub fn of(session: &Session) -> Option<Bottleneck> {
     if let Some(reason) = reason(session, phase) {
         return Some(Bottleneck { phase: phase_name, reason: Some(reason), ..Bottleneck::default() });
     }
-    let machine = Machine {
-        cores: machine::cores(),
-        workers: u32::try_from(session.system.workers().count).unwrap_or(u32::MAX),
-    };
     let used_ns = session.watched_cpu_ns.filter(|used_ns| *used_ns > 0);
     let cores = used_ns.map(|used_ns| used_ns as f64 / 1e9 / watched.length_s());
-    let examined = at_limit(&watched.observation(&session.samples, cores), machine);
+    let examined = at_limit(&watched.observation(&session.samples, &session.host_since(0), cores));
     Some(Bottleneck {
         phase: phase_name,
         reason: None,

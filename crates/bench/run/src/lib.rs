@@ -19,6 +19,7 @@ pub mod server_provisioning;
 pub mod stale_runs;
 
 pub mod event_sinks;
+pub mod host_observer;
 pub mod observer;
 pub mod phase_recorder;
 pub mod run_dir;

@@ -11,6 +11,7 @@ use plimsoll_load::summary::Summary;
 use plimsoll_load::worker::{Control, Ended};
 use plimsoll_measure::clock::{self, Instant};
 use plimsoll_measure::event::{Event, Sends};
+use plimsoll_measure::host_sample::HostSample;
 use plimsoll_measure::integrity::Integrity;
 use plimsoll_measure::ladder::Ladder;
 use plimsoll_measure::run::ServerShare;
@@ -18,6 +19,7 @@ use plimsoll_measure::sample::ServerSample;
 
 use crate::event_sinks::Readers;
 use crate::exit::{Exit, Failure, Outcome};
+use crate::host_observer::HostObserver;
 use crate::observer::Observer;
 use crate::phase_recorder::Log;
 use crate::system::{System, cpu_ns};
@@ -96,6 +98,7 @@ pub struct Session {
     pub stopped: bool,
     canary: bool,
     observer: Option<Observer>,
+    host: Option<HostObserver>,
 }
 
 impl Session {
@@ -191,6 +194,11 @@ impl Session {
     pub fn prepare(&mut self, phase: usize) -> Outcome<()> {
         let (readers, control, start) = (&mut self.readers, &self.control, self.start);
         self.system.prepare(&self.plan, phase, &mut |text| readers.note(start, text, control))
+    }
+
+    /// The samples of the server's machine since a moment of the run, in order; none unless the server is on this machine.
+    pub fn host_since(&self, from_ns: u64) -> Vec<HostSample> {
+        self.host.as_ref().map(|host| host.since(from_ns)).unwrap_or_default()
     }
 
     /// Ends the workers, so that the ledger holds everything that was sent.

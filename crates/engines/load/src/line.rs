@@ -1,12 +1,13 @@
 //! Finds the load line: tries the rates of the search, judges each trial, and names the bottlenecks.
 
 use plimsoll_measure::clock::SECOND_NS;
+use plimsoll_measure::host_sample::HostSample;
 use plimsoll_measure::interval::Tally;
 use plimsoll_measure::line::{Drift, Line, Probe, Stage};
 use plimsoll_measure::sample::{Checkpoint, ServerSample, checkpoints};
 
 use crate::background_load::BackgroundLoad;
-use crate::bottlenecks::{Examination, Machine, Observation, Rule, SecondOfService, examine};
+use crate::bottlenecks::{Examination, Observation, Rule, SecondOfService, examine};
 use crate::due_second::DueSecond;
 use crate::objective::{Objective, Window};
 use crate::search::estimate::{CONFIDENCE, Estimate, Mixed, estimate, mixed};
@@ -43,6 +44,8 @@ pub struct Measured {
     pub server_cores: Option<f64>,
     /// The server samples during the arrivals, in order; their times count from the run's start.
     pub samples: Vec<ServerSample>,
+    /// The samples of the server's machine during the arrivals, in order; local servers only.
+    pub host: Vec<HostSample>,
     /// The reason why the search must end early, if any.
     pub over: Option<String>,
 }
@@ -72,8 +75,6 @@ pub struct LineSearch {
     pub documents_per_operation: f64,
     /// `documents/s` or `operations/s`.
     pub unit: String,
-    /// The machine that the load runs on.
-    pub machine: Machine,
     /// The length of the load at a share of the line afterwards, in whole seconds.
     pub soak_s: Option<u64>,
 }
@@ -94,8 +95,8 @@ pub fn find(
         }
         let (probe, trial) = line_search.judge(&attempt, &measured);
         prober.probed(&probe);
+        observations.push(observation(probe, measured, &trial));
         search.record(&attempt, trial);
-        observations.push(observation(probe, measured));
     }
     let Some(attempt) = line_search.soak(&search) else {
         return Ok(line_search.conclude(observations, &search, None));
@@ -206,15 +207,16 @@ impl LineSearch {
         }
     }
 
-    /// Compares the lowest rate that failed, at the load line or above, with the lowest that held, if both exist.
+    /// Compares slow with calm seconds of all trials, and the lowest rate that failed, at the load line or above, with the lowest
+    /// that held, if both exist.
     fn examine(&self, observations: &[Observation], found: Option<Estimate>) -> Examination {
-        let by_rate = |a: &&Observation, b: &&Observation| a.probe.rate.total_cmp(&b.probe.rate);
+        let by_rate = |a: &&&Observation, b: &&&Observation| a.probe.rate.total_cmp(&b.probe.rate);
         let line = found.map_or(0.0, |found| found.rate * self.documents_per_operation);
-        let judged = || observations.iter().filter(|it| it.probe.stage != Stage::WarmUp);
-        let baseline = judged().filter(|it| it.probe.held).min_by(by_rate);
-        let knee = judged().filter(|it| !it.probe.held && it.probe.rate >= line).min_by(by_rate);
-        let pair = baseline.zip(knee);
-        pair.map(|(baseline, knee)| examine(self.rules, baseline, knee, self.machine)).unwrap_or_default()
+        let judged: Vec<_> = observations.iter().filter(|it| it.probe.stage != Stage::WarmUp).collect();
+        let baseline = judged.iter().filter(|it| it.probe.held).min_by(by_rate);
+        let knee = judged.iter().filter(|it| !it.probe.held && it.probe.rate >= line).min_by(by_rate);
+        let Some((baseline, knee)) = baseline.zip(knee) else { return Examination::default() };
+        examine(self.rules, (baseline, knee), &judged, self.settings.seed)
     }
 
     /// Explains a line that was not found, and a wide interval, in sentences.
@@ -294,17 +296,20 @@ fn split(trials: &[Trial], checkpoints: &[Checkpoint]) -> (Vec<Trial>, Vec<Trial
     (with(false), with(true))
 }
 
-/// Keeps the values of a window that the rules need.
-fn observation(probe: Probe, measured: Measured) -> Observation {
+/// Keeps the values of a window that the rules need. A second is slow if its due operations broke a bound.
+fn observation(probe: Probe, measured: Measured, trial: &Trial) -> Observation {
     let from_ns = measured.from_ns;
-    let seconds = measured.window.service.iter().map(|(start_ns, end_ns, mean_ns)| SecondOfService {
-        from_ns: from_ns + start_ns,
-        to_ns: from_ns + end_ns,
-        mean_ns: *mean_ns,
-    });
-    let seconds: Vec<_> = seconds.collect();
-    let window = from_ns + SETTLE_S * SECOND_NS..=seconds.last().map_or(from_ns, |second| second.to_ns);
-    let mut samples = measured.samples;
-    samples.retain(|sample| window.contains(&sample.at_ns));
-    Observation { probe, samples, seconds }
+    let is_slow = |index: usize| {
+        trial.blocks.get(index).is_some_and(|block| block.excess.iter().any(|excess| *excess >= 1.0))
+    };
+    let seconds = measured.window.seconds.iter().enumerate();
+    let seconds: Vec<_> = seconds
+        .map(|(index, second)| SecondOfService { is_slow: is_slow(index), ..second.since(from_ns) })
+        .collect();
+    let (from_ns, to_ns) =
+        (from_ns + SETTLE_S * SECOND_NS, seconds.last().map_or(from_ns, |second| second.to_ns));
+    let (mut samples, mut host) = (measured.samples, measured.host);
+    samples.retain(|sample| (from_ns..=to_ns).contains(&sample.at_ns));
+    host.retain(|sample| sample.from_ns >= from_ns && sample.to_ns <= to_ns);
+    Observation { probe, samples, host, seconds }
 }

@@ -7,6 +7,7 @@ use plimsoll_measure::clock::SECOND_NS;
 use plimsoll_measure::interval::Tally;
 use plimsoll_measure::threshold::{Aggregate, Comparison, Threshold};
 
+use crate::bottlenecks::SecondOfService;
 use crate::due_second::{DueSecond, Latency, Limit};
 use crate::rate_floor::ACHIEVED_MIN;
 use crate::second::Second;
@@ -243,8 +244,8 @@ pub struct Window {
     pub tally: Tally,
     /// For each second, how far the load fell behind: the growth of the queue divided by the growth that is allowed.
     pub behind: Vec<f64>,
-    /// For each second, its start and end in nanoseconds from the phase's start, and the mean service time.
-    pub service: Vec<(u64, u64, f64)>,
+    /// Its seconds, in nanoseconds from the phase's start.
+    pub seconds: Vec<SecondOfService>,
     /// The length in nanoseconds.
     length_ns: u64,
     /// CPU of each worker, in nanoseconds.
@@ -260,7 +261,7 @@ impl Window {
         let mut sum = Tally::default();
         second.tallies.iter().for_each(|tally| sum.merge(tally));
         self.behind.push(behind(&sum));
-        self.service.push((second.from_ns, second.to_ns, sum.service.mean()));
+        self.seconds.push(SecondOfService::new((second.from_ns, second.to_ns), &sum, &second.cpu_ns));
         self.length_ns += second.to_ns - second.from_ns;
         self.cpu_ns.resize(self.cpu_ns.len().max(second.cpu_ns.len()), 0);
         self.cpu_ns.iter_mut().zip(&second.cpu_ns).for_each(|(sum, part)| *sum += part);

@@ -5,10 +5,8 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use plimsoll_host::machine;
 use plimsoll_load::arrivals::Arrivals;
 use plimsoll_load::background_load::BackgroundLoad;
-use plimsoll_load::bottlenecks::Machine;
 use plimsoll_load::due_second::{DueSeconds, Limit};
 use plimsoll_load::engine::Second;
 use plimsoll_load::line::{LineSearch, Measured, Prober, SETTLE_S, find};
@@ -126,7 +124,6 @@ fn search(session: &mut Session, searched: &Searched, start: f64, times: Times) 
         rules: &plimsoll_mongo::bottlenecks::RULES,
         documents_per_operation: documents,
         unit: unit(session).to_owned(),
-        machine: Machine { cores: machine::cores(), workers: session.system.workers().count as u32 },
         soak_s: times.soak_s,
     };
     let connections = session.plan.search_connections(&session.loaded.scenario);
@@ -257,6 +254,7 @@ impl Prober for SessionProber<'_> {
         measured.from_ns = finished.start.since(self.session.start);
         measured.server_cores = cpu.cores();
         measured.samples = self.seen_since(measured.from_ns);
+        measured.host = self.session.host_since(measured.from_ns);
         measured.over = over(self.session, finished.ended);
         Ok(measured)
     }

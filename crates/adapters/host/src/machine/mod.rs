@@ -8,9 +8,14 @@ use plimsoll_measure::environment::Environment;
 
 use crate::process;
 
+mod cgroup;
+mod cpu;
 mod disk;
+mod pressure;
+mod watch;
 
 pub use disk::Disk;
+pub use watch::HostWatch;
 
 /// Describes the machine. The disk is that of `run_directory`. Unknown values are absent.
 pub fn environment(run_directory: &Path) -> Environment {
@@ -65,21 +70,24 @@ fn disk(directory: &Path) -> Option<String> {
     mount_by_device(&mounts, &number).or_else(|| mount_by_path(&mounts, &path))
 }
 
-/// One line of mountinfo, see proc(5): `id parent MAJOR:MINOR root POINT options… - TYPE SOURCE …`.
+/// One line of mountinfo, see proc(5): `id parent MAJOR:MINOR ROOT POINT options… - TYPE SOURCE OPTIONS`.
 struct Mount<'a> {
     number: &'a str,
+    root: &'a str,
     point: &'a str,
     kind: &'a str,
     source: &'a str,
+    options: &'a str,
 }
 
 fn mounts(mountinfo: &str) -> impl Iterator<Item = Mount<'_>> {
     mountinfo.lines().filter_map(|line| {
         let (left, right) = line.split_once(" - ")?;
         let mut left = left.split(' ').skip(2);
-        let (number, point) = (left.next()?, left.nth(1)?);
+        let (number, root, point) = (left.next()?, left.next()?, left.next()?);
         let mut right = right.split(' ');
-        Some(Mount { number, point, kind: right.next()?, source: right.next()? })
+        let (kind, source, options) = (right.next()?, right.next()?, right.next().unwrap_or_default());
+        Some(Mount { number, root, point, kind, source, options })
     })
 }
 

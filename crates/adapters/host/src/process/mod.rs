@@ -8,10 +8,12 @@ use plimsoll_process::procfs::stat_field;
 
 mod listener;
 mod storage;
+mod threads;
 
 pub use listener::listener;
 pub use plimsoll_process::procfs::{is_alive, started};
 pub use storage::storage;
+pub(crate) use threads::{ThreadTime, threads};
 
 /// The resources that a process has used so far. Values that the kernel hides from this user are absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

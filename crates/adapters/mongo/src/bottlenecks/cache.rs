@@ -1,9 +1,10 @@
 //! Checks the storage engine's cache: whether threads that serve clients also evict pages.
 
+use plimsoll_load::bottlenecks::level::{levels_between, per_s_between};
 use plimsoll_load::bottlenecks::observation::both;
 use plimsoll_load::bottlenecks::reading::{reading, share};
 use plimsoll_load::bottlenecks::{
-    DEPARTURE, Finding, Machine, NOT_REPORTED, NotObserved, Observation, departs,
+    DEPARTURE, Finding, Level, NOT_REPORTED, NotObserved, Observation, departs,
 };
 use plimsoll_measure::line::Reading;
 use plimsoll_measure::sample::ServerSample;
@@ -18,7 +19,7 @@ const USED_SHARE_MAX: f64 = 0.95;
 const EVICTIONS_PER_S_MIN: f64 = 10.0;
 
 /// Finds a full or dirty cache, and clients' threads that evict pages or wait for them.
-pub(super) fn check(baseline: &Observation, knee: &Observation, _: Machine) -> Result<Finding, NotObserved> {
+pub(super) fn check(baseline: &Observation, knee: &Observation) -> Result<Finding, NotObserved> {
     let sides = (baseline, knee);
     let seen = [dirty(sides), used(sides), evictions(sides), waiting(sides)];
     let unseen = seen.iter().find_map(|it| it.as_ref().err().copied()).unwrap_or(NOT_REPORTED);
@@ -26,6 +27,18 @@ pub(super) fn check(baseline: &Observation, knee: &Observation, _: Machine) -> R
     let departed = seen.iter().any(|(departed, _)| *departed);
     let readings: Vec<_> = seen.into_iter().map(|(_, reading)| reading).collect();
     if readings.is_empty() { Err(unseen) } else { Ok(Finding { departed, readings }) }
+}
+
+/// The seconds in which the cache was full or dirty, or clients' threads waited for it.
+pub(super) fn levels(side: &Observation) -> Result<Vec<Level>, NotObserved> {
+    let in_service = side.in_service().max(f64::MIN_POSITIVE);
+    levels_between(side, |before, after| {
+        let dirty = of_max(after, after.cache_dirty_bytes).map(|share| share >= DIRTY_SHARE_MAX);
+        let used = of_max(after, after.cache_bytes).map(|share| share >= USED_SHARE_MAX);
+        let waited = per_s_between(before, after, waited_us)
+            .map(|us_per_s| us_per_s / 1e6 / in_service >= WAIT_SHARE_MAX);
+        [dirty, used, waited].into_iter().flatten().reduce(|a, b| a || b)
+    })
 }
 
 fn dirty(sides: (&Observation, &Observation)) -> Result<(bool, Reading), NotObserved> {

@@ -2,7 +2,7 @@
 
 use plimsoll_load::bottlenecks::reading::{partial, share};
 use plimsoll_load::bottlenecks::{
-    DEPARTURE, Finding, Machine, NOT_REPORTED, NotObserved, Observation, RISE, SecondOfService,
+    DEPARTURE, Finding, Level, NOT_REPORTED, NotObserved, Observation, RISE, SecondOfService,
 };
 use plimsoll_measure::clock::SECOND_NS;
 use plimsoll_measure::sample::{Checkpoint, checkpoints};
@@ -17,7 +17,7 @@ const SLOWER_MS_MIN: f64 = 1.0;
 /// Finds checkpoints that slow operations, or that never end. A checkpoint within the window is not enough: operations must be
 /// slower while it runs. Compares service times, because a queue in front of the connections grows towards a window's end in any
 /// case.
-pub(super) fn check(baseline: &Observation, knee: &Observation, _: Machine) -> Result<Finding, NotObserved> {
+pub(super) fn check(baseline: &Observation, knee: &Observation) -> Result<Finding, NotObserved> {
     let (before, at) = (Split::of(baseline)?, Split::of(knee)?);
     let limit = if at.count > 1 { TIME_SHARE_MAX } else { TIME_SHARE_MAX_OF_ONE };
     let ceaseless = at.time_share >= limit && at.time_share >= before.time_share * RISE;
@@ -38,6 +38,24 @@ pub(super) fn check(baseline: &Observation, knee: &Observation, _: Machine) -> R
     Ok(Finding { departed: ceaseless || slower, readings })
 }
 
+/// The seconds with a checkpoint. The comparison of a window's own seconds is [`check`]'s; this one compares whether the objective
+/// held in them, over all rates.
+pub(super) fn levels(side: &Observation) -> Result<Vec<Level>, NotObserved> {
+    if !tells(side) {
+        return Err(NOT_REPORTED);
+    }
+    let checkpoints = checkpoints(&side.samples);
+    let level = |second: &SecondOfService| {
+        let (from_ns, to_ns) = (second.from_ns, second.to_ns);
+        Level::new((from_ns, to_ns), checkpoints.iter().any(|it| overlap_ns(it, from_ns, to_ns) > 0))
+    };
+    Ok(side.seconds.iter().map(level).collect())
+}
+
+fn tells(side: &Observation) -> bool {
+    side.samples.iter().any(|it| it.checkpoints.is_some() || it.checkpoint_running.is_some())
+}
+
 /// A window split into the seconds with a checkpoint and those without.
 struct Split {
     count: usize,
@@ -48,8 +66,7 @@ struct Split {
 
 impl Split {
     fn of(side: &Observation) -> Result<Self, NotObserved> {
-        let tells = side.samples.iter().any(|it| it.checkpoints.is_some() || it.checkpoint_running.is_some());
-        if !tells {
+        if !tells(side) {
             return Err(NOT_REPORTED);
         }
         let checkpoints = checkpoints(&side.samples);

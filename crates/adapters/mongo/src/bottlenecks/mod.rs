@@ -6,8 +6,10 @@ mod durability;
 mod tickets;
 
 use plimsoll_load::bottlenecks::{
-    self, CLIENT_CPU, CONNECTIONS, DISK, Examination, Machine, Observation, Rule, SERVER_CPU, WAKE,
+    self, CLIENT_CPU, CONNECTIONS, CPU_QUOTA, DISK, Examination, MEMORY, Observation, Rule, SERVER_CPU,
+    STOLEN_CPU, WAKE,
 };
+use plimsoll_measure::host_sample::HostSample;
 use plimsoll_measure::line::Probe;
 use plimsoll_measure::sample::ServerSample;
 
@@ -15,23 +17,26 @@ use plimsoll_measure::sample::ServerSample;
 const WAIT_SHARE_MAX: f64 = 0.10;
 
 /// The order is from the client to the disk: of several saturated resources, an earlier one relieves the later ones.
-pub const RULES: [Rule; 11] = [
+pub const RULES: [Rule; 14] = [
     CLIENT_CPU,
     WAKE,
     CONNECTIONS,
     SERVER_CPU,
-    Rule::new("WiredTiger cache", cache::check),
-    Rule::new("tickets", tickets::check),
-    Rule::new("checkpoint", checkpoint::check),
-    Rule::new("journal sync", durability::journal),
-    Rule::new("flow control", durability::flow_control),
-    Rule::new("replication lag", durability::replication_lag),
+    CPU_QUOTA,
+    STOLEN_CPU,
+    MEMORY,
+    Rule::new("WiredTiger cache", cache::check, cache::levels),
+    Rule::new("tickets", tickets::check, tickets::levels),
+    Rule::new("checkpoint", checkpoint::check, checkpoint::levels),
+    Rule::new("journal sync", durability::journal, durability::journal_levels),
+    Rule::new("flow control", durability::flow_control, durability::flow_control_levels),
+    Rule::new("replication lag", durability::replication_lag, durability::replication_lag_levels),
     DISK,
 ];
 
 /// Finds saturated resources of a load without a lower rate for comparison.
-pub fn at_limit(load: &Observation, machine: Machine) -> Examination {
-    bottlenecks::at_limit(&RULES, &idle(load), load, machine)
+pub fn at_limit(load: &Observation) -> Examination {
+    bottlenecks::at_limit(&RULES, &idle(load), load)
 }
 
 /// The same server without a load, but with the same service time and evictions: only another load can show whether these are
@@ -50,7 +55,8 @@ fn idle(load: &Observation) -> Observation {
             ServerSample { at_ns: last.at_ns, cache_application_evictions: evictions, ..idle_sample(first) };
         vec![idle_sample(first), later]
     });
-    Observation { probe, samples: samples.unwrap_or_default(), seconds: Vec::new() }
+    let host = load.host.iter().map(HostSample::idle).collect();
+    Observation { probe, samples: samples.unwrap_or_default(), host, seconds: Vec::new() }
 }
 
 /// A sample of an idle server: counters keep their value, gauges are zero.

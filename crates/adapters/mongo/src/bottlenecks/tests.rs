@@ -2,6 +2,7 @@
 
 use plimsoll_measure::clock::SECOND_NS;
 use plimsoll_measure::histogram::Latency;
+use plimsoll_measure::host_sample::HostSample;
 use plimsoll_measure::line::Probe;
 use plimsoll_measure::sample::ServerSample;
 
@@ -44,24 +45,44 @@ fn side(probe: Probe, change: impl Fn(u64, &mut ServerSample)) -> Observation {
         sample
     };
     let mean_ns = probe.service_ns.mean.unwrap_or_default();
-    let second =
-        |second| SecondOfService { from_ns: second * SECOND_NS, to_ns: (second + 1) * SECOND_NS, mean_ns };
-    Observation {
-        probe,
-        samples: (0..WINDOW_S).map(look).collect(),
-        seconds: (0..WINDOW_S).map(second).collect(),
-    }
+    let second = |second| SecondOfService {
+        from_ns: second * SECOND_NS,
+        to_ns: (second + 1) * SECOND_NS,
+        mean_ns,
+        ..SecondOfService::default()
+    };
+    let samples: Vec<_> = (0..WINDOW_S).map(look).collect();
+    let seconds = (0..WINDOW_S).map(second).collect();
+    let host = host(probe.server_cores, probe.client_cpu, &samples);
+    Observation { probe, samples, host, seconds }
+}
+
+/// Ten samples a second of a machine with two cores and no other programs. A server that uses up to one core has one busy thread.
+fn host(cores: Option<f64>, client_cpu: f64, samples: &[ServerSample]) -> Vec<HostSample> {
+    let idle = |cores: f64| (2.0 - cores - client_cpu).max(0.0);
+    let busy_ms = |it: &ServerSample| it.disk_busy_ms.map(|ms| ms as f64);
+    let disk_busy = samples.first().and_then(busy_ms).zip(samples.last().and_then(busy_ms));
+    let sample = |tenth: u64, cores: f64| HostSample {
+        from_ns: tenth * SECOND_NS / 10,
+        to_ns: (tenth + 1) * SECOND_NS / 10,
+        cores_used: Some(cores),
+        busiest_thread: Some(if cores <= 1.0 { cores } else { 0.8 }),
+        threads_waiting: Some(if idle(cores) < 0.2 { 1.5 } else { 0.0 }),
+        cores_allowed: Some(2.0),
+        cores_idle: Some(idle(cores)),
+        disk_busy: disk_busy.map(|(first, last)| (last - first) / 1e3 / (samples.len() - 1) as f64),
+        ..HostSample::default()
+    };
+    cores.iter().flat_map(|cores| (0..WINDOW_S * 10).map(|tenth| sample(tenth, *cores))).collect()
 }
 
 fn baseline(change: impl Fn(u64, &mut ServerSample)) -> Observation {
     side(probe(100.0, 0.1, 60_000, 1e6, 0.1, Some(0.3)), change)
 }
 
-const MACHINE: Machine = Machine { cores: 2, workers: 1 };
-
 #[track_caller]
 fn check(baseline: &Observation, knee: &Observation, names: &[&str]) -> Examination {
-    let examination = examine(&RULES, baseline, knee, MACHINE);
+    let examination = examine(&RULES, (baseline, knee), &[], 1);
     let found: Vec<_> = examination.bottlenecks.iter().map(|it| it.name.as_str()).collect();
     assert_eq!(found, names, "{examination:?}");
     let all = [examination.bottlenecks.len(), examination.unmoved.len(), examination.unchecked.len()];
@@ -114,6 +135,26 @@ fn busy_connections_with_an_unchanged_service_time_are_listed() {
 }
 
 #[test]
+fn operations_that_wait_for_a_connection_long_before_all_are_in_use_are_listed() {
+    let waiting = |busy: f64, wait_ms: u64, service_ms: u64| {
+        let p99 = |ms: u64| Latency { count: 9000, p99: Some(ms * 1_000_000), ..Latency::default() };
+        let knee = probe(900.0, 0.3, 60_000, 1.2e6, busy, Some(0.6));
+        let service_ns = Latency { mean: knee.service_ns.mean, ..p99(service_ms) };
+        Probe { wait_ns: p99(wait_ms), response_ns: p99(60), service_ns, ..knee }
+    };
+    let mut before = baseline(|_, _| ());
+    before.probe.service_ns.p99 = Some(2_000_000);
+    let names = |knee| {
+        let examination = examine(&RULES, (&before, &side(knee, |_, _| ())), &[], 1);
+        examination.bottlenecks.into_iter().map(|it| it.name).collect::<Vec<_>>()
+    };
+    assert_eq!(names(waiting(0.5, 40, 3)), ["connections"]);
+    assert!(names(waiting(0.5, 20, 3)).is_empty());
+    assert!(names(waiting(0.5, 40, 30)).is_empty(), "the server was slow");
+    assert!(names(waiting(0.2, 40, 3)).is_empty(), "the server stood still now and then");
+}
+
+#[test]
 fn the_connections_are_not_blamed_for_a_slow_server() {
     check_client(probe(900.0, 0.3, 60_000, 20e6, 1.0, Some(1.65)), &["server CPU"]);
 }
@@ -128,15 +169,20 @@ fn an_unreported_resource_counts_as_unchecked() {
     let examination = check(&baseline(|_, _| ()), &side(quiet(), |_, _| ()), &[]);
     let unchecked: Vec<_> =
         examination.unchecked.iter().map(|it| (it.name.as_str(), it.reason.as_str())).collect();
-    let mut expected: Vec<_> = RULES[4..10].iter().map(|rule| (rule.name, NOT_REPORTED)).collect();
-    expected.push(("disk", NOT_LOCAL));
+    let mut expected: Vec<_> = RULES[7..13].iter().map(|rule| (rule.name, NOT_REPORTED)).collect();
+    let machine = [
+        ("CPU quota", "not reported: no cgroup of the server counts the time that a quota stops it"),
+        ("stolen CPU", "not readable: the kernel hides the server's CPUs from this user"),
+        ("memory", "not reported: this kernel keeps no pressure stall information"),
+    ];
+    expected.splice(0..0, machine);
+    expected.push(("disk", "not reported: the server's storage lies on no disk that the kernel counts"));
     assert_eq!(unchecked, expected);
-    let remote = Probe { server_cores: None, ..quiet() };
-    let examination = check(&baseline(|_, _| ()), &side(remote, |_, _| ()), &[]);
-    assert_eq!(
-        (examination.unchecked[0].name.as_str(), examination.unchecked[0].reason.as_str()),
-        ("server CPU", NOT_LOCAL)
-    );
+    let remote = side(Probe { server_cores: None, ..quiet() }, |_, _| ());
+    let examination = check(&remote, &remote, &[]);
+    let remote: Vec<_> = examination.unchecked.iter().filter(|it| it.reason == NOT_LOCAL).collect();
+    let names: Vec<_> = remote.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(names, ["server CPU", "CPU quota", "stolen CPU", "memory", "disk"]);
 }
 
 #[test]
@@ -259,6 +305,8 @@ fn slow_or_continuous_journal_syncs_are_listed() {
     check_server(syncs(100, 100_000), syncs(900, 950_000), &["journal sync"]);
     check_server(syncs(100, 100_000), syncs(400, 800_000), &[]);
     check_server(syncs(100, 100_000), syncs(0, 0), &[]);
+    // One slow sync a second, as in the background.
+    check_server(syncs(0, 0), syncs(1, 60_000), &[]);
 }
 
 #[test]
@@ -288,7 +336,10 @@ fn a_disk_that_is_never_idle_is_listed() {
     };
     let examination = check_server(busy(150), busy(980), &["disk"]);
     let evidence = evidence_of(&examination, "disk");
-    assert_eq!(evidence, "disk busy 98 % (15 % at 100/s), written by the server 1.00 MiB/s (1.00 MiB/s)");
+    assert_eq!(
+        evidence,
+        "time at its limit 100 % (0 % at 100/s), disk busy 98 % (15 %), written by the server 1.00 MiB/s (1.00 MiB/s)"
+    );
     check_server(busy(150), busy(700), &[]);
 }
 
@@ -336,7 +387,9 @@ fn check_at_limit(
     change: impl Fn(u64, &mut ServerSample),
     names: &[&str],
 ) -> Examination {
-    let examination = at_limit(&steady_load(cpu_ns).observation(&samples(change), cores), MACHINE);
+    let samples = samples(change);
+    let host = host(cores, cpu_ns as f64 / SECOND_NS as f64, &samples);
+    let examination = at_limit(&steady_load(cpu_ns).observation(&samples, &host, cores));
     let found: Vec<_> = examination.bottlenecks.iter().map(|it| it.name.as_str()).collect();
     assert_eq!(found, names, "{examination:?}");
     let all = [examination.bottlenecks.len(), examination.unmoved.len(), examination.unchecked.len()];
@@ -351,7 +404,12 @@ fn check_at_limit(
 fn a_load_without_a_baseline_lists_saturated_resources() {
     let examination = check_at_limit(SECOND_NS / 10, Some(1.95), |_, _| (), &["server CPU"]);
     let evidence = &examination.bottlenecks[0].evidence;
-    assert_eq!(evidence, "used by the server 1.95 cores, left by the load itself 1.90 cores");
+    assert!(
+        evidence.starts_with(
+            "time without CPU left 100 %, used by the server 1.95 cores, available to it 1.95 cores"
+        ),
+        "{evidence}"
+    );
     check_at_limit(SECOND_NS / 100 * 97, Some(0.5), |_, _| (), &["client CPU"]);
     check_at_limit(SECOND_NS / 10, Some(0.5), |_, _| (), &[]);
 }
@@ -387,4 +445,74 @@ fn a_rule_that_needs_a_comparison_is_skipped_without_a_baseline() {
     let examination = check_at_limit(0, None, |_, _| (), &[]);
     assert!(examination.unchecked.iter().any(|it| it.name == "server CPU"), "{examination:?}");
     assert!(!examination.unmoved.iter().any(|it| it.name == "connections"));
+}
+
+/// A knee of ten seconds, of which the second half is slow.
+fn half_slow(change: impl Fn(u64, &mut ServerSample)) -> Observation {
+    let mut knee = side(quiet(), change);
+    knee.seconds[5..].iter_mut().for_each(|second| second.is_slow = true);
+    knee
+}
+
+/// Examines a knee whose resource is as high at the baseline, with twelve trials like the knee.
+fn examined_in_time(change: impl Fn(u64, &mut ServerSample) + Copy) -> Examination {
+    let knee = half_slow(change);
+    examine(&RULES, (&baseline(change), &knee), &[&knee; 12], 1)
+}
+
+#[test]
+fn every_server_resource_that_is_at_its_limit_in_slow_seconds_only_is_named() {
+    let slow = |second: u64| second > 5;
+    type Change = fn(second: u64, is_slow: bool, &mut ServerSample);
+    let cases: [(&str, Change); 5] = [
+        ("WiredTiger cache", |_, slow, it| dirty(if slow { 0.3 } else { 0.05 })(0, it)),
+        ("tickets", |_, slow, it| it.write_tickets_waiting = Some(if slow { 9 } else { 0 })),
+        ("journal sync", |second, slow, it| {
+            let syncing_ms = if slow { 990 * (second - 5) + 500 } else { 100 * second };
+            (it.journal_syncs, it.journal_sync_us) = (Some(second * 500), Some(syncing_ms * 1000));
+        }),
+        ("flow control", |second, slow, it| {
+            let waited_s = if slow { 9 * (second - 5) + 5 } else { second / 10 };
+            it.flow_control_us = Some(waited_s * 1_000_000);
+        }),
+        ("replication lag", |_, slow, it| it.replication_lag_ms = Some(if slow { 4000 } else { 0 })),
+    ];
+    for (name, change) in cases {
+        let examination = examined_in_time(|second, it| change(second, slow(second), it));
+        let timing = |it: &plimsoll_measure::line::Candidate| it.timing.clone();
+        let found = examination.bottlenecks.iter().find(|it| it.name == name);
+        let timing = found.and_then(timing).unwrap_or_else(|| panic!("{name}: {examination:?}"));
+        assert!(timing.slow > 0.7 && timing.calm < 0.1 && timing.p < Some(0.01), "{name}: {timing:?}");
+    }
+}
+
+#[test]
+fn the_resource_that_explains_most_of_the_slow_time_comes_first() {
+    let both = |second: u64, it: &mut ServerSample| {
+        dirty(if second > 7 { 0.3 } else { 0.05 })(second, it);
+        it.replication_lag_ms = Some(if second > 5 { 4000 } else { 0 });
+    };
+    let examination = examined_in_time(both);
+    let names: Vec<_> = examination.bottlenecks.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(names, ["replication lag", "WiredTiger cache"], "{examination:?}");
+}
+
+#[test]
+fn a_resource_that_departs_but_is_at_its_limit_as_often_in_calm_seconds_is_not_named() {
+    let disk = |share: f64| {
+        move |second: u64, it: &mut ServerSample| {
+            dirty(if second.is_multiple_of(2) { share } else { 0.05 })(second, it);
+        }
+    };
+    let knee = half_slow(disk(0.3));
+    let before = baseline(disk(0.05));
+    let named = |trials: &[&Observation]| {
+        let examination = examine(&RULES, (&before, &knee), trials, 1);
+        examination.bottlenecks.iter().any(|it| it.name == "WiredTiger cache")
+    };
+    assert!(named(&[]), "without trials only the departure counts");
+    // Of the five slow seconds three are dirty in one half of the trials, and two in the other.
+    let mut other = half_slow(disk(0.3));
+    other.seconds.iter_mut().for_each(|second| second.is_slow ^= true);
+    assert!(!named(&[&knee, &other, &knee, &other, &knee, &other]));
 }

@@ -1,8 +1,9 @@
 //! Checks tickets, which limit the operations in the storage engine at a time.
 
+use plimsoll_load::bottlenecks::level::levels_between;
 use plimsoll_load::bottlenecks::observation::both;
 use plimsoll_load::bottlenecks::reading::{reading, share};
-use plimsoll_load::bottlenecks::{Finding, Machine, NOT_REPORTED, NotObserved, Observation, departs};
+use plimsoll_load::bottlenecks::{Finding, Level, NOT_REPORTED, NotObserved, Observation, departs};
 use plimsoll_measure::line::Reading;
 use plimsoll_measure::sample::ServerSample;
 
@@ -13,7 +14,7 @@ const WAITING_MIN: f64 = 1.0;
 
 /// Finds write or read tickets that are all in use, or that operations wait for. Servers since 7.0 adjust their number at run
 /// time.
-pub(super) fn check(baseline: &Observation, knee: &Observation, _: Machine) -> Result<Finding, NotObserved> {
+pub(super) fn check(baseline: &Observation, knee: &Observation) -> Result<Finding, NotObserved> {
     let sides = (baseline, knee);
     let seen = [
         in_use(sides, "write tickets in use", |it| (it.write_tickets_out, it.write_tickets_max)),
@@ -25,6 +26,23 @@ pub(super) fn check(baseline: &Observation, knee: &Observation, _: Machine) -> R
     let departed = seen.iter().any(|(departed, _)| *departed);
     let readings: Vec<_> = seen.into_iter().map(|(_, reading)| reading).collect();
     if readings.is_empty() { Err(NOT_REPORTED) } else { Ok(Finding { departed, readings }) }
+}
+
+/// The seconds at whose end all tickets were in use, or operations waited for one.
+pub(super) fn levels(side: &Observation) -> Result<Vec<Level>, NotObserved> {
+    levels_between(side, |_, after| {
+        let in_use = |out: Option<u64>, most: Option<u64>| {
+            Some(out? as f64 >= most.filter(|most| *most > 0)? as f64 * IN_USE_MAX)
+        };
+        let waiting = |count: Option<u64>| count.map(|count| count as f64 >= WAITING_MIN);
+        let seen = [
+            in_use(after.write_tickets_out, after.write_tickets_max),
+            waiting(after.write_tickets_waiting),
+            in_use(after.read_tickets_out, after.read_tickets_max),
+            waiting(after.read_tickets_waiting),
+        ];
+        seen.into_iter().flatten().reduce(|a, b| a || b)
+    })
 }
 
 fn in_use(

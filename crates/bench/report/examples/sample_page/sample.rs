@@ -460,7 +460,7 @@ fn candidate(name: &str, evidence: &str, readings: &[(&str, &str, f64, f64)]) ->
         knee: Some(*knee),
     };
     let readings = readings.iter().map(reading).collect();
-    Candidate { name: name.into(), evidence: evidence.into(), readings }
+    Candidate { name: name.into(), evidence: evidence.into(), readings, ..Candidate::default() }
 }
 
 fn bottlenecks() -> Vec<Candidate> {
@@ -468,7 +468,7 @@ fn bottlenecks() -> Vec<Candidate> {
         candidate(
             "server CPU",
             "used by the server 3.97 cores (0.43 cores at 6000/s)",
-            &[("used by the server", "cores", 0.43, 3.97), ("left by the load itself", "cores", 3.9, 3.5)],
+            &[("used by the server", "cores", 0.43, 3.97), ("available to it", "cores", 3.9, 4.0)],
         ),
         candidate(
             "WiredTiger cache",

@@ -55,7 +55,7 @@ fn probes((rate, held): (Option<f64>, bool)) -> Vec<Probe> {
 }
 
 fn candidate(name: &str, evidence: &str) -> Candidate {
-    Candidate { name: name.into(), evidence: evidence.into(), readings: Vec::new() }
+    Candidate { name: name.into(), evidence: evidence.into(), ..Candidate::default() }
 }
 
 fn insert(run: &mut Run) -> &mut Operation {

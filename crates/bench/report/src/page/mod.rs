@@ -156,6 +156,7 @@ fn knee(run: &Run) -> Markup {
         (figures::knee(line))
         (figures::excess(line))
         (table::table(&tables::candidates(line)))
+        @if let Some(timings) = tables::timings(line) { (table::table(&timings)) }
         (table::table(&tables::probes(line)))
     };
     section("The knee", content)

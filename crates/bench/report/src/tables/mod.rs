@@ -9,7 +9,7 @@ mod search;
 pub(crate) use cost::{accuracy, cost, traffic};
 pub(crate) use facts::{environment, phase_figures, phases, scenario, server, server_in_words};
 pub(crate) use operations::{latencies, rates};
-pub(crate) use search::{at_limit, candidates, ladder, probes, result, stage};
+pub(crate) use search::{at_limit, candidates, ladder, probes, result, stage, timings};
 
 use std::borrow::Cow;
 

@@ -1,7 +1,7 @@
 //! Tabulates a search: its probes, the candidates for the bottleneck, and the rungs of a ladder.
 
 use plimsoll_measure::ladder::Ladder;
-use plimsoll_measure::line::{Candidate, Line, Probe, Stage, Unchecked};
+use plimsoll_measure::line::{Candidate, Line, Probe, Stage, Timing, Unchecked};
 use plimsoll_measure::run::Bottleneck;
 
 use super::{Cell, Column, Table, Tone, left, right};
@@ -83,6 +83,25 @@ pub(crate) fn candidates(line: &Line) -> Table {
     readings("Possible bottlenecks".to_owned(), numbers, departed.chain(unmoved), &line.unchecked)
 }
 
+/// The time at the limit of every compared candidate, in slow and in calm seconds of the same trials; none if no trial has both.
+pub(crate) fn timings(line: &Line) -> Option<Table> {
+    let compared = line.bottlenecks.iter().chain(&line.unmoved);
+    let compared: Vec<_> = compared.filter_map(|it| Some((it, it.timing.as_ref()?))).collect();
+    let (_, first) = compared.first()?;
+    let title = format!("Time at the limit: {} slow and {} calm seconds", first.slow_s, first.calm_s);
+    let table = Table::of(title, compared.iter().copied())
+        .left("candidate", |(it, _): (&Candidate, &Timing)| it.name.clone())
+        .flexible()
+        .right("in slow time", |(_, it)| percent(it.slow))
+        .right("in calm time", |(_, it)| percent(it.calm))
+        .right("lift", |(_, it)| {
+            it.lift.map_or_else(|| NONE.to_owned(), |lift| format!("{} ×", three_digits(lift)))
+        })
+        .right("explains", |(_, it)| percent(it.explained))
+        .right("p", |(_, it)| it.p.map_or_else(|| NONE.to_owned(), |p| format!("{p:.3}")));
+    Some(table.table())
+}
+
 /// Candidates at their limit first, then those below it, then unchecked ones. A single load has no baseline.
 pub(crate) fn at_limit(bottleneck: &Bottleneck) -> Table {
     let limited = bottleneck.at_limit.iter().map(|it| (it, Cell::toned("at its limit", Tone::Bad)));
@@ -143,11 +162,41 @@ mod tests {
     }
 
     #[test]
+    fn compared_candidates_show_their_time_at_the_limit() {
+        let timing = Timing {
+            slow_s: 31,
+            calm_s: 97,
+            slow: 0.87,
+            calm: 0.12,
+            lift: Some(7.25),
+            explained: 0.75,
+            p: Some(0.006),
+        };
+        let never = Timing { lift: None, p: None, slow: 0.0, calm: 0.0, explained: 0.0, ..timing.clone() };
+        let candidate = |name: &str, timing| Candidate { name: name.into(), timing, ..Candidate::default() };
+        let line = Line {
+            bottlenecks: vec![candidate("server CPU", Some(timing))],
+            unmoved: vec![candidate("connections", None), candidate("disk", Some(never))],
+            ..Line::default()
+        };
+        let table = timings(&line).unwrap();
+        let rows: Vec<Vec<_>> =
+            table.rows.iter().map(|row| row.iter().map(|cell| cell.text.as_str()).collect()).collect();
+        let expected = [
+            ["server CPU", "87 %", "12 %", "7.25 ×", "75 %", "0.006"],
+            ["disk", "0 %", "0 %", "–", "0 %", "–"],
+        ];
+        assert_eq!(rows, expected.map(Vec::from).to_vec());
+        assert_eq!(table.title, "Time at the limit: 31 slow and 97 calm seconds");
+        assert!(timings(&Line::default()).is_none());
+    }
+
+    #[test]
     fn a_single_load_has_one_number_a_reading() {
         let candidate = |name: &str, knee| Candidate {
             name: name.into(),
-            evidence: String::new(),
             readings: vec![reading("busy", "%", None, Some(knee))],
+            ..Candidate::default()
         };
         let bottleneck = Bottleneck {
             at_limit: vec![candidate("disk", 97.0)],
@@ -202,7 +251,7 @@ mod tests {
     #[test]
     fn every_reading_has_a_row_and_unchecked_candidates_are_listed() {
         let candidate =
-            |name: &str, readings| Candidate { name: name.into(), evidence: String::new(), readings };
+            |name: &str, readings| Candidate { name: name.into(), readings, ..Candidate::default() };
         let line = Line {
             bottlenecks: vec![candidate(
                 "journal sync",

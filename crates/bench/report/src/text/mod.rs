@@ -208,7 +208,7 @@ mod tests {
     }
 
     fn candidate(name: &str, evidence: &str) -> Candidate {
-        Candidate { name: name.into(), evidence: evidence.into(), readings: Vec::new() }
+        Candidate { name: name.into(), evidence: evidence.into(), ..Candidate::default() }
     }
 
     /// The run of an older file.

@@ -11,6 +11,7 @@ use plimsoll_measure::run::{Run, ScenarioFacts};
 use super::{Session, announcement, id};
 use crate::event_sinks::Readers;
 use crate::exit::Outcome;
+use crate::host_observer::HostObserver;
 use crate::observer::Observer;
 use crate::system::{RunContext, System};
 use plimsoll_scenario::Loaded;
@@ -75,6 +76,7 @@ impl Session {
             stopped: false,
             canary,
             observer: None,
+            host: None,
         };
         session.announce()?;
         session.begin()?;
@@ -83,6 +85,7 @@ impl Session {
         session.measure_ceiling()?;
         session.ping();
         session.observer = session.system.observed().map(|options| Observer::start(options, session.start));
+        session.host = HostObserver::start(&session.system.pids(), session.start);
         Ok(session)
     }
 

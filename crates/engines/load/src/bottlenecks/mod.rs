@@ -1,4 +1,5 @@
-//! Finds the bottleneck: compares the lowest rate that failed with the lowest that held, rule by rule.
+//! Finds the bottleneck: compares slow seconds with calm ones of the same rate, and the lowest rate that failed with the lowest
+//! that held, rule by rule.
 //!
 //! A rule is a pure function of two observations: the baseline, the lowest rate that held, and the knee, the
 //! lowest rate that failed. It finds that its resource departed from the baseline, that it did not, or that
@@ -6,16 +7,20 @@
 //! about the client and the machine. The caller adds the rules about a server.
 
 mod client;
+pub mod level;
 pub mod observation;
 mod observed_load;
 pub mod reading;
 mod resources;
+pub mod timing;
 
-use plimsoll_measure::line::{Candidate, Reading, Unchecked};
+use plimsoll_measure::line::{Candidate, Reading, Timing, Unchecked};
 
+pub use level::Level;
 pub use observation::{Observation, SecondOfService};
 pub use observed_load::{ObservedLoad, WINDOW_S_MIN};
-use reading::{evidence, evidence_at_limit};
+use reading::{evidence, evidence_at_limit, evidence_in_time};
+use timing::{clears, shows, timings};
 
 /// A value that grows by this factor departs from its baseline. A value that merely follows the rate grows
 /// less between a rate that holds and the knee; a scarce resource grows more.
@@ -34,14 +39,10 @@ pub const NOT_LOCAL: NotObserved = "not reported: only visible when the server r
 /// The server was sampled too rarely, or did not answer.
 pub const TOO_FEW_SAMPLES: NotObserved = "fewer than two samples of the server lie in the window";
 
-/// The machine that the load runs on.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Machine {
-    /// Cores that the server may use.
-    pub cores: u32,
-    /// Worker threads of the load.
-    pub workers: u32,
-}
+/// Compares the baseline with the knee.
+pub type Check = fn(&Observation, &Observation) -> Result<Finding, NotObserved>;
+/// The times of a trial in which the resource was at its limit.
+pub type Levels = fn(&Observation) -> Result<Vec<Level>, NotObserved>;
 
 /// A rule about one resource.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +50,9 @@ pub struct Rule {
     /// The resource's name in reports.
     pub name: &'static str,
     /// Compares the baseline with the knee.
-    pub check: fn(&Observation, &Observation, Machine) -> Result<Finding, NotObserved>,
+    pub check: Check,
+    /// Its times at the limit within a trial. None for a resource that every slow second exhausts, whatever the cause.
+    pub levels: Option<Levels>,
     /// The rule's use for a load without a baseline.
     pub without_baseline: WithoutBaseline,
 }
@@ -65,11 +68,8 @@ pub enum WithoutBaseline {
 
 impl Rule {
     /// A rule that also holds against an idle server.
-    pub const fn new(
-        name: &'static str,
-        check: fn(&Observation, &Observation, Machine) -> Result<Finding, NotObserved>,
-    ) -> Self {
-        Self { name, check, without_baseline: WithoutBaseline::Compared }
+    pub const fn new(name: &'static str, check: Check, levels: Levels) -> Self {
+        Self { name, check, levels: Some(levels), without_baseline: WithoutBaseline::Compared }
     }
 }
 
@@ -83,68 +83,96 @@ pub struct Finding {
 }
 
 /// The busiest worker's share of its core.
-pub const CLIENT_CPU: Rule = Rule::new("client CPU", client::cpu);
+pub const CLIENT_CPU: Rule = Rule::new("client CPU", client::cpu, client::cpu_levels);
 /// The delay between the due time and the moment when the tool notices it.
-pub const WAKE: Rule = Rule::new("wake", client::wake);
-/// Connections in use. A closed load uses all of them, so they mean nothing without a lower rate.
-pub const CONNECTIONS: Rule =
-    Rule { name: "connections", check: client::connections, without_baseline: WithoutBaseline::LeftOut };
-/// Cores that the server's process uses.
-pub const SERVER_CPU: Rule = Rule::new("server CPU", resources::server_cpu);
-/// The time that the server's disk is busy.
-pub const DISK: Rule = Rule::new("disk", resources::disk);
+pub const WAKE: Rule = Rule::new("wake", client::wake, client::wake_levels);
+/// Connections in use. A closed load uses all of them, so they mean nothing without a lower rate; and a slow second does so too.
+pub const CONNECTIONS: Rule = Rule {
+    name: "connections",
+    check: client::connections,
+    levels: None,
+    without_baseline: WithoutBaseline::LeftOut,
+};
+/// The CPU that the server's processes may use.
+pub const SERVER_CPU: Rule = Rule::new("server CPU", resources::server_cpu, resources::server_cpu_levels);
+/// The CPU quotas of the server's cgroups.
+pub const CPU_QUOTA: Rule = Rule::new("CPU quota", resources::quota, resources::quota_levels);
+/// The CPU time that the hypervisor gives to other machines.
+pub const STOLEN_CPU: Rule = Rule::new("stolen CPU", resources::stolen, resources::stolen_levels);
+/// The memory of the server's machine.
+pub const MEMORY: Rule = Rule::new("memory", resources::memory, resources::memory_levels);
+/// The disk below the server's storage.
+pub const DISK: Rule = Rule::new("disk", resources::disk, resources::disk_levels);
 
 /// Every rule's resource, in exactly one of three lists, in the order of the rules.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Examination {
-    /// Resources that departed from their baseline.
+    /// Resources that limit the rate: those that explain most of the slow time first.
     pub bottlenecks: Vec<Candidate>,
-    /// Resources that did not.
+    /// Resources that do not.
     pub unmoved: Vec<Candidate>,
     /// Resources that were not observed.
     pub unchecked: Vec<Unchecked>,
 }
 
-impl Examination {
-    fn add(
-        &mut self,
-        name: &str,
-        finding: Result<Finding, NotObserved>,
-        evidence: impl Fn(&[Reading]) -> String,
-    ) {
-        let name = name.to_owned();
-        match finding {
-            Err(reason) => self.unchecked.push(Unchecked { name, reason: reason.to_owned() }),
-            Ok(Finding { departed, readings }) => {
-                let resource = Candidate { name, evidence: evidence(&readings), readings };
-                if departed { self.bottlenecks.push(resource) } else { self.unmoved.push(resource) }
+/// Applies every rule. `baseline` is a rate well below the knee that held, `knee` the lowest rate that failed, and `trials` are all
+/// judged rates. A resource is named if it explains slow seconds within the trials. Where these say nothing, because the resource
+/// was at its limit in all seconds or in none, it is named if it departed from its baseline. `seed` draws the rotations.
+pub fn examine(
+    rules: &[Rule],
+    (baseline, knee): (&Observation, &Observation),
+    trials: &[&Observation],
+    seed: u64,
+) -> Examination {
+    let mut examination = Examination::default();
+    for (rule, timing) in rules.iter().zip(timings(rules, trials, seed)) {
+        let name = rule.name.to_owned();
+        match (rule.check)(baseline, knee) {
+            Err(reason) => examination.unchecked.push(Unchecked { name, reason: reason.to_owned() }),
+            Ok(finding) => {
+                let is_named = is_named(finding.departed, timing.as_ref());
+                let at_rates = evidence(&finding.readings, baseline.probe.rate);
+                let evidence = evidence_in_time(at_rates, timing.as_ref());
+                examination.add(is_named, Candidate { name, evidence, readings: finding.readings, timing });
             }
         }
     }
+    // The sort keeps the order of the rules among resources that explain equally much, or nothing.
+    examination.bottlenecks.sort_by(|a, b| explained(b).total_cmp(&explained(a)));
+    examination
 }
 
-/// Applies every rule. `baseline` is a rate well below the knee that held, `knee` the lowest rate that failed.
-pub fn examine(rules: &[Rule], baseline: &Observation, knee: &Observation, machine: Machine) -> Examination {
-    let mut examination = Examination::default();
-    for rule in rules {
-        let finding = (rule.check)(baseline, knee, machine);
-        examination.add(rule.name, finding, |readings| evidence(readings, baseline.probe.rate));
-    }
-    examination
+fn is_named(departed: bool, timing: Option<&Timing>) -> bool {
+    timing.is_some_and(shows) || departed && !timing.is_some_and(clears)
+}
+
+/// The share of the slow time that a named resource explains.
+fn explained(candidate: &Candidate) -> f64 {
+    candidate.timing.as_ref().map_or(0.0, |timing| timing.explained)
 }
 
 /// Finds resources at their limit in a load without a lower rate for comparison: applies the rules against
 /// the same server `idle`. A resource at its limit does not prove that it limits the rate.
-pub fn at_limit(rules: &[Rule], idle: &Observation, load: &Observation, machine: Machine) -> Examination {
+pub fn at_limit(rules: &[Rule], idle: &Observation, load: &Observation) -> Examination {
     let mut examination = Examination::default();
     for rule in rules.iter().filter(|rule| rule.without_baseline == WithoutBaseline::Compared) {
-        let finding = (rule.check)(idle, load, machine).map(|mut finding| {
-            finding.readings.iter_mut().for_each(|reading| reading.baseline = None);
-            finding
-        });
-        examination.add(rule.name, finding, evidence_at_limit);
+        let name = rule.name.to_owned();
+        match (rule.check)(idle, load) {
+            Err(reason) => examination.unchecked.push(Unchecked { name, reason: reason.to_owned() }),
+            Ok(Finding { departed, mut readings }) => {
+                readings.iter_mut().for_each(|reading| reading.baseline = None);
+                let evidence = evidence_at_limit(&readings);
+                examination.add(departed, Candidate { name, evidence, readings, timing: None });
+            }
+        }
     }
     examination
+}
+
+impl Examination {
+    fn add(&mut self, is_named: bool, candidate: Candidate) {
+        if is_named { self.bottlenecks.push(candidate) } else { self.unmoved.push(candidate) }
+    }
 }
 
 /// Whether a value departed: it reaches `limit`, and it either rose from below the limit or grew by [`DEPARTURE`].

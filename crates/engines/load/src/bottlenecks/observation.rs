@@ -1,6 +1,8 @@
 //! Summarises one attempted rate, with the server samples of its window.
 
 use plimsoll_measure::clock::SECOND_NS;
+use plimsoll_measure::host_sample::HostSample;
+use plimsoll_measure::interval::Tally;
 use plimsoll_measure::line::Probe;
 use plimsoll_measure::sample::{ServerSample, growth};
 
@@ -13,11 +15,13 @@ pub struct Observation {
     pub probe: Probe,
     /// Every server sample within the judged window, in order.
     pub samples: Vec<ServerSample>,
+    /// Every sample of the server's machine within the judged window, in order.
+    pub host: Vec<HostSample>,
     /// The seconds of the judged window.
     pub seconds: Vec<SecondOfService>,
 }
 
-/// The time of operations in one second, from sending to completion.
+/// The operations of one second, and the client's share in them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SecondOfService {
     /// Nanoseconds from the run's start to its start.
@@ -26,6 +30,36 @@ pub struct SecondOfService {
     pub to_ns: u64,
     /// Mean service time in nanoseconds.
     pub mean_ns: f64,
+    /// CPU of the busiest worker, 0 to 1.
+    pub client_cpu: f64,
+    /// 99th percentile of the wake error, in nanoseconds.
+    pub wake_ns: u64,
+    /// 99th percentile of the response time, in nanoseconds.
+    pub response_ns: u64,
+    /// Whether the operations that were due in it broke the objective.
+    pub is_slow: bool,
+}
+
+impl SecondOfService {
+    /// A second of these operations, of workers with this CPU time; not judged yet.
+    pub fn new((from_ns, to_ns): (u64, u64), tally: &Tally, cpu_ns: &[u64]) -> Self {
+        let busiest_ns = cpu_ns.iter().copied().max().unwrap_or(0);
+        Self {
+            from_ns,
+            to_ns,
+            mean_ns: tally.service.mean(),
+            client_cpu: busiest_ns as f64 / to_ns.saturating_sub(from_ns).max(1) as f64,
+            wake_ns: tally.wake.at(99.0),
+            response_ns: tally.response.at(99.0),
+            is_slow: false,
+        }
+    }
+
+    /// The same second of a phase that began `from_ns` nanoseconds into the run.
+    #[must_use]
+    pub fn since(self, from_ns: u64) -> Self {
+        Self { from_ns: self.from_ns + from_ns, to_ns: self.to_ns + from_ns, ..self }
+    }
 }
 
 impl Observation {

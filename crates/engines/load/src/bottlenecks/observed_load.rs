@@ -1,5 +1,6 @@
 //! Sums up a load second by second for the rules.
 
+use plimsoll_measure::host_sample::HostSample;
 use plimsoll_measure::interval::Tally;
 use plimsoll_measure::line::Probe;
 use plimsoll_measure::sample::ServerSample;
@@ -24,8 +25,8 @@ impl ObservedLoad {
     pub fn add(&mut self, from_ns: u64, second: &Second) {
         let mut tally = Tally::default();
         second.tallies.iter().for_each(|part| tally.merge(part));
-        let (from_ns, to_ns) = (from_ns + second.from_ns, from_ns + second.to_ns);
-        self.seconds.push(SecondOfService { from_ns, to_ns, mean_ns: tally.service.mean() });
+        let of_phase = SecondOfService::new((second.from_ns, second.to_ns), &tally, &second.cpu_ns);
+        self.seconds.push(of_phase.since(from_ns));
         self.whole.merge(&tally);
         self.cpu_ns.resize(self.cpu_ns.len().max(second.cpu_ns.len()), 0);
         self.cpu_ns.iter_mut().zip(&second.cpu_ns).for_each(|(sum, part)| *sum += part);
@@ -42,8 +43,13 @@ impl ObservedLoad {
         if self.whole.due == 0 { 1.0 } else { self.whole.completed() as f64 / self.whole.due as f64 }
     }
 
-    /// The measurements, with the server samples of that time and the cores that the server used.
-    pub fn observation(&self, samples: &[ServerSample], server_cores: Option<f64>) -> Observation {
+    /// The measurements, with the samples of the server and of its machine of that time, and the cores that the server used.
+    pub fn observation(
+        &self,
+        samples: &[ServerSample],
+        host: &[HostSample],
+        server_cores: Option<f64>,
+    ) -> Observation {
         let ends = self.seconds.first().zip(self.seconds.last());
         let (from_ns, to_ns) = ends.map_or((0, 0), |(first, last)| (first.from_ns, last.to_ns));
         let inside = |sample: &&ServerSample| (from_ns..=to_ns).contains(&sample.at_ns);
@@ -61,6 +67,7 @@ impl ObservedLoad {
         Observation {
             probe,
             samples: samples.iter().filter(inside).cloned().collect(),
+            host: host.iter().filter(|it| it.from_ns >= from_ns && it.to_ns <= to_ns).copied().collect(),
             seconds: self.seconds.clone(),
         }
     }

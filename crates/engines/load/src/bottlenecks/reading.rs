@@ -1,6 +1,6 @@
 //! Builds readings at the baseline and at the knee, and prints them as evidence.
 
-use plimsoll_measure::line::Reading;
+use plimsoll_measure::line::{Reading, Timing};
 
 /// Bytes in a mebibyte.
 pub const MIB: f64 = 1_048_576.0;
@@ -36,6 +36,13 @@ pub(super) fn evidence_at_limit(readings: &[Reading]) -> String {
     let words =
         readings.iter().map(|reading| format!("{} {}", reading.what, shown(reading.knee, &reading.unit)));
     words.collect::<Vec<_>>().join(", ")
+}
+
+/// Adds the comparison of slow with calm seconds: `…; at its limit in 85 % of the slow time, 4 % of the calm time`.
+pub(super) fn evidence_in_time(evidence: String, timing: Option<&Timing>) -> String {
+    let Some(timing) = timing.filter(|it| it.p.is_some()) else { return evidence };
+    let (slow, calm) = (timing.slow * 100.0, timing.calm * 100.0);
+    format!("{evidence}; at its limit in {slow:.0} % of the slow time, {calm:.0} % of the calm time")
 }
 
 /// Prints a number with three significant digits and its unit; percentages and event rates without a fraction.

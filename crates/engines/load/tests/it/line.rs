@@ -3,10 +3,11 @@
 use std::error::Error;
 
 use plimsoll_load::arrivals::{Arrivals, Share};
+use plimsoll_load::bottlenecks::level::levels_between;
 use plimsoll_load::bottlenecks::observation::both;
 use plimsoll_load::bottlenecks::reading::share;
 use plimsoll_load::bottlenecks::{
-    CLIENT_CPU, CONNECTIONS as CONNECTIONS_RULE, DISK, Finding, Machine, NotObserved, Observation, Rule,
+    CLIENT_CPU, CONNECTIONS as CONNECTIONS_RULE, DISK, Finding, Level, NotObserved, Observation, Rule,
     SERVER_CPU, WAKE, departs,
 };
 use plimsoll_load::due_second::DueSeconds;
@@ -76,14 +77,38 @@ impl Prober for Simulation {
 }
 
 /// The rules of a search: those of this crate, and one about the server.
-const RULES: [Rule; 6] =
-    [CLIENT_CPU, WAKE, CONNECTIONS_RULE, SERVER_CPU, Rule::new("dirty cache", dirty_cache), DISK];
+const RULES: [Rule; 7] = [
+    CLIENT_CPU,
+    WAKE,
+    CONNECTIONS_RULE,
+    SERVER_CPU,
+    Rule::new("dirty cache", dirty_cache, dirty_levels),
+    Rule::new("queue", queue, queue_levels),
+    DISK,
+];
 
-fn dirty_cache(baseline: &Observation, knee: &Observation, _: Machine) -> Result<Finding, NotObserved> {
-    let dirty =
-        |sample: &ServerSample| Some(sample.cache_dirty_bytes? as f64 / sample.cache_bytes_max? as f64);
-    let shares = both((baseline, knee), |side| side.max(dirty))?;
+fn dirty_share(sample: &ServerSample) -> Option<f64> {
+    Some(sample.cache_dirty_bytes? as f64 / sample.cache_bytes_max? as f64)
+}
+
+fn dirty_cache(baseline: &Observation, knee: &Observation) -> Result<Finding, NotObserved> {
+    let shares = both((baseline, knee), |side| side.max(dirty_share))?;
     Ok(Finding { departed: departs(shares.0, shares.1, 0.2), readings: vec![share("dirty share", shares)] })
+}
+
+fn dirty_levels(side: &Observation) -> Result<Vec<Level>, NotObserved> {
+    levels_between(side, |sample, _| Some(dirty_share(sample)? >= 0.2))
+}
+
+/// A second resource: operations that wait for a ticket.
+fn queue(baseline: &Observation, knee: &Observation) -> Result<Finding, NotObserved> {
+    let waiting = |sample: &ServerSample| Some(sample.write_tickets_waiting? as f64);
+    let counts = both((baseline, knee), |side| side.max(waiting))?;
+    Ok(Finding { departed: departs(counts.0, counts.1, 1.0), readings: vec![share("waiting", counts)] })
+}
+
+fn queue_levels(side: &Observation) -> Result<Vec<Level>, NotObserved> {
+    levels_between(side, |sample, _| Some(sample.write_tickets_waiting? > 0))
 }
 
 fn search(script: Script, objective: Objective, start: f64) -> Line {
@@ -106,7 +131,6 @@ fn soaked(mut simulation: Simulation, objective: Objective, start: f64, soak_s: 
         rules: &RULES,
         documents_per_operation: 10.0,
         unit: "documents/s".into(),
-        machine: Machine { cores: 2, workers: 1 },
         soak_s,
     };
     let line = find(&line_search, &mut simulation).unwrap();
@@ -181,7 +205,7 @@ fn server_samples_at_the_knee_are_compared_with_the_baseline() {
     let lowest = failed.map(|probe| probe.rate).fold(f64::INFINITY, f64::min);
     assert!((knee / lowest - 1.0).abs() < 0.01, "{knee} {lowest}");
     let unchecked: Vec<_> = line.unchecked.iter().map(|it| it.name.as_str()).collect();
-    assert_eq!(unchecked, ["server CPU", "disk"]);
+    assert_eq!(unchecked, ["server CPU", "queue", "disk"]);
     assert_eq!(
         line.unmoved.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(),
         ["client CPU", "wake", "connections"]
@@ -218,4 +242,27 @@ fn checkpoints_that_lower_the_line_are_named() {
     let note = line.notes.iter().find(|note| note.starts_with("checkpoints began")).unwrap();
     assert!(note.contains("and 20 more after the start: between them 3"), "{note}");
     assert!(note.contains("documents/s holds, during them the highest rate that did was 1,700"), "{note}");
+}
+
+/// The server stands still in the fourth second of each trial, in which its cache is dirty at every rate. Its queue is as long as
+/// often, but in another second.
+#[test]
+fn a_resource_at_its_limit_in_slow_seconds_is_named_and_an_innocent_one_is_not() {
+    let script = Script { frozen: (3 * SECOND_NS, 4 * SECOND_NS), ..Script::steady(5_000_000) };
+    let dirty: Says = |_, second, sample| {
+        let trial = sample.at_ns / (60 * SECOND_NS);
+        sample.cache_bytes_max = Some(100);
+        sample.cache_dirty_bytes = Some(if second == 3 { 90 } else { 5 });
+        sample.write_tickets_waiting = Some(u64::from(second == 1 + trial * 5 % 8));
+    };
+    let simulation = Simulation { script, probes: 0, probes_max: usize::MAX, says: Some(dirty) };
+    let line = search_with(simulation, Objective::standard(), 170.0);
+    let names: Vec<_> = line.bottlenecks.iter().map(|candidate| candidate.name.as_str()).collect();
+    assert_eq!(names, ["dirty cache"], "{:?}", line.bottlenecks);
+    let found = &line.bottlenecks[0];
+    let timing = found.timing.as_ref().unwrap();
+    assert!(timing.explained > 0.5 && timing.p.unwrap() < 0.01, "{timing:?}");
+    assert!(found.evidence.contains("of the slow time"), "{}", found.evidence);
+    let innocent = line.unmoved.iter().find(|it| it.name == "queue").unwrap();
+    assert!(innocent.timing.as_ref().unwrap().p.unwrap() > 0.05, "{innocent:?}");
 }
