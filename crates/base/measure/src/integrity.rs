@@ -88,8 +88,8 @@ pub struct Integrity {
 
 impl Integrity {
     /// Whether no promised document is missing, changed or duplicated, no transaction was done in part, no read was wrong, and no
-    /// anomaly breaks a promise. Nothing is promised where documents
-    /// vanish by design. Documents that were not read back are unknown: see [`Self::is_known`].
+    /// anomaly breaks a promise. Nothing is promised where documents vanish by design. Documents that were not read back are
+    /// unknown: see [`Self::is_known`].
     pub const fn holds(&self) -> bool {
         if let Some(Consistency { violations: 1.., .. }) = self.consistency {
             return false;
