@@ -13,6 +13,9 @@ use super::{DamagedDocument, DefectLog, Duplicate, Flip, Options, flip};
 /// The cost of one entry of the defect log without its `_id`, in bytes.
 const RECORD_COST: u64 = 160;
 
+/// A document of an open transaction, with its namespace.
+pub(crate) type Kept = (String, Box<[u8]>);
+
 /// The limit of open transactions.
 const TRANSACTIONS_MAX: usize = 10_000;
 
@@ -27,7 +30,7 @@ pub(crate) struct Store {
     pub(crate) cursors: HashMap<i64, Cursor>,
     pub(crate) cursors_opened: i64,
     /// The documents of open transactions, with their namespaces, by session.
-    open: HashMap<Box<[u8]>, Vec<(String, Box<[u8]>)>>,
+    open: HashMap<Box<[u8]>, Vec<Kept>>,
     committed: u64,
 }
 
@@ -106,7 +109,7 @@ impl Store {
 
     /// Keeps documents until the commit of their transaction. At the limit of open transactions all are forgotten: their clients are
     /// presumed gone.
-    pub(crate) fn keep(&mut self, session: Box<[u8]>, starts: bool, documents: Vec<(String, Box<[u8]>)>) {
+    pub(crate) fn keep(&mut self, session: Box<[u8]>, starts: bool, documents: Vec<Kept>) {
         if self.open.len() >= TRANSACTIONS_MAX {
             self.open.clear();
         }
@@ -144,7 +147,7 @@ impl Store {
     }
 
     /// Whether all documents are new and fit into memory, whatever defects befall them.
-    fn has_room_for(&self, documents: &[(String, Box<[u8]>)]) -> bool {
+    fn has_room_for(&self, documents: &[Kept]) -> bool {
         let mut needed = self.used_bytes;
         documents.iter().all(|(namespace, document)| {
             let key = collection::key(document).unwrap_or_default();

@@ -193,10 +193,10 @@ mod tests {
         assert_eq!(judge(Some(&flipped)), Err(Rejection::CorruptedRead));
     }
 
+    type Judge = Box<dyn Fn(&OperationBuilder, Option<u32>) -> Result<(), Rejection>>;
+
     /// Sends a replacement without an answer, and returns a judge of reads that are sent at once.
-    fn judge_doubtful(
-        validity: Validity,
-    ) -> (OperationBuilder, u64, impl Fn(&OperationBuilder, Option<u32>) -> Result<(), Rejection>) {
+    fn judge_doubtful(validity: Validity) -> (OperationBuilder, u64, Judge) {
         let builder = builder(1);
         let (number, mut pending) = pending_replacement(&builder);
         builder.conclude(&mut pending, Outcome::Unknown(Doubt::ConnectionLost), false);
@@ -205,7 +205,7 @@ mod tests {
             let found = version.map(|version| document(builder, version, number));
             builder.judge_read(&sent, ReturnedState::Before, found.as_deref())
         };
-        (builder, number, judge)
+        (builder, number, Box::new(judge))
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::transactions::{SPANS_MAX, Span, Transactions};
 
 /// Words of one record.
 const WORDS: usize = PAGE_BYTES / 8;
-const _: () = assert!(1 + 2 * SPANS_MAX <= WORDS, "every transaction fits one record");
+const _: () = assert!(2 * SPANS_MAX < WORDS, "every transaction fits one record");
 
 /// The number and the words of the transactions of each record.
 pub(super) fn words(transactions: &Transactions) -> Vec<(u32, Box<Words>)> {
