@@ -144,14 +144,18 @@ fn operations_that_wait_for_a_connection_long_before_all_are_in_use_are_listed()
     };
     let mut before = baseline(|_, _| ());
     before.probe.service_ns.p99 = Some(2_000_000);
-    let names = |knee| {
-        let examination = examine(&RULES, (&before, &side(knee, |_, _| ())), &[], 1);
+    let named = |before: &Observation, knee| {
+        let examination = examine(&RULES, (before, &side(knee, |_, _| ())), &[], 1);
         examination.bottlenecks.into_iter().map(|it| it.name).collect::<Vec<_>>()
     };
+    let names = |knee| named(&before, knee);
     assert_eq!(names(waiting(0.5, 40, 3)), ["connections"]);
     assert!(names(waiting(0.5, 20, 3)).is_empty());
     assert!(names(waiting(0.5, 40, 30)).is_empty(), "the server was slow");
     assert!(names(waiting(0.2, 40, 3)).is_empty(), "the server stood still now and then");
+    let mut as_long = before.clone();
+    as_long.probe.wait_ns.p99 = Some(40_000_000);
+    assert!(named(&as_long, waiting(0.5, 40, 3)).is_empty(), "it waited as long where the objective held");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use plimsoll_measure::histogram::Latency;
 use plimsoll_measure::line::Probe;
 
 use super::reading::{partial, reading, share};
-use super::{DEPARTURE, Finding, Level, NotObserved, Observation, SecondOfService};
+use super::{DEPARTURE, Finding, Level, NotObserved, Observation, RISE, SecondOfService};
 
 /// A worker above this share of its core misses arrivals: the kernel and other threads use the rest.
 const CPU_MAX: f64 = 0.85;
@@ -76,7 +76,8 @@ pub(super) fn connections(baseline: &Observation, knee: &Observation) -> Result<
     let busy = (baseline.probe.connections_busy, knee.probe.connections_busy);
     let wait = both_p99_ms(sides, |probe| &probe.wait_ns);
     let response = both_p99_ms(sides, |probe| &probe.response_ns);
-    let waits = wait.1.zip(response.1).is_some_and(|(wait, all)| wait > 0.0 && wait >= all * WAIT_SHARE_MIN);
+    let rose = |at: f64| at > 0.0 && wait.0.is_none_or(|before| at >= before * RISE);
+    let waits = wait.1.zip(response.1).is_some_and(|(wait, all)| rose(wait) && wait >= all * WAIT_SHARE_MIN);
     let slower = |before: f64, at: f64| at > 0.0 && at >= before * DEPARTURE;
     let p99 = both_p99_ms(sides, |probe| &probe.service_ns);
     let is_slower =

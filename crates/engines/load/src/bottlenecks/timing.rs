@@ -21,7 +21,7 @@ const SIGNIFICANT: f64 = 0.02;
 /// A smaller share of the slow time is no bottleneck.
 const EXPLAINED_MIN: f64 = 0.10;
 /// Fewer seconds of a kind cannot clear a resource.
-const CLEARING_S_MIN: u64 = 10;
+const CLEARING_S_MIN: u64 = 5;
 /// A resource that is nearly always or nearly never at its limit cannot be cleared: its slow and calm seconds are alike.
 const CLEARING_SHARE: std::ops::RangeInclusive<f64> = 0.1..=0.9;
 /// A cleared resource is at its limit at most this much more often in slow time.

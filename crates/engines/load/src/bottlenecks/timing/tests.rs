@@ -124,8 +124,8 @@ fn a_resource_at_its_limit_as_often_in_calm_time_is_cleared() {
     let stratum = Stratum { slow: vec![true, true, false, false], share: vec![1.0, 0.0, 1.0, 0.0] };
     let timing = compare(&vec![stratum.clone(); 12], 1).unwrap();
     assert!(clears(&timing) && !shows(&timing), "{timing:?}");
-    let few = compare(&vec![stratum; 4], 1).unwrap();
-    assert!(!clears(&few), "eight seconds are too few: {few:?}");
+    let few = compare(&vec![stratum; 2], 1).unwrap();
+    assert!(!clears(&few), "four seconds are too few: {few:?}");
 }
 
 #[test]
