@@ -159,7 +159,7 @@ impl Reader<'_> {
         let Some(receipt) = self.receipt(document) else { return Found::Foreign { stamp } };
         let confirmed = match stamp {
             Some(stamp) => receipt.version_of(stamp).is_some_and(|version| version < VERSIONS_MAX),
-            None => self.follows(receipt, 0, document),
+            None => self.follows(receipt, 0, document) && !self.fits_another(receipt, document),
         };
         if confirmed { Found::OtherRun { run: receipt.run(), stamp } } else { Found::Foreign { stamp } }
     }
@@ -194,9 +194,25 @@ impl Reader<'_> {
 
     /// Whether the stored bytes match the receipt and the version.
     fn follows(&mut self, receipt: Receipt, version: u32, document: &RawDocument) -> bool {
+        self.holds_content_of(receipt.number(), receipt, version, document)
+    }
+
+    /// Whether another document of the run would have the same content, so that the content confirms no receipt.
+    fn fits_another(&mut self, receipt: Receipt, document: &RawDocument) -> bool {
+        self.holds_content_of(receipt.number() ^ 1, receipt, 0, document)
+    }
+
+    /// Whether the stored bytes are the content of document `number` under the `_id` of `receipt`.
+    fn holds_content_of(
+        &mut self,
+        number: u64,
+        receipt: Receipt,
+        version: u32,
+        document: &RawDocument,
+    ) -> bool {
         self.scratch.clear();
-        let (scratch, number) = (&mut self.scratch, receipt.number());
-        let identity = identity_of(receipt.run(), version, number);
+        let identity = identity_of(receipt.run(), version, receipt.number());
+        let scratch = &mut self.scratch;
         let encoded =
             self.scope.source.map(|source| source.encode_version(version, number, &identity, scratch));
         encoded == Some(Encoded::Document) && self.scratch == document.as_bytes()
@@ -225,4 +241,32 @@ pub fn examples(run: Run, examples: &Examples, most: usize) -> Vec<String> {
             .collect::<Vec<_>>()
     };
     kinds.into_iter().flat_map(named).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::setup;
+
+    /// The finding for a document without a stamp whose `_id` is a receipt of another run.
+    fn found(template: &str) -> Found {
+        let text = format!(r#"{{"collection": "d.c", "document": {template}, "stamp": false}}"#);
+        let setup = setup(&text, &[("insert", r#"{"insert": {}}"#)]).unwrap();
+        let scope = Scope::of(&setup, &Touched::None, OtherWriters::Excluded);
+        let mut bytes = Vec::new();
+        let source = setup.source.as_ref().unwrap();
+        let encoded = source.encode_version(0, 3, &identity_of(OTHER, 0, 3), &mut bytes);
+        assert_eq!(encoded, Encoded::Document);
+        let mut reader = Reader { run: setup.run, scope, scratch: Vec::new(), read: 0 };
+        reader.judge(RawDocument::from_bytes(&bytes).unwrap())
+    }
+
+    const OTHER: Run = Run { time_s: 9, tag: [9, 9, 9] };
+
+    #[test]
+    fn content_confirms_another_run_only_if_it_depends_on_the_receipt() {
+        let confirmed = Found::OtherRun { run: OTHER, stamp: None };
+        assert_eq!(found(r#"{"n": {"$number": {}}}"#), confirmed);
+        assert_eq!(found(r#"{"a": 1}"#), Found::Foreign { stamp: None });
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! Two lists are fields of one document, so an operation of several steps spans documents and fields. A document's `_id` carries the run.
 
-use bson::{Bson, Document, RawDocument, doc};
+use bson::{Document, RawDocument, doc};
 use plimsoll_consistency::{Element, ListId, Outcome, Step, Transaction};
 use plimsoll_deployment::Namespace;
 use plimsoll_element::append;
@@ -133,7 +133,7 @@ pub async fn read_all(
     connection: &mut Connection,
     setup: &Setup,
     history: &[Transaction],
-) -> Result<Vec<Transaction>, Error> {
+) -> Result<Option<Vec<Transaction>>, Error> {
     let mut lists: Vec<ListId> =
         history.iter().flat_map(|transaction| &transaction.steps).map(Step::list).collect();
     lists.sort_unstable();
@@ -141,24 +141,27 @@ pub async fn read_all(
     let mut reads = Vec::with_capacity(lists.len());
     for lists in lists.chunks(READ_BATCH) {
         let invoked_ns = clock::now().as_ns();
-        let found = read_some(connection, setup, lists).await?;
+        let Some(found) = read_some(connection, setup, lists).await? else { return Ok(None) };
         let completed_ns = clock::now().as_ns();
-        reads.extend(lists.iter().map(|list| Transaction {
-            process: READER,
-            invoked_ns,
-            completed_ns,
-            outcome: Outcome::Committed,
-            steps: vec![Step::Read { list: *list, elements: stored(&found, setup.run, *list) }],
-        }));
+        for list in lists {
+            let Some(elements) = stored(&found, setup.run, *list) else { return Ok(None) };
+            reads.push(Transaction {
+                process: READER,
+                invoked_ns,
+                completed_ns,
+                outcome: Outcome::Committed,
+                steps: vec![Step::Read { list: *list, elements }],
+            });
+        }
     }
-    Ok(reads)
+    Ok(Some(reads))
 }
 
 async fn read_some(
     connection: &mut Connection,
     setup: &Setup,
     lists: &[ListId],
-) -> Result<Vec<Document>, Error> {
+) -> Result<Option<Vec<Document>>, Error> {
     let mut ids: Vec<String> = lists.iter().map(|list| id(setup.run, *list)).collect();
     ids.dedup();
     let mut find = doc! {
@@ -174,16 +177,16 @@ async fn read_some(
         find.insert("readConcern", doc! {"level": level});
     }
     let reply = run(connection, &setup.namespace, &find).await?;
-    let batch = reply.get_document("cursor").and_then(|cursor| cursor.get_array("firstBatch"));
-    let batch = batch.map(|batch| batch.iter().filter_map(Bson::as_document).cloned().collect());
-    Ok(batch.unwrap_or_default())
+    let batch = reply.get_document("cursor").and_then(|cursor| cursor.get_array("firstBatch")).ok();
+    Ok(batch.and_then(|batch| batch.iter().map(|value| value.as_document().cloned()).collect()))
 }
 
-fn stored(documents: &[Document], run: Run, list: ListId) -> Vec<Element> {
+/// The elements of a list; none at all without its document or its field. `None` if a value is not one that an append stores.
+fn stored(documents: &[Document], run: Run, list: ListId) -> Option<Vec<Element>> {
     let id = id(run, list);
     let document = documents.iter().find(|document| document.get_str("_id").is_ok_and(|found| found == id));
-    let array = document.and_then(|document| document.get_array(field(list)).ok());
-    array.into_iter().flatten().filter_map(Bson::as_i64).map(|element| element as Element).collect()
+    let Some(values) = document.and_then(|document| document.get(field(list))) else { return Some(vec![]) };
+    values.as_array()?.iter().map(|value| Some(value.as_i64()? as Element)).collect()
 }
 
 /// Commits an empty transaction. Returns the server's refusal if it has no transactions.

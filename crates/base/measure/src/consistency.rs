@@ -31,7 +31,7 @@ pub struct Consistency {
     /// A few violations, each explained with its operations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<String>,
-    /// Why the check is less than complete, if it is.
+    /// The reason why the check is incomplete, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }

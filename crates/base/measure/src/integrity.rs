@@ -54,7 +54,7 @@ pub struct Integrity {
     /// document that it acknowledged counts as lost.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub read_then_gone: u64,
-    /// Transactions whose commit has an unknown outcome, and of which the server has some writes and lacks others.
+    /// Transactions with an unknown commit: the server has some of their writes and lacks others.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub half_transactions: u64,
     /// Reads during the load that showed an older version than one acknowledged or read before, no document where one was

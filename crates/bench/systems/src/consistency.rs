@@ -33,14 +33,24 @@ pub(crate) async fn without_transactions(
     }))
 }
 
-/// The result of the check, and the number of documents that hold the lists.
+/// The result of a check.
+pub(crate) struct Checked {
+    /// The anomalies.
+    pub(crate) found: Consistency,
+    /// Documents that hold the lists.
+    pub(crate) documents: u64,
+    /// The reason why the promise is neither kept nor broken, if so.
+    pub(crate) undecided: Option<String>,
+}
+
+/// Checks a history.
 pub(crate) fn checked(
     setup: &Setup,
     server: &ConnectOptions,
     mut history: Vec<Transaction>,
     runtime: &Runtime,
     reason: Option<&str>,
-) -> (Consistency, u64) {
+) -> Checked {
     history.sort_by_key(|transaction| transaction.invoked_ns);
     let last = runtime.block_on(read(setup, server, &history));
     let unread = last.as_ref().err().map(|error| {
@@ -49,23 +59,21 @@ pub(crate) fn checked(
             explained(error)
         )
     });
-    let reads = last.unwrap_or_default();
-    let documents = documents(&reads);
-    history.extend(reads);
-    let reasons: Vec<&str> = reason.into_iter().chain(unread.as_deref()).collect();
-    let reason = (!reasons.is_empty()).then(|| reasons.join("; "));
+    history.extend(last.unwrap_or_default());
+    let documents = documents(&history);
     let (claim, words) = match setup.appends_in_transactions() {
         true => (Claim::STRONG_SNAPSHOT, "snapshot isolation in real time"),
         false => (Claim::STRICT_SERIALIZABLE, "linearizability"),
     };
-    let found = match check(&history) {
-        Ok(report) => judged(&report, claim),
-        // The elements of a run differ, and its times come from one clock.
-        Err(error) => {
-            Consistency { violations: 1, examples: vec![error.to_string()], ..Consistency::default() }
-        }
+    let (found, unchecked) = match check(&history) {
+        Ok(report) => (judged(&report, claim), None),
+        Err(error) => (Consistency::default(), Some(format!("the history cannot be checked: {error}"))),
     };
-    (Consistency { claim: words.to_owned(), reason, ..found }, documents)
+    let reasons: Vec<&str> =
+        reason.into_iter().chain(unread.as_deref()).chain(unchecked.as_deref()).collect();
+    let reason = (!reasons.is_empty()).then(|| reasons.join("; "));
+    let found = Consistency { claim: words.to_owned(), reason, ..found };
+    Checked { found, documents, undecided: unread.or(unchecked) }
 }
 
 async fn read(
@@ -74,12 +82,13 @@ async fn read(
     history: &[Transaction],
 ) -> anyhow::Result<Vec<Transaction>> {
     let mut connection = Connection::connect(server).await.context("connect")?;
-    read_all(&mut connection, setup, history).await.context("read the lists")
+    let lists = read_all(&mut connection, setup, history).await.context("read the lists")?;
+    lists.context("the answer of the server is not one of lists")
 }
 
-/// Documents that hold at least one element.
-fn documents(reads: &[Transaction]) -> u64 {
-    let steps = reads.iter().flat_map(|read| &read.steps);
+/// Documents whose lists have shown at least one element.
+fn documents(history: &[Transaction]) -> u64 {
+    let steps = history.iter().flat_map(|read| &read.steps);
     let held = steps.filter(|step| matches!(step, Step::Read { elements, .. } if !elements.is_empty()));
     held.map(|step| step.list() / LISTS_PER_DOCUMENT).collect::<HashSet<_>>().len() as u64
 }

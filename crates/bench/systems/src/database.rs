@@ -17,7 +17,7 @@ use plimsoll_load::worker::Control;
 use plimsoll_measure::clock::{self, Instant};
 use plimsoll_measure::environment::ServerFacts;
 use plimsoll_measure::inspection::Collection;
-use plimsoll_measure::integrity::Integrity;
+use plimsoll_measure::integrity::{Integrity, Proof};
 use plimsoll_measure::run::ServerShare;
 use plimsoll_mongo::audit::Listener;
 use plimsoll_mongo::journal_writer::JournalWriter;
@@ -347,11 +347,13 @@ impl System for Database {
         let mut integrity = audit(&subject, &self.runtime, &mut Watched { progress, expected });
         if self.setup.appends_to_lists() {
             let (server, reason) = (self.place.site.options(), self.without_transactions.as_deref());
-            let (found, documents) =
-                consistency::checked(&self.setup, &server, history, &self.runtime, reason);
-            integrity.consistency = Some(found);
+            let checked = consistency::checked(&self.setup, &server, history, &self.runtime, reason);
+            integrity.consistency = Some(checked.found);
             // The documents of the lists have ids other than receipts.
-            integrity.foreign = integrity.foreign.saturating_sub(documents);
+            integrity.foreign = integrity.foreign.saturating_sub(checked.documents);
+            if checked.undecided.is_some() {
+                (integrity.proof, integrity.reason) = (Proof::NotAudited, checked.undecided);
+            }
         }
         self.inspected.1 = self.inspect();
         Some(integrity)

@@ -13,10 +13,11 @@ use crate::report::{Kind, Report};
 const LENGTH_MIN: u32 = 2;
 
 /// Reports a cycle of each component: first of dependencies alone, then with the order of sessions, then with that of real time.
-/// A component that contains a reported one is not reported again.
+/// A component that contains a reported one is not reported again. A write skew, which snapshot isolation allows, hides no other kind
+/// that a further order brings.
 pub(crate) fn find(lists: &Lists<'_>, graph: &Graph, limits: Limits, report: &mut Report) {
     let mut search = Search::new(graph, lists.history.len() as u32, limits);
-    let mut is_told = vec![false; graph.nodes()];
+    let mut reported = vec![Reported::Nothing; graph.nodes()];
     for (order, extra) in
         [(Order::Any, 0), (Order::Session, SESSION), (Order::RealTime, SESSION | REAL_TIME | PASS)]
     {
@@ -24,19 +25,46 @@ pub(crate) fn find(lists: &Lists<'_>, graph: &Graph, limits: Limits, report: &mu
             [(WW, &DIRTY_WRITE[..]), (WW | WR, &CIRCULAR_FLOW[..]), (WW | WR | RW, &ANTI[..])]
         {
             for component in components(graph, mask | extra) {
-                if component.iter().any(|node| is_told[*node as usize]) {
+                let before = component.iter().map(|node| reported[*node as usize]).max().unwrap_or_default();
+                if before == Reported::Whole {
                     continue;
                 }
-                component.iter().for_each(|node| is_told[*node as usize] = true);
                 search.enter(&component);
-                match search.classify(&component, shapes, extra) {
+                let skewed = before == Reported::WriteSkew;
+                let now = match search.classify(&component, shapes_beside(shapes, skewed), extra) {
                     Some((shape, cycle)) => {
-                        report.add((shape.kind)(order), || explain(lists, &condense(&cycle)));
+                        let kind = (shape.kind)(order);
+                        report.add(kind, || explain(lists, &condense(&cycle)));
+                        if kind == Kind::WriteSkew(order) { Reported::WriteSkew } else { Reported::Whole }
                     }
-                    None => report.cycles_not_decided += 1,
-                }
+                    None if skewed && search.left > 0 => Reported::WriteSkew,
+                    None => {
+                        report.cycles_not_decided += 1;
+                        Reported::Whole
+                    }
+                };
+                component.iter().for_each(|node| reported[*node as usize] = now);
             }
         }
+    }
+}
+
+/// The anomalies of a component that are reported.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Reported {
+    #[default]
+    Nothing,
+    /// A write skew alone.
+    WriteSkew,
+    /// Its worst anomaly, or that it is not decided.
+    Whole,
+}
+
+/// The shapes that are looked for in a component, which is not searched for a second write skew.
+fn shapes_beside(shapes: &[Shape], skewed: bool) -> &[Shape] {
+    match shapes {
+        [others @ .., last] if skewed && last.is_write_skew => others,
+        all => all,
     }
 }
 
@@ -47,15 +75,22 @@ struct Shape {
     back: Kinds,
     /// Whether two reads of older states never follow each other.
     apart: bool,
+    is_write_skew: bool,
 }
 
-const DIRTY_WRITE: [Shape; 1] = [Shape { kind: Kind::DirtyWrite, first: WW, back: WW, apart: false }];
-const CIRCULAR_FLOW: [Shape; 1] =
-    [Shape { kind: Kind::CircularInformationFlow, first: WR, back: WW | WR, apart: false }];
+const DIRTY_WRITE: [Shape; 1] =
+    [Shape { kind: Kind::DirtyWrite, first: WW, back: WW, apart: false, is_write_skew: false }];
+const CIRCULAR_FLOW: [Shape; 1] = [Shape {
+    kind: Kind::CircularInformationFlow,
+    first: WR,
+    back: WW | WR,
+    apart: false,
+    is_write_skew: false,
+}];
 const ANTI: [Shape; 3] = [
-    Shape { kind: Kind::ReadSkew, first: RW, back: WW | WR, apart: false },
-    Shape { kind: Kind::LongFork, first: RW, back: WW | WR | RW, apart: true },
-    Shape { kind: Kind::WriteSkew, first: RW, back: WW | WR | RW, apart: false },
+    Shape { kind: Kind::ReadSkew, first: RW, back: WW | WR, apart: false, is_write_skew: false },
+    Shape { kind: Kind::LongFork, first: RW, back: WW | WR | RW, apart: true, is_write_skew: false },
+    Shape { kind: Kind::WriteSkew, first: RW, back: WW | WR | RW, apart: false, is_write_skew: true },
 ];
 
 /// A breadth-first search that is repeated from many edges. A state is a node, and whether the last edge was a read of an older state.

@@ -299,8 +299,11 @@ fn split(trials: &[Trial], checkpoints: &[Checkpoint]) -> (Vec<Trial>, Vec<Trial
 /// Keeps the values of a window that the rules need. A second is slow if its due operations broke a bound.
 fn observation(probe: Probe, measured: Measured, trial: &Trial) -> Observation {
     let from_ns = measured.from_ns;
+    // A second without due operations has no block.
     let is_slow = |index: usize| {
-        trial.blocks.get(index).is_some_and(|block| block.excess.iter().any(|excess| *excess >= 1.0))
+        let at_ns = from_ns + (SETTLE_S + index as u64) * SECOND_NS;
+        let mut of = trial.blocks.iter().filter(|block| block.at_ns == at_ns);
+        of.any(|block| block.excess.iter().any(|excess| *excess >= 1.0))
     };
     let seconds = measured.window.seconds.iter().enumerate();
     let seconds: Vec<_> = seconds

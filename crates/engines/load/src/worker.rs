@@ -102,7 +102,7 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
         let phase = &order.phase;
         let layout = TallyLayout::new(phase, order.operations);
         let loads = 0..phase.loads.len();
-        let index = order.backlogs.join();
+        let index = order.backlogs.index_of(order.share);
         let queue = |load| {
             let backlog = (order.backlogs.of(load).clone(), index);
             OperationQueue::new(phase, load, order.share, order.start, layout.of(load), backlog)

@@ -145,9 +145,11 @@ fn thread_use(before: &Counters, after: &Counters, length_ns: u64) -> Option<Thr
     let (earlier, later) = (before.threads.as_ref()?, after.threads.as_ref()?);
     let mut sum = ThreadUse { used: 0.0, busiest: 0.0, waiting: None };
     for (id, now) in later {
-        // A new thread has used its whole time since then.
+        // A thread without an earlier reading is new, or was not read: its whole time may be longer than this interval.
         let then = earlier.get(id).copied().unwrap_or(ThreadTime { ran_ns: 0, waited_ns: Some(0) });
-        let share = |before: u64, after: u64| after.saturating_sub(before) as f64 / length_ns.max(1) as f64;
+        let share = |before: u64, after: u64| {
+            after.saturating_sub(before).min(length_ns) as f64 / length_ns.max(1) as f64
+        };
         let ran = share(then.ran_ns, now.ran_ns);
         sum.used += ran;
         sum.busiest = sum.busiest.max(ran);
@@ -193,6 +195,12 @@ mod tests {
         assert_eq!(rounded(sample.busiest_thread), Some(0.98));
         assert_eq!(rounded(sample.cores_used), Some(1.1));
         assert_eq!(rounded(sample.threads_waiting), Some(0.2));
+        let unread = Counters { threads: threads([(4, thread(60_000, 0))]), ..after.clone() };
+        assert_eq!(
+            between(&before, &unread).busiest_thread,
+            Some(1.0),
+            "an old thread that was not read before"
+        );
     }
 
     #[test]

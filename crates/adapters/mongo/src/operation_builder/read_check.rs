@@ -51,7 +51,8 @@ impl OperationBuilder {
         let stale = picked.freshness == Freshness::MayBeStale;
         let Some(found) = found else {
             let removed = known.may_be_deleted() && picked.change != Some(PendingChange::Removal);
-            return if removed || stale { Ok(()) } else { missing(&picked.bound, touched) };
+            let may_vanish = touched || self.setup.removes_any;
+            return if removed || stale { Ok(()) } else { missing(&picked.bound, may_vanish) };
         };
         let Some(least) = picked.bound.least.filter(|_| !touched) else { return Ok(()) };
         let (least, most) = match (picked.change, shows) {
@@ -121,11 +122,11 @@ impl OperationBuilder {
     }
 }
 
-/// Judges a read that found no document.
-fn missing(bound: &Bound, touched: bool) -> Result<(), Rejection> {
+/// Judges a read that found no document. Operations that the bound does not know may have removed it if it `may_vanish`.
+fn missing(bound: &Bound, may_vanish: bool) -> Result<(), Rejection> {
     match bound {
         Bound { promised: true, .. } => Err(Rejection::StaleRead),
-        Bound { read: Some(_), .. } if !touched => Err(Rejection::NonMonotonicRead),
+        Bound { read: Some(_), .. } if !may_vanish => Err(Rejection::NonMonotonicRead),
         _ => Ok(()),
     }
 }
@@ -165,6 +166,13 @@ mod tests {
         builder.conclude(&mut pending, Outcome::Acknowledged, true);
         let picked = read(&builder);
         (builder, picked)
+    }
+
+    #[test]
+    fn a_document_that_was_read_may_be_missing_only_if_something_may_have_removed_it() {
+        let read = Bound { read: Some(1), ..Bound::default() };
+        assert_eq!(missing(&read, false), Err(Rejection::NonMonotonicRead));
+        assert_eq!(missing(&read, true), Ok(()));
     }
 
     #[test]

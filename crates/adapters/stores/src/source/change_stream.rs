@@ -13,7 +13,7 @@ use bson::{Document, RawDocument, RawDocumentBuf};
 use futures_util::{FutureExt, StreamExt};
 use mongodb::Client;
 use mongodb::change_stream::ChangeStream as Stream;
-use mongodb::error::Error;
+use mongodb::error::{Error, ErrorKind};
 use mongodb::options::{ChangeStreamOptions, FullDocumentType};
 use plimsoll_deployment::{COMMAND_TIMEOUT, Deployment, Error as DeploymentError, driver_options};
 use plimsoll_measure::clock::{self, Instant, SECOND_NS};
@@ -125,7 +125,12 @@ impl ChangeStream {
                 Some(client) => client,
                 None => client.insert(connect(&watched.uri).await?),
             };
-            watch(client, watched, known.as_deref()).await
+            match watch(client, watched, known.as_deref()).await {
+                Err(error) if matches!(*error.kind, ErrorKind::ServerSelection { .. }) => {
+                    Err(cause(&watched.uri, error).await)
+                }
+                opened => opened,
+            }
         })?;
         let token = stream.resume_token().and_then(|token| match &known {
             Some(known) => resume_token::of_driver(&token, resume_token::stream(known)),
@@ -211,14 +216,24 @@ impl ChangeStream {
     }
 }
 
-/// A client of the driver. The lean client connects first: its errors name the cause, and the driver's only that no server was
-/// found.
 async fn connect(uri: &str) -> Result<Client, Error> {
-    let ours = |error: DeploymentError| Error::custom(error.to_string());
     let mut options = driver_options(uri).await.map_err(ours)?;
     options.server_selection_timeout = Some(SELECTION);
-    Deployment::new(uri, COMMAND_TIMEOUT).await.map_err(ours)?.connect().await.map_err(ours)?;
     Client::with_options(options)
+}
+
+/// The reason why the driver finds no server, as the lean client names it: the driver only says that it found none.
+async fn cause(uri: &str, error: Error) -> Error {
+    let deployment = match Deployment::new(uri, COMMAND_TIMEOUT).await {
+        Ok(deployment) => deployment,
+        Err(cause) => return ours(cause),
+    };
+    deployment.connect().await.map_or_else(ours, |_| error)
+}
+
+/// Our error in the driver's form.
+fn ours(error: DeploymentError) -> Error {
+    Error::custom(error.to_string())
 }
 
 async fn watch(

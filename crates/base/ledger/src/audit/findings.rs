@@ -29,7 +29,7 @@ pub struct Findings {
     /// Documents that a read during the load showed, and that are missing although nobody removed them, or exist in an earlier
     /// version than the read one. They were not acknowledged: a document that was acknowledged counts as lost.
     pub read_then_gone: u64,
-    /// Transactions whose commit has an unknown outcome, and of which the server has some writes and lacks others.
+    /// Transactions with an unknown commit: the server has some of their writes and lacks others.
     pub half_transactions: u64,
     /// Documents that the server rejected, without those not audited.
     pub rejected: u64,

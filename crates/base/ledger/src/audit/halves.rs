@@ -1,6 +1,6 @@
 //! Finds transactions of unknown outcome that the server did only in part.
 
-use super::{Audit, Content};
+use super::{Audit, CORRUPTED, Content, REPEATED};
 use crate::numbers::Slot;
 use crate::pairs::State;
 use crate::transactions::Span;
@@ -54,10 +54,13 @@ impl<'a> Audit<'a> {
             return None;
         }
         let known = self.versions.at(slot);
-        let is_present = self.seen.get(slot.worker as usize)?.get(slot.local) != 0;
+        let seen = self.seen.get(slot.worker as usize)?.get(slot.local);
+        let is_present = seen != 0;
         match self.ledger.state_at(slot) {
             _ if known.is_deleted() => None,
             _ if known.may_be_deleted() => Some(!is_present),
+            // It is a violation already, and shows neither version.
+            _ if known.is_doubtful() && matches!(seen, CORRUPTED | REPEATED) => None,
             _ if known.is_doubtful() => is_present.then(|| self.renewed.contains(&slot)),
             State::Unknown => Some(is_present),
             _ => None,

@@ -271,6 +271,8 @@ fn a_transaction_of_unknown_outcome_is_done_as_a_whole_or_not_at_all() {
     check_transaction(&[(30, 0), (31, 0), (1, 1)], &[1]);
     check_transaction(&[(30, 0), (31, 0), (1, 2), (3, 0)], &[3]);
     check_transaction(&[(1, 1)], &[30]);
+    // Document 1 is corrupted: that shows neither its old nor its new version.
+    check_transaction(&[(30, 0), (31, 0), (1, 3)], &[]);
 }
 
 #[test]

@@ -56,14 +56,19 @@ fn listed(kinds: &BTreeMap<String, u64>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_measure::integrity::Integrity;
+    use plimsoll_measure::integrity::{Integrity, Proof};
+
+    use crate::conclusions::integrity;
 
     use super::*;
 
     fn run(consistency: Consistency) -> Run {
         let claim = "linearizability".to_owned();
         let consistency = Some(Consistency { claim, lists: 2, ..consistency });
-        Run { integrity: Some(Integrity { consistency, ..Integrity::default() }), ..Run::default() }
+        Run {
+            integrity: Some(Integrity { proof: Proof::Proven, consistency, ..Integrity::default() }),
+            ..Run::default()
+        }
     }
 
     #[test]
@@ -83,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kept_promise_is_told_with_its_gaps() {
+    fn a_kept_promise_is_reported_with_its_gaps() {
         let kept = run(Consistency {
             committed: 1000,
             unknown: 3,
@@ -92,6 +97,7 @@ mod tests {
             ..Consistency::default()
         });
         assert!(violations(&kept).is_empty());
+        assert!(integrity::proof(&kept).is_empty(), "no document is not worth a sentence beside the lists");
         assert_eq!(
             proof(&kept),
             [

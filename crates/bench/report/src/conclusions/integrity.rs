@@ -48,6 +48,8 @@ pub(super) fn proof(run: &Run) -> Vec<String> {
     let Some(integrity) = &run.integrity else { return Vec::new() };
     let reason = integrity.reason.as_deref().unwrap_or("no reason was recorded");
     match integrity.proof {
+        // Lists alone: the conclusions on their consistency say what was checked.
+        Proof::Proven if integrity.acknowledged == 0 && integrity.consistency.is_some() => Vec::new(),
         Proof::Proven if integrity.holds() => vec![proven(run, integrity)],
         Proof::Proven => Vec::new(),
         Proof::Counted => vec![format!(

@@ -195,6 +195,23 @@ fn a_stale_read_in_a_session() {
 }
 
 #[test]
+fn a_write_skew_hides_no_read_skew_in_real_time() {
+    let history = Simulation::new(Settings { transactions: 0, aborted: 0, ..SERIALIZABLE }, 1).run(|store| {
+        let ((x, y), start) = (store.two_lists(), store.tick());
+        let (read_x, read_y, old) = (store.read(x), store.read(y), store.read(x));
+        let (append_x, append_y) = (store.append(x), store.append(y));
+        store.committed(ONE, start, vec![read_x, append_y]);
+        store.committed(TWO, start, vec![read_y, append_x]);
+        let later = store.tick();
+        store.committed(THREE, later, vec![old]);
+    });
+    let report = check(&history).unwrap();
+    let found: Vec<Kind> = report.counts.keys().copied().collect();
+    assert!(found.contains(&Kind::WriteSkew(Order::Any)) && found.contains(&SKEW_IN_TIME), "{found:?}");
+    assert_eq!(report.cycles_not_decided, 0);
+}
+
+#[test]
 fn a_rollback_after_the_acknowledgement() {
     finds(Kind::LostAppend, &[Kind::NotLinearizable], |store| {
         let ((x, _), start) = (store.two_lists(), store.tick());

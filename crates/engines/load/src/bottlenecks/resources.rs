@@ -22,7 +22,8 @@ const DISK_BUSY_MAX: f64 = 0.90;
 const TIME_MAX: f64 = 0.50;
 
 /// The threads of the server cannot be read.
-const THREADS_HIDDEN: NotObserved = "not readable: the kernel hides the server's threads from this user";
+const THREADS_HIDDEN: NotObserved =
+    "not readable: the server's process ended, or the kernel hides its threads from this user";
 /// No cgroup of the server counts its throttling.
 const NO_QUOTA: NotObserved = "not reported: no cgroup of the server counts the time that a quota stops it";
 /// The affinity or the times of the CPUs cannot be read.

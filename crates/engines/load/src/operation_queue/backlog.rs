@@ -156,7 +156,7 @@ impl Backlog {
     /// Records that no further operation of one worker becomes overdue. After the last one, all idle lanes are woken.
     pub fn end_schedule(&self) {
         if self.scheduling.fetch_sub(1, SeqCst) == 1 {
-            while self.idle.iter().find_map(IdleLanes::call).is_some() {}
+            self.idle.iter().for_each(IdleLanes::call_all);
         }
     }
 
@@ -178,6 +178,18 @@ impl IdleLanes {
 
     fn lanes(&self) -> MutexGuard<'_, Option<VecDeque<IdleLane>>> {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Calls every lane that is idle now. A called lane may register again at once.
+    fn call_all(&self) {
+        let mut lanes = self.lanes();
+        let idle = lanes.as_mut().map(std::mem::take).unwrap_or_default();
+        self.count.store(0, SeqCst);
+        drop(lanes);
+        for IdleLane { call, waker } in idle {
+            call.0.store(true, SeqCst);
+            waker.wake();
+        }
     }
 
     /// Calls the lane that became idle last, if there is one.

@@ -43,10 +43,12 @@ impl Supply {
 }
 
 impl Backlogs {
-    /// The backlogs of the workers of a process with these shares, each of which takes part once.
+    /// The backlogs of the workers of a process with these shares, which follow one another.
     pub fn shared(phase: &Phase, shares: impl Iterator<Item = Share>) -> Self {
+        let mut shares = shares.peekable();
+        let first = shares.peek().map_or(0, |share| share.index);
         let lanes: Vec<_> = shares.map(|share| lanes_needed(phase, share)).collect();
-        Self::of_lanes(phase.loads.len(), &lanes)
+        Self::of_lanes(phase.loads.len(), first, &lanes)
     }
 }
 
