@@ -244,21 +244,19 @@ impl LineSearch {
         let checkpoints = checkpoints(&samples);
         let (calm, under) = split(search.trials(), &checkpoints);
         let between = estimate(&calm, self.settings.seed)?;
-        if between.rate < found.rate * CALM || under.iter().all(Trial::held) {
+        let failed = under.iter().filter(|trial| !trial.held()).map(|trial| trial.rate).reduce(f64::min)?;
+        // Checkpoints explain nothing if the rates that failed during them fail without them.
+        if between.rate < found.rate * CALM || failed >= between.rate {
             return None;
         }
         let listed = checkpoints.iter().take(LISTED_MAX).map(|it| format!("{} s", it.from_ns / SECOND_NS));
         let more = checkpoints.len().saturating_sub(LISTED_MAX);
         let times: Vec<_> = listed.chain((more > 0).then(|| format!("and {more} more"))).collect();
-        let held = under.iter().filter(|trial| trial.held()).map(|trial| trial.rate).reduce(f64::max);
-        let during = held.map_or_else(
-            || "no tried rate does".to_owned(),
-            |rate| format!("the highest rate that did was {}", self.rate(rate)),
-        );
         Some(format!(
-            "checkpoints began {} after the start: between them {} holds, during them {during}",
+            "checkpoints began {} after the start: between them {} holds, during them {} failed",
             times.join(", "),
-            self.rate(between.rate)
+            self.rate(between.rate),
+            self.rate(failed)
         ))
     }
 
