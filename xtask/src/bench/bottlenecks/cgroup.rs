@@ -38,7 +38,7 @@ impl Cgroup {
         for limit in limits {
             cgroup.add(pid, *limit, home)?;
         }
-        // A cgroup of a hybrid's unified part has no limits, and shows the pressure of its own processes.
+        // On a machine with both versions, the cgroup of version 2 limits nothing. It shows the pressure of its processes.
         let unified = Path::new(ROOT).join("unified");
         if !limits.is_empty() && unified.is_dir() {
             cgroup.enter(&unified, pid, &[])?;

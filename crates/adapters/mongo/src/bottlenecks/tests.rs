@@ -515,7 +515,7 @@ fn a_resource_that_departs_but_is_at_its_limit_as_often_in_calm_seconds_is_not_n
         examination.bottlenecks.iter().any(|it| it.name == "WiredTiger cache")
     };
     assert!(named(&[]), "without trials only the departure counts");
-    // Of the five slow seconds three are dirty in one half of the trials, and two in the other.
+    // Each trial has five slow seconds. Three of them are dirty in one half of the trials, and two in the other half.
     let mut other = half_slow(disk(0.3));
     other.seconds.iter_mut().for_each(|second| second.is_slow ^= true);
     assert!(!named(&[&knee, &other, &knee, &other, &knee, &other]));

@@ -6,13 +6,14 @@ use plimsoll_measure::clock;
 use plimsoll_measure::first_error::FirstError;
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
-use plimsoll_wire::{Call, CallReply, Connection, Limits, Outcome as Wire};
+use plimsoll_wire::{Call, Connection, Limits, Outcome as Wire};
 
 use super::cursor::read_concern;
-use super::transaction::{count_bytes, first_write_error, of_commit_reply, session_id, write_session};
+use super::session::Session;
+use super::transaction::first_write_error;
 use crate::list_append::{Planned, Shape, elements, write_append, write_read};
 use crate::operation_builder::{OperationBuilder, Work};
-use crate::outcome::{of_commit, of_write_error, outcome};
+use crate::outcome::{of_write_error, outcome};
 use crate::setup::Command;
 use crate::statement;
 
@@ -24,13 +25,7 @@ const IN_TRANSACTIONS: &str = "snapshot";
 pub(super) struct Buffers {
     planned: Vec<Planned>,
     step: Call,
-    /// The commit or the abort.
-    last: Call,
-    reply: CallReply,
-    /// Bytes sent and received.
-    bytes: (u64, u64),
-    session: [u8; 16],
-    number: i64,
+    session: Session,
     /// The process in the history: the worker and its connection.
     process: u32,
 }
@@ -41,11 +36,7 @@ impl Buffers {
         Self {
             planned: Vec::new(),
             step: Call::new(&builder.setup.namespace.db, limits),
-            last: Call::new("admin", limits),
-            reply: CallReply::new(),
-            bytes: (0, 0),
-            session: session_id(builder, session),
-            number: 0,
+            session: Session::new(builder, session, limits),
             process: (worker as u32) << 20 | session as u32 & 0xf_ffff,
         }
     }
@@ -58,7 +49,7 @@ impl Buffers {
     }
 
     pub async fn send(&mut self, connection: &mut Connection, work: Work<'_>) -> Reply {
-        self.bytes = (0, 0);
+        self.session.begin();
         let mut steps = Vec::with_capacity(self.planned.len());
         let invoked_ns = clock::now().as_ns();
         let outcome = match self.planned.len() {
@@ -84,7 +75,7 @@ impl Buffers {
             outcome: fate,
             steps,
         });
-        let (bytes_sent, bytes_received) = self.bytes;
+        let (bytes_sent, bytes_received) = self.session.bytes;
         match outcome {
             Outcome::Acknowledged => Reply { bytes_sent, bytes_received, ..Reply::acknowledged(1) },
             outcome => Reply::failed(outcome, 1),
@@ -119,13 +110,12 @@ impl Buffers {
         work: Work<'_>,
         done: &mut Vec<Step>,
     ) -> Outcome {
-        self.number += 1;
-        let (session, number) = (self.session, self.number);
+        let mark = self.session.mark();
         for index in 0..self.planned.len() {
             let planned = self.planned[index];
             let written = self.step.body(|out| {
                 write_step(out, work, planned);
-                write_session(out, session, number);
+                mark.write(out);
                 if index == 0 {
                     append::boolean(out, "startTransaction", true);
                     read_concern(out, Some(IN_TRANSACTIONS));
@@ -133,7 +123,7 @@ impl Buffers {
             });
             debug_assert!(written.is_ok(), "a step is shorter than a document may be");
             if let Err(outcome) = self.step(connection, work, planned, done).await {
-                self.abort(connection).await;
+                self.session.abort(connection).await;
                 // Nothing was committed, even if the answer to a step is missing.
                 return match outcome {
                     Outcome::Unknown(_) => Outcome::Rejected(Rejection::Other),
@@ -141,7 +131,7 @@ impl Buffers {
                 };
             }
         }
-        self.commit(connection, work).await
+        self.session.commit(connection, work).await
     }
 
     /// Sends one step and reads its answer.
@@ -155,10 +145,9 @@ impl Buffers {
         planned: Planned,
         done: &mut Vec<Step>,
     ) -> Result<(), Outcome> {
-        let sent = connection.call(&mut self.step, &mut self.reply).await;
-        count_bytes(&mut self.bytes, &self.reply);
+        let sent = self.session.call(connection, &mut self.step).await;
         sent.map_err(|error| work.noted(of_write_error(&error), &error))?;
-        let body = self.reply.body().ok_or(Outcome::Unknown(Doubt::ConnectionLost))?;
+        let body = self.session.reply.body().ok_or(Outcome::Unknown(Doubt::ConnectionLost))?;
         done.push(match planned {
             Planned::Append(list, element) => {
                 if let Some((code, message)) = first_write_error(body) {
@@ -177,36 +166,6 @@ impl Buffers {
             }
         });
         Ok(())
-    }
-
-    async fn commit(&mut self, connection: &mut Connection, work: Work<'_>) -> Outcome {
-        let (session, number) = (self.session, self.number);
-        let written = self.last.body(|out| {
-            append::int32(out, "commitTransaction", 1);
-            write_session(out, session, number);
-            statement::write_concern(out, work.concerns().write.as_ref());
-        });
-        debug_assert!(written.is_ok(), "a commit is shorter than a document may be");
-        let committed = connection.call(&mut self.last, &mut self.reply).await;
-        count_bytes(&mut self.bytes, &self.reply);
-        match committed {
-            Ok(()) => of_commit_reply(self.reply.body()),
-            Err(error) => work.noted(of_commit(&error), &error),
-        }
-    }
-
-    /// Ends a transaction that the server has not ended; without an answer it ends by its time limit.
-    async fn abort(&mut self, connection: &mut Connection) {
-        if connection.is_broken() {
-            return;
-        }
-        let (session, number) = (self.session, self.number);
-        let written = self.last.body(|out| {
-            append::int32(out, "abortTransaction", 1);
-            write_session(out, session, number);
-        });
-        debug_assert!(written.is_ok(), "an abort is shorter than a document may be");
-        connection.call(&mut self.last, &mut self.reply).await.unwrap_or_default();
     }
 }
 

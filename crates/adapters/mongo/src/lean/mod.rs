@@ -29,6 +29,7 @@ mod cursor;
 mod range;
 
 mod list_append;
+mod session;
 mod transaction;
 
 mod rare;

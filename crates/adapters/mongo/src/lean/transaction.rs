@@ -8,13 +8,14 @@ use plimsoll_ledger::State;
 use plimsoll_load::mix::scramble;
 use plimsoll_measure::first_error::FirstError;
 use plimsoll_measure::interval::Reply;
-use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
-use plimsoll_wire::{Call, CallReply, Connection, Limits, Outcome as Wire};
+use plimsoll_measure::outcome::{Outcome, Rejection};
+use plimsoll_wire::{Call, Connection, Limits, Outcome as Wire};
 
 use super::change;
 use super::cursor::read_concern;
+use super::session::Session;
 use crate::operation_builder::{OperationBuilder, OperationTarget, PendingWrite, ReturnedState, Work};
-use crate::outcome::{of_commit, of_error, outcome};
+use crate::outcome::{of_error, outcome};
 use crate::setup::{Command, FindShape, Purpose};
 use crate::statement;
 
@@ -25,13 +26,7 @@ const FIND_BATCH: i32 = 1_000_000;
 #[derive(Debug)]
 pub(super) struct Buffers {
     steps: Vec<Step>,
-    /// The commit or the abort.
-    last: Call,
-    reply: CallReply,
-    /// Bytes sent and received.
-    bytes: (u64, u64),
-    session: [u8; 16],
-    number: i64,
+    session: Session,
     /// The outcome, once sent: a transaction is not retried.
     ended: Option<Outcome>,
 }
@@ -68,18 +63,15 @@ impl Buffers {
         };
         Self {
             steps: steps.iter().map(step).collect(),
-            last: Call::new("admin", limits),
-            reply: CallReply::new(),
-            bytes: (0, 0),
-            session: session_id(builder, session),
-            number: 0,
+            session: Session::new(builder, session, limits),
             ended: None,
         }
     }
 
     pub fn prepare(&mut self, work: Work<'_>, number: u64) -> Option<()> {
         let Command::Transaction { steps } = work.command else { return None };
-        (self.number, self.ended, self.bytes) = (self.number + 1, None, (0, 0));
+        self.session.begin();
+        self.ended = None;
         for (index, command) in steps.iter().enumerate() {
             let step = &mut self.steps[index];
             let part = Work { command, ..work };
@@ -87,12 +79,12 @@ impl Buffers {
                 self.discard(work.builder);
                 return None;
             }
-            let (session, transaction) = (self.session, self.number);
+            let mark = self.session.mark();
             let level = work.concerns().read.as_deref().filter(|_| index == 0);
             let Step { call, aim, numbers, .. } = step;
             let written = call.body(|out| {
                 write_step(out, part, *aim, numbers);
-                write_session(out, session, transaction);
+                mark.write(out);
                 if index == 0 {
                     append::boolean(out, "startTransaction", true);
                 }
@@ -116,7 +108,7 @@ impl Buffers {
         let (outcome, fate) = match self.send_steps(connection, work, steps).await {
             Ok(()) => self.commit(connection, work).await,
             Err(outcome) => {
-                self.abort(connection).await;
+                self.session.abort(connection).await;
                 (outcome, Fate::Aborted)
             }
         };
@@ -125,7 +117,7 @@ impl Buffers {
         match outcome {
             Outcome::Acknowledged => {
                 let documents = self.steps.iter().map(|step| step.documents).sum();
-                let (bytes_sent, bytes_received) = self.bytes;
+                let (bytes_sent, bytes_received) = self.session.bytes;
                 Reply { bytes_sent, bytes_received, ..Reply::acknowledged(documents) }
             }
             outcome => self.failed(outcome),
@@ -168,49 +160,22 @@ impl Buffers {
             if step.call.bytes() == 0 {
                 return Err(Outcome::Rejected(Rejection::TooLarge));
             }
-            let sent = connection.call(&mut step.call, &mut self.reply).await;
-            count_bytes(&mut self.bytes, &self.reply);
+            let sent = self.session.call(connection, &mut step.call).await;
             sent.map_err(|error| work.noted(of_error(&error), &error))?;
-            let body = self.reply.body().ok_or(Outcome::Rejected(Rejection::Other))?;
+            let body = self.session.reply.body().ok_or(Outcome::Rejected(Rejection::Other))?;
             step.judge(Work { command, ..work }, body)?;
         }
         Ok(())
     }
 
     async fn commit(&mut self, connection: &mut Connection, work: Work<'_>) -> (Outcome, Fate) {
-        let (session, number) = (self.session, self.number);
-        let written = self.last.body(|out| {
-            append::int32(out, "commitTransaction", 1);
-            write_session(out, session, number);
-            statement::write_concern(out, work.concerns().write.as_ref());
-        });
-        debug_assert!(written.is_ok(), "a commit is shorter than a document may be");
-        let committed = connection.call(&mut self.last, &mut self.reply).await;
-        count_bytes(&mut self.bytes, &self.reply);
-        let outcome = match committed {
-            Ok(()) => of_commit_reply(self.reply.body()),
-            Err(error) => work.noted(of_commit(&error), &error),
-        };
+        let outcome = self.session.commit(connection, work).await;
         let fate = match outcome {
             Outcome::Acknowledged => Fate::Committed,
             Outcome::Rejected(_) => Fate::Aborted,
             Outcome::Unknown(_) => Fate::Unknown,
         };
         (outcome, fate)
-    }
-
-    /// Ends a transaction that the server has not ended; without an answer it ends by its time limit.
-    async fn abort(&mut self, connection: &mut Connection) {
-        if connection.is_broken() {
-            return;
-        }
-        let (session, number) = (self.session, self.number);
-        let written = self.last.body(|out| {
-            append::int32(out, "abortTransaction", 1);
-            write_session(out, session, number);
-        });
-        debug_assert!(written.is_ok(), "an abort is shorter than a document may be");
-        connection.call(&mut self.last, &mut self.reply).await.unwrap_or_default();
     }
 
     fn settle(&mut self, builder: &OperationBuilder, fate: Fate) {
@@ -331,38 +296,6 @@ fn write_find(out: &mut Vec<u8>, work: Work<'_>, aim: OperationTarget, shape: &F
     // A transaction reads only the documents that fit one reply.
     append::int32(out, "batchSize", FIND_BATCH);
     append::boolean(out, "singleBatch", true);
-}
-
-pub(super) fn write_session(out: &mut Vec<u8>, session: [u8; 16], number: i64) {
-    append::nested(out, "lsid", |out| append::uuid(out, "id", &session));
-    append::int64(out, "txnNumber", number);
-    append::boolean(out, "autocommit", false);
-}
-
-/// A session ID for each connection of each worker of each run: a UUID in the form of version 4.
-pub(super) fn session_id(builder: &OperationBuilder, session: u64) -> [u8; 16] {
-    let run = builder.setup.run.receipt(0).stamp().cast_unsigned() ^ u64::from(builder.setup.run.time_s);
-    let place = builder.ledger().worker() << 40 | session;
-    let halves = [scramble(run, place).to_be_bytes(), scramble(!run, place).to_be_bytes()];
-    let mut id = [0; 16];
-    id[..8].copy_from_slice(&halves[0]);
-    id[8..].copy_from_slice(&halves[1]);
-    id[6] = id[6] & 0x0f | 0x40;
-    id[8] = id[8] & 0x3f | 0x80;
-    id
-}
-
-pub(super) fn count_bytes(bytes: &mut (u64, u64), reply: &CallReply) {
-    bytes.0 += reply.bytes_sent() as u64;
-    bytes.1 += reply.bytes_received() as u64;
-}
-
-pub(super) fn of_commit_reply(body: Option<&RawDocument>) -> Outcome {
-    match body.map(|body| body.get("writeConcernError")) {
-        Some(Ok(None)) => Outcome::Acknowledged,
-        Some(_) => Outcome::Unknown(Doubt::WriteConcern),
-        None => Outcome::Unknown(Doubt::ConnectionLost),
-    }
 }
 
 /// The code and the message.
