@@ -8,7 +8,7 @@ use clap::Args;
 use crate::command::{self, FULL, cargo};
 use crate::deny::{self, Advisories};
 use crate::steps::Steps;
-use crate::test_programs::{self, Kind, Program};
+use crate::test_programs::{self, Program, Tests};
 use crate::{dist, setup};
 
 /// Options of the checks.
@@ -23,32 +23,32 @@ pub(crate) struct Test {
 /// Runs all steps and prints the duration of each, also after a failure.
 pub(crate) fn run(test: &Test) -> Result<()> {
     let mut steps = Steps::default();
-    let mut result = usual(&mut steps);
+    let mut programs = Vec::new();
+    let mut result = usual(&mut steps, &mut programs);
     if result.is_ok() && test.all {
-        result = long(&mut steps);
+        result = long(&mut steps, &programs);
     }
     eprint!("\n{steps}");
     result
 }
 
-fn usual(steps: &mut Steps) -> Result<()> {
-    let mut programs = Vec::new();
+fn usual(steps: &mut Steps, programs: &mut Vec<Program>) -> Result<()> {
     steps.run("format", format)?;
     steps.run("deny", || deny::run(Advisories::Ask))?;
-    steps.run("build", || test_programs::build().map(|built| programs = built))?;
+    steps.run("build", || test_programs::build().map(|built| *programs = built))?;
     // The embedded server takes minutes to build and leaves cores idle at times. The quick checks use them.
     let built = command::target()?.join("debug");
     let setup = thread::spawn(move || setup::install(&built));
     steps.run("lint", lint)?;
     steps.run("docs", docs)?;
-    steps.run("unit", || tests(&programs, Kind::Unit))?;
+    steps.run("unit", || tests(programs, Tests::Unit))?;
     steps.run("setup", || setup.join().map_err(|_| anyhow!("the setup panicked"))?)?;
-    steps.run("test", || tests(&programs, Kind::Integration))?;
+    steps.run("test", || tests(programs, Tests::Integration))?;
     steps.run("pack", pack)
 }
 
-fn long(steps: &mut Steps) -> Result<()> {
-    steps.run("long", long_tests)?;
+fn long(steps: &mut Steps, programs: &[Program]) -> Result<()> {
+    steps.run("long", || tests(programs, Tests::Long))?;
     let xtask = |words: &str| command::run(cargo().arg("xtask").args(words.split(' ')));
     steps.run("kills", || xtask("bench kills"))?;
     steps.run("compare", || xtask("bench compare --rounds 3"))?;
@@ -68,13 +68,8 @@ fn lint() -> Result<()> {
     command::run(cargo().arg("clippy").args(words))
 }
 
-fn tests(programs: &[Program], kind: Kind) -> Result<()> {
-    test_programs::run(programs, kind, &command::target()?.join("test-logs"))
-}
-
-/// Runs the tests in modules named `long`, which are otherwise ignored.
-fn long_tests() -> Result<()> {
-    command::run(cargo().arg("test").args(FULL).args(["--test", "it", "--", "--ignored", "::long::"]))
+fn tests(programs: &[Program], tests: Tests) -> Result<()> {
+    test_programs::run(programs, tests, &command::target()?.join("test-logs"))
 }
 
 /// Documents examples too, because the dependencies then have the same features as for the lints. Runs the examples in

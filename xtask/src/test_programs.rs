@@ -27,19 +27,36 @@ const EXTERNAL: [&str; 2] = ["adapters", "services"];
 pub(crate) struct Program {
     /// The directory of its package and the name of its target: `http it`.
     name: String,
-    kind: Kind,
+    /// Whether it holds unit tests outside adapters and services. They need no installed program.
+    unit: bool,
     executable: PathBuf,
     /// The root of its package, where it runs.
     directory: PathBuf,
 }
 
-/// The environment that a test program needs.
+/// Some of the tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// Unit tests outside adapters and services. They need no installed program.
+pub(crate) enum Tests {
+    /// The unit tests that need no installed program.
     Unit,
     /// All other tests, and the benchmarks in small. They start the installed programs.
     Integration,
+    /// The tests in modules named `long`, which the others leave out.
+    Long,
+}
+
+impl Tests {
+    fn hold(self, program: &Program) -> bool {
+        match self {
+            Self::Unit => program.unit,
+            Self::Integration => !program.unit,
+            Self::Long => program.name.ends_with(" lib") || program.name.ends_with(" it"),
+        }
+    }
+
+    fn words(self) -> &'static [&'static str] {
+        if self == Self::Long { &["--ignored", "::long::"] } else { &[] }
+    }
 }
 
 /// Builds all test programs, and returns them.
@@ -75,23 +92,23 @@ fn program(message: &Value) -> Option<Program> {
     let unit = matches!(kind, "lib" | "bin");
     let name = format!("{} {}", directory.file_name()?.to_string_lossy(), if unit { kind } else { target });
     let external = directory.components().any(|part| EXTERNAL.iter().any(|wing| part.as_os_str() == *wing));
-    let kind = if unit && !external { Kind::Unit } else { Kind::Integration };
-    Some(Program { name, kind, executable: executable.into(), directory: directory.into() })
+    let unit = unit && !external;
+    Some(Program { name, unit, executable: executable.into(), directory: directory.into() })
 }
 
-/// Runs the programs of one kind, and prints a line for each. Their output goes to files in `logs`.
+/// Runs some of the tests, and prints a line for each program. Their output goes to files in `logs`.
 ///
 /// # Errors
 /// Names every program that failed, after its output has been printed.
-pub(crate) fn run(programs: &[Program], kind: Kind, logs: &Path) -> Result<()> {
+pub(crate) fn run(programs: &[Program], tests: Tests, logs: &Path) -> Result<()> {
     fs::create_dir_all(logs).with_context(|| format!("create {}", logs.display()))?;
     let waiting: Mutex<VecDeque<&Program>> =
-        Mutex::new(programs.iter().filter(|program| program.kind == kind).collect());
+        Mutex::new(programs.iter().filter(|program| tests.hold(program)).collect());
     let failed = Mutex::new(Vec::new());
     let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
     let work = || -> Result<()> {
         while let Some(program) = next() {
-            if !run_one(program, logs)? {
+            if !run_one(program, tests, logs)? {
                 failed.lock().unwrap_or_else(PoisonError::into_inner).push(program.name.as_str());
             }
         }
@@ -109,11 +126,16 @@ pub(crate) fn run(programs: &[Program], kind: Kind, logs: &Path) -> Result<()> {
 }
 
 /// Runs one program, and returns whether it succeeded.
-fn run_one(program: &Program, logs: &Path) -> Result<bool> {
+fn run_one(program: &Program, tests: Tests, logs: &Path) -> Result<bool> {
     let log = logs.join(format!("{}.log", program.name.replace(' ', "-")));
     let file = File::create(&log).with_context(|| format!("create {}", log.display()))?;
     let mut command = Command::new(&program.executable);
-    command.current_dir(&program.directory).stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+    command
+        .args(tests.words())
+        .current_dir(&program.directory)
+        .stdin(Stdio::null())
+        .stdout(file.try_clone()?)
+        .stderr(file);
     let start = now();
     let status = command.status().with_context(|| format!("run {}", program.executable.display()))?;
     let took = now() - start;
@@ -159,13 +181,8 @@ mod tests {
             r#"{"reason":"build-finished","success":true}"#.to_owned(),
         ];
         let found = programs(&messages.join("\n")).unwrap();
-        let found: Vec<_> = found.iter().map(|one| (one.name.as_str(), one.kind)).collect();
-        let expected = [
-            ("http bin", Kind::Integration),
-            ("http client", Kind::Integration),
-            ("http it", Kind::Integration),
-            ("http lib", Kind::Unit),
-        ];
+        let found: Vec<_> = found.iter().map(|one| (one.name.as_str(), one.unit)).collect();
+        let expected = [("http bin", false), ("http client", false), ("http it", false), ("http lib", true)];
         assert_eq!(found, expected);
     }
 
@@ -188,22 +205,30 @@ mod tests {
         let written =
             Command::new("/bin/sh").args(["-c", write]).arg(&executable).arg(script).status().unwrap();
         assert!(written.success());
-        Program { name: name.to_owned(), kind: Kind::Unit, executable, directory: directory.to_owned() }
+        Program { name: name.to_owned(), unit: true, executable, directory: directory.to_owned() }
     }
 
     #[test]
     fn every_program_runs_and_every_failure_is_named() {
         let logs = std::env::temp_dir().join(format!("plimsoll-xtask-{}", std::process::id()));
         fs::create_dir_all(&logs).unwrap();
-        let scripts =
-            [("good", "pwd"), ("bad", "echo wrong >&2; exit 1"), ("late", "echo late"), ("worse", "exit 2")];
+        let scripts = [
+            ("good", "pwd"),
+            ("bad", "echo wrong >&2; exit 1"),
+            ("late", "echo late"),
+            ("worse it", "echo $1; exit 2"),
+        ];
         let programs: Vec<_> = scripts.iter().map(|(name, script)| shell(name, script, &logs)).collect();
-        let error = run(&programs, Kind::Unit, &logs).unwrap_err().to_string();
-        run(&programs, Kind::Integration, &logs).unwrap();
+        let error = run(&programs, Tests::Unit, &logs).unwrap_err().to_string();
+        run(&programs, Tests::Integration, &logs).unwrap();
+        let long = run(&programs, Tests::Long, &logs).unwrap_err().to_string();
+        let words = fs::read_to_string(logs.join("worse-it.log")).unwrap();
         let here = fs::read_to_string(logs.join("good.log")).unwrap();
         let late = fs::read_to_string(logs.join("late.log")).unwrap();
         fs::remove_dir_all(&logs).unwrap();
-        assert!(error.contains("bad") && error.contains("worse") && !error.contains("late"), "{error}");
+        assert!(error.contains("bad") && error.contains("worse it") && !error.contains("late"), "{error}");
+        assert!(long.contains("worse it") && !long.contains("bad"), "{long}");
+        assert_eq!(words.trim(), "--ignored");
         assert_eq!((here.trim(), late.trim()), (logs.to_str().unwrap(), "late"));
     }
 }

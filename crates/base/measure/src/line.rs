@@ -74,8 +74,8 @@ pub struct Drift {
 /// lowest rate that held; the timing compares slow with calm seconds of the same rates.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Candidate {
-    /// One of `client CPU`, `wake`, `connections`, `server CPU`, `CPU quota`, `stolen CPU`, `memory`,
-    /// `WiredTiger cache`, `tickets`, `checkpoint`, `journal sync`, `flow control`, `replication lag` and `disk`.
+    /// One of `client CPU`, `wake`, `network`, `connections`, `server CPU`, `CPU quota`, `stolen CPU`,
+    /// `memory`, `WiredTiger cache`, `tickets`, `checkpoint`, `journal sync`, `flow control`, `replication lag` and `disk`.
     pub name: String,
     /// The evidence in words.
     pub evidence: String,

@@ -11,7 +11,7 @@ use crate::clock::MILLISECOND_NS;
 pub struct ServerSample {
     /// Nanoseconds since the run's start.
     pub at_ns: u64,
-    /// The time until the server's answer, in nanoseconds.
+    /// The time until the server's answer to a ping, in nanoseconds.
     pub round_trip_ns: u64,
     /// Open client connections.
     pub connections: Option<u64>,

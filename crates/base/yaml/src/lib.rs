@@ -7,10 +7,12 @@ mod excerpt;
 mod fault;
 mod file;
 mod library;
+mod path;
 mod syntax;
 mod types;
 
 pub use cause::Place;
 pub use fault::{Fault, nearest};
 pub use file::{FileError, text_of};
+pub use path::place_of;
 pub use read::{Slip, document, value};

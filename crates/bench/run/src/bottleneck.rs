@@ -21,7 +21,11 @@ pub fn of(session: &Session) -> Option<Bottleneck> {
     }
     let used_ns = session.watched_cpu_ns.filter(|used_ns| *used_ns > 0);
     let cores = used_ns.map(|used_ns| used_ns as f64 / 1e9 / watched.length_s());
-    let examined = at_limit(&watched.observation(&session.samples, &session.host_since(0), cores));
+    let examined = at_limit(&watched.observation(
+        &session.samples,
+        (&session.host_since(0), &session.own_since(0)),
+        cores,
+    ));
     Some(Bottleneck {
         phase: phase_name,
         reason: None,

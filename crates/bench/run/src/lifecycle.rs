@@ -59,8 +59,11 @@ pub struct Checked {
 pub fn check(name: &str, loaded: Loaded, options: &LoadOptions, start: Option<Moment>) -> Outcome<Checked> {
     let shard = plan::shard(&options.shard).deserves(Exit::Usage)?;
     check_single(name, &loaded.scenario).deserves(Exit::Usage)?;
-    let plan = Plan::build(&loaded).with_context(|| format!("scenario {name}")).deserves(Exit::Usage)?;
-    let subject = resolve(options.registry, &loaded, &plan, options.address()).deserves(Exit::Usage)?;
+    let located = |error| loaded.located(error);
+    let plan = Plan::build(&loaded).map_err(located).with_context(|| format!("scenario {name}"));
+    let plan = plan.deserves(Exit::Usage)?;
+    let subject = resolve(options.registry, &loaded, &plan, options.address());
+    let subject = subject.map_err(located).deserves(Exit::Usage)?;
     check_shard(shard, &loaded.scenario, subject.as_ref(), start).deserves(Exit::Usage)?;
     Ok(Checked { loaded, plan, subject, shard })
 }

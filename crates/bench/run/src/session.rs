@@ -99,6 +99,8 @@ pub struct Session {
     canary: bool,
     observer: Option<Observer>,
     host: Option<HostObserver>,
+    /// Watches this process.
+    own: Option<HostObserver>,
 }
 
 impl Session {
@@ -199,6 +201,11 @@ impl Session {
     /// The samples of the server's machine since a moment of the run, in order; none unless the server is on this machine.
     pub fn host_since(&self, from_ns: u64) -> Vec<HostSample> {
         self.host.as_ref().map(|host| host.since(from_ns)).unwrap_or_default()
+    }
+
+    /// The samples of this process since a moment of the run, in order.
+    pub fn own_since(&self, from_ns: u64) -> Vec<HostSample> {
+        self.own.as_ref().map(|own| own.since(from_ns)).unwrap_or_default()
     }
 
     /// Ends the workers, so that the ledger holds everything that was sent.

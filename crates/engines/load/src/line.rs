@@ -46,6 +46,8 @@ pub struct Measured {
     pub samples: Vec<ServerSample>,
     /// The samples of the server's machine during the arrivals, in order; local servers only.
     pub host: Vec<HostSample>,
+    /// The samples of the tool's own process during the arrivals, in order.
+    pub client: Vec<HostSample>,
     /// The reason why the search must end early, if any.
     pub over: Option<String>,
 }
@@ -309,8 +311,10 @@ fn observation(probe: Probe, measured: Measured, trial: &Trial) -> Observation {
         .collect();
     let (from_ns, to_ns) =
         (from_ns + SETTLE_S * SECOND_NS, seconds.last().map_or(from_ns, |second| second.to_ns));
-    let (mut samples, mut host) = (measured.samples, measured.host);
+    let (mut samples, mut host, mut client) = (measured.samples, measured.host, measured.client);
     samples.retain(|sample| (from_ns..=to_ns).contains(&sample.at_ns));
-    host.retain(|sample| sample.from_ns >= from_ns && sample.to_ns <= to_ns);
-    Observation { probe, samples, host, seconds }
+    let is_within = |sample: &HostSample| sample.from_ns >= from_ns && sample.to_ns <= to_ns;
+    host.retain(is_within);
+    client.retain(is_within);
+    Observation { probe, samples, host, client, seconds }
 }

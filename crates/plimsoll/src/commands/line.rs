@@ -255,6 +255,7 @@ impl Prober for SessionProber<'_> {
         measured.server_cores = cpu.cores();
         measured.samples = self.seen_since(measured.from_ns);
         measured.host = self.session.host_since(measured.from_ns);
+        measured.client = self.session.own_since(measured.from_ns);
         measured.over = over(self.session, finished.ended);
         Ok(measured)
     }

@@ -93,6 +93,13 @@ fn a_slip_in_a_scenario_is_answered_in_our_words() {
             &long,
             &["line 1, column 81: unknown key `titel`: did you mean `title`?", "--> ", ":1:81\n"],
         ),
+        (
+            &["run"],
+            scenario,
+            "bytes: 40",
+            "bytez: 40",
+            &["line 3, column 45: document.text.$text: unknown setting \"bytez\"; did you mean \"bytes\"?"],
+        ),
     ]);
 }
 

@@ -61,7 +61,8 @@ impl Cause {
         match self {
             Self::CpuQuota => &["server CPU", "CPU quota"],
             Self::SlowDisk => &["disk", "journal sync"],
-            Self::NetworkDelay | Self::FewConnections => &["connections"],
+            Self::NetworkDelay => &["network", "connections"],
+            Self::FewConnections => &["connections"],
             Self::ThrottledClient => &["client CPU", "wake"],
             Self::SmallCache => &["WiredTiger cache"],
             Self::HotDocument | Self::FewTickets => &[],

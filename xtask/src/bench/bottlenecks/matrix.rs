@@ -7,9 +7,10 @@ use serde_json::Value;
 use super::Cause;
 
 /// The columns: every name that a search can give, from the client to the disk.
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 15] = [
     "client CPU",
     "wake",
+    "network",
     "connections",
     "server CPU",
     "CPU quota",

@@ -78,14 +78,17 @@ impl Probe {
         Ok(facts)
     }
 
-    /// Reads the server's counters once; `at_ns` counts from the run's start to the request.
+    /// Reads the server's counters once; `at_ns` counts from the run's start to the request. A ping before it shows the round trip,
+    /// because the counters take the server about a millisecond.
     ///
     /// # Errors
     /// The connection is lost, or this user may not ask for `serverStatus`.
     pub async fn sample(&mut self, run_start: Instant) -> Result<ServerSample, Error> {
+        let pinged = clock::now();
+        self.connection.command("admin", &rawdoc! { "ping": 1 }).await?;
         let asked = clock::now();
+        let round_trip_ns = asked.since(pinged);
         let status = self.connection.command("admin", &status_request()).await?;
-        let round_trip_ns = clock::now().since(asked);
         let usage = self.pid.and_then(process::usage);
         Ok(ServerSample {
             at_ns: asked.since(run_start),

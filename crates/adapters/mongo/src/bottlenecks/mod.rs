@@ -6,8 +6,8 @@ mod durability;
 mod tickets;
 
 use plimsoll_load::bottlenecks::{
-    self, CLIENT_CPU, CONNECTIONS, CPU_QUOTA, DISK, Examination, MEMORY, Observation, Rule, SERVER_CPU,
-    STOLEN_CPU, WAKE,
+    self, CLIENT_CPU, CONNECTIONS, CPU_QUOTA, DISK, Examination, MEMORY, NETWORK, Observation, Rule,
+    SERVER_CPU, STOLEN_CPU, WAKE,
 };
 use plimsoll_measure::host_sample::HostSample;
 use plimsoll_measure::line::Probe;
@@ -17,9 +17,10 @@ use plimsoll_measure::sample::ServerSample;
 const WAIT_SHARE_MAX: f64 = 0.10;
 
 /// The order is from the client to the disk: of several saturated resources, an earlier one relieves the later ones.
-pub const RULES: [Rule; 14] = [
+pub const RULES: [Rule; 15] = [
     CLIENT_CPU,
     WAKE,
+    NETWORK,
     CONNECTIONS,
     SERVER_CPU,
     CPU_QUOTA,
@@ -56,7 +57,8 @@ fn idle(load: &Observation) -> Observation {
         vec![idle_sample(first), later]
     });
     let host = load.host.iter().map(HostSample::idle).collect();
-    Observation { probe, samples: samples.unwrap_or_default(), host, seconds: Vec::new() }
+    let client = load.client.iter().map(HostSample::idle).collect();
+    Observation { probe, samples: samples.unwrap_or_default(), host, client, seconds: Vec::new() }
 }
 
 /// A sample of an idle server: counters keep their value, gauges are zero.

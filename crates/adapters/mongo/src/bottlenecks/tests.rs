@@ -54,7 +54,7 @@ fn side(probe: Probe, change: impl Fn(u64, &mut ServerSample)) -> Observation {
     let samples: Vec<_> = (0..WINDOW_S).map(look).collect();
     let seconds = (0..WINDOW_S).map(second).collect();
     let host = host(probe.server_cores, probe.client_cpu, &samples);
-    Observation { probe, samples, host, seconds }
+    Observation { probe, samples, host, client: Vec::new(), seconds }
 }
 
 /// Ten samples a second of a machine with two cores and no other programs. A server that uses up to one core has one busy thread.
@@ -135,6 +135,39 @@ fn busy_connections_with_an_unchanged_service_time_are_listed() {
 }
 
 #[test]
+fn connections_that_wait_for_a_long_way_to_the_server_name_the_network_first() {
+    let check = |busy: f64, ping_ms: u64, names: &[&str]| {
+        let ping = |_: u64, it: &mut ServerSample| it.round_trip_ns = ping_ms * 1_000_000;
+        let before = side(probe(100.0, 0.1, 60_000, 21e6, 0.1, Some(0.3)), ping);
+        check(&before, &side(probe(900.0, 0.3, 60_000, 22e6, busy, Some(0.6)), ping), names)
+    };
+    let examination = check(0.99, 20, &["network", "connections"]);
+    let evidence = evidence_of(&examination, "network");
+    assert!(evidence.starts_with("shortest ping 20.0 ms") && evidence.contains("22.0 ms"), "{evidence}");
+    check(0.99, 2, &["connections"]);
+    check(0.30, 20, &[]);
+}
+
+#[test]
+fn a_tool_that_a_quota_stops_names_the_client() {
+    let stopped = |share: f64| {
+        let sample = |tenth: u64| HostSample {
+            from_ns: tenth * SECOND_NS / 10,
+            to_ns: (tenth + 1) * SECOND_NS / 10,
+            throttled: Some(share),
+            ..HostSample::default()
+        };
+        let client = (0..WINDOW_S * 10).map(sample).collect();
+        Observation { client, ..side(quiet(), |_, _| ()) }
+    };
+    let before = Observation { client: stopped(0.0).client, ..baseline(|_, _| ()) };
+    let examination = check(&before, &stopped(0.6), &["client CPU"]);
+    let evidence = evidence_of(&examination, "client CPU");
+    assert!(evidence.contains("time stopped by a CPU quota 60 % (0 %)"), "{evidence}");
+    check(&before, &stopped(0.05), &[]);
+}
+
+#[test]
 fn operations_that_wait_for_a_connection_long_before_all_are_in_use_are_listed() {
     let waiting = |busy: f64, wait_ms: u64, service_ms: u64| {
         let p99 = |ms: u64| Latency { count: 9000, p99: Some(ms * 1_000_000), ..Latency::default() };
@@ -173,7 +206,7 @@ fn an_unreported_resource_counts_as_unchecked() {
     let examination = check(&baseline(|_, _| ()), &side(quiet(), |_, _| ()), &[]);
     let unchecked: Vec<_> =
         examination.unchecked.iter().map(|it| (it.name.as_str(), it.reason.as_str())).collect();
-    let mut expected: Vec<_> = RULES[7..13].iter().map(|rule| (rule.name, NOT_REPORTED)).collect();
+    let mut expected: Vec<_> = RULES[8..14].iter().map(|rule| (rule.name, NOT_REPORTED)).collect();
     let machine = [
         ("CPU quota", "not reported: no cgroup of the server counts the time that a quota stops it"),
         ("stolen CPU", "not readable: the kernel hides the server's CPUs from this user"),
@@ -393,7 +426,7 @@ fn check_at_limit(
 ) -> Examination {
     let samples = samples(change);
     let host = host(cores, cpu_ns as f64 / SECOND_NS as f64, &samples);
-    let examination = at_limit(&steady_load(cpu_ns).observation(&samples, &host, cores));
+    let examination = at_limit(&steady_load(cpu_ns).observation(&samples, (&host, &[]), cores));
     let found: Vec<_> = examination.bottlenecks.iter().map(|it| it.name.as_str()).collect();
     assert_eq!(found, names, "{examination:?}");
     let all = [examination.bottlenecks.len(), examination.unmoved.len(), examination.unchecked.len()];

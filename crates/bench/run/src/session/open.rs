@@ -77,6 +77,7 @@ impl Session {
             canary,
             observer: None,
             host: None,
+            own: None,
         };
         session.announce()?;
         session.begin()?;
@@ -86,6 +87,7 @@ impl Session {
         session.ping();
         session.observer = session.system.observed().map(|options| Observer::start(options, session.start));
         session.host = HostObserver::start(&session.system.pids(), session.start);
+        session.own = HostObserver::start(&[std::process::id()], session.start);
         Ok(session)
     }
 

@@ -1,6 +1,7 @@
 //! Reads a scenario from a file or from the shipped ones, applies overrides, and reports errors with place and remedy.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
 use serde::Deserialize;
@@ -11,7 +12,7 @@ use sha2::{Digest, Sha256};
 use super::redacted_errors::{of_tree, rendered};
 use super::{Kind, Scenario, builtins, mistaken_name, mistaken_text, overrides};
 use crate::secret;
-use plimsoll_yaml::{nearest, text_of};
+use plimsoll_yaml::{Fault, Slip, nearest, text_of};
 
 /// The largest size of a scenario file, in bytes.
 const FILE_BYTES_MAX: u64 = 4 << 20;
@@ -25,9 +26,23 @@ pub struct Loaded {
     pub scenario: Scenario,
     /// The directory at which its relative paths start.
     pub base: PathBuf,
+    /// Its text, unless overrides changed it.
+    source: Option<Arc<Text>>,
 }
 
 impl Loaded {
+    /// An error about this scenario, with its line, if the error begins with the path of a value in the text.
+    pub fn located(&self, error: anyhow::Error) -> anyhow::Error {
+        let Some(Text { origin, text, .. }) = self.source.as_deref() else { return error };
+        let said = error.root_cause().to_string();
+        let Some((path, rest)) = said.split_once(": ") else { return error };
+        // Many messages quote the invalid key of the value at the path.
+        let key = rest.split('"').nth(1).unwrap_or_default();
+        let Some(place) = plimsoll_yaml::place_of(text, &format!("{path}.{key}")) else { return error };
+        let slip = Slip { fault: Fault::Said(said), place: Some(place), key: None };
+        anyhow!("{origin}: {}", rendered(&slip, text, origin))
+    }
+
     /// The complete scenario as YAML, as a run saves it. Files have absolute paths, so that an audit finds them from any
     /// directory. Servers are left out, because a URI may hold a password.
     ///
@@ -97,7 +112,9 @@ pub fn load_text(source: Text, assignments: &[String], seed: Option<u64>) -> any
     if scenario.collection.is_empty() {
         scenario.collection = format!("plimsoll.{}", source.name.replace(['-', '.'], "_"));
     }
-    Ok(Loaded { name: source.name, scenario, base: source.base })
+    let (name, base) = (source.name.clone(), source.base.clone());
+    let source = assignments.is_empty().then(|| Arc::new(source));
+    Ok(Loaded { name, scenario, base, source })
 }
 
 /// The text of a file, with its origin.
@@ -283,5 +300,29 @@ mod tests {
         let hash = |assignments: &[String]| load("bulk-baseline", assignments, None).unwrap().hash();
         assert_eq!(hash(&[]), hash(&[]));
         assert_ne!(hash(&[]), hash(&["phases.0.stop.duration=7s".into()]));
+    }
+
+    fn located(text: &str, assignments: &[String], error: &'static str) -> String {
+        let (name, origin) = ("my".to_owned(), "my.yaml".to_owned());
+        let source = Text { name, origin, text: text.to_owned(), base: PathBuf::new() };
+        let loaded = load_text(source, assignments, None).unwrap();
+        loaded.located(anyhow!(error).context("scenario my.yaml")).to_string()
+    }
+
+    #[test]
+    fn an_error_that_begins_with_a_path_shows_its_line() {
+        let text = SOUND.replace("{a: 1}", "{a: {$text: {bytez: 1}}}");
+        let error = "document.a.$text: unknown setting \"bytez\"; did you mean \"bytes\"?";
+        let said = located(&text, &[], error);
+        assert!(said.starts_with(&format!("my.yaml: line 2, column 24: {error}\n")), "{said}");
+        assert!(said.contains("2 | document: {a: {$text: {bytez: 1}}}"), "{said}");
+        assert_eq!(located(&text, &[], "no server"), "scenario my.yaml");
+        assert_eq!(located(&text, &["seed=1".to_owned()], error), "scenario my.yaml", "overrides move lines");
+        let secret = format!("{text}server: mongodb://u:hidden@h\n");
+        let said = located(&secret, &[], error);
+        assert!(
+            said.contains("line 2, column 24") && !said.contains("hidden") && !said.contains(" | "),
+            "{said}"
+        );
     }
 }

@@ -154,7 +154,9 @@ fn side(flag: &str, settings: &Settings, words: &[String]) -> anyhow::Result<Pre
         "{} is a matrix of runs: compare two of its cells with `plimsoll compare`, or give a scenario without one",
         settings.scenario
     );
-    let plan = Plan::build(&loaded).with_context(|| format!("{flag}: scenario {}", settings.scenario))?;
+    let plan = Plan::build(&loaded)
+        .map_err(|error| loaded.located(error))
+        .with_context(|| format!("{flag}: scenario {}", settings.scenario))?;
     let subject = resolve(load_options.registry, &loaded, &plan, load_options.address())
         .with_context(|| flag.to_owned())?;
     let exclusive = Exclusive::of(subject.as_ref(), &loaded);

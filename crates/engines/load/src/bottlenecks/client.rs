@@ -1,13 +1,18 @@
-//! Checks the client: its CPU, its punctuality and its connections.
+//! Checks the client: its CPU, its punctuality, its connections and its way to the server.
 
 use plimsoll_measure::histogram::Latency;
+use plimsoll_measure::host_sample::HostSample;
 use plimsoll_measure::line::Probe;
 
 use super::reading::{partial, reading, share};
-use super::{DEPARTURE, Finding, Level, NotObserved, Observation, RISE, SecondOfService};
+use super::{
+    DEPARTURE, Finding, Level, NotObserved, Observation, RISE, SecondOfService, TOO_FEW_SAMPLES, departs,
+};
 
 /// A worker above this share of its core misses arrivals: the kernel and other threads use the rest.
 const CPU_MAX: f64 = 0.85;
+/// A CPU quota that stops the tool for this share of the time.
+const THROTTLED_MAX: f64 = 0.10;
 /// A p99 wake error above this, in milliseconds, is the tool's fault: under load a good timer is within 50
 /// µs.
 const WAKE_MS_MAX: f64 = 1.0;
@@ -20,17 +25,33 @@ const BUSY_MAX: f64 = 0.90;
 const WAIT_SHARE_MIN: f64 = 0.50;
 /// Below this use of the connections, waits come from moments in which the server stands still.
 const BUSY_MIN: f64 = 0.40;
+/// From this share of an operation on, the way to the server decides how long the operation takes.
+const TRIP_SHARE_MIN: f64 = 0.50;
 
-/// Finds a worker that has no CPU left.
+/// Finds a worker that has no CPU left, or a CPU quota that stops the tool.
 pub(super) fn cpu(baseline: &Observation, knee: &Observation) -> Result<Finding, NotObserved> {
     let (before, at) = (baseline.probe.client_cpu, knee.probe.client_cpu);
-    let readings = vec![share("busiest worker's share of a core", (before, at))];
-    Ok(Finding { departed: at >= CPU_MAX && at > before, readings })
+    let mut readings = vec![share("busiest worker's share of a core", (before, at))];
+    let stopped = throttled(&baseline.client).zip(throttled(&knee.client));
+    readings.extend(stopped.map(|stopped| share("time stopped by a CPU quota", stopped)));
+    let is_stopped = stopped.is_some_and(|(before, at)| departs(before, at, THROTTLED_MAX));
+    Ok(Finding { departed: at >= CPU_MAX && at > before || is_stopped, readings })
 }
 
-/// The seconds in which a worker had no CPU left.
+/// The seconds in which a worker had no CPU left, or a quota stopped the tool.
 pub(super) fn cpu_levels(side: &Observation) -> Result<Vec<Level>, NotObserved> {
-    Ok(levels(side, |second| second.client_cpu >= CPU_MAX))
+    let is_stopped = |second: &SecondOfService| {
+        let within = |it: &&HostSample| it.from_ns < second.to_ns && it.to_ns > second.from_ns;
+        let samples: Vec<_> = side.client.iter().filter(within).copied().collect();
+        throttled(&samples).is_some_and(|share| share >= THROTTLED_MAX)
+    };
+    Ok(levels(side, |second| second.client_cpu >= CPU_MAX || is_stopped(second)))
+}
+
+/// The mean share of the time in which a CPU quota stopped the tool; none if no cgroup counts it.
+fn throttled(samples: &[HostSample]) -> Option<f64> {
+    let shares: Vec<_> = samples.iter().filter_map(|it| it.throttled).collect();
+    (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
 }
 
 /// The seconds in which the tool was late.
@@ -69,10 +90,7 @@ fn both_p99_ms(
 /// bursts, so they wait long before all connections are always in use.
 pub(super) fn connections(baseline: &Observation, knee: &Observation) -> Result<Finding, NotObserved> {
     let sides = (baseline, knee);
-    let mean_ms = |side: &Observation| {
-        side.probe.service_ns.mean.map(|ns| ns / 1e6).ok_or("no operation had an answer")
-    };
-    let service = (mean_ms(baseline)?, mean_ms(knee)?);
+    let service = (mean_service_ms(baseline)?, mean_service_ms(knee)?);
     let busy = (baseline.probe.connections_busy, knee.probe.connections_busy);
     let wait = both_p99_ms(sides, |probe| &probe.wait_ns);
     let response = both_p99_ms(sides, |probe| &probe.response_ns);
@@ -88,4 +106,22 @@ pub(super) fn connections(baseline: &Observation, knee: &Observation) -> Result<
         reading("mean service time", "ms", service),
     ];
     Ok(Finding { departed: (busy.1 >= BUSY_MAX || waits && busy.1 >= BUSY_MIN) && !is_slower, readings })
+}
+
+/// Finds a way to the server that takes most of an operation's time, if operations wait for connections because of it. The shortest ping
+/// contains little else than the way.
+pub(super) fn network(baseline: &Observation, knee: &Observation) -> Result<Finding, NotObserved> {
+    let trip_ms = |side: &Observation| {
+        let shortest_ns = side.samples.iter().map(|sample| sample.round_trip_ns).min();
+        shortest_ns.map(|ns| ns as f64 / 1e6).ok_or(TOO_FEW_SAMPLES)
+    };
+    let trip = (trip_ms(baseline)?, trip_ms(knee)?);
+    let service = (mean_service_ms(baseline)?, mean_service_ms(knee)?);
+    let decides = trip.1 >= service.1 * TRIP_SHARE_MIN;
+    let readings = vec![reading("shortest ping", "ms", trip), reading("mean service time", "ms", service)];
+    Ok(Finding { departed: decides && connections(baseline, knee)?.departed, readings })
+}
+
+fn mean_service_ms(side: &Observation) -> Result<f64, NotObserved> {
+    side.probe.service_ns.mean.map(|ns| ns / 1e6).ok_or("no operation had an answer")
 }

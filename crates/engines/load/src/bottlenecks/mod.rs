@@ -82,10 +82,17 @@ pub struct Finding {
     pub readings: Vec<Reading>,
 }
 
-/// The busiest worker's share of its core.
+/// The busiest worker's share of its core, and the CPU quota of the tool.
 pub const CLIENT_CPU: Rule = Rule::new("client CPU", client::cpu, client::cpu_levels);
 /// The delay between the due time and the moment when the tool notices it.
 pub const WAKE: Rule = Rule::new("wake", client::wake, client::wake_levels);
+/// The way to the server.
+pub const NETWORK: Rule = Rule {
+    name: "network",
+    check: client::network,
+    levels: None,
+    without_baseline: WithoutBaseline::LeftOut,
+};
 /// Connections in use. A closed load uses all of them, so they mean nothing without a lower rate; and a slow second does so too.
 pub const CONNECTIONS: Rule = Rule {
     name: "connections",

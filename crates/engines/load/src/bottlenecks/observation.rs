@@ -17,6 +17,8 @@ pub struct Observation {
     pub samples: Vec<ServerSample>,
     /// Every sample of the server's machine within the judged window, in order.
     pub host: Vec<HostSample>,
+    /// Every sample of the tool's own process within the judged window, in order.
+    pub client: Vec<HostSample>,
     /// The seconds of the judged window.
     pub seconds: Vec<SecondOfService>,
 }

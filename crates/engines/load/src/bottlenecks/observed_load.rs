@@ -43,16 +43,20 @@ impl ObservedLoad {
         if self.whole.due == 0 { 1.0 } else { self.whole.completed() as f64 / self.whole.due as f64 }
     }
 
-    /// The measurements, with the samples of the server and of its machine of that time, and the cores that the server used.
+    /// The measurements, with the samples of the server, of its machine and of the tool of that time, and the cores that the
+    /// server used.
     pub fn observation(
         &self,
         samples: &[ServerSample],
-        host: &[HostSample],
+        (host, client): (&[HostSample], &[HostSample]),
         server_cores: Option<f64>,
     ) -> Observation {
         let ends = self.seconds.first().zip(self.seconds.last());
         let (from_ns, to_ns) = ends.map_or((0, 0), |(first, last)| (first.from_ns, last.to_ns));
         let inside = |sample: &&ServerSample| (from_ns..=to_ns).contains(&sample.at_ns);
+        let within = |all: &[HostSample]| {
+            all.iter().filter(|it| it.from_ns >= from_ns && it.to_ns <= to_ns).copied().collect()
+        };
         let busiest_ns = self.cpu_ns.iter().copied().max().unwrap_or(0);
         let probe = Probe {
             from_ns,
@@ -67,7 +71,8 @@ impl ObservedLoad {
         Observation {
             probe,
             samples: samples.iter().filter(inside).cloned().collect(),
-            host: host.iter().filter(|it| it.from_ns >= from_ns && it.to_ns <= to_ns).copied().collect(),
+            host: within(host),
+            client: within(client),
             seconds: self.seconds.clone(),
         }
     }

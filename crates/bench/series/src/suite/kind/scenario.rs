@@ -97,7 +97,9 @@ fn resolved(name: &str, row: &Row, registry: Registry) -> anyhow::Result<Resolve
     check_columns(row)?;
     let overrides = overrides(name, row)?;
     let loaded = scenario::load(name, &overrides, None)?;
-    let plan = Plan::build(&loaded).with_context(|| format!("scenario {name}"))?;
+    let plan = Plan::build(&loaded)
+        .map_err(|error| loaded.located(error))
+        .with_context(|| format!("scenario {name}"))?;
     let options = LoadOptions::on(row.server.clone(), registry, &Silent);
     let subject = resolve(options.registry, &loaded, &plan, options.address())?;
     Ok(Resolved { overrides, loaded, plan, subject })

@@ -1,0 +1,111 @@
+//! Finds the place of a value by its path, such as `document.note.$text` or `phases[0].stop`.
+
+use serde_saphyr::granit_parser::{Event, Parser};
+
+use crate::cause::Place;
+
+/// A map or a list around the current value.
+enum Around {
+    /// A map at a path, with its key whose value comes next.
+    Map(String, Option<String>),
+    /// A list at a path, with the number of its next item.
+    List(String, usize),
+}
+
+/// The place of the deepest key or item on the way to `path` in a text. `None` if the text has no key of it, or is no YAML.
+pub fn place_of(text: &str, path: &str) -> Option<Place> {
+    let mut around: Vec<Around> = Vec::new();
+    let mut deepest: Option<(usize, Place)> = None;
+    for event in Parser::new_from_str(text) {
+        let (event, span) = event.ok()?;
+        if matches!(event, Event::MappingEnd | Event::SequenceEnd) {
+            around.pop();
+            continue;
+        }
+        let Some(here) = enter(&mut around, &event) else { continue };
+        if is_on_the_way(&here, path) && deepest.is_none_or(|(length, _)| here.len() > length) {
+            deepest = Some((here.len(), (span.start.line(), span.start.col() + 1)));
+        }
+        match event {
+            Event::MappingStart(..) => around.push(Around::Map(here, None)),
+            Event::SequenceStart(..) => around.push(Around::List(here, 0)),
+            _ => {}
+        }
+    }
+    deepest.map(|(_, place)| place)
+}
+
+/// The path of the key or value that an event begins. `None` if it begins neither.
+fn enter(around: &mut [Around], event: &Event<'_>) -> Option<String> {
+    if !matches!(
+        event,
+        Event::Scalar(..) | Event::Alias(..) | Event::MappingStart(..) | Event::SequenceStart(..)
+    ) {
+        return None;
+    }
+    match (around.last_mut(), event) {
+        (None, _) => Some(String::new()),
+        (Some(Around::List(list, next)), _) => {
+            *next += 1;
+            Some(format!("{list}[{}]", *next - 1))
+        }
+        (Some(Around::Map(map, key)), _) if key.is_some() => {
+            Some(joined(map, &key.take().unwrap_or_default()))
+        }
+        (Some(Around::Map(map, key)), Event::Scalar(name, ..)) => {
+            *key = Some(name.to_string());
+            Some(joined(map, name))
+        }
+        // A key that is no word has no path.
+        (Some(Around::Map(_, key)), _) => {
+            *key = Some(String::new());
+            Some(String::new())
+        }
+    }
+}
+
+fn joined(map: &str, key: &str) -> String {
+    if map.is_empty() { key.to_owned() } else { format!("{map}.{key}") }
+}
+
+fn is_on_the_way(here: &str, path: &str) -> bool {
+    let rest = path.strip_prefix(here).filter(|_| !here.is_empty());
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "title: t\ndocument:\n  name: {$text: {bytez: 20}}\n  a.b:\n    c: 1\n  list:\n  - x\n  - deep: {y: 2}\n\
+                        phases:\n- load: {}\n- stop:\n    after: [1, {z: 3}]\n";
+
+    #[track_caller]
+    fn check(path: &str, place: Option<Place>) {
+        assert_eq!(place_of(TEXT, path), place, "{path}");
+    }
+
+    #[test]
+    fn a_key_and_an_item_are_found_by_their_path() {
+        check("title", Some((1, 1)));
+        check("document.name.$text", Some((3, 10)));
+        check("document.name.$text.bytez", Some((3, 18)));
+        check("document.list[1].deep.y", Some((8, 12)));
+        check("phases[1].stop.after[1].z", Some((12, 17)));
+        check("document.a.b.c", Some((5, 5)));
+    }
+
+    #[test]
+    fn the_deepest_existing_part_of_a_path_is_found() {
+        check("document.name.$text.bytes", Some((3, 10)));
+        check("phases[7].load", Some((9, 1)));
+        check("documents", None);
+        check("", None);
+        assert_eq!(place_of("a: [", "a"), None);
+    }
+
+    #[test]
+    fn a_key_that_is_a_list_moves_no_later_key() {
+        assert_eq!(place_of("? [a, b]\n: 1\nc: 2\n", "c"), Some((3, 1)));
+    }
+}
