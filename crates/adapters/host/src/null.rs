@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use bson::rawdoc;
 use plimsoll_measure::clock::{self, Instant};
 
 use crate::serve::reply::{self, Batch};
@@ -13,11 +14,16 @@ use crate::serve::{AnswerDelay, Listener, Request, Service, common};
 
 pub use crate::serve::Error;
 
+/// The size of an answer beside the text of its document, in bytes, about.
+const ANSWER_BYTES: usize = 120;
+
 /// Settings of a null server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// The delay of each answer. The kernel adds about 60 µs unless the delay is zero.
     pub delay: Duration,
+    /// The size of an answer with documents, in bytes. By default such an answer is empty.
+    pub answer_bytes: usize,
 }
 
 /// A null server on a free port of 127.0.0.1. Dropping it closes its connections and ends its threads.
@@ -32,7 +38,9 @@ impl Server {
     /// # Errors
     /// [`Error`] if no port is available.
     pub fn start(options: Options) -> Result<Self, Error> {
-        Ok(Server { listener: Listener::open(Null::default(), AnswerDelay::new(options.delay))? })
+        Ok(Server {
+            listener: Listener::open(Null::new(options.answer_bytes), AnswerDelay::new(options.delay))?,
+        })
     }
 
     /// The listening address.
@@ -59,6 +67,8 @@ impl Server {
 #[derive(Debug, Default)]
 struct Null {
     acknowledged: AtomicU64,
+    /// The document of each answer with documents; none if empty.
+    document: Vec<u8>,
 }
 
 impl Service for Null {
@@ -67,7 +77,8 @@ impl Service for Null {
             "insert" => reply::counted(out, self.acknowledge(request.count("documents"))),
             "update" => reply::modified(out, self.acknowledge(request.count("updates"))),
             "delete" => reply::counted(out, self.acknowledge(request.count("deletes"))),
-            "find" | "aggregate" | "listCollections" | "listIndexes" => empty(out, "firstBatch", request),
+            "find" | "aggregate" => self.batch(out, request),
+            "listCollections" | "listIndexes" => empty(out, "firstBatch", request),
             "getMore" => empty(out, "nextBatch", request),
             "count" => reply::counted(out, 0),
             name if is_done_by_doing_nothing(name) => reply::ok(out),
@@ -77,6 +88,20 @@ impl Service for Null {
 }
 
 impl Null {
+    fn new(answer_bytes: usize) -> Self {
+        let text = answer_bytes.checked_sub(ANSWER_BYTES).map(|bytes| "x".repeat(bytes));
+        let document = text.map_or_else(Vec::new, |text| rawdoc! { "text": text }.into_bytes());
+        Self { document, ..Self::default() }
+    }
+
+    fn batch(&self, out: &mut Vec<u8>, request: &Request<'_>) {
+        let mut batch = Batch::begin(out, "firstBatch");
+        if !self.document.is_empty() {
+            batch.push(&self.document);
+        }
+        batch.finish(0, request.namespace());
+    }
+
     fn acknowledge(&self, count: usize) -> usize {
         let documents = u64::try_from(count).unwrap_or(u64::MAX);
         self.acknowledged.fetch_add(documents, Ordering::Relaxed);
@@ -131,6 +156,17 @@ mod tests {
         let server = start();
         let reply = Client::of(server.address()).ask(&rawdoc! {"find": "c", "$db": "d"});
         assert_eq!(reply, doc! {"cursor": {"firstBatch": [], "id": 0_i64, "ns": "d.c"}, "ok": 1.0});
+    }
+
+    #[test]
+    fn an_answer_with_documents_has_the_asked_size() {
+        let find = rawdoc! {"find": "c", "$db": "d"};
+        for answer_bytes in [200, 100_000] {
+            let server = Server::start(Options { answer_bytes, ..Options::default() }).unwrap();
+            let reply = Client::of(server.address()).ask(&find);
+            let length = bson::serialize_to_vec(&reply).unwrap().len();
+            assert!(length.abs_diff(answer_bytes) < 40, "{length} for {answer_bytes}");
+        }
     }
 
     #[test]

@@ -450,6 +450,13 @@ pub struct Client {
     pub null_server_per_s: Option<f64>,
     /// That ceiling ÷ the achieved throughput.
     pub headroom: Option<f64>,
+    /// Response times of the same open load against the null server, while other threads use as many cores as the server did;
+    /// absent for a closed load, and if not measured.
+    #[serde(default)]
+    pub floor_ns: Option<Latency>,
+    /// The lowest bound on a response time that the floor is compared with, in nanoseconds; absent without such a bound.
+    #[serde(default)]
+    pub floor_bound_ns: Option<u64>,
     /// Whether the tool, not the server, limited the load.
     pub limited: bool,
     /// Whether the pacer spun just before each due time.
@@ -462,6 +469,21 @@ pub struct Client {
     /// Throughput of the tool against the null server before and after the load, in operations per second.
     #[serde(default, alias = "canary_null_per_s")]
     pub calibration_null_per_s: Vec<f64>,
+}
+
+/// Above this share of a bound on response times, the tool's own p99 decides whether the bound holds.
+const FLOOR_SHARE_MAX: f64 = 0.10;
+
+impl Client {
+    /// A percentile of the tool's own response times with its name, and the bound of the run, both in nanoseconds, if the first is a
+    /// relevant part of the second. The percentile is p99, or the highest one that is known.
+    pub fn high_floor(&self) -> Option<(&'static str, u64, u64)> {
+        let floor = self.floor_ns.as_ref()?;
+        let known = [("p99", floor.p99), ("p95", floor.p95), ("p90", floor.p90)];
+        let (name, ns) = known.into_iter().find_map(|(name, ns)| Some((name, ns?)))?;
+        let bound_ns = self.floor_bound_ns?;
+        (ns as f64 > bound_ns as f64 * FLOOR_SHARE_MAX).then_some((name, ns, bound_ns))
+    }
 }
 
 /// The cost of the server. CPU and memory are known for local servers only.

@@ -29,7 +29,7 @@ pub(crate) fn short_headroom(client: &Client) -> Option<f64> {
 
 /// Whether the tool, not the server, may have limited the load.
 pub(crate) fn is_client_limited(client: &Client) -> bool {
-    client.limited || short_headroom(client).is_some()
+    client.limited || short_headroom(client).is_some() || client.high_floor().is_some()
 }
 
 /// A class of errors in words: `duplicate_key` becomes `duplicate key`.

@@ -185,6 +185,8 @@ fn tool(session: &Session) -> Client {
         spin: workers.spin == Spin::On,
         calibration_ping_ns: session.pings_ns.clone(),
         calibration_null_per_s: session.ceilings.iter().map(|(operations, _)| *operations).collect(),
+        floor_ns: session.floor.as_ref().map(|(floor, _)| floor.clone()),
+        floor_bound_ns: session.floor.as_ref().and_then(|(_, bound_ns)| *bound_ns),
         ..Client::default()
     }
 }
@@ -203,7 +205,9 @@ fn client(account: &Account<'_>) -> Client {
         wire_bytes_per_document: wire_bytes(account, documents),
         null_server_per_s: ceiling,
         headroom,
-        limited: account.limited || headroom.is_some_and(|headroom| headroom < HEADROOM_MIN),
+        limited: account.limited
+            || headroom.is_some_and(|headroom| headroom < HEADROOM_MIN)
+            || account.known.client.high_floor().is_some(),
         reconnects: summary.reconnects(),
         ..account.known.client.clone()
     }

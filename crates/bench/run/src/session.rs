@@ -11,6 +11,7 @@ use plimsoll_load::summary::Summary;
 use plimsoll_load::worker::{Control, Ended};
 use plimsoll_measure::clock::{self, Instant};
 use plimsoll_measure::event::{Event, Sends};
+use plimsoll_measure::histogram::Latency;
 use plimsoll_measure::host_sample::HostSample;
 use plimsoll_measure::integrity::Integrity;
 use plimsoll_measure::ladder::Ladder;
@@ -22,7 +23,7 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::host_observer::HostObserver;
 use crate::observer::Observer;
 use crate::phase_recorder::Log;
-use crate::system::{System, cpu_ns};
+use crate::system::{Replay, System, cpu_ns};
 use plimsoll_scenario::Loaded;
 use plimsoll_scenario::Plan;
 
@@ -40,6 +41,8 @@ const LOOK_NS: u64 = 100 * clock::MILLISECOND_NS;
 
 /// The answer to a request to stop that arrives during the read-back.
 const READING_BACK: &str = "reading back; Ctrl-C again ends at once";
+/// The largest answer of the null server.
+const ANSWER_BYTES_MAX: usize = 16 << 20;
 /// The interval at which the progress of an audit is recorded, in nanoseconds: readers of the run's events see that it advances.
 const AUDITING_NS: u64 = 5 * clock::SECOND_NS;
 
@@ -82,6 +85,10 @@ pub struct Session {
     pub pings_ns: Vec<u64>,
     /// Operations and documents per second against a server that answers at once, before and after the load.
     pub ceilings: Vec<(f64, f64)>,
+    /// The tool's latency floor with its last load, and the lowest bound on a response time; none if that load was closed.
+    pub floor: Option<(Latency, Option<u64>)>,
+    /// The phase whose latency floor is measured; none for the last one of the plan.
+    pub floor_phase: Option<Phase>,
     /// Each server's share of the load.
     pub spread: Vec<ServerShare>,
     /// The largest number of open connections.
@@ -217,6 +224,7 @@ impl Session {
         self.ping();
         if !self.is_over() {
             self.measure_ceiling()?;
+            self.measure_floor()?;
         }
         let seen = self.observer.take().map(Observer::stop).unwrap_or_default();
         self.readers.look(&mut self.samples, seen, &self.control);
@@ -259,6 +267,34 @@ impl Session {
         let ceiling = self.system.ceiling(&phase, &self.control)?;
         self.ceilings.extend(Some(ceiling).filter(|(operations, _)| *operations > 0.0));
         Ok(())
+    }
+
+    /// Replays the last load, if it was open, while other threads use as many cores as the server did.
+    fn measure_floor(&mut self) -> anyhow::Result<()> {
+        let searched = self.floor_phase.take();
+        let bound_ns = self.latency_bound_ns(searched.is_some());
+        let phase = searched.or_else(|| self.plan.phases.last().cloned());
+        let is_open = |phase: &Phase| phase.loads.iter().all(|load| load.arrivals.is_open());
+        let Some(phase) = phase.filter(|phase| self.canary && is_open(phase)) else { return Ok(()) };
+        let used_s = self.watched_cpu_ns.unwrap_or(0) as f64 / 1e9;
+        let cores = used_s / self.watched.length_s().max(f64::MIN_POSITIVE);
+        let received: u64 = self.summary.tallies().map(|(_, tally)| tally.bytes_received).sum();
+        let answers = self.summary.acknowledged().0.max(1);
+        let answer_bytes = usize::try_from(received / answers).unwrap_or(0).min(ANSWER_BYTES_MAX);
+        let replay = Replay { phase: &phase, cores, answer_bytes };
+        let floor = self.system.floor(&replay, &self.control)?;
+        self.floor = (floor.count > 0).then_some((floor, bound_ns));
+        Ok(())
+    }
+
+    /// The lowest bound on a latency, in nanoseconds: of the objective of a search, or of the expectations.
+    fn latency_bound_ns(&self, is_searched: bool) -> Option<u64> {
+        if is_searched {
+            return self.plan.objective.limits().iter().map(|limit| limit.ns).min();
+        }
+        let latencies =
+            self.plan.expectations.iter().filter(|it| matches!(it.metric.name, "response" | "service"));
+        latencies.map(|it| it.threshold.bound.as_ns() as u64).min()
     }
 
     /// Adds the CPU time that the system's processes used since `before_ns`. It is unknown for a process that restarted.

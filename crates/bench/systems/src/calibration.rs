@@ -1,4 +1,5 @@
-//! Measures the tool itself: the round trip of an empty command, and the ceiling against a server that answers at once.
+//! Measures the tool itself: the round trip of an empty command, and its ceiling and its latency floor against a server that
+//! answers at once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,21 +14,30 @@ use plimsoll_load::phase::Phase;
 use plimsoll_load::runtime::Spin;
 use plimsoll_load::stop::Stop;
 use plimsoll_load::worker::Control;
-use plimsoll_measure::clock;
+use plimsoll_measure::clock::{self, SECOND_NS};
 use plimsoll_measure::duration::Span;
+use plimsoll_measure::histogram::Latency;
+use plimsoll_measure::interval::Tally;
 use plimsoll_mongo::setup::{Command, Setup};
 use plimsoll_mongo::worker_ledger::WorkerLedger;
+use plimsoll_run::system::Replay;
 use plimsoll_wire::{Address, ConnectOptions, Connection};
 
 use crate::client_engine::ClientEngine;
 use plimsoll_scenario::plan;
 
+mod rivals;
 mod round_trips;
 
+use rivals::Rivals;
 pub use round_trips::RoundTrips;
 
 /// Length of the load against the null server, in seconds. The first second only warms up.
 const CEILING_S: u64 = 2;
+/// The most judged seconds of a replay.
+const FLOOR_S_MAX: u64 = 5;
+/// The operations that a p99 needs.
+const OPERATIONS_OF_P99: f64 = 1_100.0;
 /// The most documents of one operation against the null server. Larger batches cost the same per document, but more memory.
 const BATCH_MAX: u64 = 10_000;
 /// The most bytes of its documents.
@@ -63,11 +73,39 @@ pub fn ceiling(
     workers: usize,
     control: &Control,
 ) -> anyhow::Result<(f64, f64)> {
-    let server = null::Server::start(null::Options::default()).context("start the null server")?;
+    let batch_max = batch_max(setup, phase);
+    let (_server, mut engine) = against_null(setup, (servers, workers), batch_max, 0)?;
+    let (operations, documents) = reached(phase, |phase, sink| engine.run(phase, control, &mut [], sink))?;
+    Ok((own_operations(setup, phase, batch_max, operations, documents), documents))
+}
+
+/// The latency floor of a database's load.
+///
+/// # Errors
+/// When the null server cannot be started, or the load cannot be sent.
+pub fn floor(
+    setup: &Arc<Setup>,
+    replay: &Replay<'_>,
+    (servers, workers): (usize, usize),
+    control: &Control,
+) -> anyhow::Result<Latency> {
+    let batch_max = batch_max(setup, replay.phase);
+    let (_server, mut engine) = against_null(setup, (servers, workers), batch_max, replay.answer_bytes)?;
+    replayed(replay, |phase, sink| engine.run(phase, control, &mut [], sink))
+}
+
+/// A null server, and an engine of which every server is this one.
+fn against_null(
+    setup: &Arc<Setup>,
+    (servers, workers): (usize, usize),
+    batch_max: u64,
+    answer_bytes: usize,
+) -> anyhow::Result<(null::Server, ClientEngine)> {
+    let options = null::Options { answer_bytes, ..null::Options::default() };
+    let server = null::Server::start(options).context("start the null server")?;
     let address = Address { host: server.address().ip().to_string(), port: server.address().port() };
     let site = Arc::new(Deployment::single(address, Duration::from_secs(10)));
     let allocation = Allocation::new(setup.block(), workers as u64, None).context("allocate numbers")?;
-    let batch_max = batch_max(setup, phase);
     let books = (0..workers as u64).map(|worker| {
         let mut books = WorkerLedger::new(allocation, worker, None);
         // Operations by receipt need some document to name.
@@ -76,9 +114,8 @@ pub fn ceiling(
         books
     });
     let sites = vec![site; servers];
-    let mut engine = ClientEngine::new(setup, &sites, books.collect(), Share::WHOLE, Spin::Off)?;
-    let (operations, documents) = reached(phase, |phase, sink| engine.run(phase, control, &mut [], sink))?;
-    Ok((own_operations(setup, phase, batch_max, operations, documents), documents))
+    let engine = ClientEngine::new(setup, &sites, books.collect(), Share::WHOLE, Spin::Off)?;
+    Ok((server, engine))
 }
 
 /// The rate that `run` reaches with the load of a phase: (operations, documents) per second. The load is closed, with as many
@@ -104,6 +141,34 @@ pub fn reached(
     })?;
     let seconds = (ns as f64 / 1e9).max(f64::MIN_POSITIVE);
     Ok((operations as f64 / seconds, documents as f64 / seconds))
+}
+
+/// The response times after the first second that `run` measures with a phase's own loads, while other threads use as many cores as the
+/// server did.
+///
+/// # Errors
+/// When the load cannot be sent.
+pub fn replayed(
+    replay: &Replay<'_>,
+    run: impl FnOnce(&Phase, &mut dyn FnMut(Progress)) -> Result<Finished, RunError>,
+) -> anyhow::Result<Latency> {
+    let stop = Stop { duration: Some(Span::from_secs(floor_s(replay.phase))), ..Stop::default() };
+    let phase = Phase { stop, faults: Vec::new(), ..replay.phase.clone() };
+    let mut all = Tally::default();
+    let _rivals = Rivals::start(replay.cores);
+    run(&phase, &mut |progress| {
+        let Progress::Second(second) = progress else { return };
+        if second.from_ns >= SECOND_NS {
+            second.tallies.iter().for_each(|tally| all.merge(tally));
+        }
+    })?;
+    Ok(all.response.latency())
+}
+
+/// The length of a replay, in seconds: after the first one, long enough for a p99 if that takes no longer than `FLOOR_S_MAX`.
+fn floor_s(phase: &Phase) -> u64 {
+    let per_s: f64 = phase.loads.iter().filter_map(|load| load.arrivals.peak()).sum();
+    1 + ((OPERATIONS_OF_P99 / per_s.max(1.0)).ceil() as u64).clamp(1, FLOOR_S_MAX)
 }
 
 /// The largest batch against the null server: at most the documents of one connection in the phase, if known.
@@ -146,6 +211,7 @@ mod tests {
     use std::path::Path;
 
     use plimsoll_ledger::Run;
+    use plimsoll_load::arrivals::Arrivals;
     use plimsoll_mongo::setup::Context as SetupContext;
 
     use super::*;
@@ -194,6 +260,16 @@ mod tests {
             "the documents of two operations cannot be told apart"
         );
         assert_eq!(own(100, 100, 1_000, find).1, 1e4);
+    }
+
+    #[test]
+    fn the_floor_counts_the_operations_of_the_open_schedule() {
+        let (setup, phase) = load(1, 100, 1_000_000, "");
+        let arrivals = Arrivals::Constant { rate: 500.0, connections: 4 };
+        let phase = Phase { loads: vec![phase.loads[0].arriving(arrivals)], ..phase };
+        let replay = Replay { phase: &phase, cores: 0.5, answer_bytes: 0 };
+        let floor = floor(&setup, &replay, (1, 1), &Control::default()).unwrap();
+        assert!((1_490..=1_510).contains(&floor.count) && floor.p99.is_some_and(|ns| ns > 0), "{floor:?}");
     }
 
     #[test]

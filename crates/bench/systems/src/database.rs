@@ -16,6 +16,7 @@ use plimsoll_load::phase::Phase;
 use plimsoll_load::worker::Control;
 use plimsoll_measure::clock::{self, Instant};
 use plimsoll_measure::environment::ServerFacts;
+use plimsoll_measure::histogram::Latency;
 use plimsoll_measure::inspection::Collection;
 use plimsoll_measure::integrity::{Integrity, Proof};
 use plimsoll_measure::run::ServerShare;
@@ -35,7 +36,7 @@ use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::injection;
 use plimsoll_run::server_provenance::HostedAs;
 use plimsoll_run::server_provisioning::RunningServer;
-use plimsoll_run::system::{RunContext, System, Workers};
+use plimsoll_run::system::{Replay, RunContext, System, Workers};
 use plimsoll_scenario::Loaded;
 use plimsoll_scenario::Plan;
 
@@ -309,6 +310,10 @@ impl System for Database {
 
     fn ceiling(&self, phase: &Phase, control: &Control) -> anyhow::Result<(f64, f64)> {
         calibration::ceiling(&self.setup, phase, self.place.all().count(), self.workers.count, control)
+    }
+
+    fn floor(&self, replay: &Replay<'_>, control: &Control) -> anyhow::Result<Latency> {
+        calibration::floor(&self.setup, replay, (self.place.all().count(), self.workers.count), control)
     }
 
     fn close(&mut self, ledger: &Path) -> anyhow::Result<()> {

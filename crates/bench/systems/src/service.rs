@@ -16,6 +16,7 @@ use plimsoll_load::runtime::Spin;
 use plimsoll_load::worker::Control;
 use plimsoll_measure::clock;
 use plimsoll_measure::environment::{ServerFacts, ServerKind};
+use plimsoll_measure::histogram::Latency;
 use plimsoll_measure::inspection::{Collection, Size};
 use plimsoll_measure::integrity::Integrity;
 use plimsoll_measure::run::{Answers, ServerShare};
@@ -28,7 +29,7 @@ use crate::service_database;
 use crate::service_kind::{self, Services};
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::injection::{self, Owned};
-use plimsoll_run::system::{RunContext, System, Workers};
+use plimsoll_run::system::{Replay, RunContext, System, Workers};
 use plimsoll_scenario::Loaded;
 use plimsoll_scenario::Plan;
 
@@ -91,6 +92,16 @@ pub enum Address {
 }
 
 impl Service {
+    /// A null server, and an engine for it. None if the null server does not support the service's protocol.
+    fn against_null(&self) -> anyhow::Result<Option<(NullServer, Engine<Http>)>> {
+        let server = NullServer::start(&null_options()).context("start the null server")?;
+        let Some(setup) = self.setup.against(server.address()).map(Arc::new) else { return Ok(None) };
+        let operations = self.setup.names().count();
+        let workers = Workers { spin: Spin::Off, ..self.workers };
+        let engine = engine(&setup, operations, Share::WHOLE, workers)?;
+        Ok(Some((server, engine)))
+    }
+
     /// Checks that the service is reachable. Sends nothing of the load yet.
     ///
     /// # Errors
@@ -293,12 +304,14 @@ impl System for Service {
 
     /// Zero operations if the null server does not support the service's protocol.
     fn ceiling(&self, phase: &Phase, control: &Control) -> anyhow::Result<(f64, f64)> {
-        let server = NullServer::start(&null_options()).context("start the null server")?;
-        let Some(setup) = self.setup.against(server.address()).map(Arc::new) else { return Ok((0.0, 0.0)) };
-        let operations = self.setup.names().count();
-        let workers = Workers { spin: Spin::Off, ..self.workers };
-        let mut engine = engine(&setup, operations, Share::WHOLE, workers)?;
+        let Some((_server, mut engine)) = self.against_null()? else { return Ok((0.0, 0.0)) };
         calibration::reached(phase, |phase, sink| engine.run(phase, control, &mut [], sink))
+    }
+
+    /// No operations if the null server does not support the service's protocol.
+    fn floor(&self, replay: &Replay<'_>, control: &Control) -> anyhow::Result<Latency> {
+        let Some((_server, mut engine)) = self.against_null()? else { return Ok(Latency::default()) };
+        calibration::replayed(replay, |phase, sink| engine.run(phase, control, &mut [], sink))
     }
 
     fn close(&mut self, _: &Path) -> anyhow::Result<()> {

@@ -41,8 +41,8 @@ pub struct LoadArgs {
     /// collections.
     #[arg(long)]
     pub keep: bool,
-    /// Skip the calibration before and after the load. It saves two seconds each, but omits the headroom, and
-    /// comparisons know less about the drift of the machine.
+    /// Skip the calibration before and after the load. It saves two seconds each, but omits the headroom and
+    /// the latency floor, and comparisons know less about the drift of the machine.
     #[arg(long, alias = "no-canary", env = "PLIMSOLL_NO_CALIBRATION", hide_env_values = true, value_parser = FalseyValueParser::new())]
     pub no_calibration: bool,
     /// The strictness about the verdict.

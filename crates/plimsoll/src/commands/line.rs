@@ -133,6 +133,10 @@ fn search(session: &mut Session, searched: &Searched, start: f64, times: Times) 
     let mut line = find(&line_search, &mut prober)
         .map_err(|error| Failure { exit: Exit::Server, error: anyhow!(error) })?;
     line.drift = line.drift.map(|drift| prober.with_documents(drift));
+    if let Some(rate) = line.rate {
+        let phase = prober.phase(rate / documents, WARM_UP_S);
+        session.floor_phase = Some(phase);
+    }
     line.notes.extend(warm_up_note(session));
     line.notes.extend(checkpoint_note(session));
     Ok(line)
@@ -228,13 +232,11 @@ impl Prober for SessionProber<'_> {
             unit: self.unit.clone(),
         };
         self.session.emit(&trying);
-        let arrivals = arriving(&self.searched.load.arrivals, attempt.rate, self.connections);
         if matches!(attempt.stage, Stage::Estimate | Stage::Reference) {
             self.acknowledged.push(self.session.summary.acknowledged().1);
         }
-        let loads = self.searched.loads(self.searched.load.arriving(arrivals));
-        let phase = phase(self.session, &name(attempt.stage, rate, &self.unit), loads, seconds);
-        let phase = Phase { limits: self.limits.clone(), drain: drain(&self.limits), ..phase };
+        let name = name(attempt.stage, rate, &self.unit);
+        let phase = Phase { name, ..self.phase(attempt.rate, seconds) };
         let background = self.searched.beside.iter().map(background_load).collect();
         let mut measured =
             Measured { from_ns: at_ns, background, connections: self.connections, ..Measured::default() };
@@ -266,6 +268,14 @@ impl Prober for SessionProber<'_> {
 }
 
 impl SessionProber<'_> {
+    /// The loads at a rate of operations.
+    fn phase(&self, rate: f64, seconds: u64) -> Phase {
+        let arrivals = arriving(&self.searched.load.arrivals, rate, self.connections);
+        let loads = self.searched.loads(self.searched.load.arriving(arrivals));
+        let phase = phase(self.session, "", loads, seconds);
+        Phase { limits: self.limits.clone(), drain: drain(&self.limits), ..phase }
+    }
+
     /// Adds the documents at the middle of each half of the trials around the estimate.
     fn with_documents(&self, drift: Drift) -> Drift {
         let at = |share: usize| self.acknowledged.get(self.acknowledged.len() * share / 4).copied();

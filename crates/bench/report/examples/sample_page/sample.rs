@@ -240,6 +240,13 @@ fn client() -> Client {
         rss_bytes_max: 38_000_000,
         null_server_per_s: Some(212_000.0),
         headroom: Some(12.6),
+        floor_ns: Some(Latency {
+            count: 9_000,
+            p50: Some(182_000),
+            p99: Some(1_310_000),
+            ..Latency::default()
+        }),
+        floor_bound_ns: Some(50_000_000),
         limited: false,
         spin: true,
         reconnects: 0,

@@ -28,8 +28,16 @@ pub(super) fn client(run: &Run) -> Vec<String> {
         let times = three_digits(headroom);
         format!("the null server's rate is only {times} times the measured rate (under 2), and ")
     });
-    if ceiling.is_none() && !client.limited {
+    let floor = client.high_floor();
+    if ceiling.is_none() && floor.is_none() && !client.limited {
         return Vec::new();
+    }
+    if let Some((name, floor, bound)) = floor.filter(|_| ceiling.is_none()) {
+        return vec![format!(
+            "Client-limited: the tool's own {name} response time is {}, over a tenth of the bound of {}. The server may be faster.",
+            latency(floor),
+            latency(bound)
+        )];
     }
     vec![format!(
         "Client-limited: {}the tool's busiest worker used {} of a core. The server may sustain a higher rate.",

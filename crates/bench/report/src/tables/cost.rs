@@ -60,6 +60,7 @@ pub(crate) fn accuracy(run: &Run) -> Table {
         "Accuracy of the tool",
         vec![
             ("headroom", Some(headroom(run))),
+            ("latency floor", floor(client)),
             ("wake error", wake(run).map(Cell::from)),
             ("connections", Some(connections.into())),
             ("reconnects", Some(exact(client.reconnects).into())),
@@ -88,6 +89,16 @@ fn headroom(run: &Run) -> Cell {
         }
     };
     Cell::toned(words, tone)
+}
+
+/// The tool's own response times with the same open load.
+fn floor(client: &Client) -> Option<Cell> {
+    let floor = client.floor_ns.as_ref()?;
+    let times = [("p50", floor.p50), ("p95", floor.p95), ("p99", floor.p99)];
+    let known = times.iter().filter_map(|(name, ns)| ns.map(|ns| format!("{name} {}", latency(ns))));
+    let words = format!("{} against the null server", known.collect::<Vec<_>>().join(", "));
+    let tone = if client.high_floor().is_some() { Tone::Bad } else { Tone::Normal };
+    floor.p50.is_some().then(|| Cell::toned(words, tone))
 }
 
 /// The worst wake error of all paced operations. In a closed loop nothing is due, so nothing can be late.

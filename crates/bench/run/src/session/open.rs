@@ -67,6 +67,8 @@ impl Session {
             ended: Ended::Duration,
             pings_ns: Vec::new(),
             ceilings: Vec::new(),
+            floor: None,
+            floor_phase: None,
             spread: Vec::new(),
             connections: 0,
             server_cpu_ns: 0,

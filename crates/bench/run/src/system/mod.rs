@@ -15,6 +15,7 @@ use plimsoll_load::runtime::Spin;
 use plimsoll_load::worker::Control;
 use plimsoll_measure::clock::Instant;
 use plimsoll_measure::environment::ServerFacts;
+use plimsoll_measure::histogram::Latency;
 use plimsoll_measure::inspection::{Collection, Size};
 use plimsoll_measure::integrity::Integrity;
 use plimsoll_measure::run::{Answers, ServerShare};
@@ -28,6 +29,17 @@ use plimsoll_scenario::Plan;
 mod subject;
 
 pub use subject::{Estimate, Fill, Isolation, Kind, Registry, Subject, resolve};
+
+/// A load to repeat against a server that answers at once.
+#[derive(Clone, Copy, Debug)]
+pub struct Replay<'a> {
+    /// The phase with its open loads.
+    pub phase: &'a Phase,
+    /// Cores that other threads use meanwhile, as the server did.
+    pub cores: f64,
+    /// The size of an answer with documents, in bytes.
+    pub answer_bytes: usize,
+}
 
 /// The run that a system is opened for.
 #[derive(Clone, Copy, Debug)]
@@ -141,6 +153,12 @@ pub trait System: std::fmt::Debug {
     /// # Errors
     /// When that server cannot be started, or the load cannot be sent.
     fn ceiling(&self, phase: &Phase, control: &Control) -> anyhow::Result<(f64, f64)>;
+
+    /// The tool's latency floor: response times of a phase with open loads against a server that answers at once.
+    ///
+    /// # Errors
+    /// When that server cannot be started, or the load cannot be sent.
+    fn floor(&self, replay: &Replay<'_>, control: &Control) -> anyhow::Result<Latency>;
 
     /// Ends the workers and saves the ledger.
     ///

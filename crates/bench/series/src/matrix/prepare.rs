@@ -176,7 +176,9 @@ fn choose(
 fn hash(loaded: &Loaded) -> String {
     let matrix = loaded.scenario.matrix.clone();
     let matrix = matrix.map(|matrix| Matrix { bounds: Bounds::default(), show: Vec::new(), ..matrix });
-    Loaded { scenario: Scenario { matrix, server: None, ..loaded.scenario.clone() }, ..loaded.clone() }.hash()
+    let mut varied = loaded.clone();
+    varied.scenario = Scenario { matrix, server: None, ..varied.scenario };
+    varied.hash()
 }
 
 /// Checks every cell without a server, and estimates its runs.

@@ -66,7 +66,8 @@ fn judged(name: &'static str, comparison: &Comparison, expected: Verdict) -> any
 /// Measures both servers in turns, and alternates which of them comes first.
 fn measure(factor: f64) -> anyhow::Result<Comparison> {
     let delays = [DELAY, DELAY.mul_f64(factor)];
-    let servers = delays.map(|delay| null::Server::start(null::Options { delay }));
+    let servers =
+        delays.map(|delay| null::Server::start(null::Options { delay, ..null::Options::default() }));
     let [a, b] = servers.map(|server| server.context("start the null server"));
     let (servers, mut runs) = ([a?, b?], [Vec::new(), Vec::new()]);
     for number in 0..2 * PAIRS {

@@ -14,6 +14,23 @@ fn a_tool_without_headroom_is_reported_as_the_limit() {
 }
 
 #[test]
+fn a_tool_whose_own_latency_is_a_tenth_of_a_bound_is_reported_as_the_limit() {
+    let floor = |p99_ns| {
+        move |run: &mut Run| {
+            run.client.floor_ns = Some(Latency { count: 5000, p99: Some(p99_ns), ..Latency::default() });
+            run.client.floor_bound_ns = Some(50_000_000);
+        }
+    };
+    check(
+        floor(6_000_000),
+        &[
+            "Client-limited: the tool's own p99 response time is 6.00 ms, over a tenth of the bound of 50.0 ms. The server may be faster.",
+        ],
+    );
+    check(floor(4_000_000), &[]);
+}
+
+#[test]
 fn closed_arrivals_hide_saturation() {
     check(
         |run| run.phases = phase(|phase| phase.open = false),
