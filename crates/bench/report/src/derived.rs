@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use plimsoll_measure::histogram::Latency;
 use plimsoll_measure::integrity::Integrity;
 use plimsoll_measure::line::{Line, Probe, Stage};
+use plimsoll_measure::matrix::Spread;
 use plimsoll_measure::outcome::Doubt;
 use plimsoll_measure::run::{Client, FaultFacts, PhaseFacts, Run};
 
@@ -136,9 +137,7 @@ pub(crate) fn probes_within(line: &Line, rate: f64, share: f64) -> impl DoubleEn
     judged(line).filter(move |probe| (probe.rate - rate).abs() <= rate * share)
 }
 
-/// The median of some values: of an even number the lower one of the middle. None without values.
+/// The median of some values. None without values.
 pub(crate) fn median(values: impl IntoIterator<Item = u64>) -> Option<u64> {
-    let mut values: Vec<u64> = values.into_iter().collect();
-    values.sort_unstable();
-    values.get(values.len().checked_sub(1)? / 2).copied()
+    Spread::of(values.into_iter().map(|value| value as f64)).map(|spread| spread.median.round() as u64)
 }

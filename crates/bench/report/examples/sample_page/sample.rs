@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use plimsoll_measure::clock::SECOND_NS;
 use plimsoll_measure::environment::{Environment, ServerFacts, ServerKind};
 use plimsoll_measure::event::Interval;
-use plimsoll_measure::histogram::Histogram;
+use plimsoll_measure::histogram::{Histogram, Latency};
 use plimsoll_measure::integrity::Integrity;
 use plimsoll_measure::interval::{IntervalLine, Spread};
 use plimsoll_measure::ladder::{Ladder, Rung};
