@@ -18,6 +18,7 @@ pub mod probe;
 
 pub mod faulty;
 pub mod null;
+pub mod replica_set;
 pub mod scripted;
 
 pub mod fault;

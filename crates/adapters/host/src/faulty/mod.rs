@@ -19,12 +19,12 @@ use crate::serve::{AnswerDelay, Listener, Request, Service};
 pub use crate::serve::Error;
 
 mod collection;
-mod commands;
+pub(crate) mod commands;
 mod cursor;
-mod filter;
+pub(crate) mod filter;
 mod flip;
 mod insert;
-mod store;
+pub(crate) mod store;
 mod transaction;
 
 use store::Store;
