@@ -113,6 +113,19 @@ impl ReplicaSet {
         self.shared.state().primary()
     }
 
+    /// The number of documents that the primary has in a collection, `database.collection`.
+    pub fn documents(&self, namespace: &str) -> usize {
+        let state = self.shared.state();
+        let stored = state.primary().and_then(|index| state.members[index].store.collections.get(namespace));
+        stored.map_or(0, |collection| collection.len())
+    }
+
+    /// The number of the primary's last entries that no majority has.
+    pub fn unconfirmed(&self) -> usize {
+        let state = self.shared.state();
+        state.primary().map_or(0, |primary| state.unconfirmed(primary))
+    }
+
     /// Elects a member. The others follow it, and roll back the writes that it lacks.
     ///
     /// # Errors

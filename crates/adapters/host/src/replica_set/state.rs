@@ -102,6 +102,14 @@ impl State {
         self.members.iter().filter(has).count()
     }
 
+    /// The number of a member's last entries that no majority has.
+    pub fn unconfirmed(&self, of: usize) -> usize {
+        let member = &self.members[of];
+        let mut shared: Vec<usize> = self.members.iter().map(|other| other.shared_with(member)).collect();
+        shared.sort_unstable_by_key(|shared| std::cmp::Reverse(*shared));
+        member.len() - shared[self.majority() - 1]
+    }
+
     /// The primary gives up its role, after the secondaries have caught up.
     pub fn step_down(&mut self) {
         let Some(primary) = self.primary() else { return };

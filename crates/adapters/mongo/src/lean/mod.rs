@@ -9,7 +9,7 @@ use plimsoll_load::retry::Retry;
 use plimsoll_load::target::{Prepared, Target};
 use plimsoll_measure::first_error::{FirstError, OperationError};
 use plimsoll_measure::interval::Reply;
-use plimsoll_measure::outcome::{Outcome, Rejection};
+use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
 use plimsoll_wire::{Connection, Hello, ReadPreference};
 
 use crate::operation_builder::{OperationBuilder, Work};
@@ -308,7 +308,10 @@ impl Target for Lean {
             // A future is as large as its largest part and is copied when it is created, so the large ones are boxed.
             Buffers::Rare(buffers) => Box::pin(buffers.send(connection, work)).await,
         };
-        let is_misled = reply.outcome == Outcome::Rejected(Rejection::NotPrimary);
+        // An interruption may be the end of the primary's term, which the connection survives.
+        let may_have_moved = self.deployment.has_members();
+        let is_misled = reply.outcome == Outcome::Rejected(Rejection::NotPrimary)
+            || (may_have_moved && reply.outcome == Outcome::Unknown(Doubt::Interrupted));
         if route == PRIMARY {
             lane.misled = is_misled;
         } else if is_misled || connection.is_broken() {

@@ -7,6 +7,7 @@ mod audit;
 mod churn;
 mod concerns;
 mod driver;
+mod election;
 mod insert;
 mod reads;
 mod sharding;
