@@ -20,6 +20,7 @@ pub mod faulty;
 pub mod null;
 pub mod replica_set;
 pub mod scripted;
+pub mod sharded;
 
 pub mod fault;
 pub mod proxy;

@@ -18,7 +18,7 @@ pub use crate::serve::Error;
 mod hello;
 mod member;
 pub(crate) mod service;
-mod state;
+pub(crate) mod state;
 mod write_concern;
 
 use service::{MemberService, Shared};
@@ -192,6 +192,10 @@ impl ReplicaSet {
     /// inserts. A member rolls back when it follows a new primary.
     pub fn rolled_back(&self) -> Vec<(String, Bson)> {
         self.shared.state().rolled_back()
+    }
+
+    pub(crate) const fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
 }
 

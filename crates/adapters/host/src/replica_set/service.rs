@@ -13,7 +13,7 @@ use crate::faulty::commands;
 use crate::serve::{Request, Service, common, reply};
 
 /// The longest wait of one command. A write concern without a time limit then fails with a timeout.
-pub(super) const WAIT_MAX: Duration = Duration::from_secs(60);
+pub(crate) const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// An error code of MongoDB with its name.
 type Code = (i32, &'static str);
