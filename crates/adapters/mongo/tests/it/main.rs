@@ -10,9 +10,12 @@ mod driver;
 mod election;
 mod insert;
 mod reads;
+mod retries;
+mod sharded;
 mod sharding;
 mod spread;
 mod topology;
 mod transaction;
 
+mod loads;
 mod scripts;
