@@ -138,7 +138,7 @@ impl Deployment {
             greeted => greeted?,
         };
         deployment.has_routers = hello.is_mongos;
-        deployment.retries_writes &= hello.has_sessions && hello.is_replicated();
+        deployment.retries_writes &= hello.has_sessions && may_elect(&hello);
         let follows = deployment.moves;
         let is_replica_set = deployment.replica_set().name.is_some() || deployment.addresses().len() > 1;
         deployment.moves = follows && is_replica_set && !hello.is_mongos;
@@ -203,8 +203,8 @@ impl Deployment {
         self.has_routers
     }
 
-    /// Whether writes are retryable: on a replica set or a mongos with sessions, unless the URI says `retryWrites=false`. Known after
-    /// [`Self::find`].
+    /// Whether writes are retryable: on a replica set of several members or a mongos, with sessions, unless the URI says
+    /// `retryWrites=false`. Known after [`Self::find`].
     pub const fn retries_writes(&self) -> bool {
         self.retries_writes
     }
@@ -341,6 +341,12 @@ impl Deployment {
 fn direct_uri(address: &Address) -> String {
     let address = address.to_string().replace('/', "%2F");
     format!("mongodb://{address}/?directConnection=true")
+}
+
+/// Whether an election may move the load to another server. A set of one member elects nobody else: a retry by default would only hide
+/// its outages.
+fn may_elect(hello: &Hello) -> bool {
+    hello.is_mongos || hello.hosts.len() + hello.passives.len() > 1
 }
 
 fn takes_writes(hello: &Hello) -> bool {

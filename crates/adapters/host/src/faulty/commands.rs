@@ -32,6 +32,7 @@ pub(crate) fn answer(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>
         "create" => create(store, request, out),
         "drop" => drop_collection(store, request, out),
         "listCollections" => list_collections(store, request, out),
+        "listIndexes" => list_indexes(store, request, out),
         _ => common::answer(request, "faulty server", out),
     }
 }
@@ -157,6 +158,16 @@ fn list_collections(store: &Store, request: &Request<'_>, out: &mut Vec<u8>) {
     }
     namespace.collection = "$cmd.listCollections";
     batch.finish(0, namespace);
+}
+
+/// Lists the only index, that of `_id`.
+fn list_indexes(store: &Store, request: &Request<'_>, out: &mut Vec<u8>) {
+    if !store.collections.contains_key(&request.namespace().to_string()) {
+        return reply::error(out, 26, "NamespaceNotFound", "ns does not exist");
+    }
+    let mut batch = Batch::begin(out, "firstBatch");
+    batch.push(rawdoc! { "v": 2, "key": { "_id": 1 }, "name": "_id_" }.as_bytes());
+    batch.finish(0, request.namespace());
 }
 
 /// MongoDB's NotImplemented: better than a wrong answer that the defect log does not contain.

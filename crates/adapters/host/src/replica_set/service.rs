@@ -77,7 +77,7 @@ impl Service for MemberService {
                 reply::error(out, 238, "NotImplemented", "the simulated replica set has no transactions");
             }
             "insert" | "update" | "create" | "drop" => self.write(request, out),
-            "find" | "count" | "listCollections" => self.read(request, out),
+            "find" | "count" | "listCollections" | "listIndexes" => self.read(request, out),
             "getMore" | "killCursors" => self.execute(&mut self.shared.state(), request, out),
             "replSetStepDown" => self.step_down(request, out),
             _ => common::answer(request, "simulated replica set", out),

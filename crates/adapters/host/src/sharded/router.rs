@@ -67,7 +67,7 @@ impl Router {
             "killCursors" => self.kill_cursors(request),
             "count" => self.sum(request, self.targets(request, "query")),
             "update" => self.sum(request, self.targets_of_updates(request)),
-            "create" | "listCollections" => self.shards[0].ask(&whole(request)),
+            "create" | "listCollections" | "listIndexes" => self.shards[0].ask(&whole(request)),
             "drop" => self.drop_collection(request),
             "listShards" => {
                 let shards = self.shards.iter().map(|shard| doc! {"_id": &shard.name, "state": 1});

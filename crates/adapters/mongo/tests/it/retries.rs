@@ -68,7 +68,7 @@ fn sent(more: Document, options: &str, retry: &str) -> (Vec<Document>, Vec<Retry
 }
 
 fn set() -> Document {
-    doc! {"setName": "rs", "logicalSessionTimeoutMinutes": 30}
+    doc! {"setName": "rs", "hosts": ["127.0.0.1:1", "127.0.0.1:2"], "logicalSessionTimeoutMinutes": 30}
 }
 
 #[test]
@@ -91,10 +91,12 @@ fn writes_of_one_document_carry_a_number_that_their_retry_repeats() {
 
 #[test]
 fn without_support_or_wish_no_write_carries_a_number() {
-    let no_sessions = doc! {"setName": "rs"};
+    let no_sessions = doc! {"setName": "rs", "hosts": ["127.0.0.1:1", "127.0.0.1:2"]};
+    let alone = doc! {"setName": "rs", "hosts": ["127.0.0.1:1"], "logicalSessionTimeoutMinutes": 30};
     for (more, options, retry) in [
         (doc! {"logicalSessionTimeoutMinutes": 30}, "", "{}"),
         (no_sessions, "", "{}"),
+        (alone, "", "{}"),
         (set(), "?retryWrites=false", "{}"),
         (set(), "", r#"{"retry": "none"}"#),
     ] {

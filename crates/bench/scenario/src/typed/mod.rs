@@ -109,8 +109,8 @@ pub struct Scenario {
     /// The time without any connection after which a run ends.
     #[serde(default = "unreachable_default")]
     pub unreachable_for: Span,
-    /// Whether failed operations are sent again. Default: `driver` on a replica set or a sharded cluster with sessions, unless the URI
-    /// says `retryWrites=false`; otherwise `none`.
+    /// Whether failed operations are sent again. Default: `driver` on a replica set of several members or a sharded cluster, unless the
+    /// URI says `retryWrites=false`; otherwise `none`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<Retry>,
     /// Seed of all randomness.
