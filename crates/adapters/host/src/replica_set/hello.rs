@@ -4,7 +4,7 @@ use bson::oid::ObjectId;
 use bson::{DateTime, Document, Timestamp, doc};
 use plimsoll_measure::clock;
 
-use super::service::Shared;
+use super::shared::Shared;
 use super::state::State;
 use crate::serve::common;
 

@@ -18,10 +18,12 @@ pub use crate::serve::Error;
 mod hello;
 mod member;
 pub(crate) mod service;
+pub(crate) mod shared;
 pub(crate) mod state;
-mod write_concern;
+pub(crate) mod write_concern;
 
-use service::{MemberService, Shared};
+use service::MemberService;
+use shared::Shared;
 use state::State;
 
 /// The limit of members.

@@ -1,19 +1,16 @@
 //! Answers the commands of one member.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, MutexGuard};
 
 use bson::{Document, RawDocument, RawDocumentBuf, doc};
 
 use super::hello;
 use super::member::retryable;
+use super::shared::Shared;
 use super::state::State;
-use super::write_concern::WriteConcern;
+use super::write_concern::{WriteConcern, milliseconds};
 use crate::faulty::commands;
 use crate::serve::{Request, Service, common, reply};
-
-/// The longest wait of one command. A write concern without a time limit then fails with a timeout.
-pub(crate) const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// An error code of MongoDB with its name.
 type Code = (i32, &'static str);
@@ -23,50 +20,11 @@ const NOT_PRIMARY: Code = (10107, "NotWritablePrimary");
 const NO_SECONDARY_OK: Code = (13435, "NotPrimaryNoSecondaryOk");
 const INTERRUPTED: Code = (11602, "InterruptedDueToReplStateChange");
 
-/// The set that all members share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub set_name: String,
-    /// The addresses of the members.
-    pub names: Vec<String>,
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
 /// One member.
 #[derive(Clone, Debug)]
 pub(crate) struct MemberService {
     pub shared: Arc<Shared>,
     pub index: usize,
-}
-
-impl Shared {
-    pub fn new(set_name: String, names: Vec<String>, state: State) -> Self {
-        Self { set_name, names, state: Mutex::new(state), changed: Condvar::new() }
-    }
-
-    pub fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Changes the set, and wakes all commands that wait.
-    pub fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
-        let result = change(&mut self.state());
-        self.changed.notify_all();
-        result
-    }
-
-    /// Waits, at most for `limit`, until `is_done`; returns the state, and whether it is done.
-    pub fn wait<'a>(
-        &self,
-        state: MutexGuard<'a, State>,
-        limit: Duration,
-        mut is_done: impl FnMut(&mut State) -> bool,
-    ) -> (MutexGuard<'a, State>, bool) {
-        let waited = self.changed.wait_timeout_while(state, limit, |state| !is_done(state));
-        let (state, ended) = waited.unwrap_or_else(PoisonError::into_inner);
-        (state, !ended.timed_out())
-    }
 }
 
 impl Service for MemberService {
@@ -205,13 +163,6 @@ fn allows_secondary(body: &RawDocument) -> bool {
 fn is_at_majority(body: &RawDocument) -> bool {
     let level = body.get_document("readConcern").and_then(|concern| concern.get_str("level"));
     level.is_ok_and(|level| level == "majority")
-}
-
-/// A time limit in milliseconds, at most [`WAIT_MAX`].
-pub(super) fn milliseconds(body: &RawDocument, field: &str) -> Option<Duration> {
-    let value = body.get(field).ok()??;
-    let number = value.as_i64().or_else(|| value.as_i32().map(i64::from))?;
-    Some(Duration::from_millis(u64::try_from(number).ok()?).min(WAIT_MAX))
 }
 
 pub(crate) fn append(out: &mut Vec<u8>, answer: &Document) {

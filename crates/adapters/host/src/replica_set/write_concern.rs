@@ -5,7 +5,8 @@ use std::time::Duration;
 use bson::RawDocument;
 use bson::raw::RawBsonRef;
 
-use super::service::{WAIT_MAX, milliseconds};
+/// The longest wait of one command. A write concern without a time limit then fails with a timeout.
+pub(crate) const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// The number of members that must have a write, and the time limit for that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,13 @@ impl WriteConcern {
     pub const fn majority(members: usize) -> Self {
         Self { members, limit: WAIT_MAX }
     }
+}
+
+/// A time limit in milliseconds, at most [`WAIT_MAX`].
+pub(super) fn milliseconds(body: &RawDocument, field: &str) -> Option<Duration> {
+    let value = body.get(field).ok()??;
+    let number = value.as_i64().or_else(|| value.as_i32().map(i64::from))?;
+    Some(Duration::from_millis(u64::try_from(number).ok()?).min(WAIT_MAX))
 }
 
 #[cfg(test)]

@@ -6,7 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bson::{Document, doc};
 use plimsoll_wire::frame;
 
-use crate::replica_set::service::{MemberService, Shared, WAIT_MAX};
+use crate::replica_set::service::MemberService;
+use crate::replica_set::shared::Shared;
+use crate::replica_set::state::State;
+use crate::replica_set::write_concern::WAIT_MAX;
 use crate::serve::{Request, Service};
 
 /// A shard, as routers see it.
@@ -45,8 +48,7 @@ impl Shard {
 
     /// The primary, after a wait for an election.
     fn primary(&self) -> Option<usize> {
-        let has_primary =
-            |state: &mut crate::replica_set::state::State| state.primary().is_some() || state.is_closing;
+        let has_primary = |state: &mut State| state.primary().is_some() || state.is_closing;
         self.set.wait(self.set.state(), WAIT_MAX, has_primary).0.primary()
     }
 }
