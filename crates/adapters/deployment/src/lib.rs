@@ -1,7 +1,7 @@
 //! Finds and administers a MongoDB deployment: URI, topology, concerns, namespaces and collections.
 //!
 //! In reading order: names ([`Namespace`]), concerns ([`concern`]) and read preferences ([`read_preference`]); the deployment of a URI ([`Deployment`],
-//! [`driver_options`]) and its errors ([`Error`]); rare commands with retries ([`Admin`], [`retry()`]) and the wait for a
+//! [`driver_options`]) and its errors ([`Error`]); rare commands with retries ([`Admin`], [`retry()`]), forming a deployment ([`form`]) and the wait for a
 //! majority ([`catch_up`]); collections ([`collection`]) and a full inspection ([`inspect`]).
 
 pub mod concern;
@@ -14,6 +14,7 @@ mod topology;
 mod uri;
 
 mod admin;
+pub mod form;
 mod majority;
 
 pub mod collection;

@@ -1,22 +1,19 @@
 //! Finds the server to connect to: a replica set's primary, every mongos, or the only server; and the new primary after a
 //! failover.
 //!
-//! The official driver reads the URI, SRV records included. A server that accepts writes is reached directly. Otherwise the
-//! driver's server selection finds the primary. A member of a replica set names the others, so one address is enough to follow
-//! the set, unless the URI says `directConnection=true`.
+//! The official driver reads the URI, SRV records included. A server that accepts writes is reached directly. Otherwise the members
+//! are asked for the primary. A member of a replica set names the others, so one address is enough to follow the set, unless the URI
+//! says `directConnection=true`. A primary of an earlier election than the newest known one is not used: it has been replaced and
+//! does not know it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
-use mongodb::Client;
-use mongodb::bson::{Document, doc};
-use mongodb::error::ErrorKind;
-use mongodb::options::ServerAddress;
-use plimsoll_wire::{Address, ConnectOptions, Connection, Hello};
+use plimsoll_wire::{Address, ConnectOptions, Connection, Hello, ReadPreference};
 
 use crate::concern::Concerns;
-use crate::error::{Error, driver_message};
+use crate::error::Error;
 use crate::uri::{
     CONNECT_TIMEOUT, addresses, check_acknowledged, check_supported, concerns, connect_options,
     driver_options, parse,
@@ -29,6 +26,10 @@ use reader::Members;
 /// The time limit of a command if neither the scenario nor the URI sets one.
 pub const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The first wire version whose elections are compared by identity before version (MongoDB 6.0): "Server Discovery And
+/// Monitoring", `updateRSFromPrimary`.
+const ELECTION_FIRST: i32 = 17;
+
 /// A deployment: connects to its current server, and finds its primary again.
 #[derive(Debug)]
 pub struct Deployment {
@@ -38,6 +39,8 @@ pub struct Deployment {
     has_routers: bool,
     /// Whether the server to connect to may change.
     moves: bool,
+    /// Whether writes carry transaction numbers, so that the server executes a repeated one once.
+    retries_writes: bool,
     /// The replica set that the URI names: no other server is used.
     expected_set: Option<String>,
     /// The concerns of the URI.
@@ -59,6 +62,34 @@ struct ReplicaSet {
     members: Vec<String>,
     /// The members that never become the primary.
     passives: Vec<String>,
+    /// The newest known election of a primary.
+    election: Election,
+}
+
+/// An election of a primary: its identity and the version of the set's configuration.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Election {
+    id: Option<[u8; 12]>,
+    version: Option<i64>,
+    /// Whether the version counts more than the identity.
+    is_by_version: bool,
+}
+
+impl Election {
+    fn of(hello: &Hello) -> Self {
+        let is_by_version = hello.max_wire_version < ELECTION_FIRST;
+        Self { id: hello.election_id, version: hello.set_version, is_by_version }
+    }
+
+    /// Whether this election was before another.
+    fn is_before(&self, other: &Self) -> bool {
+        if !self.is_by_version {
+            return (self.id, self.version) < (other.id, other.version);
+        }
+        // Old servers are compared only if both report both values.
+        let whole = |it: &Self| it.version.zip(it.id);
+        whole(self).zip(whole(other)).is_some_and(|(first, second)| first < second)
+    }
 }
 
 impl Deployment {
@@ -81,6 +112,7 @@ impl Deployment {
             template,
             has_routers: false,
             moves,
+            retries_writes: options.retry_writes != Some(false),
             expected_set: options.repl_set_name.clone(),
             concerns: concerns(&options)?,
             members: Members::of(&options),
@@ -100,17 +132,18 @@ impl Deployment {
         let hello = match deployment.greet_any().await {
             // A member that restarts names its set later: the driver waits for the set.
             Err(Error::OtherSet { found: None, .. }) if deployment.moves => {
-                deployment.find_primary().await?;
+                deployment.follow().await?;
                 deployment.greet_any().await?
             }
             greeted => greeted?,
         };
         deployment.has_routers = hello.is_mongos;
+        deployment.retries_writes &= hello.has_sessions && may_elect(&hello);
         let follows = deployment.moves;
         let is_replica_set = deployment.replica_set().name.is_some() || deployment.addresses().len() > 1;
         deployment.moves = follows && is_replica_set && !hello.is_mongos;
         if !takes_writes(&hello) && follows {
-            deployment.find_primary().await?;
+            deployment.follow().await?;
         } else if !hello.is_mongos {
             deployment.set_addresses(vec![deployment.first_address()]);
         }
@@ -140,7 +173,13 @@ impl Deployment {
         let has_routers = self.has_routers || proxies.len() > 1;
         let concerns = self.concerns.clone();
         let members = self.members.behind();
-        Ok(Self { concerns, members, ..Self::fixed(direct_uri(first), template, proxies, has_routers) })
+        let retries_writes = self.retries_writes;
+        Ok(Self {
+            concerns,
+            members,
+            retries_writes,
+            ..Self::fixed(direct_uri(first), template, proxies, has_routers)
+        })
     }
 
     fn fixed(uri: String, template: ConnectOptions, addresses: Vec<Address>, has_routers: bool) -> Self {
@@ -149,6 +188,7 @@ impl Deployment {
             template,
             has_routers,
             moves: false,
+            retries_writes: false,
             expected_set: None,
             concerns: Concerns::default(),
             members: Members::default(),
@@ -161,6 +201,12 @@ impl Deployment {
     /// Whether connections go to mongos routers. Known after [`Self::find`].
     pub const fn has_routers(&self) -> bool {
         self.has_routers
+    }
+
+    /// Whether writes are retryable: on a replica set of several members or a mongos, with sessions, unless the URI says
+    /// `retryWrites=false`. Known after [`Self::find`].
+    pub const fn retries_writes(&self) -> bool {
+        self.retries_writes
     }
 
     /// Whether any client that knows an address may connect: without a user and without TLS.
@@ -199,14 +245,14 @@ impl Deployment {
         ConnectOptions { address, ..self.template.clone() }
     }
 
-    /// Connects to a server that accepts writes: the last known one, or the primary that the driver finds. With known peers, waits
+    /// Connects to a server that accepts writes: the last known one, or the primary that the members name. With known peers, waits
     /// as long as the URI's `connectTimeoutMS` and `serverSelectionTimeoutMS` allow, 5 s each by default.
     ///
     /// # Errors
     /// The reason why no server could be reached.
     pub async fn connect(&self) -> Result<Connection, Error> {
         match self.open(&self.options()).await {
-            Ok(connection) if !self.moves || takes_writes(connection.hello()) => Ok(connection),
+            Ok(connection) if !self.moves || self.is_primary(connection.hello()) => Ok(connection),
             Err(error) if !self.moves || error.is_final() => Err(error),
             // A server without known peers cannot tell where else to look.
             Err(error @ Error::Wire(_)) if self.is_alone() => Err(error),
@@ -219,14 +265,11 @@ impl Deployment {
         self.addresses().len() == 1 && self.replica_set().members.is_empty()
     }
 
-    /// Connects to the primary that the driver finds.
+    /// Finds the primary among the members, and stores its address.
     async fn follow(&self) -> Result<Connection, Error> {
-        let primary = self.find_primary().await?;
-        let connection = self.open(&self.options_for(primary.clone())).await?;
-        if takes_writes(connection.hello()) {
-            return Ok(connection);
-        }
-        Err(Error::NoPrimary(format!("{primary} was the primary and has stepped down")))
+        let connection = self.connect_for(&ReadPreference::default()).await?;
+        self.set_addresses(vec![connection.address().clone()]);
+        Ok(connection)
     }
 
     async fn open(&self, options: &ConnectOptions) -> Result<Connection, Error> {
@@ -242,13 +285,27 @@ impl Deployment {
         Ok(connection)
     }
 
-    /// Stores a member's description of the replica set.
+    /// Stores a member's description of the replica set, unless it is a replaced primary.
     fn learn(&self, hello: &Hello) {
-        if let Some(name) = &hello.set_name {
-            let (members, passives) = (hello.hosts.clone(), hello.passives.clone());
-            let set = ReplicaSet { name: Some(name.clone()), members, passives };
-            *self.set.write().unwrap_or_else(PoisonError::into_inner) = set;
+        let Some(name) = &hello.set_name else { return };
+        let mut set = self.set.write().unwrap_or_else(PoisonError::into_inner);
+        let election = Election::of(hello);
+        if hello.is_writable_primary && election.is_before(&set.election) {
+            return;
         }
+        let election = if hello.is_writable_primary { election } else { set.election };
+        let (members, passives) = (hello.hosts.clone(), hello.passives.clone());
+        *set = ReplicaSet { name: Some(name.clone()), members, passives, election };
+    }
+
+    /// Whether a server accepts writes, and no later primary is known.
+    fn is_primary(&self, hello: &Hello) -> bool {
+        takes_writes(hello) && !self.is_replaced(hello)
+    }
+
+    /// Whether a server believes that it is the primary although a later one is known.
+    fn is_replaced(&self, hello: &Hello) -> bool {
+        hello.is_writable_primary && Election::of(hello).is_before(&self.replica_set().election)
     }
 
     fn replica_set(&self) -> ReplicaSet {
@@ -279,51 +336,17 @@ impl Deployment {
         }
         Err(failure.unwrap_or_else(|| Error::Uri("it names no host".into())))
     }
-
-    /// Finds the primary by the driver's server selection and stores its address.
-    async fn find_primary(&self) -> Result<Address, Error> {
-        let primary = self.select_primary().await.map_err(|error| Error::NoPrimary(error.to_string()))?;
-        self.set_addresses(vec![primary.clone()]);
-        Ok(primary)
-    }
-
-    /// Starts from the hosts of the URI and the known members of the set, so that any of them may be down.
-    async fn select_primary(&self) -> Result<Address, Box<dyn std::error::Error + Send + Sync>> {
-        let mut options = driver_options(&self.uri).await?;
-        let set = self.replica_set();
-        options.repl_set_name = options.repl_set_name.or(set.name);
-        let members = set.members.iter().filter_map(|member| ServerAddress::parse(member).ok());
-        for member in members {
-            if !options.hosts.contains(&member) {
-                options.hosts.push(member);
-            }
-        }
-        let client = Client::with_options(options)?;
-        let hello = greet(&client).await;
-        client.shutdown().await;
-        let hello = hello.map_err(|error| driver_message(&error))?;
-        // A standalone server and a mongos do not report their own name.
-        match hello.get_str("me").or_else(|_| hello.get_str("primary")) {
-            Ok(name) => Ok(name.parse()?),
-            Err(_) => Ok(self.first_address()),
-        }
-    }
-}
-
-/// The greeting of the primary that the driver selects: the answer to `hello`, or to `isMaster` from a product without it.
-async fn greet(client: &Client) -> mongodb::error::Result<Document> {
-    let admin = client.database("admin");
-    match admin.run_command(doc! {"hello": 1}).await {
-        Err(error) if matches!(*error.kind, ErrorKind::Command(_)) => {
-            admin.run_command(doc! {"isMaster": 1}).await
-        }
-        greeted => greeted,
-    }
 }
 
 fn direct_uri(address: &Address) -> String {
     let address = address.to_string().replace('/', "%2F");
     format!("mongodb://{address}/?directConnection=true")
+}
+
+/// Whether an election may move the load to another server. A set of one member elects nobody else: a retry by default would only hide
+/// its outages.
+fn may_elect(hello: &Hello) -> bool {
+    hello.is_mongos || hello.hosts.len() + hello.passives.len() > 1
 }
 
 fn takes_writes(hello: &Hello) -> bool {
@@ -362,5 +385,27 @@ mod tests {
         assert!(ca.contains("correct tlsCAFile"), "{ca}");
         let unacknowledged = find("mongodb://localhost/?w=0");
         assert!(unacknowledged.contains("write_concern"), "{unacknowledged}");
+    }
+
+    #[test]
+    fn an_earlier_election_is_recognised_by_the_rules_of_its_version() {
+        let election = |wire, id: Option<u8>, version| {
+            let id = id.map(|byte| [byte; 12]);
+            let mut hello = Hello::default();
+            (hello.max_wire_version, hello.election_id, hello.set_version) = (wire, id, version);
+            Election::of(&hello)
+        };
+        for (wire, first, second, is_before) in [
+            (21, (Some(1), Some(1)), (Some(2), Some(1)), true),
+            (21, (Some(2), Some(1)), (Some(1), Some(9)), false),
+            (21, (Some(1), Some(1)), (Some(1), Some(2)), true),
+            (21, (None, Some(1)), (Some(1), Some(1)), true),
+            (13, (Some(2), Some(1)), (Some(1), Some(2)), true),
+            (13, (None, Some(1)), (Some(1), Some(2)), false),
+            (21, (None, None), (None, None), false),
+        ] {
+            let (first, second) = (election(wire, first.0, first.1), election(wire, second.0, second.1));
+            assert_eq!(first.is_before(&second), is_before, "{first:?} {second:?}");
+        }
     }
 }

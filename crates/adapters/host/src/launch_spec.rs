@@ -54,8 +54,8 @@ pub(crate) struct LaunchSpec {
     pub(crate) product: Option<String>,
     pub(crate) program: PathBuf,
     pub(crate) args: Vec<OsString>,
-    /// The option for the directory of the data.
-    pub(crate) data_option: &'static str,
+    /// The option for the directory of the data, if it keeps any.
+    pub(crate) data_option: Option<&'static str>,
     /// The option for a configuration file, if the server would otherwise search for one.
     pub(crate) config_option: Option<&'static str>,
     /// Prefixes of environment variables that are hidden from the server, because it would read them as
@@ -101,7 +101,9 @@ fn launch_on(
 fn program(spec: &LaunchSpec, home: &Home, port: u16) -> Program {
     let mut args = spec.args.clone();
     args.extend(["--port".into(), port.to_string().into()]);
-    args.extend([spec.data_option.into(), home.data().into_os_string()]);
+    if let Some(option) = spec.data_option {
+        args.extend([option.into(), home.data().into_os_string()]);
+    }
     if let Some(option) = spec.config_option {
         args.extend([option.into(), home.config().into_os_string()]);
     }

@@ -1,5 +1,5 @@
 //! Finds, installs, starts, probes, disturbs and stops MongoDB servers; provides the null server, the faulty
-//! server and the machine's facts.
+//! server, simulated replica sets and sharded clusters, and the machine's facts.
 //!
 //! All functions except [`probe`]'s block. The crate must not know loads or scenarios.
 
@@ -18,7 +18,9 @@ pub mod probe;
 
 pub mod faulty;
 pub mod null;
+pub mod replica_set;
 pub mod scripted;
+pub mod sharded;
 
 pub mod fault;
 pub mod proxy;

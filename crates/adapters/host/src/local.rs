@@ -166,7 +166,7 @@ mod tests {
             product: None,
             program: "/bin/sh".into(),
             args: ["-c", script].map(OsString::from).to_vec(),
-            data_option: "--data",
+            data_option: Some("--data"),
             config_option: None,
             hidden_variables: &[],
             chooses_port: true,

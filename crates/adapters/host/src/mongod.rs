@@ -1,17 +1,21 @@
-//! Starts the user's own `mongod` from the PATH for a run, on a fresh directory.
+//! Starts the user's own `mongod` from the PATH for a run, on a fresh directory; and the `mongod` and `mongos` of replica sets and sharded
+//! clusters, which stay.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use plimsoll_install::Cache;
 use plimsoll_measure::environment::ServerKind;
 
 use crate::home::Storage;
 use crate::launch_spec::LaunchSpec;
 use crate::local::Server;
+use crate::registry;
 
 /// Settings of a `mongod`. It listens on 127.0.0.1 only and is standalone.
 #[derive(Clone, Debug, Default)]
@@ -35,15 +39,61 @@ pub enum Error {
     /// The process does not start.
     #[error(transparent)]
     Start(#[from] plimsoll_process::Error),
+    /// The server runs, but cannot be registered.
+    #[error(transparent)]
+    Registry(#[from] registry::Error),
+}
+
+/// The role of a server in a replica set or a sharded cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// A member of the replica set with this name.
+    Member(String),
+    /// A member of a shard, the replica set with this name.
+    Shard(String),
+    /// A member of the replica set with this name, which holds a cluster's configuration.
+    Config(String),
+    /// A router of the cluster whose configuration is on this set: `name/host:port,host:port`.
+    Router(String),
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Member(set) | Self::Shard(set) | Self::Config(set) => write!(f, "member of {set}"),
+            Self::Router(_) => f.write_str("router"),
+        }
+    }
+}
+
+impl Role {
+    fn args(&self) -> Vec<OsString> {
+        let (option, value, more) = match self {
+            Self::Member(set) => ("--replSet", set, None),
+            Self::Shard(set) => ("--replSet", set, Some("--shardsvr")),
+            Self::Config(set) => ("--replSet", set, Some("--configsvr")),
+            Self::Router(config) => ("--configdb", config, None),
+        };
+        [option, value].into_iter().chain(more).map(Into::into).collect()
+    }
+
+    const fn keeps_data(&self) -> bool {
+        !matches!(self, Self::Router(_))
+    }
 }
 
 /// The first executable `mongod` on the PATH.
 pub fn find() -> Option<PathBuf> {
-    find_in(&env::var_os("PATH")?)
+    find_program("mongod")
 }
 
-fn find_in(path: &OsStr) -> Option<PathBuf> {
-    env::split_paths(path).map(|directory| directory.join("mongod")).find(|program| is_executable(program))
+/// The first executable program with this name on the PATH.
+pub fn find_program(name: &str) -> Option<PathBuf> {
+    find_in(&env::var_os("PATH")?, name)
+}
+
+fn find_in(path: &OsStr, name: &str) -> Option<PathBuf> {
+    env::split_paths(path).map(|directory| directory.join(name)).find(|program| is_executable(program))
 }
 
 fn is_executable(program: &Path) -> bool {
@@ -68,19 +118,45 @@ pub fn start(options: &Options) -> Result<Server, Error> {
 }
 
 fn start_program(program: PathBuf, options: &Options) -> Result<Server, Error> {
-    let spec = LaunchSpec {
+    let spec = spec(program, args(options), Some("--dbpath"));
+    Ok(Server::start(spec, &options.storage, options.port)?)
+}
+
+/// Starts a server of a replica set or a sharded cluster, on any free port and with temporary storage, and adds it to the registry under
+/// the name of its deployment. The caller initiates the set. Members of data get the smallest cache, because several share a machine.
+///
+/// # Errors
+/// [`Error::Start`] with the last lines of its log; [`Error::Registry`] if it cannot be registered: it is then stopped again.
+pub fn start_detached(
+    cache: &Cache,
+    program: PathBuf,
+    role: Role,
+    deployment: &str,
+) -> Result<registry::Entry, Error> {
+    let cache_bytes = role.keeps_data().then_some(0);
+    let mut args = args(&Options { cache_bytes, ..Options::default() });
+    args.extend(role.args());
+    let spec = spec(program, args, role.keeps_data().then_some("--dbpath"));
+    let registry = registry::Registry::of(cache)?;
+    let (pid, address, storage) =
+        Server::start_detached(&spec, &Storage::Temporary, 0, registry.directory())?;
+    let part = registry::Part { deployment: deployment.to_owned(), role: role.to_string() };
+    Ok(registry.add(pid, address, None, storage, true, Some(part))?)
+}
+
+fn spec(program: PathBuf, args: Vec<OsString>, data_option: Option<&'static str>) -> LaunchSpec {
+    LaunchSpec {
         kind: ServerKind::Mongod,
         profile: None,
         product: None,
         program,
-        args: args(options),
-        data_option: "--dbpath",
+        args,
+        data_option,
         config_option: None,
         hidden_variables: &[],
         chooses_port: false,
         ready,
-    };
-    Ok(Server::start(spec, &options.storage, options.port)?)
+    }
 }
 
 fn args(options: &Options) -> Vec<OsString> {
@@ -130,8 +206,8 @@ exec sleep 60
         let (empty, plain, good) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), fake());
         fs::write(plain.path().join("mongod"), "not a program").unwrap();
         let path = env::join_paths([empty.path(), plain.path(), good.path()]).unwrap();
-        assert_eq!(find_in(&path), Some(good.path().join("mongod")));
-        assert_eq!(find_in(empty.path().as_os_str()), None);
+        assert_eq!(find_in(&path, "mongod"), Some(good.path().join("mongod")));
+        assert_eq!(find_in(empty.path().as_os_str(), "mongod"), None);
     }
 
     #[test]
@@ -150,6 +226,15 @@ exec sleep 60
         assert_eq!(told.trim(), format!("--bind_ip 127.0.0.1 --port {port} --dbpath {}", data.display()));
         assert!(port > 0);
         server.stop(Duration::from_secs(10)).unwrap();
+    }
+
+    #[test]
+    fn a_role_has_the_options_of_its_program() {
+        let set = || "rs0".to_owned();
+        assert_eq!(Role::Member(set()).args(), ["--replSet", "rs0"]);
+        assert_eq!(Role::Shard(set()).args(), ["--replSet", "rs0", "--shardsvr"]);
+        assert_eq!(Role::Config(set()).args(), ["--replSet", "rs0", "--configsvr"]);
+        assert_eq!(Role::Router("config/a:1".into()).args(), ["--configdb", "config/a:1"]);
     }
 
     #[test]

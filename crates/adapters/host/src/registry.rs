@@ -36,6 +36,18 @@ pub struct Entry {
     pub storage: PathBuf,
     /// Whether stopping the server removes the storage.
     pub temporary: bool,
+    /// Its part in a deployment of several servers, which stop together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<Part>,
+}
+
+/// A server's part in a deployment of several servers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// The name of the deployment.
+    pub deployment: String,
+    /// The role, such as `member of rs0` or `router`.
+    pub role: String,
 }
 
 /// The registry cannot be read or written, or a server in it cannot be stopped.
@@ -98,9 +110,10 @@ impl Registry {
         profile: Option<Profile>,
         storage: PathBuf,
         temporary: bool,
+        part: Option<Part>,
     ) -> Result<Entry, Error> {
         let Detached { started_ticks, .. } = Detached::of(pid).ok_or(Error::Gone(pid))?;
-        let entry = Entry { address, pid, started_ticks, profile, storage, temporary };
+        let entry = Entry { address, pid, started_ticks, profile, storage, temporary, part };
         match self.write(&entry) {
             Ok(()) => Ok(entry),
             Err(error) => {
@@ -189,7 +202,7 @@ mod tests {
             let storage = self.directory.path().join(port.to_string());
             fs::create_dir(&storage).unwrap();
             let address = SocketAddr::from(([127, 0, 0, 1], port));
-            self.registry.add(pid, address, Some(Profile::Journaled), storage, true).unwrap()
+            self.registry.add(pid, address, Some(Profile::Journaled), storage, true, None).unwrap()
         }
     }
 

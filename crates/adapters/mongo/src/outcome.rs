@@ -1,5 +1,6 @@
 //! Translates the lean client's outcomes into those of the measurement and the ledger.
 
+use bson::RawDocument;
 use plimsoll_deployment::Error as Unopened;
 use plimsoll_ledger::State;
 use plimsoll_measure::interval::Reply;
@@ -73,9 +74,20 @@ pub fn of_error(error: &Error) -> Outcome {
 /// The outcome of a write command that failed with an error.
 pub fn of_write_error(error: &Error) -> Outcome {
     match error {
-        Error::Server(server) => outcome(Wire::of_command_error(server.code)),
+        Error::Server(server) => {
+            outcome(Wire::of_labelled_error(server.code, has(server, "RetryableWriteError")))
+        }
         other => of_error(other),
     }
+}
+
+/// The outcome of a write whose write concern failed: with the server's label an election ended the wait, so that a retry confirms
+/// the write.
+pub fn of_unconfirmed(body: &RawDocument) -> Outcome {
+    let labels = body.get_array("errorLabels").into_iter().flatten();
+    let mut labels = labels.filter_map(|label| label.ok()?.as_str());
+    let is_retryable = labels.any(|label| label == "RetryableWriteError");
+    Outcome::Unknown(if is_retryable { Doubt::Interrupted } else { Doubt::WriteConcern })
 }
 
 /// The outcome of a transaction whose commit failed with an error. The server's labels decide: one says that the commit may have

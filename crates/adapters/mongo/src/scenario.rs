@@ -4,6 +4,7 @@ pub use plimsoll_deployment::collection::Existing;
 pub use plimsoll_deployment::concern::{W, WriteConcern};
 pub use plimsoll_deployment::read_preference::ReadPreference;
 use plimsoll_document::{IdForm, PastEnd, Template};
+use plimsoll_load::retry::Retry;
 use plimsoll_measure::duration::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -109,6 +110,8 @@ pub struct Section {
     pub client: Client,
     /// The time limit of an operation; afterwards its outcome is unknown.
     pub timeout: Span,
+    /// Whether failed operations are sent again; without it, as the deployment supports.
+    pub retry: Option<Retry>,
 }
 
 impl Default for Section {
@@ -126,6 +129,7 @@ impl Default for Section {
             connections: Connections::default(),
             client: Client::Lean,
             timeout: TIMEOUT_DEFAULT,
+            retry: None,
         }
     }
 }

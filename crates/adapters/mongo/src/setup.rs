@@ -6,6 +6,7 @@ use plimsoll_deployment::concern::Concerns;
 use plimsoll_deployment::{InvalidNamespace, Namespace};
 use plimsoll_document::{FileSource, IdForm, Program, Reading, STAMP_FIELD, Settings, Source};
 use plimsoll_ledger::Run;
+use plimsoll_load::retry::Retry;
 use plimsoll_wire as wire;
 
 use crate::scenario::{Client, Connections, DocumentFile, InvalidConnections, Operation, Section, Stamp};
@@ -60,6 +61,8 @@ pub struct Setup {
     pub client: Client,
     /// The connections of the client.
     pub connections: Connections,
+    /// The retry of failed operations; none: as the deployment supports.
+    pub retry: Option<Retry>,
     /// The time limit of an operation.
     pub timeout: std::time::Duration,
     /// Whether an operation of the plan removes documents that it does not name; a missing document is then allowed.
@@ -271,6 +274,7 @@ impl Setup {
             commands,
             client: section.client,
             connections: section.connections,
+            retry: section.retry,
             timeout: std::time::Duration::from_nanos(section.timeout.as_ns()),
         })
     }

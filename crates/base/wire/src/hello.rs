@@ -61,6 +61,12 @@ pub struct Hello {
     pub hosts: Vec<String>,
     /// The addresses of the members that cannot become the primary.
     pub passives: Vec<String>,
+    /// The version of the replica set's configuration.
+    pub set_version: Option<i64>,
+    /// The election that made it the primary. A later election has a larger value.
+    pub election_id: Option<[u8; 12]>,
+    /// Whether it supports sessions.
+    pub has_sessions: bool,
     /// Its tags in the replica set's configuration.
     pub tags: BTreeMap<String, String>,
     /// The user's authentication mechanisms; `None` if the reply has none.
@@ -91,6 +97,9 @@ impl Hello {
             primary: text("primary"),
             hosts: texts(body, "hosts").unwrap_or_default(),
             passives: texts(body, "passives").unwrap_or_default(),
+            set_version: number(body, "setVersion").map(i64::from),
+            election_id: body.get_object_id("electionId").ok().map(|id| id.bytes()),
+            has_sessions: number(body, "logicalSessionTimeoutMinutes").is_some(),
             tags: tags(body),
             mechanisms: texts(body, "saslSupportedMechs"),
             compressors: texts(body, "compression").unwrap_or_default(),
@@ -168,7 +177,12 @@ mod tests {
             "isWritablePrimary": true, "maxBsonObjectSize": 16_777_216, "maxMessageSizeBytes": 48_000_000,
             "maxWriteBatchSize": 100_000, "maxWireVersion": 21, "setName": "rs0", "me": "a:1", "primary": "a:1",
             "hosts": ["a:1", "b:2"], "passives": ["c:3"], "tags": {"dc": "east", "rank": 1},
+            "setVersion": 3, "electionId": bson::oid::ObjectId::from_bytes([7; 12]), "logicalSessionTimeoutMinutes": 30,
         });
+        assert_eq!(
+            (hello.set_version, hello.election_id, hello.has_sessions),
+            (Some(3), Some([7; 12]), true)
+        );
         assert!(hello.is_writable_primary && !hello.is_mongos && !hello.is_secondary);
         assert_eq!(hello.limits, Limits::default());
         assert_eq!((hello.max_wire_version, hello.set_name.as_deref()), (21, Some("rs0")));

@@ -138,7 +138,7 @@ fn injections(scenario: &scenario::Scenario) -> Vec<Aimed> {
 
 /// Refuses unsafe retries: a retried batch must skip the documents that the server already has.
 fn check_retry(scenario: &scenario::Scenario, operations: &[(String, Operation)]) -> anyhow::Result<()> {
-    if scenario.retry == Retry::None {
+    if matches!(scenario.retry, None | Some(Retry::None)) {
         return Ok(());
     }
     if scenario.client == Client::Driver {

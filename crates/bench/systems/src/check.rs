@@ -75,7 +75,7 @@ pub fn several(scenario: &scenario::Scenario, plan: &Plan, choice: &Choice) -> a
     if scenario.client == Client::Driver {
         anyhow::bail!("client: the official driver does not support several servers; use client: lean");
     }
-    if scenario.retry != Retry::None {
+    if !matches!(scenario.retry, None | Some(Retry::None)) {
         anyhow::bail!("retry: a retry would go to a different server; use retry: none");
     }
     let mut loads = plan.phases.iter().flat_map(|phase| &phase.loads);

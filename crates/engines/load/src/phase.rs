@@ -73,8 +73,8 @@ pub struct Phase {
     pub seed: u64,
     /// The planned faults.
     pub faults: Vec<Planned>,
-    /// The retry of failed operations.
-    pub retry: Retry,
+    /// The retry of failed operations; none: as the target chooses.
+    pub retry: Option<Retry>,
     /// The limits against which operations are counted by the second in which they are due; a search sets them.
     pub limits: Vec<Limit>,
 }

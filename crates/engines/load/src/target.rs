@@ -7,6 +7,8 @@ use plimsoll_measure::first_error::OperationError;
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Doubt, Outcome};
 
+use crate::retry::Retry;
+
 /// Whether an operation is ready to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prepared {
@@ -58,6 +60,12 @@ pub trait Target: Send + Sync + 'static {
 
     /// Whether the lane's connection is lost, so that it must be reopened.
     fn is_broken(&self, lane: &Self::Lane) -> bool;
+
+    /// The retry of the prepared operation: as the phase asks, or as the target chooses. An operation that must not be sent twice gets
+    /// none.
+    fn retry(&self, _lane: &Self::Lane, asked: Option<Retry>) -> Retry {
+        asked.unwrap_or_default()
+    }
 
     /// Moves the prepared operation from a lost connection to a new one, for a retry; false if that is
     /// impossible. [`Target::send`] may be called again for an operation prepared before.

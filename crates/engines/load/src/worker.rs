@@ -273,9 +273,8 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
     async fn send(&self, load: usize, lane: &mut T::Lane) -> (Reply, u64) {
         let mut reply = self.answer(load, lane).await;
         let (mut retries, mut earlier) = (0, (0, 0));
-        while self.order.phase.retry.again(reply.outcome, retries)
-            && self.reconnect_for_retry(load, lane).await
-        {
+        let retry = self.target.retry(lane, self.order.phase.retry);
+        while retry.again(reply.outcome, retries) && self.reconnect_for_retry(load, lane).await {
             retries += 1;
             earlier = (earlier.0 + reply.bytes_sent, earlier.1 + reply.bytes_received);
             reply = self.answer(load, lane).await;

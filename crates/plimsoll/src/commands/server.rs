@@ -13,6 +13,8 @@ use crate::terminal::{console, print};
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::server_provisioning::{cache, install, profile};
 
+mod cluster;
+
 /// The time limit of a graceful stop, after which the server is killed.
 const STOP_LIMIT: Duration = Duration::from_secs(30);
 
@@ -37,6 +39,9 @@ fn installed() -> anyhow::Result<()> {
 }
 
 fn start(args: &StartArgs) -> Outcome<()> {
+    if args.members.is_some() || args.shards.is_some() {
+        return cluster::start(args);
+    }
     let profile = profile(&args.profile).deserves(Exit::Usage)?;
     install(console(false))?;
     if args.count > 1 && (args.port != 0 || args.storage.is_some()) {
@@ -82,10 +87,15 @@ fn chosen(addresses: &[String], running: Vec<Entry>) -> anyhow::Result<Vec<Entry
             "{text}: no running server there was started by `plimsoll server start`; `plimsoll server status` lists those"
         );
     }
-    Ok(running
-        .into_iter()
-        .filter(|entry| wanted.iter().any(|(_, address)| entry.address == *address))
-        .collect())
+    let is_named = |entry: &&Entry| wanted.iter().any(|(_, address)| entry.address == *address);
+    let deployments: Vec<String> = running.iter().filter(is_named).filter_map(deployment).collect();
+    let is_part = |entry: &Entry| deployment(entry).is_some_and(|name| deployments.contains(&name));
+    Ok(running.into_iter().filter(|entry| is_named(&entry) || is_part(entry)).collect())
+}
+
+/// The name of the deployment of several servers that a server belongs to.
+fn deployment(entry: &Entry) -> Option<String> {
+    entry.part.as_ref().map(|part| part.deployment.clone())
 }
 
 /// An address of this machine, with or without the scheme and the path of a URI.
@@ -113,17 +123,27 @@ fn status() -> anyhow::Result<()> {
 }
 
 fn describe(entry: &Entry) -> String {
-    let profile = entry.profile.map_or("", |profile| profile.name());
+    let part = entry.part.as_ref().map(|part| format!("{}, {}", part.deployment, part.role));
+    let profile = part.as_deref().or(entry.profile.map(|profile| profile.name())).unwrap_or_default();
     format!("mongodb://{}  {profile}  process {}  {}\n", entry.address, entry.pid, entry.storage.display())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_host::registry::Part;
 
     fn entry(port: u16) -> Entry {
         let address = SocketAddr::from(([127, 0, 0, 1], port));
-        Entry { address, pid: 1, started_ticks: 1, profile: None, storage: "x".into(), temporary: false }
+        Entry {
+            address,
+            pid: 1,
+            started_ticks: 1,
+            profile: None,
+            storage: "x".into(),
+            temporary: false,
+            part: None,
+        }
     }
 
     #[test]
@@ -133,6 +153,21 @@ mod tests {
             assert_eq!(found, [entry(2)], "{text}");
         }
         assert_eq!(chosen(&[], vec![entry(1), entry(2)]).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn an_address_of_a_deployment_chooses_all_its_servers() {
+        let part =
+            |deployment: &str| Some(Part { deployment: deployment.into(), role: "member of rs0".into() });
+        let member = |port, deployment| Entry { part: part(deployment), ..entry(port) };
+        let running = || vec![member(1, "a"), member(2, "b"), member(3, "a"), entry(4)];
+        let ports = |text: &str| {
+            let chosen = chosen(&[text.to_owned()], running()).unwrap();
+            chosen.iter().map(|entry| entry.address.port()).collect::<Vec<_>>()
+        };
+        assert_eq!(ports("127.0.0.1:3"), [1, 3]);
+        assert_eq!(ports("127.0.0.1:4"), [4]);
+        assert!(describe(&member(1, "a")).contains("a, member of rs0"));
     }
 
     #[test]

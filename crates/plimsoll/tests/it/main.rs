@@ -9,6 +9,7 @@ mod bad_input;
 mod baseline;
 mod bench;
 mod bound;
+mod clusters;
 mod compare;
 mod concepts;
 mod connections;
@@ -43,6 +44,7 @@ mod serve;
 mod serve_http2;
 mod serve_kill;
 mod server;
+mod server_cluster;
 mod service;
 mod shards;
 #[cfg(feature = "full")]

@@ -136,7 +136,10 @@ impl Deployment {
         };
         let connection = self.open(&self.options_for(member.address.clone())).await?;
         let now = connection.hello();
-        if (takes_writes(now), now.is_secondary) == (takes_writes(&member.hello), member.hello.is_secondary) {
+        if !self.is_replaced(now)
+            && (takes_writes(now), now.is_secondary)
+                == (takes_writes(&member.hello), member.hello.is_secondary)
+        {
             Ok(connection)
         } else {
             Err(no_member(preference, format!("{} changed its role", member.address)))
@@ -150,6 +153,8 @@ impl Deployment {
             asked.spawn(ask(self.options_for(address)));
         }
         let mut members: Vec<Member> = asked.join_all().await.into_iter().flatten().collect();
+        members.iter().for_each(|member| self.learn(&member.hello));
+        members.retain(|member| !self.is_replaced(&member.hello));
         members.sort_by_key(|member| member.address.to_string());
         self.members.known.write().unwrap_or_else(PoisonError::into_inner).clone_from(&members);
         members

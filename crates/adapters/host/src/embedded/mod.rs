@@ -69,7 +69,7 @@ pub fn start_detached(cache: &Cache, options: &Options) -> Result<registry::Entr
     let parent = registry.directory();
     let (pid, address, storage) = Server::start_detached(&spec, &options.storage, options.port, parent)?;
     let temporary = options.storage == Storage::Temporary;
-    Ok(registry.add(pid, address, spec.profile, storage, temporary)?)
+    Ok(registry.add(pid, address, spec.profile, storage, temporary, None)?)
 }
 
 fn spec(cache: &Cache, options: &Options) -> Result<LaunchSpec, Error> {
@@ -82,7 +82,7 @@ fn spec(cache: &Cache, options: &Options) -> Result<LaunchSpec, Error> {
         product: Some(format!("SecantusDB {VERSION}")),
         program: binary(cache),
         args: args(options),
-        data_option: "--storage-path",
+        data_option: Some("--storage-path"),
         config_option: Some("--config"),
         hidden_variables: &["SECANTUS_"],
         chooses_port: true,

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use bson::oid::ObjectId;
+use bson::{Bson, doc};
 use plimsoll_element as element;
 
 /// The memory cost of a document besides its own bytes and its key: two pointers with lengths, an index
@@ -29,6 +30,12 @@ impl Collection {
     /// The position of the document with a key.
     pub(crate) fn position(&self, key: &[u8]) -> Option<usize> {
         self.index.get(key).copied()
+    }
+
+    /// Whether a document has this `_id`.
+    pub(crate) fn has_id(&self, id: &Bson) -> bool {
+        let document = doc! { "_id": id.clone() }.to_vec().unwrap_or_default();
+        key(&document).is_some_and(|key| self.position(&key).is_some())
     }
 
     /// Stores a document under a new key.
@@ -70,7 +77,7 @@ pub(crate) fn with_id(document: &[u8], id: ObjectId) -> Box<[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bson::{Document, doc};
+    use bson::Document;
 
     #[test]
     fn a_new_id_comes_first_wherever_the_old_id_was() {

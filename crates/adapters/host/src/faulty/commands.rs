@@ -3,6 +3,7 @@
 use bson::raw::RawBsonRef;
 use bson::{RawDocument, rawdoc};
 
+use super::collection::Collection;
 use super::cursor::Cursor;
 use super::filter::Filter;
 use super::insert;
@@ -23,6 +24,7 @@ pub(crate) fn answer(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>
         "commitTransaction" => transaction::commit(store, request, out),
         "abortTransaction" => transaction::abort(store, request, out),
         "insert" => insert::insert(store, request, out),
+        "update" => update(store, request, out),
         "find" => find(store, request, out),
         "getMore" => get_more(store, request, out),
         "killCursors" => kill_cursors(store, request, out),
@@ -30,8 +32,22 @@ pub(crate) fn answer(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>
         "create" => create(store, request, out),
         "drop" => drop_collection(store, request, out),
         "listCollections" => list_collections(store, request, out),
+        "listIndexes" => list_indexes(store, request, out),
         _ => common::answer(request, "faulty server", out),
     }
+}
+
+/// Changes nothing: supports only updates that match no document, such as the one that waits for a majority.
+fn update(store: &Store, request: &Request<'_>, out: &mut Vec<u8>) {
+    let stored = store.collections.get(&request.namespace().to_string());
+    let matches = |statement: &RawDocument| {
+        let filter = filter(statement, "q");
+        stored.is_some_and(|stored| filter.is_none_or(|filter| matching(stored, &filter) > 0))
+    };
+    if request.documents("updates").any(matches) {
+        return refuse(out, "an update of a document");
+    }
+    reply::modified(out, 0);
 }
 
 fn find(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>) {
@@ -100,14 +116,18 @@ fn kill_cursors(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>) {
 fn count(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>) {
     let Some(filter) = filter(request.body, "query") else { return refuse(out, "this query") };
     let collection = store.collections.get(&request.namespace().to_string());
-    let count = collection.map_or(0, |collection| match &filter {
+    reply::counted(out, collection.map_or(0, |collection| matching(collection, &filter)));
+}
+
+/// The number of documents that a filter selects.
+fn matching(collection: &Collection, filter: &Filter) -> usize {
+    match filter {
         Filter::All => collection.len(),
         Filter::Key(key) => usize::from(collection.position(key).is_some()),
         Filter::Range(..) => (0..collection.len())
             .filter(|&position| collection.get(position).is_some_and(|it| filter.matches(it)))
             .count(),
-    });
-    reply::counted(out, count);
+    }
 }
 
 fn create(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>) {
@@ -138,6 +158,16 @@ fn list_collections(store: &Store, request: &Request<'_>, out: &mut Vec<u8>) {
     }
     namespace.collection = "$cmd.listCollections";
     batch.finish(0, namespace);
+}
+
+/// Lists the only index, that of `_id`.
+fn list_indexes(store: &Store, request: &Request<'_>, out: &mut Vec<u8>) {
+    if !store.collections.contains_key(&request.namespace().to_string()) {
+        return reply::error(out, 26, "NamespaceNotFound", "ns does not exist");
+    }
+    let mut batch = Batch::begin(out, "firstBatch");
+    batch.push(rawdoc! { "v": 2, "key": { "_id": 1 }, "name": "_id_" }.as_bytes());
+    batch.finish(0, request.namespace());
 }
 
 /// MongoDB's NotImplemented: better than a wrong answer that the defect log does not contain.

@@ -3,8 +3,8 @@
 //!
 //! It acknowledges every document and keeps an exact log of its defects, so that a test can compare an audit
 //! with the log. It supports `insert` (with duplicate keys), `find` (all, by `_id`, or by a range of `_id`s),
-//! `getMore`, `killCursors`, `count`, `drop`, `create`, `listCollections`, transactions of inserts, and the
-//! commands of every server. It refuses all other commands and options.
+//! `getMore`, `killCursors`, `count`, `drop`, `create`, `listCollections`, `listIndexes`, updates that match nothing, transactions of
+//! inserts, and the commands of every server. It refuses all other commands and options.
 
 use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,12 +19,12 @@ use crate::serve::{AnswerDelay, Listener, Request, Service};
 pub use crate::serve::Error;
 
 mod collection;
-mod commands;
+pub(crate) mod commands;
 mod cursor;
 mod filter;
 mod flip;
 mod insert;
-mod store;
+pub(crate) mod store;
 mod transaction;
 
 use store::Store;

@@ -1,6 +1,6 @@
 //! Answers the commands that every server supports.
 
-use bson::{DateTime, rawdoc};
+use bson::{DateTime, RawDocumentBuf, rawdoc};
 use plimsoll_measure::clock;
 use plimsoll_wire::frame;
 
@@ -23,8 +23,13 @@ pub(crate) fn answer(request: &Request<'_>, product: &str, out: &mut Vec<u8>) {
 }
 
 fn hello(out: &mut Vec<u8>) {
+    reply::append(out, &description());
+}
+
+/// The greeting of a standalone server.
+pub(crate) fn description() -> RawDocumentBuf {
     let now = DateTime::from_millis(i64::try_from(clock::wall_ms()).unwrap_or_default());
-    let answer = rawdoc! {
+    rawdoc! {
         "helloOk": true,
         "isWritablePrimary": true,
         "ismaster": true,
@@ -37,8 +42,7 @@ fn hello(out: &mut Vec<u8>) {
         "maxWireVersion": WIRE_VERSION_MAX,
         "readOnly": false,
         "ok": 1.0,
-    };
-    reply::append(out, &answer);
+    }
 }
 
 fn int(value: usize) -> i32 {

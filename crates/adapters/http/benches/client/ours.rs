@@ -63,7 +63,7 @@ fn phase(millis: u64) -> Phase {
         unreachable_for: Span::from_secs(5),
         seed: 1,
         faults: Vec::new(),
-        retry: Retry::None,
+        retry: Some(Retry::None),
         limits: Vec::new(),
     }
 }

@@ -40,7 +40,7 @@ fn phase(mix: &[(usize, f64)], arrivals: Arrivals, stop: Stop, documents: Docume
         unreachable_for: Span::from_secs(10),
         seed: 3,
         faults: Vec::new(),
-        retry: Retry::None,
+        retry: Some(Retry::None),
         limits: Vec::new(),
     }
 }

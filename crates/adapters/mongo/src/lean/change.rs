@@ -5,6 +5,7 @@ use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Outcome, Rejection};
 use plimsoll_wire::{Connection, Error, Limits, WriteBatch, WriteConcern, WriteKind, WriteReply, WriteSpec};
 
+use super::session::SessionId;
 use crate::operation_builder::{OperationBuilder, OperationTarget, PendingWrite, Work};
 use crate::outcome::{add, of_write};
 use crate::setup::{Command, Purpose, Setup};
@@ -24,12 +25,14 @@ impl Buffers {
         setup: &Setup,
         command: &Command,
         write_concern: Option<&WriteConcern>,
+        session: Option<SessionId>,
         limits: &Limits,
     ) -> Result<Self, Error> {
         let removes = command.purpose() == Purpose::Remove;
         let kind = if removes { WriteKind::Delete } else { WriteKind::Update };
         let mut spec = WriteSpec::new(kind, &setup.namespace.db, &setup.namespace.collection);
         spec.write_concern = write_concern.cloned();
+        spec.session = session;
         let batch = WriteBatch::new(&spec, limits)?;
         Ok(Self { batch, reply: WriteReply::new(), promised: false, pending: None })
     }

@@ -6,8 +6,9 @@ use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
 use plimsoll_wire::{Call, CallReply, Connection, Error, Limits};
 
+use super::session::{Mark, SessionId};
 use crate::operation_builder::{OperationBuilder, OperationTarget, PendingWrite, ReturnedState, Work};
-use crate::outcome::of_write_error;
+use crate::outcome::{of_unconfirmed, of_write_error};
 use crate::scenario::Returns;
 use crate::setup::{Command, Purpose, Setup};
 use crate::statement;
@@ -20,20 +21,36 @@ pub(super) struct Buffers {
     reply: CallReply,
     aim: OperationTarget,
     pending: Option<PendingWrite>,
+    /// The session of retryable writes, and the number of the prepared one.
+    session: Option<SessionId>,
+    number: i64,
 }
 
 impl Buffers {
-    pub fn new(setup: &Setup, limits: &Limits) -> Self {
-        let call = Call::new(&setup.namespace.db, limits);
-        Self { call, reply: CallReply::new(), aim: OperationTarget::default(), pending: None }
+    pub fn new(setup: &Setup, session: Option<SessionId>, limits: &Limits) -> Self {
+        Self {
+            call: Call::new(&setup.namespace.db, limits),
+            reply: CallReply::new(),
+            aim: OperationTarget::default(),
+            pending: None,
+            session,
+            number: 0,
+        }
     }
 
     pub fn prepare(&mut self, work: Work<'_>, number: u64) -> Option<()> {
         self.aim = work.builder.aim(work.operation, number)?;
         self.pending = self.aim.pending();
-        let aim = self.aim;
+        self.number += 1;
+        let (aim, session, number) = (self.aim, self.session, self.number);
+        let written = self.call.body(|out| {
+            write(out, work, aim);
+            if let Some(session) = session {
+                Mark::new(session, number).write_retryable(out);
+            }
+        });
         // A request above the server's limit gets no answer and counts as refused.
-        self.call.body(|out| write(out, work, aim)).unwrap_or_default();
+        written.unwrap_or_default();
         Some(())
     }
 
@@ -107,7 +124,7 @@ impl<'a> Answer<'a> {
             Some(RawBsonRef::Int64(n)) => n > 0,
             _ => value.is_some(),
         };
-        let outcome = if unsure { Outcome::Unknown(Doubt::WriteConcern) } else { Outcome::Acknowledged };
+        let outcome = if unsure { of_unconfirmed(body) } else { Outcome::Acknowledged };
         Self { outcome, matched, value }
     }
 }

@@ -11,6 +11,7 @@ use plimsoll_wire::{
 };
 
 use super::Attempt;
+use super::session::SessionId;
 use crate::operation_builder::{OperationBuilder, Work};
 use crate::outcome::{add, answered, outcome, state};
 use crate::setup::{Command, Setup};
@@ -32,11 +33,13 @@ impl Buffers {
         setup: &Setup,
         ordered: bool,
         write_concern: Option<&WriteConcern>,
+        session: Option<SessionId>,
         limits: &Limits,
     ) -> Result<Self, Error> {
         let mut spec = WriteSpec::new(WriteKind::Insert, &setup.namespace.db, &setup.namespace.collection);
         spec.write_concern = write_concern.cloned();
         spec.ordered = ordered;
+        spec.session = session;
         let batch = WriteBatch::new(&spec, limits)?;
         Ok(Self { batch, reply: WriteReply::new(), numbers: 0..0, oversized: Vec::new() })
     }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use plimsoll_deployment::Deployment;
+use plimsoll_load::retry::Retry;
 use plimsoll_load::target::{Prepared, Target};
 use plimsoll_measure::first_error::{FirstError, OperationError};
 use plimsoll_measure::interval::Reply;
-use plimsoll_measure::outcome::{Outcome, Rejection};
+use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
 use plimsoll_wire::{Connection, Hello, ReadPreference};
 
 use crate::operation_builder::{OperationBuilder, Work};
@@ -38,6 +39,7 @@ mod routes;
 
 use find::ReadSettings;
 use routes::{PRIMARY, Routes};
+use session::{SessionId, session_id};
 
 /// One worker's view of the server, over our own client.
 #[derive(Debug)]
@@ -165,6 +167,15 @@ impl Lean {
         lane.buffers[lane.current].release(&self.builder);
     }
 
+    /// A session for the retryable writes of an operation, if it is retryable and the server remembers it.
+    fn retry_session(&self, operation: usize) -> Option<SessionId> {
+        let setup = &self.builder.setup;
+        let is_wanted = setup.retry != Some(Retry::None) && self.deployment.retries_writes();
+        let is_possible = setup.commands[operation].may_repeat() && setup.is_acknowledged();
+        let next = || session_id(&self.builder, self.opened.fetch_add(1, Ordering::Relaxed));
+        (is_wanted && is_possible).then(next)
+    }
+
     /// The buffers of an operation for a server with this description.
     fn buffers(&self, operation: usize, hello: &Hello) -> Result<Buffers, plimsoll_wire::Error> {
         let (setup, limits) = (&self.builder.setup, &hello.limits);
@@ -172,14 +183,19 @@ impl Lean {
         let write_concern = concerns.write.as_ref();
         let preference = || self.sent_preference(operation, hello);
         let settings = || ReadSettings { concerns, preference: preference() };
+        let session = || self.retry_session(operation);
         let command = &setup.commands[operation];
         Ok(match command {
-            Command::Insert { ordered, .. } => {
-                Buffers::Insert(Box::new(insert::Buffers::new(setup, *ordered, write_concern, limits)?))
-            }
-            Command::Update { .. } | Command::Replace { .. } | Command::Delete { .. } => {
-                Buffers::Change(Box::new(change::Buffers::new(setup, command, write_concern, limits)?))
-            }
+            Command::Insert { ordered, .. } => Buffers::Insert(Box::new(insert::Buffers::new(
+                setup,
+                *ordered,
+                write_concern,
+                session(),
+                limits,
+            )?)),
+            Command::Update { .. } | Command::Replace { .. } | Command::Delete { .. } => Buffers::Change(
+                Box::new(change::Buffers::new(setup, command, write_concern, session(), limits)?),
+            ),
             Command::Find { selection, shape } => {
                 Buffers::Find(Box::new(find::Buffers::new(setup, selection, shape, settings(), limits)?))
             }
@@ -187,12 +203,15 @@ impl Lean {
             Command::Count(_) | Command::Aggregate(_) => {
                 Buffers::Rare(rare::Buffers::aggregate(setup, preference(), limits))
             }
-            Command::FindAndModify { .. } => Buffers::Rare(rare::Buffers::find_and_modify(setup, limits)),
+            Command::FindAndModify { .. } => {
+                Buffers::Rare(rare::Buffers::find_and_modify(setup, session(), limits))
+            }
             Command::ReadModifyWrite { selection, .. } => Buffers::Rare(rare::Buffers::read_modify_write(
                 setup,
                 selection,
                 command,
                 settings(),
+                session(),
                 limits,
             )?),
             Command::Transaction { steps } => {
@@ -289,13 +308,25 @@ impl Target for Lean {
             // A future is as large as its largest part and is copied when it is created, so the large ones are boxed.
             Buffers::Rare(buffers) => Box::pin(buffers.send(connection, work)).await,
         };
-        let is_misled = reply.outcome == Outcome::Rejected(Rejection::NotPrimary);
+        // An interruption may be the end of the primary's term, which the connection survives.
+        let may_have_moved = self.deployment.has_members();
+        let is_misled = reply.outcome == Outcome::Rejected(Rejection::NotPrimary)
+            || (may_have_moved && reply.outcome == Outcome::Unknown(Doubt::Interrupted));
         if route == PRIMARY {
             lane.misled = is_misled;
         } else if is_misled || connection.is_broken() {
             lane.connections[route] = None;
         }
         reply
+    }
+
+    /// A deployment with retryable writes is retried as MongoDB's drivers do, unless the phase says otherwise.
+    fn retry(&self, lane: &Lane, asked: Option<Retry>) -> Retry {
+        let by_default = if self.deployment.retries_writes() { Retry::Driver } else { Retry::None };
+        match asked.unwrap_or(by_default) {
+            Retry::Driver if !self.builder.setup.commands[lane.current].may_repeat() => Retry::None,
+            retry => retry,
+        }
     }
 
     fn discard(&self, lane: &mut Lane) {

@@ -7,6 +7,7 @@ use plimsoll_measure::outcome::Outcome;
 use plimsoll_wire::{Connection, Error, Limits, ReadPreference};
 
 use super::find::ReadSettings;
+use super::session::SessionId;
 use super::{aggregate, find_and_modify, list_append, range, read_modify_write, transaction};
 use crate::operation_builder::{OperationBuilder, Work};
 use crate::setup::{Command, Selection, Setup};
@@ -31,8 +32,8 @@ impl Buffers {
         Self::Aggregate(Box::new(aggregate::Buffers::new(setup, preference, limits)))
     }
 
-    pub fn find_and_modify(setup: &Setup, limits: &Limits) -> Self {
-        Self::FindAndModify(Box::new(find_and_modify::Buffers::new(setup, limits)))
+    pub fn find_and_modify(setup: &Setup, session: Option<SessionId>, limits: &Limits) -> Self {
+        Self::FindAndModify(Box::new(find_and_modify::Buffers::new(setup, session, limits)))
     }
 
     pub fn read_modify_write(
@@ -40,9 +41,10 @@ impl Buffers {
         selection: &Selection,
         command: &Command,
         settings: ReadSettings<'_>,
+        session: Option<SessionId>,
         limits: &Limits,
     ) -> Result<Self, Error> {
-        let buffers = read_modify_write::Buffers::new(setup, selection, command, settings, limits)?;
+        let buffers = read_modify_write::Buffers::new(setup, selection, command, settings, session, limits)?;
         Ok(Self::ReadModifyWrite(Box::new(buffers)))
     }
 

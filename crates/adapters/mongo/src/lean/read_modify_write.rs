@@ -5,6 +5,7 @@ use plimsoll_measure::outcome::Outcome;
 use plimsoll_wire::{Connection, Error, Limits};
 
 use super::find::ReadSettings;
+use super::session::SessionId;
 use super::{change, find};
 use crate::operation_builder::{OperationBuilder, Work};
 use crate::setup::{Command, FindShape, Selection, Setup};
@@ -22,10 +23,11 @@ impl Buffers {
         selection: &Selection,
         command: &Command,
         settings: ReadSettings<'_>,
+        session: Option<SessionId>,
         limits: &Limits,
     ) -> Result<Self, Error> {
         let write_concern = settings.concerns.write.as_ref();
-        let change = change::Buffers::new(setup, command, write_concern, limits)?;
+        let change = change::Buffers::new(setup, command, write_concern, session, limits)?;
         let find = find::Buffers::new(setup, selection, &FindShape::default(), settings, limits)?;
         Ok(Self { find, change })
     }

@@ -25,15 +25,25 @@ pub(super) struct Session {
 /// The session and the transaction that a command belongs to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mark {
-    session: [u8; 16],
+    session: SessionId,
     number: i64,
 }
 
 impl Mark {
-    /// Writes the fields that make a command part of the transaction.
-    pub fn write(self, out: &mut Vec<u8>) {
+    /// The transaction, or the retryable write, with this number.
+    pub const fn new(session: SessionId, number: i64) -> Self {
+        Self { session, number }
+    }
+
+    /// Writes the fields that make a command a retryable write.
+    pub fn write_retryable(self, out: &mut Vec<u8>) {
         append::nested(out, "lsid", |out| append::uuid(out, "id", &self.session));
         append::int64(out, "txnNumber", self.number);
+    }
+
+    /// Writes the fields that make a command part of the transaction.
+    pub fn write(self, out: &mut Vec<u8>) {
+        self.write_retryable(out);
         append::boolean(out, "autocommit", false);
     }
 }
@@ -42,7 +52,7 @@ impl Session {
     /// The session of the connection with this number.
     pub fn new(builder: &OperationBuilder, session: u64, limits: &Limits) -> Self {
         Self {
-            mark: Mark { session: session_id(builder, session), number: 0 },
+            mark: Mark::new(session_id(builder, session), 0),
             last: Call::new("admin", limits),
             reply: CallReply::new(),
             bytes: (0, 0),
@@ -107,8 +117,11 @@ impl Session {
     }
 }
 
-/// A session ID for each connection of each worker of each run: a UUID in the form of version 4.
-fn session_id(builder: &OperationBuilder, session: u64) -> [u8; 16] {
+/// The identifier of a session of the server: a UUID.
+pub(super) type SessionId = [u8; 16];
+
+/// A session ID for each connection and operation of each worker of each run: a UUID in the form of version 4.
+pub(super) fn session_id(builder: &OperationBuilder, session: u64) -> SessionId {
     let run = builder.setup.run.receipt(0).stamp().cast_unsigned() ^ u64::from(builder.setup.run.time_s);
     let place = builder.ledger().worker() << 40 | session;
     let halves = [scramble(run, place).to_be_bytes(), scramble(!run, place).to_be_bytes()];

@@ -151,6 +151,12 @@ impl Change {
 }
 
 impl Command {
+    /// Whether a repeated operation does nothing more, if the server remembers its number. MongoDB remembers no update of several
+    /// documents, and the steps of the others have no single number.
+    pub const fn may_repeat(&self) -> bool {
+        !matches!(self, Self::Update { multi: true, .. } | Self::Transaction { .. } | Self::ListAppend { .. })
+    }
+
     /// The selection of existing documents; `None` for inserts, and for operations whose parts have their own.
     pub const fn selection(&self) -> Option<&Selection> {
         match self {

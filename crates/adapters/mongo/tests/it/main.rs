@@ -7,11 +7,15 @@ mod audit;
 mod churn;
 mod concerns;
 mod driver;
+mod election;
 mod insert;
 mod reads;
+mod retries;
+mod sharded;
 mod sharding;
 mod spread;
 mod topology;
 mod transaction;
 
+mod loads;
 mod scripts;

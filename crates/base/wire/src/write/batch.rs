@@ -24,6 +24,8 @@ pub struct WriteBatch {
     len: u32,
     template: Template,
     bounds: Bounds,
+    /// The transaction number of the batch, if it has a session.
+    number: i64,
 }
 
 /// One message of a batch.
@@ -45,6 +47,17 @@ struct Template {
     kind: WriteKind,
     ordered: bool,
     is_acknowledged: bool,
+    session: Option<SessionFields>,
+}
+
+/// The session's fields in the skeleton.
+#[derive(Clone, Copy, Debug)]
+struct SessionFields {
+    /// The position of the last two bytes of the session's identifier, and their value.
+    tail_at: usize,
+    tail: u16,
+    /// The position of the transaction number.
+    number_at: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -70,11 +83,13 @@ impl WriteBatch {
     pub fn new(spec: &WriteSpec, limits: &Limits) -> Result<Self, Error> {
         let template = Template::new(spec)?;
         let bounds = Bounds::new(&template, limits);
-        Ok(WriteBatch { bytes: Vec::new(), frames: Vec::new(), len: 0, template, bounds })
+        Ok(WriteBatch { bytes: Vec::new(), frames: Vec::new(), len: 0, template, bounds, number: 1 })
     }
 
-    /// Removes the documents, but keeps the memory.
+    /// Removes the documents, but keeps the memory. The next documents are another write: in a session, they get the next
+    /// transaction number. Until then the batch is sent with the same number, however often.
     pub fn clear(&mut self) {
+        self.number += 1;
         self.bytes.clear();
         self.frames.clear();
         self.len = 0;
@@ -154,6 +169,9 @@ impl WriteBatch {
         frame::finish(bytes, 0);
         frame::patch_request_id(bytes, request_id);
         append::patch_len(bytes, self.template.size_at);
+        if let Some(fields) = self.template.session {
+            fields.patch(bytes, frame, self.number);
+        }
         Sealed { bytes, request_id, first, count }
     }
 
@@ -204,11 +222,37 @@ impl Template {
         let flags = if is_acknowledged { 0 } else { frame::MORE_TO_COME };
         let mut skeleton = Vec::new();
         frame::start(&mut skeleton, 0, 0, flags);
+        let body_at = skeleton.len();
         spec.append_body(&mut skeleton)?;
+        let session = SessionFields::find(spec, &skeleton[body_at..], body_at);
         skeleton.push(1);
         let size_at = append::open(&mut skeleton);
         skeleton.extend_from_slice(spec.kind.sequence());
-        Ok(Template { skeleton, size_at, kind: spec.kind, ordered: spec.ordered, is_acknowledged })
+        Ok(Template { skeleton, size_at, kind: spec.kind, ordered: spec.ordered, is_acknowledged, session })
+    }
+}
+
+impl SessionFields {
+    /// The fields in a body that starts at `body_at` of the skeleton.
+    fn find(spec: &WriteSpec, body: &[u8], body_at: usize) -> Option<Self> {
+        let id = spec.session?;
+        let lsid = element::find(body, b"lsid")?.range_in(body);
+        let number = element::find(body, b"txnNumber")?.range_in(body);
+        // The identifier's last byte is followed by the end of the document `lsid`.
+        let tail_at = body_at + lsid.end - 1 - 2;
+        Some(Self {
+            tail_at,
+            tail: u16::from_be_bytes([id[14], id[15]]),
+            number_at: body_at + number.end - 8,
+        })
+    }
+
+    /// Gives a frame its own session, because a server remembers only the last number of each: otherwise it would refuse a frame
+    /// that is sent again after its successor.
+    fn patch(self, bytes: &mut [u8], frame: usize, number: i64) {
+        let tail = self.tail ^ (frame & usize::from(u16::MAX)) as u16;
+        bytes[self.tail_at..self.tail_at + 2].copy_from_slice(&tail.to_be_bytes());
+        bytes[self.number_at..self.number_at + 8].copy_from_slice(&number.to_le_bytes());
     }
 }
 
@@ -306,5 +350,30 @@ mod tests {
     fn a_push_of_two_documents_panics() {
         let twice = |out: &mut Vec<u8>| out.extend_from_slice(&[5, 0, 0, 0, 0, 5, 0, 0, 0, 0]);
         let _ = batch(Limits::default()).push(twice);
+    }
+
+    #[test]
+    fn each_frame_has_its_session_and_each_batch_its_number_however_often_it_is_sent() {
+        let session = Some([9; 16]);
+        let spec = WriteSpec { session, ..WriteSpec::new(WriteKind::Insert, "d", "c") };
+        let mut batch = WriteBatch::new(&spec, &Limits { max_write_batch: 1, ..Limits::default() }).unwrap();
+        let marks = |batch: &mut WriteBatch| {
+            let mut mark = |frame| {
+                let message = Message::parse(batch.seal(frame, 1).bytes).unwrap();
+                let id = message.body.get_document("lsid").unwrap().get_binary("id").unwrap().bytes.to_vec();
+                (id, message.body.get_i64("txnNumber").unwrap())
+            };
+            [0, 1].map(&mut mark)
+        };
+        batch.clear();
+        fill(&mut batch, &[40, 40]);
+        let [first, second] = marks(&mut batch);
+        assert_eq!(first.0, [9; 16]);
+        assert!(second.0[..15] == [9; 15] && second.0[15] == 8, "{second:?}");
+        assert_eq!((first.1, second.1), (2, 2));
+        assert_eq!(marks(&mut batch), [first, second], "a retry repeats the numbers");
+        batch.clear();
+        fill(&mut batch, &[40, 40]);
+        assert_eq!(marks(&mut batch)[0], (vec![9; 16], 3));
     }
 }

@@ -97,6 +97,9 @@ pub struct WriteSpec {
     pub max_time_ms: Option<u32>,
     /// Skips the collection's validator.
     pub bypass_document_validation: bool,
+    /// The session whose transaction numbers make the command a retryable write; `None` sends no number. See
+    /// [`crate::WriteBatch::clear`].
+    pub session: Option<[u8; 16]>,
     /// More fields of the command, such as `let` or `comment`.
     pub extra: Document,
 }
@@ -112,6 +115,7 @@ impl WriteSpec {
             write_concern: None,
             max_time_ms: None,
             bypass_document_validation: false,
+            session: None,
             extra: Document::new(),
         }
     }
@@ -134,6 +138,10 @@ impl WriteSpec {
         }
         if self.bypass_document_validation {
             append::boolean(out, "bypassDocumentValidation", true);
+        }
+        if let Some(session) = &self.session {
+            append::nested(out, "lsid", |out| append::uuid(out, "id", session));
+            append::int64(out, "txnNumber", 0);
         }
         append::elements(out, &self.extra.to_vec()?);
         append::string(out, "$db", &self.db);

@@ -109,9 +109,10 @@ pub struct Scenario {
     /// The time without any connection after which a run ends.
     #[serde(default = "unreachable_default")]
     pub unreachable_for: Span,
-    /// Whether failed operations are sent again.
-    #[serde(default)]
-    pub retry: Retry,
+    /// Whether failed operations are sent again. Default: `driver` on a replica set of several members or a sharded cluster, unless the
+    /// URI says `retryWrites=false`; otherwise `none`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<Retry>,
     /// Seed of all randomness.
     #[serde(default)]
     pub seed: u64,
@@ -321,6 +322,7 @@ impl Scenario {
             connections: self.connections,
             client: self.client,
             timeout: self.timeout,
+            retry: self.retry,
         }
     }
 }

@@ -41,7 +41,7 @@ pub fn check(scenario: &Scenario, plan: &Plan) -> anyhow::Result<()> {
         ("shard", scenario.shard.is_some(), "a service keeps its collections itself"),
         (
             "retry",
-            scenario.retry != Retry::default(),
+            !matches!(scenario.retry, None | Some(Retry::None)),
             "requests are sent once, because the service may have executed them",
         ),
         ("servers", !scenario.servers.is_empty(), "a service is loaded at one URL"),

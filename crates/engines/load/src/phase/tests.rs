@@ -32,7 +32,7 @@ fn checked(load: Load, stop: Stop) -> Result<(), String> {
         unreachable_for: UNREACHABLE_FOR,
         seed: 0,
         faults: Vec::new(),
-        retry: Retry::None,
+        retry: Some(Retry::None),
         limits: Vec::new(),
     };
     phase.check().map(|_| ()).map_err(|error| error.to_string())

@@ -39,7 +39,7 @@ fn phase(name: &str, loads: Vec<Load>) -> Phase {
         unreachable_for: Span::from_secs(1),
         seed: 0,
         faults: Vec::new(),
-        retry: Retry::None,
+        retry: Some(Retry::None),
         limits: Vec::new(),
     }
 }

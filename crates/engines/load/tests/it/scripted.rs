@@ -197,7 +197,7 @@ pub fn phase(arrivals: Arrivals, stop: Stop) -> Phase {
         unreachable_for: UNREACHABLE_FOR,
         seed: 1,
         faults: Vec::new(),
-        retry: Retry::None,
+        retry: Some(Retry::None),
         limits: Vec::new(),
     }
 }

@@ -120,7 +120,7 @@ fn shards_add_up_with_a_slow_or_missing_server() {
         let mut phase = phase(arrivals, lasting(1_100));
         phase.drain = Span::from_ns(500 * MS);
         check_one(&name, Plan { phase: &phase, script, shards: 3, workers_per_shard: 1 });
-        phase.retry = Retry::Once;
+        phase.retry = Some(Retry::Once);
         phase.loads[0].overdue = Overdue::Skip { after: Span::from_ns(200 * MS) };
         check_one(&name, Plan { phase: &phase, script, shards: 5, workers_per_shard: 1 });
     }

@@ -217,7 +217,7 @@ fn after_a_reconnect_the_operations_in_flight_are_unknown() {
 fn a_retry_completes_an_unknown_operation_and_its_time_counts() {
     let script = Script { down: (SECOND_NS, 3 * SECOND_NS), ..Script::steady(MS) };
     let mut phase = phase(constant(100.0, 2), for_secs(5));
-    phase.retry = Retry::Once;
+    phase.retry = Some(Retry::Once);
     let outcome = simulate(phase, script, Share::WHOLE);
     assert_eq!((outcome.whole.count, outcome.whole.errors.total()), (500, 0));
     assert!((1..=2).contains(&outcome.whole.retries), "{}", outcome.whole.retries);
@@ -232,7 +232,7 @@ fn an_operation_is_retried_until_the_drain_is_over() {
     // Both operations in flight are lost at 4.99 s; the server returns two seconds after the end.
     let script = Script { down: (4_995 * MS, 7 * SECOND_NS), ..Script::steady(10 * MS) };
     let mut phase = phase(Arrivals::Closed { writers: 2 }, for_secs(5));
-    phase.retry = Retry::Once;
+    phase.retry = Some(Retry::Once);
     let outcome = simulate(phase.clone(), script, Share::WHOLE);
     assert_eq!((outcome.whole.errors.total(), outcome.whole.retries), (0, 2));
     phase.drain = Span::from_secs(1);

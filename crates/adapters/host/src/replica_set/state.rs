@@ -1,0 +1,166 @@
+//! Decides what a replica set does: replication, elections, rollbacks. Pure: it waits for nothing and sends nothing.
+
+use std::sync::Arc;
+
+use plimsoll_measure::random::{STEP, mix};
+
+use super::member::{DocumentName, Member};
+use super::{NotElected, Options};
+use crate::serve::Request;
+
+/// All members behind one lock.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub members: Vec<Member>,
+    options: Options,
+    /// The newest term.
+    term: u64,
+    /// Whether secondaries get nothing.
+    pub is_held: bool,
+    /// Whether the set ends.
+    pub is_closing: bool,
+    rolled_back: Vec<DocumentName>,
+}
+
+impl State {
+    pub fn new(options: Options) -> Self {
+        let members = (0..options.members).map(|_| Member::new(options.memory_bytes_max)).collect();
+        Self { members, options, term: 0, is_held: false, is_closing: false, rolled_back: Vec::new() }
+    }
+
+    /// The number of members that are a majority.
+    pub const fn majority(&self) -> usize {
+        self.members.len() / 2 + 1
+    }
+
+    /// The primary that the connected members follow.
+    pub fn primary(&self) -> Option<usize> {
+        self.members.iter().position(|member| member.leads.is_some() && member.is_connected())
+    }
+
+    /// The primary as a member knows it. An isolated member knows itself.
+    pub fn primary_for(&self, index: usize) -> Option<usize> {
+        let member = &self.members[index];
+        if member.leads.is_some() { Some(index) } else { self.primary().filter(|_| member.is_connected()) }
+    }
+
+    /// Elects a member, which needs the votes of a majority. A member votes for a candidate whose log is not older than its log.
+    ///
+    /// # Errors
+    /// [`NotElected`]; nothing changes.
+    pub fn elect(&mut self, candidate: usize) -> Result<(), NotElected> {
+        let (last, majority) = (self.members[candidate].last(), self.majority());
+        let voters = self.members.iter().filter(|voter| voter.is_connected() && voter.last() <= last);
+        let votes = if self.members[candidate].is_connected() { voters.count() } else { 0 };
+        if votes < majority {
+            return Err(NotElected { member: candidate, votes, majority });
+        }
+        self.term += 1;
+        for member in self.members.iter_mut().filter(|member| member.is_connected()) {
+            member.leads = None;
+        }
+        self.members[candidate].leads = Some(self.term);
+        self.members[candidate].append(self.term, None);
+        self.changed();
+        self.replicate(candidate, usize::MAX);
+        Ok(())
+    }
+
+    /// The member that wins an election now: one with the latest log; of equal ones, the seed chooses one.
+    pub fn winner(&self) -> Option<usize> {
+        let connected = || (0..self.members.len()).filter(|index| self.members[*index].is_connected());
+        let latest = connected().map(|index| self.members[index].last()).max()?;
+        let equal: Vec<usize> = connected().filter(|index| self.members[*index].last() == latest).collect();
+        let drawn = mix(self.options.seed.wrapping_add((self.term + 1).wrapping_mul(STEP)));
+        equal.get((drawn % equal.len() as u64) as usize).copied()
+    }
+
+    /// Copies the log of a primary to the connected members: all but its last entries, as the lag says, or those up to the index
+    /// `wanted` if that is more.
+    pub fn replicate(&mut self, primary: usize, wanted: usize) {
+        if self.is_held || !self.members[primary].is_connected() || self.members[primary].leads.is_none() {
+            return;
+        }
+        let len = self.members[primary].len();
+        let end = wanted.min(len).max(len.saturating_sub(self.options.lag));
+        for index in (0..self.members.len()).filter(|index| *index != primary) {
+            if self.members[index].is_connected() {
+                self.copy(primary, index, end);
+            }
+        }
+    }
+
+    fn copy(&mut self, from: usize, to: usize, end: usize) {
+        if let Ok([from, to]) = self.members.get_disjoint_mut([from, to]) {
+            self.rolled_back.extend(to.follow(from, end));
+        }
+    }
+
+    /// The number of members that have the first `position` entries of a member.
+    pub fn copies(&self, of: usize, position: usize) -> usize {
+        let has = |member: &&Member| member.shared_with(&self.members[of]) >= position;
+        self.members.iter().filter(has).count()
+    }
+
+    /// The number of a member's last entries that no majority has.
+    pub fn unconfirmed(&self, of: usize) -> usize {
+        let member = &self.members[of];
+        let mut shared: Vec<usize> = self.members.iter().map(|other| other.shared_with(member)).collect();
+        shared.sort_unstable_by_key(|shared| std::cmp::Reverse(*shared));
+        member.len() - shared[self.majority() - 1]
+    }
+
+    /// The primary gives up its role, after the secondaries have caught up.
+    pub fn step_down(&mut self) {
+        let Some(primary) = self.primary() else { return };
+        self.replicate(primary, usize::MAX);
+        self.members[primary].leads = None;
+        self.changed();
+    }
+
+    /// A member ends. Its log stays.
+    pub fn kill(&mut self, index: usize) {
+        let member = &mut self.members[index];
+        (member.is_up, member.leads) = (false, None);
+        self.changed();
+    }
+
+    /// A member starts again, or is reached again, and follows the primary.
+    pub fn rejoin(&mut self, index: usize) {
+        let member = &mut self.members[index];
+        (member.is_up, member.is_isolated) = (true, false);
+        if member.leads.is_some_and(|term| term < self.term) {
+            member.leads = None;
+        }
+        self.changed();
+        if let Some(primary) = self.primary() {
+            self.replicate(primary, usize::MAX);
+        }
+    }
+
+    /// Executes a write on its primary, unless it is recorded already; returns its answer.
+    pub fn write(&mut self, primary: usize, request: &Request<'_>) -> Arc<[u8]> {
+        let member = &mut self.members[primary];
+        if let Some(answer) = member.recorded(request) {
+            return answer;
+        }
+        let answer = member.append(member.leads.unwrap_or_default(), Some(request.bytes));
+        self.replicate(primary, 0);
+        answer
+    }
+
+    /// Counts a change of the set, as `topologyVersion` does.
+    pub fn changed(&mut self) {
+        self.members.iter_mut().for_each(|member| member.view += 1);
+    }
+
+    /// The documents of rolled back inserts that the primary lacks.
+    pub fn rolled_back(&self) -> Vec<DocumentName> {
+        let stored = self.primary().map(|index| &self.members[index].store);
+        let is_missing = |(namespace, id): &&DocumentName| {
+            let collection = stored.and_then(|stored| stored.collections.get(namespace));
+            collection.is_none_or(|collection| !collection.has_id(id))
+        };
+        self.rolled_back.iter().filter(is_missing).cloned().collect()
+    }
+}

@@ -1,0 +1,172 @@
+use super::*;
+use crate::serve::client::Client;
+use bson::{Document, RawDocumentBuf, doc, rawdoc};
+
+fn set(lag: usize) -> ReplicaSet {
+    ReplicaSet::start(Options { lag, ..Options::default() }).unwrap()
+}
+
+fn ask(set: &ReplicaSet, member: usize, command: Document) -> Document {
+    Client::of(set.addresses()[member]).ask(&RawDocumentBuf::try_from(command).unwrap())
+}
+
+fn insert(set: &ReplicaSet, member: usize, id: i32, w: impl Into<Bson>) -> Document {
+    let concern = doc! {"w": w.into(), "wtimeout": 20_000_i64};
+    ask(set, member, doc! {"insert": "c", "documents": [{"_id": id}], "writeConcern": concern, "$db": "d"})
+}
+
+fn count(set: &ReplicaSet, member: usize) -> i32 {
+    let preference = doc! {"mode": "secondaryPreferred"};
+    ask(set, member, doc! {"count": "c", "$readPreference": preference, "$db": "d"}).get_i32("n").unwrap()
+}
+
+fn code(answer: &Document) -> i32 {
+    answer.get_i32("code").unwrap_or(0)
+}
+
+fn counts(set: &ReplicaSet) -> [i32; 3] {
+    [0, 1, 2].map(|member| count(set, member))
+}
+
+#[test]
+fn members_describe_themselves_and_their_primary() {
+    let set = set(0);
+    let hello = |member| ask(&set, member, doc! {"hello": 1, "$db": "admin"});
+    let (first, second) = (hello(0), hello(1));
+    for (hello, leads) in [(&first, true), (&second, false)] {
+        assert_eq!(hello.get_bool("isWritablePrimary").unwrap(), leads);
+        assert_eq!(hello.get_bool("secondary").unwrap(), !leads);
+        assert_eq!(hello.get_str("setName").unwrap(), "rs");
+        assert_eq!(hello.get_array("hosts").unwrap().len(), 3);
+        assert_eq!(hello.get_str("primary").unwrap(), set.addresses()[0].to_string());
+        assert_eq!(hello.get_object_id("electionId").is_ok(), leads);
+        assert!(hello.get_document("topologyVersion").unwrap().get_i64("counter").unwrap() > 0);
+    }
+    set.step_down();
+    let stepped = hello(0);
+    assert!(!stepped.contains_key("primary") && !stepped.get_bool("isWritablePrimary").unwrap());
+    set.elect(1).unwrap();
+    let later = hello(1).get_object_id("electionId").unwrap();
+    assert!(later.bytes() > first.get_object_id("electionId").unwrap().bytes(), "an election ID grows");
+}
+
+#[test]
+fn a_waiting_greeting_is_answered_when_the_set_changes() {
+    let set = set(0);
+    let mut client = Client::of(set.addresses()[2]);
+    let known =
+        client.ask(&rawdoc! {"hello": 1, "$db": "admin"}).get_document("topologyVersion").unwrap().clone();
+    let wait = doc! {"hello": 1, "topologyVersion": known, "maxAwaitTimeMS": 30_000_i64, "$db": "admin"};
+    client.send(0, &RawDocumentBuf::try_from(wait).unwrap());
+    set.step_down();
+    set.elect(1).unwrap();
+    assert!(client.receive().get_document("topologyVersion").unwrap().get_i64("counter").unwrap() > 1);
+}
+
+#[test]
+fn secondaries_lag_until_a_write_waits_for_the_majority() {
+    let set = set(2);
+    (0..5).for_each(|id| assert_eq!(insert(&set, 0, id, 1).get_i32("n").unwrap(), 1));
+    assert_eq!(counts(&set), [5, 3, 3]);
+    insert(&set, 0, 5, "majority");
+    assert_eq!(counts(&set), [6, 6, 6]);
+}
+
+#[test]
+fn a_secondary_refuses_writes_and_answers_reads_that_allow_it() {
+    let set = set(0);
+    let write =
+        doc! {"insert": "c", "documents": [{"_id": 1}], "lsid": {"id": 1}, "txnNumber": 1_i64, "$db": "d"};
+    let refused = ask(&set, 1, write);
+    assert_eq!(code(&refused), 10107);
+    assert_eq!(refused.get_array("errorLabels").unwrap(), &[Bson::from("RetryableWriteError")]);
+    assert!(!insert(&set, 1, 1, 1).contains_key("errorLabels"), "a write without a number is not retryable");
+    assert_eq!(code(&ask(&set, 1, doc! {"find": "c", "$db": "d"})), 13435);
+    assert_eq!(count(&set, 1), 0);
+}
+
+#[test]
+fn a_repeated_write_is_answered_from_its_record_also_by_the_next_primary() {
+    let set = set(0);
+    let write = |number: i64, id: i32| {
+        doc! {"insert": "c", "documents": [{"_id": id}], "lsid": {"id": 7}, "txnNumber": number, "$db": "d"}
+    };
+    assert_eq!(ask(&set, 0, write(1, 1)), doc! {"n": 1, "ok": 1.0});
+    assert_eq!(ask(&set, 0, write(1, 1)), doc! {"n": 1, "ok": 1.0});
+    set.fail_over().unwrap();
+    let primary = set.primary().unwrap();
+    assert_eq!(ask(&set, primary, write(1, 1)), doc! {"n": 1, "ok": 1.0});
+    assert!(ask(&set, primary, write(2, 1)).contains_key("writeErrors"), "another number is another write");
+    assert_eq!(count(&set, primary), 1);
+}
+
+#[test]
+fn a_failover_rolls_back_the_writes_that_no_majority_has() {
+    let set = set(3);
+    insert(&set, 0, 0, "majority");
+    (1..10).for_each(|id| assert_eq!(insert(&set, 0, id, 1).get_i32("n").unwrap(), 1));
+    let (killed, winner) = set.fail_over().unwrap();
+    assert_eq!((killed, count(&set, winner)), (0, 7));
+    insert(&set, winner, 9, "majority");
+    set.restart(0).unwrap();
+    assert_eq!(counts(&set), [8, 8, 8]);
+    let lost: Vec<_> = set.rolled_back().into_iter().map(|(_, id)| id).collect();
+    assert_eq!(lost, [7, 8].map(Bson::Int32), "the ninth was inserted again");
+}
+
+#[test]
+fn an_isolated_primary_acknowledges_alone_and_rolls_back_when_it_rejoins() {
+    let set = set(0);
+    insert(&set, 0, 0, "majority");
+    set.isolate(0);
+    set.elect(1).unwrap();
+    let hello = ask(&set, 0, doc! {"hello": 1, "$db": "admin"});
+    assert!(hello.get_bool("isWritablePrimary").unwrap(), "it does not know better");
+    insert(&set, 0, 1, 1);
+    insert(&set, 1, 2, "majority");
+    assert_eq!(set.rolled_back(), []);
+    set.rejoin(0);
+    assert_eq!(set.rolled_back(), [("d.c".to_owned(), Bson::Int32(1))]);
+    assert_eq!(counts(&set), [2, 2, 2]);
+}
+
+#[test]
+fn a_waiting_majority_write_is_interrupted_by_a_step_down() {
+    let set = set(0);
+    set.hold(true);
+    let write = doc! {
+        "insert": "c", "documents": [{"_id": 1}], "lsid": {"id": 1}, "txnNumber": 1_i64,
+        "writeConcern": {"w": "majority"}, "$db": "d",
+    };
+    let mut client = Client::of(set.addresses()[0]);
+    client.send(0, &RawDocumentBuf::try_from(write).unwrap());
+    while count(&set, 0) == 0 {
+        std::thread::yield_now();
+    }
+    set.step_down();
+    let answer = client.receive();
+    assert_eq!(answer.get_document("writeConcernError").unwrap().get_i32("code").unwrap(), 11602);
+    assert!(answer.contains_key("errorLabels"));
+}
+
+#[test]
+fn a_candidate_without_the_votes_of_a_majority_is_not_elected() {
+    let set = set(0);
+    set.hold(true);
+    insert(&set, 0, 1, 1);
+    set.kill(2);
+    let error = set.elect(1).unwrap_err();
+    assert_eq!(error, NotElected { member: 1, votes: 1, majority: 2 }, "the primary's log is later");
+    assert_eq!(code(&insert(&set, 0, 2, 1)), 0, "the set stays as it is");
+}
+
+#[test]
+fn the_seed_chooses_among_equal_candidates() {
+    let winner = |seed| {
+        let set = ReplicaSet::start(Options { members: 7, seed, ..Options::default() }).unwrap();
+        set.fail_over().unwrap().1
+    };
+    let winners: Vec<_> = (0..6).map(winner).collect();
+    assert!(winners.iter().any(|other| *other != winners[0]), "{winners:?}");
+    assert_eq!(winner(3), winners[3]);
+}

@@ -1,0 +1,321 @@
+//! Answers the commands of one mongos: selects the shards, sends them their parts, and merges their answers.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bson::{Bson, Document, RawDocument, doc, rawdoc};
+
+use super::catalogue::{Catalogue, Sharded};
+use super::shard::Shard;
+use crate::replica_set::service::append;
+use crate::serve::{Request, Service, common};
+
+/// The limit of open cursors. At the limit all are closed: their clients are presumed gone.
+const CURSORS_MAX: usize = 10_000;
+
+/// One router.
+#[derive(Debug)]
+pub(super) struct Router {
+    pub shards: Arc<Vec<Shard>>,
+    pub catalogue: Arc<Mutex<Catalogue>>,
+    cursors: Mutex<HashMap<i64, Cursor>>,
+    cursors_opened: AtomicU64,
+    /// Commands besides greetings.
+    pub commands: AtomicU64,
+}
+
+/// The open cursors of a find on its shards.
+#[derive(Debug)]
+struct Cursor {
+    shards: Vec<(usize, i64)>,
+}
+
+impl Service for Router {
+    fn answer(&self, request: &Request<'_>, out: &mut Vec<u8>) {
+        if !matches!(request.name, "hello" | "isMaster" | "ismaster") {
+            self.commands.fetch_add(1, Ordering::Relaxed);
+        }
+        match self.respond(request) {
+            Some(answer) => append(out, &answer),
+            None => common::answer(request, "simulated mongos", out),
+        }
+    }
+}
+
+impl Router {
+    pub fn new(shards: Arc<Vec<Shard>>, catalogue: Arc<Mutex<Catalogue>>) -> Self {
+        let (cursors, cursors_opened, commands) = Default::default();
+        Self { shards, catalogue, cursors, cursors_opened, commands }
+    }
+
+    fn catalogue(&self) -> MutexGuard<'_, Catalogue> {
+        self.catalogue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn cursors(&self) -> MutexGuard<'_, HashMap<i64, Cursor>> {
+        self.cursors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The answer to a command; none for those that every server answers alike.
+    fn respond(&self, request: &Request<'_>) -> Option<Document> {
+        Some(match request.name {
+            "hello" | "isMaster" | "ismaster" => greeting(),
+            "insert" => self.insert(request),
+            "find" => self.find(request),
+            "getMore" => self.get_more(request),
+            "killCursors" => self.kill_cursors(request),
+            "count" => self.sum(request, self.targets(request, "query")),
+            "update" => self.sum(request, self.targets_of_updates(request)),
+            "create" | "listCollections" | "listIndexes" => self.shards[0].ask(&whole(request)),
+            "drop" => self.drop_collection(request),
+            "listShards" => {
+                let shards = self.shards.iter().map(|shard| doc! {"_id": &shard.name, "state": 1});
+                doc! {"shards": shards.collect::<Vec<_>>(), "ok": 1.0}
+            }
+            "enableSharding" => doc! {"ok": 1.0},
+            "shardCollection" | "split" | "moveChunk" => self.administer(request),
+            _ => return None,
+        })
+    }
+
+    /// Shards a collection, splits a chunk, or moves one. Only an empty collection's chunks are moved.
+    fn administer(&self, request: &Request<'_>) -> Document {
+        let command = whole(request);
+        let namespace = command.get_str(request.name).unwrap_or_default().to_owned();
+        let document = |field: &str| command.get_document(field).cloned().unwrap_or_default();
+        if request.name == "shardCollection" {
+            let sharded = Sharded::new(&document("key"));
+            self.catalogue().collections.insert(namespace, sharded);
+            return doc! {"ok": 1.0};
+        }
+        let to = command.get_str("to").ok().map(|to| self.shards.iter().position(|shard| shard.name == to));
+        if to.is_some() && self.holds_documents(&namespace) {
+            return refusal(
+                238,
+                "NotImplemented",
+                "the simulated mongos moves only chunks of an empty collection",
+            );
+        }
+        match (self.catalogue().collections.get_mut(&namespace), to) {
+            (None, _) => refusal(118, "NamespaceNotSharded", "the collection is not sharded"),
+            (Some(_), Some(None)) => refusal(70, "ShardNotFound", "no shard has this name"),
+            (Some(sharded), Some(Some(shard))) => {
+                sharded.assign(&document("find"), shard);
+                doc! {"ok": 1.0}
+            }
+            (Some(sharded), None) => {
+                sharded.split(&document("middle"));
+                doc! {"ok": 1.0}
+            }
+        }
+    }
+
+    fn holds_documents(&self, namespace: &str) -> bool {
+        let Some((database, collection)) = namespace.split_once('.') else { return false };
+        let count = doc! {"count": collection, "$db": database};
+        self.shards.iter().any(|shard| shard.ask(&count).get_i32("n").unwrap_or(0) > 0)
+    }
+
+    /// Sends each document to its shard. Unlike in MongoDB, an ordered insert does not stop the inserts of other shards.
+    fn insert(&self, request: &Request<'_>) -> Document {
+        let namespace = request.namespace().to_string();
+        let mut parts = vec![(Vec::new(), Vec::new()); self.shards.len()];
+        for (index, document) in request.documents("documents").enumerate() {
+            let catalogue = self.catalogue();
+            let sharded = catalogue.collections.get(&namespace);
+            let owner = sharded.map_or(0, |sharded| sharded.owner(document, self.shards.len()));
+            parts[owner].0.push(index);
+            parts[owner].1.extend(Document::try_from(document).ok());
+        }
+        let mut merged = doc! {"n": 0, "ok": 1.0};
+        let parts = parts.into_iter().enumerate().filter(|(_, (indexes, _))| !indexes.is_empty());
+        for (shard, (indexes, documents)) in parts {
+            let mut command = Document::try_from(request.body).unwrap_or_default();
+            command.insert("documents", documents);
+            let answer = self.shards[shard].ask(&command);
+            if !is_ok(&answer) {
+                return answer;
+            }
+            merge(&mut merged, answer, Some(&indexes));
+        }
+        merged
+    }
+
+    /// Sends a command to shards and adds up their counts.
+    fn sum(&self, request: &Request<'_>, targets: Vec<usize>) -> Document {
+        let (command, mut merged) = (whole(request), doc! {"n": 0, "ok": 1.0});
+        for shard in targets {
+            let answer = self.shards[shard].ask(&command);
+            if !is_ok(&answer) {
+                return answer;
+            }
+            merge(&mut merged, answer, None);
+        }
+        merged
+    }
+
+    /// The shards that a command's filter selects. A collection that is not sharded is on the first.
+    fn targets(&self, request: &Request<'_>, field: &str) -> Vec<usize> {
+        let everything = rawdoc! {};
+        let filter = request.body.get_document(field).unwrap_or(&everything);
+        self.targets_of(&request.namespace().to_string(), filter)
+    }
+
+    fn targets_of_updates(&self, request: &Request<'_>) -> Vec<usize> {
+        let namespace = request.namespace().to_string();
+        let filters = request.documents("updates").filter_map(|update| update.get_document("q").ok());
+        let mut targets: Vec<usize> =
+            filters.flat_map(|filter| self.targets_of(&namespace, filter)).collect();
+        targets.sort_unstable();
+        targets.dedup();
+        targets
+    }
+
+    fn targets_of(&self, namespace: &str, filter: &RawDocument) -> Vec<usize> {
+        let catalogue = self.catalogue();
+        let sharded = catalogue.collections.get(namespace);
+        sharded.map_or_else(|| vec![0], |sharded| sharded.targets(filter, self.shards.len()))
+    }
+
+    /// Sends a find to its shards; the first batches come back together.
+    fn find(&self, request: &Request<'_>) -> Document {
+        let (command, mut documents, mut open) = (whole(request), Vec::new(), Vec::new());
+        for shard in self.targets(request, "filter") {
+            let mut answer = self.shards[shard].ask(&command);
+            let Some((id, batch)) = taken(&mut answer, "firstBatch") else { return answer };
+            documents.extend(batch);
+            open.extend((id != 0).then_some((shard, id)));
+        }
+        let limit = command.get_i32("limit").ok().and_then(|limit| usize::try_from(limit).ok());
+        if let Some(limit) = limit.filter(|limit| *limit > 0) {
+            documents.truncate(limit);
+        }
+        let id = self.keep(open);
+        batch("firstBatch", documents, id, request)
+    }
+
+    fn get_more(&self, request: &Request<'_>) -> Document {
+        let id = request.body.get_i64("getMore").unwrap_or_default();
+        let Some(mut cursor) = self.cursors().remove(&id) else {
+            return refusal(43, "CursorNotFound", "cursor not found");
+        };
+        let mut documents = Vec::new();
+        if let Some((shard, id)) = cursor.shards.pop() {
+            let mut command = whole(request);
+            command.insert("getMore", id);
+            let mut answer = self.shards[shard].ask(&command);
+            let Some((id, batch)) = taken(&mut answer, "nextBatch") else { return answer };
+            documents = batch;
+            cursor.shards.extend((id != 0).then_some((shard, id)));
+        }
+        let left = if cursor.shards.is_empty() { 0 } else { id };
+        if left != 0 {
+            self.cursors().insert(id, cursor);
+        }
+        let database = request.body.get_str("$db").unwrap_or_default();
+        let collection = request.body.get_str("collection").unwrap_or_default();
+        let namespace = format!("{database}.{collection}");
+        doc! {"cursor": {"nextBatch": documents, "id": left, "ns": namespace}, "ok": 1.0}
+    }
+
+    /// Keeps open cursors under a new number; 0 if there are none.
+    fn keep(&self, shards: Vec<(usize, i64)>) -> i64 {
+        if shards.is_empty() {
+            return 0;
+        }
+        let mut cursors = self.cursors();
+        if cursors.len() >= CURSORS_MAX {
+            cursors.clear();
+        }
+        let id = self.cursors_opened.fetch_add(1, Ordering::Relaxed).cast_signed() + 1;
+        cursors.insert(id, Cursor { shards });
+        id
+    }
+
+    fn kill_cursors(&self, request: &Request<'_>) -> Document {
+        let ids = request.body.get_array("cursors").into_iter().flatten();
+        for id in ids.filter_map(|id| id.ok()?.as_i64()) {
+            self.cursors().remove(&id);
+        }
+        doc! {"ok": 1.0}
+    }
+
+    fn drop_collection(&self, request: &Request<'_>) -> Document {
+        self.catalogue().collections.remove(&request.namespace().to_string());
+        let command = whole(request);
+        let answers: Vec<_> = self.shards.iter().map(|shard| shard.ask(&command)).collect();
+        let dropped = answers.iter().find(|answer| is_ok(answer)).or(answers.first());
+        dropped.cloned().unwrap_or_default()
+    }
+}
+
+fn greeting() -> Document {
+    let mut greeting = Document::try_from(common::description()).unwrap_or_default();
+    greeting.insert("msg", "isdbgrid");
+    greeting
+}
+
+/// The command with its sections in its body.
+fn whole(request: &Request<'_>) -> Document {
+    let mut command = Document::try_from(request.body).unwrap_or_default();
+    for section in ["updates", "deletes"] {
+        let documents = request.documents(section).filter_map(|it| Document::try_from(it).ok());
+        let documents: Vec<_> = documents.collect();
+        if !documents.is_empty() {
+            command.insert(section, documents);
+        }
+    }
+    command
+}
+
+/// Adds the answer of one shard. `indexes` are the places of the shard's documents in the command.
+fn merge(merged: &mut Document, answer: Document, indexes: Option<&[usize]>) {
+    for (key, value) in answer {
+        match (key.as_str(), value) {
+            ("n" | "nModified", Bson::Int32(count)) => {
+                let sum = merged.get_i32(&key).unwrap_or(0) + count;
+                merged.insert(key, sum);
+            }
+            ("writeErrors", Bson::Array(errors)) => {
+                let mut all = merged.get_array("writeErrors").cloned().unwrap_or_default();
+                all.extend(errors.into_iter().map(|error| placed(error, indexes)));
+                merged.insert(key, all);
+            }
+            ("writeConcernError" | "errorLabels", value) => {
+                merged.insert(key, value);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A write error with the index of its document in the whole command.
+fn placed(error: Bson, indexes: Option<&[usize]>) -> Bson {
+    let Bson::Document(mut error) = error else { return error };
+    let index = error.get_i32("index").ok().and_then(|index| usize::try_from(index).ok());
+    let place = index.zip(indexes).and_then(|(index, indexes)| indexes.get(index));
+    if let Some(place) = place.and_then(|place| i32::try_from(*place).ok()) {
+        error.insert("index", place);
+    }
+    Bson::Document(error)
+}
+
+fn is_ok(answer: &Document) -> bool {
+    answer.get_f64("ok").is_ok_and(|ok| ok == 1.0)
+}
+
+/// The cursor's number and the documents of an answer; none if it is an error.
+fn taken(answer: &mut Document, name: &str) -> Option<(i64, Vec<Bson>)> {
+    let cursor = answer.get_document_mut("cursor").ok()?;
+    let documents = cursor.get_array_mut(name).map(std::mem::take).unwrap_or_default();
+    Some((cursor.get_i64("id").unwrap_or(0), documents))
+}
+
+fn batch(name: &str, documents: Vec<Bson>, id: i64, request: &Request<'_>) -> Document {
+    doc! {"cursor": {name: documents, "id": id, "ns": request.namespace().to_string()}, "ok": 1.0}
+}
+
+fn refusal(code: i32, name: &str, message: &str) -> Document {
+    doc! {"ok": 0.0, "code": code, "codeName": name, "errmsg": message}
+}

@@ -1,0 +1,119 @@
+//! Tests loads on a simulated replica set through elections, and their audits.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bson::Bson;
+use plimsoll_deployment::Deployment;
+use plimsoll_host::replica_set::{Options, ReplicaSet};
+use plimsoll_load::retry::Retry;
+use plimsoll_load::target::{Prepared, Target};
+use plimsoll_measure::outcome::Outcome;
+use plimsoll_mongo::lean::Lean;
+use plimsoll_wire::{ReadMode, ReadPreference};
+
+use crate::loads::{self, Loaded, NAMESPACE, OPERATIONS, WRITERS};
+use crate::scripts::{TIMEOUT, ledger, plan, run};
+
+/// The documents after which the set changes.
+const EVENT_AFTER: usize = 500;
+
+const MAJORITY: &str = r#"{"write_concern": {"w": "majority"}}"#;
+const ONE: &str = r#"{"write_concern": {"w": 1}}"#;
+
+fn set(lag: usize) -> ReplicaSet {
+    ReplicaSet::start(Options { lag, ..Options::default() }).unwrap()
+}
+
+/// Sends a load; `event` changes the set during it.
+fn load(
+    set: &ReplicaSet,
+    write_concern: &str,
+    retry: Option<Retry>,
+    event: impl FnOnce(&ReplicaSet) + Send,
+) -> Loaded {
+    loads::load(&set.uri(), write_concern, retry, || {
+        while set.documents(NAMESPACE) < EVENT_AFTER {
+            std::thread::yield_now();
+        }
+        event(set);
+    })
+}
+
+#[test]
+fn a_load_at_majority_survives_a_killed_primary_without_a_failed_operation() {
+    let set = set(5);
+    let loaded = load(&set, MAJORITY, None, |set| {
+        set.fail_over().unwrap();
+    });
+    loaded.check_unharmed();
+    assert!(loaded.retries > 0, "the operations in flight were sent again");
+    assert_eq!(set.documents(NAMESPACE) as u64, OPERATIONS);
+}
+
+#[test]
+fn a_load_at_majority_survives_a_step_down_while_writes_wait_for_replication() {
+    let set = set(0);
+    let loaded = load(&set, MAJORITY, None, |set| {
+        set.hold(true);
+        // Until all writers wait for a majority.
+        while set.unconfirmed() < WRITERS {
+            std::thread::yield_now();
+        }
+        set.isolate(0);
+        set.elect(1).unwrap();
+        set.hold(false);
+        // The old primary learns of the election: its waiting writes are interrupted and rolled back.
+        set.rejoin(0);
+    });
+    loaded.check_unharmed();
+    assert!(loaded.retries >= WRITERS as u64, "{} retries", loaded.retries);
+    assert!(set.rolled_back().is_empty(), "each rolled back document was inserted again");
+}
+
+#[test]
+fn without_retries_the_operations_in_flight_fail_and_nothing_acknowledged_is_lost() {
+    let set = set(0);
+    let loaded = load(&set, MAJORITY, Some(Retry::None), |set| {
+        set.fail_over().unwrap();
+    });
+    assert!(loaded.failed > 0 && loaded.retries == 0, "{} failed", loaded.failed);
+    assert_eq!(loaded.findings.lost, 0, "{:?}", loaded.findings);
+}
+
+#[test]
+fn the_audit_names_exactly_the_documents_that_a_failover_rolled_back() {
+    let set = set(20);
+    let loaded = load(&set, ONE, None, |set| {
+        let (killed, _) = set.fail_over().unwrap();
+        set.restart(killed).unwrap();
+    });
+    assert_eq!((loaded.acknowledged, loaded.failed), (OPERATIONS, 0));
+    let object_id = |id: Bson| if let Bson::ObjectId(id) = id { id.bytes() } else { panic!("{id}") };
+    let rolled_back: BTreeSet<_> = set.rolled_back().into_iter().map(|(_, id)| object_id(id)).collect();
+    assert_eq!(loaded.lost(), rolled_back);
+    // Of 20 entries, up to 4 were in flight and sent again.
+    assert!((16..=20).contains(&loaded.findings.lost), "{:?}", loaded.findings);
+    assert_eq!(loaded.findings.found + loaded.findings.lost, OPERATIONS);
+}
+
+#[test]
+fn an_isolated_primary_of_an_earlier_election_gets_no_writes() {
+    let set = set(0);
+    run(async {
+        let site = Arc::new(Deployment::find(&set.uri(), TIMEOUT).await.unwrap());
+        set.isolate(0);
+        set.elect(1).unwrap();
+        // The new primary is known once it was asked; afterwards the former one is not believed.
+        let secondary = ReadPreference::of(ReadMode::Secondary);
+        site.connect_for(&secondary).await.unwrap();
+        let setup = Arc::new(plan("{}", &[("insert", r#"{"insert": {}}"#)]));
+        let target = Lean::new(setup.clone(), site, ledger(&setup));
+        let mut lane = target.open().await.unwrap();
+        assert_eq!(target.prepare(&mut lane, 0, 0), Prepared::Ready);
+        assert_eq!(target.send(&mut lane).await.outcome, Outcome::Acknowledged);
+    });
+    assert_eq!(set.documents(NAMESPACE), 1, "the later primary has it");
+    set.rejoin(0);
+    assert_eq!(set.rolled_back(), []);
+}

@@ -1,0 +1,111 @@
+//! Sends a load of inserts with the engine while an event changes the deployment, and audits it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use plimsoll_deployment::Deployment;
+use plimsoll_ledger::{Allocation, Findings, Ledger, OtherWriters, Touched};
+use plimsoll_load::arrivals::{Arrivals, Share};
+use plimsoll_load::engine::{Engine, Progress};
+use plimsoll_load::mix::By;
+use plimsoll_load::phase::{DRAIN, Documents, Load, Overdue, Phase, Timing, UNREACHABLE_FOR};
+use plimsoll_load::retry::Retry;
+use plimsoll_load::runtime::Spin;
+use plimsoll_load::stop::Stop;
+use plimsoll_load::worker::Control;
+use plimsoll_mongo::audit::{Scope, scan};
+use plimsoll_mongo::lean::Lean;
+use plimsoll_mongo::setup::Setup;
+use plimsoll_wire::ConnectOptions;
+
+use crate::scripts::{TIMEOUT, ledger, plan, run};
+
+/// The operations of a load.
+pub const OPERATIONS: u64 = 3_000;
+/// The collection of every plan.
+pub const NAMESPACE: &str = "d.c";
+/// The writers of a load.
+pub const WRITERS: usize = 4;
+
+/// The result of a load.
+pub struct Loaded {
+    setup: Arc<Setup>,
+    /// Operations.
+    pub acknowledged: u64,
+    pub failed: u64,
+    pub retries: u64,
+    pub findings: Findings,
+}
+
+impl Loaded {
+    /// The `_id`s of lost documents.
+    pub fn lost(&self) -> BTreeSet<[u8; 12]> {
+        let id = |number: &u64| self.setup.run.receipt(*number).to_object_id();
+        self.findings.examples.lost.iter().map(id).collect()
+    }
+
+    /// With retries a load at majority meets no failure, and loses nothing.
+    #[track_caller]
+    pub fn check_unharmed(&self) {
+        assert_eq!((self.acknowledged, self.failed), (OPERATIONS, 0), "{} retries", self.retries);
+        let found = &self.findings;
+        assert_eq!((found.acknowledged, found.found, found.lost), (OPERATIONS, OPERATIONS, 0), "{found:?}");
+        assert_eq!((found.duplicated, found.phantom, found.unknown_present), (0, 0, 0), "{found:?}");
+    }
+}
+
+fn phase(retry: Option<Retry>) -> Phase {
+    let load = Load {
+        name: "insert".into(),
+        mix: vec![(0, 1.0)],
+        mix_by: By::Count,
+        arrivals: Arrivals::Closed { writers: WRITERS as u32 },
+        connections: Default::default(),
+        overdue: Overdue::Send,
+        documents: Documents::Made,
+        timing: Timing::default(),
+        tags: BTreeMap::new(),
+    };
+    Phase {
+        name: "phase".into(),
+        key: None,
+        loads: vec![load],
+        stop: Stop { operations: Some(OPERATIONS), ..Stop::default() },
+        drain: DRAIN,
+        unreachable_for: UNREACHABLE_FOR,
+        seed: 1,
+        faults: Vec::new(),
+        retry,
+        limits: Vec::new(),
+    }
+}
+
+/// Sends a load of inserts to the deployment of a URI; `more` are further keys of its section. `event` runs beside it.
+pub fn load(uri: &str, more: &str, retry: Option<Retry>, event: impl FnOnce() + Send) -> Loaded {
+    let setup = Arc::new(plan(more, &[("insert", r#"{"insert": {}}"#)]));
+    let site = Arc::new(run(Deployment::find(uri, TIMEOUT)).unwrap());
+    let lean = Arc::new(Lean::new(setup.clone(), site.clone(), ledger(&setup)));
+    let mut engine = Engine::new(vec![lean], 1, Share::WHOLE, Spin::Off).unwrap();
+    let (mut acknowledged, mut failed, mut retries) = (0, 0, 0);
+    std::thread::scope(|scope| {
+        scope.spawn(event);
+        let count = |progress| {
+            if let Progress::Second(second) = progress {
+                acknowledged += second.tallies.iter().map(|tally| tally.count).sum::<u64>();
+                failed += second.tallies.iter().map(|tally| tally.errors.total()).sum::<u64>();
+                retries += second.tallies.iter().map(|tally| tally.retries).sum::<u64>();
+            }
+        };
+        engine.run(&phase(retry), &Control::default(), &mut [], count).unwrap();
+    });
+    let lean = engine.into_targets().into_iter().next().and_then(Arc::into_inner).unwrap();
+    let closed = lean.close().unwrap();
+    let mut whole = Ledger::new(setup.run, Allocation::new(setup.block(), 1, None).unwrap());
+    whole.adopt(closed.worker, closed.ledger);
+    let findings = run(async {
+        let servers = [ConnectOptions::new(site.connect().await.unwrap().address().clone())];
+        let scope = Scope::of(&setup, &Touched::None, OtherWriters::Excluded);
+        scan(&servers, &whole, scope, &mut ()).await.unwrap()
+    });
+    Loaded { setup, acknowledged, failed, retries, findings }
+}

@@ -1,0 +1,117 @@
+//! Tests runs on a simulated replica set that elects a new primary meanwhile, and on a simulated sharded cluster.
+
+use std::path::Path;
+use std::process::Output;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use plimsoll_host::replica_set::{self, ReplicaSet};
+use plimsoll_host::sharded::{self, Cluster};
+use serde_json::Value;
+
+use crate::program::{inserts, json, plimsoll_with, scenario, stderr};
+
+/// The documents of a run, and those after which the set elects.
+const DOCUMENTS: u64 = 2_000;
+const EVENT_AFTER: usize = 400;
+
+/// Runs a scenario of inserts on a deployment; `event` happens once `is_due`.
+fn run(
+    dir: &Path,
+    uri: &str,
+    text: &str,
+    is_due: impl Fn() -> bool + Send + Sync,
+    event: impl FnOnce() + Send,
+) -> (Output, Value) {
+    let file = scenario(dir, text);
+    let out = dir.join("run");
+    let args = ["run", file.to_str().unwrap(), "--server", uri, "--out", out.to_str().unwrap(), "--json"];
+    let is_over = AtomicBool::new(false);
+    let output = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_due() {
+                if is_over.load(Ordering::Relaxed) {
+                    return;
+                }
+                std::thread::yield_now();
+            }
+            event();
+        });
+        let output = plimsoll_with(&args);
+        is_over.store(true, Ordering::Relaxed);
+        output
+    });
+    let run = json(&output);
+    (output, run)
+}
+
+/// Runs inserts with a write concern on a replica set that fails over during the load.
+fn run_through_a_failover(set: &ReplicaSet, write_concern: &str) -> (Output, Value) {
+    let dir = tempfile::tempdir().unwrap();
+    let text = inserts("failover", 1, &format!("{{documents: {DOCUMENTS}}}"))
+        .replace("write_concern: {w: 1, j: true}", &format!("write_concern: {write_concern}"));
+    run(
+        dir.path(),
+        &set.uri(),
+        &text,
+        || set.documents("plimsoll_test.failover") >= EVENT_AFTER,
+        || {
+            let (killed, _) = set.fail_over().unwrap();
+            set.restart(killed).unwrap();
+        },
+    )
+}
+
+fn set(lag: usize) -> ReplicaSet {
+    ReplicaSet::start(replica_set::Options { lag, ..replica_set::Options::default() }).unwrap()
+}
+
+#[test]
+fn a_run_at_majority_survives_an_election_without_a_failure_and_loses_nothing() {
+    let set = set(10);
+    let (output, run) = run_through_a_failover(&set, "{w: majority}");
+    assert_eq!(output.status.code(), Some(0), "{}\n{}", run["reasons"], stderr(&output));
+    let integrity = &run["integrity"];
+    assert_eq!(
+        (&integrity["acknowledged"], &integrity["lost"]),
+        (&DOCUMENTS.into(), &0.into()),
+        "{integrity}"
+    );
+    assert_eq!(integrity["proof"], "proven");
+    assert!(run["operations"]["insert"]["retries"].as_u64().unwrap() > 0, "{}", run["operations"]["insert"]);
+    assert_eq!(run["verdict"], "pass", "{}", run["reasons"]);
+}
+
+#[test]
+fn a_run_with_one_confirmation_is_told_what_a_failover_rolled_back() {
+    // A run file names five lost documents at most.
+    let set = set(5);
+    let (output, run) = run_through_a_failover(&set, "{w: 1}");
+    assert_eq!(output.status.code(), Some(4), "{}\n{}", run["reasons"], stderr(&output));
+    let rolled_back = set.rolled_back();
+    assert!(!rolled_back.is_empty());
+    let integrity = &run["integrity"];
+    assert_eq!(integrity["lost"], rolled_back.len(), "{integrity}");
+    assert_eq!(integrity["acknowledged"], DOCUMENTS);
+    for key in ["phantom", "duplicated", "corrupted"] {
+        assert_eq!(integrity[key], 0, "{key}: {integrity}");
+    }
+    for (_, id) in &rolled_back {
+        let bson::Bson::ObjectId(id) = id else { panic!("{id}") };
+        assert!(integrity.to_string().contains(&id.to_hex()), "{id} is not named: {integrity}");
+    }
+}
+
+#[test]
+fn a_run_on_a_sharded_cluster_shards_its_collection_and_finds_every_document() {
+    let cluster = Cluster::start(&sharded::Options { routers: 2, ..sharded::Options::default() }).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let mut text = inserts("sharded", 10, &format!("{{documents: {DOCUMENTS}}}"));
+    text.push_str("shard: {key: {_id: hashed}}\n");
+    let (output, run) = run(dir.path(), &cluster.uri(), &text, || true, || {});
+    assert_eq!(output.status.code(), Some(0), "{}\n{}", run["reasons"], stderr(&output));
+    assert_eq!((&run["integrity"]["found"], &run["integrity"]["lost"]), (&DOCUMENTS.into(), &0.into()));
+    let documents = [0, 1].map(|shard| cluster.shard(shard).documents("plimsoll_test.sharded"));
+    assert_eq!(documents.iter().sum::<usize>() as u64, DOCUMENTS);
+    assert!(documents.iter().all(|count| *count > 800), "{documents:?}");
+    assert!((0..2).all(|router| cluster.routed(router) > 50), "both routers have a share");
+}
