@@ -198,9 +198,9 @@ fn take(
         return Ok(false);
     }
     let headers = record.headers().and_then(fetch::headers).unwrap_or_default();
-    let appended_ms = record.timestamp().to_millis().and_then(|ms| u64::try_from(ms).ok());
+    let (appended_ms, _) = fetch::origin(record.timestamp());
     let letter = DeadLetter {
-        appended_ms: appended_ms.unwrap_or_else(clock::wall_ms),
+        appended_ms,
         key: record.key(),
         payload: record.payload(),
         headers,

@@ -3,5 +3,5 @@
 mod counts;
 mod second;
 
-pub use counts::{Count, Counts};
+pub use counts::{Count, Counts, DeliveryClock};
 pub use second::{FORMAT, Moved, Process, Second, Stage, Stream};
