@@ -199,12 +199,7 @@ fn take(
     }
     let headers = record.headers().and_then(fetch::headers).unwrap_or_default();
     let (appended_ms, _) = fetch::origin(record.timestamp());
-    let letter = DeadLetter {
-        appended_ms,
-        key: record.key(),
-        payload: record.payload(),
-        headers,
-    };
+    let letter = DeadLetter { appended_ms, key: record.key(), payload: record.payload(), headers };
     let taken = returned.take(lane, &letter, Position::at(offset + 1));
     taken.map(|_| true).map_err(|error| {
         let place = lane.partition();

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use plimsoll_measure::clock;
 use plimsoll_pipeline::{
-    Assignment, Assignments, Batch, Cause, CauseClass, Clock, Fate, Intake, Partition, Position, Record, SourceError,
+    Assignment, Assignments, Batch, Cause, CauseClass, Clock, Fate, Intake, Partition, Position, Record,
+    SourceError,
 };
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
@@ -135,12 +136,7 @@ impl Open {
         let before = self.batch.bytes();
         let (appended_ms, clock) = origin(message.timestamp());
         self.batch.set_clock(clock);
-        let record = Record {
-            offset,
-            appended_ms,
-            key: message.key(),
-            payload: message.payload(),
-        };
+        let record = Record { offset, appended_ms, key: message.key(), payload: message.payload() };
         match message.headers().map(headers) {
             None => self.batch.push(record),
             Some(Some(headers)) => self.batch.push_with(record, headers),

@@ -26,8 +26,7 @@ fn copied(name: &str, timestamp_type: &str) -> [u64; 3] {
     }
     producer.flush(LONG).unwrap();
     let (read, write) = (from(&brokers, &source.name, name), to(&brokers, &target));
-    let parts =
-        parts(Box::new(Source::build(&read).unwrap()), Box::new(sink::Topic::build(&write).unwrap()));
+    let parts = parts(Box::new(Source::build(&read).unwrap()), Box::new(sink::Topic::build(&write).unwrap()));
     let control = Arc::new(Control::default());
     let pipeline = Pipeline::build(parts, settings(Guarantee::AtLeastOnce), Arc::clone(&control)).unwrap();
     let meter = pipeline.meter();

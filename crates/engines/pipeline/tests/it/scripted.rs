@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use plimsoll_pipeline::port::source::Last;
 use plimsoll_pipeline::{
-    Assignment, Assignments, Batch, Clock, Identity, Intake, Order, Partition, Position, Promise, Read, Record,
-    Replay, Settled, Sink, SinkError, SinkFactory, Source, SourceError, Verdict,
+    Assignment, Assignments, Batch, Clock, Identity, Intake, Order, Partition, Position, Promise, Read,
+    Record, Replay, Settled, Sink, SinkError, SinkFactory, Source, SourceError, Verdict,
 };
 
 /// A source of `count` events of one byte in one partition. It keeps its own position.
@@ -25,7 +25,15 @@ pub struct Counting {
 impl Counting {
     pub fn new(count: u64, batch: usize) -> Self {
         let partition = Partition::new("counting", 0);
-        Self { partition, count, next: 0, batch, clock: (Clock::Here, 1), assignment: None, committed: Arc::default() }
+        Self {
+            partition,
+            count,
+            next: 0,
+            batch,
+            clock: (Clock::Here, 1),
+            assignment: None,
+            committed: Arc::default(),
+        }
     }
 }
 
