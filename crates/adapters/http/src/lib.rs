@@ -1,7 +1,8 @@
 //! Puts HTTP behind the load engine's port: requests from templates, checked answers, and the null HTTP server.
 //!
 //! In reading order: the scenario's section ([`scenario`]), its compiled form ([`setup`]), the check before the load
-//! ([`preflight`]), the load target ([`target`]), its counters ([`counts`]), and the null server ([`null`]). Below them: the
+//! ([`preflight`]), the load target ([`target`]), its counters ([`counts`]), the audit of its documents
+//! ([`read_back`]), and the null server ([`null`]). Below them: the
 //! preparation of a request (`prepared`, `document_numbers`, `json`), the two clients (`http1`, our own, and `http2`), and
 //! the classification of answers (`classify`).
 //!
@@ -16,6 +17,8 @@ pub mod preflight;
 pub mod target;
 
 pub mod counts;
+
+pub mod read_back;
 
 pub mod null;
 

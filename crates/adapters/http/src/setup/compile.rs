@@ -1,9 +1,12 @@
 //! Compiles the typed requests of a section into the calls of the workers.
 
+use std::sync::Arc;
+
 use plimsoll_measure::random::{FNV_BASIS, fnv1a};
 
 use super::head::Token;
-use super::{Call, Checks, Context, Error, Login, Url, Values, Workloads, body, head, template};
+use super::{Call, Checks, Context, Error, Login, Url, Values, Workloads, body, head, read_back, template};
+use crate::prepared::Prepared;
 use crate::scenario::{Auth, Request, Section};
 
 /// A section and its surroundings.
@@ -42,7 +45,25 @@ impl Compiler<'_> {
             documents: request.documents(),
             with,
             body,
+            read_back: self.read_back(name, request, token)?.map(Arc::new),
         })
+    }
+
+    /// Compiles the request that reads a document back. Its placeholders have the values with which the document was sent, because
+    /// they follow from the same template, seed and number.
+    fn read_back(&self, name: &str, request: &Request, token: Token) -> Result<Option<Call>, Error> {
+        let Some(typed) = &request.read_back else { return Ok(None) };
+        let refused = |reason| Error::ReadBack { place: format!("{name}.request.read_back"), reason };
+        let with = read_back::keys(request, typed).map_err(refused)?;
+        let call = self.call(name, &Request { with: Some(with.clone()), ..(**typed).clone() }, token)?;
+        let mut prepared = Prepared::default();
+        prepared.make(&call, 0, 1, b"");
+        if prepared.needs_timestamp() {
+            return Err(refused(
+                "a placeholder is the time of sending ($now), which is unknown afterwards: name another field",
+            ));
+        }
+        Ok(Some(call))
     }
 
     pub(super) fn login(&self) -> Result<Option<Login>, Error> {
