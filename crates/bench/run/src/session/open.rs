@@ -66,6 +66,7 @@ impl Session {
             ladder: None,
             ended: Ended::Duration,
             pings_ns: Vec::new(),
+            server_clock: None,
             ceilings: Vec::new(),
             spread: Vec::new(),
             connections: 0,
