@@ -5,17 +5,18 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_ledger::{Counts, State, WorkerLedger};
 use plimsoll_load::arrivals::Share;
 use plimsoll_load::target::Target;
 use plimsoll_measure::clock;
 use plimsoll_measure::outcome::{Outcome, Rejection};
 use tokio::task::{JoinSet, LocalSet};
 
-use crate::document_numbers::Layout;
 use crate::preflight;
+use crate::sent_documents::Document;
 use crate::setup::Setup;
 use crate::target::{Http, Lane};
+
+pub use crate::sent_documents::SentDocuments;
 
 /// Requests at a time.
 const LANES: usize = 16;
@@ -27,46 +28,6 @@ const PAUSE: Duration = Duration::from_millis(200);
 const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 /// The largest number of examples of each kind.
 const EXAMPLES_MAX: u64 = 5;
-
-/// The documents that a worker sent with one operation, and their outcomes.
-#[derive(Clone, Debug)]
-pub struct SentDocuments {
-    operation: usize,
-    layout: Layout,
-    ledger: WorkerLedger,
-}
-
-impl SentDocuments {
-    pub(crate) const fn new(operation: usize, layout: Layout, ledger: WorkerLedger) -> Self {
-        Self { operation, layout, ledger }
-    }
-
-    /// Documents by state.
-    pub fn counts(&self) -> Counts {
-        self.ledger.counts()
-    }
-
-    /// The documents that exist or may exist.
-    fn expected(self) -> impl Iterator<Item = Document> {
-        let Self { operation, layout, ledger } = self;
-        (0..layout.taken).filter_map(move |local| {
-            let acknowledged = match ledger.state(local) {
-                State::Acknowledged => true,
-                State::Unknown => false,
-                State::NotSent | State::Rejected => return None,
-            };
-            Some(Document { operation, number: layout.number(local), acknowledged })
-        })
-    }
-}
-
-/// A document that exists or may exist.
-#[derive(Clone, Copy, Debug)]
-struct Document {
-    operation: usize,
-    number: u64,
-    acknowledged: bool,
-}
 
 /// The answer about a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -20,8 +20,8 @@ use crate::http1::ReadOptions;
 use crate::http2::Pool;
 use crate::login::{Tokens, now_ms};
 use crate::prepared::Prepared;
-use crate::read_back::SentDocuments;
 use crate::scenario::Method;
+use crate::sent_documents::SentDocuments;
 use crate::setup::{Call, Login, Setup};
 
 /// The status that rejects a token.

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use plimsoll_document::Template;
 use plimsoll_measure::random::{FNV_BASIS, fnv1a};
 
 use super::head::Token;
-use super::{Call, Checks, Context, Error, Login, Url, Values, Workloads, body, head, read_back, template};
-use crate::prepared::Prepared;
+use super::{
+    Call, Checks, Context, Error, Login, Piece, Url, Values, Workloads, body, head, read_back, template,
+};
 use crate::scenario::{Auth, Request, Section};
 
 /// A section and its surroundings.
@@ -56,9 +58,7 @@ impl Compiler<'_> {
         let refused = |reason| Error::ReadBack { place: format!("{name}.request.read_back"), reason };
         let with = read_back::keys(request, typed).map_err(refused)?;
         let call = self.call(name, &Request { with: Some(with.clone()), ..(**typed).clone() }, token)?;
-        let mut prepared = Prepared::default();
-        prepared.make(&call, 0, 1, b"");
-        if prepared.needs_timestamp() {
+        if names_time(&call, with) {
             return Err(refused(
                 "a placeholder is the time of sending ($now), which is unknown afterwards: name another field",
             ));
@@ -74,6 +74,18 @@ impl Compiler<'_> {
         let call = self.call("http.auth.login", request, Token::None)?;
         Ok(Some(Login { call, token: path, place: token.clone() }))
     }
+}
+
+/// Whether a placeholder of the head is the time of sending.
+fn names_time(call: &Call, with: &Template) -> bool {
+    let names = call.with.as_ref().map_or(&[][..], |with| with.names.as_slice());
+    let field = |piece: &Piece| match piece {
+        Piece::Url(field) | Piece::Header(field) => {
+            names.get(*field).and_then(|name| with.fields().get(name))
+        }
+        Piece::Bytes(_) | Piece::Token | Piece::Length => None,
+    };
+    call.head.pieces.iter().filter_map(field).any(template::is_time)
 }
 
 /// Derives the seed of an operation from its name, so that operations draw different values.
