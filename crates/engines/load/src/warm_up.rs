@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn a_p99_that_jumps_between_two_levels_is_steady() {
         // Bursts of 2 s, whose shares of both halves differ by chance.
-        let level = |index: u64| if scramble(5, index / 20) % 2 == 0 { 1e6 } else { 9e6 };
+        let level = |index: u64| if scramble(5, index / 20).is_multiple_of(2) { 1e6 } else { 9e6 };
         let logs: Vec<f64> = (0..300).map(|index| f64::ln(level(index))).collect();
         let (first, second) = logs.split_at(150);
         let factor = (median(second) - median(first)).exp();
