@@ -32,7 +32,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("host", &["measure", "element", "wire", "install", "process"]),
     ("deployment", &["measure", "wire"]),
     ("mongo", &["measure", "element", "document", "ledger", "wire", "load", "consistency", "deployment"]),
-    ("http", &["measure", "element", "document", "net", "load"]),
+    ("http", &["measure", "element", "document", "ledger", "net", "load"]),
     ("pipeline", &["measure"]),
     ("kafka", &["measure", "pipeline", "install", "process"]),
     ("onnx", &["measure", "pipeline", "install"]),

@@ -3,6 +3,8 @@
 //! Each operation numbers its documents from 0 and continues in the next phase. Worker `i` of `n` sends every `n`-th block,
 //! so that all workers together leave no gaps except at the end.
 
+use std::ops::Range;
+
 use plimsoll_load::arrivals::Share;
 
 /// The documents of one request: the first number and the count.
@@ -60,10 +62,41 @@ impl DocumentNumbers {
         Some(block)
     }
 
+    /// The layout of an operation's numbers.
+    pub(crate) fn layout(&self, operation: usize) -> Layout {
+        let sequence = &self.operations[operation];
+        let block = sequence.block.max(1);
+        Layout { share: self.share, block, taken: sequence.next * block }
+    }
+
     /// Returns a block that will not be sent now.
     pub(crate) fn give_back(&mut self, operation: usize, block: Block) {
         self.left = self.left.map(|left| left + block.count);
         self.operations[operation].returned.push(block);
+    }
+}
+
+/// The place of a worker's document numbers among those of all workers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layout {
+    share: Share,
+    block: u64,
+    /// Numbers that were taken, from the first one.
+    pub(crate) taken: u64,
+}
+
+impl Layout {
+    /// The local indexes of documents of one block: the worker's numbers without the gaps.
+    pub(crate) const fn local(&self, Block { first, count }: Block) -> Range<u64> {
+        let (block, within) = (first / self.block, first % self.block);
+        let start = block / self.share.of * self.block + within;
+        start..start + count
+    }
+
+    /// The number of the document with a local index.
+    pub(crate) const fn number(&self, local: u64) -> u64 {
+        let (block, within) = (local / self.block, local % self.block);
+        (block * self.share.of + self.share.index) * self.block + within
     }
 }
 
@@ -103,6 +136,25 @@ mod tests {
         assert_eq!(numbers(&mut source, 0, 99), (0..25).collect::<Vec<_>>());
         source.limit(Some(10));
         assert_eq!(numbers(&mut source, 0, 99), (25..35).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn local_indexes_have_no_gaps_and_lead_back_to_the_numbers() {
+        for (index, of, block) in [(0, 1, 1), (2, 3, 10), (1, 4, 7)] {
+            let mut source = DocumentNumbers::new(Share { index, of }, [block].into_iter());
+            source.limit(Some(25));
+            let blocks: Vec<_> = std::iter::from_fn(|| source.take(0)).collect();
+            let layout = source.layout(0);
+            let mut next = 0;
+            for block in blocks {
+                let local = layout.local(block);
+                assert_eq!(local.start, next, "{index} {of} {block:?}");
+                next = local.end;
+                let numbers: Vec<_> = local.map(|local| layout.number(local)).collect();
+                assert_eq!(numbers, (block.first..block.first + block.count).collect::<Vec<_>>());
+            }
+            assert!(next == 25 && layout.taken >= 25, "{layout:?}");
+        }
     }
 
     #[test]

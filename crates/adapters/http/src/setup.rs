@@ -27,6 +27,7 @@ mod endpoint;
 mod error;
 mod head;
 mod pattern;
+mod read_back;
 mod template;
 mod url;
 mod workload;
@@ -72,6 +73,8 @@ pub(crate) struct Call {
     pub makes: bool,
     /// The number of documents of one request.
     pub documents: u32,
+    /// The request that reads one of its documents back, by the document's number.
+    pub read_back: Option<Arc<Call>>,
 }
 
 impl Call {
@@ -175,6 +178,18 @@ impl Setup {
         other
     }
 
+    /// The requests that read the documents back, in place of the operations; `None` if no operation has one.
+    pub(crate) fn reading_back(&self) -> Option<Self> {
+        let read = |call: &Arc<Call>| call.read_back.clone().unwrap_or_else(|| Arc::clone(call));
+        let calls = self.calls.iter().map(read).collect();
+        self.reads_back().then(|| Self { calls, ..self.clone() })
+    }
+
+    /// Whether documents of an operation are read back after the load.
+    pub fn reads_back(&self) -> bool {
+        self.calls.iter().any(|call| call.read_back.is_some())
+    }
+
     /// Sends the same requests to the null server to find the ceiling: without a login, and every answer counts as acknowledged.
     /// `None` for TLS and HTTP/2, which the null server does not support: the ceiling of another client would say nothing about
     /// this one.
@@ -245,6 +260,16 @@ mod tests {
             (http, "get: /\ncheck: {status: 2yy}", "op.request.check.status"),
             (http, "get: /\ncheck: {json: {a..b: 1}}", "op.request.check.json"),
             (http, "get: /\ncheck: {json: {a: {}}}", "op.request.check.json.a"),
+            (http, "get: /\nread_back: {get: /a}", "only a request whose body is a document"),
+            (http, "post: /\nbody: {n: 1}\nread_back: {post: /a}", "write get or head"),
+            (http, "post: /\nbody: {n: 1}\nread_back: {get: '/{m}'}", "{m}"),
+            (http, "post: /\nbody: {n: 1}\nread_back: {get: /a, with: {m: 1}}", "leave `with` out"),
+            (http, "post: /\nbody: {n: {$now: {}}}\nread_back: {get: '/{n}'}", "time of sending"),
+            (
+                http,
+                "post: /\nbody: {n: 1}\nread_back: {get: /a, read_back: {get: /b}}",
+                "leave its `read_back` out",
+            ),
         ] {
             let error = check(section, request).unwrap_err();
             assert!(error.contains(words), "{section} {request}: {error}");

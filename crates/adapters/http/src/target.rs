@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use plimsoll_ledger::{State, WorkerLedger};
 use plimsoll_load::arrivals::Share;
 use plimsoll_load::target::{self, Target};
 use plimsoll_measure::first_error::OperationError;
@@ -20,6 +21,7 @@ use crate::http2::Pool;
 use crate::login::{Tokens, now_ms};
 use crate::prepared::Prepared;
 use crate::scenario::Method;
+use crate::sent_documents::SentDocuments;
 use crate::setup::{Call, Login, Setup};
 
 /// The status that rejects a token.
@@ -31,6 +33,8 @@ pub struct Http {
     setup: Arc<Setup>,
     share: Share,
     numbers: Mutex<DocumentNumbers>,
+    /// The outcomes of the documents of each operation, if they are read back.
+    ledgers: Mutex<Vec<WorkerLedger>>,
     counts: Counts,
     tokens: Tokens,
     pool: Pool,
@@ -54,6 +58,7 @@ impl Http {
     pub fn new(setup: Arc<Setup>, share: Share) -> Self {
         Self {
             numbers: Mutex::new(DocumentNumbers::new(share, setup.calls.iter().map(|call| call.documents))),
+            ledgers: Mutex::new(setup.calls.iter().map(|_| WorkerLedger::unjournaled()).collect()),
             counts: Counts::new(&setup),
             setup,
             share,
@@ -71,6 +76,42 @@ impl Http {
     /// The number of open HTTP/2 connections, which its lanes share.
     pub async fn shared_connections(&self) -> usize {
         self.pool.open().await
+    }
+
+    /// The documents of each operation that is read back, with their outcomes.
+    pub fn sent(&self) -> Vec<SentDocuments> {
+        let (numbers, ledgers) = (self.numbers(), self.ledgers());
+        let read_back = self.setup.calls.iter().enumerate().filter(|(_, call)| call.read_back.is_some());
+        let sent = |(operation, _): (usize, _)| {
+            SentDocuments::new(operation, numbers.layout(operation), ledgers[operation].clone())
+        };
+        read_back.map(sent).collect()
+    }
+
+    /// The method and the path of a request.
+    pub(crate) fn sample(&self, operation: usize, number: u64) -> String {
+        let mut prepared = Prepared::default();
+        prepared.make(&self.setup.calls[operation], number, 1, b"");
+        let line = prepared.bytes().split(|byte| *byte == b'\r').next().unwrap_or_default();
+        String::from_utf8_lossy(line).trim_end_matches(" HTTP/1.1").to_owned()
+    }
+
+    /// The status of the last answer, if the connection has one.
+    pub(crate) fn status(lane: &Lane) -> u16 {
+        lane.connection.answer().status
+    }
+
+    /// Notes the state of the prepared documents, if they are read back.
+    fn note(&self, lane: &Lane, state: State) {
+        let is_read_back = self.setup.calls[lane.operation].read_back.is_some();
+        if let Some(block) = lane.block.filter(|_| is_read_back) {
+            let local = self.numbers().layout(lane.operation).local(block);
+            self.ledgers()[lane.operation].set(local, state);
+        }
+    }
+
+    fn ledgers(&self) -> MutexGuard<'_, Vec<WorkerLedger>> {
+        self.ledgers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn numbers(&self) -> MutexGuard<'_, DocumentNumbers> {
@@ -179,6 +220,23 @@ impl Http {
         Some(reply)
     }
 
+    /// Sends the prepared request, on a new connection if need be, and with a new token if the service rejects the old one.
+    async fn send_noted(&self, lane: &mut Lane) -> Reply {
+        if lane.prepared.needs_timestamp() {
+            lane.prepared.stamp(now_ms());
+        }
+        if lane.connection.is_stale().await
+            && let Err(reply) = Box::pin(self.reopen(lane)).await
+        {
+            return reply;
+        }
+        let (status, reply) = self.attempt(lane).await;
+        match &self.setup.login {
+            None => reply,
+            Some(login) => self.check_token(login, lane, status, reply).await,
+        }
+    }
+
     /// Notes that the token was accepted, or renews it and retries.
     async fn check_token(&self, login: &Login, lane: &mut Lane, status: u16, reply: Reply) -> Reply {
         if status == UNAUTHORIZED && reply.outcome == Outcome::Rejected(Rejection::Unauthorized) {
@@ -240,19 +298,14 @@ impl Target for Http {
     }
 
     async fn send(&self, lane: &mut Lane) -> Reply {
-        if lane.prepared.needs_timestamp() {
-            lane.prepared.stamp(now_ms());
+        self.note(lane, State::Unknown);
+        let reply = self.send_noted(lane).await;
+        match reply.outcome {
+            Outcome::Acknowledged => self.note(lane, State::Acknowledged),
+            Outcome::Rejected(_) => self.note(lane, State::Rejected),
+            Outcome::Unknown(_) => {}
         }
-        if lane.connection.is_stale().await
-            && let Err(reply) = Box::pin(self.reopen(lane)).await
-        {
-            return reply;
-        }
-        let (status, reply) = self.attempt(lane).await;
-        match &self.setup.login {
-            None => reply,
-            Some(login) => self.check_token(login, lane, status, reply).await,
-        }
+        reply
     }
 
     fn discard(&self, lane: &mut Lane) {

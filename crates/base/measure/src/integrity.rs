@@ -19,6 +19,8 @@ pub enum Proof {
     /// Every receipt was searched and every content recomputed.
     #[default]
     Proven,
+    /// Every document was requested from the service by its key; its content was compared as far as the check of that request does.
+    ReadBack,
     /// The documents have ids other than receipts: they were counted, not proven.
     Counted,
     /// The scenario cannot promise anything (`w: 0`).

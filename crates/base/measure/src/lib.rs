@@ -6,6 +6,7 @@
 mod macros;
 
 pub mod clock;
+pub mod clock_offset;
 pub mod comparison;
 pub mod consistency;
 pub mod duration;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::clock_offset::ServerClock;
 use crate::environment::{Environment, ServerFacts};
 use crate::first_error::FirstError;
 use crate::histogram::Latency;
@@ -156,8 +157,12 @@ pub struct Bottleneck {
 /// The shards that a run was merged from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Joined {
-    /// The seconds between the first and the last start of the load, each by its own machine's clock.
+    /// The seconds between the first and the last start of the load: by the server's clock if `clock_bound_ms` is there, else each by
+    /// its own machine's clock.
     pub apart_s: f64,
+    /// The largest error of a shard's start on the server's clock, in milliseconds; absent if the shards' clocks could not be compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_bound_ms: Option<u64>,
     /// The same for the phase with the largest difference: only the first phase has a common start.
     pub phases_apart_s: f64,
     /// Every shard, in order.
@@ -469,6 +474,9 @@ pub struct Client {
     /// Throughput of the tool against the null server before and after the load, in operations per second.
     #[serde(default, alias = "canary_null_per_s")]
     pub calibration_null_per_s: Vec<f64>,
+    /// The server's clock compared with this machine's, for a shard of a run on a MongoDB server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_clock: Option<ServerClock>,
 }
 
 /// Above this share of a bound on response times, the tool's own p99 decides whether the bound holds.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_measure::histogram::Latency;
-use plimsoll_measure::integrity::Integrity;
+use plimsoll_measure::integrity::{Integrity, Proof};
 use plimsoll_measure::line::{Line, Probe, Stage};
 use plimsoll_measure::matrix::Spread;
 use plimsoll_measure::outcome::Doubt;
@@ -48,8 +48,11 @@ pub(crate) fn classes(errors: &BTreeMap<String, u64>) -> Option<(u64, String)> {
     (total > 0).then_some((total, list))
 }
 
-/// The durability that the run asked of the server: write concern and durability profile.
+/// The durability that the run asked of the server: write concern and durability profile. A service has settings of its database.
 pub(crate) fn promise(run: &Run, integrity: &Integrity) -> String {
+    if integrity.proof == Proof::ReadBack {
+        return "acknowledged by the service".to_owned();
+    }
     let declared = integrity.write_concern.as_str();
     let concern = if declared.is_empty() { NOT_REPORTED } else { declared };
     let profile = run.server.profile.as_ref().map(|profile| format!(", {profile} profile"));

@@ -184,6 +184,7 @@ fn tool(session: &Session) -> Client {
         rss_bytes_max: process::own().rss_bytes_max.unwrap_or(0),
         spin: workers.spin == Spin::On,
         calibration_ping_ns: session.pings_ns.clone(),
+        server_clock: session.server_clock.clone(),
         calibration_null_per_s: session.ceilings.iter().map(|(operations, _)| *operations).collect(),
         floor_ns: session.floor.as_ref().map(|(floor, _)| floor.clone()),
         floor_bound_ns: session.floor.as_ref().and_then(|(_, bound_ns)| *bound_ns),

@@ -10,6 +10,7 @@ use plimsoll_load::phase::Phase;
 use plimsoll_load::summary::Summary;
 use plimsoll_load::worker::{Control, Ended};
 use plimsoll_measure::clock::{self, Instant};
+use plimsoll_measure::clock_offset::ServerClock;
 use plimsoll_measure::event::{Event, Sends};
 use plimsoll_measure::histogram::Latency;
 use plimsoll_measure::host_sample::HostSample;
@@ -83,6 +84,8 @@ pub struct Session {
     pub ended: Ended,
     /// Median round trips of an empty request before and after the load, in nanoseconds.
     pub pings_ns: Vec<u64>,
+    /// The server's clock before and after the load of a shard.
+    pub server_clock: Option<ServerClock>,
     /// Operations and documents per second against a server that answers at once, before and after the load.
     pub ceilings: Vec<(f64, f64)>,
     /// The tool's latency floor with its last load, and the lowest bound on a response time; none if that load was closed.
@@ -258,8 +261,16 @@ impl Session {
         sends(&self.loaded)
     }
 
+    /// Measures the round trip, and for a shard the offset of the server's clock.
     fn ping(&mut self) {
         self.pings_ns.extend(self.system.ping_ns());
+        if self.shard == Share::WHOLE {
+            return;
+        }
+        if let Some((address, offset)) = self.system.server_clock() {
+            let clock = self.server_clock.get_or_insert(ServerClock { address, offsets: Vec::new() });
+            clock.offsets.push(offset);
+        }
     }
 
     fn measure_ceiling(&mut self) -> anyhow::Result<()> {

@@ -6,16 +6,19 @@ mod topic;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::bail;
 use plimsoll_kafka::topic_scan::{self, Record};
 use plimsoll_kafka::{Cluster, scenario as kafka};
-use plimsoll_stores::audit::{Expected, Report, checksum};
+use plimsoll_measure::stream::{Produced, checksum};
+use plimsoll_stores::audit::{BrokerReport, Expected, Kept, Report, Run};
 
 use collections::Collections;
 use topic::Topic;
 
+use super::dir::read_produced;
 use super::typed::{PipelineFile, SinkSection, SourceSection, TransformSection};
 
 /// The time without a record after which the audit gives up.
@@ -27,6 +30,8 @@ const GAPS_MAX: usize = 5;
 pub struct Question {
     source: kafka::Source,
     destination: Destination,
+    /// The records that the topic's producer had acknowledged.
+    ledger: Vec<Produced>,
 }
 
 enum Destination {
@@ -54,7 +59,26 @@ impl Question {
             SinkSection::Kafka(sink) => Destination::Topics(Topic::of(file, sink)?),
             _ => Destination::Collections(Collections::of(file)?),
         };
-        Ok(Self { source: source.clone(), destination })
+        Ok(Self { source: source.clone(), destination, ledger: Vec::new() })
+    }
+
+    /// Compares the topic also with the ledgers in the directories of the runs that produced its records. Without them the audit
+    /// expects the records that the topic has now.
+    ///
+    /// # Errors
+    /// A ledger cannot be read, or none of them knows the topic.
+    pub fn with_ledgers(mut self, runs: &[impl AsRef<Path>]) -> anyhow::Result<Self> {
+        for run in runs {
+            self.ledger.extend(read_produced(run.as_ref())?);
+        }
+        let topic = &self.source.topic;
+        if let Some(other) = self.ledger.iter().find(|range| range.topic != *topic) {
+            bail!(
+                "the ledger is that of the topic `{}`, and the pipeline reads `{topic}`: name a run that produced `{topic}`",
+                other.topic
+            );
+        }
+        Ok(self)
     }
 
     /// Warns of dead letters outside of the audit.
@@ -73,24 +97,29 @@ impl Question {
     /// # Errors
     /// One of them cannot be read to its end.
     pub fn answer(&self) -> anyhow::Result<Report> {
-        match &self.destination {
-            Destination::Collections(collections) => collections.answer(&self.source),
-            Destination::Topics(topic) => topic.answer(&self.source),
-        }
+        let mut kept = Kept::new(self.ledger.clone());
+        let report = match &self.destination {
+            Destination::Collections(collections) => collections.answer(&self.source, &mut kept),
+            Destination::Topics(topic) => topic.answer(&self.source, &mut kept),
+        };
+        Ok(Report { broker: kept.finish(), ..report? })
     }
 }
 
-/// Reads a source's topic: returns the expected records of each partition, and passes each record to `see`.
+/// Reads a source's topic: returns the expected records of each partition, and passes each record to `kept` and `see`.
 fn read_topic(
     source: &kafka::Source,
     number: u32,
+    kept: &mut Kept,
     see: &mut dyn FnMut(&Record<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<Vec<Expected>> {
     let cluster = Cluster::build(&source.brokers, &source.properties)?;
     let mut partitions: BTreeMap<u32, PartitionRecords> = BTreeMap::new();
     let mut told = Ok(());
     let extents = topic_scan::scan(&cluster, &source.topic, SILENCE, &mut |record| {
-        partitions.entry(record.partition).or_default().see(record.offset, record.payload);
+        let checksum = checksum(record.offset, record.payload.map(|payload| [payload]));
+        partitions.entry(record.partition).or_default().see(record.offset, checksum);
+        kept.see(record.partition, record.offset, checksum);
         if told.is_ok() {
             told = see(&record);
         }
@@ -126,12 +155,12 @@ struct PartitionRecords {
 }
 
 impl PartitionRecords {
-    fn see(&mut self, offset: u64, payload: Option<&[u8]>) {
+    fn see(&mut self, offset: u64, checksum: u64) {
         match self.runs.last_mut() {
             Some((_, end)) if *end == offset => *end += 1,
             _ => self.runs.push((offset, offset + 1)),
         }
-        self.sum = self.sum.wrapping_add(checksum(offset, payload.map(|payload| [payload])));
+        self.sum = self.sum.wrapping_add(checksum);
     }
 
     /// The offsets between `begin` and `end` without a record: transaction markers and compacted records.
@@ -174,6 +203,7 @@ pub fn words(report: &Report) -> String {
     for (count, what) in foreign {
         let _ = writeln!(out, "  {count} {what}");
     }
+    report.broker.iter().for_each(|one| put_broker(&mut out, one));
     for one in &report.partitions {
         let _ = writeln!(
             out,
@@ -195,12 +225,36 @@ pub fn words(report: &Report) -> String {
             let _ = writeln!(out, "    missing {} to {}", gap.first, gap.last);
         }
     }
-    out.push_str(if report.holds() {
+    out.push_str(if report.destination_holds() {
         "every event is stored once\n"
     } else {
         "the destination does not match the topic\n"
     });
+    if !report.broker_holds() {
+        out.push_str(
+            "the broker does not have every record that it acknowledged: a loss of the broker, unless its retention, an \
+             administrator or another topic of that name removed them; the pipeline could not move them\n",
+        );
+    }
     out
+}
+
+/// Appends the lines of a partition's acknowledged records.
+fn put_broker(out: &mut String, one: &BrokerReport) {
+    let BrokerReport { topic, partition, acknowledged, lost, replaced, .. } = one;
+    let kept = acknowledged - lost;
+    let ranges = replaced.len() as u64 + one.replaced_left_out;
+    let _ = writeln!(
+        out,
+        "  {topic}/{partition}: the broker has {kept} of {acknowledged} acknowledged records; {lost} lost, {ranges} ranges with other records"
+    );
+    let mut put = |what: &str, runs: &[Run]| {
+        for run in runs.iter().take(GAPS_MAX) {
+            let _ = writeln!(out, "    {what} {} to {}", run.first, run.last);
+        }
+    };
+    put("lost by the broker", &one.gaps);
+    put("other records at", replaced);
 }
 
 #[cfg(test)]
@@ -237,7 +291,7 @@ mod tests {
     #[test]
     fn offsets_without_a_record_are_holes() {
         let mut records = PartitionRecords::default();
-        [3, 4, 7, 8, 9].into_iter().for_each(|offset| records.see(offset, None));
+        [3, 4, 7, 8, 9].into_iter().for_each(|offset| records.see(offset, 0));
         assert_eq!(records.holes(2, 11), [2..3, 5..7, 10..11]);
         assert_eq!(PartitionRecords::default().holes(0, 0), []);
     }

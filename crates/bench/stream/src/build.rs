@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
+use plimsoll_measure::stream::Produced;
 use plimsoll_pipeline::guarantee::Guarantee;
 use plimsoll_pipeline::position::FilePositions;
 use plimsoll_pipeline::security::Security;
@@ -33,7 +34,12 @@ pub struct Built {
     pub path: Vec<String>,
     /// The limit of events in flight.
     pub in_flight_events_max: usize,
+    /// Takes the records that a broker acknowledged, if this pipeline produces them: the ledger of their producer.
+    pub produced: Option<TakeProduced>,
 }
+
+/// Takes the acknowledged records since the last call.
+pub type TakeProduced = Box<dyn Fn() -> Vec<Produced>>;
 
 /// Builds the pipeline of a file whose relative paths start from `base`. Contacts the cluster of a Kafka
 /// sink.
@@ -45,14 +51,39 @@ pub fn build(file: &PipelineFile, base: &Path) -> anyhow::Result<Built> {
     let group = Group::of(file);
     // Transactions store the position of a generator as they store that of any other source.
     let resumes = file.positions.is_some() || matches!(file.sink, SinkSection::Transactional(_));
+    let (sink, produced) = match ledgered(file).context("build `sink`")? {
+        Some((sink, produced)) => (sink, Some(produced)),
+        None => (sink(&file.sink, file, base, &group).context("build `sink`")?, None),
+    };
     let parts = Parts {
         sources: sources(&file.source, resumes, base, &group).context("build `source`")?,
         transforms: transforms(file, base)?,
-        sink: sink(&file.sink, file, base, &group).context("build `sink`")?,
+        sink,
         dead_letters: dead_letters(file, base, &group)?,
         positions: positions(file, base, &group)?,
     };
-    assemble(file, file.source.kind(), parts, settings(file))
+    Ok(Built { produced, ..assemble(file, file.source.kind(), parts, settings(file))? })
+}
+
+/// A sink with a ledger, if the file produces the records of a topic itself. Records that it copies have a source to which an audit
+/// compares them.
+#[cfg(feature = "kafka")]
+fn ledgered(file: &PipelineFile) -> anyhow::Result<Option<(Box<dyn SinkFactory>, TakeProduced)>> {
+    let (SourceSection::Generator(_), SinkSection::Kafka(typed)) = (&file.source, &file.sink) else {
+        return Ok(None);
+    };
+    if typed.exactly_once.is_some() {
+        return Ok(None);
+    }
+    let ledger = Arc::new(plimsoll_kafka::sink::Acknowledged::default());
+    let sink = plimsoll_kafka::sink::Topic::build(typed)?.with_ledger(Arc::clone(&ledger));
+    Ok(Some((Box::new(sink), Box::new(move || ledger.take()))))
+}
+
+#[cfg(not(feature = "kafka"))]
+#[expect(clippy::unnecessary_wraps, reason = "with Kafka it may fail")]
+const fn ledgered(_: &PipelineFile) -> anyhow::Result<Option<(Box<dyn SinkFactory>, TakeProduced)>> {
+    Ok(None)
 }
 
 /// Refuses a sink that would take the later changes of a document for repetitions of the first, and drop deletes.
@@ -83,7 +114,7 @@ pub(super) fn assemble(
     let pipeline = Pipeline::build(parts, settings, Arc::clone(&control)).context("build the pipeline")?;
     let labels = Labels { pipeline: file.name.clone(), source: source.into(), sink: file.sink.kind().into() };
     let (guarantee, in_flight_events_max) = (settings.guarantee, settings.limits.events_max);
-    Ok(Built { pipeline, control, labels, guarantee, path, in_flight_events_max })
+    Ok(Built { pipeline, control, labels, guarantee, path, in_flight_events_max, produced: None })
 }
 
 /// The state that a Kafka source and a Kafka sink share, if the sink's transactions store the source's

@@ -5,7 +5,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
-use plimsoll_measure::stream::{Second, Stream};
+use plimsoll_measure::stream::{Produced, Second, Stream};
 
 use super::typed::PipelineFile;
 use plimsoll_run::run_dir::{fresh, occupied, write_private};
@@ -13,11 +13,34 @@ use plimsoll_run::run_dir::{fresh, occupied, write_private};
 const FILE: &str = "pipeline.yaml";
 const SECONDS: &str = "seconds.ndjson";
 const SUMMARY: &str = "pipeline.json";
+/// The ledger of a producer: a line for each range of acknowledged records.
+const PRODUCED: &str = "acknowledged.ndjson";
 
 /// The directory of a pipeline's run.
 pub struct Dir {
     path: PathBuf,
     seconds: BufWriter<File>,
+    /// The ledger, from the first acknowledged record on.
+    produced: Option<BufWriter<File>>,
+}
+
+/// Reads the ledger in the directory of a run that produced records. A line that a kill cut short is left out.
+///
+/// # Errors
+/// The directory has no ledger, or a line cannot be read.
+pub fn read_produced(run: &Path) -> anyhow::Result<Vec<Produced>> {
+    let path = run.join(PRODUCED);
+    let text = fs::read_to_string(&path).with_context(|| {
+        format!(
+            "read {}; name the directory of a pipeline's run from a `generator` to `kafka` that had a record acknowledged",
+            path.display()
+        )
+    })?;
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    let line = |(at, line)| {
+        serde_json::from_str(line).with_context(|| format!("read {}, line {}", path.display(), at + 1))
+    };
+    whole.lines().enumerate().map(line).collect()
 }
 
 impl Dir {
@@ -36,7 +59,7 @@ impl Dir {
             serde_saphyr::to_string(file).map_err(|error| anyhow!("write the pipeline as YAML: {error}"))?;
         write_private(&path.join(FILE), &text)?;
         let seconds = BufWriter::new(File::create(path.join(SECONDS)).with_context(here)?);
-        Ok(Self { path, seconds })
+        Ok(Self { path, seconds, produced: None })
     }
 
     /// The path.
@@ -54,6 +77,25 @@ impl Dir {
         Ok(self.seconds.flush()?)
     }
 
+    /// Appends acknowledged records to the ledger; when this returns, the lines are handed to the system.
+    ///
+    /// # Errors
+    /// The disk is full or fails.
+    pub fn keep_produced(&mut self, ranges: &[Produced]) -> anyhow::Result<()> {
+        if ranges.is_empty() {
+            return Ok(());
+        }
+        let file = match &mut self.produced {
+            Some(file) => file,
+            none => none.insert(BufWriter::new(File::create(self.path.join(PRODUCED))?)),
+        };
+        for range in ranges {
+            serde_json::to_writer(&mut *file, range)?;
+            file.write_all(b"\n")?;
+        }
+        Ok(file.flush()?)
+    }
+
     /// Writes the summary.
     ///
     /// # Errors
@@ -61,5 +103,28 @@ impl Dir {
     pub fn conclude(&self, stream: &Stream) -> anyhow::Result<()> {
         let text = serde_json::to_string_pretty(stream)? + "\n";
         fs::write(self.path.join(SUMMARY), text).with_context(|| format!("write to {}", self.path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ledger_is_read_back_without_a_line_that_was_cut_short() {
+        let out = tempfile::tempdir().unwrap();
+        let file: PipelineFile =
+            serde_saphyr::from_str("source: {generator: {}}\nsink: {noop: {}}\n").unwrap();
+        let mut dir = Dir::create(Some(&out.path().join("run")), &file, 0).unwrap();
+        assert!(read_produced(dir.path()).unwrap_err().to_string().contains("name the directory of a"));
+        let range =
+            |first| Produced { topic: "t".into(), partition: 0, first, last: first + 4, checksum: first };
+        dir.keep_produced(&[range(0)]).unwrap();
+        dir.keep_produced(&[range(5), range(10)]).unwrap();
+        assert_eq!(read_produced(dir.path()).unwrap(), [range(0), range(5), range(10)]);
+        let path = dir.path().join(PRODUCED);
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, &text[..text.len() - 9]).unwrap();
+        assert_eq!(read_produced(dir.path()).unwrap(), [range(0), range(5)]);
     }
 }

@@ -15,7 +15,7 @@ use plimsoll_report::stream::{Labels, Scrape, exposition, line, trouble};
 use tokio::sync::oneshot;
 use tokio::time::{Interval, MissedTickBehavior};
 
-use super::build::Built;
+use super::build::{Built, TakeProduced};
 use super::completion::{Activity, End};
 use super::dir::Dir;
 use super::metrics::{self, MetricsPage};
@@ -49,14 +49,14 @@ pub struct Outputs<'a> {
 /// # Errors
 /// An output fails: the address is taken, or the directory cannot be written.
 pub fn drive(
-    built: Built,
+    mut built: Built,
     started_ms: u64,
     mut outputs: Outputs<'_>,
 ) -> anyhow::Result<(Stream, Option<Error>)> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().context("start the runtime")?;
     let page = MetricsPage::default();
-    let mut watch = Watch::new(&built, page.clone(), started_ms, outputs.console);
+    let mut watch = Watch::new(&mut built, page.clone(), started_ms, outputs.console);
     let (ended, over) = oneshot::channel();
     let Built { pipeline, control, guarantee, path, labels, .. } = built;
     let ended = runtime.block_on(async {
@@ -177,12 +177,13 @@ struct Watch {
     recent: RecentTimes,
     before: Second,
     activity: Activity,
+    produced: Option<TakeProduced>,
     /// Whether it reached its end condition.
     finished: bool,
 }
 
 impl Watch {
-    fn new(built: &Built, page: MetricsPage, started_ms: u64, console: &'static dyn Console) -> Self {
+    fn new(built: &mut Built, page: MetricsPage, started_ms: u64, console: &'static dyn Console) -> Self {
         let meter = built.pipeline.meter();
         Self {
             console,
@@ -197,6 +198,7 @@ impl Watch {
             in_flight_events_max: built.in_flight_events_max as u64,
             before: Second::default(),
             activity: Activity::default(),
+            produced: built.produced.take(),
             finished: false,
         }
     }
@@ -244,6 +246,7 @@ impl Watch {
     }
 
     fn sample(&mut self, dir: &mut Dir, lines: bool) -> anyhow::Result<()> {
+        let path = dir.path().to_owned();
         let times = self.meter.take_times();
         let second = self.second(&times);
         self.whole.merge(&times);
@@ -256,7 +259,11 @@ impl Watch {
         }
         self.recent.add(&times);
         self.update_page(&second);
-        dir.keep(&second).with_context(|| format!("write to {}", dir.path().display()))?;
+        let here = || format!("write to {}", path.display());
+        dir.keep(&second).with_context(here)?;
+        if let Some(take) = &self.produced {
+            dir.keep_produced(&take()).with_context(here)?;
+        }
         self.before = second;
         Ok(())
     }

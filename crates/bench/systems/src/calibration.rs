@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use bson::rawdoc;
 use plimsoll_deployment::Deployment;
 use plimsoll_host::null;
 use plimsoll_ledger::Allocation;
@@ -15,6 +16,7 @@ use plimsoll_load::runtime::Spin;
 use plimsoll_load::stop::Stop;
 use plimsoll_load::worker::Control;
 use plimsoll_measure::clock::{self, SECOND_NS};
+use plimsoll_measure::clock_offset::ClockOffset;
 use plimsoll_measure::duration::Span;
 use plimsoll_measure::histogram::Latency;
 use plimsoll_measure::interval::Tally;
@@ -42,6 +44,8 @@ const OPERATIONS_OF_P99: f64 = 1_100.0;
 const BATCH_MAX: u64 = 10_000;
 /// The most bytes of its documents.
 const BATCH_BYTES_MAX: u64 = 16 << 20;
+/// Exchanges that bound the offset of a server's clock.
+const CLOCK_EXCHANGES: usize = 10;
 /// The number of fictitious documents for operations by receipt.
 const PRETENDED: u64 = 1000;
 
@@ -55,6 +59,22 @@ pub async fn ping_ns(options: &ConnectOptions) -> Option<u64> {
         trips.add(clock::now().since(sent));
     }
     trips.median_ns()
+}
+
+/// The offset of the server's clock, bounded by the `localTime` of its answers to `hello`. `None` if the server does not answer or gives no
+/// time.
+pub async fn clock_offset(options: &ConnectOptions) -> Option<ClockOffset> {
+    let mut connection = Connection::connect(options).await.ok()?;
+    let mut bounds: Option<ClockOffset> = None;
+    for _ in 0..CLOCK_EXCHANGES {
+        let asked_ms = clock::wall_ms();
+        let answer = connection.command("admin", &rawdoc! {"hello": 1}).await.ok()?;
+        let answered_ms = clock::wall_ms();
+        let server_ms = u64::try_from(answer.get_datetime("localTime").ok()?.timestamp_millis()).ok()?;
+        let bound = ClockOffset::of(asked_ms, server_ms, answered_ms);
+        bounds = Some(bounds.map_or(bound, |known| known.narrowed(bound)));
+    }
+    bounds
 }
 
 /// The tool's ceiling with this load against a server that acknowledges at once: (operations, documents) per second. The load is

@@ -15,6 +15,7 @@ use plimsoll_load::fault::Fault;
 use plimsoll_load::phase::Phase;
 use plimsoll_load::worker::Control;
 use plimsoll_measure::clock::{self, Instant};
+use plimsoll_measure::clock_offset::ClockOffset;
 use plimsoll_measure::environment::ServerFacts;
 use plimsoll_measure::histogram::Latency;
 use plimsoll_measure::inspection::Collection;
@@ -306,6 +307,12 @@ impl System for Database {
 
     fn ping_ns(&self) -> Option<u64> {
         self.runtime.block_on(calibration::ping_ns(&self.place.site.options()))
+    }
+
+    fn server_clock(&self) -> Option<(String, ClockOffset)> {
+        let options = self.place.site.options();
+        let offset = self.runtime.block_on(calibration::clock_offset(&options))?;
+        Some((self.facts().addresses.first()?.clone(), offset))
     }
 
     fn ceiling(&self, phase: &Phase, control: &Control) -> anyhow::Result<(f64, f64)> {

@@ -34,6 +34,7 @@ use plimsoll_scenario::Loaded;
 use plimsoll_scenario::Plan;
 
 mod check;
+mod read_back;
 
 pub use check::check;
 
@@ -320,9 +321,17 @@ impl System for Service {
         Ok(())
     }
 
-    /// `None`: a service reports its operations, but only its database knows the stored data.
-    fn audit(&mut self, _: Duration, _: &mut (dyn FnMut(u64, u64) + Send)) -> Option<Integrity> {
-        None
+    /// Requests the documents of operations with `read_back` by their keys; `None` without one: then only its database knows the
+    /// stored data.
+    fn audit(
+        &mut self,
+        patience: Duration,
+        progress: &mut (dyn FnMut(u64, u64) + Send),
+    ) -> Option<Integrity> {
+        let sent = || self.engine.targets().flat_map(Http::sent).collect();
+        self.setup
+            .reads_back()
+            .then(|| read_back::audit(&self.setup, sent(), &self.runtime, patience, progress))
     }
 
     fn inspections(&self) -> (Option<Collection>, Option<Collection>) {

@@ -22,7 +22,7 @@ pub mod transform;
 pub const SECURITY: &str = "security";
 
 pub use engine::{Control, Ended, Error, Executor, Parts, Pipeline, Settings};
-pub use event::{Batch, Cause, CauseClass, Event, Fate, Headers, Record, Rejected, Span};
+pub use event::{Batch, Cause, CauseClass, Clock, Event, Fate, Headers, Record, Rejected, Span};
 pub use flow::{Assignment, Assignments, Limits, Space};
 pub use port::sink::{
     Failure, FailureClass, Identity, Order, Promise, Refused, Settled, Sink, SinkError, SinkFactory, Verdict,

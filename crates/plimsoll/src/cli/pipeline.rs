@@ -80,6 +80,10 @@ pub struct PipelineRunArgs {
 pub struct PipelineAuditArgs {
     #[command(flatten)]
     pub what: PipelineArgs,
+    /// The directory of a run that produced records of the topic: every record that the broker acknowledged to it must be there.
+    /// May be given several times. Without it, the records that the topic has now are expected.
+    #[arg(long, value_name = "DIR")]
+    pub produced: Vec<PathBuf>,
     /// Print only the audit, as JSON, on standard output.
     #[arg(long)]
     pub json: bool,

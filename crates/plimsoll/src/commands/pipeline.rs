@@ -140,6 +140,7 @@ fn audit(args: &crate::cli::PipelineAuditArgs) -> Outcome {
     if let Some(words) = question.caution() {
         say(&hanging(&words, "", console(false).line_width()));
     }
+    let question = question.with_ledgers(&args.produced).deserves(Exit::Usage)?;
     let report = question.answer().deserves(Exit::Server)?;
     if args.json {
         print(&format!("{}\n", serde_json::to_string_pretty(&report).map_err(anyhow::Error::from)?));

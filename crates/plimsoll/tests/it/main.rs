@@ -27,6 +27,7 @@ mod http;
 mod http_ab;
 mod http_early;
 mod http_matrix;
+mod http_read_back;
 mod inspect;
 mod iot;
 mod matrix;

@@ -46,6 +46,15 @@ fn three_processes_are_exactly_one_run() {
     assert_eq!(from, ["0/3", "1/3", "2/3"]);
     let began: Vec<_> = parts_json.iter().map(|part| number(part, "/began_ms")).collect();
     let at = number(&run, "/start_at_ms");
+    // Every shard compared its clock with the server's, which is that of this machine.
+    for clock in parts_json.iter().map(|part| &part["client"]["server_clock"]) {
+        let bounds = clock["offsets"].as_array().unwrap();
+        assert_eq!(bounds.len(), 2, "before and after the load: {clock}");
+        let is_zero = |it: &Value| it["min_ms"].as_i64().unwrap() <= 0 && it["max_ms"].as_i64().unwrap() >= 0;
+        assert!(bounds.iter().all(is_zero), "{clock}");
+    }
+    assert!(number(&run, "/joined/clock_bound_ms") < 500, "{}", run["joined"]);
+    assert!(run["conclusions"].to_string().contains("by the server's clock, ± "), "{}", run["conclusions"]);
     assert!(began.iter().all(|began| began.abs_diff(at) <= 2), "{began:?} and not {at}");
     for name in ["scenario.yaml", "events.ndjson", "intervals.hlog", "ledger", "report.html"] {
         assert!(joined.join(name).exists(), "{name}");
@@ -117,6 +126,15 @@ fn refusals(dir: &Path, parts: &[PathBuf]) {
         }
         Some(text)
     });
+    let slow_clock = copy("slow-clock", &|file, mut text| {
+        if file == "run.json" {
+            let mut run: Value = serde_json::from_str(&text).unwrap();
+            let offsets = json!([{"min_ms": 3_000, "max_ms": 3_000}, {"min_ms": 3_000, "max_ms": 3_000}]);
+            run["client"]["server_clock"]["offsets"] = offsets;
+            text = run.to_string();
+        }
+        Some(text)
+    });
     let nowhere = dir.join("nowhere");
     for (middle, part) in [
         (None, "shard 1/3 is missing: name the run directories of all 3 shards"),
@@ -126,6 +144,7 @@ fn refusals(dir: &Path, parts: &[PathBuf]) {
         (Some(&cut), "run the shard again"),
         (Some(&other), "are different runs with different documents"),
         (Some(&late), "began 4.0 s after"),
+        (Some(&slow_clock), "(by the server's clock, ± "),
         (Some(&nowhere), "does not exist"),
     ] {
         let named: Vec<_> =

@@ -1,5 +1,6 @@
 //! Tests pipelines from Kafka to MongoDB under kills: the audit compares the destination with the topic.
 
+mod broker_loss;
 mod demo;
 mod mismatch;
 mod replay;

@@ -66,6 +66,8 @@ pub struct Request {
     pub check: Check,
     /// Labels for selecting results.
     pub tags: BTreeMap<String, String>,
+    /// The request that reads a document of this request back.
+    pub read_back: Option<Box<Request>>,
 }
 
 impl Request {
@@ -79,6 +81,7 @@ impl Request {
             body: None,
             check: Check::default(),
             tags: BTreeMap::new(),
+            read_back: None,
         }
     }
 
@@ -138,6 +141,11 @@ struct Typed {
     /// Labels for selecting results.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     tags: BTreeMap<String, String>,
+    /// The GET or HEAD that reads one document of this request back after the load: `{get: /orders/{id}}`. Its placeholders are the
+    /// fields of `with`, or without it of the document. Every acknowledged document must answer and pass its `check`; 404 and
+    /// 410 say that it is lost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    read_back: Option<Box<Request>>,
 }
 
 impl Typed {
@@ -166,15 +174,15 @@ impl TryFrom<Typed> for Request {
                 .to_owned());
         };
         drop(given);
-        let Typed { with, headers, body, check, tags, .. } = typed;
-        Ok(Self { method, path, with, headers, body, check, tags })
+        let Typed { with, headers, body, check, tags, read_back, .. } = typed;
+        Ok(Self { method, path, with, headers, body, check, tags, read_back })
     }
 }
 
 impl From<Request> for Typed {
     fn from(request: Request) -> Self {
-        let Request { method, path, with, headers, body, check, tags } = request;
-        let mut typed = Self { with, headers, body, check, tags, ..Self::default() };
+        let Request { method, path, with, headers, body, check, tags, read_back } = request;
+        let mut typed = Self { with, headers, body, check, tags, read_back, ..Self::default() };
         if let Some((_, place)) = typed.paths().into_iter().find(|(known, _)| *known == method) {
             *place = Some(path);
         }

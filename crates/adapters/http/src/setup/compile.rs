@@ -1,9 +1,14 @@
 //! Compiles the typed requests of a section into the calls of the workers.
 
+use std::sync::Arc;
+
+use plimsoll_document::Template;
 use plimsoll_measure::random::{FNV_BASIS, fnv1a};
 
 use super::head::Token;
-use super::{Call, Checks, Context, Error, Login, Url, Values, Workloads, body, head, template};
+use super::{
+    Call, Checks, Context, Error, Login, Piece, Url, Values, Workloads, body, head, read_back, template,
+};
 use crate::scenario::{Auth, Request, Section};
 
 /// A section and its surroundings.
@@ -42,7 +47,23 @@ impl Compiler<'_> {
             documents: request.documents(),
             with,
             body,
+            read_back: self.read_back(name, request, token)?.map(Arc::new),
         })
+    }
+
+    /// Compiles the request that reads a document back. Its placeholders have the values with which the document was sent, because
+    /// they follow from the same template, seed and number.
+    fn read_back(&self, name: &str, request: &Request, token: Token) -> Result<Option<Call>, Error> {
+        let Some(typed) = &request.read_back else { return Ok(None) };
+        let refused = |reason| Error::ReadBack { place: format!("{name}.request.read_back"), reason };
+        let with = read_back::keys(request, typed).map_err(refused)?;
+        let call = self.call(name, &Request { with: Some(with.clone()), ..(**typed).clone() }, token)?;
+        if names_time(&call, with) {
+            return Err(refused(
+                "a placeholder is the time of sending ($now), which is unknown afterwards: name another field",
+            ));
+        }
+        Ok(Some(call))
     }
 
     pub(super) fn login(&self) -> Result<Option<Login>, Error> {
@@ -53,6 +74,18 @@ impl Compiler<'_> {
         let call = self.call("http.auth.login", request, Token::None)?;
         Ok(Some(Login { call, token: path, place: token.clone() }))
     }
+}
+
+/// Whether a placeholder of the head is the time of sending.
+fn names_time(call: &Call, with: &Template) -> bool {
+    let names = call.with.as_ref().map_or(&[][..], |with| with.names.as_slice());
+    let field = |piece: &Piece| match piece {
+        Piece::Url(field) | Piece::Header(field) => {
+            names.get(*field).and_then(|name| with.fields().get(name))
+        }
+        Piece::Bytes(_) | Piece::Token | Piece::Length => None,
+    };
+    call.head.pieces.iter().filter_map(field).any(template::is_time)
 }
 
 /// Derives the seed of an operation from its name, so that operations draw different values.

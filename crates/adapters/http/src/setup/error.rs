@@ -119,6 +119,14 @@ pub enum Error {
         /// The typed text.
         documents: u32,
     },
+    /// Documents that cannot be read back as typed.
+    #[error("{place}: {reason}")]
+    ReadBack {
+        /// The place.
+        place: String,
+        /// The reason, and the remedy.
+        reason: &'static str,
+    },
     /// A body that is too large.
     #[error("{place}: about {bytes} bytes, over the limit of {} MiB; shorten it, or send fewer documents at a time", BODY_BYTES_MAX >> 20)]
     BodyTooLarge {

@@ -71,6 +71,11 @@ pub(super) fn compile(place: &str, template: &Template, settings: Settings) -> R
     Program::fragment(&template, &settings).map_err(refuse)
 }
 
+/// Whether a typed value is the time of sending.
+pub(super) fn is_time(value: &Value) -> bool {
+    value.get(NOW).is_some()
+}
+
 /// Appends the document with this number.
 pub(crate) fn encode(program: &Program, number: u64, out: &mut Vec<u8>) {
     program.encode(number, &Identity::default(), out);

@@ -5,6 +5,7 @@
 
 mod client;
 mod raw;
+mod read_back;
 mod service;
 
 mod allocations;

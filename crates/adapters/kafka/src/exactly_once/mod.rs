@@ -17,7 +17,7 @@ use crate::cluster::Cluster;
 use crate::error::{Error, words};
 use crate::membership::Membership;
 use crate::scenario::{self, Placing};
-use crate::sink::{Producer, Target, producer, target};
+use crate::sink::{Producer, Reports, Target, producer, target};
 
 use commit_thread::CommitThread;
 use transaction_buffer::Outlets;
@@ -90,7 +90,7 @@ impl Topic {
             .to_string();
         let more = [("transactional.id", id), ("transaction.timeout.ms", &lives)];
         let timeout = self.delivery_timeout.min(Duration::from_secs(840));
-        let producer = producer(&self.cluster, &limits, timeout, &more)?;
+        let producer = producer(&self.cluster, &limits, timeout, &more, Reports::default())?;
         let began = clock::now();
         loop {
             let error = match producer.init_transactions(TRY.min(self.connect_limit)) {

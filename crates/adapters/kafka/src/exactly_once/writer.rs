@@ -261,7 +261,7 @@ mod tests {
     use super::*;
     use crate::cluster::Cluster;
     use crate::scenario::Placing;
-    use crate::sink::{Target, producer};
+    use crate::sink::{Reports, Target, producer};
     use plimsoll_pipeline::{Partition, Record};
 
     #[test]
@@ -275,7 +275,8 @@ mod tests {
             partitions: 1,
         };
         let outlets = [(); 2].map(|()| {
-            let producer = producer(&cluster, &[1_000_000], Duration::from_secs(1), &[]).unwrap();
+            let producer =
+                producer(&cluster, &[1_000_000], Duration::from_secs(1), &[], Reports::default()).unwrap();
             Outlets { producer: Arc::new(producer), to: to.clone(), letters: None }
         });
         let rules = Rules { records_min: 1, age_max_ns: 1 };

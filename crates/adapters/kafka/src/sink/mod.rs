@@ -2,6 +2,7 @@
 //!
 //! An acknowledged record is on every in-sync replica. A repeated event is written again.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_pipeline::{Identity, Order, Promise, Sink, SinkError, SinkFactory};
@@ -12,11 +13,13 @@ use crate::metadata_client::MetadataClient;
 use crate::scenario::{self, Placing};
 use crate::topic::Admin;
 
+pub use acknowledged::Acknowledged;
 pub(crate) use record::Target;
 use record::request_bytes;
 pub(crate) use reports::{Producer, Reports};
 use writer::Writer;
 
+mod acknowledged;
 mod pending;
 mod writer;
 
@@ -46,6 +49,7 @@ pub struct Topic {
     to: Target,
     batches_max: u16,
     delivery_timeout: Duration,
+    ledger: Option<Arc<Acknowledged>>,
 }
 
 impl Topic {
@@ -61,7 +65,14 @@ impl Topic {
             cluster,
             batches_max: typed.batches_max.clamp(1, BATCHES_MAX),
             delivery_timeout: Duration::from_nanos(typed.delivery_timeout.as_ns()),
+            ledger: None,
         })
+    }
+
+    /// Adds every acknowledged record to a ledger.
+    #[must_use]
+    pub fn with_ledger(self, ledger: Arc<Acknowledged>) -> Self {
+        Self { ledger: Some(ledger), ..self }
     }
 }
 
@@ -73,7 +84,8 @@ impl SinkFactory for Topic {
     fn build(&self, _worker: usize) -> Result<Box<dyn Sink>, SinkError> {
         let make = {
             let (cluster, bytes, timeout) = (self.cluster.clone(), self.to.bytes_max, self.delivery_timeout);
-            move || producer(&cluster, &[bytes], timeout, &[])
+            let ledger = self.ledger.clone();
+            move || producer(&cluster, &[bytes], timeout, &[], Reports::with_ledger(ledger.clone()))
         };
         let writer = Writer::new(Box::new(make), self.to.clone(), usize::from(self.batches_max));
         Ok(Box::new(writer.map_err(|error| SinkError::Refused(error.to_string()))?))
@@ -100,6 +112,7 @@ pub(crate) fn producer(
     bytes_max: &[usize],
     timeout: Duration,
     more: &[(&str, &str)],
+    reports: Reports,
 ) -> Result<Producer, Error> {
     let least = request_bytes(bytes_max.iter().min().copied().unwrap_or(RECORD_BYTES_MAX));
     let most = bytes_max.iter().max().copied().unwrap_or(RECORD_BYTES_MAX).clamp(1000, 1_000_000_000);
@@ -110,5 +123,5 @@ pub(crate) fn producer(
     for (name, value) in more {
         config.set(*name, *value);
     }
-    config.create_with_context(Reports::default()).map_err(|error| Error::Config(words(&error)))
+    config.create_with_context(reports).map_err(|error| Error::Config(words(&error)))
 }

@@ -1,6 +1,6 @@
 //! Collects the client library's delivery reports.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rdkafka::client::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
@@ -8,6 +8,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::DeliveryResult;
 use rdkafka::producer::{BaseProducer, ProducerContext};
 
+use super::acknowledged::Acknowledged;
 use crate::cluster::Watch;
 
 /// A producer whose records are counted.
@@ -31,10 +32,17 @@ pub(crate) struct Tally {
 #[derive(Debug, Default)]
 pub(crate) struct Reports {
     pub(crate) watch: Watch,
+    /// The ledger, if one is kept.
+    acknowledged: Option<Arc<Acknowledged>>,
     tally: Mutex<Tally>,
 }
 
 impl Reports {
+    /// Reports that keep a ledger.
+    pub(crate) fn with_ledger(acknowledged: Option<Arc<Acknowledged>>) -> Self {
+        Self { acknowledged, ..Self::default() }
+    }
+
     /// The reports since the last call.
     pub(crate) fn take(&self) -> Tally {
         std::mem::take(&mut *self.tally.lock().unwrap_or_else(PoisonError::into_inner))
@@ -63,6 +71,9 @@ impl ProducerContext for Reports {
 
     fn delivery(&self, result: &DeliveryResult<'_>, note: usize) {
         let (slot, index) = ((note >> 32) as u32, note as u32);
+        if let (Some(acknowledged), Ok(message)) = (&self.acknowledged, result) {
+            acknowledged.add(message);
+        }
         let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
         match result {
             Ok(_) => tally.count(slot),

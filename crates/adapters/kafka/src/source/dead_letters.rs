@@ -198,13 +198,8 @@ fn take(
         return Ok(false);
     }
     let headers = record.headers().and_then(fetch::headers).unwrap_or_default();
-    let appended_ms = record.timestamp().to_millis().and_then(|ms| u64::try_from(ms).ok());
-    let letter = DeadLetter {
-        appended_ms: appended_ms.unwrap_or_else(clock::wall_ms),
-        key: record.key(),
-        payload: record.payload(),
-        headers,
-    };
+    let (appended_ms, _) = fetch::origin(record.timestamp());
+    let letter = DeadLetter { appended_ms, key: record.key(), payload: record.payload(), headers };
     let taken = returned.take(lane, &letter, Position::at(offset + 1));
     taken.map(|_| true).map_err(|error| {
         let place = lane.partition();

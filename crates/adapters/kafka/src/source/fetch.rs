@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use plimsoll_measure::clock;
 use plimsoll_pipeline::{
-    Assignment, Assignments, Batch, Cause, CauseClass, Fate, Intake, Partition, Position, Record, SourceError,
+    Assignment, Assignments, Batch, Cause, CauseClass, Clock, Fate, Intake, Partition, Position, Record,
+    SourceError,
 };
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
-use rdkafka::message::{BorrowedHeaders, BorrowedMessage, Headers, Message};
+use rdkafka::message::{BorrowedHeaders, BorrowedMessage, Headers, Message, Timestamp};
 
 use super::member::Member;
 use super::offset_check;
@@ -133,13 +134,9 @@ impl Open {
     fn copy(&mut self, message: &BorrowedMessage<'_>, offset: u64) -> usize {
         self.next = offset + 1;
         let before = self.batch.bytes();
-        let appended_ms = message.timestamp().to_millis().and_then(|ms| u64::try_from(ms).ok());
-        let record = Record {
-            offset,
-            appended_ms: appended_ms.unwrap_or_else(clock::wall_ms),
-            key: message.key(),
-            payload: message.payload(),
-        };
+        let (appended_ms, clock) = origin(message.timestamp());
+        self.batch.set_clock(clock);
+        let record = Record { offset, appended_ms, key: message.key(), payload: message.payload() };
         match message.headers().map(headers) {
             None => self.batch.push(record),
             Some(Some(headers)) => self.batch.push_with(record, headers),
@@ -171,6 +168,17 @@ impl Open {
             false => Fate::Keep,
         });
     }
+}
+
+/// The time of a record's origin in milliseconds since 1970 UTC, and the clock that gave it.
+pub(super) fn origin(timestamp: Timestamp) -> (u64, Clock) {
+    let clock = match timestamp {
+        Timestamp::LogAppendTime(_) => Clock::Source,
+        Timestamp::CreateTime(_) => Clock::Producer,
+        Timestamp::NotAvailable => Clock::Here,
+    };
+    let ms = timestamp.to_millis().and_then(|ms| u64::try_from(ms).ok());
+    ms.map_or_else(|| (clock::wall_ms(), Clock::Here), |ms| (ms, clock))
 }
 
 /// A header: its name, and its value if it has one.

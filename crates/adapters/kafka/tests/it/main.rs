@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod broker_down;
+mod clocks;
 mod crashes;
 mod damaged;
 mod dead_letters;

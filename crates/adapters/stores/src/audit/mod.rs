@@ -8,10 +8,12 @@ pub mod reconcile;
 pub mod report;
 pub mod scan;
 
+mod kept;
 mod partition;
 
 pub use content_match::{ContentHash, ContentIndex, ContentIndexBuilder};
-pub use partition::{Expected, Payload, TooLong, checksum};
+pub use kept::Kept;
+pub use partition::{Expected, Payload, TooLong};
 pub use reconcile::{Found, Reconcile};
-pub use report::{Mismatch, PartitionReport, Report};
+pub use report::{BrokerReport, Mismatch, PartitionReport, Report, Run};
 pub use scan::{AuditError, Identified, Part, scan};

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use plimsoll_measure::random::{FNV_BASIS, fnv1a};
+use plimsoll_measure::stream::checksum;
 
 use super::report::{Checksums, EXAMPLES_MAX, PartitionReport, Run};
 
@@ -22,7 +22,7 @@ pub struct Expected {
     pub offsets: Range<u64>,
     /// Offsets in the range that the source does not have: markers of transactions, compacted records, filtered events.
     pub holes: Vec<Range<u64>>,
-    /// The sum of [`super::checksum`] over all payloads, if known.
+    /// The sum of [`checksum`] over all payloads, if known.
     pub checksum: Option<u64>,
 }
 
@@ -58,16 +58,6 @@ pub struct TooLong {
     topic: String,
     partition: u32,
     offsets: u64,
-}
-
-/// The share of one event in a partition's checksum: FNV-1a (64 bits) over its offset, little-endian, and its payload. Shares
-/// are added, wrapping, so their order does not matter. A missing payload (`None`) differs from an empty one.
-pub fn checksum<'a>(offset: u64, payload: Option<impl IntoIterator<Item = &'a [u8]>>) -> u64 {
-    let head = fnv1a(FNV_BASIS, &offset.to_le_bytes());
-    match payload {
-        None => fnv1a(head, &[1]),
-        Some(pieces) => pieces.into_iter().fold(fnv1a(head, &[0]), fnv1a),
-    }
 }
 
 impl Partition {

@@ -76,6 +76,7 @@ impl Reconcile {
             documents: self.documents,
             foreign: self.foreign,
             unexpected: self.unexpected,
+            broker: Vec::new(),
             partitions: self.partitions.into_values().map(Partition::finish).collect(),
         }
     }
@@ -86,8 +87,8 @@ mod tests {
     use std::ops::Range;
 
     use super::*;
-    use crate::audit::partition::checksum;
     use crate::audit::report::{EXAMPLES_MAX, Mismatch, Run};
+    use plimsoll_measure::stream::checksum;
 
     fn expected(offsets: Range<u64>) -> Expected {
         Expected { topic: "t".into(), number: 7, partition: 1, offsets, holes: vec![], checksum: None }

@@ -21,6 +21,38 @@ pub struct Report {
     pub unexpected: u64,
     /// All expected partitions.
     pub partitions: Vec<PartitionReport>,
+    /// The acknowledged records of each partition, if the audit had the ledger of their producer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub broker: Vec<BrokerReport>,
+}
+
+/// The records of one partition that the broker acknowledged to their producer, compared with the topic.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BrokerReport {
+    /// The topic.
+    pub topic: String,
+    /// The partition.
+    pub partition: u32,
+    /// Acknowledged records.
+    pub acknowledged: u64,
+    /// Acknowledged records whose offset has no record.
+    pub lost: u64,
+    /// The first ranges of their offsets.
+    pub gaps: Vec<Run>,
+    /// The number of further ranges.
+    pub gaps_left_out: u64,
+    /// The first ranges of acknowledged offsets that have other records than the acknowledged ones.
+    pub replaced: Vec<Run>,
+    /// The number of further ranges.
+    pub replaced_left_out: u64,
+}
+
+impl BrokerReport {
+    /// Whether the topic has every acknowledged record.
+    pub const fn holds(&self) -> bool {
+        self.lost == 0 && self.replaced.is_empty()
+    }
 }
 
 /// A range of offsets.
@@ -108,9 +140,25 @@ impl PartitionReport {
 }
 
 impl Report {
-    /// Whether every event of the source exists once and unchanged. Documents without an identity are ignored.
+    /// Whether the broker kept every acknowledged record, and every event of the source exists once and unchanged. Documents
+    /// without an identity are ignored.
     pub fn holds(&self) -> bool {
+        self.destination_holds() && self.broker_holds()
+    }
+
+    /// Whether every event that the source has exists once and unchanged.
+    pub fn destination_holds(&self) -> bool {
         self.unexpected == 0 && self.partitions.iter().all(|partition| partition.mismatches().is_empty())
+    }
+
+    /// Whether the broker kept every record of the ledger, if there is one.
+    pub fn broker_holds(&self) -> bool {
+        self.broker.iter().all(BrokerReport::holds)
+    }
+
+    /// Records that the broker acknowledged and no longer has at their offsets.
+    pub fn lost_by_broker(&self) -> u64 {
+        self.broker.iter().map(|partition| partition.lost).sum()
     }
 
     /// The number of missing events.

@@ -18,7 +18,7 @@ use mongodb::options::{ChangeStreamOptions, FullDocumentType};
 use plimsoll_deployment::{COMMAND_TIMEOUT, Deployment, Error as DeploymentError, driver_options};
 use plimsoll_measure::clock::{self, Instant, SECOND_NS};
 use plimsoll_pipeline::{
-    Assignment, Assignments, Batch, Intake, Last, Partition, Position, Read, Record, Replay, Source,
+    Assignment, Assignments, Batch, Clock, Intake, Last, Partition, Position, Read, Record, Replay, Source,
     SourceError,
 };
 use schemars::JsonSchema;
@@ -199,6 +199,7 @@ impl ChangeStream {
         };
         if key.is_some() || self.watched.payload == Payload::Event {
             let record = Record { offset: self.at.next, appended_ms: time_ms(event), key, payload };
+            batch.set_clock(Clock::Source);
             batch.push_with(record, [("operation", Some(operation.as_bytes()))]);
             self.at.next += 1;
         }

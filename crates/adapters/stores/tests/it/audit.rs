@@ -2,8 +2,9 @@
 
 use bson::doc;
 use plimsoll_host::Server;
+use plimsoll_measure::stream::checksum;
 use plimsoll_pipeline::{Batch, Partition, Record, SinkFactory, Verdict};
-use plimsoll_stores::audit::{Expected, Identified, Mismatch, Part, Report, checksum, scan};
+use plimsoll_stores::audit::{Expected, Identified, Mismatch, Part, Report, scan};
 use plimsoll_stores::document::form::Form;
 use plimsoll_stores::document::identity::Identity;
 use plimsoll_stores::scenario::{IdKind, Insert};

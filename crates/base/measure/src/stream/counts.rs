@@ -57,6 +57,12 @@ counters! {
     InsertWrites "mongo_insert_sink_writes",
     /// Insert commands (flushes) of the MongoDB insert sink, with any outcome.
     InsertFlushes "mongo_insert_sink_flushes",
+    /// Written events with a time that their producer chose (Kafka's CreateTime, or the time within an envelope or dead letter): their delivery compares that clock with this machine's.
+    ProducerClock "producer_clock_events",
+    /// Written events with the time of the source's system (Kafka's LogAppendTime, MongoDB's wallTime): their delivery compares that clock with this machine's.
+    SourceClock "source_clock_events",
+    /// Written events with a time later than their acknowledgement by this machine's clock: the clocks differ, and their delivery counts as zero.
+    ClockAhead "clock_ahead_events",
     /// Events that are durable as dead letters.
     DeadLettered "dead_letter_events",
     /// Admitted events that are durable: written, or dead letters.
@@ -117,6 +123,18 @@ impl Counts {
             + self.get(Count::Lost)
     }
 
+    /// The clock that gave written events their times, if another than this machine's did: the start of their delivery.
+    pub const fn delivery_clock(&self) -> Option<DeliveryClock> {
+        let (producer, source) = (self.get(Count::ProducerClock), self.get(Count::SourceClock));
+        let written = self.get(Count::Written);
+        match (producer, source) {
+            (0, 0) => None,
+            (_, 0) if producer >= written => Some(DeliveryClock::Producer),
+            (0, _) if source >= written => Some(DeliveryClock::Source),
+            _ => Some(DeliveryClock::Several),
+        }
+    }
+
     /// The share of admitted events that are acknowledged (written, or dead letters) or filtered out; 1 if no event was
     /// admitted. Events in flight are not acknowledged yet, under every guarantee, and lost events never are. Events that another
     /// process reads again do not count.
@@ -128,9 +146,35 @@ impl Counts {
     }
 }
 
+/// The clock at which the delivery of events begins. Their acknowledgement is always timed by this machine's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeliveryClock {
+    /// Each producer's.
+    Producer,
+    /// That of the source's system, as a broker's.
+    Source,
+    /// Different ones for different events.
+    Several,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn delivery_is_named_by_the_clock_of_the_written_events() {
+        use Count::{ProducerClock, SourceClock, Written};
+        let of = |pairs: &[(Count, u64)]| {
+            let value =
+                |count| pairs.iter().find(|(known, _)| *known == count).map_or(0, |(_, value)| *value);
+            Counts::new(Count::ALL.map(value)).delivery_clock()
+        };
+        assert_eq!(of(&[(Written, 9)]), None);
+        assert_eq!(of(&[(Written, 9), (ProducerClock, 9)]), Some(DeliveryClock::Producer));
+        assert_eq!(of(&[(Written, 9), (SourceClock, 9)]), Some(DeliveryClock::Source));
+        assert_eq!(of(&[(Written, 9), (SourceClock, 5)]), Some(DeliveryClock::Several));
+        assert_eq!(of(&[(Written, 9), (SourceClock, 5), (ProducerClock, 4)]), Some(DeliveryClock::Several));
+    }
 
     #[test]
     fn the_number_of_a_counter_is_its_position_in_all() {

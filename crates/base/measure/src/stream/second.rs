@@ -14,8 +14,10 @@ pub const FORMAT: u32 = 1;
 /// The times of events at a stage.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stage {
-    /// Its name: `queue`, a transform's name, `sink`, or `delivery`, which lasts from the source's append to the durable
-    /// acknowledgement.
+    /// Its name: `queue`, a transform's name, `sink`, or `delivery`, which lasts from an event's time to the durable
+    /// acknowledgement by this machine's clock. Kafka's `CreateTime` is the producer's clock (`producer_clock_events`),
+    /// `LogAppendTime` the broker's and a change stream's time the server's (`source_clock_events`). If two clocks differ,
+    /// delivery is wrong by their difference; a negative delivery counts as zero (`clock_ahead_events`).
     pub name: String,
     /// The number of events.
     pub events: u64,

@@ -252,6 +252,7 @@ fn client() -> Client {
         reconnects: 0,
         calibration_ping_ns: vec![61_000, 64_000],
         calibration_null_per_s: vec![9_100.0, 8_950.0],
+        server_clock: None,
         switches_per_operation: Some(1.07),
         wire_bytes_per_document: Some(655.0),
     }

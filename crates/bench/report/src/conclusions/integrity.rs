@@ -52,6 +52,8 @@ pub(super) fn proof(run: &Run) -> Vec<String> {
         Proof::Proven if integrity.acknowledged == 0 && integrity.consistency.is_some() => Vec::new(),
         Proof::Proven if integrity.holds() => vec![proven(run, integrity)],
         Proof::Proven => Vec::new(),
+        Proof::ReadBack if integrity.holds() => vec![read_back(integrity)],
+        Proof::ReadBack => Vec::new(),
         Proof::Counted => vec![format!(
             "Counted, not proven: the collection holds {} where {} were acknowledged ({}); {reason}.",
             counted(integrity.found, "document"),
@@ -85,6 +87,18 @@ fn proven(run: &Run, integrity: &Integrity) -> String {
     format!(
         "{found} of {acknowledged} acknowledged documents were found intact ({promise}){deleted}{unaudited}."
     )
+}
+
+fn read_back(integrity: &Integrity) -> String {
+    let (found, of) = (exact(integrity.found), exact(integrity.acknowledged));
+    let unread = match integrity.not_audited {
+        0 => String::new(),
+        count => {
+            let reason = integrity.reason.as_deref().unwrap_or("no reason was recorded");
+            format!("; {} not read back: {reason}", counted(count, "document"))
+        }
+    };
+    format!("The service returned {found} of {of} acknowledged documents by their keys{unread}.")
 }
 
 fn forgotten(run: &Run, integrity: &Integrity) -> String {

@@ -250,7 +250,7 @@ fn integrity(figures: Option<&Figures>) -> Word {
         return Word::toned(broken(&promises), Tone::Bad);
     }
     match promises.proof {
-        Proof::Proven => Word::toned("0 lost", Tone::Good),
+        Proof::Proven | Proof::ReadBack => Word::toned("0 lost", Tone::Good),
         Proof::Counted => "counted".into(),
         Proof::FireAndForget => Word::toned("no promise", Tone::Faint),
         Proof::NotApplicable => Word::toned("not applicable", Tone::Faint),

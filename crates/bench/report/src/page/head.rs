@@ -171,10 +171,14 @@ fn integrity_tile(run: &Run) -> Option<Tile> {
     let tile = |value: &str, note: String, kind| Tile { kind, ..Tile::new("Integrity", value, note) };
     Some(match integrity.proof {
         Proof::Proven if integrity.holds() => tile("0 lost", acknowledged, "good"),
-        Proof::Proven | Proof::Counted if integrity.lost > 0 => {
+        Proof::ReadBack if integrity.holds() && integrity.not_audited == 0 => {
+            tile("0 lost", acknowledged, "good")
+        }
+        Proof::Proven | Proof::ReadBack | Proof::Counted if integrity.lost > 0 => {
             tile(&format!("{} lost", exact(integrity.lost)), acknowledged, "bad")
         }
-        Proof::Proven => tile("broken", "see the conclusions".to_owned(), "bad"),
+        Proof::ReadBack if integrity.holds() => tile("partly read back", reason(), ""),
+        Proof::Proven | Proof::ReadBack => tile("broken", "see the conclusions".to_owned(), "bad"),
         Proof::Counted => tile("counted", "not proven".to_owned(), ""),
         Proof::FireAndForget => tile("nothing promised", "fire and forget".to_owned(), ""),
         Proof::NotApplicable => tile("not applicable", reason(), ""),

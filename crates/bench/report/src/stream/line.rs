@@ -1,6 +1,6 @@
 //! Renders a pipeline's line of each second.
 
-use plimsoll_measure::stream::{Count, Second, Stage};
+use plimsoll_measure::stream::{Count, DeliveryClock, Second, Stage};
 
 use crate::layout::{Width, wrap};
 use crate::units;
@@ -15,7 +15,8 @@ const BETWEEN: &str = "  ";
 pub fn line(before: &Second, now: &Second, delivery: Option<&Stage>, width: Width) -> String {
     let mut fields = vec![format!("{:>6.0} s", now.elapsed_ns as f64 / 1e9)];
     fields.extend(work(before, now));
-    fields.extend(delivery.filter(|stage| stage.events > 0).into_iter().flat_map(times));
+    let name = delivery_name(now);
+    fields.extend(delivery.filter(|stage| stage.events > 0).into_iter().flat_map(|stage| times(name, stage)));
     fields.extend(exceptions(now));
     broken(&fields, width)
 }
@@ -54,9 +55,19 @@ fn work(before: &Second, now: &Second) -> [String; 7] {
     ]
 }
 
-fn times(delivery: &Stage) -> [String; 5] {
+/// The name of delivery, with the clock from which it counts if that is not this machine's.
+fn delivery_name(now: &Second) -> &'static str {
+    match now.all_counts().delivery_clock() {
+        None => "delivery p50",
+        Some(DeliveryClock::Producer) => "delivery by producer clock p50",
+        Some(DeliveryClock::Source) => "delivery by source clock p50",
+        Some(DeliveryClock::Several) => "delivery by several clocks p50",
+    }
+}
+
+fn times(name: &'static str, delivery: &Stage) -> [String; 5] {
     let Stage { p50_ns, p95_ns, p99_ns, p999_ns, max_ns, .. } = *delivery;
-    [("delivery p50", p50_ns), ("p95", p95_ns), ("p99", p99_ns), ("p99.9", p999_ns), ("max", max_ns)]
+    [(name, p50_ns), ("p95", p95_ns), ("p99", p99_ns), ("p99.9", p999_ns), ("max", max_ns)]
         .map(|(name, ns)| format!("{name} {}", units::latency(ns)))
 }
 
@@ -67,6 +78,7 @@ fn exceptions(now: &Second) -> impl Iterator<Item = String> {
         (Count::Denied, "denied"),
         (Count::Replayed, "replayed"),
         (Count::Retries, "retries"),
+        (Count::ClockAhead, "ahead of this clock"),
     ];
     let counts = counts.map(|(count, word)| (now.count(count), word));
     counts
@@ -120,6 +132,19 @@ mod tests {
              delivery p50 {p50}  p95 {p95}  p99 {p99}  p99.9 {p999}  max {max}"
         );
         assert_eq!(said.trim_start(), expected);
+    }
+
+    #[test]
+    fn delivery_names_the_clock_from_which_it_counts_and_events_from_the_future_are_counted() {
+        let (mut second, delivery) = busy();
+        second.counts.extend([("producer_clock_events", 55_100), ("clock_ahead_events", 7)].map(owned));
+        let said = line(&Second::default(), &second, Some(&delivery), Width::ENDLESS);
+        assert!(said.contains("delivery by producer clock p50 1.00 µs"), "{said}");
+        assert!(said.ends_with("ahead of this clock 7"), "{said}");
+    }
+
+    fn owned((word, count): (&str, u64)) -> (String, u64) {
+        (word.to_owned(), count)
     }
 
     #[test]

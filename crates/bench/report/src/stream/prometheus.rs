@@ -134,7 +134,7 @@ pub fn reference() -> String {
 const QUANTILES: (&str, &str) = (
     "stage_seconds",
     "How long events took at a stage in the last 10 to 20 seconds, by quantile; 1 is the longest. The stage `delivery` lasts from \
-     the source's append to the durable acknowledgement.",
+     an event's time, by the clock of its producer or of the source's system, to the durable acknowledgement by this machine's clock.",
 );
 /// The metric of the histogram, and its help.
 const HISTOGRAM: (&str, &str) = (

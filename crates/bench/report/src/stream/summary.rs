@@ -1,6 +1,6 @@
 //! Renders a pipeline's summary at its end.
 
-use plimsoll_measure::stream::{Count, Counts, Process, Stage, Stream};
+use plimsoll_measure::stream::{Count, Counts, DeliveryClock, Process, Stage, Stream};
 
 use crate::layout::{Document, Screen, bullets, titled};
 use crate::tables::{Cell, Table, Tone};
@@ -28,7 +28,8 @@ pub fn summary(stream: &Stream, ending: Ending<'_>, screen: Screen) -> String {
     let events = titled(&events(&counts, seconds), screen);
     document.section(events.into_iter().chain(bullets(&remarks(&counts), screen.width)));
     document.table(&texts(&counts));
-    document.table(&times(&stream.last.stages));
+    let times = titled(&times(&stream.last.stages), screen);
+    document.section(times.into_iter().chain(bullets(&clock_remarks(&counts), screen.width)));
     document.table(&cost(&stream.last.process, stream.last.elapsed_ns, counts.get(Count::Read)));
     let Ending { directory, next } = ending;
     // A path is never cut: the user copies it.
@@ -96,6 +97,26 @@ fn times(stages: &[Stage]) -> Table {
         .right("p99.9", |stage| latency(stage.p999_ns))
         .right("max", |stage| latency(stage.max_ns))
         .table()
+}
+
+/// The clocks between which delivery is measured, if there are two.
+fn clock_remarks(counts: &Counts) -> Vec<String> {
+    let from = counts.delivery_clock().map(|clock| match clock {
+        DeliveryClock::Producer => "the producer's clock (as Kafka's CreateTime)",
+        DeliveryClock::Source => "the clock of the source's system (as Kafka's LogAppendTime)",
+        DeliveryClock::Several => "several clocks, of producers and of the source's system",
+    });
+    let clock = from.map(|from| {
+        format!("delivery lasts from {from} to this machine's: it is wrong by the difference of these clocks")
+    });
+    let ahead = Some(counts.get(Count::ClockAhead)).filter(|ahead| *ahead > 0).map(|ahead| {
+        format!(
+            "warning: {} written events have a later time than their acknowledgement, and count as 0 in delivery: synchronise \
+             the clocks, or set message.timestamp.type=LogAppendTime on the topic",
+            exact(ahead)
+        )
+    });
+    clock.into_iter().chain(ahead).collect()
 }
 
 /// The resources of the process.
@@ -182,6 +203,25 @@ Next  plimsoll pipeline audit orders.yaml
 ";
         let found = summary(&moved(), ENDING, Screen::PIPE);
         assert_eq!(found, expected, "found:\n{found}");
+    }
+
+    #[test]
+    fn delivery_names_its_clock_and_warns_of_events_from_the_future() {
+        let said = |pairs: &[(Count, u64)]| {
+            let mut stream = moved();
+            for (count, value) in pairs {
+                stream.last.counts.insert(count.word().into(), *value);
+            }
+            summary(&stream, ENDING, Screen::PIPE)
+        };
+        let producer = said(&[(Count::ProducerClock, 993)]);
+        assert!(producer.contains("12.7 ms\n  • delivery lasts from the producer's clock"), "{producer}");
+        assert!(!producer.contains("warning"), "{producer}");
+        let source = said(&[(Count::SourceClock, 993)]);
+        assert!(source.contains("from the clock of the source's system"), "{source}");
+        let ahead = said(&[(Count::ProducerClock, 993), (Count::ClockAhead, 12)]);
+        assert!(ahead.contains("  • warning: 12 written events have a later time"), "{ahead}");
+        assert!(!said(&[]).contains("clock"), "one clock needs no remark");
     }
 
     #[test]

@@ -55,6 +55,7 @@ fn worth(integrity: &Integrity) -> &'static str {
     match integrity.proof {
         Proof::Proven if integrity.holds() => "proven",
         Proof::Proven => "broken",
+        Proof::ReadBack => "read back by keys",
         Proof::Counted => "counted, not proven",
         Proof::FireAndForget => "nothing was promised",
         Proof::NotApplicable => "not applicable",

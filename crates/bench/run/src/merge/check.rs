@@ -6,6 +6,7 @@ use plimsoll_measure::environment::ServerKind;
 use plimsoll_measure::secret::masked;
 use serde_json::Value;
 
+use super::clocks::Clocks;
 use super::shard::Shard;
 
 /// The largest distance between shard starts, in milliseconds: the join adds up seconds with equal numbers.
@@ -136,18 +137,16 @@ fn complete(shards: &[Shard]) -> anyhow::Result<()> {
 /// Checks that the shards ran at the same time, as one run.
 fn together(shards: &[Shard]) -> anyhow::Result<()> {
     let began = |shard: &Shard| shard.run.began_ms.unwrap_or(shard.run.started_ms);
-    let (Some(first), Some(last)) =
-        (shards.iter().min_by_key(|it| began(it)), shards.iter().max_by_key(|it| began(it)))
-    else {
-        return Ok(());
-    };
-    let apart_ms = began(last) - began(first);
+    let clocks = Clocks::of(shards);
+    let Some(gap) = clocks.gap(shards.iter().map(began).enumerate()) else { return Ok(()) };
     ensure!(
-        apart_ms <= APART_MS_MAX,
-        "{} began {:.1} s after {}, and shards of one run begin within {} s: give all of them the same --start-at",
-        last.name,
-        apart_ms as f64 / 1000.0,
-        first.name,
+        clocks.possible_ms(gap) <= APART_MS_MAX,
+        "{} began {:.1} s after {} ({}), and shards of one run begin within {} s: give all of them the same --start-at, and synchronise \
+         their machines' clocks (chrony or NTP)",
+        shards[gap.last].name,
+        gap.ms as f64 / 1000.0,
+        shards[gap.first].name,
+        clocks.words(),
         APART_MS_MAX / 1000
     );
     if let Some(other) = shards.iter().find(|shard| shard.run.id != shards[0].run.id) {
@@ -164,6 +163,7 @@ fn together(shards: &[Shard]) -> anyhow::Result<()> {
 mod tests {
     use std::path::PathBuf;
 
+    use plimsoll_measure::clock_offset::{ClockOffset, ServerClock};
     use plimsoll_measure::environment::{Environment, ServerFacts};
     use plimsoll_measure::run::{Client, Joined, Run, ScenarioFacts};
     use serde_json::json;
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn an_incomplete_or_inconsistent_set_of_shards_is_refused_with_the_reason() {
         type Change = fn(&mut Vec<Shard>);
-        let changes: [(Change, &str); 18] = [
+        let changes: [(Change, &str); 19] = [
             (|all| drop(all.remove(1)), "shard 1/3 is missing"),
             (|all| all.truncate(1), "shard 1/3, 2/3 is missing"),
             (|all| all[2] = all[0].clone(), "run-0 and run-0 are both shard 0/3: name each shard once"),
@@ -254,6 +254,15 @@ mod tests {
                 "version of the server differs (unknown and 8.0)",
             ),
             (|all| all[0].run.began_ms = Some(53_002), "run-0 began 3.0 s after run-1"),
+            (
+                |all| {
+                    for (shard, offset_ms) in all.iter_mut().zip([0, 0, -2_000]) {
+                        let offsets = vec![ClockOffset { min_ms: offset_ms - 3, max_ms: offset_ms + 3 }];
+                        shard.run.client.server_clock = Some(ServerClock { address: "a".into(), offsets });
+                    }
+                },
+                "run-1 began 2.0 s after run-2 (by the server's clock, ± 3 ms)",
+            ),
             (|all| all[1].run.id = "two".into(), "are different runs with different documents"),
             (|all| all[1].run.interrupted = true, "run-1 (shard 1/3) was ended early (interrupted)"),
             (|all| all[1].run.command = "line".into(), "only shards of `run` are joined"),

@@ -11,11 +11,13 @@ use plimsoll_load::phase::Phase;
 use plimsoll_load::shards::{self, Entry, Record};
 use plimsoll_load::summary::Summary;
 use plimsoll_load::worker::{Control, Ended};
+use plimsoll_measure::clock::MILLISECOND_NS;
 use plimsoll_measure::run::{Joined as Facts, Run, Verdict};
 use plimsoll_measure::sample::ServerSample;
 
 use super::account;
 use super::check::APART_MS_MAX;
+use super::clocks::Clocks;
 use super::shard::Shard;
 use super::timeline::{Beside, beside};
 use crate::console::Silent;
@@ -69,6 +71,7 @@ struct Joint<'a> {
     samples: Vec<ServerSample>,
     beside: Beside,
     ended: Ended,
+    clocks: Clocks,
     /// The largest gap between the shards' starts, in milliseconds: of the first phase, and of any phase.
     apart_ms: (u64, u64),
     server_cpu_ns: Option<u64>,
@@ -86,6 +89,8 @@ impl<'a> Joint<'a> {
         dir.scenario(&fs::read_to_string(run_dir::scenario(&first.path)).context("read the scenario")?)?;
         let begun: Vec<_> =
             inputs.iter().map(|input| input.phase().map_or(0, |began| began.from_ns)).collect();
+        let clocks = Clocks::of(shards);
+        let beside = beside(shards, &delays(shards, &clocks, &inputs, &begun))?;
         let mut joint = Self {
             shards,
             plan,
@@ -94,7 +99,8 @@ impl<'a> Joint<'a> {
             control: Control::default(),
             summary: Summary::new(plan.names(), plan.objective.clone()).expecting(&plan.expectations),
             samples: Vec::new(),
-            beside: beside(shards, &begun)?,
+            beside,
+            clocks,
             ended: Ended::Duration,
             apart_ms: (0, 0),
             server_cpu_ns: None,
@@ -121,9 +127,10 @@ impl<'a> Joint<'a> {
             Some((began.as_ref()?.from_ns + begun[0]).saturating_sub(*own))
         };
         let Some(from_ns) = began.iter().zip(begun).filter_map(moved).min() else { return Ok(()) };
-        let walls = || began.iter().flatten().map(|began| began.began_ms);
-        let (first_ms, last_ms) = (walls().min().unwrap_or(0), walls().max().unwrap_or(0));
-        self.note_apart(last_ms - first_ms);
+        let walls =
+            || began.iter().enumerate().filter_map(|(shard, began)| Some((shard, began.as_ref()?.began_ms)));
+        let first_ms = walls().map(|(_, wall_ms)| wall_ms).min().unwrap_or(0);
+        self.note_apart(self.clocks.gap(walls()).map_or(0, |gap| gap.ms));
         let event = crate::session::phase_event(phase, from_ns);
         self.readers.emit(&event, &self.control);
         let mut log = Log {
@@ -184,6 +191,7 @@ impl<'a> Joint<'a> {
         let joined = Facts {
             apart_s: self.apart_ms.0 as f64 / 1000.0,
             phases_apart_s: self.apart_ms.1 as f64 / 1000.0,
+            clock_bound_ms: self.clocks.bound_ms,
             shards: account::facts(self.shards),
         };
         let mut known = account::known(self.shards, joined);
@@ -216,8 +224,9 @@ impl<'a> Joint<'a> {
         let names: Vec<_> =
             self.shards.iter().map(|shard| format!("{} ({})", shard.name, shard.part())).collect();
         run.conclusions.push(format!(
-            "Joined from {} shards, which began within {apart_ms} ms: {}.",
+            "Joined from {} shards, which began within {apart_ms} ms ({}): {}.",
             names.len(),
+            self.clocks.words(),
             names.join(", ")
         ));
         if worst_ms > APART_MS_MAX {
@@ -229,6 +238,19 @@ impl<'a> Joint<'a> {
             run.reasons.push(reason);
         }
     }
+}
+
+/// The distance of each shard's own times from the first shard's, in nanoseconds: the starts of their first phases on the common clock.
+fn delays(shards: &[Shard], clocks: &Clocks, inputs: &[Reader], begun: &[u64]) -> Vec<i64> {
+    let start_ms = |shard: usize| {
+        let wall_ms = inputs[shard].phase().map_or(shards[shard].run.started_ms, |began| began.began_ms);
+        clocks.common_ms(shard, wall_ms).cast_signed()
+    };
+    let delay = |(shard, own_ns): (usize, &u64)| {
+        let later_ns = (start_ms(shard) - start_ms(0)) * MILLISECOND_NS.cast_signed();
+        begun[0].cast_signed() - own_ns.cast_signed() + later_ns
+    };
+    begun.iter().enumerate().map(delay).collect()
 }
 
 /// A shard's log. Its errors name the shard.

@@ -1,10 +1,11 @@
 //! Joins the shards of one plan, each measured by its own process, as one run.
 //!
 //! In reading order: the run ID that shards share (`identity`), the log of each shard (`shard_log`), its reader (`shard`), the
-//! check that the shards belong together (`check`), and the sum (`join`).
+//! check that the shards belong together (`check`) on one clock (`clocks`), and the sum (`join`).
 
 mod account;
 mod check;
+mod clocks;
 mod identity;
 mod join;
 mod shard;

@@ -16,14 +16,14 @@ pub struct Beside {
 }
 
 /// The shards' events other than their seconds. All shards sample the same server, so the first shard's samples are used. Faults
-/// and notes come from every shard. `begun` holds the start of each shard's first phase, in nanoseconds from its own start.
+/// and notes come from every shard. `delays` holds the nanoseconds to add to each shard's times.
 ///
 /// # Errors
 /// When the events of a shard cannot be read.
-pub fn beside(shards: &[Shard], begun: &[u64]) -> anyhow::Result<Beside> {
+pub fn beside(shards: &[Shard], delays: &[i64]) -> anyhow::Result<Beside> {
     let mut events = Vec::new();
-    for (index, (shard, own_ns)) in shards.iter().zip(begun).enumerate() {
-        let moved = |at_ns: u64| (at_ns + begun[0]).saturating_sub(*own_ns);
+    for (index, (shard, delay_ns)) in shards.iter().zip(delays).enumerate() {
+        let moved = |at_ns: u64| at_ns.saturating_add_signed(*delay_ns);
         for event in run_dir::read_events(&shard.path)? {
             match event {
                 Event::Server(sample) if index == 0 => events.push((sample.at_ns, Event::Server(sample))),

@@ -66,6 +66,7 @@ impl Session {
             ladder: None,
             ended: Ended::Duration,
             pings_ns: Vec::new(),
+            server_clock: None,
             ceilings: Vec::new(),
             floor: None,
             floor_phase: None,

@@ -19,7 +19,7 @@ use plimsoll_run::{lifecycle, run_dir, stale_runs};
 use plimsoll_systems::audit::is_intact;
 
 use super::comparing::{Asked, check, weigh};
-use super::plan::Plan;
+use super::plan::{Criteria, Plan};
 use super::prepare::{Prepared, Settings, prepare};
 use super::read_runs::{Measured, read};
 use super::refusal;
@@ -126,6 +126,11 @@ impl<'a> Drive<'a> {
             a: sides[0].side.name(),
             b: sides[1].side.name(),
             servers: sides.each_ref().map(Prepared::servers),
+            criteria: Some(Criteria {
+                primary: settings.judge.primary.clone(),
+                min_effect: settings.judge.min_effect,
+                pairs: settings.pairs,
+            }),
         };
         let dir = open(settings, &plan)?;
         console.say(&format!(

@@ -293,7 +293,9 @@ impl<'a> Attempt<'a> {
     fn read_back(&self, row: Row, ended: Option<&Ended>) -> (Row, bool) {
         let total = row.measured.as_ref().map_or(0, |measured| measured.total);
         let (server, brokers) = (self.environment.server_address(), self.environment.brokers_address());
-        let reached = Reached { server, brokers, total };
+        let fill = self.path.join(FILL);
+        let ledger = Some(&*fill).filter(|fill| fill.is_dir());
+        let reached = Reached { ledger, server, brokers, total };
         let proven = ended.filter(|ended| ended.intact);
         match proven.and_then(|_| self.test.kind.read_back(&self.test.row, &reached)) {
             None => (row, true),

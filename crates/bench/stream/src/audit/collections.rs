@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, bail};
 use plimsoll_deployment::Namespace;
 use plimsoll_kafka::scenario as kafka;
-use plimsoll_stores::audit::{Identified, Part, Report, scan};
+use plimsoll_stores::audit::{Identified, Kept, Part, Report, scan};
 use plimsoll_stores::document::form::Form;
 use plimsoll_stores::scenario::{IdKind, Insert, Transactional, Vector};
 use plimsoll_stores::sink::vector::By;
@@ -52,9 +52,9 @@ impl Collections {
         Ok(Self { uri, parts, topics: Topics::of(&namespace, topics), summed, letters_outside })
     }
 
-    pub(super) fn answer(&self, source: &kafka::Source) -> anyhow::Result<Report> {
+    pub(super) fn answer(&self, source: &kafka::Source, kept: &mut Kept) -> anyhow::Result<Report> {
         let number = self.topics.default_number(&source.topic);
-        let mut expected = read_topic(source, number, &mut |_| Ok(()))?;
+        let mut expected = read_topic(source, number, kept, &mut |_| Ok(()))?;
         if !self.summed {
             expected.iter_mut().for_each(|partition| partition.checksum = None);
         }

@@ -4,7 +4,7 @@ use anyhow::bail;
 use plimsoll_kafka::topic_scan;
 use plimsoll_kafka::{Cluster, scenario as kafka};
 use plimsoll_stores::audit::{
-    ContentHash, ContentIndex, ContentIndexBuilder, Found, Payload, Reconcile, Report,
+    ContentHash, ContentIndex, ContentIndexBuilder, Found, Kept, Payload, Reconcile, Report,
 };
 use plimsoll_stores::document::identity::Identity;
 
@@ -37,9 +37,9 @@ impl Topic {
         })
     }
 
-    pub(super) fn answer(&self, source: &kafka::Source) -> anyhow::Result<Report> {
+    pub(super) fn answer(&self, source: &kafka::Source, kept: &mut Kept) -> anyhow::Result<Report> {
         let mut learner = ContentIndexBuilder::default();
-        let mut expected = read_topic(source, NUMBER, &mut |record| {
+        let mut expected = read_topic(source, NUMBER, kept, &mut |record| {
             Ok(learner.add(self.as_read(record, ContentHash::of), record.partition, record.offset)?)
         })?;
         if self.envelopes.source > 0 {

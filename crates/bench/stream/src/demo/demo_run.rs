@@ -18,6 +18,8 @@ use super::script::{Kill, Script};
 use crate::audit::Question;
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 
+/// The directory of the load, with the ledger of its records.
+const FILL: &str = "fill";
 /// The time limit for the first event to arrive.
 const START_LIMIT: Duration = Duration::from_secs(120);
 /// The downtime of a killed server.
@@ -59,7 +61,7 @@ impl<'a> DemoRun<'a> {
     pub fn begin(environment: Environment, flag: &'a AtomicBool) -> Outcome<Self> {
         let metrics = free_address()?;
         let filling =
-            Child::start("the load", &environment.filling, environment.dir.join("fill"), Output::Log)?;
+            Child::start("the load", &environment.filling, environment.dir.join(FILL), Output::Log)?;
         let shown = start(&environment, 1, metrics)?;
         Ok(Self { shown, filling, is_filled: false, environment, metrics, runs: 1, replayed: 0, flag })
     }
@@ -109,12 +111,13 @@ impl<'a> DemoRun<'a> {
         Ok(shown?)
     }
 
-    /// Compares the destination with the topic.
+    /// Compares the destination with the topic, and the topic with the ledger of the load.
     ///
     /// # Errors
     /// One of them cannot be read.
     pub fn audit(&self) -> Outcome<Report> {
-        let question = Question::of(&self.environment.file()?)?;
+        let question =
+            Question::of(&self.environment.file()?)?.with_ledgers(&[self.environment.dir.join(FILL)])?;
         question.answer().deserves(Exit::Server)
     }
 

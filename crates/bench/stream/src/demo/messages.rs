@@ -52,6 +52,13 @@ pub fn result(result: &DemoResult, report: &Report) -> String {
         units::exact(report.doubled()),
         if report.holds() { ", every payload unchanged" } else { "" }
     );
+    let acknowledged = report.broker.iter().map(|one| one.acknowledged).sum();
+    let _ = writeln!(
+        out,
+        "  the broker acknowledged {} records to their producer, and lost {} of them",
+        units::exact(acknowledged),
+        units::exact(report.lost_by_broker())
+    );
     let _ = writeln!(
         out,
         "  {} were read again after a kill and recognised by their ids, so each counts once",
@@ -66,7 +73,18 @@ pub fn result(result: &DemoResult, report: &Report) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_stores::audit::PartitionReport;
+    use plimsoll_stores::audit::{BrokerReport, PartitionReport};
+
+    #[test]
+    fn records_lost_by_the_broker_are_named() {
+        let broker = BrokerReport { acknowledged: 5000, lost: 7, ..BrokerReport::default() };
+        let report = Report { broker: vec![broker], ..Report::default() };
+        let said = result(&DemoResult { length_ns: 1, kills: Vec::new(), replayed: 0 }, &report);
+        for part in ["acknowledged 5,000 records to their producer, and lost 7", "a loss of the broker"] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        assert!(!said.contains("every payload unchanged"), "{said}");
+    }
 
     fn said(missing: u64) -> String {
         let partition = PartitionReport {

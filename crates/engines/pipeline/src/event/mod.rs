@@ -9,5 +9,5 @@ mod span;
 pub use batch::{Batch, Fate};
 pub use cause::{Cause, CauseClass, Rejected, header};
 pub use headers::Headers;
-pub use record::{Event, Record};
+pub use record::{Clock, Event, Record};
 pub use span::Span;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::letter::{DeadLetter, NotADeadLetter};
-use crate::event::{Batch, Cause, CauseClass, Event, Fate, Record};
+use crate::event::{Batch, Cause, CauseClass, Clock, Event, Fate, Record};
 use crate::flow::{Assignment, Space};
 use crate::port::source::Intake;
 use crate::position::{Partition, Position};
@@ -66,6 +66,7 @@ impl<'a, 'i> LetterBatcher<'a, 'i> {
         });
         let before = open.batch.bytes();
         let DeadLetter { appended_ms, key, payload, .. } = *letter;
+        open.batch.set_clock(Clock::Producer);
         open.batch.push_with(Record { offset: origin.offset, appended_ms, key, payload }, own);
         open.batch.set_position(behind);
         let last = open.batch.events().len() - 1;

@@ -14,7 +14,7 @@
 
 use thiserror::Error;
 
-use crate::event::{Batch, Cause, CauseClass, Event, Fate, Headers, Span};
+use crate::event::{Batch, Cause, CauseClass, Clock, Event, Fate, Headers, Span};
 use crate::port::transform::{Transform, TransformError, TransformFactory};
 
 const MAGIC: [u8; 2] = *b"PW";
@@ -162,6 +162,7 @@ impl Transform for Decode {
             let within = |(start, end): (usize, usize)| event.payload.within(start, end);
             let event = Event {
                 appended_ms: held.appended_ms,
+                clock: Clock::Producer,
                 key: held.key.map_or(Span::NULL, within),
                 headers: within(held.headers),
                 payload: held.payload.map_or(Span::NULL, within),

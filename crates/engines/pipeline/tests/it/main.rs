@@ -6,6 +6,7 @@ mod assignments;
 mod at_most_once;
 mod back_pressure;
 mod bad_input;
+mod clocks;
 mod combinations;
 mod conservation;
 mod failing_source;

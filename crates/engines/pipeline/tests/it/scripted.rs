@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use plimsoll_pipeline::port::source::Last;
 use plimsoll_pipeline::{
-    Assignment, Assignments, Batch, Identity, Intake, Order, Partition, Position, Promise, Read, Record,
-    Replay, Settled, Sink, SinkError, SinkFactory, Source, SourceError, Verdict,
+    Assignment, Assignments, Batch, Clock, Identity, Intake, Order, Partition, Position, Promise, Read,
+    Record, Replay, Settled, Sink, SinkError, SinkFactory, Source, SourceError, Verdict,
 };
 
 /// A source of `count` events of one byte in one partition. It keeps its own position.
@@ -16,6 +16,8 @@ pub struct Counting {
     pub count: u64,
     pub next: u64,
     pub batch: usize,
+    /// The clock of the events, and their times.
+    pub clock: (Clock, u64),
     pub assignment: Option<Arc<Assignment>>,
     pub committed: Arc<Mutex<Vec<u64>>>,
 }
@@ -23,7 +25,15 @@ pub struct Counting {
 impl Counting {
     pub fn new(count: u64, batch: usize) -> Self {
         let partition = Partition::new("counting", 0);
-        Self { partition, count, next: 0, batch, assignment: None, committed: Arc::default() }
+        Self {
+            partition,
+            count,
+            next: 0,
+            batch,
+            clock: (Clock::Here, 1),
+            assignment: None,
+            committed: Arc::default(),
+        }
     }
 }
 
@@ -46,8 +56,10 @@ impl Source for Counting {
         while intake.space().events > 0 && self.next < self.count {
             let mut batch = intake.batch(&self.partition);
             let most = (self.count - self.next).min(intake.space().events.min(self.batch) as u64);
+            let (clock, appended_ms) = self.clock;
+            batch.set_clock(clock);
             for offset in self.next..self.next + most {
-                batch.push(Record { offset, appended_ms: 1, key: None, payload: Some(&[offset as u8]) });
+                batch.push(Record { offset, appended_ms, key: None, payload: Some(&[offset as u8]) });
             }
             self.next += most;
             batch.set_position(Position::at(self.next));

@@ -64,7 +64,7 @@ fn measured(run: &Run) -> Option<Measured> {
 
 /// Missing documents, if the audit searched for each: a mere count finds none.
 fn lost(integrity: &Integrity) -> Option<u64> {
-    (integrity.proof == Proof::Proven).then_some(integrity.lost)
+    matches!(integrity.proof, Proof::Proven | Proof::ReadBack).then_some(integrity.lost)
 }
 
 #[cfg(test)]
@@ -97,6 +97,7 @@ mod tests {
     #[test]
     fn a_mere_count_finds_no_losses() {
         assert_eq!(ended_with(Proof::Proven, 10), (Some(0), true));
+        assert_eq!(ended_with(Proof::ReadBack, 10), (Some(0), true));
         assert_eq!(ended_with(Proof::Counted, 10), (None, true));
         assert_eq!(
             ended_with(Proof::Counted, 9),

@@ -68,6 +68,8 @@ pub trait Kind: Debug + Sync {
 /// The destination of an ended run.
 #[derive(Clone, Copy, Debug)]
 pub struct Reached<'a> {
+    /// The directory of the fill, with the ledger of its records, if it has one.
+    pub ledger: Option<&'a Path>,
     /// The server, unless the run's file names it.
     pub server: Option<&'a str>,
     /// The brokers, unless the run's file names them.

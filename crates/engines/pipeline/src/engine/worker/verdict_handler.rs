@@ -6,9 +6,9 @@ use super::Worker;
 use crate::engine::dead_letters::admitted;
 use crate::engine::retry::Exhausted;
 use crate::engine::shared::Error;
-use crate::event::{Batch, Cause, CauseClass, Event, Fate};
+use crate::event::{Batch, Cause, CauseClass, Clock, Event, Fate};
 use crate::guarantee::Guarantee;
-use crate::meter::{Count, Part};
+use crate::meter::{Count, Meter, Part};
 use crate::port::sink::{Failure, FailureClass, Identity, Refused, Settled, Verdict};
 
 impl Worker<'_> {
@@ -85,13 +85,18 @@ impl Worker<'_> {
         self.shared.pool.put(batch);
     }
 
-    /// Records the delivery latency of each event: from the source's append to now. Neighbours of one millisecond are
-    /// recorded together.
+    /// Records the delivery latency of each event: from its time to now by this machine's clock. Neighbours of one
+    /// millisecond are recorded together. A time later than now shows that two clocks differ: it is counted.
     fn note_delivery(&self, batch: &Batch) {
         let now_ms = clock::wall_ms();
-        let runs = batch.events().chunk_by(|a, b| a.appended_ms == b.appended_ms).map(|run| {
-            let ms = now_ms.saturating_sub(run[0].appended_ms);
-            (ms.saturating_mul(clock::MILLISECOND_NS), run.len() as u64)
+        let meter = &self.shared.meter;
+        let same = |a: &Event, b: &Event| (a.appended_ms, a.clock) == (b.appended_ms, b.clock);
+        let runs = batch.events().chunk_by(same).map(|run| {
+            let (appended_ms, events) = (run[0].appended_ms, run.len() as u64);
+            note_clock(meter, run[0].clock, events);
+            meter.add(Count::ClockAhead, if appended_ms > now_ms { events } else { 0 });
+            let ms = now_ms.saturating_sub(appended_ms);
+            (ms.saturating_mul(clock::MILLISECOND_NS), events)
         });
         self.slot.record_all(self.transforms.stage_sink() + 1, runs);
     }
@@ -164,6 +169,14 @@ impl Worker<'_> {
         if self.circuit().failed(clock::now(), jitter) {
             self.shared.meter.add(Count::Trips, 1);
         }
+    }
+}
+
+fn note_clock(meter: &Meter, clock: Clock, events: u64) {
+    match clock {
+        Clock::Here => {}
+        Clock::Source => meter.add(Count::SourceClock, events),
+        Clock::Producer => meter.add(Count::ProducerClock, events),
     }
 }
 

@@ -1,10 +1,15 @@
 //! Fills a batch: copies each event of a source once, to the end of the arena.
 
 use super::Batch;
-use crate::event::{Event, Record, Span, headers};
+use crate::event::{Clock, Event, Record, Span, headers};
 use crate::position::Position;
 
 impl Batch {
+    /// Sets the clock that gave the next events their times; [`Clock::Here`] in a new batch.
+    pub const fn set_clock(&mut self, clock: Clock) {
+        self.clock = clock;
+    }
+
     /// Appends an event without headers.
     pub fn push(&mut self, record: Record<'_>) {
         self.push_with(record, std::iter::empty());
@@ -41,6 +46,7 @@ impl Batch {
         self.events.push(Event {
             offset,
             appended_ms,
+            clock: self.clock,
             key,
             payload,
             original: payload,

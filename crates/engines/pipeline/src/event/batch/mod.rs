@@ -12,7 +12,7 @@ use plimsoll_measure::clock::Instant;
 
 pub use fate::Fate;
 
-use super::{Event, Headers, Rejected};
+use super::{Clock, Event, Headers, Rejected};
 use crate::flow::{Assignment, Limits, Ticket};
 use crate::position::{Partition, Position};
 use originals::Original;
@@ -27,6 +27,8 @@ pub struct Batch {
     pub(crate) ticket: Option<Ticket>,
     partition: Partition,
     position: Position,
+    /// The clock of the next events.
+    clock: Clock,
     events: Vec<Event>,
     arena: Vec<u8>,
     vectors: Vec<f32>,
@@ -43,6 +45,7 @@ impl Batch {
             ticket: None,
             partition,
             position: Position::default(),
+            clock: Clock::default(),
             events: Vec::new(),
             arena: Vec::new(),
             vectors: Vec::new(),
@@ -58,6 +61,7 @@ impl Batch {
         self.ticket = None;
         self.partition = partition;
         self.position = Position::default();
+        self.clock = Clock::default();
         self.events.clear();
         self.arena.clear();
         self.vectors.clear();

@@ -1,4 +1,4 @@
-//! Proves that every event of a filled topic arrived exactly once and unaltered.
+//! Proves that the broker kept every event of a filled topic, and that each arrived exactly once and unaltered.
 
 use plimsoll_stores::audit::Report;
 
@@ -14,11 +14,12 @@ pub fn read_back(file: &PipelineFile, row: &Row, reached: &Reached<'_>) -> Optio
     let mut file = file.clone();
     file.point(reached.server, reached.brokers);
     let question = Question::of(&file).ok().filter(|_| whole)?;
-    Some(question.answer().map(|report| result(&report)))
+    let question = question.with_ledgers(reached.ledger.as_slice());
+    Some(question.and_then(|question| question.answer()).map(|report| result(&report)))
 }
 
 fn result(report: &Report) -> ReadBack {
-    let lost = report.partitions.iter().map(|partition| partition.missing).sum();
+    let lost = report.lost() + report.lost_by_broker();
     let lines = words(report);
     let reason = (!report.holds()).then(|| lines.split_whitespace().collect::<Vec<_>>().join(" "));
     let read = report.documents;

@@ -1,0 +1,29 @@
+//! Decides which values fill the placeholders of a request that reads a document back.
+
+use plimsoll_document::Template;
+
+use crate::scenario::{Body, Method, Request};
+
+/// The template of the placeholders: that of the request's own placeholders, or else of its document.
+///
+/// # Errors
+/// The reason why documents of the request cannot be read back like that, and the remedy.
+pub(super) fn keys<'a>(request: &'a Request, read_back: &Request) -> Result<&'a Template, &'static str> {
+    if !matches!(read_back.method, Method::Get | Method::Head) {
+        return Err("it must not change anything: write get or head");
+    }
+    if read_back.read_back.is_some() {
+        return Err("it is not read back itself: leave its `read_back` out");
+    }
+    if read_back.with.is_some() {
+        return Err("its placeholders are the fields of the request it reads back: leave `with` out");
+    }
+    match (&request.body, &request.with) {
+        (Some(Body::Document(_)), Some(with)) => Ok(with),
+        (Some(Body::Document(document)), None) => Ok(document),
+        (Some(Body::Batch(batch)), _) => Ok(&batch.document),
+        _ => Err(
+            "only a request whose body is a document or a batch of documents can be read back: leave `read_back` out",
+        ),
+    }
+}

@@ -1,0 +1,88 @@
+//! Bounds how far a server's clock is ahead of this machine's.
+//!
+//! An answer with the server's time was written between the moments of the question and of the answer. So one exchange bounds the
+//! offset to its round trip, whichever way was the slower one (Cristian, *Probabilistic clock synchronization*, 1989). Several exchanges
+//! narrow it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The bounds of an offset: the server's clock minus this machine's, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ClockOffset {
+    /// The smallest possible offset.
+    pub min_ms: i64,
+    /// The largest possible offset.
+    pub max_ms: i64,
+}
+
+impl ClockOffset {
+    /// The bounds of one exchange: the time of the question, the server's time and the time of its answer, each in whole milliseconds
+    /// since 1970, rounded down.
+    pub const fn of(asked_ms: u64, server_ms: u64, answered_ms: u64) -> Self {
+        let server_ms = server_ms.cast_signed();
+        Self {
+            min_ms: server_ms - answered_ms.cast_signed() - 1,
+            max_ms: server_ms + 1 - asked_ms.cast_signed(),
+        }
+    }
+
+    /// The bounds that hold if both do. If they contradict each other, a clock was set meanwhile: then both are possible.
+    #[must_use]
+    pub fn narrowed(self, other: Self) -> Self {
+        let both = Self { min_ms: self.min_ms.max(other.min_ms), max_ms: self.max_ms.min(other.max_ms) };
+        if both.min_ms <= both.max_ms { both } else { self.widened(other) }
+    }
+
+    /// The bounds that hold if one of both does.
+    #[must_use]
+    pub fn widened(self, other: Self) -> Self {
+        Self { min_ms: self.min_ms.min(other.min_ms), max_ms: self.max_ms.max(other.max_ms) }
+    }
+}
+
+/// A server's clock, compared with this machine's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ServerClock {
+    /// The server's address.
+    pub address: String,
+    /// The offset before and after the load.
+    pub offsets: Vec<ClockOffset>,
+}
+
+impl ServerClock {
+    /// The bounds of the offset during the load, in which a clock may have drifted or been set.
+    pub fn offset(&self) -> Option<ClockOffset> {
+        self.offsets.iter().copied().reduce(ClockOffset::widened)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    #[test]
+    fn the_true_offset_is_within_the_bounds_whatever_the_way_there_and_back() {
+        let mut random = Random::new(7);
+        for _ in 0..10_000 {
+            // In microseconds: the true offset, and both ways.
+            let offset = (random.unit() * 20_000_000.0) as i64 - 10_000_000;
+            let [there, back] = [(); 2].map(|()| (random.unit() * 300_000.0) as i64);
+            let asked = 1_700_000_000_000_000 + (random.unit() * 1e6) as i64;
+            let ms = |us: i64| us.div_euclid(1000).cast_unsigned();
+            let bounds = ClockOffset::of(ms(asked), ms(asked + there + offset), ms(asked + there + back));
+            assert!(bounds.min_ms * 1000 <= offset && offset <= bounds.max_ms * 1000, "{offset} {bounds:?}");
+            assert!(bounds.max_ms - bounds.min_ms <= (there + back) / 1000 + 3, "{there} {back} {bounds:?}");
+        }
+    }
+
+    #[test]
+    fn exchanges_narrow_the_bounds_and_a_clock_that_was_set_widens_them() {
+        let bounds = |min_ms, max_ms| ClockOffset { min_ms, max_ms };
+        assert_eq!(bounds(-5, 9).narrowed(bounds(2, 20)), bounds(2, 9));
+        assert_eq!(bounds(0, 2).narrowed(bounds(1000, 1002)), bounds(0, 1002));
+        let clock = ServerClock { address: "a".into(), offsets: vec![bounds(0, 2), bounds(5, 6)] };
+        assert_eq!(clock.offset(), Some(bounds(0, 6)));
+    }
+}

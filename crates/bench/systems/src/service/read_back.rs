@@ -1,0 +1,76 @@
+//! Turns the answers about the documents of a load into an integrity report.
+
+use std::time::Duration;
+
+use plimsoll_http::Setup;
+use plimsoll_http::read_back::{Findings, SentDocuments, read};
+use plimsoll_ledger::Counts;
+use plimsoll_measure::clock;
+use plimsoll_measure::integrity::{Integrity, Proof};
+use tokio::runtime::Runtime;
+
+/// Requests all documents that exist or may exist from the service.
+pub(super) fn audit(
+    setup: &Setup,
+    sent: Vec<SentDocuments>,
+    runtime: &Runtime,
+    patience: Duration,
+    progress: &mut (dyn FnMut(u64, u64) + Send),
+) -> Integrity {
+    let started = clock::now();
+    let mut counts = Counts::default();
+    sent.iter().for_each(|sent| counts.merge(sent.counts()));
+    let findings = runtime.block_on(read(setup, sent, patience, progress));
+    Integrity { audit_s: clock::now().since(started) as f64 / 1e9, ..integrity(counts, findings) }
+}
+
+fn integrity(counts: Counts, findings: Findings) -> Integrity {
+    let expected = counts.acknowledged + counts.unknown;
+    let is_unread = expected > 0 && findings.unread == expected;
+    Integrity {
+        proof: if is_unread { Proof::NotAudited } else { Proof::ReadBack },
+        reason: (findings.unread > 0).then(|| reason(findings.unread_status)),
+        acknowledged: counts.acknowledged,
+        found: findings.found,
+        lost: findings.lost,
+        corrupted: findings.altered,
+        rejected: counts.rejected,
+        unknown_present: findings.unknown_present,
+        unknown_absent: findings.unknown_absent,
+        not_audited: findings.unread,
+        examples: findings.examples,
+        ..Integrity::default()
+    }
+}
+
+/// The reason why documents were not read back.
+fn reason(status: Option<u16>) -> String {
+    match status.filter(|status| *status > 0) {
+        None => "the service did not answer `read_back`".to_owned(),
+        Some(status) => {
+            format!(
+                "the service answered `read_back` with {status}, which does not say whether a document exists"
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_audit_without_any_answer_proves_nothing_and_a_partial_one_says_what_is_missing() {
+        let counts = Counts { acknowledged: 8, rejected: 1, unknown: 2 };
+        let none =
+            integrity(counts, Findings { unread: 10, unread_status: Some(503), ..Findings::default() });
+        assert_eq!((none.proof, none.not_audited, none.acknowledged), (Proof::NotAudited, 10, 8));
+        assert!(none.reason.unwrap().contains("with 503"));
+        let findings = Findings { found: 7, lost: 1, unknown_absent: 1, unread: 1, ..Findings::default() };
+        let part = integrity(counts, findings);
+        assert_eq!((part.proof, part.found, part.lost, part.not_audited), (Proof::ReadBack, 7, 1, 1));
+        assert!(!part.holds() && part.reason.unwrap().contains("did not answer"));
+        let all = integrity(counts, Findings { found: 8, unknown_present: 2, ..Findings::default() });
+        assert!(all.holds() && all.reason.is_none());
+    }
+}
