@@ -78,6 +78,7 @@ fn start_program(program: PathBuf, options: &Options) -> Result<Server, Error> {
         config_option: None,
         hidden_variables: &[],
         chooses_port: false,
+        power: None,
         ready,
     };
     Ok(Server::start(spec, &options.storage, options.port)?)

@@ -5,9 +5,11 @@ use bson::{RawDocument, rawdoc};
 
 use super::cursor::Cursor;
 use super::filter::Filter;
+use super::index;
 use super::insert;
 use super::store::Store;
 use super::transaction;
+use super::update;
 use crate::serve::reply::{self, Batch};
 use crate::serve::{Request, common};
 
@@ -23,12 +25,15 @@ pub(crate) fn answer(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>
         "commitTransaction" => transaction::commit(store, request, out),
         "abortTransaction" => transaction::abort(store, request, out),
         "insert" => insert::insert(store, request, out),
+        "update" => update::update(store, request, out),
         "find" => find(store, request, out),
         "getMore" => get_more(store, request, out),
         "killCursors" => kill_cursors(store, request, out),
         "count" => count(store, request, out),
         "create" => create(store, request, out),
         "drop" => drop_collection(store, request, out),
+        "createIndexes" => index::create(store, request, out),
+        "listIndexes" => index::list(store, request, out),
         "listCollections" => list_collections(store, request, out),
         _ => common::answer(request, "faulty server", out),
     }
@@ -37,11 +42,30 @@ pub(crate) fn answer(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>
 fn find(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>) {
     let body = request.body;
     let Some(filter) = filter(body, "filter") else { return refuse(out, "this filter") };
-    if let Some(option) = ["sort", "projection", "skip"].iter().find(|option| is_set(body, option)) {
+    if let Some(option) = ["sort", "skip"].iter().find(|option| is_set(body, option)) {
         return refuse(out, option);
     }
     let limit = number(body, "limit").filter(|&limit| limit > 0).unwrap_or(u64::MAX);
-    let cursor = Cursor::new(request.namespace().to_string(), filter, limit);
+    let Ok(hint) = index::hint(body) else { return refuse(out, "this hint") };
+    let namespace = request.namespace().to_string();
+    let is_known = |name: &String| store.collections.get(&namespace).is_none_or(|it| it.has_index(name));
+    if !hint.as_ref().is_none_or(is_known) {
+        return reply::error(out, 2, "BadValue", "hint provided does not correspond to an existing index");
+    }
+    if let Filter::Key(key) = &filter
+        && let Some(stale) = store.stale(&namespace, key, request.connection)
+    {
+        let mut batch = Batch::begin(out, "firstBatch");
+        batch.push(&stale);
+        return batch.finish(0, request.namespace());
+    }
+    let only_id = match body.get_document("projection").map(|fields| *fields == *rawdoc! {"_id": 1}) {
+        Ok(true) => true,
+        Ok(false) if is_set(body, "projection") => return refuse(out, "this projection"),
+        _ => false,
+    };
+    let mut cursor = Cursor::new(namespace, filter, limit);
+    (cursor.hint, cursor.only_id) = (hint, only_id);
     let single = body.get_bool("singleBatch").unwrap_or(false);
     let count_max = number(body, "batchSize").unwrap_or(FIRST_BATCH);
     batch(store, cursor, None, count_max, single, out);

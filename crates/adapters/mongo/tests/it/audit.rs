@@ -44,13 +44,15 @@ fn findings(server: &Server, ledger: &Ledger) -> Result<Findings, Error> {
         namespace: &namespace,
         source: None,
         id: IdForm::ObjectId,
+        counter: None,
+        index_documents_max: 100,
         touched: &Touched::None,
         other_writers: OtherWriters::Excluded,
     };
     let address = Address { host: "127.0.0.1".into(), port: server.address().port() };
     let servers = [ConnectOptions::new(address)];
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(scan(&servers, ledger, scope, &mut ()))
+    runtime.block_on(scan(&servers, ledger, scope, &mut ())).map(|(findings, _)| findings)
 }
 
 #[test]
