@@ -43,10 +43,16 @@ impl SharedBounds {
         (numbers.start.next_multiple_of(SAMPLE)..numbers.end).step_by(SAMPLE as usize)
     }
 
+    /// Whether a document takes part.
+    #[inline]
+    pub const fn is_sampled(number: u64) -> bool {
+        number.is_multiple_of(SAMPLE)
+    }
+
     /// Publishes the acknowledged version of a document, if it is sampled.
     #[inline]
     pub fn publish(&self, number: u64, version: u32) {
-        if number.is_multiple_of(SAMPLE) && version <= VERSION_MAX {
+        if Self::is_sampled(number) && version <= VERSION_MAX {
             self.place(number).store(word(number, version), Ordering::SeqCst);
         }
     }

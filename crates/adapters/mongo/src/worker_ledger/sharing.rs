@@ -22,7 +22,7 @@ impl WorkerLedger {
     /// Publishes the acknowledged version of a document.
     #[inline]
     pub(super) fn publish(&self, number: u64, slot: Slot) {
-        if let Some(shared) = &self.shared {
+        if let Some(shared) = self.shared.as_ref().filter(|_| SharedBounds::is_sampled(number)) {
             self.publish_to(shared, number, slot);
         }
     }
