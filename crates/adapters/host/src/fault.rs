@@ -19,6 +19,12 @@ pub enum Fault {
         /// The time between kill and restart; recovery comes on top.
         down: Span,
     },
+    /// Cuts the power of the server's machine: kills its process, takes back every write that it has not synced, and restarts it on the
+    /// same storage. Needs the embedded server and a C compiler.
+    PowerLoss {
+        /// The time between loss and restart; recovery comes on top.
+        down: Span,
+    },
     /// Pauses the server's process, connections open, and resumes it later.
     Freeze {
         /// The duration of the fault.
@@ -81,10 +87,11 @@ pub enum Network {
 }
 
 impl Fault {
-    /// The name for reports: `kill`, `freeze`, `network: cut`.
+    /// The name for reports: `kill`, `power loss`, `freeze`, `network: cut`.
     pub fn name(&self) -> String {
         match self {
             Self::Kill { .. } => "kill".to_owned(),
+            Self::PowerLoss { .. } => "power loss".to_owned(),
             Self::Freeze { .. } => "freeze".to_owned(),
             Self::Network { how, .. } => format!("network: {}", how.name()),
         }
@@ -93,14 +100,19 @@ impl Fault {
     /// The duration of the fault.
     pub const fn lasts(&self) -> Span {
         match self {
-            Self::Kill { down } => *down,
+            Self::Kill { down } | Self::PowerLoss { down } => *down,
             Self::Freeze { lasts } | Self::Network { lasts, .. } => *lasts,
         }
     }
 
     /// Whether the fault acts on the server's process, which Plimsoll must then have started.
     pub const fn needs_process(&self) -> bool {
-        matches!(self, Self::Kill { .. } | Self::Freeze { .. })
+        matches!(self, Self::Kill { .. } | Self::PowerLoss { .. } | Self::Freeze { .. })
+    }
+
+    /// Whether the fault needs a server whose writes are followed from its start.
+    pub const fn needs_power_loss(&self) -> bool {
+        matches!(self, Self::PowerLoss { .. })
     }
 }
 
@@ -149,6 +161,11 @@ mod tests {
     #[test]
     fn faults_are_written_in_a_few_words() {
         assert_eq!(read(r#"{"kill": {"down": "1s"}}"#), Fault::Kill { down: Span::from_secs(1) });
+        let power = read(r#"{"power_loss": {"down": "1s"}}"#);
+        assert_eq!(
+            (power.name().as_str(), power.needs_process(), power.needs_power_loss()),
+            ("power loss", true, true)
+        );
         let cut = read(r#"{"network": {"lasts": "2s", "how": "cut"}}"#);
         assert_eq!(
             (cut.name().as_str(), cut.lasts(), cut.needs_process()),

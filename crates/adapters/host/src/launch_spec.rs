@@ -11,6 +11,7 @@ use plimsoll_process::{Child, Deadline, Error, Launch, Lifetime, Program, port};
 use serde::{Deserialize, Serialize};
 
 use crate::home::Home;
+use crate::power;
 
 /// The name of a server in errors.
 pub(crate) const NAME: &str = "the server";
@@ -63,6 +64,8 @@ pub(crate) struct LaunchSpec {
     pub(crate) hidden_variables: &'static [&'static str],
     /// Whether the server can choose a free port itself (port 0).
     pub(crate) chooses_port: bool,
+    /// The library that keeps a copy of the synced data, if the server can lose its power.
+    pub(crate) power: Option<PathBuf>,
     pub(crate) ready: Ready,
 }
 
@@ -74,6 +77,9 @@ pub(crate) fn launch(
     port: u16,
     lifetime: Lifetime,
 ) -> Result<(Child, SocketAddr), Error> {
+    if spec.power.is_some() {
+        power::begin(home.path(), &home.data())?;
+    }
     let mut tries = 0;
     loop {
         tries += 1;
@@ -107,7 +113,12 @@ fn program(spec: &LaunchSpec, home: &Home, port: u16) -> Program {
     if let Some(option) = spec.config_option {
         args.extend([option.into(), home.config().into_os_string()]);
     }
-    let (path, hidden_variables) = (spec.program.clone(), spec.hidden_variables);
+    let path = spec.program.clone();
+    let (path, args) = match &spec.power {
+        Some(library) => power::preloaded(library, home.path(), &home.data(), path, args),
+        None => (path, args),
+    };
+    let hidden_variables = spec.hidden_variables;
     let (log, directory) = (home.log(), home.path().to_owned());
     Program { name: NAME, path, args, log, directory, hidden_variables }
 }

@@ -8,6 +8,7 @@ pub use launch_spec::Profile;
 pub use local::Server;
 pub use plimsoll_install::{Cache, NoCacheDirectory};
 pub use plimsoll_process::Ending;
+pub use power::PowerLoss;
 
 pub mod embedded;
 pub mod mongod;
@@ -23,6 +24,7 @@ pub mod scripted;
 pub mod sharded;
 
 pub mod fault;
+pub mod power;
 pub mod proxy;
 
 pub mod machine;

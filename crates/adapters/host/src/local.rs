@@ -9,6 +9,7 @@ use plimsoll_process::{Child, Ending, Error, Lifetime, procfs};
 
 use crate::home::{Home, Storage};
 use crate::launch_spec::{LaunchSpec, NAME, Profile, launch};
+use crate::power;
 
 /// A server that this process started, running or stopped. Dropping it, also by a panic, ends the process and
 /// removes temporary storage.
@@ -106,6 +107,21 @@ impl Server {
         self.running()?.kill()
     }
 
+    /// Cuts the power: kills the server, and takes back every write that it has not synced. The storage stays for [`Server::restart`].
+    ///
+    /// # Errors
+    /// [`Error::NoPowerLoss`] if the server was not started for it; [`Error::Signal`]; [`Error::Home`] if the storage cannot be changed.
+    pub fn lose_power(&mut self) -> Result<(), Error> {
+        if self.spec.power.is_none() {
+            return Err(Error::NoPowerLoss { name: NAME });
+        }
+        match self.kill() {
+            Ok(()) | Err(Error::NotRunning { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(power::lose(self.home.path(), &self.home.data())?)
+    }
+
     /// Pauses the process, connections open, like a machine that hangs.
     ///
     /// # Errors
@@ -141,6 +157,7 @@ impl Server {
     /// [`Error::Home`] if the storage cannot be moved; temporary storage is then lost.
     pub fn keep_storage(mut self, to: &Path) -> Result<PathBuf, Error> {
         self.stop(Duration::from_secs(60))?;
+        power::forget(self.home.path())?;
         Ok(self.home.move_to(to)?)
     }
 
@@ -170,6 +187,7 @@ mod tests {
             config_option: None,
             hidden_variables: &[],
             chooses_port: true,
+            power: None,
             ready,
         }
     }

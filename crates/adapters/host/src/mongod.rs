@@ -155,6 +155,7 @@ fn spec(program: PathBuf, args: Vec<OsString>, data_option: Option<&'static str>
         config_option: None,
         hidden_variables: &[],
         chooses_port: false,
+        power: None,
         ready,
     }
 }

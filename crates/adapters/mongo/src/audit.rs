@@ -8,11 +8,14 @@ use plimsoll_deployment::{Namespace, catch_up};
 use plimsoll_document::{Encoded, IdForm, STAMP_FIELD, Source, ycsb_id};
 use plimsoll_ledger::audit::Examples;
 use plimsoll_ledger::{Audit, Content, Findings, Found, Ledger, OtherWriters, Receipt, Run, Touched};
+use plimsoll_measure::integrity::Indexes;
 use plimsoll_wire::{ConnectOptions, Connection, Cursor, FindReply, FindRequest, FindSpec};
 
 use crate::operation_builder::identity_of;
-use crate::setup::Setup;
+use crate::setup::{Counter, Differs, Setup};
 use crate::statement;
+
+mod indexes;
 
 /// The server's time limit for one batch of the scan.
 const BATCH_TIMEOUT: Duration = Duration::from_secs(120);
@@ -34,6 +37,10 @@ pub struct Scope<'a> {
     pub source: Option<&'a Source>,
     /// The form of their ids.
     pub id: IdForm,
+    /// The field that all changes incremented, if so.
+    pub counter: Option<&'a Counter>,
+    /// The most documents of a collection whose indexes are checked.
+    pub index_documents_max: u64,
     /// Documents that other operations may have changed or removed.
     pub touched: &'a Touched,
     /// Whether foreign documents may be in the collection.
@@ -47,6 +54,8 @@ impl<'a> Scope<'a> {
             namespace: &setup.namespace,
             source: setup.source.as_ref(),
             id: setup.id,
+            counter: setup.counter.as_ref(),
+            index_documents_max: setup.index_documents_max,
             touched,
             other_writers,
         }
@@ -65,7 +74,7 @@ pub trait Listener: Send {
 /// Ignores the progress.
 impl Listener for () {}
 
-/// Reads the collection on each of `servers` to its end and returns the findings.
+/// Reads the collection on each of `servers` to its end, then looks for the documents through each index. Returns the findings.
 ///
 /// # Errors
 /// When a server cannot be read to the end.
@@ -74,7 +83,7 @@ pub async fn scan<'a>(
     ledger: &'a Ledger,
     scope: Scope<'a>,
     listener: &mut impl Listener,
-) -> Result<Findings, Error> {
+) -> Result<(Findings, Indexes), Error> {
     let mut audit = Audit::with(ledger, scope.touched, scope.other_writers);
     let mut reader = Reader { run: ledger.run(), scope, scratch: Vec::new(), read: 0 };
     for server in servers {
@@ -95,17 +104,18 @@ pub async fn scan<'a>(
     }
     listener.read(reader.read);
     if !audit.halves().is_empty() {
-        look_again(servers, &mut audit, reader).await?;
+        look_again(servers, &mut audit, &mut reader).await?;
     }
+    let indexes = indexes::check(servers, &mut audit, &reader).await;
     audit.lost().for_each(|number| listener.lost(number));
-    Ok(audit.finish())
+    Ok((audit.finish(), indexes))
 }
 
 /// Reads the documents of every transaction that the scan shows in part once more: the server may have committed it during the scan.
 async fn look_again<'a>(
     servers: &[ConnectOptions],
     audit: &mut Audit<'a>,
-    mut reader: Reader<'a>,
+    reader: &mut Reader<'a>,
 ) -> Result<(), Error> {
     let mut second = audit.afresh();
     let numbers: Vec<u64> = audit.halves().iter().flat_map(|half| audit.numbers_of(half)).collect();
@@ -168,10 +178,29 @@ impl Reader<'_> {
     fn compare(&mut self, number: u64, document: &RawDocument) -> Found {
         let stamp = stamp(document);
         let receipt = self.run.receipt(number);
+        if let Some(counter) = self.scope.counter {
+            return match self.increments(counter, receipt, document) {
+                Ok(shown) => Found::Receipt { number, content: Content::Counted(shown), stamp: None },
+                Err(Differs) => Found::Receipt { number, content: Content::Differs, stamp },
+            };
+        }
         let version = stamp.map_or(Some(0), |stamp| receipt.version_of(stamp));
         match version.filter(|version| self.follows(receipt, *version, document)) {
             Some(version) => Found::Receipt { number, content: Content::Follows(version), stamp: None },
             None => Found::Receipt { number, content: Content::Differs, stamp },
+        }
+    }
+
+    /// The increments that the counter of a document shows, if the rest of its content follows.
+    fn increments(
+        &mut self,
+        counter: &Counter,
+        receipt: Receipt,
+        document: &RawDocument,
+    ) -> Result<Option<i64>, Differs> {
+        match self.encode(receipt.number(), receipt, 0) {
+            Some(Encoded::Document) => counter.shown(&self.scratch, document.as_bytes()),
+            _ => Err(Differs),
         }
     }
 
@@ -210,12 +239,16 @@ impl Reader<'_> {
         version: u32,
         document: &RawDocument,
     ) -> bool {
+        let encoded = self.encode(number, receipt, version);
+        encoded == Some(Encoded::Document) && self.scratch == document.as_bytes()
+    }
+
+    /// Writes the content of document `number` under the `_id` of `receipt` to the scratch buffer.
+    fn encode(&mut self, number: u64, receipt: Receipt, version: u32) -> Option<Encoded> {
         self.scratch.clear();
         let identity = identity_of(receipt.run(), version, receipt.number());
         let scratch = &mut self.scratch;
-        let encoded =
-            self.scope.source.map(|source| source.encode_version(version, number, &identity, scratch));
-        encoded == Some(Encoded::Document) && self.scratch == document.as_bytes()
+        self.scope.source.map(|source| source.encode_version(version, number, &identity, scratch))
     }
 }
 
@@ -232,6 +265,9 @@ pub fn examples(run: Run, examples: &Examples, most: usize) -> Vec<String> {
         ("corrupted", &examples.corrupted),
         ("read, then gone", &examples.read_then_gone),
         ("half a transaction, without", &examples.half_transactions),
+        ("lost increments", &examples.lost_increments),
+        ("extra increments", &examples.extra_increments),
+        ("missing from an index", &examples.missing_from_index),
     ];
     let named = |(kind, numbers): (&'static str, &Vec<u64>)| {
         numbers

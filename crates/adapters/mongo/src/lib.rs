@@ -1,7 +1,7 @@
 //! Puts load on MongoDB: provides the load engine's targets and audits their writes.
 //!
 //! In reading order: a scenario's section ([`scenario`]) and its compiled form ([`setup`], [`sharding`]); one worker's documents
-//! and their outcomes ([`worker_ledger`], [`journal_writer`], [`snapshot`], [`keys`]); the operations that both clients send
+//! and their outcomes ([`worker_ledger`], [`journal_writer`], [`snapshot`], [`keys`], [`shared_bounds`]); the operations that both clients send
 //! ([`operation_builder`]) and lists whose history is checked ([`list_append`]); the targets [`lean`] over our own client, [`spread`] over several servers with the same client,
 //! [`driver`] over the official driver; and afterwards the [`audit`] and the [`bottlenecks`].
 //!
@@ -13,6 +13,7 @@ pub mod sharding;
 
 pub mod journal_writer;
 pub mod keys;
+pub mod shared_bounds;
 pub mod snapshot;
 pub mod worker_ledger;
 

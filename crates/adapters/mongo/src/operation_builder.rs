@@ -14,9 +14,9 @@ use plimsoll_wire::WriteReply;
 
 use crate::list_append::Recorder;
 use crate::outcome;
-use crate::setup::{Command, Purpose, Setup};
+use crate::setup::{Command, Purpose, Selection, Setup};
 use crate::statement;
-use crate::worker_ledger::{Closed, PendingChange, PickedDocument, WorkerLedger};
+use crate::worker_ledger::{Closed, Owner, PendingChange, PickedDocument, WorkerLedger};
 
 pub use pending_write::PendingWrite;
 use read_check::ReadChecker;
@@ -116,7 +116,7 @@ impl OperationTarget {
     /// The change noted as sent, if any.
     pub fn pending(&self) -> Option<PendingWrite> {
         let document = self.document?;
-        document.change.map(|_| PendingWrite::of(document.number))
+        document.change.map(|change| PendingWrite::of(document.number, change))
     }
 
     /// Whether the named document must exist.
@@ -189,12 +189,27 @@ impl OperationBuilder {
     /// Aims operation `operation` with the plan-wide number `number`, and notes the change that it will send. Returns `None` if
     /// it needs a document and there is none, or if the note cannot be written.
     pub fn aim(&self, operation: usize, number: u64) -> Option<OperationTarget> {
-        let mut target = self.aim_at(&self.setup.commands[operation], operation as u64, number)?;
+        let command = &self.setup.commands[operation];
+        let mut target = match self.aim_at_shared(command, operation as u64, number) {
+            Some(target) => target,
+            None => self.aim_at(command, operation as u64, number)?,
+        };
         if let Some(document) = &mut target.document {
             document.freshness = self.setup.freshness(operation);
             document.validity = self.setup.validity(operation);
         }
         Some(target)
+    }
+
+    /// Aims a few of the finds by receipt at documents of any worker.
+    fn aim_at_shared(&self, command: &Command, salt: u64, number: u64) -> Option<OperationTarget> {
+        if !matches!(command, Command::Find { selection: Selection::Receipt(_), .. })
+            || self.setup.removes_any
+        {
+            return None;
+        }
+        let picked = self.ledger().pick_shared(scramble(salt, number))?;
+        Some(OperationTarget { number, document: Some(picked) })
     }
 
     /// Aims a single command; `salt` makes the commands of one operation choose independently.
@@ -224,15 +239,19 @@ impl OperationBuilder {
         if picked.change.is_some() {
             return picked;
         }
+        if picked.owner == Owner::Any {
+            return PickedDocument { bound: self.ledger().shared_bound(picked.number), ..picked };
+        }
         let mut bound = self.ledger().bound(picked.number, picked.validity);
         bound.promised &= !self.setup.removes_any;
         PickedDocument { bound, ..picked }
     }
 
-    /// The purpose of a command: an unacknowledged change is only a touch, because its outcome is unknown.
+    /// The purpose of a command: an update of a plan with a counter increments it, and an unacknowledged change is only a touch, because its outcome is unknown.
     fn purpose(&self, command: &Command) -> Purpose {
         match command.purpose() {
             Purpose::Replace | Purpose::Remove if !self.setup.is_acknowledged() => Purpose::Touch,
+            Purpose::Touch if self.setup.counter.is_some() => Purpose::Increment,
             purpose => purpose,
         }
     }

@@ -25,6 +25,9 @@ mod operation;
 /// The time limit of an operation when the scenario sets none.
 const TIMEOUT_DEFAULT: Span = Span::from_secs(plimsoll_deployment::COMMAND_TIMEOUT.as_secs());
 
+/// The most documents of a collection whose indexes are checked when the scenario sets no number.
+const INDEX_DOCUMENTS_MAX: u64 = 1_000_000;
+
 /// The client that sends the operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -112,6 +115,22 @@ pub struct Section {
     pub timeout: Span,
     /// Whether failed operations are sent again; without it, as the deployment supports.
     pub retry: Option<Retry>,
+    /// The checks after the load.
+    pub audit: Audit,
+}
+
+/// The checks of an audit beyond reading every document, as typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Audit {
+    /// The most documents of a collection whose indexes are checked: each index takes another scan. 0 checks none.
+    pub index_documents_max: u64,
+}
+
+impl Default for Audit {
+    fn default() -> Self {
+        Self { index_documents_max: INDEX_DOCUMENTS_MAX }
+    }
 }
 
 impl Default for Section {
@@ -130,6 +149,7 @@ impl Default for Section {
             client: Client::Lean,
             timeout: TIMEOUT_DEFAULT,
             retry: None,
+            audit: Audit::default(),
         }
     }
 }

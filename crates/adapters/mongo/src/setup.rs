@@ -16,11 +16,14 @@ pub use compile::index_key;
 
 pub use concerns::{Copies, Freshness, Validity};
 
+pub use counter::{Counter, Differs};
+
 pub use command::{Change, Command, FindShape, Pipeline, Purpose, Selection};
 
 mod command;
 mod compile;
 mod concerns;
+mod counter;
 
 /// The origin of relative dates in every run: 2026-01-01T00:00:00Z, in milliseconds.
 pub const START_MS: i64 = 1_767_225_600_000;
@@ -67,6 +70,10 @@ pub struct Setup {
     pub timeout: std::time::Duration,
     /// Whether an operation of the plan removes documents that it does not name; a missing document is then allowed.
     pub removes_any: bool,
+    /// The field that all changes of the plan increment, if so.
+    pub counter: Option<Counter>,
+    /// The most documents of a collection whose indexes are checked.
+    pub index_documents_max: u64,
 }
 
 /// An invalid scenario, with the place of the error.
@@ -266,6 +273,9 @@ impl Setup {
             stamp: stamp(section),
             run: context.run,
             removes_any: removes_any(&commands, is_acknowledged),
+            index_documents_max: section.audit.index_documents_max,
+            counter: Counter::of(operations, context)
+                .filter(|_| is_acknowledged && section.id != IdForm::Own),
             names: operations.iter().map(|(name, _)| name.clone()).collect(),
             concerns: concerns.collect::<Result<_, _>>()?,
             freshness: Vec::new(),

@@ -35,5 +35,5 @@ pub fn builder(count: u64) -> OperationBuilder {
 /// Picks the first document for a replacement, which is noted as sent.
 pub fn pending_replacement(builder: &OperationBuilder) -> (u64, Option<PendingWrite>) {
     let picked = builder.ledger().pick(&Keys::Uniform, Purpose::Replace, |_| 0).unwrap();
-    (picked.number, picked.change.map(|_| PendingWrite::of(picked.number)))
+    (picked.number, picked.change.map(|change| PendingWrite::of(picked.number, change)))
 }

@@ -9,14 +9,16 @@ use plimsoll_ledger::{
 };
 
 use crate::journal_writer::Reservations;
+use crate::shared_bounds::SharedBounds;
 use crate::snapshot::{Snapshot, WorkerDocuments};
 
-pub use pick::PickedDocument;
+pub use pick::{Owner, PickedDocument};
 pub use reads::Bound;
 
 mod changes;
 mod pick;
 mod reads;
+mod sharing;
 
 use reads::Shown;
 
@@ -49,6 +51,8 @@ pub struct WorkerLedger {
     pages: Vec<Page>,
     snapshot: Arc<Snapshot>,
     given: Given,
+    /// The versions that all workers share, if there are several on one deployment.
+    shared: Option<Arc<SharedBounds>>,
 }
 
 /// One worker's share of the documents of a phase.
@@ -80,6 +84,8 @@ pub enum PendingChange {
     Version(u32),
     /// A removal.
     Removal,
+    /// An increment of the counter.
+    Increment,
 }
 
 impl WorkerLedger {
@@ -104,7 +110,13 @@ impl WorkerLedger {
             pages: Vec::new(),
             snapshot: Arc::default(),
             given: Given::default(),
+            shared: None,
         }
+    }
+
+    /// Shares versions with other workers from now on.
+    pub fn share(&mut self, shared: Arc<SharedBounds>) {
+        self.shared = Some(shared);
     }
 
     /// The worker's number across all shards.
@@ -178,6 +190,7 @@ impl WorkerLedger {
             self.states.set(slot.local..end, state);
             if state == State::Acknowledged {
                 self.newest = self.newest.max(end);
+                self.publish_inserted(numbers);
             }
         }
     }

@@ -164,6 +164,35 @@ impl Versions {
         self.put(slot, Version { sent: known.acknowledged, ..known });
     }
 
+    /// Notes that one more increment is sent. Increments commute, so several may be in flight. Returns false if the document may be
+    /// deleted, or has reached [`VERSION_MAX`].
+    #[inline]
+    pub fn increment(&mut self, slot: Slot) -> bool {
+        let known = self.at(slot);
+        let fit = !known.may_be_deleted() && known.sent() < VERSION_MAX;
+        if fit {
+            self.put(slot, Version { sent: known.sent() + 1, ..known });
+        }
+        fit
+    }
+
+    /// Notes that one of the increments in flight was acknowledged.
+    #[inline]
+    pub fn acknowledge_increment(&mut self, slot: Slot) {
+        let known = self.at(slot);
+        let acknowledged = (known.acknowledged + 1).min(known.highest());
+        self.put(slot, Version { acknowledged, ..known });
+    }
+
+    /// Notes that one of the increments in flight was not sent, or not applied.
+    #[inline]
+    pub fn withdraw_increment(&mut self, slot: Slot) {
+        let known = self.at(slot);
+        if known.is_doubtful() && !known.may_be_deleted() {
+            self.put(slot, Version { sent: known.sent() - 1, ..known });
+        }
+    }
+
     /// Notes that a read has shown the highest sent version. Returns false if that was known, or if a deletion was sent.
     #[inline]
     pub fn read(&mut self, slot: Slot) -> bool {
@@ -325,6 +354,21 @@ mod tests {
         assert_eq!((versions.at(PLACE).highest(), versions.at(PLACE).is_deleted()), (1, true));
         let older = known(DELETED_ALONE, DELETED_ALONE);
         assert!(older.is_deleted() && !older.is_doubtful() && older.highest() == 0);
+    }
+
+    #[test]
+    fn increments_in_flight_lie_between_the_acknowledged_and_the_sent_count() {
+        let mut versions = Versions::default();
+        assert!((0..3).all(|_| versions.increment(PLACE)));
+        assert_eq!(versions.at(PLACE), known(0, 3));
+        versions.acknowledge_increment(PLACE);
+        versions.withdraw_increment(PLACE);
+        assert_eq!(versions.at(PLACE), known(1, 2));
+        assert!(!versions.delete(PLACE), "one is in flight");
+        versions.acknowledge_increment(PLACE);
+        assert!(versions.delete(PLACE) && !versions.increment(PLACE));
+        versions.withdraw_increment(PLACE);
+        assert!(versions.at(PLACE).may_be_deleted());
     }
 
     #[test]

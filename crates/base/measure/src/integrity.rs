@@ -59,6 +59,18 @@ pub struct Integrity {
     /// Transactions with an unknown commit: the server has some of their writes and lacks others.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub half_transactions: u64,
+    /// Increments (`$inc`) that the server acknowledged and that the documents' counters lack.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lost_increments: u64,
+    /// Increments (`$inc`) that the documents' counters show beyond those sent.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub extra_increments: u64,
+    /// Acknowledged documents that exist and that an index lacks, counted once for each such index.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub missing_from_index: u64,
+    /// Errors that the server's own `validate` found in the collection.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub validation_errors: u64,
     /// Reads during the load that showed an older version than one acknowledged or read before, no document where one was
     /// acknowledged or read before, or content that was never sent.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -83,14 +95,48 @@ pub struct Integrity {
     pub examples: Vec<String>,
     /// The length of the audit, in seconds.
     pub audit_s: f64,
+    /// The check of the collection's indexes.
+    #[serde(default, skip_serializing_if = "Indexes::is_empty")]
+    pub indexes: Indexes,
     /// The check of appends to lists, if the scenario has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consistency: Option<Consistency>,
 }
 
+/// The indexes through which every document was looked for, and the rest.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Indexes {
+    /// The names of the indexes.
+    pub checked: Vec<String>,
+    /// Why others were not checked, a sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<String>,
+    /// Some errors that the server's own `validate` found.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<String>,
+}
+
+impl Indexes {
+    const fn is_empty(&self) -> bool {
+        self.checked.is_empty() && self.skipped.is_empty() && self.errors.is_empty()
+    }
+
+    /// Adds the check of another shard, which looked at the same indexes.
+    fn merge(&mut self, other: &Self) {
+        for (mine, theirs) in [
+            (&mut self.checked, &other.checked),
+            (&mut self.skipped, &other.skipped),
+            (&mut self.errors, &other.errors),
+        ] {
+            let new: Vec<_> = theirs.iter().filter(|it| !mine.contains(it)).cloned().collect();
+            mine.extend(new);
+        }
+    }
+}
+
 impl Integrity {
-    /// Whether no promised document is missing, changed or duplicated, no transaction was done in part, no read was wrong, and no
-    /// anomaly breaks a promise. Nothing is promised where documents vanish by design. Documents that were not read back are
+    /// Whether no promised document is missing, changed or duplicated, no transaction was done in part, every counter shows its
+    /// increments, every index has all documents, no read was wrong, and no anomaly breaks a promise. Nothing is promised where documents vanish by design. Documents that were not read back are
     /// unknown: see [`Self::is_known`].
     pub const fn holds(&self) -> bool {
         if let Some(Consistency { violations: 1.., .. }) = self.consistency {
@@ -98,6 +144,8 @@ impl Integrity {
         }
         let kept = self.lost == 0 && self.phantom == 0 && self.duplicated == 0 && self.corrupted == 0;
         let kept = kept && self.read_then_gone == 0 && self.half_transactions == 0;
+        let kept = kept && self.lost_increments == 0 && self.extra_increments == 0;
+        let kept = kept && self.missing_from_index == 0 && self.validation_errors == 0;
         self.wrong_reads == 0 && (kept || matches!(self.proof, Proof::NotApplicable))
     }
 
@@ -119,6 +167,9 @@ impl Integrity {
             (&mut self.corrupted, other.corrupted),
             (&mut self.read_then_gone, other.read_then_gone),
             (&mut self.half_transactions, other.half_transactions),
+            (&mut self.lost_increments, other.lost_increments),
+            (&mut self.extra_increments, other.extra_increments),
+            (&mut self.missing_from_index, other.missing_from_index),
             (&mut self.wrong_reads, other.wrong_reads),
             (&mut self.rejected, other.rejected),
             (&mut self.unknown_present, other.unknown_present),
@@ -134,6 +185,8 @@ impl Integrity {
         self.examples.extend(other.examples.iter().cloned());
         self.examples.truncate(EXAMPLES_MAX);
         self.audit_s = self.audit_s.max(other.audit_s);
+        self.validation_errors = self.validation_errors.max(other.validation_errors);
+        self.indexes.merge(&other.indexes);
     }
 
     /// Whether the documents were read back.
@@ -168,6 +221,9 @@ mod tests {
             foreign: from + 11,
             read_then_gone: from + 12,
             half_transactions: from + 13,
+            lost_increments: from + 14,
+            extra_increments: from + 15,
+            missing_from_index: from + 16,
             audit_s: from as f64,
             ..Integrity::default()
         };
@@ -188,6 +244,9 @@ mod tests {
             foreign: 2011,
             read_then_gone: whole.read_then_gone + 12,
             half_transactions: whole.half_transactions + 13,
+            lost_increments: whole.lost_increments + 14,
+            extra_increments: whole.extra_increments + 15,
+            missing_from_index: whole.missing_from_index + 16,
             audit_s: 2000.0,
             ..whole
         };
@@ -213,6 +272,10 @@ mod tests {
         assert!(Integrity { proof: Proof::NotApplicable, ..lost }.holds());
         assert!(!Integrity { read_then_gone: 1, ..Integrity::default() }.holds());
         assert!(!Integrity { half_transactions: 1, ..Integrity::default() }.holds());
+        assert!(!Integrity { lost_increments: 1, ..Integrity::default() }.holds());
+        assert!(!Integrity { extra_increments: 1, ..Integrity::default() }.holds());
+        assert!(!Integrity { missing_from_index: 1, ..Integrity::default() }.holds());
+        assert!(!Integrity { validation_errors: 1, ..Integrity::default() }.holds());
         let wrong = Integrity { wrong_reads: 1, proof: Proof::NotApplicable, ..Integrity::default() };
         assert!(!wrong.holds(), "a wrong read is wrong wherever documents vanish by design");
         let anomaly = Consistency { violations: 1, ..Consistency::default() };

@@ -40,7 +40,7 @@ pub(crate) const COUNTERS: [(&str, Counter); 7] = [
 /// Metrics of an operation that its counters do not hold.
 const OTHERS: [&str; 2] = ["checks", "achieved"];
 /// The counts of an audit.
-pub(crate) const INTEGRITY: [(&str, Audited); 11] = [
+pub(crate) const INTEGRITY: [(&str, Audited); 15] = [
     ("acknowledged", |it| it.acknowledged),
     ("found", |it| it.found),
     ("lost", |it| it.lost),
@@ -49,6 +49,10 @@ pub(crate) const INTEGRITY: [(&str, Audited); 11] = [
     ("corrupted", |it| it.corrupted),
     ("read_then_gone", |it| it.read_then_gone),
     ("half_transactions", |it| it.half_transactions),
+    ("lost_increments", |it| it.lost_increments),
+    ("extra_increments", |it| it.extra_increments),
+    ("missing_from_index", |it| it.missing_from_index),
+    ("validation_errors", |it| it.validation_errors),
     ("rejected", |it| it.rejected),
     ("unknown_present", |it| it.unknown_present),
     ("unknown_absent", |it| it.unknown_absent),

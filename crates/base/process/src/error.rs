@@ -58,6 +58,12 @@ pub enum Error {
         /// The program.
         name: &'static str,
     },
+    /// The program was not started for a loss of power.
+    #[error("{name} was not started for a loss of power: only the embedded server can lose it")]
+    NoPowerLoss {
+        /// The program.
+        name: &'static str,
+    },
     /// This machine has no port left.
     #[error("no free port on the loopback address ({0}): close programs that hold many connections")]
     Port(io::Error),

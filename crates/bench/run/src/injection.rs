@@ -33,6 +33,7 @@ fn tie_to<P: Process>(
 ) -> Option<Box<dyn Fault>> {
     Some(match injection {
         Injection::Kill { .. } => Box::new(Kill(process?.clone())),
+        Injection::PowerLoss { .. } => Box::new(PowerLoss(process?.clone())),
         Injection::Freeze { .. } => Box::new(Freeze(process?.clone())),
         Injection::Network { how, .. } => {
             Box::new(Disturbed { proxies: proxies.to_vec(), how: *how, lasting: Vec::new() })
@@ -45,6 +46,18 @@ struct Kill<P>(Owned<P>);
 impl<P: Process> Fault for Kill<P> {
     fn begin(&mut self) -> Done {
         self.0.begin(Hurt::kill)
+    }
+
+    fn end(&mut self) -> Done {
+        self.0.end(Hurt::restart)
+    }
+}
+
+struct PowerLoss<P>(Owned<P>);
+
+impl<P: Process> Fault for PowerLoss<P> {
+    fn begin(&mut self) -> Done {
+        self.0.begin(Hurt::lose_power)
     }
 
     fn end(&mut self) -> Done {

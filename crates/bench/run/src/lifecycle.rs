@@ -103,7 +103,8 @@ pub fn open_at(checked: Checked, options: &LoadOptions, start: Option<Moment>) -
         let context = RunContext { loaded: &loaded, plan: &plan, run: new_run(started_ms), shard };
         let run = start.and_then(|start| together(context, start)).unwrap_or(context.run);
         let context = RunContext { run, ..context };
-        let start_options = StartOptions { timeout, console: options.console, cache_bytes };
+        let power_loss = loaded.scenario.power_loss();
+        let start_options = StartOptions { timeout, console: options.console, cache_bytes, power_loss };
         let mut system = subject.open(context, &dir, start_options, &control, runtime)?;
         options.hosted_as.iter().for_each(|hosted| system.hosted_as(hosted));
         let mut readers = Readers::new(dir, options.console);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use plimsoll_deployment::{Deployment, warnings};
 use plimsoll_host::proxy::Proxy;
-use plimsoll_host::{Profile, Server, Storage, embedded, mongod, process};
+use plimsoll_host::{PowerLoss, Profile, Server, Storage, embedded, mongod, process};
 use plimsoll_measure::environment::ServerKind;
 use plimsoll_wire::Address;
 
@@ -33,12 +33,14 @@ pub struct StartOptions {
     pub console: &'static dyn Console,
     /// The cache for the storage engine of a started server, in bytes. `None`: the server's default.
     pub cache_bytes: Option<u64>,
+    /// Whether an embedded server can lose its power.
+    pub power_loss: PowerLoss,
 }
 
 impl StartOptions {
     /// Shows no messages, and uses the server's defaults.
     pub const fn quiet(timeout: Duration) -> Self {
-        Self { timeout, console: &Silent, cache_bytes: None }
+        Self { timeout, console: &Silent, cache_bytes: None, power_loss: PowerLoss::Impossible }
     }
 }
 
@@ -221,7 +223,8 @@ fn local_pid(address: &Address) -> Option<u32> {
 
 fn start_embedded(profile: Profile, storage: Storage, start: StartOptions) -> Outcome<Server> {
     install(start.console).deserves(Exit::Failed)?;
-    let cache_bytes = start.cache_bytes;
-    let options = embedded::Options { profile, storage, cache_bytes, ..embedded::Options::default() };
+    let StartOptions { cache_bytes, power_loss, .. } = start;
+    let options =
+        embedded::Options { profile, storage, cache_bytes, power_loss, ..embedded::Options::default() };
     embedded::start(&cache()?, &options).context("start the embedded server").deserves(Exit::Server)
 }

@@ -67,6 +67,7 @@ impl Plan {
         if scenario.phases.is_empty() {
             bail!("phases: a scenario needs at least one phase");
         }
+        check_power_loss(scenario)?;
         let operations = operations(scenario)?;
         let phases = scenario.phases.iter().enumerate();
         let phases = phases.map(|(index, phase)| build_phase(scenario, index, phase, &operations));
@@ -134,6 +135,17 @@ fn injections(scenario: &scenario::Scenario) -> Vec<Aimed> {
     faults
         .map(|fault| Aimed { victim: fault.victim, server: fault.server, fault: fault.inject.clone() })
         .collect()
+}
+
+/// Refuses a loss of power of a service, which keeps its data in the server.
+fn check_power_loss(scenario: &scenario::Scenario) -> anyhow::Result<()> {
+    let mut faults = scenario.phases.iter().flat_map(|phase| &phase.faults);
+    if faults.any(|fault| fault.victim == scenario::Victim::Service && fault.inject.needs_power_loss()) {
+        bail!(
+            "faults: a service has nothing to lose without power; use `kill`, or leave out `victim: service`"
+        );
+    }
+    Ok(())
 }
 
 /// Refuses unsafe retries: a retried batch must skip the documents that the server already has.

@@ -6,7 +6,7 @@ use anyhow::Context;
 use plimsoll_deployment::collection::InitialState;
 use plimsoll_ledger::{Findings, Ledger, OtherWriters, Run, Touched};
 use plimsoll_measure::clock;
-use plimsoll_measure::integrity::{Integrity, Proof};
+use plimsoll_measure::integrity::{Indexes, Integrity, Proof};
 use plimsoll_mongo::audit::{Listener, Scope, examples, scan};
 use plimsoll_mongo::setup::Setup;
 use plimsoll_wire::{ConnectOptions, Connection, W, WriteConcern};
@@ -48,7 +48,7 @@ pub fn audit(
 ) -> Integrity {
     let started = clock::now();
     let mut integrity = match read(subject, runtime, listener) {
-        Ok(findings) => integrity(subject, &findings),
+        Ok((findings, indexes)) => integrity(subject, &findings, indexes),
         Err(error) => unread(subject, explained(&error)),
     };
     integrity.audit_s = clock::now().since(started) as f64 / 1e9;
@@ -67,7 +67,7 @@ fn read(
     subject: &Subject<'_>,
     runtime: &tokio::runtime::Runtime,
     listener: &mut impl Listener,
-) -> anyhow::Result<Findings> {
+) -> anyhow::Result<(Findings, Indexes)> {
     let scope = Scope::of(subject.setup, touched(subject), subject.other_writers);
     // Report the start of the audit now: the wait for the server below reports no progress.
     listener.read(0);
@@ -98,7 +98,7 @@ async fn wait(servers: &[ConnectOptions], patience: Duration, listener: &mut imp
     }
 }
 
-fn integrity(subject: &Subject<'_>, findings: &Findings) -> Integrity {
+fn integrity(subject: &Subject<'_>, findings: &Findings, indexes: Indexes) -> Integrity {
     let (proof, reason) = proof(subject);
     let counted = proof == Proof::Counted;
     Integrity {
@@ -117,6 +117,11 @@ fn integrity(subject: &Subject<'_>, findings: &Findings) -> Integrity {
         corrupted: findings.corrupted,
         read_then_gone: if counted { 0 } else { findings.read_then_gone },
         half_transactions: if counted { 0 } else { findings.half_transactions },
+        lost_increments: if counted { 0 } else { findings.lost_increments },
+        extra_increments: if counted { 0 } else { findings.extra_increments },
+        missing_from_index: if counted { 0 } else { findings.missing_from_index },
+        validation_errors: indexes.errors.len() as u64,
+        indexes,
         // Reads are counted during the load.
         wrong_reads: 0,
         rejected: findings.rejected,

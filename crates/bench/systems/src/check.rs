@@ -28,6 +28,13 @@ pub fn faults(plan: &Plan, choice: &Choice) -> anyhow::Result<()> {
             servers.len() - 1
         );
     }
+    if let Some(aimed) = to_server().find(|aimed| aimed.fault.needs_power_loss()) {
+        anyhow::ensure!(
+            servers[aimed.server].can_lose_power(),
+            "faults: `{}` needs a server whose writes Plimsoll can follow; use --server embedded, or the fault `kill`",
+            aimed.fault.name()
+        );
+    }
     match (hard, &servers[hard.map_or(0, |aimed| aimed.server)]) {
         (Some(aimed), Choice::Uri(_)) => anyhow::bail!(
             "faults: `{}` needs a server that Plimsoll started and can restart; use --server embedded or \

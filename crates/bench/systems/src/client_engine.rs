@@ -17,6 +17,7 @@ use plimsoll_mongo::lean::Lean;
 use plimsoll_mongo::operation_builder::OperationBuilder;
 use plimsoll_mongo::scenario::Client;
 use plimsoll_mongo::setup::Setup;
+use plimsoll_mongo::shared_bounds::SharedBounds;
 use plimsoll_mongo::snapshot::Snapshot;
 use plimsoll_mongo::spread::Spread;
 use plimsoll_mongo::worker_ledger::{Closed, WorkerLedger};
@@ -45,6 +46,11 @@ impl ClientEngine {
         spin: Spin,
     ) -> io::Result<Self> {
         let operations = setup.commands.len();
+        let mut books = books;
+        if sites.len() == 1 && books.len() > 1 {
+            let shared = Arc::<SharedBounds>::default();
+            books.iter_mut().for_each(|ledger| ledger.share(shared.clone()));
+        }
         let books = books.into_iter();
         let site = sites.first().ok_or_else(|| io::Error::other("there is no server to send to"))?;
         match setup.client {

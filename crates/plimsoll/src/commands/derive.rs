@@ -25,7 +25,7 @@ pub fn derive(args: &DeriveArgs) -> Outcome<Exit> {
     let namespace = namespace(&args.collection).deserves(Exit::Usage)?;
     let choice: Choice = args.server.parse().deserves(Exit::Usage)?;
     let runtime = runtime()?;
-    let options = StartOptions { timeout: TIMEOUT, console: console(false), cache_bytes: None };
+    let options = StartOptions { console: console(false), ..StartOptions::quiet(TIMEOUT) };
     let place = RunningServer::open(&choice, options, &runtime)?;
     let mut profile = Profile::default();
     let sampled = runtime.block_on(read(&place, &namespace, args.sample, &mut profile))?;

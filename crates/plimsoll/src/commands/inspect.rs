@@ -29,7 +29,7 @@ pub fn inspect(args: &InspectArgs) -> Outcome<Exit> {
     let runtime = runtime()?;
     let place = RunningServer::open(
         &choice,
-        StartOptions { timeout: TIMEOUT, console: console(args.json), cache_bytes: None },
+        StartOptions { console: console(args.json), ..StartOptions::quiet(TIMEOUT) },
         &runtime,
     )?;
     let inspection = runtime.block_on(look(&place, &wanted))?;

@@ -165,6 +165,12 @@ fn measured_figures_on_the_pages_match_their_runs() {
         assert!(kills.contains(&format!("| {profile} | {acknowledged} | {lost} | {lost} | yes | 50 |")));
         check("acknowledgements", &[row(&[profile, acknowledged, lost])]);
     }
+    let losses = read("runs/2026-11-26-power-loss/README.md");
+    for (profile, acknowledged, lost) in [("journaled", "403,600", "0"), ("relaxed", "1,380,400", "899,000")]
+    {
+        assert!(losses.contains(&format!("| {profile} | {acknowledged} | {lost} | {lost} | yes | 5 |")));
+        check("acknowledgements", &[row(&[profile, acknowledged, lost])]);
+    }
     let strategies = read("runs/2026-11-21-write-strategies/README.md");
     let one_by_one = |documents: &str, forgotten: &str, promised: &str| {
         let begins = format!("| {documents} | one by one |");

@@ -228,14 +228,29 @@ fn seconds(fault: &Value, key: &str) -> f64 {
 
 /// Kills the server twice at full load; the audit and an independent client agree on the losses.
 fn kill_twice(server: &str, profile: Profile) -> Value {
+    let changes = ["phases.0.stop.duration=18s", "phases.0.faults.0.times=2", "phases.0.faults.0.every=8s"];
+    strike_and_compare(("kill", "kill"), "plimsoll.kill", (server, profile), &changes)
+}
+
+/// Cuts the power once at full load; the audit and an independent client agree on the losses.
+fn lose_power(server: &str, profile: Profile) -> Value {
+    let changes = ["phases.0.stop.duration=8s", "phases.0.faults.0.times=1"];
+    strike_and_compare(("power-loss", "power loss"), "plimsoll.power", (server, profile), &changes)
+}
+
+fn strike_and_compare(
+    (scenario, name): (&str, &str),
+    collection: &str,
+    (server, profile): (&str, Profile),
+    changes: &[&str],
+) -> Value {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("run");
-    let changes = ["phases.0.stop.duration=18s", "phases.0.faults.0.times=2", "phases.0.faults.0.every=8s"];
-    let run = shipped("kill", server, &changes, &out);
+    let run = shipped(scenario, server, changes, &out);
     let faults = run["faults"].as_array().unwrap();
-    assert_eq!(faults.len(), 2, "{faults:?}");
+    assert_eq!(faults.len(), if name == "kill" { 2 } else { 1 }, "{faults:?}");
     for fault in faults {
-        assert_eq!(fault["name"], "kill");
+        assert_eq!(fault["name"], name);
         assert!(seconds(fault, "outage_s") >= 0.5, "{fault}");
         assert!(seconds(fault, "first_error_s") >= seconds(fault, "from_s"), "{fault}");
         // On a busy machine recovery may last until the next kill.
@@ -251,7 +266,7 @@ fn kill_twice(server: &str, profile: Profile) -> Value {
     let findings =
         json(&plimsoll_with(&["audit", out, "--server", &uri(&server), "--json", "--receipts", to]));
     assert_eq!(findings["lost"], run["integrity"]["lost"]);
-    compare_with_pymongo(&server, "plimsoll.kill", &receipts, findings["lost"].as_u64().unwrap());
+    compare_with_pymongo(&server, collection, &receipts, findings["lost"].as_u64().unwrap());
     run
 }
 
@@ -270,6 +285,31 @@ fn a_server_that_hangs_shows_in_the_response_time_and_loses_nothing() {
     // The embedded server drops some connections when it resumes; no other error may occur.
     assert!(insert["errors"].as_object().unwrap().keys().all(|class| class == "connection_lost"), "{insert}");
     assert_eq!((&run["integrity"]["lost"], &run["integrity"]["proof"]), (&0.into(), &"proven".into()));
+}
+
+#[test]
+fn a_power_loss_takes_exactly_what_an_independent_client_misses() {
+    // The relaxed profile syncs at checkpoints, a minute apart: all of the load before the loss is gone.
+    let run = lose_power("embedded:relaxed", Profile::Relaxed);
+    assert!(run["integrity"]["lost"].as_u64().unwrap() > 0, "{}", run["integrity"]);
+}
+
+#[test]
+fn the_journaled_profile_loses_nothing_to_a_power_loss() {
+    let run = lose_power("embedded", Profile::Journaled);
+    assert_eq!(
+        (&run["integrity"]["lost"], &run["verdict"]),
+        (&0.into(), &"pass".into()),
+        "{}",
+        run["reasons"]
+    );
+}
+
+#[test]
+fn a_power_loss_needs_a_server_whose_writes_can_be_followed() {
+    let refused = plimsoll_with(&["run", "power-loss", "--server", "mongodb://127.0.0.1:1"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("use --server embedded, or the fault `kill`"), "{}", stderr(&refused));
 }
 
 /// Tests that `cargo xtask test --all` runs.

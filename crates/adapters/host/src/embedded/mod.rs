@@ -12,6 +12,7 @@ use plimsoll_measure::environment::ServerKind;
 use crate::home::Storage;
 use crate::launch_spec::{LaunchSpec, Profile};
 use crate::local::Server;
+use crate::power::{self, PowerLoss};
 use crate::registry;
 
 mod install;
@@ -30,6 +31,8 @@ pub struct Options {
     pub port: u16,
     /// The storage engine's cache in bytes; 4 GiB by default.
     pub cache_bytes: Option<u64>,
+    /// Whether the server can lose its power.
+    pub power_loss: PowerLoss,
     /// Further arguments, as the server's `--help` lists them.
     pub args: Vec<OsString>,
 }
@@ -40,6 +43,9 @@ pub enum Error {
     /// The server is not installed.
     #[error("the embedded server is not installed: run `plimsoll server install` (about 6 minutes, once)")]
     NotInstalled,
+    /// The library that follows the server's writes cannot be built.
+    #[error(transparent)]
+    Power(#[from] power::Error),
     /// The process does not start.
     #[error(transparent)]
     Start(#[from] plimsoll_process::Error),
@@ -76,6 +82,10 @@ fn spec(cache: &Cache, options: &Options) -> Result<LaunchSpec, Error> {
     if !is_installed(cache) {
         return Err(Error::NotInstalled);
     }
+    let power = match options.power_loss {
+        PowerLoss::Impossible => None,
+        PowerLoss::Possible => Some(power::library(cache)?),
+    };
     Ok(LaunchSpec {
         kind: ServerKind::Embedded,
         profile: Some(options.profile),
@@ -86,6 +96,7 @@ fn spec(cache: &Cache, options: &Options) -> Result<LaunchSpec, Error> {
         config_option: Some("--config"),
         hidden_variables: &["SECANTUS_"],
         chooses_port: true,
+        power,
         ready,
     })
 }

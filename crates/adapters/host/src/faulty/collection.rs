@@ -1,20 +1,27 @@
 //! Stores the documents of one collection in insertion order, indexed by `_id`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use bson::oid::ObjectId;
-use bson::{Bson, doc};
+use bson::{Bson, RawDocument, doc};
 use plimsoll_element as element;
 
 /// The memory cost of a document besides its own bytes and its key: two pointers with lengths, an index
 /// entry, and the allocator's overhead.
 const OVERHEAD: usize = 96;
 
+/// The index on `_id`.
+pub(crate) const ID_INDEX: &str = "_id_";
+
 /// One collection.
 #[derive(Debug, Default)]
 pub(crate) struct Collection {
     documents: Vec<Box<[u8]>>,
     index: HashMap<Box<[u8]>, usize>,
+    /// The names and keys of the indexes besides that on `_id`.
+    pub(crate) indexes: Vec<(String, Box<[u8]>)>,
+    /// The positions of documents that the newest index lacks.
+    unindexed: HashSet<usize>,
 }
 
 impl Collection {
@@ -36,6 +43,33 @@ impl Collection {
     pub(crate) fn has_id(&self, id: &Bson) -> bool {
         let document = doc! { "_id": id.clone() }.to_vec().unwrap_or_default();
         key(&document).is_some_and(|key| self.position(&key).is_some())
+    }
+
+    /// Drops the last document from the newest index.
+    pub(crate) fn unindex_last(&mut self) {
+        self.unindexed.extend(self.documents.len().checked_sub(1));
+    }
+
+    /// The name of the newest index.
+    pub(crate) fn newest_index(&self) -> &str {
+        self.indexes.last().map_or(ID_INDEX, |(name, _)| name)
+    }
+
+    /// Whether an index has the document at a position.
+    pub(crate) fn is_indexed(&self, name: &str, position: usize) -> bool {
+        name != self.newest_index() || !self.unindexed.contains(&position)
+    }
+
+    /// Whether there is an index of this name.
+    pub(crate) fn has_index(&self, name: &str) -> bool {
+        name == ID_INDEX || self.indexes.iter().any(|(known, _)| known == name)
+    }
+
+    /// Replaces the document at a position by another with the same key.
+    pub(crate) fn replace(&mut self, position: usize, document: Box<[u8]>) {
+        if let Some(stored) = self.documents.get_mut(position) {
+            *stored = document;
+        }
     }
 
     /// Stores a document under a new key.
@@ -72,6 +106,13 @@ pub(crate) fn with_id(document: &[u8], id: ObjectId) -> Box<[u8]> {
     let len = i32::try_from(out.len()).unwrap_or(i32::MAX);
     out[..4].copy_from_slice(&len.to_le_bytes());
     out.into_boxed_slice()
+}
+
+/// A document with nothing but its `_id`.
+pub(crate) fn only_id(document: &[u8]) -> Vec<u8> {
+    let id = RawDocument::from_bytes(document).ok().and_then(|raw| raw.get("_id").ok().flatten());
+    let id = id.and_then(|id| Bson::try_from(id).ok()).unwrap_or(Bson::Null);
+    doc! {"_id": id}.to_vec().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -6,9 +6,11 @@ use bson::{RawDocument, rawdoc};
 use super::collection::Collection;
 use super::cursor::Cursor;
 use super::filter::Filter;
+use super::index;
 use super::insert;
 use super::store::Store;
 use super::transaction;
+use super::update;
 use crate::serve::reply::{self, Batch};
 use crate::serve::{Request, common};
 
@@ -24,40 +26,48 @@ pub(crate) fn answer(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>
         "commitTransaction" => transaction::commit(store, request, out),
         "abortTransaction" => transaction::abort(store, request, out),
         "insert" => insert::insert(store, request, out),
-        "update" => update(store, request, out),
+        "update" => update::update(store, request, out),
         "find" => find(store, request, out),
         "getMore" => get_more(store, request, out),
         "killCursors" => kill_cursors(store, request, out),
         "count" => count(store, request, out),
         "create" => create(store, request, out),
         "drop" => drop_collection(store, request, out),
+        "createIndexes" => index::create(store, request, out),
+        "listIndexes" => index::list(store, request, out),
         "listCollections" => list_collections(store, request, out),
-        "listIndexes" => list_indexes(store, request, out),
         _ => common::answer(request, "faulty server", out),
     }
 }
 
 /// Changes nothing: supports only updates that match no document, such as the one that waits for a majority.
-fn update(store: &Store, request: &Request<'_>, out: &mut Vec<u8>) {
-    let stored = store.collections.get(&request.namespace().to_string());
-    let matches = |statement: &RawDocument| {
-        let filter = filter(statement, "q");
-        stored.is_some_and(|stored| filter.is_none_or(|filter| matching(stored, &filter) > 0))
-    };
-    if request.documents("updates").any(matches) {
-        return refuse(out, "an update of a document");
-    }
-    reply::modified(out, 0);
-}
-
 fn find(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>) {
     let body = request.body;
     let Some(filter) = filter(body, "filter") else { return refuse(out, "this filter") };
-    if let Some(option) = ["sort", "projection", "skip"].iter().find(|option| is_set(body, option)) {
+    if let Some(option) = ["sort", "skip"].iter().find(|option| is_set(body, option)) {
         return refuse(out, option);
     }
     let limit = number(body, "limit").filter(|&limit| limit > 0).unwrap_or(u64::MAX);
-    let cursor = Cursor::new(request.namespace().to_string(), filter, limit);
+    let Ok(hint) = index::hint(body) else { return refuse(out, "this hint") };
+    let namespace = request.namespace().to_string();
+    let is_known = |name: &String| store.collections.get(&namespace).is_none_or(|it| it.has_index(name));
+    if !hint.as_ref().is_none_or(is_known) {
+        return reply::error(out, 2, "BadValue", "hint provided does not correspond to an existing index");
+    }
+    if let Filter::Key(key) = &filter
+        && let Some(stale) = store.stale(&namespace, key, request.connection)
+    {
+        let mut batch = Batch::begin(out, "firstBatch");
+        batch.push(&stale);
+        return batch.finish(0, request.namespace());
+    }
+    let only_id = match body.get_document("projection").map(|fields| *fields == *rawdoc! {"_id": 1}) {
+        Ok(true) => true,
+        Ok(false) if is_set(body, "projection") => return refuse(out, "this projection"),
+        _ => false,
+    };
+    let mut cursor = Cursor::new(namespace, filter, limit);
+    (cursor.hint, cursor.only_id) = (hint, only_id);
     let single = body.get_bool("singleBatch").unwrap_or(false);
     let count_max = number(body, "batchSize").unwrap_or(FIRST_BATCH);
     batch(store, cursor, None, count_max, single, out);
@@ -120,7 +130,7 @@ fn count(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>) {
 }
 
 /// The number of documents that a filter selects.
-fn matching(collection: &Collection, filter: &Filter) -> usize {
+pub(super) fn matching(collection: &Collection, filter: &Filter) -> usize {
     match filter {
         Filter::All => collection.len(),
         Filter::Key(key) => usize::from(collection.position(key).is_some()),
@@ -161,15 +171,6 @@ fn list_collections(store: &Store, request: &Request<'_>, out: &mut Vec<u8>) {
 }
 
 /// Lists the only index, that of `_id`.
-fn list_indexes(store: &Store, request: &Request<'_>, out: &mut Vec<u8>) {
-    if !store.collections.contains_key(&request.namespace().to_string()) {
-        return reply::error(out, 26, "NamespaceNotFound", "ns does not exist");
-    }
-    let mut batch = Batch::begin(out, "firstBatch");
-    batch.push(rawdoc! { "v": 2, "key": { "_id": 1 }, "name": "_id_" }.as_bytes());
-    batch.finish(0, request.namespace());
-}
-
 /// MongoDB's NotImplemented: better than a wrong answer that the defect log does not contain.
 fn refuse(out: &mut Vec<u8>, what: &str) {
     let message = format!(

@@ -1,6 +1,6 @@
 //! Returns a collection batch by batch.
 
-use super::collection::Collection;
+use super::collection::{self, Collection};
 use super::filter::Filter;
 use crate::serve::reply::Batch;
 
@@ -15,11 +15,15 @@ pub(crate) struct Cursor {
     /// The number of documents that may still be returned.
     pub(crate) left: u64,
     next: usize,
+    /// The index of the scan, if the client chose one.
+    pub(crate) hint: Option<String>,
+    /// Whether only `_id` is returned.
+    pub(crate) only_id: bool,
 }
 
 impl Cursor {
     pub(crate) fn new(namespace: String, filter: Filter, left: u64) -> Self {
-        Cursor { namespace, filter, left, next: 0 }
+        Cursor { namespace, filter, left, next: 0, hint: None, only_id: false }
     }
 
     /// Adds at most `count_max` documents to a batch; true if more remain.
@@ -29,12 +33,16 @@ impl Cursor {
             self.next = self.next.max(collection.position(key).unwrap_or(collection.len()));
         }
         while let Some(document) = collection.get(self.next) {
-            if self.filter.matches(document) {
+            let is_indexed = self.hint.as_deref().is_none_or(|name| collection.is_indexed(name, self.next));
+            if is_indexed && self.filter.matches(document) {
                 let full = batch.count() > 0 && batch.len_bytes() + document.len() > BATCH_BYTES_MAX;
                 if room == 0 || full {
                     return self.left > 0;
                 }
-                batch.push(document);
+                match self.only_id {
+                    true => batch.push(&collection::only_id(document)),
+                    false => batch.push(document),
+                }
                 room -= 1;
                 self.left -= 1;
             }

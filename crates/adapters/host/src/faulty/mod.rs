@@ -1,10 +1,10 @@
 //! Runs the faulty server: it stores documents in memory and forgets, corrupts or duplicates a stated share
-//! of them, and does a stated share of the transactions in part.
+//! of them, drops some from an index, does a stated share of the transactions in part, and forgets or repeats a stated share of the updates.
 //!
 //! It acknowledges every document and keeps an exact log of its defects, so that a test can compare an audit
-//! with the log. It supports `insert` (with duplicate keys), `find` (all, by `_id`, or by a range of `_id`s),
-//! `getMore`, `killCursors`, `count`, `drop`, `create`, `listCollections`, `listIndexes`, updates that match nothing, transactions of
-//! inserts, and the commands of every server. It refuses all other commands and options.
+//! with the log. It supports `insert` (with duplicate keys), `update` (a replacement or `$inc` by `_id`, or one that matches nothing), `find` (all, by `_id`, or by a range of `_id`s),
+//! `getMore`, `killCursors`, `count`, `drop`, `create`, `listCollections`, `createIndexes`, `listIndexes`, transactions of inserts, and the
+//! commands of every server. It refuses all other commands and options.
 
 use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -23,16 +23,18 @@ pub(crate) mod commands;
 mod cursor;
 mod filter;
 mod flip;
+mod index;
 mod insert;
 pub(crate) mod store;
 mod transaction;
+mod update;
 
 use store::Store;
 
 /// The defects of a faulty server. Documents are numbered from 1 over all connections, in insertion order;
 /// refused duplicates are not counted. One of every n consecutive documents is damaged: the last, or with a
 /// seed a random one. A document has at most one defect: forgetting comes before flipping, flipping before
-/// duplicating. Zero means never.
+/// duplicating, duplicating before dropping from an index. Zero means never.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Defects {
     /// Acknowledge every n-th document without storing it.
@@ -43,6 +45,14 @@ pub struct Defects {
     pub duplicate_every: Option<u64>,
     /// Store only the first half of every n-th transaction, and leave its outcome unknown.
     pub half_every: Option<u64>,
+    /// Acknowledge every n-th update without applying it. Updates are numbered from 1, apart from documents.
+    pub forget_update_every: Option<u64>,
+    /// Apply every n-th update twice.
+    pub repeat_update_every: Option<u64>,
+    /// Drop every n-th document from the newest index of its collection, or from that on `_id` if it has no other.
+    pub unindex_every: Option<u64>,
+    /// Answer every n-th find by `_id` of a document whose last update another connection sent with the version before that update.
+    pub stale_read_every: Option<u64>,
     /// The seed of the choice among n consecutive documents; without a seed the last is chosen.
     pub seed: Option<u64>,
 }
@@ -105,6 +115,14 @@ pub struct DefectLog {
     pub duplicated: Vec<Duplicate>,
     /// The first missing document of each transaction that was stored in part.
     pub halved: Vec<DamagedDocument>,
+    /// Documents that were stored and dropped from an index.
+    pub unindexed: Vec<DamagedDocument>,
+    /// The documents of stale reads.
+    pub stale_reads: Vec<DamagedDocument>,
+    /// The documents of updates that were acknowledged and not applied.
+    pub forgotten_updates: Vec<DamagedDocument>,
+    /// The documents of updates that were applied twice.
+    pub repeated_updates: Vec<DamagedDocument>,
 }
 
 /// A faulty server on a free port of 127.0.0.1. Dropping it closes its connections, ends its threads and
@@ -258,6 +276,69 @@ mod tests {
         assert_eq!(done(4, [9, 10, 11], "commitTransaction"), (7, false));
         let halved: Vec<Bson> = server.record().halved.into_iter().map(|victim| victim.id).collect();
         assert_eq!(halved, [Bson::Int32(7)]);
+    }
+
+    #[test]
+    fn forgotten_updates_are_missing_and_repeated_ones_are_applied_twice() {
+        let defects =
+            Defects { forget_update_every: Some(5), repeat_update_every: Some(3), ..Defects::default() };
+        let (server, mut client) = start(defects);
+        insert(&mut client, 0..1);
+        for _ in 0..15 {
+            let updates = vec![doc! {"q": {"_id": 0}, "u": {"$inc": {"x": 1}}}];
+            let update = doc! {"update": "c", "updates": updates, "$db": "d"};
+            let reply = client.ask(&RawDocumentBuf::try_from(update).unwrap());
+            assert_eq!(reply.get_i32("n").unwrap(), 1, "{reply}");
+        }
+        let reply = client.ask(&rawdoc! {"find": "c", "$db": "d"});
+        let stored = reply.get_document("cursor").unwrap().get_array("firstBatch").unwrap();
+        let numbers = |victims: Vec<DamagedDocument>| victims.iter().map(|it| it.number).collect::<Vec<_>>();
+        let record = server.record();
+        assert_eq!(numbers(record.forgotten_updates), [5, 10, 15]);
+        assert_eq!(numbers(record.repeated_updates), [3, 6, 9, 12]);
+        assert_eq!(stored, &[Bson::Document(doc! {"_id": 0, "x": 15 - 3 + 4})]);
+    }
+
+    #[test]
+    fn an_unindexed_document_is_missing_from_scans_through_the_newest_index_only() {
+        let (server, mut client) = start(Defects { unindex_every: Some(4), ..Defects::default() });
+        let index = rawdoc! {"key": {"x": 1}, "name": "x_1"};
+        client.ask(&rawdoc! {"createIndexes": "c", "indexes": [index], "$db": "d"});
+        insert(&mut client, 0..9);
+        let mut through = |name: &str| {
+            let find = rawdoc! {"find": "c", "hint": name, "projection": {"_id": 1}, "$db": "d"};
+            let reply = client.ask(&find);
+            let found = reply.get_document("cursor").unwrap().get_array("firstBatch").unwrap();
+            found.iter().map(|it| it.as_document().unwrap().clone()).collect::<Vec<_>>()
+        };
+        let ids = |ids: &[i32]| ids.iter().map(|id| doc! {"_id": id}).collect::<Vec<_>>();
+        assert_eq!(through("x_1"), ids(&[0, 1, 2, 4, 5, 6, 8]));
+        assert_eq!(through("_id_"), ids(&[0, 1, 2, 3, 4, 5, 6, 7, 8]));
+        let dropped: Vec<_> = server.record().unindexed.into_iter().map(|victim| victim.id).collect();
+        assert_eq!(dropped, [Bson::Int32(3), Bson::Int32(7)]);
+        let listed = client.ask(&rawdoc! {"listIndexes": "c", "$db": "d"}).to_string();
+        assert!(listed.contains("_id_") && listed.contains("x_1"), "{listed}");
+        let unknown = client.ask(&rawdoc! {"find": "c", "hint": "y_1", "$db": "d"});
+        assert_eq!(unknown.get_i32("code").unwrap(), 2);
+    }
+
+    #[test]
+    fn stale_reads_are_those_of_other_connections() {
+        let (server, mut writer) = start(Defects { stale_read_every: Some(2), ..Defects::default() });
+        insert(&mut writer, 0..2);
+        let updates = vec![doc! {"q": {"_id": 0}, "u": {"$inc": {"x": 1}}}];
+        let update = doc! {"update": "c", "updates": updates, "$db": "d"};
+        writer.ask(&RawDocumentBuf::try_from(update).unwrap());
+        let read = |client: &mut Client, id: i32| {
+            let reply = client.ask(&rawdoc! {"find": "c", "filter": {"_id": id}, "$db": "d"});
+            let found = reply.get_document("cursor").unwrap().get_array("firstBatch").unwrap()[0].clone();
+            found.as_document().unwrap().get_i32("x").unwrap()
+        };
+        assert_eq!((0..4).map(|_| read(&mut writer, 0)).collect::<Vec<_>>(), [1, 1, 1, 1]);
+        let mut other = Client::of(server.address());
+        assert_eq!((0..4).map(|_| read(&mut other, 0)).collect::<Vec<_>>(), [1, 0, 1, 0]);
+        assert_eq!((0..4).map(|_| read(&mut other, 1)).collect::<Vec<_>>(), [1, 1, 1, 1]);
+        assert_eq!(server.record().stale_reads.len(), 2);
     }
 
     #[test]

@@ -8,13 +8,21 @@ use plimsoll_element::kind;
 
 use super::collection::{self, Collection};
 use super::cursor::Cursor;
-use super::{DamagedDocument, DefectLog, Duplicate, Flip, Options, flip};
+use super::{DamagedDocument, DefectLog, Defects, Duplicate, Flip, Options, flip};
 
 /// The cost of one entry of the defect log without its `_id`, in bytes.
 const RECORD_COST: u64 = 160;
 
 /// A document of an open transaction, with its namespace.
 pub(crate) type Kept = (String, Box<[u8]>);
+
+/// The namespace and the key of a document.
+type Place = (String, Box<[u8]>);
+/// A document before its last update, and the connection that sent the update.
+type Previous = (Box<[u8]>, u64);
+
+/// The limit of remembered documents before their last update.
+const PREVIOUS_MAX: usize = 100_000;
 
 /// The limit of open transactions.
 const TRANSACTIONS_MAX: usize = 10_000;
@@ -25,6 +33,11 @@ pub(crate) struct Store {
     options: Options,
     used_bytes: u64,
     inserted: u64,
+    updated: u64,
+    /// The last updated documents before their update, and the connection that sent it.
+    previous: HashMap<Place, Previous>,
+    /// Reads of updated documents by other connections.
+    foreign_reads: u64,
     record: DefectLog,
     pub(crate) collections: BTreeMap<String, Collection>,
     pub(crate) cursors: HashMap<i64, Cursor>,
@@ -61,6 +74,7 @@ enum Treatment {
     Forgotten,
     Flipped,
     Duplicated,
+    Unindexed,
 }
 
 impl Store {
@@ -69,6 +83,9 @@ impl Store {
             options,
             used_bytes: 0,
             inserted: 0,
+            updated: 0,
+            previous: HashMap::new(),
+            foreign_reads: 0,
             record: DefectLog::default(),
             collections: BTreeMap::new(),
             cursors: HashMap::new(),
@@ -105,6 +122,67 @@ impl Store {
         self.inserted += 1;
         self.store(treatment, namespace, key, document);
         Ok(())
+    }
+
+    /// The stored document with a key.
+    pub(crate) fn document(&self, namespace: &str, key: &[u8]) -> Option<&[u8]> {
+        let collection = self.collections.get(namespace)?;
+        collection.get(collection.position(key)?)
+    }
+
+    /// Remembers a document before an update, if reads may be stale. At the limit no further documents are remembered.
+    pub(crate) fn remember(&mut self, namespace: &str, key: &[u8], connection: u64) {
+        let place = (namespace.to_owned(), key.into());
+        let has_room = self.previous.len() < PREVIOUS_MAX || self.previous.contains_key(&place);
+        if self.options.defects.stale_read_every.is_none() || !has_room {
+            return;
+        }
+        let before: Option<Box<[u8]>> = self.document(namespace, key).map(Into::into);
+        before.into_iter().for_each(|before| {
+            self.previous.insert(place.clone(), (before, connection));
+        });
+    }
+
+    /// The stale answer to a find by key of this connection, if there is to be one.
+    pub(crate) fn stale(&mut self, namespace: &str, key: &[u8], connection: u64) -> Option<Box<[u8]>> {
+        let Defects { stale_read_every, seed, .. } = self.options.defects;
+        let place = (namespace.to_owned(), key.into());
+        let (before, writer) = stale_read_every.and_then(|_| self.previous.get(&place))?;
+        if *writer == connection {
+            return None;
+        }
+        self.foreign_reads += 1;
+        let before = before.clone();
+        is_chosen(self.foreign_reads, stale_read_every?, seed, 8).then(|| {
+            let victim = DamagedDocument { number: self.foreign_reads, ..self.victim(namespace, &before) };
+            self.record.stale_reads.push(victim);
+            before
+        })
+    }
+
+    /// Acknowledges the update of a stored document, and applies it, or forgets or repeats it. Updates keep about the size of a document, so
+    /// they take no more memory.
+    pub(crate) fn update(&mut self, namespace: &str, key: &[u8], [once, twice]: [Box<[u8]>; 2]) {
+        self.updated += 1;
+        let defects = self.options.defects;
+        let falls = |every: Option<u64>, kind| {
+            every.is_some_and(|every| is_chosen(self.updated, every, defects.seed, kind))
+        };
+        let (forgets, repeats) =
+            (falls(defects.forget_update_every, 5), falls(defects.repeat_update_every, 6));
+        let victim = DamagedDocument { number: self.updated, ..self.victim(namespace, &once) };
+        let applied = match (forgets, repeats) {
+            (true, _) => return self.record.forgotten_updates.push(victim),
+            (false, true) => {
+                self.record.repeated_updates.push(victim);
+                twice
+            }
+            (false, false) => once,
+        };
+        let collection = self.collection(namespace);
+        if let Some(position) = collection.position(key) {
+            collection.replace(position, applied);
+        }
     }
 
     /// Keeps documents until the commit of their transaction. At the limit of open transactions all are forgotten: their clients are
@@ -164,7 +242,7 @@ impl Store {
         let cost = match treatment {
             Treatment::Kept => one,
             Treatment::Forgotten => line,
-            Treatment::Flipped => one + line,
+            Treatment::Flipped | Treatment::Unindexed => one + line,
             Treatment::Duplicated => 2 * one + line,
         };
         if self.used_bytes + cost > self.options.memory_bytes_max {
@@ -184,6 +262,13 @@ impl Store {
             }
             Treatment::Flipped => self.flip(namespace, key, document),
             Treatment::Duplicated => self.duplicate(namespace, key, document),
+            Treatment::Unindexed => {
+                let victim = self.victim(namespace, &document);
+                self.record.unindexed.push(victim);
+                let collection = self.collection(namespace);
+                collection.store(key, document);
+                collection.unindex_last();
+            }
         }
     }
 
@@ -248,6 +333,8 @@ fn treatment(options: Options, number: u64) -> Treatment {
         Treatment::Flipped
     } else if falls(defects.duplicate_every, 3) {
         Treatment::Duplicated
+    } else if falls(defects.unindex_every, 7) {
+        Treatment::Unindexed
     } else {
         Treatment::Kept
     }

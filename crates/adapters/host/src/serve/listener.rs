@@ -115,7 +115,7 @@ impl<S: Service> Shared<S> {
         }
         let serve = move || {
             // A broken connection or a hostile client ends only its own session.
-            let _ = session::serve(&stream, &self.service, &self.answer_delay, &self.closing);
+            let _ = session::serve(&stream, number, &self.service, &self.answer_delay, &self.closing);
             self.open_streams().remove(&number);
         };
         if thread::Builder::new().stack_size(STACK_LEN).spawn_scoped(scope, serve).is_err() {

@@ -31,6 +31,8 @@ pub(crate) struct Request<'a> {
     pub(crate) body: &'a RawDocument,
     /// The whole message.
     pub(crate) bytes: &'a [u8],
+    /// The number of the connection that sent it.
+    pub(crate) connection: u64,
     message: Option<Message<'a>>,
 }
 
@@ -47,7 +49,7 @@ impl<'a> Request<'a> {
         let framing =
             if message.flags & frame::MORE_TO_COME == 0 { Framing::Message } else { Framing::Silent };
         let (id, body) = (message.request_id, message.body);
-        Ok(Request { id, framing, name: name(body)?, body, bytes, message: Some(message) })
+        Ok(Request { id, framing, name: name(body)?, body, bytes, connection: 0, message: Some(message) })
     }
 
     /// Parses the header, 32 flag bits, the collection's name, two numbers, and the command.
@@ -59,7 +61,8 @@ impl<'a> Request<'a> {
         let len = int32(query, 0).and_then(|len| usize::try_from(len).ok()).ok_or(SHORT)?;
         let body = RawDocument::from_bytes(query.get(..len).ok_or(SHORT)?).map_err(|_| SHORT)?;
         let id = int32(bytes, 4).ok_or(SHORT)?;
-        Ok(Request { id, framing: Framing::Legacy, name: name(body)?, body, bytes, message: None })
+        let name = name(body)?;
+        Ok(Request { id, framing: Framing::Legacy, name, body, bytes, connection: 0, message: None })
     }
 
     /// The number of documents under `field`.

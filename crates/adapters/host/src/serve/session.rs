@@ -10,12 +10,13 @@ use super::{AnswerDelay, Request, Service, reply};
 /// Answers are sent when no input remains, or at this length.
 const FLUSH_LEN: usize = 1024 * 1024;
 
-/// Serves one connection until it ends.
+/// Serves the connection with this number until it ends.
 ///
 /// # Errors
 /// The connection broke, or the client sent something that is not a command.
 pub(crate) fn serve(
     mut stream: &TcpStream,
+    number: u64,
     service: &impl Service,
     answer_delay: &AnswerDelay,
     closing: &AtomicBool,
@@ -25,7 +26,8 @@ pub(crate) fn serve(
     let mut out = Vec::new();
     while inbox.fill(&mut stream)? {
         while let Some(message) = inbox.next().map_err(io::Error::other)? {
-            let request = Request::parse(message).map_err(io::Error::other)?;
+            let mut request = Request::parse(message).map_err(io::Error::other)?;
+            request.connection = number;
             reply::framed(&request, &mut out, |out| service.answer(&request, out));
             if out.len() >= FLUSH_LEN {
                 send(stream, &mut out, answer_delay, closing)?;

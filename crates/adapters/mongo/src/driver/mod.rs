@@ -293,6 +293,7 @@ impl Target for Driver {
             }
             Err(_) => {
                 ready.doubt(&self.builder);
+                ready.release(&self.builder);
                 // After an unfinished transaction the next one needs another session.
                 lane.session = None;
                 let (outcome, limit) = (Outcome::Unknown(Doubt::Timeout), self.builder.setup.timeout);

@@ -4,14 +4,19 @@ use plimsoll_ledger::State as LedgerState;
 use plimsoll_measure::outcome::{Doubt, Outcome};
 
 use super::OperationBuilder;
+use crate::worker_ledger::PendingChange;
 
 /// A change noted as sent.
+///
+/// Attempts to increment add up, so each has its own note: an attempt without an answer keeps its note, and a further attempt gets another.
+/// Every other change writes the same again:
 ///
 /// An attempt without an answer leaves its document in doubt: whatever a retry returns, the server may still execute the first
 /// attempt. Only an acknowledgement ends the doubt, because both attempts write the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PendingWrite {
     number: u64,
+    change: PendingChange,
     state: State,
 }
 
@@ -25,8 +30,8 @@ enum State {
 
 impl PendingWrite {
     /// A change of the document `number` before its first attempt.
-    pub const fn of(number: u64) -> Self {
-        Self { number, state: State::Open }
+    pub const fn of(number: u64, change: PendingChange) -> Self {
+        Self { number, change, state: State::Open }
     }
 
     /// The document's number, as a range.
@@ -41,14 +46,19 @@ impl OperationBuilder {
         let Some(open) = pending else { return };
         match (outcome, open.state) {
             (Outcome::Acknowledged, _) if matched => {
-                self.ledger().acknowledge(open.number);
+                self.ledger().acknowledge(open.number, open.change);
                 *pending = None;
             }
             (Outcome::Acknowledged, State::Open) => {
-                self.ledger().withdraw(open.number);
+                self.ledger().withdraw(open.number, open.change);
                 *pending = None;
             }
             (Outcome::Acknowledged, State::Doubtful) => *pending = None,
+            (Outcome::Unknown(_), _) if open.change == PendingChange::Increment => {
+                if !self.ledger().increment_again(open.number) {
+                    *pending = None;
+                }
+            }
             (Outcome::Unknown(_), _) => open.state = State::Doubtful,
             // A retry is possible: the lane's next operation withdraws the change.
             (Outcome::Rejected(_), _) => {}
@@ -66,8 +76,8 @@ impl OperationBuilder {
 
     /// Withdraws an open change: no retry follows.
     pub fn release(&self, pending: &mut Option<PendingWrite>) {
-        if let Some(PendingWrite { number, state: State::Open }) = pending.take() {
-            self.ledger().withdraw(number);
+        if let Some(PendingWrite { number, change, state: State::Open }) = pending.take() {
+            self.ledger().withdraw(number, change);
         }
     }
 }
@@ -77,6 +87,8 @@ mod tests {
     use plimsoll_measure::outcome::Rejection;
 
     use super::*;
+    use crate::keys::Keys;
+    use crate::setup::Purpose;
     use crate::testing::{builder, pending_replacement};
 
     const LOST: Outcome = Outcome::Unknown(Doubt::ConnectionLost);
@@ -99,6 +111,28 @@ mod tests {
         check(&[(Outcome::Acknowledged, false)], (0, 0));
         check(&[(REFUSED, false)], (0, 0));
         check(&[(REFUSED, false), (Outcome::Acknowledged, true)], (1, 1));
+    }
+
+    /// Checks the acknowledged and the sent increments after these attempts and the lane's next operation.
+    fn check_increment(attempts: &[(Outcome, bool)], expected: (u32, u32)) {
+        let builder = builder(1);
+        let picked = builder.ledger().pick(&Keys::Uniform, Purpose::Increment, |_| 0).unwrap();
+        let mut pending = picked.change.map(|change| PendingWrite::of(picked.number, change));
+        attempts.iter().for_each(|(outcome, matched)| builder.conclude(&mut pending, *outcome, *matched));
+        builder.release(&mut pending);
+        let known = builder.ledger().version(picked.number);
+        assert_eq!((known.acknowledged(), known.sent()), expected, "{attempts:?}");
+    }
+
+    #[test]
+    fn each_attempt_to_increment_counts() {
+        check_increment(&[], (0, 0));
+        check_increment(&[(Outcome::Acknowledged, true)], (1, 1));
+        check_increment(&[(Outcome::Acknowledged, false)], (0, 0));
+        check_increment(&[(REFUSED, false), (Outcome::Acknowledged, true)], (1, 1));
+        check_increment(&[(LOST, false)], (0, 1));
+        check_increment(&[(LOST, false), (Outcome::Acknowledged, true)], (1, 2));
+        check_increment(&[(LOST, false), (LOST, false), (REFUSED, false)], (0, 2));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::{OperationBuilder, identity_of};
 use crate::scenario::Stamp;
 use crate::setup::Freshness;
 use crate::statement;
-use crate::worker_ledger::{Bound, PendingChange, PickedDocument};
+use crate::worker_ledger::{Bound, Owner, PendingChange, PickedDocument};
 
 /// Average number of compared bytes per read; the version is checked in every read.
 const BYTES_A_READ: u64 = 256;
@@ -44,6 +44,9 @@ impl OperationBuilder {
         shows: ReturnedState,
         found: Option<&[u8]>,
     ) -> Result<(), Rejection> {
+        if picked.owner == Owner::Any {
+            return self.judge_shared(picked, found);
+        }
         let (known, touched) = {
             let ledger = self.ledger();
             (ledger.version(picked.number), ledger.is_touched(picked.number))
@@ -57,11 +60,13 @@ impl OperationBuilder {
         let Some(least) = picked.bound.least.filter(|_| !touched) else { return Ok(()) };
         let (least, most) = match (picked.change, shows) {
             (Some(PendingChange::Version(version)), ReturnedState::After) => (version, version),
+            // Other increments may be in flight.
+            (Some(PendingChange::Increment), _) => (least, known.sent()),
             (Some(_), _) => (least, least),
             (None, _) if known.may_be_deleted() => (least, VERSION_MAX),
             (None, _) => (least, known.sent()),
         };
-        let version = self.version_in(picked.number, found).ok_or(Rejection::CorruptedRead)?;
+        let version = self.shown(picked.number, found).ok_or(Rejection::CorruptedRead)?;
         if version < least && !stale {
             return Err(Rejection::StaleRead);
         }
@@ -71,10 +76,27 @@ impl OperationBuilder {
         if version > most || !self.follows(picked.number, version, found) {
             return Err(Rejection::CorruptedRead);
         }
-        if picked.change.is_none() {
+        if picked.change.is_none() && self.setup.counter.is_none() {
             self.ledger().saw(picked.number, version, picked.validity, picked.bound.epoch);
         }
         Ok(())
+    }
+
+    /// Checks a read of a document that another worker may own: not older than the version shared when the read was sent. If the
+    /// document is not shared any more, another change may explain whatever the read shows.
+    fn judge_shared(&self, picked: &PickedDocument, found: Option<&[u8]>) -> Result<(), Rejection> {
+        let is_shared = self.ledger().shared_bound(picked.number).promised;
+        if !is_shared || !picked.bound.promised {
+            return Ok(());
+        }
+        let stale = picked.freshness == Freshness::MayBeStale;
+        let Some(found) = found else { return if stale { Ok(()) } else { Err(Rejection::StaleRead) } };
+        let Some(least) = picked.bound.least else { return Ok(()) };
+        let version = self.shown(picked.number, found).ok_or(Rejection::CorruptedRead)?;
+        if version < least && !stale {
+            return Err(Rejection::StaleRead);
+        }
+        if self.follows(picked.number, version, found) { Ok(()) } else { Err(Rejection::CorruptedRead) }
     }
 
     /// Checks the first document of a read in `_id` order that starts at a picked document: no earlier document matches.
@@ -99,6 +121,18 @@ impl OperationBuilder {
         found.get(4..).is_some_and(|elements| elements.starts_with(&checker.scratch))
     }
 
+    /// The version of a document, or the increments that its counter shows; `None` if the document is another one, or corrupted.
+    fn shown(&self, number: u64, found: &[u8]) -> Option<u32> {
+        let Some(counter) = &self.setup.counter else { return self.version_in(number, found) };
+        let mut checker = self.checker();
+        checker.scratch.clear();
+        self.write_document(&mut checker.scratch, number);
+        // A field that is no integer says nothing about the increments, so any number of them may be there.
+        let least = || i64::from(self.ledger().version(number).acknowledged());
+        let shown = counter.shown(&checker.scratch, found).ok()?.unwrap_or_else(least);
+        u32::try_from(shown).ok()
+    }
+
     /// The version in a document's stamp; `None` if it is another document.
     fn version_in(&self, number: u64, found: &[u8]) -> Option<u32> {
         if self.setup.stamp == Stamp::Off {
@@ -109,6 +143,10 @@ impl OperationBuilder {
 
     /// Whether the compared bytes match that version.
     fn follows(&self, number: u64, version: u32, found: &[u8]) -> bool {
+        if self.setup.counter.is_some() {
+            // Compared when its increments were counted.
+            return true;
+        }
         let mut checker = self.checker();
         checker.credit += BYTES_A_READ;
         let Some(credit) = checker.credit.checked_sub(found.len() as u64) else { return true };
@@ -141,12 +179,15 @@ fn stamp_at_end(document: &[u8]) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use plimsoll_ledger::State;
     use plimsoll_measure::outcome::{Doubt, Outcome};
 
     use super::*;
     use crate::keys::Keys;
     use crate::setup::{Purpose, Validity};
+    use crate::shared_bounds::SharedBounds;
     use crate::testing::{builder, pending_replacement};
 
     fn document(builder: &OperationBuilder, version: u32, number: u64) -> Vec<u8> {
@@ -328,6 +369,57 @@ mod tests {
         assert_eq!(builder.judge_read(&picked, ReturnedState::Before, None), Err(Rejection::StaleRead));
         builder.ledger().pick(&Keys::Uniform, Purpose::Remove, |_| 0).unwrap();
         assert_eq!(builder.judge_read(&picked, ReturnedState::Before, None), Ok(()));
+    }
+
+    /// A document that one worker replaced, and a read of it by another worker.
+    fn shared() -> (OperationBuilder, OperationBuilder, PickedDocument) {
+        let (owner, reader, shared) = (builder(1), builder(1), Arc::<SharedBounds>::default());
+        [&owner, &reader].iter().for_each(|builder| builder.ledger().share(shared.clone()));
+        let (_, mut pending) = pending_replacement(&owner);
+        owner.conclude(&mut pending, Outcome::Acknowledged, true);
+        let picked = (0..1_000_000).find_map(|random| reader.ledger().pick_shared(random)).unwrap();
+        (owner, reader, picked)
+    }
+
+    #[test]
+    fn a_read_by_another_worker_shows_at_least_the_version_shared_when_it_is_sent() {
+        let (owner, reader, picked) = shared();
+        let judge = |picked: &PickedDocument, version: Option<u32>| {
+            let found = version.map(|version| document(&owner, version, picked.number));
+            reader.judge_read(picked, ReturnedState::Before, found.as_deref())
+        };
+        let early = reader.as_sent(picked);
+        assert_eq!([1, 2].map(|version| judge(&early, Some(version))), [Ok(()); 2]);
+        assert_eq!([judge(&early, Some(0)), judge(&early, None)], [Err(Rejection::StaleRead); 2]);
+        assert_eq!(judge(&PickedDocument { freshness: Freshness::MayBeStale, ..early }, Some(0)), Ok(()));
+        assert_eq!(judge(&early.in_part(), Some(0)), Ok(()), "a part of it has no version");
+        assert_eq!(judge(&early.in_part(), None), Err(Rejection::StaleRead));
+        let (_, mut pending) = pending_replacement(&owner);
+        owner.conclude(&mut pending, Outcome::Acknowledged, true);
+        assert_eq!(judge(&early, Some(1)), Ok(()), "it was sent before the acknowledgement");
+        assert_eq!(judge(&reader.as_sent(picked), Some(1)), Err(Rejection::StaleRead));
+        let mut flipped = document(&owner, 2, picked.number);
+        let at = flipped.len() / 2;
+        flipped[at] ^= 1;
+        let judged = reader.judge_read(&early, ReturnedState::Before, Some(&flipped));
+        assert_eq!(judged, Err(Rejection::CorruptedRead));
+    }
+
+    #[test]
+    fn a_read_proves_nothing_once_the_owner_removes_or_touches_the_document() {
+        let removes = |owner: &OperationBuilder| {
+            owner.ledger().pick(&Keys::Uniform, Purpose::Remove, |_| 0).unwrap();
+        };
+        let touches = |owner: &OperationBuilder| owner.ledger().touch(0);
+        let touches_all = |owner: &OperationBuilder| owner.ledger().touch_all();
+        for change in [&removes as &dyn Fn(&OperationBuilder), &touches, &touches_all] {
+            let (owner, reader, picked) = shared();
+            let sent = reader.as_sent(picked);
+            assert_eq!(reader.judge_read(&sent, ReturnedState::Before, None), Err(Rejection::StaleRead));
+            change(&owner);
+            assert_eq!(reader.judge_read(&sent, ReturnedState::Before, None), Ok(()));
+            assert!(reader.ledger().pick_shared(0).is_none());
+        }
     }
 
     #[test]

@@ -24,6 +24,8 @@ pub enum Purpose {
     Replace,
     /// To remove the document.
     Remove,
+    /// To increment the counter of the document.
+    Increment,
     /// To change the document without a version.
     Touch,
 }

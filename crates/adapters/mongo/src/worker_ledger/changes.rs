@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use plimsoll_ledger::{Changed, Intent, Span, Touched, Version};
+use plimsoll_ledger::{Changed, Intent, Slot, Span, Touched, Version};
 
 use super::{PendingChange, WorkerLedger};
 use crate::setup::Purpose;
@@ -18,20 +18,38 @@ impl WorkerLedger {
         self.allocation.locate(number).map_or_else(Version::default, |slot| self.changes.versions.at(slot))
     }
 
-    /// Records that the document's change in flight was acknowledged.
-    pub fn acknowledge(&mut self, number: u64) {
+    /// Records that a change of the document in flight was acknowledged.
+    pub fn acknowledge(&mut self, number: u64, change: PendingChange) {
+        let Some(slot) = self.allocation.locate(number) else { return };
+        match change {
+            PendingChange::Increment => self.changes.versions.acknowledge_increment(slot),
+            PendingChange::Version(_) | PendingChange::Removal => self.changes.versions.acknowledge(slot),
+        }
+        self.publish(number, slot);
+        self.note(number);
+    }
+
+    /// Records that a change of the document in flight did not happen.
+    pub fn withdraw(&mut self, number: u64, change: PendingChange) {
         if let Some(slot) = self.allocation.locate(number) {
-            self.changes.versions.acknowledge(slot);
+            self.withdraw_at(slot, change);
             self.note(number);
         }
     }
 
-    /// Records that the document's change in flight did not happen.
-    pub fn withdraw(&mut self, number: u64) {
-        if let Some(slot) = self.allocation.locate(number) {
-            self.changes.versions.withdraw(slot);
-            self.note(number);
+    pub(super) fn withdraw_at(&mut self, slot: Slot, change: PendingChange) {
+        match change {
+            PendingChange::Increment => self.changes.versions.withdraw_increment(slot),
+            PendingChange::Version(_) | PendingChange::Removal => self.changes.versions.withdraw(slot),
         }
+    }
+
+    /// Records that an increment without an answer may be sent once more. False if it must not be.
+    pub fn increment_again(&mut self, number: u64) -> bool {
+        let slot = self.allocation.locate(number);
+        let is_noted = slot.is_some_and(|slot| self.changes.versions.increment(slot));
+        self.note(number);
+        is_noted
     }
 
     /// Whether a change without a version may have altered a document.
@@ -53,6 +71,7 @@ impl WorkerLedger {
     /// Notes that another operation may change or remove a document.
     pub fn touch(&mut self, number: u64) {
         if !self.is_touched(number) {
+            self.retract(number);
             self.changes.touched.mark(&self.allocation, number..number + 1);
             self.note(number);
         }
@@ -60,6 +79,7 @@ impl WorkerLedger {
 
     /// Notes that another operation may change or remove any document.
     pub fn touch_all(&mut self) {
+        self.retract_all();
         self.changes.touched = Touched::All;
     }
 
@@ -103,7 +123,7 @@ impl WorkerLedger {
 pub(super) const fn intent(purpose: Purpose, change: Option<PendingChange>) -> Option<Intent> {
     match (purpose, change) {
         (Purpose::Read, _) => None,
-        (_, Some(PendingChange::Version(_))) => Some(Intent::Replace),
+        (_, Some(PendingChange::Version(_) | PendingChange::Increment)) => Some(Intent::Replace),
         (Purpose::Remove, _) => Some(Intent::Remove),
         _ => Some(Intent::Alter),
     }
@@ -151,7 +171,7 @@ mod tests {
         let mut touched = 0;
         let recovered = crashed(dir.path(), |ledger| {
             assert_eq!(pick(ledger, Purpose::Replace, 7), 7);
-            ledger.acknowledge(7);
+            ledger.acknowledge(7, PendingChange::Version(1));
             assert_eq!(pick(ledger, Purpose::Replace, 8), 8);
             touched = pick(ledger, Purpose::Touch, 9);
             ledger.flush();
@@ -188,7 +208,7 @@ mod tests {
         let recovered = crashed(dir.path(), |ledger| {
             for _ in 0..CHANGED_MAX {
                 assert_eq!(pick(ledger, Purpose::Replace, 4), 4);
-                ledger.acknowledge(4);
+                ledger.acknowledge(4, PendingChange::Version(1));
             }
         });
         assert_eq!(versions(&recovered, 4), (CHANGED_MAX as u32, CHANGED_MAX as u32));

@@ -25,6 +25,18 @@ pub struct PickedDocument {
     pub freshness: Freshness,
     /// How long the version that a read shows is valid.
     pub validity: Validity,
+    /// The worker that owns it.
+    pub owner: Owner,
+}
+
+/// The worker that owns a document.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Owner {
+    /// This worker, which knows all of its changes.
+    #[default]
+    This,
+    /// Any worker: only its shared version is known.
+    Any,
 }
 
 impl PickedDocument {
@@ -65,6 +77,7 @@ impl WorkerLedger {
             change: None,
             freshness: Freshness::Latest,
             validity: Validity::Unproven,
+            owner: Owner::This,
         };
         if self.pretended {
             return Some(picked);
@@ -72,13 +85,16 @@ impl WorkerLedger {
         picked.bound = self.bound(number, picked.validity);
         let change = self.note_change(slot, fit, purpose);
         if !intent(purpose, change).is_none_or(|intent| self.intend(intent)) {
-            if change.is_some() {
-                self.changes.versions.withdraw(slot);
-            }
+            change.into_iter().for_each(|change| self.withdraw_at(slot, change));
             return None;
         }
         match (change, purpose) {
-            (Some(_), _) => self.note(number),
+            (Some(change), _) => {
+                if change == PendingChange::Removal {
+                    self.retract(number);
+                }
+                self.note(number);
+            }
             (None, Purpose::Read) => {}
             (None, _) => self.touch(number),
         }
@@ -90,6 +106,9 @@ impl WorkerLedger {
         match purpose {
             Purpose::Replace if fit == Fit::Good => {
                 self.changes.versions.replace(slot).map(PendingChange::Version)
+            }
+            Purpose::Increment if fit == Fit::Good => {
+                self.changes.versions.increment(slot).then_some(PendingChange::Increment)
             }
             Purpose::Remove if fit == Fit::Good => {
                 self.changes.versions.delete(slot).then_some(PendingChange::Removal)
@@ -237,10 +256,24 @@ mod tests {
         // No document is free: the first one is picked, and its change counts as a touch.
         let fourth = replace(&mut ledger);
         assert_eq!((fourth.number, fourth.change, ledger.is_touched(0)), (0, None, true));
-        ledger.acknowledge(1);
+        ledger.acknowledge(1, PendingChange::Version(1));
         let again = replace(&mut ledger);
         assert_eq!((again.number, again.change), (1, Some(PendingChange::Version(2))));
         assert_eq!(again.bound.least, Some(1));
+    }
+
+    #[test]
+    fn increments_of_one_document_may_be_in_flight_together() {
+        let mut ledger = filled(1);
+        let increment =
+            |ledger: &mut WorkerLedger| ledger.pick(&Keys::Uniform, Purpose::Increment, |_| 0).unwrap();
+        for _ in 0..3 {
+            assert_eq!(increment(&mut ledger).change, Some(PendingChange::Increment));
+        }
+        ledger.acknowledge(0, PendingChange::Increment);
+        ledger.withdraw(0, PendingChange::Increment);
+        let known = ledger.version(0);
+        assert_eq!((known.acknowledged(), known.sent(), ledger.is_touched(0)), (1, 2, false));
     }
 
     #[test]
@@ -249,7 +282,7 @@ mod tests {
         for _ in 0..2 {
             let picked = ledger.pick(&Keys::Uniform, Purpose::Replace, |_| 0).unwrap();
             assert_eq!(picked.change, Some(PendingChange::Version(1)));
-            ledger.withdraw(picked.number);
+            ledger.withdraw(picked.number, PendingChange::Version(1));
         }
         let read = ledger.pick(&Keys::Uniform, Purpose::Read, |_| 0).unwrap();
         assert_eq!((read.bound.least, read.change, read.bound.promised), (Some(0), None, true));
@@ -262,7 +295,7 @@ mod tests {
             .map(|_| {
                 let picked = ledger.pick(&Keys::Uniform, Purpose::Remove, at(25, 50)).unwrap();
                 assert_eq!(picked.change, Some(PendingChange::Removal));
-                ledger.acknowledge(picked.number);
+                ledger.acknowledge(picked.number, PendingChange::Removal);
                 picked.number
             })
             .collect();
@@ -293,7 +326,7 @@ mod tests {
     fn the_owner_in_the_next_phase_knows_the_versions_of_the_last_phase() {
         let (mut first, second) = (filled(4), ledger(1));
         let picked = first.pick(&Keys::Uniform, Purpose::Replace, at(3, 4)).unwrap();
-        first.acknowledge(picked.number);
+        first.acknowledge(picked.number, PendingChange::Version(1));
         let snapshot = Arc::new(Snapshot::of(vec![first.documents(), second.documents()]));
         let mut second = second;
         second.learn(snapshot);

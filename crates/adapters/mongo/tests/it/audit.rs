@@ -8,6 +8,7 @@ use plimsoll_host::scripted::Server;
 use plimsoll_ledger::{
     Allocation, Changes, Findings, Ledger, OtherWriters, Run, Slot, Span, State, Touched, WorkerLedger,
 };
+use plimsoll_measure::integrity::Indexes;
 use plimsoll_mongo::audit::{Error, Scope, scan};
 use plimsoll_wire::{Address, ConnectOptions};
 
@@ -39,11 +40,17 @@ fn audit(server: &Server) -> Result<u64, Error> {
 }
 
 fn findings(server: &Server, ledger: &Ledger) -> Result<Findings, Error> {
+    audited(server, ledger, 100).map(|(findings, _)| findings)
+}
+
+fn audited(server: &Server, ledger: &Ledger, index_documents_max: u64) -> Result<(Findings, Indexes), Error> {
     let namespace = Namespace { db: "d".into(), collection: "c".into() };
     let scope = Scope {
         namespace: &namespace,
         source: None,
         id: IdForm::ObjectId,
+        counter: None,
+        index_documents_max,
         touched: &Touched::None,
         other_writers: OtherWriters::Excluded,
     };
@@ -107,4 +114,51 @@ fn half_transactions(later: bool) -> u64 {
 #[test]
 fn a_transaction_is_half_only_if_a_second_look_does_not_find_the_rest() {
     assert_eq!((half_transactions(false), half_transactions(true)), (1, 0));
+}
+
+/// Audits two documents on a server whose index `a_1` lacks the second, whose index `b_1` cannot be scanned, and which says that the
+/// collection is invalid.
+fn check_indexes(index_documents_max: u64) -> (u64, Indexes) {
+    let run = Run { time_s: 1, tag: [0; 3] };
+    let stored = move |number: u64| doc! {"_id": ObjectId::from_bytes(run.receipt(number).to_object_id())};
+    let batch = |documents: Vec<Document>| {
+        Some(doc! {"cursor": {"firstBatch": documents, "id": 0_i64, "ns": "d.c"}, "ok": 1.0})
+    };
+    let index = |name: &str| doc! {"key": {name.trim_end_matches("_1"): 1}, "name": name};
+    let server = Server::start(move |command| match command.keys().next().map(String::as_str) {
+        Some("listIndexes") => batch(["a_1", "b_1"].map(index).to_vec()),
+        Some("validate") => Some(doc! {"valid": false, "errors": ["wrong key"], "ok": 1.0}),
+        Some("find") => match command.get_str("hint") {
+            Ok("a_1") => batch(vec![stored(0)]),
+            Ok(_) => Some(doc! {"ok": 0.0, "code": 2, "errmsg": "cannot use the hint"}),
+            Err(_) => batch(vec![stored(0), stored(1)]),
+        },
+        _ => None,
+    });
+    let mut ledger = Ledger::new(run, Allocation::new(10, 1, None).unwrap());
+    let mut worker = WorkerLedger::unjournaled();
+    worker.set(0..2, State::Acknowledged);
+    ledger.adopt(0, worker);
+    let (findings, indexes) = audited(&server.unwrap(), &ledger, index_documents_max).unwrap();
+    assert_eq!(findings.found, 2);
+    (findings.missing_from_index, indexes)
+}
+
+#[test]
+fn a_document_missing_from_an_index_is_found_and_a_failing_check_is_told() {
+    let (missing, indexes) = check_indexes(2);
+    assert_eq!(
+        (missing, indexes.checked, indexes.errors),
+        (1, vec!["a_1".to_owned()], vec!["wrong key".to_owned()])
+    );
+    let [skipped] = &indexes.skipped[..] else { panic!("{:?}", indexes.skipped) };
+    assert!(skipped.contains("b_1") && skipped.contains("cannot use the hint"), "{skipped}");
+}
+
+#[test]
+fn the_indexes_of_a_large_collection_are_left_out() {
+    let (missing, indexes) = check_indexes(1);
+    assert_eq!((missing, indexes.checked.len(), indexes.errors.len()), (0, 0, 0));
+    assert!(indexes.skipped[0].contains("audit.index_documents_max is 1"), "{:?}", indexes.skipped);
+    assert_eq!(check_indexes(0), (0, Indexes::default()));
 }

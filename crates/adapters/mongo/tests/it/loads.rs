@@ -105,7 +105,7 @@ pub fn load(uri: &str, more: &str, retry: Option<Retry>, event: impl FnOnce() + 
     let findings = run(async {
         let servers = [ConnectOptions::new(site.connect().await.unwrap().address().clone())];
         let scope = Scope::of(&setup, &Touched::None, OtherWriters::Excluded);
-        scan(&servers, &whole, scope, &mut ()).await.unwrap()
+        scan(&servers, &whole, scope, &mut ()).await.unwrap().0
     });
     Loaded { setup, acknowledged, failed, retries, findings }
 }

@@ -31,6 +31,12 @@ pub struct Findings {
     pub read_then_gone: u64,
     /// Transactions with an unknown commit: the server has some of their writes and lacks others.
     pub half_transactions: u64,
+    /// Increments that the server acknowledged and that the counters of existing documents lack.
+    pub lost_increments: u64,
+    /// Increments that the counters of existing documents show beyond those sent.
+    pub extra_increments: u64,
+    /// Acknowledged documents that exist and that an index lacks, counted once for each such index.
+    pub missing_from_index: u64,
     /// Documents that the server rejected, without those not audited.
     pub rejected: u64,
     /// Documents of unknown outcome that exist.
@@ -50,11 +56,13 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Whether every promise holds: no document is lost, phantom, duplicated, corrupted, or gone after it was read, and no transaction
-    /// was done in part.
+    /// Whether every promise holds: no document is lost, phantom, duplicated, corrupted, or gone after it was read, no transaction
+    /// was done in part, every counter shows its increments, and every index has all documents.
     pub fn holds(&self) -> bool {
         let documents = [self.lost, self.phantom, self.duplicated, self.corrupted, self.read_then_gone];
-        documents == [0; 5] && self.half_transactions == 0
+        documents == [0; 5]
+            && [self.half_transactions, self.lost_increments, self.extra_increments] == [0; 3]
+            && self.missing_from_index == 0
     }
 
     /// Adds the findings of another audit of other documents. The examples are only numbers, so both audits must use the same
@@ -68,6 +76,9 @@ impl Findings {
         self.corrupted += other.corrupted;
         self.read_then_gone += other.read_then_gone;
         self.half_transactions += other.half_transactions;
+        self.lost_increments += other.lost_increments;
+        self.extra_increments += other.extra_increments;
+        self.missing_from_index += other.missing_from_index;
         self.rejected += other.rejected;
         self.unknown_present += other.unknown_present;
         self.unknown_absent += other.unknown_absent;
@@ -104,6 +115,12 @@ pub struct Examples {
     pub read_then_gone: Vec<u64>,
     /// The first missing document of each transaction that was done in part.
     pub half_transactions: Vec<u64>,
+    /// Documents whose counters lack acknowledged increments.
+    pub lost_increments: Vec<u64>,
+    /// Documents whose counters show more increments than were sent.
+    pub extra_increments: Vec<u64>,
+    /// Documents that an index lacks.
+    pub missing_from_index: Vec<u64>,
 }
 
 impl Examples {
@@ -114,6 +131,9 @@ impl Examples {
         join(&mut self.corrupted, &other.corrupted);
         join(&mut self.read_then_gone, &other.read_then_gone);
         join(&mut self.half_transactions, &other.half_transactions);
+        join(&mut self.lost_increments, &other.lost_increments);
+        join(&mut self.extra_increments, &other.extra_increments);
+        join(&mut self.missing_from_index, &other.missing_from_index);
     }
 }
 
@@ -141,6 +161,9 @@ mod tests {
             corrupted: n(),
             read_then_gone: n(),
             half_transactions: n(),
+            lost_increments: n(),
+            extra_increments: n(),
+            missing_from_index: n(),
             rejected: n(),
             unknown_present: n(),
             unknown_absent: n(),
@@ -164,7 +187,7 @@ mod tests {
         assert_eq!(merged.examples.lost, [1, 100]);
     }
 
-    fn counters(f: &mut Findings) -> [&mut u64; 14] {
+    fn counters(f: &mut Findings) -> [&mut u64; 17] {
         [
             &mut f.acknowledged,
             &mut f.found,
@@ -174,6 +197,9 @@ mod tests {
             &mut f.corrupted,
             &mut f.read_then_gone,
             &mut f.half_transactions,
+            &mut f.lost_increments,
+            &mut f.extra_increments,
+            &mut f.missing_from_index,
             &mut f.rejected,
             &mut f.unknown_present,
             &mut f.unknown_absent,
@@ -185,13 +211,13 @@ mod tests {
 
     #[test]
     fn only_violations_break_the_promise() {
-        let broken: Vec<usize> = (0..14)
+        let broken: Vec<usize> = (0..17)
             .filter(|at| {
                 let mut findings = Findings::default();
                 *counters(&mut findings)[*at] = 1;
                 !findings.holds()
             })
             .collect();
-        assert_eq!(broken, [2, 3, 4, 5, 6, 7]);
+        assert_eq!(broken, [2, 3, 4, 5, 6, 7, 8, 9, 10]);
     }
 }

@@ -6,9 +6,12 @@ mod halves;
 
 mod fold;
 
+mod index_scan;
+
 mod findings;
 
 pub use halves::Half;
+pub use index_scan::IndexScan;
 
 pub use findings::{EXAMPLES_MAX, Examples, Findings, OTHER_RUNS_MAX};
 
@@ -66,6 +69,9 @@ pub enum Found {
 pub enum Content {
     /// The content follows, in this version: 0 as inserted, then one more with each replacement.
     Follows(u32),
+    /// All but a counter follows. The counter shows so many increments since the insert; `None` if the inserted value is no integer, so
+    /// that nothing can be said about their number.
+    Counted(Option<i64>),
     /// The content does not follow.
     Differs,
 }
@@ -96,6 +102,9 @@ pub enum OtherWriters {
 /// document whose deletion was acknowledged must not exist. A document whose deletion is in doubt is not audited. A version that a
 /// read has shown is promised too, although no acknowledgement arrived: a document that is missing or older was read, and is gone.
 ///
+/// The increments of a counter commute, so several of one document may be in flight. The counter must show at least as many as were
+/// acknowledged, and at most as many as were sent: fewer are lost increments, more are extra ones.
+///
 /// After a crash of the writers the ledger does not know their last changes, only their intents ([`Ledger::unseen`]). A
 /// document is not audited if an intended change explains why it contradicts its promise. Every other contradiction counts.
 #[derive(Clone, Debug)]
@@ -122,6 +131,9 @@ struct Tally {
     corrupted: Noted,
     read_then_gone: Noted,
     half_transactions: Noted,
+    lost_increments: Noted,
+    extra_increments: Noted,
+    missing_from_index: Noted,
     foreign: u64,
     other_runs: BTreeMap<Run, u64>,
     upserted: u64,
@@ -198,6 +210,9 @@ impl<'a> Audit<'a> {
             corrupted: self.tally.corrupted.count,
             read_then_gone: self.tally.read_then_gone.count,
             half_transactions: self.tally.half_transactions.count,
+            lost_increments: self.tally.lost_increments.count,
+            extra_increments: self.tally.extra_increments.count,
+            missing_from_index: self.tally.missing_from_index.count,
             foreign: self.tally.foreign,
             other_runs: self.tally.other_runs.clone(),
             not_audited: self.tally.upserted,
@@ -234,6 +249,9 @@ impl Tally {
         self.corrupted.merge(&other.corrupted);
         self.read_then_gone.merge(&other.read_then_gone);
         self.half_transactions.merge(&other.half_transactions);
+        self.lost_increments.merge(&other.lost_increments);
+        self.extra_increments.merge(&other.extra_increments);
+        self.missing_from_index.merge(&other.missing_from_index);
         self.foreign += other.foreign;
         findings::add_runs(&mut self.other_runs, &other.other_runs);
         self.upserted += other.upserted;
@@ -247,6 +265,9 @@ impl Tally {
             corrupted: self.corrupted.lowest.into_iter().collect(),
             read_then_gone: self.read_then_gone.lowest.into_iter().collect(),
             half_transactions: self.half_transactions.lowest.into_iter().collect(),
+            lost_increments: self.lost_increments.lowest.into_iter().collect(),
+            extra_increments: self.extra_increments.lowest.into_iter().collect(),
+            missing_from_index: self.missing_from_index.lowest.into_iter().collect(),
             ..Examples::default()
         };
         examples.merge(&folded);
@@ -256,7 +277,12 @@ impl Tally {
 
 impl Noted {
     fn note(&mut self, number: u64) {
-        self.count += 1;
+        self.note_many(number, 1);
+    }
+
+    /// Notes one document with so many findings.
+    fn note_many(&mut self, number: u64, count: u64) {
+        self.count += count;
         let full = self.lowest.len() == EXAMPLES_MAX;
         if full && self.lowest.last().is_some_and(|last| number >= *last) {
             return;

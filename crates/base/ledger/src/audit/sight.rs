@@ -39,6 +39,7 @@ impl Audit<'_> {
                 match self.verdict(slot, state, content) {
                     Verdict::There(content) => {
                         self.compare_with_reads(number, slot, content);
+                        self.compare_counter(number, slot, content);
                         self.note_renewed(slot, content);
                         self.see_sent(number, slot, content);
                     }
@@ -55,6 +56,25 @@ impl Audit<'_> {
         }
     }
 
+    /// Compares the increments that a counter shows with those acknowledged and sent. Unrecorded changes may explain a difference.
+    fn compare_counter(&mut self, number: u64, slot: Slot, content: Content) {
+        let Content::Counted(Some(shown)) = content else { return };
+        let (promised, unseen) = (self.versions.at(slot), self.ledger.unseen());
+        let is_exempt =
+            self.touched.contains(slot) || promised.may_be_deleted() || unseen.contains(Intent::Alter);
+        if is_exempt {
+            return;
+        }
+        let lost = i64::from(promised.acknowledged()).saturating_sub(shown);
+        let extra = shown.saturating_sub(i64::from(promised.sent()));
+        if lost > 0 {
+            self.tally.lost_increments.note_many(number, lost.unsigned_abs());
+        }
+        if extra > 0 && !unseen.contains(Intent::Replace) {
+            self.tally.extra_increments.note_many(number, extra.unsigned_abs());
+        }
+    }
+
     /// Notes a document in an earlier version than a read has shown.
     #[inline]
     fn compare_with_reads(&mut self, number: u64, slot: Slot, content: Content) {
@@ -68,7 +88,7 @@ impl Audit<'_> {
     fn see_sent(&mut self, number: u64, slot: Slot, content: Content) {
         let seen = &mut self.seen[slot.worker as usize];
         let now = match (seen.get(slot.local), content) {
-            (0, Content::Follows(_)) => INTACT,
+            (0, Content::Follows(_) | Content::Counted(_)) => INTACT,
             (0, Content::Differs) => CORRUPTED,
             _ => REPEATED,
         };
@@ -96,7 +116,7 @@ impl Audit<'_> {
         match content {
             _ if altered && state == State::Rejected => Verdict::Explained,
             Content::Differs if altered => Verdict::Explained,
-            Content::Differs => Verdict::There(content),
+            Content::Differs | Content::Counted(_) => Verdict::There(content),
             Content::Follows(_) if promised.may_be_deleted() => Verdict::There(content),
             Content::Follows(found) if altered && found < promised.promised() => Verdict::Explained,
             Content::Follows(found) if found < promised.acknowledged() => Verdict::Undone,

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::changes::Changes;
+use crate::intents::Intents;
 use crate::numbers::Allocation;
 use crate::receipt::Run;
 
@@ -273,6 +274,59 @@ fn a_transaction_of_unknown_outcome_is_done_as_a_whole_or_not_at_all() {
     check_transaction(&[(1, 1)], &[30]);
     // Document 1 is corrupted: that shows neither its old nor its new version.
     check_transaction(&[(30, 0), (31, 0), (1, 3)], &[]);
+}
+
+/// Audits number 0, of which two increments were acknowledged and a third has no answer.
+fn audit_counter(unseen: Intents, shown: Option<i64>) -> Findings {
+    let (mut ledger, mut changes) = (ledger(), Changes::default());
+    let slot = ledger.allocation().locate(0).unwrap();
+    (0..3).for_each(|_| assert!(changes.versions.increment(slot)));
+    (0..2).for_each(|_| changes.versions.acknowledge_increment(slot));
+    ledger.set_changes(Some(changes));
+    ledger.set_unseen(unseen);
+    let mut audit = Audit::new(&ledger);
+    audit.see(Found::Receipt { number: 0, content: Content::Counted(shown), stamp: None });
+    audit.finish()
+}
+
+#[test]
+fn a_counter_shows_every_acknowledged_increment_and_no_increment_beyond_those_sent() {
+    let crashed = Intents::NONE.with(Intent::Replace);
+    for (unseen, shown, expected) in [
+        (Intents::NONE, Some(2), (0, 0)),
+        (Intents::NONE, Some(3), (0, 0)),
+        (Intents::NONE, None, (0, 0)),
+        (Intents::NONE, Some(0), (2, 0)),
+        (Intents::NONE, Some(5), (0, 2)),
+        (crashed, Some(5), (0, 0)),
+        (crashed, Some(1), (1, 0)),
+    ] {
+        let findings = audit_counter(unseen, shown);
+        assert_eq!((findings.lost_increments, findings.extra_increments), expected, "{shown:?}");
+        assert_eq!((findings.found, findings.corrupted, findings.lost), (1, 0, 19));
+        let Examples { lost_increments, extra_increments, .. } = findings.examples;
+        assert_eq!(
+            (lost_increments.len(), extra_increments.len()),
+            (expected.0.min(1) as usize, expected.1.min(1) as usize)
+        );
+    }
+}
+
+#[test]
+fn an_index_lacks_a_document_that_is_acknowledged_present_and_not_changing() {
+    let ledger = changed_ledger();
+    let mut audit = Audit::with(&ledger, &Touched::None, OtherWriters::Expected);
+    // The server lacks number 4 itself; the index lacks 1, 3, 4, 5 and 30. 1 and 3 are in doubt, and 30 has no answer.
+    let stored = [(0, 2), (1, 1), (3, 0)].into_iter().chain((5..20).chain(30..31).map(|number| (number, 0)));
+    stored.for_each(|(number, version)| {
+        audit.see(Found::Receipt { number, content: Content::Follows(version), stamp: None });
+    });
+    let mut scan = audit.index_scan();
+    [0, 2].into_iter().chain(6..20).for_each(|number| audit.see_through(&mut scan, number));
+    audit.compare_index(&scan);
+    let findings = audit.finish();
+    assert_eq!((findings.missing_from_index, findings.lost), (1, 1));
+    assert_eq!(findings.examples.missing_from_index, [5]);
 }
 
 #[test]

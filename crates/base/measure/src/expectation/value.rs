@@ -6,14 +6,26 @@ use crate::integrity::{Integrity, Proof};
 use crate::metric::{COUNTERS, INTEGRITY, LATENCIES, Metric};
 use crate::threshold::Aggregate;
 
+/// The counts that need documents which are told apart and do not vanish.
+const CLAIMS: [&str; 9] = [
+    "lost",
+    "phantom",
+    "duplicated",
+    "corrupted",
+    "read_then_gone",
+    "half_transactions",
+    "lost_increments",
+    "extra_increments",
+    "missing_from_index",
+];
+
 /// A count of the audit.
 pub(super) fn integrity_value(name: &str, integrity: Option<&Integrity>) -> Result<f64, String> {
     let found = integrity.ok_or_else(|| "no audit was made".to_owned())?;
     if !found.is_known() && !["acknowledged", "rejected"].contains(&name) {
         return Err(found.reason.clone().unwrap_or_else(|| "the documents were not read back".to_owned()));
     }
-    let claims = ["lost", "phantom", "duplicated", "corrupted", "read_then_gone", "half_transactions"];
-    if matches!(found.proof, Proof::Counted | Proof::NotApplicable) && claims.contains(&name) {
+    if matches!(found.proof, Proof::Counted | Proof::NotApplicable) && CLAIMS.contains(&name) {
         return Err(found.reason.clone().unwrap_or_else(|| "the documents cannot be told apart".to_owned()));
     }
     find(&INTEGRITY, name).map(|count| count(found) as f64)

@@ -39,8 +39,23 @@ pub(super) fn violations(run: &Run) -> Vec<String> {
             let verb = if integrity.half_transactions == 1 { "was" } else { "were" };
             format!("{} {verb} done in part only.", counted(integrity.half_transactions, "transaction"))
         }),
+        increments(integrity.lost_increments, "acknowledged increment", ["is missing", "are missing"]),
+        increments(
+            integrity.extra_increments,
+            "increment",
+            ["was applied but never sent", "were applied but never sent"],
+        ),
+        documents(integrity.missing_from_index, "is missing from an index", "are missing from an index"),
     ];
-    lost.into_iter().chain(others.into_iter().flatten()).chain(wrong).collect()
+    let validation = (integrity.validation_errors > 0).then(|| {
+        let verb = if integrity.validation_errors == 1 { "is" } else { "are" };
+        let first = integrity.indexes.errors.first().map_or_else(String::new, |error| format!(": {error}"));
+        format!(
+            "The server says that the collection is invalid; there {verb} {}{first}.",
+            counted(integrity.validation_errors, "error")
+        )
+    });
+    lost.into_iter().chain(others.into_iter().flatten()).chain(validation).chain(wrong).collect()
 }
 
 /// The proof, or why there is none.
@@ -116,7 +131,12 @@ pub(super) fn leftovers(run: &Run) -> Vec<String> {
     let Some(integrity) = audited(run) else { return Vec::new() };
     let unknown = integrity.unknown_present + integrity.unknown_absent;
     let unknown = (unknown > 0 && integrity.proof != Proof::FireAndForget).then(|| {
-        let is_kept = integrity.read_then_gone + integrity.half_transactions == 0;
+        let is_kept = integrity.read_then_gone
+            + integrity.half_transactions
+            + integrity.lost_increments
+            + integrity.extra_increments
+            + integrity.missing_from_index
+            == 0;
         let meaning = if is_kept { " Neither breaks a promise." } else { "" };
         format!(
             "The outcome of {} is unknown: {} exist and {} do not.{meaning}",
@@ -133,13 +153,19 @@ pub(super) fn leftovers(run: &Run) -> Vec<String> {
         &format!("in the collection is not of this run{named}"),
         &format!("in the collection are not of this run{named}"),
     );
-    unknown.into_iter().chain(foreign).collect()
+    unknown.into_iter().chain(foreign).chain(integrity.indexes.skipped.iter().cloned()).collect()
 }
 
 /// The integrity, if it was audited.
 fn audited(run: &Run) -> Option<&Integrity> {
     let looked = |it: &&Integrity| !matches!(it.proof, Proof::NotAudited | Proof::NotApplicable);
     run.integrity.as_ref().filter(looked)
+}
+
+/// Increments that the counters of the documents lack, or show beyond those sent.
+fn increments(count: u64, noun: &str, [one, many]: [&str; 2]) -> Option<String> {
+    let verb = if count == 1 { one } else { many };
+    (count > 0).then(|| format!("{} {verb}, by the counters of the documents.", counted(count, noun)))
 }
 
 fn documents(count: u64, one: &str, many: &str) -> Option<String> {

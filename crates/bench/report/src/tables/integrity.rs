@@ -22,6 +22,10 @@ pub(crate) fn integrity(run: &Run) -> Vec<Table> {
     let rare = [
         ("read, then gone", it.read_then_gone),
         ("half transactions", it.half_transactions),
+        ("lost increments", it.lost_increments),
+        ("extra increments", it.extra_increments),
+        ("missing from an index", it.missing_from_index),
+        ("validation errors", it.validation_errors),
         ("wrong reads", it.wrong_reads),
     ];
     let rare = rare.into_iter().filter(|(_, count)| *count > 0);

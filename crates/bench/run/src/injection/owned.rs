@@ -17,6 +17,12 @@ pub trait Process: Send + 'static {
     /// When the process cannot be signalled.
     fn kill(&mut self) -> Done;
 
+    /// Cuts its power: kills it, and takes back what it has not synced.
+    ///
+    /// # Errors
+    /// When it was not started for that, or cannot be killed.
+    fn lose_power(&mut self) -> Done;
+
     /// Restarts it at the same address after a kill.
     ///
     /// # Errors
@@ -46,7 +52,7 @@ pub struct Owned<P = Server> {
 /// The number of active faults of each kind on a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Hurt {
-    /// Active kills.
+    /// Active kills and losses of power.
     down: u32,
     /// Active freezes.
     frozen: u32,
@@ -56,6 +62,7 @@ pub(super) struct Hurt {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Act {
     Kill,
+    LosePower,
     Restart,
     Pause,
     Resume,
@@ -68,7 +75,13 @@ impl Hurt {
         if self.down == 1 { &[Act::Kill] } else { &[] }
     }
 
-    /// A kill ends. The last one restarts the process, and pauses it if a freeze is still active.
+    /// A loss of power begins. It takes unsynced writes from a process that is down too.
+    pub(super) fn lose_power(&mut self) -> &'static [Act] {
+        self.down += 1;
+        &[Act::LosePower]
+    }
+
+    /// A kill or a loss of power ends. The last one restarts the process, and pauses it if a freeze is still active.
     pub(super) fn restart(&mut self) -> &'static [Act] {
         self.down = self.down.saturating_sub(1);
         match (self.down, self.frozen) {
@@ -143,6 +156,7 @@ impl<P: Process> Owned<P> {
         let mut process = self.process();
         acts.iter().try_for_each(|act| match act {
             Act::Kill => process.kill(),
+            Act::LosePower => process.lose_power(),
             Act::Restart => process.restart(),
             Act::Pause => process.pause(),
             Act::Resume => process.resume(),
@@ -161,6 +175,10 @@ impl Process for Server {
         Ok(Self::kill(self)?)
     }
 
+    fn lose_power(&mut self) -> Done {
+        Ok(Self::lose_power(self)?)
+    }
+
     fn restart(&mut self) -> Done {
         Ok(Self::restart(self)?)
     }
@@ -176,6 +194,11 @@ impl Process for Server {
 
 impl Process for Service {
     fn kill(&mut self) -> Done {
+        Ok(Self::kill(self)?)
+    }
+
+    /// A service keeps nothing itself, so it has nothing to lose.
+    fn lose_power(&mut self) -> Done {
         Ok(Self::kill(self)?)
     }
 
@@ -222,6 +245,10 @@ mod tests {
             (
                 vec![Hurt::freeze, Hurt::kill, Hurt::thaw, Hurt::restart],
                 vec![Act::Pause, Act::Kill, Act::Restart],
+            ),
+            (
+                vec![Hurt::kill, Hurt::lose_power, Hurt::restart, Hurt::restart],
+                vec![Act::Kill, Act::LosePower, Act::Restart],
             ),
             (vec![Hurt::kill, Hurt::freeze, Hurt::thaw, Hurt::restart], vec![Act::Kill, Act::Restart]),
         ] {

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use anyhow::{anyhow, bail};
-use plimsoll_host::Profile;
+use plimsoll_host::{Profile, mongod};
 
 use plimsoll_scenario::secret::{repeated, without_password};
 
@@ -45,6 +45,15 @@ impl Choice {
             Self::Uri(_) => true,
             Self::Several(all) => all.iter().any(Self::is_running),
             Self::Any | Self::Embedded(_) | Self::Mongod => false,
+        }
+    }
+
+    /// Whether the server will be an embedded one, whose writes can be followed.
+    pub fn can_lose_power(&self) -> bool {
+        match self {
+            Self::Embedded(_) => true,
+            Self::Any => mongod::find().is_none(),
+            Self::Mongod | Self::Uri(_) | Self::Several(_) => false,
         }
     }
 
@@ -164,6 +173,13 @@ fn canonical_host(scheme: &str, host: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_an_embedded_server_can_lose_its_power() {
+        let read = |text: &str| text.parse::<Choice>().unwrap().can_lose_power();
+        assert!(read("embedded") && read("embedded:relaxed"));
+        assert!(!read("mongod") && !read("mongodb://h:1"));
+    }
 
     #[test]
     fn a_server_is_named_by_uri_or_by_kind() {

@@ -26,7 +26,7 @@ macro_rules! shipped {
 
 /// Every shipped scenario, in the order of `plimsoll scenarios`.
 pub const fn all() -> &'static [Builtin] {
-    static ALL: [Builtin; 44] = shipped![
+    static ALL: [Builtin; 47] = shipped![
         "write" / "bulk-baseline",
         "write" / "vip-one-by-one",
         "write" / "vip-all-at-once",
@@ -51,6 +51,7 @@ pub const fn all() -> &'static [Builtin] {
         "mixed" / "ycsb-f",
         "mixed" / "time-share",
         "faults" / "kill",
+        "faults" / "power-loss",
         "faults" / "hang",
         "faults" / "cut",
         "faults" / "slow-network",
@@ -70,6 +71,8 @@ pub const fn all() -> &'static [Builtin] {
         "selftest" / "forget",
         "selftest" / "flip",
         "selftest" / "lies",
+        "selftest" / "increments",
+        "selftest" / "stale",
         "selftest" / "rate",
     ];
     &ALL

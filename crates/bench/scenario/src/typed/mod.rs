@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_document::{IdForm, Template};
+use plimsoll_host::PowerLoss;
 use plimsoll_host::fault::Fault as Injection;
 use plimsoll_http::Request;
 use plimsoll_load::fault::Spacing;
@@ -18,7 +19,8 @@ use plimsoll_measure::metric::Tags;
 use plimsoll_measure::rule::{Rule, by_metric};
 use plimsoll_measure::size::Bytes;
 use plimsoll_mongo::scenario::{
-    Client, Connections, DocumentFile, Existing, Operation, ReadPreference, Section, Stamp, WriteConcern,
+    Audit, Client, Connections, DocumentFile, Existing, Operation, ReadPreference, Section, Stamp,
+    WriteConcern,
 };
 use plimsoll_mongo::sharding::Sharding;
 use schemars::JsonSchema;
@@ -106,6 +108,9 @@ pub struct Scenario {
     /// The time limit of an operation. Its outcome is unknown after that.
     #[serde(default = "timeout_default")]
     pub timeout: Span,
+    /// The checks of the audit beyond reading every document.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub audit: Audit,
     /// The time without any connection after which a run ends.
     #[serde(default = "unreachable_default")]
     pub unreachable_for: Span,
@@ -307,6 +312,15 @@ fn timeout_default() -> Span {
 }
 
 impl Scenario {
+    /// Whether a fault cuts the power of a server.
+    pub fn power_loss(&self) -> PowerLoss {
+        let mut faults = self.phases.iter().flat_map(|phase| &phase.faults);
+        match faults.any(|fault| fault.inject.needs_power_loss()) {
+            true => PowerLoss::Possible,
+            false => PowerLoss::Impossible,
+        }
+    }
+
     /// The section of MongoDB.
     pub fn section(&self) -> Section {
         Section {
@@ -323,6 +337,7 @@ impl Scenario {
             client: self.client,
             timeout: self.timeout,
             retry: self.retry,
+            audit: self.audit,
         }
     }
 }

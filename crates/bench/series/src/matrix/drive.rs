@@ -261,7 +261,12 @@ impl<'a> Drive<'a> {
 /// The options for finding and starting the servers and services of a scenario.
 fn start(scenario: &Scenario, console: &'static dyn Console) -> StartOptions {
     let timeout = Duration::from_nanos(scenario.timeout.as_ns());
-    StartOptions { timeout, console, cache_bytes: scenario.cache.map(Bytes::get) }
+    StartOptions {
+        timeout,
+        console,
+        cache_bytes: scenario.cache.map(Bytes::get),
+        power_loss: scenario.power_loss(),
+    }
 }
 
 /// The exit code of a run, from its summary alone.

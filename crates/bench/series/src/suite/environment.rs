@@ -55,7 +55,8 @@ impl<'a> Environment<'a> {
         let server = match (&job.host, job.namespace(number)) {
             (Host::Suite(choice, _), Some(namespace)) => {
                 let timeout = Duration::from_nanos(job.patience.as_ns());
-                let start = StartOptions { timeout, console, cache_bytes: job.cache_bytes };
+                let start =
+                    StartOptions { console, cache_bytes: job.cache_bytes, ..StartOptions::quiet(timeout) };
                 Some((Server::open(choice, start, cpus, runtime)?, namespace))
             }
             _ => None,

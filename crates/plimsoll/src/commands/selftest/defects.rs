@@ -2,7 +2,8 @@
 
 use anyhow::Context;
 use bson::Bson;
-use plimsoll_host::faulty::{Defects, Options, Server};
+use plimsoll_host::faulty::{DamagedDocument, Defects, Options, Server};
+use plimsoll_ledger::Findings;
 
 use super::trial::Trial;
 use super::{Finding, trial};
@@ -11,6 +12,10 @@ use super::{Finding, trial};
 const EVERY: u64 = 1_000_000;
 /// One transaction in this many is done in part.
 const HALF_EVERY: u64 = 1000;
+/// One document in this many is dropped from an index.
+const UNINDEX_EVERY: u64 = 10_000;
+/// One update in this many is forgotten, or applied twice.
+const UPDATE_EVERY: u64 = 500;
 
 /// Lets a server forget one document in a million.
 ///
@@ -112,6 +117,93 @@ pub fn half() -> anyhow::Result<Finding> {
     })
 }
 
+/// Lets a server forget one acknowledged increment in 500.
+///
+/// # Errors
+/// The load cannot be sent, or its documents cannot be read back.
+pub fn forget_increments() -> anyhow::Result<Finding> {
+    let server = start(Defects { forget_update_every: Some(UPDATE_EVERY), ..Defects::default() })?;
+    let trial = trial::run("increments", server.address())?;
+    let found = trial.audit()?;
+    let introduced = victims(server.record().forgotten_updates);
+    let caught = ids(&trial, &found.examples.lost_increments);
+    let passed = found.lost_increments == introduced.len() as u64
+        && found.extra_increments == 0
+        && same_documents(&caught, &introduced)
+        && documents_are_intact(&found);
+    let figure =
+        format!("{} forgotten, {} found lost, the same documents", introduced.len(), found.lost_increments);
+    Ok(Finding { name: "a server that forgets one increment in 500", passed, figure: honest(passed, figure) })
+}
+
+/// Lets a server apply one increment in 500 twice.
+///
+/// # Errors
+/// The load cannot be sent, or its documents cannot be read back.
+pub fn repeat_increments() -> anyhow::Result<Finding> {
+    let server = start(Defects { repeat_update_every: Some(UPDATE_EVERY), ..Defects::default() })?;
+    let trial = trial::run("increments", server.address())?;
+    let found = trial.audit()?;
+    let introduced = victims(server.record().repeated_updates);
+    let caught = ids(&trial, &found.examples.extra_increments);
+    let passed = found.extra_increments == introduced.len() as u64
+        && found.lost_increments == 0
+        && same_documents(&caught, &introduced)
+        && documents_are_intact(&found);
+    let figure =
+        format!("{} repeated, {} found extra, the same documents", introduced.len(), found.extra_increments);
+    Ok(Finding { name: "a server that repeats one increment in 500", passed, figure: honest(passed, figure) })
+}
+
+/// Lets a server drop one document in 10,000 from an index.
+///
+/// # Errors
+/// The load cannot be sent, or its documents cannot be read back.
+pub fn unindex() -> anyhow::Result<Finding> {
+    let server = start(Defects { unindex_every: Some(UNINDEX_EVERY), ..Defects::default() })?;
+    let trial = trial::run_with("forget", &["phases.0.stop.documents=500_000".to_owned()], server.address())?;
+    let found = trial.audit()?;
+    let introduced = victims(server.record().unindexed);
+    let caught = ids(&trial, &found.examples.missing_from_index);
+    let passed = found.missing_from_index == introduced.len() as u64
+        && same_documents(&caught, &introduced)
+        && documents_are_intact(&found);
+    let figure = format!(
+        "{} dropped, {} found missing, the same documents",
+        introduced.len(),
+        found.missing_from_index
+    );
+    Ok(Finding { name: "an index that lacks one in 10,000", passed, figure: honest(passed, figure) })
+}
+
+/// Lets a server show other connections the version before the last update.
+///
+/// # Errors
+/// The load cannot be sent.
+pub fn stale() -> anyhow::Result<Finding> {
+    let server = start(Defects { stale_read_every: Some(1), ..Defects::default() })?;
+    let noticed = stale_reads(&trial::run("stale", server.address())?);
+    let introduced = server.record().stale_reads.len() as u64;
+    // The update before such a read may have no answer yet: then both versions are right.
+    let passed = noticed > 0 && noticed <= introduced && noticed >= introduced / 2;
+    let figure = format!("{introduced} stale reads of others, {noticed} noticed");
+    Ok(Finding { name: "a server that shows others an older document", passed, figure })
+}
+
+fn stale_reads(trial: &Trial) -> u64 {
+    let operations = trial.summary.operations();
+    operations.values().filter_map(|operation| operation.errors.get("stale_read")).sum()
+}
+
+/// Whether every document is there once, with its content.
+fn documents_are_intact(found: &Findings) -> bool {
+    found.lost + found.corrupted + found.duplicated + found.phantom + found.not_audited == 0
+}
+
+fn victims(victims: Vec<DamagedDocument>) -> Vec<Bson> {
+    victims.into_iter().map(|victim| victim.id).collect()
+}
+
 pub(super) fn start(defects: Defects) -> anyhow::Result<Server> {
     Server::start(Options { defects, ..Options::default() }).context("start the faulty server")
 }
@@ -127,7 +219,34 @@ pub(super) fn same(caught: Vec<Bson>, introduced: &[Bson]) -> bool {
     caught.len() == introduced.len() && introduced.iter().all(|id| caught.contains(id))
 }
 
+/// Whether the defects befell exactly these documents, and at least one. Several defects may befall one document.
+fn same_documents(caught: &[Bson], introduced: &[Bson]) -> bool {
+    !introduced.is_empty()
+        && caught.iter().all(|id| introduced.contains(id))
+        && introduced.iter().all(|id| caught.contains(id))
+}
+
 /// Removes the claim of equality from a failed check.
 fn honest(passed: bool, figure: String) -> String {
     if passed { figure } else { figure.replace(", the same documents", ", which is not exact") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_seeded_defect_of_increments_indexes_and_reads_is_named_and_nothing_without_one() {
+        for check in [forget_increments, repeat_increments, unindex, stale] {
+            let finding = check().unwrap();
+            assert!(finding.passed, "{finding:?}");
+        }
+        let server = start(Defects::default()).unwrap();
+        let found = trial::run("increments", server.address()).unwrap().audit().unwrap();
+        assert!(found.holds() && documents_are_intact(&found), "{found:?}");
+        assert_eq!((found.acknowledged, found.found), (20_000, 20_000));
+        let server = start(Defects::default()).unwrap();
+        let trial = trial::run("stale", server.address()).unwrap();
+        assert_eq!((stale_reads(&trial), trial.audit().unwrap().holds()), (0, true));
+    }
 }

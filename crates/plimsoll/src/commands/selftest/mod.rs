@@ -28,7 +28,7 @@ pub struct Finding {
 
 type Check = fn() -> anyhow::Result<Finding>;
 
-const CHECKS: [Check; 8] = [
+const CHECKS: [Check; 12] = [
     arithmetic::percentiles,
     arithmetic::merge,
     rate::rate,
@@ -37,6 +37,10 @@ const CHECKS: [Check; 8] = [
     defects::flip,
     defects::duplicate,
     defects::half,
+    defects::forget_increments,
+    defects::repeat_increments,
+    defects::unindex,
+    defects::stale,
 ];
 
 /// The longer checks.

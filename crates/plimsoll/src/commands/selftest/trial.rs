@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, ensure};
 use plimsoll_deployment::Deployment;
 use plimsoll_host::proxy::Proxy;
 use plimsoll_ledger::{Allocation, Findings, Ledger, OtherWriters, Run, State, Touched};
@@ -69,8 +69,9 @@ pub fn run_seeded(name: &str, overrides: &[String], seed: u64, address: SocketAd
     let site = site(address);
     let proxies = proxies(&plan, address, seed)?;
     let road = proxies.first().map_or_else(|| site.clone(), |proxy| self::site(proxy.address()));
-    let allocation = Allocation::new(setup.block(), 1, None).context("allocate document numbers")?;
-    let books = vec![WorkerLedger::new(allocation, 0, None)];
+    let workers = u64::from(loaded.scenario.workers.unwrap_or(1));
+    let allocation = Allocation::new(setup.block(), workers, None).context("allocate document numbers")?;
+    let books = (0..workers).map(|worker| WorkerLedger::new(allocation, worker, None)).collect();
     let mut engine = ClientEngine::new(&setup, std::slice::from_ref(&road), books, Share::WHOLE, Spin::Off)?;
     let mut summary = Summary::new(plan.names(), plan.objective.clone());
     for phase in &plan.phases {
@@ -83,8 +84,9 @@ pub fn run_seeded(name: &str, overrides: &[String], seed: u64, address: SocketAd
         summary.end(phase, &finished, 0);
     }
     let mut ledger = Ledger::new(run, allocation);
-    let Some(closed) = engine.close().pop() else { bail!("a worker did not return its ledger") };
-    ledger.adopt(closed.worker, closed.ledger);
+    let closed = engine.close();
+    ensure!(closed.len() as u64 == workers, "a worker did not return its ledger");
+    closed.into_iter().for_each(|closed| ledger.adopt(closed.worker, closed.ledger));
     Ok(Trial { summary, setup, site, ledger })
 }
 
@@ -113,9 +115,11 @@ impl Trial {
     /// The server cannot be read.
     pub fn audit(&self) -> anyhow::Result<Findings> {
         let runtime = plimsoll_run::lifecycle::runtime()?;
-        let scope = Scope::of(&self.setup, &Touched::None, OtherWriters::Excluded);
+        let touched = self.ledger.changes().map_or(&Touched::All, |changes| &changes.touched);
+        let scope = Scope::of(&self.setup, touched, OtherWriters::Excluded);
         let servers = [self.site.options()];
-        Ok(runtime.block_on(scan(&servers, &self.ledger, scope, &mut ()))?)
+        let (findings, _) = runtime.block_on(scan(&servers, &self.ledger, scope, &mut ()))?;
+        Ok(findings)
     }
 
     /// Whether a document of this run was acknowledged.

@@ -31,14 +31,14 @@ pub struct Peer {
 
 #[expect(dead_code, reason = "the fields keep the servers alive")]
 enum Process {
-    Embedded(Server),
+    Embedded(Box<Server>),
     Other(Child),
 }
 
 /// Starts the embedded server.
 pub fn embedded() -> Peer {
     let server = server(Profile::Relaxed, &[]);
-    Peer { uri: uri(&server), _process: Process::Embedded(server), _home: None }
+    Peer { uri: uri(&server), _process: Process::Embedded(Box::new(server)), _home: None }
 }
 
 /// Starts FerretDB with its SQLite backend; it sends no telemetry.

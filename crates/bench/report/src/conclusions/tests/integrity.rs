@@ -21,8 +21,16 @@ fn broken_promises_come_first() {
             run.interrupted = true;
             let broken =
                 Integrity { lost: 3, duplicated: 1, corrupted: 2, phantom: 4, ..integrity(1_000, 997) };
-            run.integrity =
-                Some(Integrity { read_then_gone: 1, half_transactions: 3, wrong_reads: 2, ..broken });
+            run.integrity = Some(Integrity {
+                read_then_gone: 1,
+                half_transactions: 3,
+                wrong_reads: 2,
+                lost_increments: 1,
+                extra_increments: 2,
+                missing_from_index: 1,
+                validation_errors: 1,
+                ..broken
+            });
         },
         &[
             "3 of 1,000 acknowledged documents are gone (write concern {\"w\":\"majority\",\"j\":true}).",
@@ -31,6 +39,10 @@ fn broken_promises_come_first() {
             "4 documents exist though they were rejected or never sent.",
             "1 document was read during the load and is gone or older now, though never acknowledged.",
             "3 transactions were done in part only.",
+            "1 acknowledged increment is missing, by the counters of the documents.",
+            "2 increments were applied but never sent, by the counters of the documents.",
+            "1 document is missing from an index.",
+            "The server says that the collection is invalid; there is 1 error.",
             "2 reads contradict what was acknowledged or read before.",
             "The run was interrupted: the numbers cover the time up to then.",
         ],

@@ -1,0 +1,130 @@
+//! Executes `update` by `_id`: a replacement, or an increment of integers.
+
+use bson::{Bson, Document, RawDocument};
+
+use super::commands;
+use super::filter::Filter;
+use super::store::Store;
+use crate::serve::{Request, reply};
+
+/// Why an update is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Refused(&'static str);
+
+pub(crate) fn update(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>) {
+    let namespace = request.namespace().to_string();
+    let mut count = 0;
+    for statement in request.documents("updates") {
+        match update_one(store, (&namespace, request.connection), statement) {
+            Ok(matched) => count += usize::from(matched),
+            Err(Refused(what)) => {
+                let message =
+                    format!("the faulty server does not support {what}: it updates one document by _id");
+                return reply::error(out, 238, "NotImplemented", &message);
+            }
+        }
+    }
+    reply::modified(out, count);
+}
+
+/// Executes one statement; true if a document matched.
+fn update_one(
+    store: &mut Store,
+    (namespace, connection): (&str, u64),
+    statement: &RawDocument,
+) -> Result<bool, Refused> {
+    let filter = statement.get_document("q").ok().and_then(|filter| Filter::parse(filter).ok());
+    let Some(Filter::Key(key)) = filter else {
+        let stored = store.collections.get(namespace);
+        let matches = |filter| stored.is_some_and(|stored| commands::matching(stored, filter) > 0);
+        let is_empty = stored.is_none() || filter.as_ref().is_some_and(|filter| !matches(filter));
+        return if is_empty { Ok(false) } else { Err(Refused("this filter")) };
+    };
+    if statement.get_bool("upsert").unwrap_or(false) {
+        return Err(Refused("upsert"));
+    }
+    let update = statement.get_document("u").map_err(|_| Refused("this form of update"))?;
+    let Some(stored) = store.document(namespace, &key) else { return Ok(false) };
+    let changed = changed(stored, update)?;
+    let twice = self::changed(&changed, update)?;
+    store.remember(namespace, &key, connection);
+    store.update(namespace, &key, [changed, twice]);
+    Ok(true)
+}
+
+/// The document after an update.
+fn changed(stored: &[u8], update: &RawDocument) -> Result<Box<[u8]>, Refused> {
+    let damaged = |_| Refused("this document");
+    let update = Document::try_from(update).map_err(|_| Refused("this form of update"))?;
+    let mut document = Document::from_reader(stored).map_err(|_| Refused("this document"))?;
+    match update.keys().next().map(String::as_str) {
+        Some("$inc") if update.len() == 1 => {
+            let steps = update.get_document("$inc").map_err(|_| Refused("this form of $inc"))?;
+            steps.iter().try_for_each(|(field, step)| increment(&mut document, field, step))?;
+        }
+        Some(operator) if operator.starts_with('$') => return Err(Refused("this operator")),
+        _ => {
+            let id = document.remove("_id").unwrap_or(Bson::Null);
+            document = Document::from_iter([("_id".to_owned(), id)]);
+            document.extend(update);
+        }
+    }
+    Ok(document.to_vec().map_err(damaged)?.into_boxed_slice())
+}
+
+/// Adds to an integer, or inserts it; a sum that does not fit into 32 bits takes 64.
+fn increment(document: &mut Document, field: &str, step: &Bson) -> Result<(), Refused> {
+    let value = document.get(field).cloned().unwrap_or(Bson::Int32(0));
+    let sum = match (&value, step) {
+        (Bson::Int32(value), Bson::Int32(step)) => match value.checked_add(*step) {
+            Some(sum) => Bson::Int32(sum),
+            None => Bson::Int64(i64::from(*value) + i64::from(*step)),
+        },
+        _ => Bson::Int64(wide(&value)?.checked_add(wide(step)?).ok_or(Refused("sums over 64 bits"))?),
+    };
+    document.insert(field, sum);
+    Ok(())
+}
+
+fn wide(value: &Bson) -> Result<i64, Refused> {
+    match value {
+        Bson::Int32(value) => Ok(i64::from(*value)),
+        Bson::Int64(value) => Ok(*value),
+        _ => Err(Refused("$inc of other than integers")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::{RawDocumentBuf, doc};
+
+    use super::*;
+
+    fn check(stored: Document, update: Document, expected: Result<Document, Refused>) {
+        let update = RawDocumentBuf::try_from(update).unwrap();
+        let changed = changed(&stored.to_vec().unwrap(), &update);
+        assert_eq!(changed.map(|bytes| Document::from_reader(&*bytes).unwrap()), expected);
+    }
+
+    #[test]
+    fn an_update_increments_integers_in_their_place_or_replaces_the_document() {
+        let stored = || doc! {"_id": 1, "n": 5, "t": "x"};
+        check(stored(), doc! {"$inc": {"n": 2}}, Ok(doc! {"_id": 1, "n": 7, "t": "x"}));
+        check(stored(), doc! {"$inc": {"n": 2_i64}}, Ok(doc! {"_id": 1, "n": 7_i64, "t": "x"}));
+        check(stored(), doc! {"$inc": {"m": -1}}, Ok(doc! {"_id": 1, "n": 5, "t": "x", "m": -1}));
+        check(
+            stored(),
+            doc! {"$inc": {"n": i32::MAX}},
+            Ok(doc! {"_id": 1, "n": i64::from(i32::MAX) + 5, "t": "x"}),
+        );
+        check(stored(), doc! {"_id": 1, "a": 1}, Ok(doc! {"_id": 1, "a": 1}));
+    }
+
+    #[test]
+    fn other_updates_are_refused() {
+        let stored = || doc! {"_id": 1, "t": "x"};
+        check(stored(), doc! {"$set": {"t": "y"}}, Err(Refused("this operator")));
+        check(stored(), doc! {"$inc": {"t": 1}}, Err(Refused("$inc of other than integers")));
+        check(stored(), doc! {"$inc": {"n": 0.5}}, Err(Refused("$inc of other than integers")));
+    }
+}

@@ -1,0 +1,196 @@
+//! Looks for every document through each index of the collection, and lets the server validate it.
+//!
+//! The scan in stored order shows that a document exists. A query finds it only if its index has it.
+
+use std::collections::BTreeMap;
+
+use bson::{Bson, Document, RawDocument, doc, rawdoc};
+use plimsoll_ledger::{Audit, IndexScan};
+use plimsoll_measure::integrity::Indexes;
+use plimsoll_wire::{ConnectOptions, Connection, Cursor, Error, FindRequest};
+
+use super::{BATCH_TIMEOUT, Reader, spec};
+
+/// The most indexes of a collection, as in MongoDB.
+const INDEXES_MAX: usize = 64;
+/// The most errors of the server's validation that are kept.
+const ERRORS_MAX: usize = 10;
+/// Codes of servers that do not know a command, or do not implement it.
+const UNSUPPORTED: [i32; 2] = [59, 238];
+
+/// The scans through an index, over all servers.
+struct Scans {
+    seen: IndexScan,
+    /// The number of servers that have the index and returned it to its end.
+    servers: usize,
+}
+
+/// Checks the indexes on each of `servers`, unless the collection is too large. A check that fails is no violation: its reason is kept.
+pub(super) async fn check(servers: &[ConnectOptions], audit: &mut Audit<'_>, reader: &Reader<'_>) -> Indexes {
+    let (most, mut indexes) = (reader.scope.index_documents_max, Indexes::default());
+    if most == 0 {
+        return indexes;
+    }
+    if reader.read > most {
+        indexes.skipped.push(format!(
+            "The indexes were not checked: the collection has {} documents, and audit.index_documents_max is {most}.",
+            reader.read
+        ));
+        return indexes;
+    }
+    let mut scans = BTreeMap::new();
+    for server in servers {
+        if let Err(error) = look_at(server, audit, reader, &mut scans, &mut indexes).await {
+            indexes.skipped.push(format!("The indexes on {} were not checked: {error}.", server.address));
+        }
+    }
+    for (name, scan) in scans {
+        // An index of some servers alone has only their documents.
+        if scan.servers == servers.len() {
+            audit.compare_index(&scan.seen);
+            indexes.checked.push(name);
+        }
+    }
+    indexes
+}
+
+async fn look_at(
+    server: &ConnectOptions,
+    audit: &Audit<'_>,
+    reader: &Reader<'_>,
+    scans: &mut BTreeMap<String, Scans>,
+    indexes: &mut Indexes,
+) -> Result<(), Error> {
+    let options = ConnectOptions { timeout: Some(BATCH_TIMEOUT), ..server.clone() };
+    let mut connection = Connection::connect(&options).await?;
+    for name in names(&mut connection, reader).await? {
+        let new = || Scans { seen: audit.index_scan(), servers: 0 };
+        let scan = scans.entry(name.clone()).or_insert_with(new);
+        match through(&mut connection, audit, reader, &name, &mut scan.seen).await {
+            Ok(()) => scan.servers += 1,
+            Err(error) => {
+                indexes.skipped.push(format!("The index {name} could not be read to its end: {error}."));
+                // After an error the connection may be unusable.
+                connection = Connection::connect(&options).await?;
+            }
+        }
+    }
+    validate(&mut connection, reader, indexes).await
+}
+
+/// The indexes that have every document.
+async fn names(connection: &mut Connection, reader: &Reader<'_>) -> Result<Vec<String>, Error> {
+    let namespace = reader.scope.namespace;
+    let command = rawdoc! {"listIndexes": namespace.collection.as_str()};
+    let reply = match connection.command(&namespace.db, &command).await {
+        Err(Error::Server(error)) if UNSUPPORTED.contains(&error.code) => return Ok(Vec::new()),
+        other => other?,
+    };
+    let listed = Document::try_from(reply.as_ref()).unwrap_or_default();
+    let batch = listed.get_document("cursor").and_then(|cursor| cursor.get_array("firstBatch"));
+    let whole = batch.into_iter().flatten().filter_map(Bson::as_document).filter(|index| is_whole(index));
+    let named = whole.filter_map(|index| index.get_str("name").ok().map(str::to_owned));
+    Ok(named.take(INDEXES_MAX).collect())
+}
+
+/// Whether an index has an entry for every document, and can be scanned from its first to its last.
+fn is_whole(index: &Document) -> bool {
+    let is_set = |key| index.get_bool(key).unwrap_or(false);
+    let plain =
+        |(field, order): (&String, &Bson)| !field.contains("$**") && !matches!(order, Bson::String(_));
+    let partial = index.contains_key("partialFilterExpression") || index.contains_key("expireAfterSeconds");
+    let keys = index.get_document("key");
+    !is_set("sparse") && !is_set("hidden") && !partial && keys.is_ok_and(|keys| keys.iter().all(plain))
+}
+
+/// Reads the `_id` of every document through an index.
+async fn through(
+    connection: &mut Connection,
+    audit: &Audit<'_>,
+    reader: &Reader<'_>,
+    name: &str,
+    seen: &mut IndexScan,
+) -> Result<(), Error> {
+    let mut spec = spec(connection, reader.scope.namespace);
+    spec.hint = Some(Bson::String(name.to_owned()));
+    spec.projection = Some(doc! {"_id": 1});
+    let mut cursor = Cursor::new(FindRequest::new(&spec, &connection.limits())?);
+    while let Some(documents) = cursor.next(connection).await? {
+        let numbers = documents.filter_map(|document: &RawDocument| reader.number(document));
+        numbers.for_each(|number| audit.see_through(seen, number));
+    }
+    Ok(())
+}
+
+/// Runs the server's own validation, where it exists. It takes the collection out of use meanwhile; the load has ended.
+async fn validate(
+    connection: &mut Connection,
+    reader: &Reader<'_>,
+    indexes: &mut Indexes,
+) -> Result<(), Error> {
+    let namespace = reader.scope.namespace;
+    let command = rawdoc! {"validate": namespace.collection.as_str()};
+    match connection.command(&namespace.db, &command).await {
+        Ok(reply) => {
+            let room = ERRORS_MAX.saturating_sub(indexes.errors.len());
+            indexes.errors.extend(errors(&reply).into_iter().take(room));
+        }
+        Err(Error::Server(error)) if UNSUPPORTED.contains(&error.code) => {}
+        Err(Error::Server(error)) => {
+            indexes.skipped.push(format!("The server did not validate the collection: {error}."));
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
+/// The errors in the answer of a validation; an invalid collection has at least one. A mongos answers for each shard.
+fn errors(reply: &RawDocument) -> Vec<String> {
+    let reply = Document::try_from(reply).unwrap_or_default();
+    let shards = reply.get_document("raw").into_iter().flatten();
+    let each = shards.filter_map(|(_, shard)| shard.as_document()).chain([&reply]);
+    let invalid = each.filter(|part| !part.get_bool("valid").unwrap_or(true));
+    let named = |part: &Document| {
+        let errors = part.get_array("errors").into_iter().flatten();
+        let errors: Vec<String> =
+            errors.map(|error| error.as_str().map_or_else(|| error.to_string(), str::to_owned)).collect();
+        if errors.is_empty() { vec!["the server gives no reason".to_owned()] } else { errors }
+    };
+    invalid.flat_map(named).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::RawDocumentBuf;
+
+    use super::*;
+
+    #[test]
+    fn only_an_index_with_every_document_is_scanned() {
+        for (index, expected) in [
+            (doc! {"key": {"_id": 1}}, true),
+            (doc! {"key": {"a": 1, "b": -1}, "unique": true, "sparse": false}, true),
+            (doc! {"key": {"a": 1}, "sparse": true}, false),
+            (doc! {"key": {"a": 1}, "hidden": true}, false),
+            (doc! {"key": {"a": 1}, "partialFilterExpression": {"a": 1}}, false),
+            (doc! {"key": {"a": 1}, "expireAfterSeconds": 1}, false),
+            (doc! {"key": {"a": "text"}}, false),
+            (doc! {"key": {"$**": 1}}, false),
+            (doc! {}, false),
+        ] {
+            assert_eq!(is_whole(&index), expected, "{index}");
+        }
+    }
+
+    #[test]
+    fn an_invalid_collection_has_an_error_even_without_a_reason() {
+        let check = |reply: Document, expected: &[&str]| {
+            assert_eq!(errors(&RawDocumentBuf::try_from(reply).unwrap()), expected);
+        };
+        check(doc! {"valid": true, "errors": [], "ok": 1.0}, &[]);
+        check(doc! {"valid": false, "errors": ["a", "b"], "ok": 1.0}, &["a", "b"]);
+        check(doc! {"valid": false, "ok": 1.0}, &["the server gives no reason"]);
+        let shards = doc! {"s1": {"valid": true}, "s2": {"valid": false, "errors": ["c"]}};
+        check(doc! {"valid": false, "errors": ["one shard"], "raw": shards, "ok": 1.0}, &["c", "one shard"]);
+    }
+}

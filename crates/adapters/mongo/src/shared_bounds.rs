@@ -1,0 +1,152 @@
+//! Shares the acknowledged versions of some documents among the workers of a process, so that a worker can judge reads of documents that
+//! another worker writes.
+//!
+//! A document has one owner, which alone changes it and knows its versions. The owner publishes the version of every sampled document when it
+//! is acknowledged, and retracts the document before it sends a change that cannot be followed, or a removal. A reader takes the published
+//! version as a lower bound when it sends a read, and looks again when the answer is there: if the document is retracted by then, the
+//! read proves nothing. Nothing here waits: a place is one atomic word.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use plimsoll_ledger::VERSION_MAX;
+use plimsoll_load::mix::scramble;
+
+/// One document in this many is shared.
+const SAMPLE: u64 = 16;
+/// One read in this many goes to a document of another worker.
+const READS: u64 = 32;
+/// The most shared documents at a time: a newer one displaces an older one in its place.
+const PLACES: u64 = 1 << 12;
+/// The bits of a version in a word; the number plus one is above them.
+const VERSION_BITS: u32 = 24;
+/// Keeps the choice of reads independent of the choice of documents.
+const READ_SALT: u64 = 0x5A_4ED;
+
+/// The table.
+#[derive(Debug)]
+pub struct SharedBounds {
+    places: Box<[AtomicU64]>,
+    /// Whether a change may touch any document, so that nothing is shared any more.
+    is_closed: AtomicBool,
+}
+
+impl Default for SharedBounds {
+    fn default() -> Self {
+        let places = (0..PLACES).map(|_| AtomicU64::new(0)).collect();
+        Self { places, is_closed: AtomicBool::new(false) }
+    }
+}
+
+impl SharedBounds {
+    /// The sampled numbers of a range.
+    pub fn sampled(numbers: std::ops::Range<u64>) -> impl Iterator<Item = u64> {
+        (numbers.start.next_multiple_of(SAMPLE)..numbers.end).step_by(SAMPLE as usize)
+    }
+
+    /// Whether a document takes part.
+    #[inline]
+    pub const fn is_sampled(number: u64) -> bool {
+        number.is_multiple_of(SAMPLE)
+    }
+
+    /// Publishes the acknowledged version of a document, if it is sampled.
+    #[inline]
+    pub fn publish(&self, number: u64, version: u32) {
+        if Self::is_sampled(number) && version <= VERSION_MAX {
+            self.place(number).store(word(number, version), Ordering::SeqCst);
+        }
+    }
+
+    /// Withdraws a document before a removal, or before a change without a version, is sent.
+    pub fn retract(&self, number: u64) {
+        let place = self.place(number);
+        let held = place.load(Ordering::SeqCst);
+        if number_of(held) == Some(number) {
+            // If another worker has just displaced the document, its word stays.
+            let _ = place.compare_exchange(held, 0, Ordering::SeqCst, Ordering::SeqCst);
+        }
+    }
+
+    /// Withdraws all documents for good.
+    pub fn close(&self) {
+        self.is_closed.store(true, Ordering::SeqCst);
+    }
+
+    /// The published version of a document; `None` if it was withdrawn or displaced.
+    pub fn version(&self, number: u64) -> Option<u32> {
+        let held = self.place(number).load(Ordering::SeqCst);
+        let is_held = number_of(held) == Some(number) && !self.is_closed.load(Ordering::SeqCst);
+        is_held.then_some(held as u32 & VERSION_MAX)
+    }
+
+    /// The shared document for the read with this random word. `None` for most reads.
+    #[inline]
+    pub fn draw(&self, random: u64) -> Option<u64> {
+        let chosen = scramble(READ_SALT, random);
+        if !chosen.is_multiple_of(READS) {
+            return None;
+        }
+        let place = &self.places[(chosen / READS % PLACES) as usize];
+        let number = number_of(place.load(Ordering::Relaxed))?;
+        self.version(number).map(|_| number)
+    }
+
+    fn place(&self, number: u64) -> &AtomicU64 {
+        &self.places[(number / SAMPLE % PLACES) as usize]
+    }
+}
+
+const fn word(number: u64, version: u32) -> u64 {
+    (number + 1) << VERSION_BITS | version as u64
+}
+
+/// The number in a word; `None` in an empty place.
+const fn number_of(word: u64) -> Option<u64> {
+    (word >> VERSION_BITS).checked_sub(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_published_version_is_read_until_it_is_retracted_or_displaced() {
+        let shared = SharedBounds::default();
+        shared.publish(32, 5);
+        assert_eq!((shared.version(32), shared.version(48)), (Some(5), None));
+        shared.publish(32, 6);
+        assert_eq!(shared.version(32), Some(6));
+        let displacing = 32 + SAMPLE * PLACES;
+        shared.publish(displacing, VERSION_MAX);
+        shared.retract(32);
+        assert_eq!((shared.version(32), shared.version(displacing)), (None, Some(VERSION_MAX)));
+        shared.retract(displacing);
+        assert_eq!(shared.version(displacing), None);
+        let last = (1 << 40) - SAMPLE;
+        shared.publish(last, 1);
+        assert_eq!(shared.version(last), Some(1));
+        shared.close();
+        assert_eq!(shared.version(last), None);
+    }
+
+    #[test]
+    fn only_sampled_documents_are_shared() {
+        let shared = SharedBounds::default();
+        shared.publish(33, 1);
+        assert_eq!(shared.version(33), None);
+        assert_eq!(SharedBounds::sampled(15..33).collect::<Vec<_>>(), [16, 32]);
+        assert_eq!(SharedBounds::sampled(17..32).count(), 0);
+    }
+
+    #[test]
+    fn a_share_of_the_reads_draws_each_shared_document() {
+        let shared = SharedBounds::default();
+        (0..PLACES * SAMPLE).step_by(SAMPLE as usize).for_each(|number| shared.publish(number, 0));
+        let draws = 1_000_000;
+        let mut drawn: Vec<u64> = (0..draws).filter_map(|random| shared.draw(random)).collect();
+        assert!(drawn.len().abs_diff(draws as usize / READS as usize) < 1000, "{}", drawn.len());
+        drawn.sort_unstable();
+        drawn.dedup();
+        assert!(drawn.len() as u64 > PLACES * 9 / 10, "{}", drawn.len());
+    }
+}

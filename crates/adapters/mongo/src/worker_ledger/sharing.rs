@@ -1,0 +1,66 @@
+//! Publishes the versions of this worker's documents to the others, and picks documents of others for some reads.
+
+use std::ops::Range;
+
+use plimsoll_ledger::Slot;
+
+use super::{Bound, Owner, PickedDocument, WorkerLedger};
+use crate::setup::{Freshness, Validity};
+use crate::shared_bounds::SharedBounds;
+
+impl WorkerLedger {
+    /// Publishes inserted documents.
+    pub(super) fn publish_inserted(&self, numbers: Range<u64>) {
+        let Some(shared) = &self.shared else { return };
+        for number in SharedBounds::sampled(numbers) {
+            if let Some(slot) = self.allocation.locate(number) {
+                self.publish_to(shared, number, slot);
+            }
+        }
+    }
+
+    /// Publishes the acknowledged version of a document.
+    #[inline]
+    pub(super) fn publish(&self, number: u64, slot: Slot) {
+        if let Some(shared) = self.shared.as_ref().filter(|_| SharedBounds::is_sampled(number)) {
+            self.publish_to(shared, number, slot);
+        }
+    }
+
+    fn publish_to(&self, shared: &SharedBounds, number: u64, slot: Slot) {
+        let known = self.changes.versions.at(slot);
+        if !known.may_be_deleted() && !self.changes.touched.contains(slot) {
+            shared.publish(number, known.acknowledged());
+        }
+    }
+
+    /// Withdraws a document before a change is sent that others cannot follow.
+    pub(super) fn retract(&self, number: u64) {
+        self.shared.iter().for_each(|shared| shared.retract(number));
+    }
+
+    /// Withdraws all documents before a change is sent that may touch any.
+    pub(super) fn retract_all(&self) {
+        self.shared.iter().for_each(|shared| shared.close());
+    }
+
+    /// A document of any worker for the read with this random word; `None` for most reads.
+    #[inline]
+    pub fn pick_shared(&self, random: u64) -> Option<PickedDocument> {
+        let number = self.shared.as_ref().filter(|_| !self.pretended)?.draw(random)?;
+        Some(PickedDocument {
+            number,
+            bound: self.shared_bound(number),
+            change: None,
+            freshness: Freshness::Latest,
+            validity: Validity::Unproven,
+            owner: Owner::Any,
+        })
+    }
+
+    /// The bound of a read of a document that any worker may own, at this moment; empty if the document is not shared any more.
+    pub fn shared_bound(&self, number: u64) -> Bound {
+        let least = self.shared.as_ref().and_then(|shared| shared.version(number));
+        Bound { promised: least.is_some(), least, ..Bound::default() }
+    }
+}
