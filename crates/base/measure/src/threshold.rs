@@ -116,6 +116,23 @@ impl Comparison {
     }
 }
 
+/// Percentiles from here on describe the slow end of a latency.
+const TAIL_MIN: f64 = 90.0;
+
+impl Threshold {
+    /// The bound in nanoseconds, if it limits the slow end of a latency from above.
+    pub fn tail_bound_ns(&self) -> Option<u64> {
+        let is_tail = match self.aggregate {
+            Aggregate::Max => true,
+            Aggregate::Percentile(percentile) => percentile >= TAIL_MIN,
+            _ => false,
+        };
+        let is_above = matches!(self.comparison, Comparison::Less | Comparison::LessOrEqual);
+        let ns = self.bound.as_ns();
+        (is_tail && is_above && ns > 0.0).then_some(ns as u64)
+    }
+}
+
 impl FromStr for Threshold {
     type Err = ParseError;
 
@@ -227,5 +244,17 @@ mod tests {
     fn a_bare_latency_bound_counts_milliseconds() {
         assert_eq!(Bound::Plain(500.0).as_ns(), 5e8);
         assert_eq!(Bound::Nanoseconds(1.0).as_number(), None);
+    }
+
+    #[test]
+    fn only_an_upper_bound_on_the_slow_end_of_a_latency_is_one() {
+        let of = |text: &str| text.parse::<Threshold>().unwrap().tail_bound_ns();
+        assert_eq!(
+            (of("p(99)<50ms"), of("max<=1s"), of("p(95)<20")),
+            (Some(50_000_000), Some(1_000_000_000), Some(20_000_000))
+        );
+        for text in ["count>0", "p(99)>1ms", "med<5ms", "avg<5ms", "p(50)<5ms", "p(99)<0ms"] {
+            assert_eq!(of(text), None, "{text}");
+        }
     }
 }

@@ -6,12 +6,14 @@ use plimsoll_ledger::Run as RunId;
 use plimsoll_load::arrivals::Share;
 use plimsoll_load::bottlenecks::ObservedLoad;
 use plimsoll_load::engine::{Finished, Progress, RunError, Second};
+use plimsoll_load::objective::Metric;
 use plimsoll_load::phase::Phase;
 use plimsoll_load::summary::Summary;
 use plimsoll_load::worker::{Control, Ended};
 use plimsoll_measure::clock::{self, Instant};
 use plimsoll_measure::clock_offset::ServerClock;
 use plimsoll_measure::event::{Event, Sends};
+use plimsoll_measure::expectation::Wanted;
 use plimsoll_measure::histogram::Latency;
 use plimsoll_measure::host_sample::HostSample;
 use plimsoll_measure::integrity::Integrity;
@@ -227,7 +229,7 @@ impl Session {
         self.ping();
         if !self.is_over() {
             self.measure_ceiling()?;
-            self.measure_floor()?;
+            self.measure_floor();
         }
         let seen = self.observer.take().map(Observer::stop).unwrap_or_default();
         self.readers.look(&mut self.samples, seen, &self.control);
@@ -281,31 +283,36 @@ impl Session {
     }
 
     /// Replays the last load, if it was open, while other threads use as many cores as the server did.
-    fn measure_floor(&mut self) -> anyhow::Result<()> {
+    fn measure_floor(&mut self) {
         let searched = self.floor_phase.take();
         let bound_ns = self.latency_bound_ns(searched.is_some());
         let phase = searched.or_else(|| self.plan.phases.last().cloned());
         let is_open = |phase: &Phase| phase.loads.iter().all(|load| load.arrivals.is_open());
-        let Some(phase) = phase.filter(|phase| self.canary && is_open(phase)) else { return Ok(()) };
+        let Some(phase) = phase.filter(|phase| self.canary && is_open(phase)) else { return };
         let used_s = self.watched_cpu_ns.unwrap_or(0) as f64 / 1e9;
         let cores = used_s / self.watched.length_s().max(f64::MIN_POSITIVE);
-        let received: u64 = self.summary.tallies().map(|(_, tally)| tally.bytes_received).sum();
-        let answers = self.summary.acknowledged().0.max(1);
-        let answer_bytes = usize::try_from(received / answers).unwrap_or(0).min(ANSWER_BYTES_MAX);
-        let replay = Replay { phase: &phase, cores, answer_bytes };
-        let floor = self.system.floor(&replay, &self.control)?;
-        self.floor = (floor.count > 0).then_some((floor, bound_ns));
-        Ok(())
+        let (received, answers) = self.summary.tallies().fold((0, 0), |(bytes, answers), (_, tally)| {
+            (bytes + tally.bytes_received, answers + tally.completed())
+        });
+        let answer_bytes = usize::try_from(received / answers.max(1)).unwrap_or(0).min(ANSWER_BYTES_MAX);
+        let spin = self.system.workers().spin;
+        let replay = Replay { phase: &phase, cores, answer_bytes, spin };
+        match self.system.floor(&replay, &self.control) {
+            Ok(floor) => self.floor = (floor.count > 0).then_some((floor, bound_ns)),
+            Err(error) => self.note(format!("the tool's latency floor was not measured: {error:#}")),
+        }
     }
 
-    /// The lowest bound on a latency, in nanoseconds: of the objective of a search, or of the expectations.
+    /// The lowest bound on the slow end of a latency, in nanoseconds: of the objective of a search, or of the expectations.
     fn latency_bound_ns(&self, is_searched: bool) -> Option<u64> {
         if is_searched {
-            return self.plan.objective.limits().iter().map(|limit| limit.ns).min();
+            let bounds = self.plan.objective.bounds.iter();
+            let latencies = bounds.filter(|(metric, _)| *metric != Metric::Errors);
+            return latencies.filter_map(|(_, threshold)| threshold.tail_bound_ns()).min();
         }
-        let latencies =
-            self.plan.expectations.iter().filter(|it| matches!(it.metric.name, "response" | "service"));
-        latencies.map(|it| it.threshold.bound.as_ns() as u64).min()
+        let is_latency = |wanted: &&Wanted| matches!(wanted.metric.name, "response" | "service");
+        let latencies = self.plan.expectations.iter().filter(is_latency);
+        latencies.filter_map(|it| it.threshold.tail_bound_ns()).min()
     }
 
     /// Adds the CPU time that the system's processes used since `before_ns`. It is unknown for a process that restarted.

@@ -40,6 +40,8 @@ pub use check::check;
 
 /// The number of initial round trips. Their duration determines the number of further round trips.
 const PINGS: usize = 10;
+/// The size of an answer of the null server beside the text of its body, in bytes, about.
+const ANSWER_BYTES: usize = 120;
 
 /// A service under load.
 #[derive(Debug)]
@@ -94,11 +96,15 @@ pub enum Address {
 
 impl Service {
     /// A null server, and an engine for it. None if the null server does not support the service's protocol.
-    fn against_null(&self) -> anyhow::Result<Option<(NullServer, Engine<Http>)>> {
-        let server = NullServer::start(&null_options()).context("start the null server")?;
+    fn against_null(
+        &self,
+        answer_bytes: usize,
+        spin: Spin,
+    ) -> anyhow::Result<Option<(NullServer, Engine<Http>)>> {
+        let server = NullServer::start(&null_options(answer_bytes)).context("start the null server")?;
         let Some(setup) = self.setup.against(server.address()).map(Arc::new) else { return Ok(None) };
         let operations = self.setup.names().count();
-        let workers = Workers { spin: Spin::Off, ..self.workers };
+        let workers = Workers { spin, ..self.workers };
         let engine = engine(&setup, operations, Share::WHOLE, workers)?;
         Ok(Some((server, engine)))
     }
@@ -305,13 +311,15 @@ impl System for Service {
 
     /// Zero operations if the null server does not support the service's protocol.
     fn ceiling(&self, phase: &Phase, control: &Control) -> anyhow::Result<(f64, f64)> {
-        let Some((_server, mut engine)) = self.against_null()? else { return Ok((0.0, 0.0)) };
+        let Some((_server, mut engine)) = self.against_null(0, Spin::Off)? else { return Ok((0.0, 0.0)) };
         calibration::reached(phase, |phase, sink| engine.run(phase, control, &mut [], sink))
     }
 
     /// No operations if the null server does not support the service's protocol.
     fn floor(&self, replay: &Replay<'_>, control: &Control) -> anyhow::Result<Latency> {
-        let Some((_server, mut engine)) = self.against_null()? else { return Ok(Latency::default()) };
+        let Some((_server, mut engine)) = self.against_null(replay.answer_bytes, replay.spin)? else {
+            return Ok(Latency::default());
+        };
         calibration::replayed(replay, |phase, sink| engine.run(phase, control, &mut [], sink))
     }
 
@@ -355,6 +363,14 @@ impl System for Service {
     }
 }
 
-fn null_options() -> plimsoll_http::null::Options {
-    plimsoll_http::null::Options::default()
+/// A null server whose answers have this size, in bytes, about.
+fn null_options(answer_bytes: usize) -> plimsoll_http::null::Options {
+    let options = plimsoll_http::null::Options::default();
+    match answer_bytes.checked_sub(ANSWER_BYTES) {
+        Some(bytes) => {
+            let text = "x".repeat(bytes);
+            plimsoll_http::null::Options { body: format!(r#"{{"text":"{text}"}}"#).into_bytes(), ..options }
+        }
+        None => options,
+    }
 }

@@ -149,6 +149,13 @@ fn connections_that_wait_for_a_long_way_to_the_server_name_the_network_first() {
 }
 
 #[test]
+fn a_ping_on_one_machine_is_no_network() {
+    let ping = |_: u64, it: &mut ServerSample| it.round_trip_ns = 60_000;
+    let before = side(probe(100.0, 0.1, 60_000, 0.09e6, 0.1, Some(0.3)), ping);
+    check(&before, &side(probe(900.0, 0.3, 60_000, 0.1e6, 0.99, Some(0.6)), ping), &["connections"]);
+}
+
+#[test]
 fn a_tool_that_a_quota_stops_names_the_client() {
     let stopped = |share: f64| {
         let sample = |tenth: u64| HostSample {

@@ -38,8 +38,10 @@ pub struct Replay<'a> {
     pub phase: &'a Phase,
     /// Cores that other threads use meanwhile, as the server did.
     pub cores: f64,
-    /// The size of an answer with documents, in bytes.
+    /// The mean size of an answer, in bytes.
     pub answer_bytes: usize,
+    /// Whether the pacer spins.
+    pub spin: Spin,
 }
 
 /// The run that a system is opened for.

@@ -39,7 +39,7 @@ impl Loaded {
         // Many messages quote the invalid key of the value at the path.
         let key = rest.split('"').nth(1).unwrap_or_default();
         let Some(place) = plimsoll_yaml::place_of(text, &format!("{path}.{key}")) else { return error };
-        let slip = Slip { fault: Fault::Said(said), place: Some(place), key: None };
+        let slip = Slip { fault: Fault::Said(format!("{error:#}")), place: Some(place), key: None };
         anyhow!("{origin}: {}", rendered(&slip, text, origin))
     }
 
@@ -314,7 +314,10 @@ mod tests {
         let text = SOUND.replace("{a: 1}", "{a: {$text: {bytez: 1}}}");
         let error = "document.a.$text: unknown setting \"bytez\"; did you mean \"bytes\"?";
         let said = located(&text, &[], error);
-        assert!(said.starts_with(&format!("my.yaml: line 2, column 24: {error}\n")), "{said}");
+        assert!(
+            said.starts_with(&format!("my.yaml: line 2, column 24: scenario my.yaml: {error}\n")),
+            "{said}"
+        );
         assert!(said.contains("2 | document: {a: {$text: {bytez: 1}}}"), "{said}");
         assert_eq!(located(&text, &[], "no server"), "scenario my.yaml");
         assert_eq!(located(&text, &["seed=1".to_owned()], error), "scenario my.yaml", "overrides move lines");

@@ -27,6 +27,8 @@ const WAIT_SHARE_MIN: f64 = 0.50;
 const BUSY_MIN: f64 = 0.40;
 /// From this share of an operation on, the way to the server decides how long the operation takes.
 const TRIP_SHARE_MIN: f64 = 0.50;
+/// The shortest way, in milliseconds, that larger batches or more connections could hide; on one machine a ping takes less.
+const TRIP_MS_MIN: f64 = 0.25;
 
 /// Finds a worker that has no CPU left, or a CPU quota that stops the tool.
 pub(super) fn cpu(baseline: &Observation, knee: &Observation) -> Result<Finding, NotObserved> {
@@ -117,7 +119,7 @@ pub(super) fn network(baseline: &Observation, knee: &Observation) -> Result<Find
     };
     let trip = (trip_ms(baseline)?, trip_ms(knee)?);
     let service = (mean_service_ms(baseline)?, mean_service_ms(knee)?);
-    let decides = trip.1 >= service.1 * TRIP_SHARE_MIN;
+    let decides = trip.1 >= TRIP_MS_MIN && trip.1 >= service.1 * TRIP_SHARE_MIN;
     let readings = vec![reading("shortest ping", "ms", trip), reading("mean service time", "ms", service)];
     Ok(Finding { departed: decides && connections(baseline, knee)?.departed, readings })
 }
