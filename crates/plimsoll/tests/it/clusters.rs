@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::program::{inserts, json, plimsoll_with, scenario, stderr};
 
 /// The documents of a run, and those after which the set elects.
-const DOCUMENTS: u64 = 2_000;
+const DOCUMENTS: u64 = 8_000;
 const EVENT_AFTER: usize = 400;
 
 /// Runs a scenario of inserts on a deployment; `event` happens once `is_due`.

@@ -15,6 +15,9 @@ use tokio::task::JoinSet;
 
 use super::{Deployment, takes_writes};
 use crate::error::Error;
+
+/// The time for a member's description: a frozen member must not delay the others for long.
+const ASK_MAX: Duration = Duration::from_secs(1);
 use crate::uri::CONNECT_TIMEOUT;
 
 /// The pause before the members are asked again.
@@ -74,6 +77,11 @@ impl Deployment {
     /// Whether a read preference selects among several members. Otherwise every operation goes to the same server.
     pub const fn has_members(&self) -> bool {
         self.moves
+    }
+
+    /// Whether the set of the last answer has more than one member.
+    pub fn has_several_members(&self) -> bool {
+        self.has_members() && self.member_addresses().len() > 1
     }
 
     /// The read preference to send to a server with this description. A standalone server gets none. A single member of a replica set
@@ -146,13 +154,13 @@ impl Deployment {
         }
     }
 
-    /// Asks every known member for its role, its tags and a round trip.
+    /// Asks every known member for its role, its tags and a round trip. A silent member delays the others' answers for a second.
     async fn find_members(&self) -> Vec<Member> {
         let mut asked = JoinSet::new();
         for address in self.member_addresses() {
-            asked.spawn(ask(self.options_for(address)));
+            asked.spawn(tokio::time::timeout(ASK_MAX, ask(self.options_for(address))));
         }
-        let mut members: Vec<Member> = asked.join_all().await.into_iter().flatten().collect();
+        let mut members: Vec<Member> = asked.join_all().await.into_iter().flatten().flatten().collect();
         members.iter().for_each(|member| self.learn(&member.hello));
         members.retain(|member| !self.is_replaced(&member.hello));
         members.sort_by_key(|member| member.address.to_string());

@@ -6,7 +6,7 @@
 //! of the primary, as the lag says, until a command waits for a majority. Members store documents as the faulty server does,
 //! without defects; they support retryable writes and no transactions.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bson::Bson;
@@ -84,17 +84,16 @@ impl ReplicaSet {
     pub fn start(options: Options) -> Result<Self, Error> {
         assert!((1..=MEMBERS_MAX).contains(&options.members), "from 1 to {MEMBERS_MAX} members");
         // Members know each other's addresses, so that all ports are reserved before the first member listens.
-        let reserved = (0..options.members).map(|_| std::net::TcpListener::bind(("127.0.0.1", 0)));
+        let reserved = (0..options.members).map(|_| TcpListener::bind(("127.0.0.1", 0)));
         let reserved = reserved.collect::<Result<Vec<_>, _>>()?;
         let addresses = reserved.iter().map(|port| port.local_addr()).collect::<Result<Vec<_>, _>>()?;
-        drop(reserved);
         let names = addresses.iter().map(ToString::to_string).collect();
         let name = options.name.clone();
         let mut state = State::new(options);
         // All members are connected and equal, so that the first gets every vote.
         state.elect(0).unwrap_or_default();
         let shared = Arc::new(Shared::new(name, names, state));
-        let listeners = (0..addresses.len()).map(|index| listen(&shared, index, addresses[index].port()));
+        let listeners = reserved.into_iter().enumerate().map(|(index, port)| listen(&shared, index, port));
         let listeners =
             listeners.map(|listener| Ok(Mutex::new(Some(listener?)))).collect::<Result<_, Error>>()?;
         Ok(Self { shared, addresses, listeners })
@@ -179,8 +178,9 @@ impl ReplicaSet {
     pub fn restart(&self, member: usize) -> Result<(), Error> {
         let mut listener = self.listeners[member].lock().unwrap_or_else(PoisonError::into_inner);
         if listener.is_none() {
+            let port = TcpListener::bind(self.addresses[member])?;
             self.rejoin(member);
-            *listener = Some(listen(&self.shared, member, self.addresses[member].port())?);
+            *listener = Some(listen(&self.shared, member, port)?);
         }
         Ok(())
     }
@@ -208,9 +208,9 @@ impl Drop for ReplicaSet {
     }
 }
 
-fn listen(shared: &Arc<Shared>, index: usize, port: u16) -> Result<Listener<MemberService>, Error> {
+fn listen(shared: &Arc<Shared>, index: usize, port: TcpListener) -> Result<Listener<MemberService>, Error> {
     let service = MemberService { shared: shared.clone(), index };
-    Listener::open_at(port, service, AnswerDelay::default())
+    Listener::open_on(port, service, AnswerDelay::default())
 }
 
 #[cfg(test)]

@@ -40,12 +40,15 @@ struct Shared<S> {
 impl<S: Service> Listener<S> {
     /// Listens on a free port of 127.0.0.1.
     pub(crate) fn open(service: S, answer_delay: AnswerDelay) -> Result<Self, Error> {
-        Self::open_at(0, service, answer_delay)
+        Self::open_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?, service, answer_delay)
     }
 
-    /// Listens on a port of 127.0.0.1; 0 selects any free port.
-    pub(crate) fn open_at(port: u16, service: S, answer_delay: AnswerDelay) -> Result<Self, Error> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
+    /// Listens on a bound port.
+    pub(crate) fn open_on(
+        listener: TcpListener,
+        service: S,
+        answer_delay: AnswerDelay,
+    ) -> Result<Self, Error> {
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let close_event = eventfd(0, EventfdFlags::CLOEXEC).map_err(std::io::Error::from)?;

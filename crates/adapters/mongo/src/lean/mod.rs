@@ -51,6 +51,8 @@ pub struct Lean {
     has_routes: AtomicBool,
     /// Connections opened so far: each has its own session.
     opened: AtomicU64,
+    /// Whether the worker has targets for other servers too.
+    is_one_of_many: bool,
 }
 
 /// A connection for each route, with buffers, one set for each operation of the plan.
@@ -85,13 +87,19 @@ enum Attempt {
 impl Lean {
     /// A target for one worker.
     pub fn new(setup: Arc<Setup>, deployment: Arc<Deployment>, ledger: WorkerLedger) -> Self {
-        Self::sharing(Arc::new(OperationBuilder::new(setup, ledger)), deployment)
+        Self::of(Arc::new(OperationBuilder::new(setup, ledger)), deployment)
     }
 
-    /// A target that shares its worker's documents with other targets.
+    /// A target that shares its worker's documents with other targets. Its writes carry no number: routers of one cluster would
+    /// get the same numbers for different writes.
     pub fn sharing(builder: Arc<OperationBuilder>, deployment: Arc<Deployment>) -> Self {
+        Self { is_one_of_many: true, ..Self::of(builder, deployment) }
+    }
+
+    fn of(builder: Arc<OperationBuilder>, deployment: Arc<Deployment>) -> Self {
         let routes = Routes::of(&builder.setup, deployment.has_members());
-        Self { builder, deployment, routes, has_routes: AtomicBool::new(false), opened: AtomicU64::new(0) }
+        let (has_routes, opened) = (AtomicBool::new(false), AtomicU64::new(0));
+        Self { builder, deployment, routes, has_routes, opened, is_one_of_many: false }
     }
 
     /// This worker's operation builder.
@@ -170,7 +178,8 @@ impl Lean {
     /// A session for the retryable writes of an operation, if it is retryable and the server remembers it.
     fn retry_session(&self, operation: usize) -> Option<SessionId> {
         let setup = &self.builder.setup;
-        let is_wanted = setup.retry != Some(Retry::None) && self.deployment.retries_writes();
+        let is_wanted =
+            !self.is_one_of_many && setup.retry != Some(Retry::None) && self.deployment.retries_writes();
         let is_possible = setup.commands[operation].may_repeat() && setup.is_acknowledged();
         let next = || session_id(&self.builder, self.opened.fetch_add(1, Ordering::Relaxed));
         (is_wanted && is_possible).then(next)
@@ -309,7 +318,7 @@ impl Target for Lean {
             Buffers::Rare(buffers) => Box::pin(buffers.send(connection, work)).await,
         };
         // An interruption may be the end of the primary's term, which the connection survives.
-        let may_have_moved = self.deployment.has_members();
+        let may_have_moved = self.deployment.has_several_members();
         let is_misled = reply.outcome == Outcome::Rejected(Rejection::NotPrimary)
             || (may_have_moved && reply.outcome == Outcome::Unknown(Doubt::Interrupted));
         if route == PRIMARY {
@@ -322,7 +331,8 @@ impl Target for Lean {
 
     /// A deployment with retryable writes is retried as MongoDB's drivers do, unless the phase says otherwise.
     fn retry(&self, lane: &Lane, asked: Option<Retry>) -> Retry {
-        let by_default = if self.deployment.retries_writes() { Retry::Driver } else { Retry::None };
+        let is_retried = self.deployment.retries_writes() && self.builder.setup.is_acknowledged();
+        let by_default = if is_retried { Retry::Driver } else { Retry::None };
         match asked.unwrap_or(by_default) {
             Retry::Driver if !self.builder.setup.commands[lane.current].may_repeat() => Retry::None,
             retry => retry,

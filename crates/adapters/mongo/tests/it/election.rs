@@ -12,7 +12,7 @@ use plimsoll_measure::outcome::Outcome;
 use plimsoll_mongo::lean::Lean;
 use plimsoll_wire::{ReadMode, ReadPreference};
 
-use crate::loads::{self, Loaded, NAMESPACE, OPERATIONS, WRITERS};
+use crate::loads::{self, Loaded, NAMESPACE, OPERATIONS, WRITERS, wait_until};
 use crate::scripts::{TIMEOUT, ledger, plan, run};
 
 /// The documents after which the set changes.
@@ -33,9 +33,7 @@ fn load(
     event: impl FnOnce(&ReplicaSet) + Send,
 ) -> Loaded {
     loads::load(&set.uri(), write_concern, retry, || {
-        while set.documents(NAMESPACE) < EVENT_AFTER {
-            std::thread::yield_now();
-        }
+        wait_until(|| set.documents(NAMESPACE) >= EVENT_AFTER);
         event(set);
     })
 }
@@ -57,9 +55,7 @@ fn a_load_at_majority_survives_a_step_down_while_writes_wait_for_replication() {
     let loaded = load(&set, MAJORITY, None, |set| {
         set.hold(true);
         // Until all writers wait for a majority.
-        while set.unconfirmed() < WRITERS {
-            std::thread::yield_now();
-        }
+        wait_until(|| set.unconfirmed() >= WRITERS);
         set.isolate(0);
         set.elect(1).unwrap();
         set.hold(false);

@@ -13,6 +13,7 @@ use plimsoll_load::retry::Retry;
 use plimsoll_load::runtime::Spin;
 use plimsoll_load::stop::Stop;
 use plimsoll_load::worker::Control;
+use plimsoll_measure::clock;
 use plimsoll_mongo::audit::{Scope, scan};
 use plimsoll_mongo::lean::Lean;
 use plimsoll_mongo::setup::Setup;
@@ -21,7 +22,7 @@ use plimsoll_wire::ConnectOptions;
 use crate::scripts::{TIMEOUT, ledger, plan, run};
 
 /// The operations of a load.
-pub const OPERATIONS: u64 = 3_000;
+pub const OPERATIONS: u64 = 12_000;
 /// The collection of every plan.
 pub const NAMESPACE: &str = "d.c";
 /// The writers of a load.
@@ -77,6 +78,15 @@ fn phase(retry: Option<Retry>) -> Phase {
         faults: Vec::new(),
         retry,
         limits: Vec::new(),
+    }
+}
+
+/// Waits until a condition holds; fails after a minute.
+pub fn wait_until(holds: impl Fn() -> bool) {
+    let began = clock::now();
+    while !holds() {
+        assert!(clock::now().since(began) < 60 * clock::SECOND_NS, "the load did not get there");
+        std::thread::yield_now();
     }
 }
 

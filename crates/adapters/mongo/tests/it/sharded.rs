@@ -13,7 +13,7 @@ use plimsoll_mongo::sharding::{Plan, Sharding, apply};
 use plimsoll_mongo::spread::Spread;
 use serde_json::json;
 
-use crate::loads::{self, NAMESPACE, OPERATIONS, WRITERS};
+use crate::loads::{self, NAMESPACE, OPERATIONS, WRITERS, wait_until};
 use crate::scripts::{TIMEOUT, ledger, plan, run};
 
 fn cluster(routers: usize) -> Cluster {
@@ -87,9 +87,7 @@ fn a_load_on_a_hashed_key_is_spread_over_shards_and_routers_and_survives_an_elec
     let setup = plan("{}", &[("insert", r#"{"insert": {}}"#)]);
     shard(&cluster, &setup, json!({"key": {"_id": "hashed"}}), OPERATIONS);
     let loaded = loads::load(&cluster.uri(), r#"{"write_concern": {"w": "majority"}}"#, None, || {
-        while cluster.shard(0).documents(NAMESPACE) < 200 {
-            std::thread::yield_now();
-        }
+        wait_until(|| cluster.shard(0).documents(NAMESPACE) >= 200);
         cluster.shard(0).fail_over().unwrap();
     });
     loaded.check_unharmed();
