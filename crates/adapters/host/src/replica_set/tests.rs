@@ -1,3 +1,5 @@
+//! Tests a simulated replica set: replication, elections, rollbacks, retryable writes.
+
 use super::*;
 use crate::serve::client::Client;
 use bson::{Document, RawDocumentBuf, doc, rawdoc};
