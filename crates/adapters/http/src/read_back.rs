@@ -1,6 +1,6 @@
 //! Reads the documents of a load back by their keys, and compares them with the ledger.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,9 +8,10 @@ use std::time::Duration;
 use plimsoll_load::arrivals::Share;
 use plimsoll_load::target::Target;
 use plimsoll_measure::clock;
-use plimsoll_measure::outcome::{Outcome, Rejection};
+use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
 use tokio::task::{JoinSet, LocalSet};
 
+use crate::connect::Error;
 use crate::preflight;
 use crate::sent_documents::Document;
 use crate::setup::Setup;
@@ -22,6 +23,8 @@ pub use crate::sent_documents::SentDocuments;
 const LANES: usize = 16;
 /// Attempts to read one document.
 const ATTEMPTS: u32 = 3;
+/// Consecutive documents of which the service does not say whether they exist, after which the rest stays unread.
+const SILENT_MAX: u32 = 64;
 /// The pause before a further attempt, and between two attempts to reach the service.
 const PAUSE: Duration = Duration::from_millis(200);
 /// The interval of the progress.
@@ -96,8 +99,9 @@ impl Findings {
     }
 }
 
-/// Reads every document that exists or may exist. Waits up to `patience` for the service to answer at all. Must be called on a
-/// current-thread runtime with IO and time enabled. `progress` gets the documents read and those to read.
+/// Reads every document that exists or may exist. Waits up to `patience` for the service to answer at all; without an answer all
+/// are unread. Must be called on a current-thread runtime with IO and time enabled. `progress` gets the documents read and those
+/// to read.
 pub async fn read(
     setup: &Setup,
     sent: Vec<SentDocuments>,
@@ -105,15 +109,18 @@ pub async fn read(
     progress: &mut (dyn FnMut(u64, u64) + Send),
 ) -> Findings {
     let Some(reading) = setup.reading_back() else { return Findings::default() };
-    await_service(setup, patience).await;
     let counts = sent.iter().map(SentDocuments::counts);
     let total = counts.map(|counts| counts.acknowledged + counts.unknown).sum();
+    if !await_service(setup, patience, &mut || progress(0, total)).await {
+        return Findings { unread: total, ..Findings::default() };
+    }
     let documents: Box<dyn Iterator<Item = Document>> =
         Box::new(sent.into_iter().flat_map(SentDocuments::expected));
     let work = Rc::new(Work {
         http: Http::new(Arc::new(reading), Share::WHOLE),
         documents: RefCell::new(documents),
         findings: RefCell::default(),
+        silent: Cell::new(0),
     });
     LocalSet::new().run_until(work_through(&work, total, progress)).await;
     work.findings.take()
@@ -127,19 +134,28 @@ async fn work_through(work: &Rc<Work>, total: u64, progress: &mut (dyn FnMut(u64
         let _ = tokio::time::timeout(PROGRESS_EVERY, lanes.join_next()).await;
         progress(work.findings.borrow().seen(), total);
     }
-    // None is left, unless a lane panicked.
+    // None is left, unless the service fell silent or a lane panicked.
     let mut findings = work.findings.borrow_mut();
     findings.unread += total.saturating_sub(findings.seen());
+    progress(findings.seen(), total);
 }
 
-/// Waits until the service answers any request, for example after a restart.
-async fn await_service(setup: &Setup, patience: Duration) {
+/// Waits until the service answers any request, for example after a restart. Returns whether it did.
+async fn await_service(setup: &Setup, patience: Duration, waiting: &mut dyn FnMut()) -> bool {
     let began = clock::now();
-    while preflight::check(setup).await.is_err()
-        && u128::from(clock::now().since(began)) < patience.as_nanos()
-    {
+    while !is_answered(&preflight::check(setup).await) {
+        waiting();
+        if u128::from(clock::now().since(began)) >= patience.as_nanos() {
+            return false;
+        }
         tokio::time::sleep(PAUSE).await;
     }
+    true
+}
+
+/// Whether the service answered, be it with a refusal.
+const fn is_answered(reached: &Result<preflight::Reachable, Error>) -> bool {
+    matches!(reached, Ok(_) | Err(Error::Credentials { .. }))
 }
 
 /// The work that all lanes share.
@@ -147,18 +163,29 @@ struct Work {
     http: Http,
     documents: RefCell<Box<dyn Iterator<Item = Document>>>,
     findings: RefCell<Findings>,
+    /// Unread documents since the last one that was read.
+    silent: Cell<u32>,
 }
 
 impl Work {
     async fn run(self: Rc<Self>) {
         let mut lane = None;
         loop {
-            let next = self.documents.borrow_mut().next();
-            let Some(document) = next else { return };
+            let Some(document) = self.next() else { return };
             let answer = self.ask(&mut lane, document).await;
+            let is_unread = matches!(answer, Answer::Unread(_));
+            self.silent.set(if is_unread { self.silent.get() + 1 } else { 0 });
             let sample = || self.http.sample(document.operation, document.number);
             self.findings.borrow_mut().add(document, answer, sample);
         }
+    }
+
+    /// The next document; `None` at the end, or when the service fell silent.
+    fn next(&self) -> Option<Document> {
+        if self.silent.get() >= SILENT_MAX {
+            return None;
+        }
+        self.documents.borrow_mut().next()
     }
 
     /// Asks for a document until the service says whether it exists, a few times at most.
@@ -174,7 +201,8 @@ impl Work {
             let Some(open) = lane.as_mut() else { continue };
             self.http.prepare(open, document.operation, document.number);
             let reply = self.http.send(open).await;
-            answer = judge(reply.outcome, Http::status(open));
+            let status = Http::status(open);
+            answer = judge(reply.outcome, status, self.http.takes(document.operation, status));
             lane.take_if(|lane| self.http.is_broken(lane));
             if !matches!(answer, Answer::Unread(_)) {
                 break;
@@ -184,11 +212,14 @@ impl Work {
     }
 }
 
-const fn judge(outcome: Outcome, status: u16) -> Answer {
+/// Judges an answer; `takes` tells whether the check accepts its status.
+const fn judge(outcome: Outcome, status: u16, takes: bool) -> Answer {
     match (outcome, status) {
         (Outcome::Acknowledged, _) => Answer::Present,
-        (Outcome::Rejected(Rejection::Unexpected), _) => Answer::Altered,
+        (Outcome::Rejected(Rejection::Unexpected), _) if takes => Answer::Altered,
         (Outcome::Rejected(Rejection::BadCommand), 404 | 410) => Answer::Absent,
+        // Only a status says that the work may have been interrupted.
+        (Outcome::Unknown(Doubt::Interrupted), status) => Answer::Unread(status),
         (Outcome::Rejected(Rejection::NotTried | Rejection::NoLocalPort) | Outcome::Unknown(_), _) => {
             Answer::Unread(0)
         }
@@ -198,13 +229,11 @@ const fn judge(outcome: Outcome, status: u16) -> Answer {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_measure::outcome::Doubt;
-
     use super::*;
 
     #[test]
     fn only_a_clear_answer_says_that_a_document_is_gone() {
-        use Rejection::{BadCommand, NotTried, Overload, Unexpected};
+        use Rejection::{AnswerTooLarge, BadCommand, NotTried, Overload, Unexpected};
         for (outcome, status, answer) in [
             (Outcome::Acknowledged, 200, Answer::Present),
             (Outcome::Rejected(Unexpected), 200, Answer::Altered),
@@ -212,10 +241,13 @@ mod tests {
             (Outcome::Rejected(BadCommand), 410, Answer::Absent),
             (Outcome::Rejected(BadCommand), 405, Answer::Unread(405)),
             (Outcome::Rejected(Overload), 429, Answer::Unread(429)),
-            (Outcome::Unknown(Doubt::Interrupted), 404, Answer::Unread(0)),
+            (Outcome::Rejected(Unexpected), 302, Answer::Unread(302)),
+            (Outcome::Rejected(AnswerTooLarge), 200, Answer::Unread(200)),
+            (Outcome::Unknown(Doubt::Interrupted), 503, Answer::Unread(503)),
+            (Outcome::Unknown(Doubt::ConnectionLost), 404, Answer::Unread(0)),
             (Outcome::Rejected(NotTried), 404, Answer::Unread(0)),
         ] {
-            assert_eq!(judge(outcome, status), answer, "{outcome:?} {status}");
+            assert_eq!(judge(outcome, status, status == 200), answer, "{outcome:?} {status}");
         }
     }
 

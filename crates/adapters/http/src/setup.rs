@@ -134,6 +134,7 @@ impl Setup {
         context: Context<'_>,
         workloads: Workloads<'_>,
     ) -> Result<Self, Error> {
+        read_back::check(requests)?;
         let url: Url = section.url.parse()?;
         let authorization = auth::authorization(&section.auth)?;
         let authority = authorization.as_deref();
@@ -265,6 +266,9 @@ mod tests {
             (http, "post: /\nbody: {n: 1}\nread_back: {get: '/{m}'}", "{m}"),
             (http, "post: /\nbody: {n: 1}\nread_back: {get: /a, with: {m: 1}}", "leave `with` out"),
             (http, "post: /\nbody: {n: {$now: {}}}\nread_back: {get: '/{n}'}", "time of sending"),
+            (http, "post: /\nbody: {n: {$number: {}}}\nread_back: {get: /a}", "tell them apart"),
+            (http, "post: /\nbody: {n: 1, m: {$number: {}}}\nread_back: {get: '/{n}'}", "tell them apart"),
+            (http, "delete: /\nbody: {n: {$number: {}}}\nread_back: {get: '/{n}'}", "may remove"),
             (
                 http,
                 "post: /\nbody: {n: 1}\nread_back: {get: /a, read_back: {get: /b}}",

@@ -101,6 +101,11 @@ impl Http {
         lane.connection.answer().status
     }
 
+    /// Whether the check of an operation accepts a status.
+    pub(crate) fn takes(&self, operation: usize, status: u16) -> bool {
+        self.setup.calls[operation].checks.takes(status)
+    }
+
     /// Notes the state of the prepared documents, if they are read back.
     fn note(&self, lane: &Lane, state: State) {
         let is_read_back = self.setup.calls[lane.operation].read_back.is_some();

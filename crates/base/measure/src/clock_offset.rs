@@ -4,6 +4,8 @@
 //! offset to its round trip, whichever way was the slower one (Cristian, *Probabilistic clock synchronization*, 1989). Several exchanges
 //! narrow it.
 
+use std::net::IpAddr;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -42,19 +44,37 @@ impl ClockOffset {
 }
 
 /// A server's clock, compared with this machine's.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ServerClock {
     /// The server's address.
     pub address: String,
+    /// The ID of the server's process, which its `topologyVersion` names. One address may lead to several servers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<String>,
     /// The offset before and after the load.
     pub offsets: Vec<ClockOffset>,
 }
 
 impl ServerClock {
-    /// The bounds of the offset during the load, in which a clock may have drifted or been set.
-    pub fn offset(&self) -> Option<ClockOffset> {
-        self.offsets.iter().copied().reduce(ClockOffset::widened)
+    /// The bounds of the offset before the load. The clocks may drift apart during it.
+    pub fn at_start(&self) -> Option<ClockOffset> {
+        self.offsets.first().copied()
     }
+
+    /// Whether both clocks are that of one server: by its process, or else by its address, unless that is each machine's own.
+    pub fn is_of_same_server(&self, other: &Self) -> bool {
+        match (&self.process, &other.process) {
+            (Some(mine), Some(theirs)) => mine == theirs,
+            _ => self.address == other.address && !is_loopback(&self.address),
+        }
+    }
+}
+
+/// Whether `host:port` leads to the machine itself.
+fn is_loopback(address: &str) -> bool {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
 }
 
 #[cfg(test)]
@@ -82,7 +102,28 @@ mod tests {
         let bounds = |min_ms, max_ms| ClockOffset { min_ms, max_ms };
         assert_eq!(bounds(-5, 9).narrowed(bounds(2, 20)), bounds(2, 9));
         assert_eq!(bounds(0, 2).narrowed(bounds(1000, 1002)), bounds(0, 1002));
-        let clock = ServerClock { address: "a".into(), offsets: vec![bounds(0, 2), bounds(5, 6)] };
-        assert_eq!(clock.offset(), Some(bounds(0, 6)));
+    }
+
+    #[test]
+    fn the_offset_at_the_start_is_the_one_before_the_load() {
+        let bounds = |min_ms, max_ms| ClockOffset { min_ms, max_ms };
+        let clock = ServerClock { offsets: vec![bounds(0, 2), bounds(5, 6)], ..ServerClock::default() };
+        assert_eq!(clock.at_start(), Some(bounds(0, 2)));
+    }
+
+    #[test]
+    fn equal_addresses_of_the_own_machine_are_not_one_server_unless_the_process_is_the_same() {
+        let clock = |address: &str, process: Option<&str>| ServerClock {
+            address: address.into(),
+            process: process.map(str::to_owned),
+            offsets: Vec::new(),
+        };
+        for own in ["localhost:27017", "127.0.0.3:1", "[::1]:27017"] {
+            assert!(!clock(own, None).is_of_same_server(&clock(own, None)), "{own}");
+            assert!(clock(own, Some("p")).is_of_same_server(&clock(own, Some("p"))), "{own}");
+        }
+        assert!(clock("a:1", None).is_of_same_server(&clock("a:1", Some("p"))));
+        assert!(!clock("a:1", Some("q")).is_of_same_server(&clock("a:1", Some("p"))));
+        assert!(clock("a:1", Some("p")).is_of_same_server(&clock("b:1", Some("p"))));
     }
 }

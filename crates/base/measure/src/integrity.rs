@@ -1,5 +1,6 @@
 //! Counts the documents that an audit found against those that were promised.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
@@ -179,9 +180,12 @@ impl Integrity {
         ] {
             *sum += part;
         }
-        if other.proof > self.proof {
-            (self.proof, self.reason) = (other.proof, other.reason.clone());
-        }
+        self.reason = match self.proof.cmp(&other.proof) {
+            Ordering::Less => other.reason.clone(),
+            Ordering::Equal => both(self.reason.take(), other.reason.as_ref()),
+            Ordering::Greater => self.reason.take(),
+        };
+        self.proof = self.proof.max(other.proof);
         self.examples.extend(other.examples.iter().cloned());
         self.examples.truncate(EXAMPLES_MAX);
         self.audit_s = self.audit_s.max(other.audit_s);
@@ -192,6 +196,16 @@ impl Integrity {
     /// Whether the documents were read back.
     pub const fn is_known(&self) -> bool {
         !matches!(self.proof, Proof::NotAudited)
+    }
+}
+
+/// The reasons of two shards, each once.
+fn both(mine: Option<String>, theirs: Option<&String>) -> Option<String> {
+    match (mine, theirs) {
+        (Some(mine), Some(theirs)) if !mine.split("; ").any(|one| one == theirs) => {
+            Some(format!("{mine}; {theirs}"))
+        }
+        (mine, theirs) => mine.or_else(|| theirs.cloned()),
     }
 }
 
@@ -254,6 +268,20 @@ mod tests {
         let unread = Integrity { proof: Proof::NotAudited, reason: Some("away".into()), ..part(0) };
         sum.merge(&unread);
         assert_eq!((sum.is_known(), sum.reason.as_deref()), (false, Some("away")));
+    }
+
+    #[test]
+    fn reasons_of_shards_with_equal_proofs_are_kept_each_once() {
+        let part = |reason: Option<&str>| Integrity {
+            proof: Proof::ReadBack,
+            reason: reason.map(str::to_owned),
+            ..Integrity::default()
+        };
+        let mut sum = part(None);
+        for reason in [Some("a"), None, Some("b"), Some("a"), Some("b")] {
+            sum.merge(&part(reason));
+        }
+        assert_eq!(sum.reason.as_deref(), Some("a; b"));
     }
 
     #[test]

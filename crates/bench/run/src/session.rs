@@ -269,9 +269,9 @@ impl Session {
         if self.shard == Share::WHOLE {
             return;
         }
-        if let Some((address, offset)) = self.system.server_clock() {
-            let clock = self.server_clock.get_or_insert(ServerClock { address, offsets: Vec::new() });
-            clock.offsets.push(offset);
+        match (&mut self.server_clock, self.system.server_clock()) {
+            (Some(known), Some(found)) => known.offsets.extend(found.offsets),
+            (none, found) => *none = none.take().or(found),
         }
     }
 

@@ -68,8 +68,11 @@ impl Question {
     /// # Errors
     /// A ledger cannot be read, or none of them knows the topic.
     pub fn with_ledgers(mut self, runs: &[impl AsRef<Path>]) -> anyhow::Result<Self> {
+        // A directory that is named twice would count its records twice.
+        let known = |run: &Path| run.canonicalize().unwrap_or_else(|_| run.to_owned());
+        let runs: BTreeSet<_> = runs.iter().map(|run| known(run.as_ref())).collect();
         for run in runs {
-            self.ledger.extend(read_produced(run.as_ref())?);
+            self.ledger.extend(read_produced(&run)?);
         }
         let topic = &self.source.topic;
         if let Some(other) = self.ledger.iter().find(|range| range.topic != *topic) {
@@ -203,6 +206,10 @@ pub fn words(report: &Report) -> String {
     for (count, what) in foreign {
         let _ = writeln!(out, "  {count} {what}");
     }
+    if !report.broker.is_empty() {
+        let acknowledged: u64 = report.broker.iter().map(|one| one.acknowledged).sum();
+        let _ = writeln!(out, "{acknowledged} records were acknowledged to their producer");
+    }
     report.broker.iter().for_each(|one| put_broker(&mut out, one));
     for one in &report.partitions {
         let _ = writeln!(
@@ -286,6 +293,18 @@ mod tests {
         topic("[encode: {}]").unwrap();
         let refused = topic("[map: {project: [a]}]").err().unwrap().to_string();
         assert!(refused.contains("`encode` and `decode` at most"), "{refused}");
+    }
+
+    #[test]
+    fn a_directory_that_is_named_twice_counts_once_and_the_audit_says_how_many_records_it_names() {
+        let out = tempfile::tempdir().unwrap();
+        let line = r#"{"topic":"t","partition":0,"first":0,"last":4,"checksum":0}"#;
+        std::fs::write(out.path().join("acknowledged.ndjson"), format!("{line}\n")).unwrap();
+        let asked = question("sink: {kafka: {brokers: 'b:1', topic: u}}\n").unwrap();
+        let asked = asked.with_ledgers(&[out.path().to_owned(), out.path().join(".")]).unwrap();
+        assert_eq!(asked.ledger.len(), 1);
+        let report = Report { broker: Kept::new(asked.ledger).finish(), ..Report::default() };
+        assert!(words(&report).contains("\n5 records were acknowledged"), "{}", words(&report));
     }
 
     #[test]

@@ -38,8 +38,8 @@ pub struct Built {
     pub produced: Option<TakeProduced>,
 }
 
-/// Takes the acknowledged records since the last call.
-pub type TakeProduced = Box<dyn Fn() -> Vec<Produced>>;
+/// Takes the acknowledged records since the last call: their ranges, and the number of those without an offset.
+pub type TakeProduced = Box<dyn Fn() -> (Vec<Produced>, u64)>;
 
 /// Builds the pipeline of a file whose relative paths start from `base`. Contacts the cluster of a Kafka
 /// sink.
@@ -77,7 +77,13 @@ fn ledgered(file: &PipelineFile) -> anyhow::Result<Option<(Box<dyn SinkFactory>,
     }
     let ledger = Arc::new(plimsoll_kafka::sink::Acknowledged::default());
     let sink = plimsoll_kafka::sink::Topic::build(typed)?.with_ledger(Arc::clone(&ledger));
-    Ok(Some((Box::new(sink), Box::new(move || ledger.take()))))
+    Ok(Some((
+        Box::new(sink),
+        Box::new(move || {
+            let taken = ledger.take();
+            (taken.ranges, taken.without_offset)
+        }),
+    )))
 }
 
 #[cfg(not(feature = "kafka"))]

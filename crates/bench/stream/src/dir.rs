@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow, bail, ensure};
 use plimsoll_measure::stream::{Produced, Second, Stream};
 
 use super::typed::PipelineFile;
@@ -27,7 +27,7 @@ pub struct Dir {
 /// Reads the ledger in the directory of a run that produced records. A line that a kill cut short is left out.
 ///
 /// # Errors
-/// The directory has no ledger, or a line cannot be read.
+/// The directory has no ledger, or an empty one, or a line cannot be read.
 pub fn read_produced(run: &Path) -> anyhow::Result<Vec<Produced>> {
     let path = run.join(PRODUCED);
     let text = fs::read_to_string(&path).with_context(|| {
@@ -40,7 +40,18 @@ pub fn read_produced(run: &Path) -> anyhow::Result<Vec<Produced>> {
     let line = |(at, line)| {
         serde_json::from_str(line).with_context(|| format!("read {}, line {}", path.display(), at + 1))
     };
-    whole.lines().enumerate().map(line).collect()
+    let ledger: Vec<_> = whole.lines().enumerate().map(line).collect::<anyhow::Result<_>>()?;
+    ensure!(
+        !ledger.is_empty(),
+        "{} names no acknowledged record, so nothing can be compared with it: name the directory of another run",
+        path.display()
+    );
+    match ledger.iter().position(|range: &Produced| range.first > range.last || range.last == u64::MAX) {
+        Some(at) => {
+            bail!("{}, line {}: its offsets are no range; name an unchanged ledger", path.display(), at + 1)
+        }
+        None => Ok(ledger),
+    }
 }
 
 impl Dir {
@@ -126,5 +137,23 @@ mod tests {
         let text = fs::read_to_string(&path).unwrap();
         fs::write(&path, &text[..text.len() - 9]).unwrap();
         assert_eq!(read_produced(dir.path()).unwrap(), [range(0), range(5)]);
+    }
+
+    #[test]
+    fn a_ledger_without_a_whole_line_or_with_impossible_offsets_is_refused() {
+        let out = tempfile::tempdir().unwrap();
+        let line = |first: u64, last: u64| {
+            format!(r#"{{"topic":"t","partition":0,"first":{first},"last":{last},"checksum":0}}"#) + "\n"
+        };
+        for (text, words) in [
+            (String::new(), "names no acknowledged record"),
+            (r#"{"topic""#.to_owned(), "names no acknowledged record"),
+            (line(0, 4) + &line(6, 5), "line 2: its offsets are no range"),
+            (line(0, u64::MAX), "line 1: its offsets are no range"),
+        ] {
+            fs::write(out.path().join(PRODUCED), &text).unwrap();
+            let refused = read_produced(out.path()).unwrap_err().to_string();
+            assert!(refused.contains(words), "{text}: {refused}");
+        }
     }
 }

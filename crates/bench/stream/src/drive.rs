@@ -262,7 +262,13 @@ impl Watch {
         let here = || format!("write to {}", path.display());
         dir.keep(&second).with_context(here)?;
         if let Some(take) = &self.produced {
-            dir.keep_produced(&take()).with_context(here)?;
+            let (ranges, without_offset) = take();
+            dir.keep_produced(&ranges).with_context(here)?;
+            if without_offset > 0 {
+                self.console.say(&format!(
+                    "plimsoll: {without_offset} acknowledged records came without an offset, so the ledger lacks them"
+                ));
+            }
         }
         self.before = second;
         Ok(())

@@ -16,7 +16,7 @@ use plimsoll_load::runtime::Spin;
 use plimsoll_load::stop::Stop;
 use plimsoll_load::worker::Control;
 use plimsoll_measure::clock::{self, SECOND_NS};
-use plimsoll_measure::clock_offset::ClockOffset;
+use plimsoll_measure::clock_offset::{ClockOffset, ServerClock};
 use plimsoll_measure::duration::Span;
 use plimsoll_measure::histogram::Latency;
 use plimsoll_measure::interval::Tally;
@@ -61,11 +61,11 @@ pub async fn ping_ns(options: &ConnectOptions) -> Option<u64> {
     trips.median_ns()
 }
 
-/// The offset of the server's clock, bounded by the `localTime` of its answers to `hello`. `None` if the server does not answer or gives no
-/// time.
-pub async fn clock_offset(options: &ConnectOptions) -> Option<ClockOffset> {
+/// The server's clock and process, without an address. Its offset is bounded by the `localTime` of its answers to `hello`. `None` if
+/// the server does not answer or gives no time.
+pub async fn server_clock(options: &ConnectOptions) -> Option<ServerClock> {
     let mut connection = Connection::connect(options).await.ok()?;
-    let mut bounds: Option<ClockOffset> = None;
+    let (mut bounds, mut process) = (None::<ClockOffset>, None);
     for _ in 0..CLOCK_EXCHANGES {
         let asked_ms = clock::wall_ms();
         let answer = connection.command("admin", &rawdoc! {"hello": 1}).await.ok()?;
@@ -73,8 +73,10 @@ pub async fn clock_offset(options: &ConnectOptions) -> Option<ClockOffset> {
         let server_ms = u64::try_from(answer.get_datetime("localTime").ok()?.timestamp_millis()).ok()?;
         let bound = ClockOffset::of(asked_ms, server_ms, answered_ms);
         bounds = Some(bounds.map_or(bound, |known| known.narrowed(bound)));
+        let version = answer.get_document("topologyVersion").ok();
+        process = version.and_then(|version| Some(version.get_object_id("processId").ok()?.to_hex()));
     }
-    bounds
+    Some(ServerClock { address: String::new(), process, offsets: vec![bounds?] })
 }
 
 /// The tool's ceiling with this load against a server that acknowledges at once: (operations, documents) per second. The load is

@@ -15,7 +15,7 @@ use plimsoll_load::fault::Fault;
 use plimsoll_load::phase::Phase;
 use plimsoll_load::worker::Control;
 use plimsoll_measure::clock::{self, Instant};
-use plimsoll_measure::clock_offset::ClockOffset;
+use plimsoll_measure::clock_offset::ServerClock;
 use plimsoll_measure::environment::ServerFacts;
 use plimsoll_measure::histogram::Latency;
 use plimsoll_measure::inspection::Collection;
@@ -309,10 +309,10 @@ impl System for Database {
         self.runtime.block_on(calibration::ping_ns(&self.place.site.options()))
     }
 
-    fn server_clock(&self) -> Option<(String, ClockOffset)> {
+    fn server_clock(&self) -> Option<ServerClock> {
         let options = self.place.site.options();
-        let offset = self.runtime.block_on(calibration::clock_offset(&options))?;
-        Some((self.facts().addresses.first()?.clone(), offset))
+        let clock = self.runtime.block_on(calibration::server_clock(&options))?;
+        Some(ServerClock { address: self.facts().addresses.first()?.clone(), ..clock })
     }
 
     fn ceiling(&self, phase: &Phase, control: &Control) -> anyhow::Result<(f64, f64)> {

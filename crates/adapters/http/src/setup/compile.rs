@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use plimsoll_document::Template;
+use plimsoll_document::{Identity, Template};
+use plimsoll_element as element;
 use plimsoll_measure::random::{FNV_BASIS, fnv1a};
 
 use super::head::Token;
@@ -63,6 +64,11 @@ impl Compiler<'_> {
                 "a placeholder is the time of sending ($now), which is unknown afterwards: name another field",
             ));
         }
+        if !tells_apart(&call) {
+            return Err(refused(
+                "documents 0 and 1 have the same request, so it cannot tell them apart: name a field that differs for each document, such as $sequence or $number",
+            ));
+        }
         Ok(Some(call))
     }
 
@@ -78,14 +84,29 @@ impl Compiler<'_> {
 
 /// Whether a placeholder of the head is the time of sending.
 fn names_time(call: &Call, with: &Template) -> bool {
+    placeholders(call).filter_map(|name| with.fields().get(name)).any(template::is_time)
+}
+
+/// Whether a placeholder of the head differs between the first two documents.
+fn tells_apart(call: &Call) -> bool {
+    let Some(Values { program, .. }) = &call.with else { return false };
+    let [first, second] = [0, 1].map(|number| {
+        let mut values = Vec::new();
+        program.encode(number, &Identity::default(), &mut values);
+        values
+    });
+    let differs =
+        |name: &String| element::find(&first, name.as_bytes()) != element::find(&second, name.as_bytes());
+    placeholders(call).any(differs)
+}
+
+/// The fields in the head.
+fn placeholders(call: &Call) -> impl Iterator<Item = &String> {
     let names = call.with.as_ref().map_or(&[][..], |with| with.names.as_slice());
-    let field = |piece: &Piece| match piece {
-        Piece::Url(field) | Piece::Header(field) => {
-            names.get(*field).and_then(|name| with.fields().get(name))
-        }
+    call.head.pieces.iter().filter_map(|piece| match piece {
+        Piece::Url(field) | Piece::Header(field) => names.get(*field),
         Piece::Bytes(_) | Piece::Token | Piece::Length => None,
-    };
-    call.head.pieces.iter().filter_map(field).any(template::is_time)
+    })
 }
 
 /// Derives the seed of an operation from its name, so that operations draw different values.

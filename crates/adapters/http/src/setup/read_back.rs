@@ -4,6 +4,23 @@ use plimsoll_document::Template;
 
 use crate::scenario::{Body, Method, Request};
 
+use super::Error;
+
+/// Checks that no operation removes the documents that others read back.
+///
+/// # Errors
+/// When an operation is a `delete`, and another one has a `read_back`.
+pub(super) fn check(requests: &[(String, Request)]) -> Result<(), Error> {
+    let removes = requests.iter().any(|(_, request)| request.method == Method::Delete);
+    match requests.iter().find(|(_, request)| request.read_back.is_some()) {
+        Some((name, _)) if removes => Err(Error::ReadBack {
+            place: format!("{name}.request.read_back"),
+            reason: "an operation with `delete` may remove the documents, which would count as lost: leave one of both out",
+        }),
+        _ => Ok(()),
+    }
+}
+
 /// The template of the placeholders: that of the request's own placeholders, or else of its document.
 ///
 /// # Errors

@@ -1,6 +1,7 @@
 //! Tests that documents are read back by their keys, and that a service that forgets or alters some is found out.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -85,8 +86,27 @@ fn a_service_that_does_not_say_whether_a_document_exists_leaves_it_unread() {
         "POST" => (201, Vec::new(), Vec::new()),
         _ => (503, Vec::new(), Vec::new()),
     });
-    let findings = found(&service, "post: /a\nbody: {id: 7}\nread_back: {get: '/a/{id}'}", 2);
+    let request = "post: /a\nbody: {id: {$number: {}}}\nread_back: {get: '/a/{id}'}";
+    let findings = found(&service, request, 2);
     assert_eq!((findings.found, findings.lost, findings.unread), (0, 0, 2), "{findings:?}");
+    assert_eq!(findings.unread_status, Some(503));
+}
+
+#[test]
+fn a_service_that_falls_silent_is_asked_for_a_few_documents_only() {
+    let asked = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&asked);
+    let service = Service::start(Way::Http1, move |seen| match seen.method.as_str() {
+        "POST" => (201, Vec::new(), Vec::new()),
+        _ => {
+            counted.fetch_add(1, Ordering::Relaxed);
+            (503, Vec::new(), Vec::new())
+        }
+    });
+    let request = "post: /a\nbody: {id: {$number: {}}}\nread_back: {get: '/a/{id}'}";
+    let findings = found(&service, request, 1000);
+    assert_eq!((findings.found, findings.lost, findings.unread), (0, 0, 1000), "{findings:?}");
+    assert!(asked.load(Ordering::Relaxed) < 400, "{asked:?}");
 }
 
 #[test]

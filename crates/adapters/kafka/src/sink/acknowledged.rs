@@ -8,32 +8,69 @@ use rdkafka::message::{BorrowedMessage, Message};
 
 /// The acknowledged records of a topic since the last call of [`Acknowledged::take`]. All workers of a sink share it.
 #[derive(Debug, Default)]
-pub struct Acknowledged(Mutex<BTreeMap<u32, Vec<Produced>>>);
+pub struct Acknowledged(Mutex<Partitions>);
+
+#[derive(Debug, Default)]
+struct Partitions {
+    ranges: BTreeMap<u32, Vec<Produced>>,
+    /// The next offset of the last batch without a valid base, of each partition.
+    invalid: BTreeMap<u32, i64>,
+    without_offset: u64,
+}
+
+/// The acknowledged records.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// Their ranges, by partition and offset.
+    pub ranges: Vec<Produced>,
+    /// The number of records whose offset the broker did not tell. They are in no range.
+    pub without_offset: u64,
+}
 
 impl Acknowledged {
     /// Adds an acknowledged record.
     pub(crate) fn add(&self, message: &BorrowedMessage<'_>) {
-        let Ok(offset) = u64::try_from(message.offset()) else { return };
-        let checksum = checksum(offset, message.payload().map(|payload| [payload]));
         let partition = message.partition().unsigned_abs();
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let ranges = all.entry(partition).or_default();
+        if let Some(offset) = all.valid(partition, message.offset()) {
+            let checksum = checksum(offset, message.payload().map(|payload| [payload]));
+            all.add(message.topic(), partition, offset, checksum);
+        }
+    }
+
+    /// Takes the acknowledged records.
+    pub fn take(&self) -> Taken {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let ranges = std::mem::take(&mut all.ranges).into_values().flat_map(joined).collect();
+        Taken { ranges, without_offset: std::mem::take(&mut all.without_offset) }
+    }
+}
+
+impl Partitions {
+    /// The offset, or `None` for a record of a batch without a valid base. The client counts on from such a base, so a later record
+    /// of the batch may have an offset that looks valid.
+    fn valid(&mut self, partition: u32, offset: i64) -> Option<u64> {
+        let is_invalid = offset < 0 || self.invalid.get(&partition) == Some(&offset);
+        if is_invalid {
+            self.without_offset += 1;
+            self.invalid.insert(partition, offset + 1);
+            return None;
+        }
+        u64::try_from(offset).ok()
+    }
+
+    fn add(&mut self, topic: &str, partition: u32, offset: u64, checksum: u64) {
+        let ranges = self.ranges.entry(partition).or_default();
         match ranges.last_mut() {
             Some(last) if last.last + 1 == offset => {
                 last.last = offset;
                 last.checksum = last.checksum.wrapping_add(checksum);
             }
             _ => {
-                let topic = message.topic().to_owned();
+                let topic = topic.to_owned();
                 ranges.push(Produced { topic, partition, first: offset, last: offset, checksum });
             }
         }
-    }
-
-    /// Takes the ranges of acknowledged records, by partition and offset.
-    pub fn take(&self) -> Vec<Produced> {
-        let all = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        all.into_values().flat_map(joined).collect()
     }
 }
 
@@ -52,6 +89,14 @@ fn joined(mut ranges: Vec<Produced>) -> Vec<Produced> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_batch_without_a_valid_base_is_counted_and_in_no_range() {
+        let mut all = Partitions::default();
+        let offsets = [-2, -1, 0, 1, 40, 2, 41].map(|offset| all.valid(0, offset));
+        assert_eq!(offsets, [None, None, None, None, Some(40), None, Some(41)]);
+        assert_eq!((all.valid(1, 0), all.without_offset), (Some(0), 5));
+    }
 
     #[test]
     fn ranges_of_several_workers_are_joined() {

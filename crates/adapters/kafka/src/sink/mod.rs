@@ -13,7 +13,7 @@ use crate::metadata_client::MetadataClient;
 use crate::scenario::{self, Placing};
 use crate::topic::Admin;
 
-pub use acknowledged::Acknowledged;
+pub use acknowledged::{Acknowledged, Taken};
 pub(crate) use record::Target;
 use record::request_bytes;
 pub(crate) use reports::{Producer, Reports};

@@ -12,7 +12,7 @@ use rdkafka::producer::{BaseRecord, Producer};
 
 use crate::support::{LONG, admin, broker, from, parts, producer, put, settings, to, topic, until};
 
-/// Ten records with a time of tomorrow, copied from a topic with this timestamp type: events by producer's clock, by the broker's
+/// Ten records with a time half an hour ahead, copied from a topic with this timestamp type: events by producer's clock, by the broker's
 /// clock, and ahead of this machine's clock.
 fn copied(name: &str, timestamp_type: &str) -> [u64; 3] {
     let brokers = broker().bootstrap();

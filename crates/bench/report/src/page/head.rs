@@ -174,7 +174,7 @@ fn integrity_tile(run: &Run) -> Option<Tile> {
         Proof::ReadBack if integrity.holds() && integrity.not_audited == 0 => {
             tile("0 lost", acknowledged, "good")
         }
-        Proof::Proven | Proof::ReadBack | Proof::Counted if integrity.lost > 0 => {
+        Proof::Proven | Proof::ReadBack | Proof::Counted | Proof::NotAudited if integrity.lost > 0 => {
             tile(&format!("{} lost", exact(integrity.lost)), acknowledged, "bad")
         }
         Proof::ReadBack if integrity.holds() => tile("partly read back", reason(), ""),

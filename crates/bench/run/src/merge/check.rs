@@ -258,7 +258,8 @@ mod tests {
                 |all| {
                     for (shard, offset_ms) in all.iter_mut().zip([0, 0, -2_000]) {
                         let offsets = vec![ClockOffset { min_ms: offset_ms - 3, max_ms: offset_ms + 3 }];
-                        shard.run.client.server_clock = Some(ServerClock { address: "a".into(), offsets });
+                        shard.run.client.server_clock =
+                            Some(ServerClock { address: "a".into(), process: None, offsets });
                     }
                 },
                 "run-1 began 2.0 s after run-2 (by the server's clock, ± 3 ms)",

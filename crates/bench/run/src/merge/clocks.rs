@@ -29,8 +29,9 @@ impl Clocks {
     pub fn of(shards: &[Shard]) -> Self {
         let server = |shard: &Shard| shard.run.client.server_clock.clone();
         let all: Option<Vec<_>> = shards.iter().map(server).collect();
-        let all = all.filter(|all| all.windows(2).all(|pair| pair[0].address == pair[1].address));
-        let offsets = all.and_then(|all| all.iter().map(|clock| clock.offset()).collect::<Option<Vec<_>>>());
+        let all = all.filter(|all| all.windows(2).all(|pair| pair[0].is_of_same_server(&pair[1])));
+        let offsets =
+            all.and_then(|all| all.iter().map(|clock| clock.at_start()).collect::<Option<Vec<_>>>());
         match offsets {
             None => Self { corrections_ms: vec![0; shards.len()], bound_ms: None },
             Some(offsets) => Self {
@@ -82,6 +83,7 @@ mod tests {
     fn shard(began_ms: u64, server: Option<(&str, i64, i64)>) -> Shard {
         let clock = |(address, min_ms, max_ms): (&str, i64, i64)| ServerClock {
             address: address.into(),
+            process: None,
             offsets: vec![ClockOffset { min_ms, max_ms }],
         };
         let client = Client { server_clock: server.map(clock), ..Client::default() };

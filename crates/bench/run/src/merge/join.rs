@@ -11,7 +11,6 @@ use plimsoll_load::phase::Phase;
 use plimsoll_load::shards::{self, Entry, Record};
 use plimsoll_load::summary::Summary;
 use plimsoll_load::worker::{Control, Ended};
-use plimsoll_measure::clock::MILLISECOND_NS;
 use plimsoll_measure::run::{Joined as Facts, Run, Verdict};
 use plimsoll_measure::sample::ServerSample;
 
@@ -89,8 +88,7 @@ impl<'a> Joint<'a> {
         dir.scenario(&fs::read_to_string(run_dir::scenario(&first.path)).context("read the scenario")?)?;
         let begun: Vec<_> =
             inputs.iter().map(|input| input.phase().map_or(0, |began| began.from_ns)).collect();
-        let clocks = Clocks::of(shards);
-        let beside = beside(shards, &delays(shards, &clocks, &inputs, &begun))?;
+        let beside = beside(shards, &delays(&begun))?;
         let mut joint = Self {
             shards,
             plan,
@@ -100,7 +98,7 @@ impl<'a> Joint<'a> {
             summary: Summary::new(plan.names(), plan.objective.clone()).expecting(&plan.expectations),
             samples: Vec::new(),
             beside,
-            clocks,
+            clocks: Clocks::of(shards),
             ended: Ended::Duration,
             apart_ms: (0, 0),
             server_cpu_ns: None,
@@ -240,17 +238,9 @@ impl<'a> Joint<'a> {
     }
 }
 
-/// The distance of each shard's own times from the first shard's, in nanoseconds: the starts of their first phases on the common clock.
-fn delays(shards: &[Shard], clocks: &Clocks, inputs: &[Reader], begun: &[u64]) -> Vec<i64> {
-    let start_ms = |shard: usize| {
-        let wall_ms = inputs[shard].phase().map_or(shards[shard].run.started_ms, |began| began.began_ms);
-        clocks.common_ms(shard, wall_ms).cast_signed()
-    };
-    let delay = |(shard, own_ns): (usize, &u64)| {
-        let later_ns = (start_ms(shard) - start_ms(0)) * MILLISECOND_NS.cast_signed();
-        begun[0].cast_signed() - own_ns.cast_signed() + later_ns
-    };
-    begun.iter().enumerate().map(delay).collect()
+/// The nanoseconds to add to each shard's own times, so that the starts of the first phases coincide, like those of their seconds.
+fn delays(begun: &[u64]) -> Vec<i64> {
+    begun.iter().map(|own_ns| begun[0].cast_signed() - own_ns.cast_signed()).collect()
 }
 
 /// A shard's log. Its errors name the shard.

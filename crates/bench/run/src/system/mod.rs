@@ -14,7 +14,7 @@ use plimsoll_load::phase::Phase;
 use plimsoll_load::runtime::Spin;
 use plimsoll_load::worker::Control;
 use plimsoll_measure::clock::Instant;
-use plimsoll_measure::clock_offset::ClockOffset;
+use plimsoll_measure::clock_offset::ServerClock;
 use plimsoll_measure::environment::ServerFacts;
 use plimsoll_measure::histogram::Latency;
 use plimsoll_measure::inspection::{Collection, Size};
@@ -151,8 +151,8 @@ pub trait System: std::fmt::Debug {
     /// Median round trip of an empty request, in nanoseconds. `None` if the server does not answer.
     fn ping_ns(&self) -> Option<u64>;
 
-    /// The address of a server that all shards reach, and the offset of its clock; `None` if it gives no time.
-    fn server_clock(&self) -> Option<(String, ClockOffset)> {
+    /// The clock of a server that all shards reach, with its offset now; `None` if it gives no time.
+    fn server_clock(&self) -> Option<ServerClock> {
         None
     }
 

@@ -25,11 +25,11 @@ pub(super) fn audit(
 }
 
 fn integrity(counts: Counts, findings: Findings) -> Integrity {
-    let expected = counts.acknowledged + counts.unknown;
-    let is_unread = expected > 0 && findings.unread == expected;
+    // A violation stands whatever the unread documents are. Without one, they decide.
+    let is_open = findings.unread > 0 && findings.lost == 0 && findings.altered == 0;
     Integrity {
-        proof: if is_unread { Proof::NotAudited } else { Proof::ReadBack },
-        reason: (findings.unread > 0).then(|| reason(findings.unread_status)),
+        proof: if is_open { Proof::NotAudited } else { Proof::ReadBack },
+        reason: (findings.unread > 0).then(|| reason(&findings, counts.acknowledged + counts.unknown)),
         acknowledged: counts.acknowledged,
         found: findings.found,
         lost: findings.lost,
@@ -44,15 +44,14 @@ fn integrity(counts: Counts, findings: Findings) -> Integrity {
 }
 
 /// The reason why documents were not read back.
-fn reason(status: Option<u16>) -> String {
-    match status.filter(|status| *status > 0) {
-        None => "the service did not answer `read_back`".to_owned(),
+fn reason(findings: &Findings, expected: u64) -> String {
+    let cause = match findings.unread_status.filter(|status| *status > 0) {
+        None => "did not answer `read_back`".to_owned(),
         Some(status) => {
-            format!(
-                "the service answered `read_back` with {status}, which does not say whether a document exists"
-            )
+            format!("answered `read_back` with {status}, which does not say whether a document exists")
         }
-    }
+    };
+    format!("{} of {expected} documents are unread, because the service {cause}", findings.unread)
 }
 
 #[cfg(test)]
@@ -60,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_audit_without_any_answer_proves_nothing_and_a_partial_one_says_what_is_missing() {
+    fn an_audit_with_unread_documents_proves_nothing_unless_it_found_a_violation() {
         let counts = Counts { acknowledged: 8, rejected: 1, unknown: 2 };
         let none =
             integrity(counts, Findings { unread: 10, unread_status: Some(503), ..Findings::default() });
@@ -70,6 +69,8 @@ mod tests {
         let part = integrity(counts, findings);
         assert_eq!((part.proof, part.found, part.lost, part.not_audited), (Proof::ReadBack, 7, 1, 1));
         assert!(!part.holds() && part.reason.unwrap().contains("did not answer"));
+        let most = integrity(counts, Findings { found: 1, unread: 9, ..Findings::default() });
+        assert_eq!((most.proof, most.is_known(), most.not_audited), (Proof::NotAudited, false, 9));
         let all = integrity(counts, Findings { found: 8, unknown_present: 2, ..Findings::default() });
         assert!(all.holds() && all.reason.is_none());
     }
