@@ -3,7 +3,6 @@
 use bson::raw::RawBsonRef;
 use bson::{RawDocument, rawdoc};
 
-use super::collection::Collection;
 use super::cursor::Cursor;
 use super::filter::Filter;
 use super::index;
@@ -126,18 +125,7 @@ fn kill_cursors(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>) {
 fn count(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>) {
     let Some(filter) = filter(request.body, "query") else { return refuse(out, "this query") };
     let collection = store.collections.get(&request.namespace().to_string());
-    reply::counted(out, collection.map_or(0, |collection| matching(collection, &filter)));
-}
-
-/// The number of documents that a filter selects.
-pub(super) fn matching(collection: &Collection, filter: &Filter) -> usize {
-    match filter {
-        Filter::All => collection.len(),
-        Filter::Key(key) => usize::from(collection.position(key).is_some()),
-        Filter::Range(..) => (0..collection.len())
-            .filter(|&position| collection.get(position).is_some_and(|it| filter.matches(it)))
-            .count(),
-    }
+    reply::counted(out, collection.map_or(0, |collection| filter.count_in(collection)));
 }
 
 fn create(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>) {

@@ -6,7 +6,7 @@ use bson::RawDocument;
 use bson::raw::RawBsonRef;
 use plimsoll_element::{kind, valid};
 
-use super::collection;
+use super::collection::{self, Collection};
 
 /// Selects documents.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +25,17 @@ pub(crate) enum Filter {
 pub(crate) struct Unsupported;
 
 impl Filter {
+    /// The number of documents of a collection that it selects.
+    pub(crate) fn count_in(&self, collection: &Collection) -> usize {
+        match self {
+            Self::All => collection.len(),
+            Self::Key(key) => usize::from(collection.position(key).is_some()),
+            Self::Range(..) => (0..collection.len())
+                .filter(|&position| collection.get(position).is_some_and(|it| self.matches(it)))
+                .count(),
+        }
+    }
+
     /// Reads a filter: `{}`, `{_id: x}`, `{_id: {$eq: x}}`, `{_id: {$gt/$gte/$lt/$lte: ObjectId}}`.
     ///
     /// # Errors

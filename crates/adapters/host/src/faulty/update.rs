@@ -2,7 +2,6 @@
 
 use bson::{Bson, Document, RawDocument};
 
-use super::commands;
 use super::filter::Filter;
 use super::store::Store;
 use crate::serve::{Request, reply};
@@ -36,7 +35,7 @@ fn update_one(
     let filter = statement.get_document("q").ok().and_then(|filter| Filter::parse(filter).ok());
     let Some(Filter::Key(key)) = filter else {
         let stored = store.collections.get(namespace);
-        let matches = |filter| stored.is_some_and(|stored| commands::matching(stored, filter) > 0);
+        let matches = |filter: &Filter| stored.is_some_and(|stored| filter.count_in(stored) > 0);
         let is_empty = stored.is_none() || filter.as_ref().is_some_and(|filter| !matches(filter));
         return if is_empty { Ok(false) } else { Err(Refused("this filter")) };
     };
