@@ -19,8 +19,7 @@ pub fn of(session: &Session) -> Option<Bottleneck> {
     if let Some(reason) = reason(session, phase) {
         return Some(Bottleneck { phase: phase_name, reason: Some(reason), ..Bottleneck::default() });
     }
-    let used_ns = session.watched_cpu_ns.filter(|used_ns| *used_ns > 0);
-    let cores = used_ns.map(|used_ns| used_ns as f64 / 1e9 / watched.length_s());
+    let cores = session.watched_cores();
     let examined = at_limit(&watched.observation(
         &session.samples,
         (&session.host_since(0), &session.own_since(0)),

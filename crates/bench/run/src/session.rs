@@ -289,18 +289,30 @@ impl Session {
         let phase = searched.or_else(|| self.plan.phases.last().cloned());
         let is_open = |phase: &Phase| phase.loads.iter().all(|load| load.arrivals.is_open());
         let Some(phase) = phase.filter(|phase| self.canary && is_open(phase)) else { return };
-        let used_s = self.watched_cpu_ns.unwrap_or(0) as f64 / 1e9;
-        let cores = used_s / self.watched.length_s().max(f64::MIN_POSITIVE);
-        let (received, answers) = self.summary.tallies().fold((0, 0), |(bytes, answers), (_, tally)| {
-            (bytes + tally.bytes_received, answers + tally.completed())
-        });
-        let answer_bytes = usize::try_from(received / answers.max(1)).unwrap_or(0).min(ANSWER_BYTES_MAX);
-        let spin = self.system.workers().spin;
-        let replay = Replay { phase: &phase, cores, answer_bytes, spin };
+        let replay = Replay {
+            phase: &phase,
+            cores: self.watched_cores().unwrap_or(0.0),
+            answer_bytes: self.mean_answer_bytes(),
+            spin: self.system.workers().spin,
+        };
         match self.system.floor(&replay, &self.control) {
             Ok(floor) => self.floor = (floor.count > 0).then_some((floor, bound_ns)),
             Err(error) => self.note(format!("the tool's latency floor was not measured: {error:#}")),
         }
+    }
+
+    /// The cores that the system's processes used in the last phase. `None` if unknown.
+    pub fn watched_cores(&self) -> Option<f64> {
+        let used_ns = self.watched_cpu_ns.filter(|used_ns| *used_ns > 0)?;
+        Some(used_ns as f64 / 1e9 / self.watched.length_s().max(f64::MIN_POSITIVE))
+    }
+
+    /// The mean size of the answers so far, at most [`ANSWER_BYTES_MAX`].
+    fn mean_answer_bytes(&self) -> usize {
+        let (received, answers) = self.summary.tallies().fold((0, 0), |(bytes, answers), (_, tally)| {
+            (bytes + tally.bytes_received, answers + tally.completed())
+        });
+        usize::try_from(received / answers.max(1)).unwrap_or(ANSWER_BYTES_MAX).min(ANSWER_BYTES_MAX)
     }
 
     /// The lowest bound on the slow end of a latency, in nanoseconds: of the objective of a search, or of the expectations.
