@@ -4,7 +4,9 @@
 //! two of them at once need little longer than one.
 
 use std::collections::VecDeque;
+use std::env;
 use std::fs::{self, File};
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
@@ -19,6 +21,10 @@ use crate::steps::now;
 
 /// How many programs run at once.
 const LANES: usize = 2;
+/// The test harness's own setting, which a user's value overrides.
+const THREADS: &str = "RUST_TEST_THREADS";
+/// How many tests of an integration program run at once at least: most of them wait for processes most of the time.
+const TEST_THREADS_MIN: usize = 4;
 /// The wings whose unit tests may start installed programs.
 const EXTERNAL: [&str; 2] = ["adapters", "services"];
 
@@ -56,6 +62,11 @@ impl Tests {
 
     fn words(self) -> &'static [&'static str] {
         if self == Self::Long { &["--ignored", "::long::"] } else { &[] }
+    }
+
+    /// The number of tests that run at once. `None` leaves it to the test harness, which takes the number of cores.
+    fn threads(self, cores: usize) -> Option<usize> {
+        (self == Self::Integration).then(|| cores.max(TEST_THREADS_MIN))
     }
 }
 
@@ -136,6 +147,10 @@ fn run_one(program: &Program, tests: Tests, logs: &Path) -> Result<bool> {
         .stdin(Stdio::null())
         .stdout(file.try_clone()?)
         .stderr(file);
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    if let (Some(threads), None) = (tests.threads(cores), env::var_os(THREADS)) {
+        command.env(THREADS, threads.to_string());
+    }
     let start = now();
     let status = command.status().with_context(|| format!("run {}", program.executable.display()))?;
     let took = now() - start;
@@ -196,6 +211,12 @@ mod tests {
             "ok        1.2 s  http it                2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out"
         );
         assert_eq!(line("echo", false, Duration::from_secs(2), "nothing"), "FAILED    2.0 s  echo");
+    }
+
+    #[test]
+    fn more_tests_than_cores_run_at_once_in_a_program_that_waits() {
+        assert_eq!((Tests::Integration.threads(2), Tests::Integration.threads(16)), (Some(4), Some(16)));
+        assert_eq!((Tests::Unit.threads(2), Tests::Long.threads(2)), (None, None));
     }
 
     fn shell(name: &str, script: &str, directory: &Path) -> Program {

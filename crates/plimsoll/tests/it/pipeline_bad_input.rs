@@ -175,6 +175,26 @@ fn an_unknown_section_or_key_is_refused_with_the_nearest_one() {
 }
 
 #[test]
+fn a_slip_in_a_signature_names_its_place_and_the_remedy() {
+    let dir = tempfile::tempdir().unwrap();
+    let check = |signature: &str, expected: &str| {
+        let text = format!(
+            "guarantee: at-most-once\nsource: {{generator: {{events: 1}}}}\nsink: {{noop: {{}}}}\n\
+             security:\n  principal: {{fixed: a}}\n  rules: []\n  signature: {signature}\n"
+        );
+        let output = plimsoll_with(&["pipeline", "check", &write(dir.path(), &text)]);
+        assert_eq!(output.status.code(), Some(2), "{signature}: {}", stderr(&output));
+        assert!(stderr(&output).contains(expected), "{signature}: {}", stderr(&output));
+    };
+    let one = "line 7, column 14: write exactly one of `hmac_sha256` and `ed25519`";
+    check("{header: h}", one);
+    check("{hmac_sha256: a, ed25519: b}", one);
+    check("{header: h, ed25519: [b]}", "line 7, column 35: found a list: write a single value");
+    check("{headr: h, ed25519: b}", "line 7, column 15: unknown key `headr`: did you mean `header`?");
+    check("{hmac_sha265: a}", "line 7, column 15: unknown key `hmac_sha265`: did you mean `hmac_sha256`?");
+}
+
+#[test]
 fn invalid_limits_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let check = |more: &str, expected: &str| {

@@ -26,23 +26,58 @@ const ED25519_KEY_BYTES: usize = 32;
 
 /// The `signature` section of a pipeline file.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "Keys", into = "Keys")]
 pub struct SignatureSettings {
     /// The header that holds the signature.
-    #[serde(default = "default_header")]
     pub header: String,
     /// The algorithm and its key.
-    #[serde(flatten)]
     pub algorithm: Algorithm,
+}
+
+/// The keys of the section as a file writes them. A flattened enum would lose the place of every slip.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Keys {
+    /// The header that holds the signature.
+    #[serde(default = "default_header")]
+    header: String,
+    /// The file with the raw shared secret of HMAC with SHA-256. Exactly one of `hmac_sha256` and `ed25519` is written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hmac_sha256: Option<PathBuf>,
+    /// The file with the 32 bytes of the public key of Ed25519.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ed25519: Option<PathBuf>,
 }
 
 fn default_header() -> String {
     "signature".into()
 }
 
+impl TryFrom<Keys> for SignatureSettings {
+    type Error = &'static str;
+
+    fn try_from(Keys { header, hmac_sha256, ed25519 }: Keys) -> Result<Self, Self::Error> {
+        let algorithm = match (hmac_sha256, ed25519) {
+            (Some(file), None) => Algorithm::HmacSha256(file),
+            (None, Some(file)) => Algorithm::Ed25519(file),
+            _ => return Err("write exactly one of `hmac_sha256` and `ed25519`, with the file of the key"),
+        };
+        Ok(Self { header, algorithm })
+    }
+}
+
+impl From<SignatureSettings> for Keys {
+    fn from(SignatureSettings { header, algorithm }: SignatureSettings) -> Self {
+        let (hmac_sha256, ed25519) = match algorithm {
+            Algorithm::HmacSha256(file) => (Some(file), None),
+            Algorithm::Ed25519(file) => (None, Some(file)),
+        };
+        Self { header, hmac_sha256, ed25519 }
+    }
+}
+
 /// An algorithm and the file of its key.
-#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug)]
 pub enum Algorithm {
     /// HMAC with SHA-256. The file holds the raw shared secret.
     HmacSha256(PathBuf),
