@@ -11,14 +11,23 @@ use crate::command::{self, FULL, cargo};
 use crate::{peers, prometheus, python};
 
 /// The programs of this workspace that install something.
-const PROGRAMS: [&str; 6] = ["--bin", "plimsoll", "--example", "install_broker", "--example", "install"];
+const PROGRAMS: [&str; 8] = [
+    "--bin",
+    "plimsoll",
+    "--example",
+    "install_broker",
+    "--example",
+    "install_postgres",
+    "--example",
+    "install",
+];
 
 /// Builds the installing programs, and installs everything.
 pub(crate) fn run() -> Result<()> {
     install(&build()?)
 }
 
-/// Installs the Python environment, Prometheus, the other servers, the Kafka broker, the embedding model and the embedded
+/// Installs the Python environment, Prometheus, the other servers, the Kafka broker, PostgreSQL, the embedding model and the embedded
 /// server with the programs in `built`. It compiles no workspace crate, so another cargo may run meanwhile.
 pub(crate) fn install(built: &Path) -> Result<()> {
     let cache = Cache::locate()?;
@@ -27,6 +36,8 @@ pub(crate) fn install(built: &Path) -> Result<()> {
     peers::install(cache.root())?;
     // Maven fetches 54 MB the first time, and the client library is built.
     command::run(&mut Command::new(built.join("examples/install_broker")))?;
+    // Maven fetches 15 MB the first time.
+    command::run(&mut Command::new(built.join("examples/install_postgres")))?;
     // 107 MB and some seconds the first time.
     command::run(Command::new(built.join("examples/install")).arg(cache.root()))?;
     // Runs the command that a user runs; its first build takes minutes.

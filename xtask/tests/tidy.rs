@@ -35,6 +35,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("http", &["measure", "element", "document", "ledger", "net", "load"]),
     ("pipeline", &["measure"]),
     ("kafka", &["measure", "pipeline", "install", "process"]),
+    ("postgres", &["measure", "install", "process"]),
     ("onnx", &["measure", "pipeline", "install"]),
     ("stores", &["measure", "element", "ledger", "wire", "pipeline", "deployment"]),
     ("service", &["yaml"]),

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use plimsoll_install::maven::{self, JARS, Project};
+use plimsoll_install::maven::{self, FILES, Form, Project};
 use plimsoll_install::remove;
 
 use super::Peer;
@@ -14,6 +14,7 @@ use crate::command;
 const PROJECT: Project<'_> = Project {
     pom: include_str!("../../mongo-java-server/pom.xml"),
     list: include_str!("../../mongo-java-server/jars.txt"),
+    form: Form::Jars,
 };
 /// The class that starts the server, from the root of the workspace.
 const CLASS: &str = "xtask/mongo-java-server/MongoJavaServer.java";
@@ -24,18 +25,18 @@ pub(super) fn peer() -> Peer {
     Peer {
         name: "mongo-java-server 1.47.0",
         directory: "mongo-java-server",
-        pin: format!("{}{SOURCE}", PROJECT.list),
+        pin: format!("{FILES}\n{}{SOURCE}", PROJECT.list),
         takes: "3 MB and about half a minute, once",
         make,
     }
 }
 
-/// Leaves the files in `jars` and the class in `classes`.
+/// Leaves the files in `files` and the class in `classes`.
 fn make(directory: &Path, log: &Path) -> Result<()> {
     maven::fetch("mvn".into(), PROJECT, directory, log, &mut || {})?;
     remove(&directory.join("repository"))?;
     let mut compile = Command::new("javac");
-    compile.arg("-cp").arg(directory.join(JARS).join("*")).arg("-d").arg(directory.join("classes"));
+    compile.arg("-cp").arg(directory.join(FILES).join("*")).arg("-d").arg(directory.join("classes"));
     command::run(compile.arg(CLASS))
         .context("compile the class that starts it: install a JDK 17 or newer (Debian: default-jdk-headless)")
 }

@@ -10,13 +10,24 @@ use crate::fetch::{self, Output, RunError, Stream};
 use crate::{CheckError, Checklist, Error};
 
 /// The directory of the fetched files, inside the directory of the fetch.
-pub const JARS: &str = "jars";
-/// The plugin that copies files, with its version.
-const COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
+pub const FILES: &str = "files";
+/// The plugin that copies or unpacks files, with its version.
+const PLUGIN: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1";
 
-/// A Java program in Maven Central.
+/// Whether the fetched files stay archives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Archives, as Java loads them.
+    Jars,
+    /// The content of the archives, without their metadata.
+    Unpacked,
+}
+
+/// A program in Maven Central.
 #[derive(Clone, Copy, Debug)]
 pub struct Project<'a> {
+    /// The form of its files.
+    pub form: Form,
     /// The Maven project that depends on its files.
     pub pom: &'a str,
     /// The expected files: SHA-256 and name, one a line.
@@ -45,7 +56,7 @@ pub enum MavenError {
     Altered(CheckError),
 }
 
-/// Fetches the files of a project into `jars` inside the empty directory `partial`, and compares them with its list. Maven runs as
+/// Fetches the files of a project into `files` inside the empty directory `partial`, and compares them with its list. Maven runs as
 /// the program `maven` and writes its output to `log`. Calls `checking` before the comparison.
 ///
 /// # Errors
@@ -59,12 +70,13 @@ pub fn fetch(
 ) -> Result<(), MavenError> {
     fs::write(partial.join("pom.xml"), project.pom).map_err(Error::at(partial))?;
     let ignore = &mut |_: Output<'_>| {};
-    let finished = fetch::run(command(maven, partial), Stream::Stdout, Some(log), ignore).map_err(not_run)?;
+    let finished = fetch::run(command(maven, project.form, partial), Stream::Stdout, Some(log), ignore)
+        .map_err(not_run)?;
     if !finished.status.success() {
         return Err(MavenError::Failed { status: finished.status, tail: finished.tail });
     }
     checking();
-    Checklist::read(project.list).check(&partial.join(JARS)).map_err(|error| match error {
+    Checklist::read(project.list).check(&partial.join(FILES)).map_err(|error| match error {
         CheckError::Io(error) => error.into(),
         other => MavenError::Altered(other),
     })
@@ -79,10 +91,16 @@ fn not_run(error: RunError) -> MavenError {
 
 /// Runs Maven with a temporary repository, so that the user's stays unchanged. The user's settings name the
 /// mirror.
-fn command(maven: OsString, partial: &Path) -> Command {
+fn command(maven: OsString, form: Form, partial: &Path) -> Command {
     let mut command = Command::new(maven);
-    command.args(["--batch-mode", "--no-transfer-progress", COPY]);
-    command.arg(format!("-DoutputDirectory={JARS}"));
+    command.args(["--batch-mode", "--no-transfer-progress"]);
+    match form {
+        Form::Jars => command.arg(format!("{PLUGIN}:copy-dependencies")),
+        Form::Unpacked => {
+            command.arg(format!("{PLUGIN}:unpack-dependencies")).arg("-Dmdep.unpack.excludes=META-INF/**")
+        }
+    };
+    command.arg(format!("-DoutputDirectory={FILES}"));
     command.arg(format!("-Dmaven.repo.local={}", partial.join("repository").display()));
     command.current_dir(partial);
     command

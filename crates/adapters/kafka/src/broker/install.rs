@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
-use plimsoll_install::maven::{self, JARS, MavenError, Project};
+use plimsoll_install::maven::{self, FILES, Form, MavenError, Project};
 use plimsoll_install::{AtomicDir, Error, Lock, sibling};
 use plimsoll_measure::clock;
 
@@ -176,11 +176,11 @@ impl Jars<'_> {
         let place = self.directory(cache);
         let (partial, log) = (AtomicDir::new(&place)?, sibling(&place, "log"));
         tell(Step::Fetching);
-        let project = Project { pom: self.project, list: self.list };
+        let project = Project { pom: self.project, list: self.list, form: Form::Jars };
         let mut checking = || tell(Step::Checking);
         let fetched = maven::fetch(maven, project, partial.path(), &log, &mut checking);
         fetched.map_err(|error| InstallError::of(error, self.what, log))?;
-        Ok(partial.commit_part(JARS)?)
+        Ok(partial.commit_part(FILES)?)
     }
 }
 
@@ -228,7 +228,7 @@ mod tests {
 
     /// The digest of "jar" with its line end.
     const LIST: &str = "fb8ce05502991565de98e3e21d9ab98151c1cd1715b14a3f7c349cba300cb2b9  a.jar\n";
-    const GOOD: &str = "echo run >> ../runs; mkdir jars; echo jar > jars/a.jar";
+    const GOOD: &str = "echo run >> ../runs; mkdir files; echo jar > files/a.jar";
 
     fn check_refused(script: &str, expected: &str) {
         let fixture = Fixture::new(script);
@@ -251,9 +251,9 @@ mod tests {
 
     #[test]
     fn a_file_that_is_missing_altered_or_new_is_refused() {
-        check_refused("mkdir jars", "a.jar is missing");
-        check_refused("mkdir jars; echo evil > jars/a.jar", "a.jar has another checksum");
-        check_refused("mkdir jars; echo jar > jars/a.jar; echo jar > jars/b.jar", "b.jar is new");
+        check_refused("mkdir files", "a.jar is missing");
+        check_refused("mkdir files; echo evil > files/a.jar", "a.jar has another checksum");
+        check_refused("mkdir files; echo jar > files/a.jar; echo jar > files/b.jar", "b.jar is new");
     }
 
     #[test]

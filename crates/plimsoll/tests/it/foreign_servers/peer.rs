@@ -60,7 +60,7 @@ pub fn ferretdb() -> Peer {
 /// Starts mongo-java-server, which keeps its data in memory and claims to speak `wire_version`.
 pub fn mongo_java_server(wire_version: u32) -> Peer {
     let directory = installed("mongo-java-server");
-    let mut path = directory.join("jars/*").into_os_string();
+    let mut path = directory.join("files/*").into_os_string();
     path.push(":");
     path.push(directory.join("classes"));
     let java_home = env::var_os("JAVA_HOME").filter(|home| !home.is_empty());
