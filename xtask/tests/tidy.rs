@@ -35,6 +35,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("mongo", &["measure", "element", "document", "ledger", "wire", "load", "consistency", "deployment"]),
     ("http", &["measure", "element", "document", "ledger", "net", "load"]),
     ("pipeline", &["measure", "jq"]),
+    ("workflow", &["measure", "yaml", "jq"]),
     ("kafka", &["measure", "pipeline", "install", "process"]),
     ("onnx", &["measure", "pipeline", "install"]),
     ("stores", &["measure", "element", "ledger", "wire", "pipeline", "deployment"]),
