@@ -1,10 +1,12 @@
 //! Explains why a program is invalid or an event cannot be processed by it.
 
+use plimsoll_jq::STEPS_MAX;
 use thiserror::Error;
 
-use super::bounds::{Beyond, STEPS_MAX};
 use super::extended::ConversionError;
 use crate::event::CauseClass;
+
+const HALTED: &str = "it called `halt`, and one event must not end a pipeline: return `empty` instead";
 
 /// The failure of a program, at compilation or for an event.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -55,11 +57,17 @@ impl ExpressionError {
     }
 }
 
-impl From<Beyond> for ExpressionError {
-    fn from(beyond: Beyond) -> Self {
-        match beyond {
-            Beyond::Steps => Self::Endless,
-            Beyond::Stack => Self::Deep,
+impl From<plimsoll_jq::Error> for ExpressionError {
+    fn from(error: plimsoll_jq::Error) -> Self {
+        use plimsoll_jq::Error;
+        match error {
+            Error::Invalid { text, reason } => Self::Program { text, reason },
+            Error::Input(reason) => Self::Payload(reason),
+            Error::Failed(reason) => Self::Failed(reason),
+            Error::Halted => Self::Failed(HALTED.to_owned()),
+            Error::Several => Self::Several,
+            Error::Endless => Self::Endless,
+            Error::Deep => Self::Deep,
         }
     }
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use bson::RawDocument;
 use jaq_json::Val;
+use plimsoll_jq::is_larger;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bounds::is_larger;
 use super::error::ExpressionError;
 use super::expression::{Expression, text};
 use super::extended::{self, Fields};

@@ -1,6 +1,5 @@
 //! Provides built-in transforms, without outside dependencies.
 
-mod bounds;
 mod count;
 mod envelope;
 mod error;
@@ -9,7 +8,6 @@ mod extended;
 mod filter;
 mod input;
 mod map;
-mod program;
 mod sample;
 
 pub use count::{Count, CountSettings};

@@ -2,6 +2,7 @@
 
 use bson::{Bson, RawBsonRef, RawDocument};
 use jaq_json::{Map, Num, Val};
+use plimsoll_jq::{from_json, to_json};
 use serde_json::Value;
 
 use super::{ConversionError, DEPTH_MAX};
@@ -68,41 +69,5 @@ fn extended(value: RawBsonRef<'_>) -> Result<Value, ConversionError> {
     match Bson::try_from(json.clone()) {
         Ok(back) if back == value => Ok(json),
         _ => Err(ConversionError::Inexact(value.to_string())),
-    }
-}
-
-fn from_json(json: &Value) -> Val {
-    match json {
-        Value::Null => Val::Null,
-        Value::Bool(flag) => Val::Bool(*flag),
-        Value::Number(number) => match number.as_i64() {
-            Some(whole) => Val::Num(Num::from_integral(whole)),
-            None => Val::Num(Num::Float(number.as_f64().unwrap_or(f64::NAN))),
-        },
-        Value::String(text) => Val::utf8_str(text.clone()),
-        Value::Array(items) => items.iter().map(from_json).collect(),
-        Value::Object(fields) => Val::obj(
-            fields.iter().map(|(name, value)| (Val::utf8_str(name.clone()), from_json(value))).collect(),
-        ),
-    }
-}
-
-/// A value as JSON, to be parsed as extended JSON. A value without JSON form becomes null, which makes that parse fail.
-pub(super) fn to_json(value: &Val) -> Value {
-    match value {
-        Val::Null | Val::BStr(_) => Value::Null,
-        Val::Bool(flag) => Value::from(*flag),
-        Val::Num(Num::Float(number)) => Value::from(*number),
-        Val::Num(Num::Dec(text)) => text.parse::<f64>().map_or(Value::Null, Value::from),
-        Val::Num(whole) => whole.as_isize().map_or(Value::Null, |whole| Value::from(whole as i64)),
-        Val::TStr(text) => Value::from(String::from_utf8_lossy(text).into_owned()),
-        Val::Arr(items) => items.iter().map(to_json).collect(),
-        Val::Obj(fields) => {
-            let name = |name: &Val| match name {
-                Val::TStr(text) => String::from_utf8_lossy(text).into_owned(),
-                other => other.to_string(),
-            };
-            Value::Object(fields.iter().map(|(key, value)| (name(key), to_json(value))).collect())
-        }
     }
 }

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use bson::raw::{CString, RawArrayBuf};
 use bson::{Bson, RawBson, RawBsonRef, RawDocument, RawDocumentBuf};
 use jaq_json::{Map, Num, Val};
+use plimsoll_jq::to_json;
 
-use super::read::{one, to_json};
+use super::read::one;
 use super::{ConversionError, DEPTH_MAX};
 
 /// The document of a value. `was` is the document that the program received: unchanged values keep its bytes.

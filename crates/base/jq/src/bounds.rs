@@ -18,7 +18,7 @@ use jaq_core::{Cv, DataT, Lut, ValXs};
 use jaq_json::{Error, Num, Val};
 
 /// Steps of one run at most: some seconds.
-pub(super) const STEPS_MAX: u64 = 10_000_000;
+pub const STEPS_MAX: u64 = 10_000_000;
 /// Bytes of a made text that count as one step.
 const STEP_BYTES: usize = 64;
 /// The stack's largest growth in a run, in bytes. Threads have twice that.
@@ -27,27 +27,28 @@ const STACK_BYTES_MAX: usize = 1 << 20;
 const DEPTH_MAX: usize = 512;
 
 /// The name of our product function. No program can contain it.
-pub(super) const PRODUCT: &str = "*";
+pub(crate) const PRODUCT: &str = "*";
 /// The name of the library's `range`, which takes no steps.
-pub(super) const RANGE: &str = "_range";
+pub(crate) const RANGE: &str = "_range";
 
 /// The bounds of one run.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bounds {
-    pub(super) steps_max: u64,
+pub struct Bounds {
+    /// Steps at most.
+    pub steps_max: u64,
     /// Bytes of a repeated text at most.
-    pub(super) bytes_max: usize,
+    pub bytes_max: usize,
 }
 
 /// The bound that a run exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Beyond {
+pub(crate) enum Beyond {
     Steps,
     Stack,
 }
 
 /// The data types of programs.
-pub(super) struct Bounded;
+pub(crate) struct Bounded;
 
 impl DataT for Bounded {
     type V<'a> = Val;
@@ -55,7 +56,7 @@ impl DataT for Bounded {
 }
 
 /// A run of a program.
-pub(super) struct Run<'a> {
+pub(crate) struct Run<'a> {
     lut: &'a Lut<Bounded>,
     bounds: Bounds,
     steps: Cell<u64>,
@@ -93,7 +94,7 @@ fn stack() -> usize {
 /// # Errors
 ///
 /// If `work` exceeds a bound.
-pub(super) fn within<T>(
+pub(crate) fn within<T>(
     lut: &Lut<Bounded>,
     bounds: Bounds,
     work: impl for<'r> FnOnce(&'r Run<'r>) -> T,
@@ -107,7 +108,7 @@ pub(super) fn within<T>(
 }
 
 /// All functions that programs may call.
-pub(super) fn functions() -> impl Iterator<Item = Fun<Bounded>> {
+pub(crate) fn functions() -> impl Iterator<Item = Fun<Bounded>> {
     let all =
         jaq_core::funs::<Bounded>().chain(jaq_std::funs::<Bounded>()).chain(jaq_json::funs::<Bounded>());
     let all = all.map(|(name, args, fun)| (if name == "range" { RANGE } else { name }, args, fun));
@@ -143,7 +144,7 @@ fn repeated(text: &Val, times: &Val) -> Option<usize> {
 }
 
 /// The text of a value, cut at `bytes_max`, and whether it is complete.
-pub(super) fn written(value: &impl fmt::Display, bytes_max: usize) -> (String, bool) {
+pub fn written(value: &impl fmt::Display, bytes_max: usize) -> (String, bool) {
     let mut page = Page { text: String::new(), bytes_max };
     let whole = write!(page, "{value}").is_ok();
     (page.text, whole)
@@ -164,13 +165,13 @@ impl fmt::Write for Page {
 }
 
 /// Whether a value certainly takes more bytes. Its parts may be shared, so its text can exceed its memory.
-pub(super) fn is_larger(value: &Val, bytes_max: usize) -> bool {
+pub fn is_larger(value: &Val, bytes_max: usize) -> bool {
     let mut room = bytes_max;
     !fits(value, &mut room, 0)
 }
 
 /// Whether a value has a JSON form: finite numbers, texts, and objects whose keys are texts.
-pub(super) fn is_json(value: &Val) -> bool {
+pub fn is_json(value: &Val) -> bool {
     match value {
         Val::Num(Num::Float(number)) => number.is_finite(),
         Val::BStr(_) => false,

@@ -11,10 +11,10 @@ use jaq_core::ops::Math;
 use jaq_core::path::{Part, Path};
 use jaq_core::{Compiler, Filter};
 
-use super::bounds::{Bounded, PRODUCT, functions};
+use crate::bounds::{Bounded, PRODUCT, functions};
 
 /// A compiled program.
-pub(super) type Program = Filter<Bounded>;
+pub(crate) type Compiled = Filter<Bounded>;
 
 /// The name of the program among the definitions.
 const PROGRAM: &str = "_program";
@@ -28,10 +28,10 @@ const OURS: &str = "def range($from; $to; $by): _range($from; $to; $by) | .;";
 /// # Errors
 ///
 /// If the program is invalid. The error is the reason.
-pub(super) fn compile(
+pub(crate) fn compile(
     text: &str,
     variables: impl IntoIterator<Item = &'static str>,
-) -> Result<Program, String> {
+) -> Result<Compiled, String> {
     let term = guarded(parse(text)?);
     let arena = Arena::default();
     let modules = Loader::new(definitions(term)).load(&arena, File { code: PROGRAM, path: () });

@@ -1,0 +1,298 @@
+//! Tests the promises of a store. Every store's tests run these checks, each on an empty store.
+
+use std::future::Future;
+
+use serde_json::json;
+
+use crate::definition::{Definition, Version};
+use crate::instance::{DeadLetter, DeadReason, Signal, Status, TaskRow, TaskStatus};
+use crate::port::{
+    Commit, Committed, Find, Inbox, Inserted, Lease, LeaseRequest, Postponed, Record, Redrive, SignalKey,
+    Store, StoreError, partition_of,
+};
+
+/// A promise that a store broke.
+#[derive(Debug, thiserror::Error)]
+pub enum Broken {
+    /// An operation failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// An operation had another result.
+    #[error("{0}")]
+    Promise(String),
+}
+
+type Checked = Result<(), Broken>;
+
+fn same<T: PartialEq + std::fmt::Debug>(promise: &str, given: &T, wanted: &T) -> Checked {
+    if given == wanted {
+        return Ok(());
+    }
+    Err(Broken::Promise(format!("{promise}: found {given:?}, and {wanted:?} is promised")))
+}
+
+fn record(store: &impl Store, id: &str, version: u64, epoch: u64) -> Record {
+    Record {
+        id: id.into(),
+        partition: partition_of(id, store.partitions()),
+        version,
+        epoch,
+        status: Status::Running,
+        due_ms: Some(10),
+        definition: Version { name: "d".into(), hash: "h".into() },
+        key: Some(format!("key of {id}")),
+        note: None,
+        body: vec![1, 0, 255],
+        changed_ms: 5,
+    }
+}
+
+fn signal(instance: &str, id: &str) -> Signal {
+    Signal::named(instance, id, "go", json!({"a": 1}), 7)
+}
+
+fn key(instance: &str, id: &str) -> SignalKey {
+    SignalKey { instance: instance.into(), id: id.into() }
+}
+
+fn all(store: &impl Store) -> Vec<u16> {
+    (0..store.partitions()).collect()
+}
+
+/// Runs every check that needs no passing time, each on a store that `empty` makes.
+///
+/// # Errors
+///
+/// The first broken promise.
+pub async fn check<S: Store, F: Future<Output = S>>(empty: impl Fn() -> F) -> Checked {
+    starts_and_publishes_are_idempotent(&empty().await).await?;
+    changes_are_compare_and_set(&empty().await).await?;
+    due_work_is_ordered_and_limited(&empty().await).await?;
+    leases_are_exclusive(&empty().await).await?;
+    dead_letters_are_kept_and_redriven(&empty().await).await?;
+    newer_task_rows_win(&empty().await).await?;
+    definitions_are_kept_by_version(&empty().await).await?;
+    instances_are_found(&empty().await).await
+}
+
+async fn starts_and_publishes_are_idempotent(store: &impl Store) -> Checked {
+    let first = record(store, "a", 1, 0);
+    let other = Record { body: vec![9], ..first.clone() };
+    let started = store.start(&[first.clone(), record(store, "b", 1, 0), other]).await?;
+    same("a second start of an id is known", &started, &vec![Inserted::New, Inserted::New, Inserted::Known])?;
+    let ids = ["b".to_owned(), "none".to_owned(), "a".to_owned()];
+    let loaded = store.load(&ids).await?;
+    same("load keeps the order of ids", &loaded, &vec![Some(record(store, "b", 1, 0)), None, Some(first)])?;
+
+    let changed = Signal { due_ms: 3, ..signal("a", "1") };
+    let published = store.publish(&[signal("a", "1"), changed, signal("b", "1")]).await?;
+    same(
+        "a second signal of an id is known",
+        &published,
+        &vec![Inserted::New, Inserted::Known, Inserted::New],
+    )?;
+    same(
+        "a repeated signal is the first",
+        &store.signals(None, 10).await?,
+        &vec![signal("a", "1"), signal("b", "1")],
+    )?;
+    same(
+        "signals are listed after a key",
+        &store.signals(Some(&key("a", "1")), 10).await?,
+        &vec![signal("b", "1")],
+    )?;
+    store.remove(&[key("a", "1"), key("a", "none")]).await?;
+    same("a removed signal is gone", &store.signals(None, 10).await?, &vec![signal("b", "1")])?;
+    same("an empty batch is fine", &store.publish(&[]).await?, &Vec::new())
+}
+
+async fn changes_are_compare_and_set(store: &impl Store) -> Checked {
+    store.start(&[record(store, "a", 1, 0), record(store, "b", 1, 0)]).await?;
+    store.publish(&[signal("a", "1"), signal("b", "1")]).await?;
+    let change = |id: &str, version, epoch| Commit {
+        record: Record { due_ms: None, ..record(store, id, version, epoch) },
+        consumed: vec!["1".into()],
+    };
+    let given = store.commit(&[change("a", 2, 5), change("b", 3, 5), change("none", 2, 5)]).await?;
+    same("only the next version wins", &given, &vec![Committed::Won, Committed::Lost, Committed::Lost])?;
+    let given = store.commit(&[change("a", 2, 5), change("a", 3, 4), change("b", 2, 5)]).await?;
+    same(
+        "a repeated change and an older epoch lose",
+        &given,
+        &vec![Committed::Lost, Committed::Lost, Committed::Won],
+    )?;
+    let given = store.commit(&[change("a", 3, 6)]).await?;
+    same("a newer epoch wins", &given, &vec![Committed::Won])?;
+    let stored = store.load(&["a".to_owned()]).await?;
+    same("the store has the change", &stored, &vec![Some(change("a", 3, 6).record)])?;
+    let left = store.signals(None, 10).await?.len();
+    let wanted = if store.commit_removes_signals() { 0 } else { 2 };
+    same("consumed signals are removed as promised", &left, &wanted)
+}
+
+async fn due_work_is_ordered_and_limited(store: &impl Store) -> Checked {
+    let at = |id: &str, due_ms| Record { due_ms, ..record(store, id, 1, 0) };
+    store.start(&[at("a", Some(30)), at("b", Some(10)), at("c", None), at("d", Some(20))]).await?;
+    let send = |id: &str, due_ms, sent_ms| Signal { due_ms, sent_ms, ..signal("x", id) };
+    store.publish(&[send("1", 5, 1), send("2", 0, 3), send("3", 0, 2), send("4", 50, 0)]).await?;
+    let due = store.due(&all(store), 20, 10).await?;
+    let records =
+        |due: &crate::port::Due| due.records.iter().map(|record| record.id.clone()).collect::<Vec<_>>();
+    let signals =
+        |due: &crate::port::Due| due.signals.iter().map(|signal| signal.id.clone()).collect::<Vec<_>>();
+    same("due instances come in order", &records(&due), &vec!["b".to_owned(), "d".to_owned()])?;
+    same("due signals come in order", &signals(&due), &vec!["3".to_owned(), "2".into(), "1".into()])?;
+    let due = store.due(&all(store), 20, 1).await?;
+    same("the earliest come first", &(records(&due), signals(&due)), &(vec!["b".into()], vec!["3".into()]))?;
+    let others: Vec<_> =
+        all(store).into_iter().filter(|at| *at != partition_of("x", store.partitions())).collect();
+    same("other partitions have no such signal", &signals(&store.due(&others, 99, 10).await?), &Vec::new())?;
+    store.postpone(&[Postponed { key: key("x", "3"), due_ms: 40, attempts: 2 }]).await?;
+    let due = store.due(&all(store), 40, 10).await?;
+    same("a postponed signal is due later", &signals(&due), &vec!["2".to_owned(), "1".into(), "3".into()])?;
+    same("its attempts are kept", &due.signals.last().map(|signal| signal.attempts), &Some(2))
+}
+
+async fn leases_are_exclusive(store: &impl Store) -> Checked {
+    let request = |owner: &str, want, release: &[u16]| LeaseRequest {
+        owner: owner.into(),
+        ttl_ms: 60_000,
+        want,
+        release: release.to_vec(),
+    };
+    let partitions = usize::from(store.partitions());
+    let first = store.lease(&request("a", partitions, &[])).await?;
+    same("a lone owner gets all partitions", &(first.held.len(), first.owners), &(partitions, 1))?;
+    let second = store.lease(&request("b", partitions, &[])).await?;
+    same("a held partition is not claimed", &(second.held.len(), second.owners), &(0, 2))?;
+    let again = store.lease(&request("a", partitions, &[])).await?;
+    same("a renewal keeps the epochs", &again.held, &first.held)?;
+    let kept = store.lease(&request("a", partitions - 1, &[0])).await?;
+    same("a released partition is not held", &kept.held.iter().any(|lease| lease.partition == 0), &false)?;
+    let taken = store.lease(&request("b", 1, &[])).await?;
+    let before = first.held.iter().find(|lease| lease.partition == 0).map_or(0, |lease| lease.epoch);
+    let grown = matches!(taken.held[..], [Lease { partition: 0, epoch }] if epoch > before);
+    same("a claimed partition has a greater epoch", &grown, &true)
+}
+
+async fn dead_letters_are_kept_and_redriven(store: &impl Store) -> Checked {
+    let letter = |id: &str| DeadLetter { signal: signal("a", id), reason: DeadReason::Ended, buried_ms: 9 };
+    store.publish(&[signal("a", "1"), signal("a", "2")]).await?;
+    store.bury(&[letter("1"), letter("2")]).await?;
+    store.bury(&[DeadLetter { buried_ms: 99, ..letter("1") }]).await?;
+    same("a dead letter is kept once", &store.dead(None, 10).await?, &vec![letter("1"), letter("2")])?;
+    same(
+        "dead letters are listed after a key",
+        &store.dead(Some(&key("a", "1")), 10).await?,
+        &vec![letter("2")],
+    )?;
+    same("its signal is gone", &store.signals(None, 10).await?, &Vec::new())?;
+    let redrive = |id: &str| Redrive { key: key("a", id), by: "ann".into(), at_ms: 11 };
+    let count = store.redrive(&[redrive("1"), redrive("none")]).await?;
+    same("only existing letters are redriven", &count, &1)?;
+    same("a redriven letter is a signal again", &store.signals(None, 10).await?, &vec![signal("a", "1")])?;
+    same("a redriven letter is gone", &store.dead(None, 10).await?, &vec![letter("2")])?;
+    same("a redrive is recorded", &store.redriven(10).await?, &vec![redrive("1")])
+}
+
+async fn newer_task_rows_win(store: &impl Store) -> Checked {
+    let row = |id: &str, version, assignee: Option<&str>| TaskRow {
+        id: id.into(),
+        version,
+        instance: "a".into(),
+        key: None,
+        visit: 2,
+        title: "Review".into(),
+        roles: vec!["clerk".into()],
+        payload: json!({"a": [1, null]}),
+        status: TaskStatus::Open,
+        assignee: assignee.map(str::to_owned),
+        refused: None,
+        due_ms: None,
+        changed_ms: 3,
+    };
+    store.write_tasks(&[row("a/2", 2, Some("ann")), row("a/2", 1, None), row("a/3", 3, None)]).await?;
+    let find = |inbox: Inbox| async move { store.tasks(&Inbox { limit: 10, ..inbox }).await };
+    let ids = |rows: Vec<TaskRow>| rows.into_iter().map(|row| row.id).collect::<Vec<_>>();
+    let ann = Inbox { assignee: Some("ann".into()), ..Inbox::default() };
+    same("an older row does not replace a newer one", &find(ann).await?, &vec![row("a/2", 2, Some("ann"))])?;
+    let clerks = Inbox { roles: vec!["clerk".into(), "x".into()], ..Inbox::default() };
+    same("a role finds its tasks", &ids(find(clerks).await?), &vec!["a/2".to_owned(), "a/3".into()])?;
+    let others = Inbox { roles: vec!["x".into()], ..Inbox::default() };
+    same("another role finds none", &ids(find(others).await?), &Vec::new())?;
+    store.write_tasks(&[TaskRow { status: TaskStatus::Completed, ..row("a/3", 4, None) }]).await?;
+    let open = Inbox { status: Some(TaskStatus::Open), ..Inbox::default() };
+    same("a completed task is not open", &ids(find(open).await?), &vec!["a/2".to_owned()])
+}
+
+async fn definitions_are_kept_by_version(store: &impl Store) -> Checked {
+    let (one, two) = (Definition::new("d").service("f"), Definition::new("d").service("g"));
+    store.deploy(&[one.clone(), two.clone()], 1).await?;
+    store.deploy(std::slice::from_ref(&one), 2).await?;
+    same("versions are kept in order of their first deployment", &store.definitions().await?, &vec![one, two])
+}
+
+async fn instances_are_found(store: &impl Store) -> Checked {
+    let ended = Record { status: Status::Done, ..record(store, "b", 1, 0) };
+    store.start(&[record(store, "a", 1, 0), ended, record(store, "c", 1, 0)]).await?;
+    let find = |find: Find| async move { store.find(&Find { limit: 2, ..find }).await };
+    let ids = |records: Vec<Record>| records.into_iter().map(|record| record.id).collect::<Vec<_>>();
+    same(
+        "instances come in order of ids",
+        &ids(find(Find::default()).await?),
+        &vec!["a".to_owned(), "b".into()],
+    )?;
+    let after = Find { after: Some("b".into()), ..Find::default() };
+    same("instances after an id are found", &ids(find(after).await?), &vec!["c".to_owned()])?;
+    let done = Find { status: Some(Status::Done), definition: Some("d".into()), ..Find::default() };
+    same("a status is found", &ids(find(done).await?), &vec!["b".to_owned()])?;
+    let key = Find { key: Some("key of c".into()), ..Find::default() };
+    same("a business key is found", &ids(find(key).await?), &vec!["c".to_owned()])?;
+    let nothing = Find { definition: Some("x".into()), ..Find::default() };
+    same("another definition is not found", &ids(find(nothing).await?), &Vec::new())?;
+    let empty = signal("none", "1");
+    same("a signal may come before its instance", &store.publish(&[empty]).await?, &vec![Inserted::New])
+}
+
+/// Checks that a lease ends: `pass` lets the store's time pass by a lease's length.
+///
+/// # Errors
+///
+/// The first broken promise.
+pub async fn check_expiry<S: Store, F: Future<Output = ()>>(
+    store: &S,
+    ttl_ms: u64,
+    pass: impl Fn() -> F,
+) -> Checked {
+    let request = |owner: &str| LeaseRequest { owner: owner.into(), ttl_ms, want: 1, release: Vec::new() };
+    let before = store.lease(&request("a")).await?;
+    pass().await;
+    let after = store.lease(&LeaseRequest { want: usize::from(store.partitions()), ..request("b") }).await?;
+    same("an ended lease is free", &after.held.len(), &usize::from(store.partitions()))?;
+    let Some(old) = before.held.first() else {
+        return Err(Broken::Promise("no partition was claimed".into()));
+    };
+    let new = after.held.iter().find(|lease| lease.partition == old.partition);
+    same("a new owner has a greater epoch", &new.is_some_and(|new| new.epoch > old.epoch), &true)?;
+    let zombie = store.lease(&request("a")).await?;
+    same("an old owner holds nothing", &zombie.held, &Vec::new())
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+    use crate::memory::{Memory, Removal};
+
+    #[test]
+    fn the_memory_store_keeps_every_promise() {
+        for removal in [Removal::WithCommit, Removal::Separate] {
+            let checked = check(|| async { Memory::new(8, removal) }).now_or_never();
+            checked.unwrap().unwrap();
+            let store = Memory::new(8, removal);
+            let expired = check_expiry(&store, 100, || async { store.set_clock(1000) }).now_or_never();
+            expired.unwrap().unwrap();
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Answers why an instance waits.
+
+use serde::{Deserialize, Serialize};
+
+use crate::instance::{State, Status, Token, Wait};
+use crate::program::{Kind, Program};
+
+/// One reason why an instance waits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reason {
+    /// The kind: `call`, `signal`, `timer`, `task`, `workflow`, `join`, `ready`, `effects`, `operator` or `ended`.
+    pub kind: String,
+    /// The visit of the waiting token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub visit: Option<u64>,
+    /// The node's path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// The thing that is missing: a signal's name, a callee, roles, an instance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<String>,
+    /// The attempt of a call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
+    /// The moment of the next attempt, of the timer or of the timeout, in milliseconds since 1970. 0: at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due_ms: Option<u64>,
+}
+
+/// The answer to "why does this instance wait?".
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Explanation {
+    /// The instance.
+    pub instance: String,
+    /// The status.
+    pub status: Status,
+    /// The definition's name and hash.
+    pub definition: crate::definition::Version,
+    /// The reasons; none if the instance has ended.
+    pub reasons: Vec<Reason>,
+    /// The last error.
+    pub error: Option<String>,
+    /// Signals that are kept for later waits.
+    pub kept: usize,
+    /// The process that owns the partition.
+    pub owner: Option<String>,
+    /// The time until the lease ends, in milliseconds; negative if it has ended.
+    pub lease_ms: Option<i64>,
+}
+
+/// Explains a state. The caller adds owner and lease from the store.
+pub fn explain(program: Option<&Program>, state: &State) -> Explanation {
+    let mut reasons = waits(state);
+    if let Some(program) = program {
+        reasons.iter_mut().for_each(|reason| name(program, state, reason));
+    }
+    Explanation {
+        instance: state.id.clone(),
+        status: state.status,
+        definition: state.version.clone(),
+        reasons,
+        error: state.error.clone(),
+        kept: state.kept.len(),
+        owner: None,
+        lease_ms: None,
+    }
+}
+
+/// The reasons that follow from the state alone.
+pub fn waits(state: &State) -> Vec<Reason> {
+    let plain = |kind: &str, due_ms| Reason {
+        kind: kind.into(),
+        visit: None,
+        path: None,
+        missing: None,
+        attempt: None,
+        due_ms,
+    };
+    let mut reasons = Vec::new();
+    if !state.outbox.is_empty() {
+        reasons.push(plain("effects", Some(0)));
+    }
+    if matches!(state.status, Status::Parked | Status::Quarantined) {
+        reasons.push(plain("operator", None));
+    }
+    reasons.extend(state.tokens.iter().map(|token| reason(state, token)));
+    reasons
+}
+
+fn reason(state: &State, token: &Token) -> Reason {
+    let attempt = match token.wait {
+        Wait::Call { attempt, .. } => Some(attempt),
+        _ => None,
+    };
+    let missing = match &token.wait {
+        Wait::Child => Some(state.visit_id(token.visit)),
+        Wait::Join { open } => Some(format!("{open} branches")),
+        Wait::Task { assignee: Some(assignee), .. } => Some(assignee.clone()),
+        _ => None,
+    };
+    Reason {
+        kind: token.wait.kind().into(),
+        visit: Some(token.visit),
+        path: None,
+        missing,
+        attempt,
+        due_ms: token.wait.due_ms(0),
+    }
+}
+
+/// Adds names from the program.
+fn name(program: &Program, state: &State, reason: &mut Reason) {
+    let token = reason.visit.and_then(|visit| state.visiting(visit));
+    let Some(node) = token.and_then(|token| program.node(token.at)) else { return };
+    reason.path = Some(node.path.clone());
+    let named = match &node.kind {
+        Kind::Call(call) => Some(call.target.to_string()),
+        Kind::Wait(wait) => Some(wait.signal.clone()),
+        Kind::Task(task) if !task.roles.is_empty() => Some(task.roles.join(", ")),
+        _ => None,
+    };
+    reason.missing = reason.missing.take().or(named);
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::definition::Definition;
+    use crate::instance::StartRequest;
+    use crate::step::start;
+
+    #[test]
+    fn a_waiting_instance_names_signal_path_and_visit() {
+        let program = Program::compile(&Definition::new("a").wait("go")).unwrap();
+        let request = StartRequest {
+            id: "i".into(),
+            definition: "a".into(),
+            key: None,
+            parent: None,
+            depth: 0,
+            input: Value::Null,
+        };
+        let state = start(&program, request, 5).unwrap();
+        let explained = explain(Some(&program), &state);
+        let reason = &explained.reasons[0];
+        assert_eq!((reason.kind.as_str(), reason.missing.as_deref()), ("signal", Some("go")));
+        assert_eq!((reason.path.as_deref(), reason.visit, reason.due_ms), (Some("wait-0"), Some(2), None));
+    }
+}

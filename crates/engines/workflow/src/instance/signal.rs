@@ -1,0 +1,140 @@
+//! Durable messages to an instance.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Status;
+use crate::definition::Version;
+
+/// A durable message to an instance. Its store keeps it until a change of the instance has applied it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Signal {
+    /// The instance.
+    #[serde(rename = "to")]
+    pub instance: String,
+    /// The id, chosen by the sender. A second signal with this id to the same instance is the same signal.
+    #[serde(rename = "i")]
+    pub id: String,
+    /// The moment before which the signal is not delivered, in milliseconds since 1970. 0: at once.
+    #[serde(rename = "due", default, skip_serializing_if = "is_zero")]
+    pub due_ms: u64,
+    /// The moment of sending, in milliseconds since 1970.
+    #[serde(rename = "at")]
+    pub sent_ms: u64,
+    /// Deliveries that found no instance.
+    #[serde(rename = "n", default, skip_serializing_if = "is_zero_u32")]
+    pub attempts: u32,
+    /// The content.
+    #[serde(rename = "b")]
+    pub body: Body,
+}
+
+/// The content of a signal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Body {
+    /// A signal that steps wait for by name.
+    Named {
+        /// The name.
+        name: String,
+        /// The content.
+        #[serde(default, skip_serializing_if = "Value::is_null")]
+        body: Value,
+    },
+    /// An action of a person on a task.
+    Act {
+        /// The task's visit.
+        visit: u64,
+        /// The person.
+        by: String,
+        /// The person's roles.
+        #[serde(default)]
+        roles: Vec<String>,
+        /// The action.
+        act: Act,
+    },
+    /// Cancels the instance.
+    Cancel {
+        /// The reason.
+        reason: String,
+    },
+    /// Lets a parked instance try again.
+    Retry,
+    /// The end of a sub-workflow.
+    Ended(Ended),
+    /// Moves the instance to another version of its definition.
+    Migrate {
+        /// The version.
+        to: Version,
+    },
+}
+
+/// The end of a sub-workflow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ended {
+    /// The visit of the waiting token.
+    pub visit: u64,
+    /// The final status.
+    pub status: Status,
+    /// The final data.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub data: Value,
+    /// The reason of a failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// An action on a task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Act {
+    /// Takes the task, or gives it to somebody, if it is free.
+    Assign {
+        /// The person.
+        to: String,
+    },
+    /// Gives an assigned task to somebody else.
+    Reassign {
+        /// The person.
+        to: String,
+    },
+    /// Frees the task.
+    Release,
+    /// Completes the task with a payload.
+    Complete {
+        /// The payload.
+        #[serde(default)]
+        payload: Value,
+    },
+}
+
+impl Signal {
+    /// A named signal, delivered at once.
+    pub fn named(
+        instance: impl Into<String>,
+        id: impl Into<String>,
+        name: impl Into<String>,
+        body: Value,
+        now_ms: u64,
+    ) -> Self {
+        Self::new(instance, id, Body::Named { name: name.into(), body }, now_ms)
+    }
+
+    /// A signal, delivered at once.
+    pub fn new(instance: impl Into<String>, id: impl Into<String>, body: Body, now_ms: u64) -> Self {
+        Self { instance: instance.into(), id: id.into(), due_ms: 0, sent_ms: now_ms, attempts: 0, body }
+    }
+
+    /// The order of delivery.
+    pub fn order(&self) -> (u64, u64, &str) {
+        (self.due_ms, self.sent_ms, &self.id)
+    }
+}
+
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+const fn is_zero_u32(number: &u32) -> bool {
+    *number == 0
+}

@@ -1,0 +1,19 @@
+//! Moves instances of a definition from step to step so that nothing acknowledged is lost.
+
+pub mod definition;
+
+pub mod program;
+
+pub mod instance;
+pub mod step;
+
+pub mod audit;
+pub mod explain;
+
+pub mod port;
+
+pub mod contract;
+pub mod memory;
+
+mod cron;
+mod expression;

@@ -1,0 +1,281 @@
+//! Keeps a store in memory: for tests, simulations and demonstrations. Nothing survives the process.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::definition::{Definition, Version};
+use crate::instance::{DeadLetter, Signal, TaskRow};
+use crate::port::{
+    Commit, Committed, Due, Find, Inbox, Inserted, Lease, LeaseRequest, Leases, Postponed, Record, Redrive,
+    SignalKey, Store, Stored, partition_of,
+};
+
+/// Whether a commit removes the signals that it consumed, as a store with transactions does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Removal {
+    /// With the commit.
+    WithCommit,
+    /// By the worker.
+    Separate,
+}
+
+/// A store in memory. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    partitions: u16,
+    removal: Removal,
+    clock_ms: Arc<AtomicU64>,
+    tables: Arc<Mutex<Tables>>,
+}
+
+#[derive(Debug, Default)]
+struct Tables {
+    definitions: Vec<(Version, Definition)>,
+    instances: BTreeMap<String, Record>,
+    signals: BTreeMap<SignalKey, Signal>,
+    leases: BTreeMap<u16, Row>,
+    owners: BTreeMap<String, u64>,
+    dead: BTreeMap<SignalKey, DeadLetter>,
+    redriven: Vec<Redrive>,
+    tasks: BTreeMap<String, TaskRow>,
+}
+
+#[derive(Debug)]
+struct Row {
+    owner: String,
+    epoch: u64,
+    until_ms: u64,
+}
+
+impl Memory {
+    /// An empty store.
+    pub fn new(partitions: u16, removal: Removal) -> Self {
+        Self { partitions, removal, clock_ms: Arc::default(), tables: Arc::default() }
+    }
+
+    /// Sets the store's clock, by which leases end.
+    pub fn set_clock(&self, now_ms: u64) {
+        self.clock_ms.store(now_ms, Ordering::Relaxed);
+    }
+
+    fn tables(&self) -> MutexGuard<'_, Tables> {
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Tables {
+    fn lease(&mut self, request: &LeaseRequest, partitions: u16, now_ms: u64) -> Leases {
+        let until_ms = now_ms.saturating_add(request.ttl_ms);
+        self.owners.retain(|_, until_ms| *until_ms > now_ms);
+        self.owners.insert(request.owner.clone(), until_ms);
+        for partition in 0..partitions {
+            let row = self.leases.entry(partition).or_insert_with(|| Row {
+                owner: String::new(),
+                epoch: 0,
+                until_ms: 0,
+            });
+            if row.owner != request.owner || row.until_ms <= now_ms {
+                continue;
+            }
+            row.until_ms = if request.release.contains(&partition) { 0 } else { until_ms };
+        }
+        let held = |row: &Row| row.owner == request.owner && row.until_ms > now_ms;
+        let mut missing = request.want.saturating_sub(self.leases.values().filter(|row| held(row)).count());
+        for (partition, row) in &mut self.leases {
+            if missing > 0 && row.until_ms <= now_ms && !request.release.contains(partition) {
+                *row = Row { owner: request.owner.clone(), epoch: row.epoch + 1, until_ms };
+                missing -= 1;
+            }
+        }
+        let rows = self.leases.iter().filter(|(_, row)| held(row));
+        let held = rows.map(|(partition, row)| Lease { partition: *partition, epoch: row.epoch }).collect();
+        Leases { held, owners: self.owners.len() }
+    }
+
+    fn commit(&mut self, commit: &Commit, removal: Removal) -> Committed {
+        let Some(stored) = self.instances.get_mut(&commit.record.id) else { return Committed::Lost };
+        if stored.version + 1 != commit.record.version || stored.epoch > commit.record.epoch {
+            return Committed::Lost;
+        }
+        *stored = commit.record.clone();
+        if removal == Removal::WithCommit {
+            for id in &commit.consumed {
+                self.signals.remove(&SignalKey { instance: commit.record.id.clone(), id: id.clone() });
+            }
+        }
+        Committed::Won
+    }
+}
+
+impl Store for Memory {
+    fn partitions(&self) -> u16 {
+        self.partitions
+    }
+
+    fn commit_removes_signals(&self) -> bool {
+        self.removal == Removal::WithCommit
+    }
+
+    async fn deploy(&self, definitions: &[Definition], _now_ms: u64) -> Stored<()> {
+        let mut tables = self.tables();
+        for definition in definitions {
+            let version = definition.version();
+            if tables.definitions.iter().all(|(known, _)| *known != version) {
+                tables.definitions.push((version, definition.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    async fn definitions(&self) -> Stored<Vec<Definition>> {
+        Ok(self.tables().definitions.iter().map(|(_, definition)| definition.clone()).collect())
+    }
+
+    async fn start(&self, records: &[Record]) -> Stored<Vec<Inserted>> {
+        let mut tables = self.tables();
+        let insert = |record: &Record| {
+            if tables.instances.contains_key(&record.id) {
+                return Inserted::Known;
+            }
+            tables.instances.insert(record.id.clone(), record.clone());
+            Inserted::New
+        };
+        Ok(records.iter().map(insert).collect())
+    }
+
+    async fn publish(&self, signals: &[Signal]) -> Stored<Vec<Inserted>> {
+        let mut tables = self.tables();
+        let insert = |signal: &Signal| {
+            let key = SignalKey::of(signal);
+            if tables.signals.contains_key(&key) {
+                return Inserted::Known;
+            }
+            tables.signals.insert(key, signal.clone());
+            Inserted::New
+        };
+        Ok(signals.iter().map(insert).collect())
+    }
+
+    async fn lease(&self, request: &LeaseRequest) -> Stored<Leases> {
+        let now_ms = self.clock_ms.load(Ordering::Relaxed);
+        Ok(self.tables().lease(request, self.partitions, now_ms))
+    }
+
+    async fn due(&self, partitions: &[u16], until_ms: u64, limit: usize) -> Stored<Due> {
+        let tables = self.tables();
+        let owned = |instance: &str| partitions.contains(&partition_of(instance, self.partitions));
+        let signals =
+            tables.signals.values().filter(|signal| signal.due_ms <= until_ms && owned(&signal.instance));
+        let mut signals: Vec<_> = signals.cloned().collect();
+        signals.sort_by(|a, b| a.order().cmp(&b.order()));
+        signals.truncate(limit);
+        let is_due = |record: &&Record| record.due_ms.is_some_and(|due_ms| due_ms <= until_ms);
+        let records = tables.instances.values().filter(is_due);
+        let mut records: Vec<_> =
+            records.filter(|record| partitions.contains(&record.partition)).cloned().collect();
+        records.sort_by_key(|record| record.due_ms);
+        records.truncate(limit);
+        Ok(Due { signals, records })
+    }
+
+    async fn load(&self, ids: &[String]) -> Stored<Vec<Option<Record>>> {
+        let tables = self.tables();
+        Ok(ids.iter().map(|id| tables.instances.get(id).cloned()).collect())
+    }
+
+    async fn commit(&self, commits: &[Commit]) -> Stored<Vec<Committed>> {
+        let mut tables = self.tables();
+        Ok(commits.iter().map(|commit| tables.commit(commit, self.removal)).collect())
+    }
+
+    async fn remove(&self, signals: &[SignalKey]) -> Stored<()> {
+        let mut tables = self.tables();
+        signals.iter().for_each(|key| drop(tables.signals.remove(key)));
+        Ok(())
+    }
+
+    async fn postpone(&self, signals: &[Postponed]) -> Stored<()> {
+        let mut tables = self.tables();
+        for postponed in signals {
+            if let Some(signal) = tables.signals.get_mut(&postponed.key) {
+                (signal.due_ms, signal.attempts) = (postponed.due_ms, postponed.attempts);
+            }
+        }
+        Ok(())
+    }
+
+    async fn bury(&self, letters: &[DeadLetter]) -> Stored<()> {
+        let mut tables = self.tables();
+        for letter in letters {
+            let key = SignalKey::of(&letter.signal);
+            tables.signals.remove(&key);
+            tables.dead.entry(key).or_insert_with(|| letter.clone());
+        }
+        Ok(())
+    }
+
+    async fn dead(&self, after: Option<&SignalKey>, limit: usize) -> Stored<Vec<DeadLetter>> {
+        let tables = self.tables();
+        let later = tables.dead.iter().filter(|(key, _)| after.is_none_or(|after| *key > after));
+        Ok(later.take(limit).map(|(_, letter)| letter.clone()).collect())
+    }
+
+    async fn redrive(&self, redrives: &[Redrive]) -> Stored<usize> {
+        let mut tables = self.tables();
+        let mut count = 0;
+        for redrive in redrives {
+            let Some(letter) = tables.dead.remove(&redrive.key) else { continue };
+            let signal = Signal { due_ms: 0, attempts: 0, ..letter.signal };
+            tables.signals.entry(redrive.key.clone()).or_insert(signal);
+            tables.redriven.push(redrive.clone());
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    async fn redriven(&self, limit: usize) -> Stored<Vec<Redrive>> {
+        Ok(self.tables().redriven.iter().take(limit).cloned().collect())
+    }
+
+    async fn write_tasks(&self, rows: &[TaskRow]) -> Stored<()> {
+        let mut tables = self.tables();
+        for row in rows {
+            if tables.tasks.get(&row.id).is_none_or(|known| known.version < row.version) {
+                tables.tasks.insert(row.id.clone(), row.clone());
+            }
+        }
+        Ok(())
+    }
+
+    async fn tasks(&self, inbox: &Inbox) -> Stored<Vec<TaskRow>> {
+        let tables = self.tables();
+        let matches = |row: &&TaskRow| {
+            inbox.status.is_none_or(|status| row.status == status)
+                && (inbox.roles.is_empty()
+                    || row.roles.is_empty()
+                    || inbox.roles.iter().any(|role| row.roles.contains(role)))
+                && inbox.assignee.as_ref().is_none_or(|assignee| row.assignee.as_ref() == Some(assignee))
+                && inbox.instance.as_ref().is_none_or(|instance| row.instance == *instance)
+                && inbox.after.as_ref().is_none_or(|after| row.id > *after)
+        };
+        Ok(tables.tasks.values().filter(matches).take(inbox.limit).cloned().collect())
+    }
+
+    async fn find(&self, find: &Find) -> Stored<Vec<Record>> {
+        let tables = self.tables();
+        let matches = |record: &&Record| {
+            find.key.as_ref().is_none_or(|key| record.key.as_ref() == Some(key))
+                && find.status.is_none_or(|status| record.status == status)
+                && find.definition.as_ref().is_none_or(|name| record.definition.name == *name)
+                && find.after.as_ref().is_none_or(|after| record.id > *after)
+        };
+        Ok(tables.instances.values().filter(matches).take(find.limit).cloned().collect())
+    }
+
+    async fn signals(&self, after: Option<&SignalKey>, limit: usize) -> Stored<Vec<Signal>> {
+        let tables = self.tables();
+        let later = tables.signals.iter().filter(|(key, _)| after.is_none_or(|after| *key > after));
+        Ok(later.take(limit).map(|(_, signal)| signal.clone()).collect())
+    }
+}

@@ -1,0 +1,118 @@
+//! Applies the answers of calls, and finds the calls that a state asks for.
+
+use serde_json::Value;
+
+use plimsoll_measure::random::{FNV_BASIS, fnv1a, mix};
+
+use super::run::Run;
+use super::{Again, Answer, CallError, Ignored, Outcome};
+use crate::definition::OnFailure;
+use crate::instance::{Ending, State, Wait};
+use crate::program::{self, Kind, Program, Target};
+
+/// A call that a state asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    /// The instance.
+    pub instance: String,
+    /// The visit of the calling token.
+    pub visit: u64,
+    /// The attempt, from 1.
+    pub attempt: u32,
+    /// The idempotency key: the same for every attempt of a visit, and for no other visit.
+    pub key: String,
+    /// The callee.
+    pub target: Target,
+    /// The input.
+    pub input: Value,
+    /// The longest time of the attempt.
+    pub timeout_ms: u64,
+}
+
+/// The calls that are due. They follow from the state alone, so a crash loses none.
+pub fn calls(program: &Program, state: &State, now_ms: u64) -> Vec<Call> {
+    if !state.status.is_active() {
+        return Vec::new();
+    }
+    let due = state.tokens.iter().filter_map(|token| {
+        let Wait::Call { attempt, due_ms, input } = &token.wait else { return None };
+        let call = call_at(program, token.at).filter(|_| *due_ms <= now_ms)?;
+        Some(Call {
+            instance: state.id.clone(),
+            visit: token.visit,
+            attempt: *attempt,
+            key: state.visit_id(token.visit),
+            target: call.target.clone(),
+            input: input.as_ref().unwrap_or(&state.data).clone(),
+            timeout_ms: call.timeout_ms,
+        })
+    });
+    due.collect()
+}
+
+pub(super) fn call_at(program: &Program, at: usize) -> Option<&program::Call> {
+    match &program.node(at)?.kind {
+        Kind::Call(call) => Some(call),
+        _ => None,
+    }
+}
+
+impl Run<'_> {
+    pub fn called(&mut self, answer: Answer) -> Outcome {
+        let stale = Outcome::Ignored(Ignored::Stale);
+        let Some(index) = self.index_of(answer.visit) else { return stale };
+        let Some(call) = call_at(self.program, self.token(index).at) else { return stale };
+        match self.token(index).wait {
+            Wait::Call { attempt, .. } if attempt == answer.attempt => {}
+            _ => return stale,
+        }
+        match answer.result {
+            Ok(result) => self.succeeded(index, call, result),
+            Err(error) => self.failed(index, call, answer.attempt, error),
+        }
+        Outcome::Applied
+    }
+
+    fn succeeded(&mut self, index: usize, call: &program::Call, result: Value) {
+        self.set(call.result.as_ref(), result);
+        self.state.undo.extend(call.compensate);
+        self.leave(index);
+    }
+
+    fn failed(&mut self, index: usize, call: &program::Call, attempt: u32, error: CallError) {
+        let words = format!("{} failed in attempt {attempt}: {}", call.target, error.message);
+        let backoff_ms = backoff_ms(call, attempt, self.token(index).visit, &self.state.id);
+        // The next attempt has another number even if an operator must allow it: a repeated answer is stale.
+        if let Wait::Call { attempt, due_ms, .. } = &mut self.state.tokens[index].wait {
+            (*attempt, *due_ms) = (attempt.saturating_add(1), self.now_ms.saturating_add(backoff_ms));
+        }
+        if error.again == Again::Maybe && attempt < call.attempts {
+            self.state.error = Some(words);
+        } else {
+            self.exhausted(index, call.on_failure, call.result.as_ref(), words);
+        }
+    }
+
+    /// Applies the consequence of a last failure. A failed compensation always parks: going on would hide it.
+    pub fn exhausted(&mut self, index: usize, on: OnFailure, result: Option<&String>, words: String) {
+        match on {
+            OnFailure::Fail | OnFailure::Continue if self.state.ending.is_some() => self.park(words),
+            OnFailure::Park => self.park(words),
+            OnFailure::Fail => self.begin_ending(Ending::Failed, words),
+            OnFailure::Continue => {
+                self.state.error = Some(words);
+                self.set(result, Value::Null);
+                self.leave(index);
+            }
+        }
+    }
+}
+
+/// The time before the next attempt: doubled each time, and between half of it and all of it, so that instances that failed together do
+/// not return together. The share follows from instance, visit and attempt, so that a repeated step has the same result.
+fn backoff_ms(call: &program::Call, attempt: u32, visit: u64, instance: &str) -> u64 {
+    let doubled = call.backoff_ms.saturating_mul(1 << attempt.saturating_sub(1).min(32));
+    let longest = doubled.min(call.backoff_max_ms);
+    let seed = fnv1a(FNV_BASIS, instance.as_bytes()) ^ (visit << 16) ^ u64::from(attempt);
+    longest / 2 + mix(seed) % (longest / 2 + 1)
+}

@@ -1,0 +1,49 @@
+//! Moves an instance to another version of its definition.
+
+use std::collections::BTreeSet;
+use std::mem::discriminant;
+
+use crate::instance::State;
+use crate::program::Program;
+
+/// The paths of the instance's nodes that the other version does not have, or has as another kind of step. The dry run of a migration:
+/// an instance can move if there is none.
+pub fn missing(from: &Program, to: &Program, state: &State) -> Vec<String> {
+    let tokens = state
+        .tokens
+        .iter()
+        .flat_map(|token| [token.at].into_iter().chain(token.loops.iter().map(|around| around.at)));
+    let nodes: BTreeSet<usize> = tokens.chain(state.undo.iter().copied()).collect();
+    let missing = nodes.into_iter().filter(|at| counterpart(from, to, *at).is_none());
+    missing.map(|at| from.node(at).map_or_else(|| format!("node {at}"), |node| node.path.clone())).collect()
+}
+
+/// The state on the other version.
+///
+/// # Errors
+///
+/// The paths that the other version does not have.
+pub fn migrate(from: &Program, to: &Program, mut state: State) -> Result<State, Vec<String>> {
+    let missing = missing(from, to, &state);
+    if !missing.is_empty() {
+        return Err(missing);
+    }
+    let moved = |at: &mut usize| *at = counterpart(from, to, *at).unwrap_or(*at);
+    for token in &mut state.tokens {
+        moved(&mut token.at);
+        token.loops.iter_mut().for_each(|around| moved(&mut around.at));
+    }
+    state.undo.iter_mut().for_each(moved);
+    state.version = to.version.clone();
+    Ok(state)
+}
+
+/// The node of the other version with the same path and kind.
+fn counterpart(from: &Program, to: &Program, at: usize) -> Option<usize> {
+    let node = from.node(at)?;
+    if at == from.undo {
+        return Some(to.undo);
+    }
+    let found = to.find(&node.path)?;
+    (discriminant(&node.kind) == discriminant(&to.node(found)?.kind)).then_some(found)
+}

@@ -1,0 +1,105 @@
+//! Decides the next state of an instance: a pure and total function of state, input and moment.
+
+mod call;
+mod ending;
+mod enter;
+mod migrate;
+mod run;
+mod signal;
+mod start;
+mod task;
+mod timeout;
+
+use serde_json::Value;
+
+pub use call::{Call, calls};
+pub use migrate::{migrate, missing};
+pub use start::{ID_BYTES_MAX, StartError, start};
+
+use crate::instance::{DeadReason, Signal, State};
+use crate::program::Program;
+use run::Run;
+
+/// An event in the life of an instance.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// A signal.
+    Signal(Signal),
+    /// The answer of a call.
+    Called(Answer),
+    /// A moment has passed: timers and timeouts fire.
+    Due,
+    /// Effects up to a number are done.
+    Drained {
+        /// The number of the last one.
+        upto: u64,
+    },
+}
+
+/// The answer of a call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// The visit of the calling token.
+    pub visit: u64,
+    /// The attempt.
+    pub attempt: u32,
+    /// The result, or the failure.
+    pub result: Result<Value, CallError>,
+}
+
+/// The failure of a call.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct CallError {
+    /// The reason.
+    pub message: String,
+    /// Whether a further attempt may succeed.
+    pub again: Again,
+}
+
+/// Whether a further attempt may succeed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// It may.
+    Maybe,
+    /// It cannot: the callee refused the request itself.
+    Never,
+}
+
+/// The consequence of an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The state changed.
+    Applied,
+    /// The state is the same, and the input is of no more use.
+    Ignored(Ignored),
+    /// The state is the same, and the signal becomes a dead letter.
+    Refused(DeadReason),
+}
+
+/// The reason why an input changes nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ignored {
+    /// The signal was applied before.
+    Duplicate,
+    /// The wait that it answers is over.
+    Stale,
+    /// No moment has passed.
+    NotDue,
+}
+
+/// The next state and the consequence of an input. Pending calls follow from the state ([`calls`]), and so do pending effects (its outbox).
+pub fn step(program: &Program, state: State, input: Input, now_ms: u64) -> (State, Outcome) {
+    let mut run = Run::new(program, state, now_ms);
+    let outcome = match input {
+        Input::Signal(signal) => run.signal(signal),
+        Input::Called(answer) => run.called(answer),
+        Input::Due => run.due(),
+        Input::Drained { upto } => run.drained(upto),
+    };
+    if outcome == Outcome::Applied {
+        run.advance();
+        run.state.changed_ms = now_ms;
+    }
+    (run.state, outcome)
+}

@@ -1,0 +1,125 @@
+//! Holds one step's state, and the changes that all inputs share.
+
+use serde_json::{Map, Value};
+
+use crate::expression::{Expression, Scope};
+use crate::instance::{Effect, State, Status, Token, Wait, Work};
+use crate::program::Program;
+use crate::step::{Ignored, Outcome};
+
+/// Nodes that one step enters at most. The rest follows in the next step, so that a long repetition is saved between.
+const MOVES_MAX: usize = 1000;
+
+pub(super) struct Run<'a> {
+    pub program: &'a Program,
+    pub state: State,
+    pub now_ms: u64,
+}
+
+impl<'a> Run<'a> {
+    pub fn new(program: &'a Program, state: State, now_ms: u64) -> Self {
+        Self { program, state, now_ms }
+    }
+
+    /// Moves tokens until each waits.
+    pub fn advance(&mut self) {
+        for _ in 0..MOVES_MAX {
+            if !self.state.status.is_active() {
+                return;
+            }
+            let ready = self.state.tokens.iter().position(|token| token.wait == Wait::Ready);
+            let Some(index) = ready else { return };
+            if let Err(words) = self.enter(index) {
+                self.park(words);
+            }
+        }
+    }
+
+    /// Stops the instance until an operator acts.
+    pub fn park(&mut self, words: String) {
+        self.state.status = Status::Parked;
+        self.state.error = Some(words);
+    }
+
+    /// A new number of a visit.
+    pub fn next_visit(&mut self) -> u64 {
+        self.state.visits += 1;
+        self.state.visits
+    }
+
+    /// Lets a token stay at its node, in a new visit.
+    pub fn stay(&mut self, index: usize, wait: Wait) -> u64 {
+        let visit = self.next_visit();
+        self.state.tokens[index].visit = visit;
+        self.state.tokens[index].wait = wait;
+        visit
+    }
+
+    /// Moves a token behind its node.
+    pub fn leave(&mut self, index: usize) {
+        let next = self.program.node(self.state.tokens[index].at).map(|node| node.next);
+        self.go(index, next.unwrap_or(usize::MAX));
+    }
+
+    /// Moves a token to a node.
+    pub fn go(&mut self, index: usize, at: usize) {
+        self.state.tokens[index].at = at;
+        self.state.tokens[index].wait = Wait::Ready;
+    }
+
+    /// The index of the token in a visit.
+    pub fn index_of(&self, visit: u64) -> Option<usize> {
+        self.state.tokens.iter().position(|token| token.visit == visit)
+    }
+
+    pub fn scope(&self) -> Scope<'_> {
+        Scope {
+            instance: &self.state.id,
+            key: self.state.key.as_deref(),
+            now_ms: self.now_ms,
+            data: &self.state.data,
+        }
+    }
+
+    /// The value of an expression on the data. Without an expression: all data.
+    pub fn input(&self, expression: Option<&Expression>) -> Result<Value, String> {
+        expression.map_or_else(
+            || Ok(self.state.data.clone()),
+            |expression| expression.value(&self.state.data, self.scope()),
+        )
+    }
+
+    /// Sets a field of the data.
+    pub fn set(&mut self, field: Option<&String>, value: Value) {
+        let Some(field) = field else { return };
+        if self.state.data.is_null() {
+            self.state.data = Value::Object(Map::new());
+        }
+        // The data is an object: `start` and `set` steps refuse everything else.
+        if let Some(data) = self.state.data.as_object_mut() {
+            data.insert(field.clone(), value);
+        }
+    }
+
+    /// Adds an effect to the outbox.
+    pub fn effect(&mut self, work: impl FnOnce(&State, u64) -> Work) {
+        self.state.effects += 1;
+        let number = self.state.effects;
+        let work = work(&self.state, number);
+        self.state.outbox.push_back(Effect { number, work });
+    }
+
+    pub fn token(&self, index: usize) -> &Token {
+        &self.state.tokens[index]
+    }
+
+    pub fn drained(&mut self, upto: u64) -> Outcome {
+        let before = self.state.outbox.len();
+        self.state.outbox.retain(|effect| effect.number > upto);
+        if self.state.outbox.len() == before {
+            Outcome::Ignored(Ignored::Duplicate)
+        } else {
+            Outcome::Applied
+        }
+    }
+}

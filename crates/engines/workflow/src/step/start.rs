@@ -1,0 +1,61 @@
+//! Makes the first state of an instance.
+
+use std::collections::VecDeque;
+
+use serde_json::Value;
+
+use super::run::Run;
+use crate::instance::{StartRequest, State, Status, Token, Wait};
+use crate::program::Program;
+
+/// Bytes of an instance's id at most.
+pub const ID_BYTES_MAX: usize = 512;
+
+/// The reason why an instance cannot start.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StartError {
+    /// The id is empty, too long, or has control characters.
+    #[error("the id is invalid: use 1 to {ID_BYTES_MAX} bytes without control characters")]
+    Id,
+    /// The input is neither an object nor null.
+    #[error("the input must be an object: write {{\"value\": …}}")]
+    Input,
+}
+
+/// The first state: tokens have moved until each waits, and no effect is done.
+///
+/// # Errors
+///
+/// If the id or the input is invalid.
+pub fn start(program: &Program, request: StartRequest, now_ms: u64) -> Result<State, StartError> {
+    if request.id.is_empty() || request.id.len() > ID_BYTES_MAX || request.id.chars().any(char::is_control) {
+        return Err(StartError::Id);
+    }
+    if !matches!(request.input, Value::Object(_) | Value::Null) {
+        return Err(StartError::Input);
+    }
+    let token = Token { id: 1, at: 0, visit: 1, wait: Wait::Ready, parent: None, loops: Vec::new() };
+    let state = State {
+        id: request.id,
+        version: program.version.clone(),
+        key: request.key,
+        parent: request.parent,
+        depth: request.depth,
+        status: Status::Running,
+        data: request.input,
+        tokens: vec![token],
+        visits: 1,
+        undo: Vec::new(),
+        ending: None,
+        error: None,
+        kept: VecDeque::new(),
+        applied: VecDeque::new(),
+        outbox: VecDeque::new(),
+        effects: 0,
+        started_ms: now_ms,
+        changed_ms: now_ms,
+    };
+    let mut run = Run::new(program, state, now_ms);
+    run.advance();
+    Ok(run.state)
+}

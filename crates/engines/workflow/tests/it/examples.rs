@@ -1,0 +1,319 @@
+//! Runs the example definitions to their ends.
+
+use plimsoll_workflow::definition::read;
+use plimsoll_workflow::instance::{
+    Act, Body, Ended, Signal, StartRequest, State, Status, TaskStatus, Wait, Work,
+};
+use plimsoll_workflow::program::Program;
+use plimsoll_workflow::step::{Again, Answer, CallError, Ignored, Input, Outcome, calls, start, step};
+use serde_json::{Value, json};
+
+/// The text of an example.
+pub fn text(name: &str) -> &'static str {
+    match name {
+        "signal-round-trip" => include_str!("definitions/signal-round-trip.yaml"),
+        "three-steps" => include_str!("definitions/three-steps.yaml"),
+        "timer" => include_str!("definitions/timer.yaml"),
+        "quotation-confirm" => include_str!("definitions/quotation-confirm.yaml"),
+        "convert-to-policy" => include_str!("definitions/convert-to-policy.yaml"),
+        "pdf" => include_str!("definitions/pdf.yaml"),
+        "quote-cancel" => include_str!("definitions/quote-cancel.yaml"),
+        "external-resume" => include_str!("definitions/external-resume.yaml"),
+        other => panic!("no example is named {other}"),
+    }
+}
+
+/// The names of the examples.
+pub const ALL: [&str; 8] = [
+    "signal-round-trip",
+    "three-steps",
+    "timer",
+    "quotation-confirm",
+    "convert-to-policy",
+    "pdf",
+    "quote-cancel",
+    "external-resume",
+];
+
+/// An instance on its own.
+struct Life {
+    program: Program,
+    state: State,
+    now_ms: u64,
+    sent: usize,
+}
+
+impl Life {
+    fn begin(program: Program, input: Value) -> Self {
+        let request = StartRequest {
+            id: "i".into(),
+            definition: String::new(),
+            key: None,
+            parent: None,
+            depth: 0,
+            input,
+        };
+        let state = start(&program, request, 1000).unwrap();
+        Self { program, state, now_ms: 1000, sent: 0 }
+    }
+
+    fn example(name: &str, input: Value) -> Self {
+        Self::begin(read(text(name)).unwrap().1, input)
+    }
+
+    fn step(&mut self, input: Input) -> Outcome {
+        // Every state survives its encoding.
+        let state = State::decode(&self.state.encode().unwrap()).unwrap();
+        assert_eq!(state, self.state);
+        let (state, outcome) = step(&self.program, state, input, self.now_ms);
+        self.state = state;
+        outcome
+    }
+
+    fn send(&mut self, body: Body) -> Outcome {
+        self.sent += 1;
+        self.step(Input::Signal(Signal::new("i", format!("s{}", self.sent), body, self.now_ms)))
+    }
+
+    fn named(&mut self, name: &str, body: Value) -> Outcome {
+        self.send(Body::Named { name: name.into(), body })
+    }
+
+    fn act(&mut self, by: &str, act: Act) -> Outcome {
+        let visit = self.visit_of("task");
+        self.send(Body::Act { visit, by: by.into(), roles: vec!["underwriter".into()], act })
+    }
+
+    fn visit_of(&self, kind: &str) -> u64 {
+        self.state.tokens.iter().find(|token| token.wait.kind() == kind).unwrap().visit
+    }
+
+    /// Answers the only pending call.
+    fn answer(&mut self, function: &str, result: Result<Value, Again>) {
+        let pending = calls(&self.program, &self.state, self.now_ms);
+        let call = pending.iter().find(|call| call.target.to_string() == function);
+        let call = call.unwrap_or_else(|| panic!("no call of {function} in {pending:?}")).clone();
+        let result = result.map_err(|again| CallError { message: "broken".into(), again });
+        let answer = Answer { visit: call.visit, attempt: call.attempt, result };
+        assert_eq!(self.step(Input::Called(answer.clone())), Outcome::Applied);
+        assert_eq!(self.step(Input::Called(answer)), Outcome::Ignored(Ignored::Stale));
+    }
+
+    fn status_and(&self, field: &str) -> (Status, Value) {
+        (self.state.status, self.state.data[field].clone())
+    }
+
+    fn rows(&self) -> Vec<(TaskStatus, Option<String>, Option<String>)> {
+        let rows = self.state.outbox.iter().filter_map(|effect| match &effect.work {
+            Work::Task(row) => Some((row.status, row.assignee.clone(), row.refused.clone())),
+            _ => None,
+        });
+        rows.collect()
+    }
+}
+
+#[test]
+fn every_example_compiles() {
+    for name in ALL {
+        read(text(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+}
+
+#[test]
+fn a_signal_moves_the_instance_on_and_a_repeated_one_changes_nothing() {
+    let mut life = Life::example("signal-round-trip", Value::Null);
+    life.answer("noop", Ok(Value::Null));
+    let signal = Signal::named("i", "once", "go", Value::Null, 1);
+    assert_eq!(life.step(Input::Signal(signal.clone())), Outcome::Applied);
+    assert_eq!(life.step(Input::Signal(signal.clone())), Outcome::Ignored(Ignored::Duplicate));
+    life.answer("noop", Ok(Value::Null));
+    assert_eq!(life.state.status, Status::Done);
+    assert_eq!(life.step(Input::Signal(signal)), Outcome::Ignored(Ignored::Duplicate));
+    assert_eq!(life.state.due_ms(), None);
+}
+
+#[test]
+fn a_signal_that_comes_before_its_wait_is_kept() {
+    let mut life = Life::example("signal-round-trip", Value::Null);
+    assert_eq!(life.named("go", json!(1)), Outcome::Applied);
+    life.answer("noop", Ok(Value::Null));
+    life.answer("noop", Ok(Value::Null));
+    assert_eq!(life.state.status, Status::Done);
+    let mut life = Life::example("signal-round-trip", Value::Null);
+    assert_eq!(life.named("other", json!(1)), Outcome::Applied);
+    assert_eq!(life.send(Body::Cancel { reason: "enough".into() }), Outcome::Applied);
+    assert_eq!(life.state.status, Status::Cancelled);
+    assert!(matches!(life.state.outbox[0].work, Work::Bury(_)), "a signal that nothing used is not lost");
+}
+
+#[test]
+fn a_quotation_is_reviewed_confirmed_and_converted() {
+    let mut life = Life::example("quotation-confirm", json!({"customer": "c"}));
+    life.answer("quote.price", Ok(json!(10)));
+    assert_eq!(life.act("ann", Act::Assign { to: "ann".into() }), Outcome::Applied);
+    assert_eq!(life.act("bob", Act::Complete { payload: json!({"approved": true}) }), Outcome::Applied);
+    assert_eq!(life.act("bob", Act::Reassign { to: "bob".into() }), Outcome::Applied);
+    assert_eq!(life.act("bob", Act::Complete { payload: json!({}) }), Outcome::Applied);
+    assert_eq!(life.act("bob", Act::Complete { payload: json!({"approved": true}) }), Outcome::Applied);
+    let refusals: Vec<_> = life.rows().into_iter().filter_map(|(.., refused)| refused).collect();
+    assert_eq!(
+        refusals,
+        ["the task is assigned to ann: reassign it before bob completes it", "say whether you approve"]
+    );
+    assert_eq!(life.rows().last().unwrap().0, TaskStatus::Completed);
+    life.answer("capacity.reserve", Ok(json!("r")));
+    assert_eq!(life.named("confirmed", json!({"by": "c"})), Outcome::Applied);
+    let Some(Work::Start(child)) = life.state.outbox.back().map(|effect| &effect.work) else { panic!() };
+    assert_eq!(
+        (child.definition.as_str(), &child.input),
+        ("convert-to-policy", &json!({"customer": "c", "price": 10}))
+    );
+    let visit = life.visit_of("workflow");
+    let ended = Ended { visit, status: Status::Done, data: json!({"number": 7}), error: None };
+    assert_eq!(life.send(Body::Ended(ended)), Outcome::Applied);
+    assert_eq!(life.status_and("policy"), (Status::Done, json!({"number": 7})));
+}
+
+#[test]
+fn a_failed_sub_workflow_is_compensated_in_reverse() {
+    let mut life = Life::example("quotation-confirm", json!({"customer": "c", "review": {"approved": true}}));
+    life.answer("quote.price", Ok(json!(10)));
+    life.answer("capacity.reserve", Ok(json!("r")));
+    life.named("confirmed", Value::Null);
+    let visit = life.visit_of("workflow");
+    let ended = Ended { visit, status: Status::Failed, data: Value::Null, error: Some("no number".into()) };
+    life.send(Body::Ended(ended));
+    assert_eq!(life.state.status, Status::Compensating);
+    life.answer("capacity.release", Ok(Value::Null));
+    assert_eq!(life.state.status, Status::Failed);
+    assert_eq!(
+        life.state.error.as_deref(),
+        Some("the workflow convert-to-policy ended as failed: no number")
+    );
+}
+
+#[test]
+fn a_failed_compensation_parks_until_an_operator_retries() {
+    let mut life = Life::example("quotation-confirm", json!({"review": {"approved": true}}));
+    life.answer("quote.price", Ok(json!(10)));
+    life.answer("capacity.reserve", Ok(json!("r")));
+    life.send(Body::Cancel { reason: "enough".into() });
+    life.answer("capacity.release", Err(Again::Never));
+    assert_eq!(life.state.status, Status::Parked);
+    assert_eq!(calls(&life.program, &life.state, u64::MAX), []);
+    life.send(Body::Retry);
+    life.answer("capacity.release", Ok(Value::Null));
+    assert_eq!(life.state.status, Status::Cancelled);
+}
+
+#[test]
+fn a_call_is_retried_with_the_same_key_after_a_growing_time() {
+    let mut life = Life::example("three-steps", Value::Null);
+    let (mut keys, mut waits) = (Vec::new(), Vec::new());
+    for _ in 0..4 {
+        keys.push(calls(&life.program, &life.state, life.now_ms)[0].key.clone());
+        life.answer("noop", Err(Again::Maybe));
+        let due = life.state.due_ms().unwrap();
+        assert_eq!(calls(&life.program, &life.state, due - 1), []);
+        waits.push(due - life.now_ms);
+        life.now_ms = due;
+    }
+    keys.dedup();
+    assert_eq!(keys, ["i/2"]);
+    assert!(waits.windows(2).all(|pair| pair[0] <= pair[1]), "{waits:?}");
+    life.answer("noop", Err(Again::Maybe));
+    assert_eq!(life.state.status, Status::Failed);
+    assert!(life.state.error.as_ref().unwrap().contains("noop failed in attempt 5: broken"));
+}
+
+#[test]
+fn the_first_branch_of_a_fork_cancels_the_others() {
+    let mut life = Life::example("quote-cancel", Value::Null);
+    life.answer("application.find", Ok(json!({"id": 2})));
+    let pending = calls(&life.program, &life.state, life.now_ms);
+    assert_eq!(pending.len(), 1);
+    assert_eq!(pending[0].input, json!({"id": 2}));
+    life.answer("cancel", Ok(Value::Null));
+    assert_eq!(life.state.status, Status::Done);
+}
+
+#[test]
+fn all_branches_of_a_fork_end_and_an_independent_instance_starts() {
+    let mut life = Life::example("convert-to-policy", json!({"customer": "c"}));
+    life.answer("http://crm.invalid/policies", Err(Again::Never));
+    assert_eq!(life.state.status, Status::Running);
+    life.answer("policy.number", Ok(json!(7)));
+    assert_eq!(life.status_and("number"), (Status::Done, json!(7)));
+    let Work::Start(next) = &life.state.outbox[0].work else { panic!() };
+    assert_eq!((next.definition.as_str(), &next.input, &next.parent), ("pdf", &json!({"number": 7}), &None));
+}
+
+#[test]
+fn a_timer_and_a_timeout_fire_at_their_moment() {
+    let mut life = Life::example("timer", Value::Null);
+    assert_eq!(life.state.due_ms(), Some(2000));
+    life.now_ms = 1999;
+    assert_eq!(life.step(Input::Due), Outcome::Ignored(Ignored::NotDue));
+    life.now_ms = 2000;
+    assert_eq!(life.step(Input::Due), Outcome::Applied);
+    assert_eq!(life.state.status, Status::Done);
+
+    let mut life = Life::example("external-resume", Value::Null);
+    life.answer("http://outside.invalid/ask", Ok(Value::Null));
+    life.now_ms += 3_600_000;
+    assert_eq!(life.step(Input::Due), Outcome::Applied);
+    assert_eq!(life.state.status, Status::Failed);
+    assert_eq!(life.state.error.as_deref(), Some("the outside system did not answer"));
+}
+
+#[test]
+fn a_schedule_starts_an_instance_at_each_moment() {
+    let (definition, _) =
+        read("name: nightly\nstart: {cron: '0 3 * * *'}\nsteps:\n- service: {function: f}\n").unwrap();
+    let schedule = definition.schedule().unwrap();
+    let mut life = Life::begin(Program::compile(&schedule).unwrap(), Value::Null);
+    for started in 1..=2 {
+        life.now_ms = life.state.tokens[0].wait.due_ms(0).unwrap();
+        assert_eq!(life.now_ms % 86_400_000, 3 * 3_600_000);
+        assert_eq!(life.step(Input::Due), Outcome::Applied);
+        assert_eq!(life.state.outbox.len(), started);
+    }
+}
+
+#[test]
+fn an_expression_that_fails_parks_the_instance_with_the_reason() {
+    let (_, program) = read("name: a\nsteps:\n- set: {value: '.a.b.c'}\n").unwrap();
+    let life = Life::begin(program, json!({"a": 1}));
+    assert_eq!(life.state.status, Status::Parked);
+    assert!(life.state.error.unwrap().contains("`.a.b.c`"));
+}
+
+#[test]
+fn a_signal_to_an_ended_instance_is_refused_with_a_reason() {
+    let mut life = Life::example("timer", Value::Null);
+    life.now_ms = 2000;
+    life.step(Input::Due);
+    let outcome = life.named("go", Value::Null);
+    assert_eq!(outcome, Outcome::Refused(plimsoll_workflow::instance::DeadReason::Ended));
+    assert_eq!(life.send(Body::Retry), outcome);
+}
+
+#[test]
+fn an_instance_migrates_if_the_other_version_has_its_steps() {
+    use plimsoll_workflow::step::{migrate, missing};
+    let from = read(text("signal-round-trip")).unwrap().1;
+    let mut life = Life::example("signal-round-trip", Value::Null);
+    life.answer("noop", Ok(Value::Null));
+    let (_, longer) = read(
+        "name: signal-round-trip\nsteps:\n- timer: {after: 1s}\n- wait: {name: go, signal: go}\n- set: {value: '{new: true}'}\n",
+    )
+    .unwrap();
+    let (_, other) = read("name: signal-round-trip\nsteps:\n- timer: {name: go, after: 1s}\n").unwrap();
+    assert_eq!(missing(&from, &other, &life.state), ["go"]);
+    assert_eq!(migrate(&from, &other, life.state.clone()), Err(vec!["go".to_owned()]));
+    life.state = migrate(&from, &longer, life.state).unwrap();
+    life.program = longer;
+    assert!(matches!(life.state.tokens[0].wait, Wait::Signal { .. }));
+    life.named("go", Value::Null);
+    assert_eq!(life.status_and("new"), (Status::Done, json!(true)));
+}

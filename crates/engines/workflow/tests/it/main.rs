@@ -1,0 +1,4 @@
+//! Tests whole definitions, random lives of instances, and simulated workers.
+
+mod examples;
+mod lives;
