@@ -37,9 +37,9 @@ const EDGES: &[(&str, &[&str])] = &[
     ("pipeline", &["measure", "jq"]),
     ("workflow", &["measure", "yaml", "jq"]),
     ("kafka", &["measure", "pipeline", "install", "process"]),
-    ("postgres", &["measure", "install", "process"]),
+    ("postgres", &["measure", "workflow", "install", "process"]),
     ("onnx", &["measure", "pipeline", "install"]),
-    ("stores", &["measure", "element", "ledger", "wire", "pipeline", "deployment"]),
+    ("stores", &["measure", "element", "ledger", "wire", "pipeline", "workflow", "deployment"]),
     ("service", &["yaml"]),
     ("telemetry", &["service"]),
     ("report", &["measure"]),
@@ -183,6 +183,7 @@ const RESTRICTED: &[Restricted] = &[
     Restricted { name: "ort", crates: &["onnx"], tests: &[] },
     Restricted { name: "tokenizers", crates: &["onnx"], tests: &[] },
     Restricted { name: "rdkafka", crates: &["kafka"], tests: &[] },
+    Restricted { name: "tokio-postgres", crates: &["postgres"], tests: &[] },
 ];
 
 /// Words that mark unfinished code, in two parts so that this file contains none.

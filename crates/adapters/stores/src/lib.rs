@@ -1,4 +1,4 @@
-//! Implements the pipeline's ports for MongoDB: sources, sinks, positions, and the audit of a destination.
+//! Implements the pipeline's ports for MongoDB (sources, sinks, positions, the audit of a destination), and the workflow engine's store.
 
 pub mod scenario;
 
@@ -10,5 +10,7 @@ pub mod audit;
 pub mod document;
 pub mod positions;
 pub mod topics;
+
+pub mod workflow;
 
 mod reply;

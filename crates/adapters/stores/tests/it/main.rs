@@ -21,3 +21,4 @@ mod scan;
 mod transactional;
 mod vector;
 mod verdict;
+mod workflow;

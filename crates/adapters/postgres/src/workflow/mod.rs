@@ -1,0 +1,436 @@
+//! Keeps the workflow engine's instances, signals and tasks in PostgreSQL. A batch is one statement, and a statement one transaction.
+
+mod rows;
+mod session;
+mod sql;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use plimsoll_workflow::definition::Definition;
+use plimsoll_workflow::instance::{DeadLetter, Signal, TaskRow, TaskStatus};
+use plimsoll_workflow::port::{
+    Commit, Committed, Due, Find, Inbox, Inserted, Lease, LeaseRequest, Leases, Postponed, Record, Redrive,
+    SignalKey, Store, StoreError, Stored, partition_of,
+};
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+use rows::{Records, SIGNAL, Signals, json, letter, of_json, record, signal, signed};
+use session::{Prepared, Session, Sessions, config, within};
+
+/// The tables.
+const SCHEMA: &str = include_str!("schema.sql");
+/// The version of the tables.
+const FORM: i32 = 1;
+/// The lock under which tables are created: `plimwflo` as a number.
+const CREATION_LOCK: i64 = 0x706c_696d_7766_6c6f;
+
+/// A store in one database of a PostgreSQL server. Its tables are in the schema `plimsoll_workflow`.
+#[derive(Debug)]
+pub struct Postgres {
+    sessions: Sessions,
+    partitions: u16,
+}
+
+impl Postgres {
+    /// Connects to the database of `uri` with `connections` connections, and creates the tables unless they exist. A new store has this number of
+    /// partitions; an existing one keeps its own.
+    ///
+    /// # Errors
+    ///
+    /// If the server does not answer, the URI is invalid, or the tables have another form.
+    pub async fn open(uri: &str, connections: usize, partitions: u16) -> Stored<Self> {
+        let config = config(uri)?;
+        let client = Session::open(&config).await?;
+        let partitions = i16::try_from(partitions.max(1)).unwrap_or(i16::MAX);
+        within(client.execute("SELECT pg_advisory_lock($1)", &[&CREATION_LOCK])).await?;
+        within(client.batch_execute(SCHEMA)).await?;
+        let insert = "INSERT INTO form (version, partitions) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+        within(client.execute(insert, &[&FORM, &partitions])).await?;
+        let row = within(client.query_one("SELECT version, partitions FROM form", &[])).await?;
+        let (form, partitions): (i32, i16) = (row.get(0), row.get(1));
+        if form != FORM {
+            let words = format!(
+                "its tables have form {form}, and this version reads form {FORM}: upgrade this process"
+            );
+            return Err(StoreError::Refused(words));
+        }
+        let fill = "INSERT INTO partitions SELECT p, '', 0, 0 FROM generate_series(0, $1::int - 1) AS p ON CONFLICT DO NOTHING";
+        within(client.execute(fill, &[&i32::from(partitions)])).await?;
+        Ok(Self {
+            sessions: Sessions::new(config, connections),
+            partitions: u16::try_from(partitions).unwrap_or(1),
+        })
+    }
+
+    fn partition(&self, instance: &str) -> i16 {
+        i16::try_from(partition_of(instance, self.partitions)).unwrap_or(i16::MAX)
+    }
+
+    /// The rows of a statement that is used rarely.
+    async fn rare(&self, text: &str, params: &[&(dyn ToSql + Sync)]) -> Stored<Vec<Row>> {
+        let session = self.sessions.get().await?;
+        within(session.client.query(text, params)).await
+    }
+}
+
+/// The results of an insert: the first of each key that the server names is new.
+fn inserted<K: Eq + std::hash::Hash>(keys: impl Iterator<Item = K>, mut new: HashSet<K>) -> Vec<Inserted> {
+    keys.map(|key| if new.remove(&key) { Inserted::New } else { Inserted::Known }).collect()
+}
+
+/// The results of changes. The server names the instances and versions of those that won.
+fn committed<'a>(commits: &'a [Commit], mut won: HashSet<(&'a str, i64)>) -> Vec<Committed> {
+    let result = |commit: &'a Commit| {
+        let key = (commit.record.id.as_str(), signed(commit.record.version));
+        if won.remove(&key) { Committed::Won } else { Committed::Lost }
+    };
+    commits.iter().map(result).collect()
+}
+
+/// Columns of keys, in order.
+fn keys<'a>(keys: impl Iterator<Item = &'a SignalKey>) -> (Vec<&'a str>, Vec<&'a str>) {
+    let mut keys: Vec<_> = keys.collect();
+    keys.sort();
+    keys.into_iter().map(|key| (key.instance.as_str(), key.id.as_str())).unzip()
+}
+
+/// A query that grows by conditions.
+struct Query<'a> {
+    text: String,
+    params: Vec<&'a (dyn ToSql + Sync)>,
+}
+
+impl<'a> Query<'a> {
+    /// Begins with a text that has one parameter.
+    fn new(text: &str, first: &'a (dyn ToSql + Sync)) -> Self {
+        Self { text: text.into(), params: vec![first] }
+    }
+
+    /// Adds a condition on a value; `?` in it stands for the value.
+    fn and(&mut self, condition: &str, value: &'a (dyn ToSql + Sync)) {
+        self.params.push(value);
+        let number = format!("${}", self.params.len());
+        self.text.push_str(" AND ");
+        self.text.push_str(&condition.replace('?', &number));
+    }
+
+    /// Ends with the order and the limit.
+    fn limited(&mut self, order: &str, limit: &'a (dyn ToSql + Sync)) {
+        self.params.push(limit);
+        self.text.push_str(&format!(" ORDER BY {order} LIMIT ${}", self.params.len()));
+    }
+}
+
+impl Store for Postgres {
+    fn partitions(&self) -> u16 {
+        self.partitions
+    }
+
+    fn commit_removes_signals(&self) -> bool {
+        true
+    }
+
+    async fn deploy(&self, definitions: &[Definition], now_ms: u64) -> Stored<()> {
+        for definition in definitions {
+            let (version, body) = (definition.version(), json(definition)?);
+            let body = String::from_utf8(body).map_err(|error| StoreError::Refused(error.to_string()))?;
+            self.rare(sql::DEPLOY, &[&version.name, &version.hash, &body, &signed(now_ms)]).await?;
+        }
+        Ok(())
+    }
+
+    async fn definitions(&self) -> Stored<Vec<Definition>> {
+        let rows = self.rare(sql::DEFINITIONS, &[]).await?;
+        rows.iter().map(|row| of_json(row.get::<_, &str>(0).as_bytes())).collect()
+    }
+
+    async fn start(&self, records: &[Record]) -> Stored<Vec<Inserted>> {
+        if records.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut sorted: Vec<_> = records.iter().collect();
+        // The sort keeps the order of equal ids, and the first of them is inserted.
+        sorted.sort_by(|a, b| a.id.cmp(&b.id));
+        let c = Records::of(sorted.into_iter());
+        let rows = self
+            .sessions
+            .query(
+                Prepared::Start,
+                &[
+                    &c.ids,
+                    &c.partitions,
+                    &c.versions,
+                    &c.epochs,
+                    &c.statuses,
+                    &c.due_ms,
+                    &c.definitions,
+                    &c.hashes,
+                    &c.keys,
+                    &c.notes,
+                    &c.bodies,
+                    &c.changed_ms,
+                ],
+            )
+            .await?;
+        let new = rows.iter().map(|row| row.get::<_, &str>(0)).collect();
+        Ok(inserted(records.iter().map(|record| record.id.as_str()), new))
+    }
+
+    async fn publish(&self, signals: &[Signal]) -> Stored<Vec<Inserted>> {
+        if signals.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut sorted: Vec<_> = signals.iter().collect();
+        sorted.sort_by(|a, b| (&a.instance, &a.id).cmp(&(&b.instance, &b.id)));
+        let c = Signals::of(sorted.into_iter(), |instance| self.partition(instance))?;
+        let rows = self
+            .sessions
+            .query(
+                Prepared::Publish,
+                &[&c.instances, &c.ids, &c.partitions, &c.due_ms, &c.sent_ms, &c.attempts, &c.bodies],
+            )
+            .await?;
+        let new = rows.iter().map(|row| (row.get::<_, &str>(0), row.get::<_, &str>(1))).collect();
+        Ok(inserted(signals.iter().map(|signal| (signal.instance.as_str(), signal.id.as_str())), new))
+    }
+
+    async fn lease(&self, request: &LeaseRequest) -> Stored<Leases> {
+        let want = i64::try_from(request.want).unwrap_or(i64::MAX);
+        let release: Vec<i16> =
+            request.release.iter().filter_map(|partition| i16::try_from(*partition).ok()).collect();
+        let params: &[&(dyn ToSql + Sync)] = &[&request.owner, &signed(request.ttl_ms), &want, &release];
+        let rows = self.sessions.query(Prepared::Lease, params).await?;
+        let held = |row: &Row| {
+            let (partition, epoch): (Option<i16>, Option<i64>) = (row.get(0), row.get(1));
+            let partition = u16::try_from(partition?).ok()?;
+            Some(Lease { partition, epoch: u64::try_from(epoch?).ok()? })
+        };
+        let owners = rows.first().map_or(1, |row| row.get::<_, i64>(2));
+        Ok(Leases {
+            held: rows.iter().filter_map(held).collect(),
+            owners: usize::try_from(owners).unwrap_or(1),
+        })
+    }
+
+    async fn due(&self, partitions: &[u16], until_ms: u64, limit: usize) -> Stored<Due> {
+        let partitions: Vec<i16> =
+            partitions.iter().filter_map(|partition| i16::try_from(*partition).ok()).collect();
+        let (until_ms, limit) = (signed(until_ms), i64::try_from(limit).unwrap_or(i64::MAX));
+        let params: &[&(dyn ToSql + Sync)] = &[&partitions, &until_ms, &limit];
+        let session = self.sessions.get().await?;
+        let (signals, records) = tokio::try_join!(
+            session.query(Prepared::DueSignals, params),
+            session.query(Prepared::DueRecords, params),
+        )?;
+        let mut due = Due::default();
+        let mut known = HashSet::new();
+        for row in &records {
+            let record = record(row, 0)?;
+            known.insert(record.id.clone());
+            due.records.push(record);
+        }
+        for row in &signals {
+            let signal = signal(row)?;
+            if row.get::<_, Option<&str>>(SIGNAL).is_some() && known.insert(signal.instance.clone()) {
+                due.records.push(record(row, SIGNAL)?);
+            }
+            due.signals.push(signal);
+        }
+        Ok(due)
+    }
+
+    async fn load(&self, ids: &[String]) -> Stored<Vec<Option<Record>>> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let rows = self.sessions.query(Prepared::Load, &[&ids]).await?;
+        let found: Stored<HashMap<String, Record>> =
+            rows.iter().map(|row| record(row, 0).map(|record| (record.id.clone(), record))).collect();
+        let found = found?;
+        Ok(ids.iter().map(|id| found.get(id).cloned()).collect())
+    }
+
+    async fn commit(&self, commits: &[Commit]) -> Stored<Vec<Committed>> {
+        if commits.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut sorted: Vec<_> = commits.iter().collect();
+        sorted.sort_by(|a, b| a.record.id.cmp(&b.record.id));
+        let c = Records::of(sorted.iter().map(|commit| &commit.record));
+        let consumed = sorted.iter().flat_map(|commit| {
+            commit
+                .consumed
+                .iter()
+                .map(|id| (commit.record.id.as_str(), signed(commit.record.version), id.as_str()))
+        });
+        let (mut instances, mut versions, mut ids) = (Vec::new(), Vec::new(), Vec::new());
+        for (instance, version, id) in consumed {
+            instances.push(instance);
+            versions.push(version);
+            ids.push(id);
+        }
+        let rows = self
+            .sessions
+            .query(
+                Prepared::Commit,
+                &[
+                    &c.ids,
+                    &c.versions,
+                    &c.epochs,
+                    &c.statuses,
+                    &c.due_ms,
+                    &c.definitions,
+                    &c.hashes,
+                    &c.keys,
+                    &c.notes,
+                    &c.bodies,
+                    &c.changed_ms,
+                    &instances,
+                    &versions,
+                    &ids,
+                ],
+            )
+            .await?;
+        let won = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+        Ok(committed(commits, won))
+    }
+
+    async fn remove(&self, signals: &[SignalKey]) -> Stored<()> {
+        if signals.is_empty() {
+            return Ok(());
+        }
+        let (instances, ids) = keys(signals.iter());
+        self.sessions.query(Prepared::Remove, &[&instances, &ids]).await?;
+        Ok(())
+    }
+
+    async fn postpone(&self, signals: &[Postponed]) -> Stored<()> {
+        let mut signals: Vec<_> = signals.iter().collect();
+        signals.sort_by(|a, b| a.key.cmp(&b.key));
+        let instances: Vec<_> = signals.iter().map(|signal| signal.key.instance.as_str()).collect();
+        let ids: Vec<_> = signals.iter().map(|signal| signal.key.id.as_str()).collect();
+        let due_ms: Vec<_> = signals.iter().map(|signal| signed(signal.due_ms)).collect();
+        let attempts: Vec<_> =
+            signals.iter().map(|signal| i32::try_from(signal.attempts).unwrap_or(i32::MAX)).collect();
+        self.rare(sql::POSTPONE, &[&instances, &ids, &due_ms, &attempts]).await?;
+        Ok(())
+    }
+
+    async fn bury(&self, letters: &[DeadLetter]) -> Stored<()> {
+        let mut letters: Vec<_> = letters.iter().collect();
+        let key = |letter: &DeadLetter| SignalKey::of(&letter.signal);
+        letters.sort_by_key(|letter| key(letter));
+        letters.dedup_by_key(|letter| key(letter));
+        let c =
+            Signals::of(letters.iter().map(|letter| &letter.signal), |instance| self.partition(instance))?;
+        let reasons: Vec<_> = letters.iter().map(|letter| letter.reason.name()).collect();
+        let buried_ms: Vec<_> = letters.iter().map(|letter| signed(letter.buried_ms)).collect();
+        let params: &[&(dyn ToSql + Sync)] = &[
+            &c.instances,
+            &c.ids,
+            &c.partitions,
+            &c.due_ms,
+            &c.sent_ms,
+            &c.attempts,
+            &c.bodies,
+            &reasons,
+            &buried_ms,
+        ];
+        self.rare(sql::BURY, params).await?;
+        Ok(())
+    }
+
+    async fn dead(&self, after: Option<&SignalKey>, limit: usize) -> Stored<Vec<DeadLetter>> {
+        let (instance, id) = after.map_or(("", ""), |after| (after.instance.as_str(), after.id.as_str()));
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let rows = self.rare(sql::DEAD, &[&instance, &id, &limit]).await?;
+        rows.iter().map(letter).collect()
+    }
+
+    async fn redrive(&self, redrives: &[Redrive]) -> Stored<usize> {
+        let by_key: BTreeMap<_, _> = redrives.iter().map(|redrive| (&redrive.key, redrive)).collect();
+        let (instances, ids) = keys(by_key.keys().copied());
+        let operators: Vec<_> = by_key.values().map(|redrive| redrive.by.as_str()).collect();
+        let at_ms: Vec<_> = by_key.values().map(|redrive| signed(redrive.at_ms)).collect();
+        let rows = self.rare(sql::REDRIVE, &[&instances, &ids, &operators, &at_ms]).await?;
+        let count = rows.first().map_or(0, |row| row.get::<_, i64>(0));
+        Ok(usize::try_from(count).unwrap_or(0))
+    }
+
+    async fn redriven(&self, limit: usize) -> Stored<Vec<Redrive>> {
+        let rows = self.rare(sql::REDRIVEN, &[&i64::try_from(limit).unwrap_or(i64::MAX)]).await?;
+        let redrive = |row: &Row| Redrive {
+            key: SignalKey { instance: row.get(0), id: row.get(1) },
+            by: row.get(2),
+            at_ms: u64::try_from(row.get::<_, i64>(3)).unwrap_or(0),
+        };
+        Ok(rows.iter().map(redrive).collect())
+    }
+
+    async fn write_tasks(&self, rows: &[TaskRow]) -> Stored<()> {
+        for row in rows {
+            let (version, status, body) = (signed(row.version), status(row.status), json(row)?);
+            let params: &[&(dyn ToSql + Sync)] =
+                &[&row.id, &version, &row.instance, &status, &row.assignee, &row.roles, &body];
+            self.rare(sql::WRITE_TASKS, params).await?;
+        }
+        Ok(())
+    }
+
+    async fn tasks(&self, inbox: &Inbox) -> Stored<Vec<TaskRow>> {
+        let after = inbox.after.clone().unwrap_or_default();
+        let (wanted, limit) = (inbox.status.map(status), i64::try_from(inbox.limit).unwrap_or(i64::MAX));
+        let mut query = Query::new(sql::TASKS, &after);
+        if let Some(status) = &wanted {
+            query.and("status = ?", status);
+        }
+        if !inbox.roles.is_empty() {
+            query.and("(cardinality(roles) = 0 OR roles && ?)", &inbox.roles);
+        }
+        if let Some(assignee) = &inbox.assignee {
+            query.and("assignee = ?", assignee);
+        }
+        if let Some(instance) = &inbox.instance {
+            query.and("instance = ?", instance);
+        }
+        query.limited("id", &limit);
+        let rows = self.rare(&query.text, &query.params).await?;
+        rows.iter().map(|row| of_json(row.get(0))).collect()
+    }
+
+    async fn find(&self, find: &Find) -> Stored<Vec<Record>> {
+        let after = find.after.clone().unwrap_or_default();
+        let (wanted, limit) =
+            (find.status.map(|status| status.name()), i64::try_from(find.limit).unwrap_or(i64::MAX));
+        let mut query = Query::new(sql::FIND, &after);
+        if let Some(key) = &find.key {
+            query.and("i.key = ?", key);
+        }
+        if let Some(status) = &wanted {
+            query.and("i.status = ?", status);
+        }
+        if let Some(definition) = &find.definition {
+            query.and("i.definition = ?", definition);
+        }
+        query.limited("i.id", &limit);
+        let rows = self.rare(&query.text, &query.params).await?;
+        rows.iter().map(|row| record(row, 0)).collect()
+    }
+
+    async fn signals(&self, after: Option<&SignalKey>, limit: usize) -> Stored<Vec<Signal>> {
+        let (instance, id) = after.map_or(("", ""), |after| (after.instance.as_str(), after.id.as_str()));
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let rows = self.rare(sql::SIGNALS, &[&instance, &id, &limit]).await?;
+        rows.iter().map(signal).collect()
+    }
+}
+
+/// The name of a task's status in the table.
+const fn status(status: TaskStatus) -> &'static str {
+    match status {
+        TaskStatus::Open => "open",
+        TaskStatus::Completed => "completed",
+        TaskStatus::Closed => "closed",
+    }
+}

@@ -1,0 +1,145 @@
+//! Turns records and signals into columns, and rows into records and signals.
+
+use plimsoll_workflow::definition::Version;
+use plimsoll_workflow::instance::{DeadLetter, DeadReason, Signal, Status};
+use plimsoll_workflow::port::{Record, StoreError, Stored};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio_postgres::Row;
+
+/// A number of the engine as the server stores it.
+pub(super) fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+/// JSON bytes.
+pub(super) fn json<T: Serialize>(value: &T) -> Stored<Vec<u8>> {
+    serde_json::to_vec(value).map_err(|error| StoreError::Refused(error.to_string()))
+}
+
+/// The value of JSON bytes.
+pub(super) fn of_json<T: DeserializeOwned>(bytes: &[u8]) -> Stored<T> {
+    serde_json::from_slice(bytes)
+        .map_err(|error| StoreError::Refused(format!("a stored row is damaged: {error}")))
+}
+
+/// The variant with a name.
+fn named<T: DeserializeOwned>(name: &str) -> Stored<T> {
+    serde_json::from_value(Value::String(name.into()))
+        .map_err(|error| StoreError::Refused(format!("a stored row is damaged: {error}")))
+}
+
+/// The record in the columns from `at` on.
+pub(super) fn record(row: &Row, at: usize) -> Stored<Record> {
+    Ok(Record {
+        id: row.get(at),
+        partition: u16::try_from(row.get::<_, i16>(at + 1)).unwrap_or(0),
+        version: unsigned(row.get(at + 2)),
+        epoch: unsigned(row.get(at + 3)),
+        status: named::<Status>(row.get(at + 4))?,
+        due_ms: row.get::<_, Option<i64>>(at + 5).map(unsigned),
+        definition: Version { name: row.get(at + 6), hash: row.get(at + 7) },
+        key: row.get(at + 8),
+        note: row.get(at + 9),
+        body: row.get(at + 10),
+        changed_ms: unsigned(row.get(at + 11)),
+    })
+}
+
+/// The signal in the first columns.
+pub(super) fn signal(row: &Row) -> Stored<Signal> {
+    Ok(Signal {
+        instance: row.get(0),
+        id: row.get(1),
+        due_ms: unsigned(row.get(2)),
+        sent_ms: unsigned(row.get(3)),
+        attempts: u32::try_from(row.get::<_, i32>(4)).unwrap_or(0),
+        body: of_json(row.get(5))?,
+    })
+}
+
+/// The number of a signal's columns.
+pub(super) const SIGNAL: usize = 6;
+
+/// The dead letter of a row.
+pub(super) fn letter(row: &Row) -> Stored<DeadLetter> {
+    Ok(DeadLetter {
+        signal: signal(row)?,
+        reason: named::<DeadReason>(row.get(SIGNAL))?,
+        buried_ms: unsigned(row.get(SIGNAL + 1)),
+    })
+}
+
+/// Signals as columns.
+#[derive(Default)]
+pub(super) struct Signals<'a> {
+    pub(super) instances: Vec<&'a str>,
+    pub(super) ids: Vec<&'a str>,
+    pub(super) partitions: Vec<i16>,
+    pub(super) due_ms: Vec<i64>,
+    pub(super) sent_ms: Vec<i64>,
+    pub(super) attempts: Vec<i32>,
+    pub(super) bodies: Vec<Vec<u8>>,
+}
+
+impl<'a> Signals<'a> {
+    pub(super) fn of(
+        signals: impl Iterator<Item = &'a Signal>,
+        partition: impl Fn(&str) -> i16,
+    ) -> Stored<Self> {
+        let mut columns = Self::default();
+        for signal in signals {
+            columns.instances.push(&signal.instance);
+            columns.ids.push(&signal.id);
+            columns.partitions.push(partition(&signal.instance));
+            columns.due_ms.push(signed(signal.due_ms));
+            columns.sent_ms.push(signed(signal.sent_ms));
+            columns.attempts.push(i32::try_from(signal.attempts).unwrap_or(i32::MAX));
+            columns.bodies.push(json(&signal.body)?);
+        }
+        Ok(columns)
+    }
+}
+
+/// Instances as columns.
+#[derive(Default)]
+pub(super) struct Records<'a> {
+    pub(super) ids: Vec<&'a str>,
+    pub(super) partitions: Vec<i16>,
+    pub(super) versions: Vec<i64>,
+    pub(super) epochs: Vec<i64>,
+    pub(super) statuses: Vec<&'static str>,
+    pub(super) due_ms: Vec<Option<i64>>,
+    pub(super) definitions: Vec<&'a str>,
+    pub(super) hashes: Vec<&'a str>,
+    pub(super) keys: Vec<Option<&'a str>>,
+    pub(super) notes: Vec<Option<&'a str>>,
+    pub(super) bodies: Vec<&'a [u8]>,
+    pub(super) changed_ms: Vec<i64>,
+}
+
+impl<'a> Records<'a> {
+    pub(super) fn of(records: impl Iterator<Item = &'a Record>) -> Self {
+        let mut columns = Self::default();
+        for record in records {
+            columns.ids.push(&record.id);
+            columns.partitions.push(i16::try_from(record.partition).unwrap_or(i16::MAX));
+            columns.versions.push(signed(record.version));
+            columns.epochs.push(signed(record.epoch));
+            columns.statuses.push(record.status.name());
+            columns.due_ms.push(record.due_ms.map(signed));
+            columns.definitions.push(&record.definition.name);
+            columns.hashes.push(&record.definition.hash);
+            columns.keys.push(record.key.as_deref());
+            columns.notes.push(record.note.as_deref());
+            columns.bodies.push(&record.body);
+            columns.changed_ms.push(signed(record.changed_ms));
+        }
+        columns
+    }
+}

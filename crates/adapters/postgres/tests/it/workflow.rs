@@ -1,0 +1,75 @@
+//! Tests the promises of the workflow engine's store on a real server.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use plimsoll_postgres::server::{Server, Settings};
+use plimsoll_postgres::workflow::Postgres;
+use plimsoll_workflow::contract;
+use plimsoll_workflow::port::{Find, Store, StoreError};
+use tokio::runtime::{Builder, Runtime};
+use tokio_postgres::NoTls;
+
+use crate::server::start;
+
+const PARTITIONS: u16 = 8;
+
+fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+/// The URI of a database of the server.
+fn database(server: &Server, name: &str) -> String {
+    server.uri().replace("/postgres", &format!("/{name}"))
+}
+
+async fn create(server: &Server, name: &str) {
+    let (client, connection) = tokio_postgres::connect(&server.uri(), NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
+}
+
+#[test]
+fn the_store_keeps_every_promise() {
+    let server = start(&Settings::default());
+    let next = AtomicU32::new(0);
+    let empty = || async {
+        let name = format!("store_{}", next.fetch_add(1, Ordering::Relaxed));
+        create(&server, &name).await;
+        Postgres::open(&database(&server, &name), 2, PARTITIONS).await.unwrap()
+    };
+    runtime().block_on(async {
+        contract::check(empty).await.unwrap();
+        let pass = || tokio::time::sleep(Duration::from_millis(120));
+        contract::check_expiry(&empty().await, 100, pass).await.unwrap();
+    });
+}
+
+#[test]
+fn a_store_works_again_after_the_server_was_killed_and_keeps_its_number_of_partitions() {
+    let mut server = start(&Settings::default());
+    let runtime = runtime();
+    runtime.block_on(async {
+        let uri = server.uri();
+        let store = Postgres::open(&uri, 1, PARTITIONS).await.unwrap();
+        assert!(store.find(&Find { limit: 1, ..Find::default() }).await.unwrap().is_empty());
+        server.kill().unwrap();
+        let dead = store.find(&Find { limit: 1, ..Find::default() }).await;
+        assert!(matches!(dead, Err(StoreError::Unavailable(_))), "{dead:?}");
+        server.restart().unwrap();
+        assert!(store.find(&Find { limit: 1, ..Find::default() }).await.unwrap().is_empty());
+        assert_eq!(Postgres::open(&uri, 1, 64).await.unwrap().partitions(), PARTITIONS);
+    });
+}
+
+#[test]
+fn an_invalid_uri_and_one_that_needs_tls_are_refused() {
+    runtime().block_on(async {
+        let error =
+            |uri: &'static str| async move { Postgres::open(uri, 1, 1).await.unwrap_err().to_string() };
+        assert!(error("nonsense").await.contains("the URI of PostgreSQL"));
+        assert!(error("postgres://u@127.0.0.1/d?sslmode=require").await.contains("TLS"));
+        let refused = error("postgres://u@127.0.0.1:1/d").await;
+        assert!(refused.contains("unavailable"), "{refused}");
+    });
+}

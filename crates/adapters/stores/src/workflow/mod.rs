@@ -1,0 +1,609 @@
+//! Keeps the workflow engine's instances, signals and tasks in MongoDB. Every change of an instance is one compare-and-set on one document.
+
+mod documents;
+mod pool;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::process;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use bson::raw::CStr;
+use bson::{RawArrayBuf, RawBsonRef, RawDocument, RawDocumentBuf, cstr, rawdoc};
+use plimsoll_measure::random::mix;
+use plimsoll_workflow::definition::Definition;
+use plimsoll_workflow::instance::{DeadLetter, Signal, TaskRow};
+use plimsoll_workflow::port::{
+    Commit, Committed, Due, Find, Inbox, Inserted, Lease, LeaseRequest, Leases, Postponed, Record, Redrive,
+    SignalKey, Store, StoreError, Stored, partition_of,
+};
+
+use crate::reply::{self, DUPLICATE_KEY, number};
+use documents::{extend, signed};
+use pool::Pool;
+
+/// The version of the collections.
+const FORM: i64 = 1;
+/// Documents in one command at most.
+const DOCUMENTS_MAX: usize = 1000;
+/// Bytes of documents in one command at most, half of what a server accepts.
+const BYTES_MAX: usize = 8 << 20;
+/// Prefix of the `_id` of an owner among the partitions.
+const OWNER: &str = "owner ";
+
+/// A store in one database of a deployment.
+#[derive(Debug)]
+pub struct Mongo {
+    pool: Pool,
+    partitions: u16,
+    /// Numbers of changes. They differ from those of every other process, so that a process recognises its changes.
+    stamp: AtomicI64,
+}
+
+impl Mongo {
+    /// Connects to database `db` of the deployment at `uri` with at most `connections` connections, and creates collections and indexes unless they
+    /// exist. A new store has this number of partitions; an existing one keeps its own.
+    ///
+    /// # Errors
+    ///
+    /// If no server answers, the URI is invalid, or the collections have another form.
+    pub async fn open(uri: &str, db: &str, connections: usize, partitions: u16) -> Stored<Self> {
+        let pool = Pool::open(uri, db, connections).await?;
+        for (collection, indexes) in collections() {
+            create(&pool, collection, indexes).await?;
+        }
+        let partitions = form(&pool, partitions).await?;
+        let rows = (0..partitions).map(|partition| {
+            rawdoc! {"_id": i32::from(partition), "owner": "", "epoch": 0_i64, "until": 0_i64}
+        });
+        insert(&pool, "partitions", &rows.collect::<Vec<_>>()).await?;
+        let first = mix(plimsoll_measure::clock::now().as_ns() ^ (u64::from(process::id()) << 32));
+        Ok(Self { pool, partitions, stamp: AtomicI64::new(first.cast_signed() >> 1) })
+    }
+
+    fn partition(&self, instance: &str) -> u16 {
+        partition_of(instance, self.partitions)
+    }
+
+    /// Finds documents of a collection.
+    async fn find_all(
+        &self,
+        collection: &str,
+        filter: RawDocumentBuf,
+        sort: RawDocumentBuf,
+        limit: usize,
+    ) -> Stored<Vec<RawDocumentBuf>> {
+        find(&self.pool, collection, filter, sort, limit).await
+    }
+
+    /// Changes the owners of partitions, and returns all documents about them.
+    async fn change_leases(&self, statements: &[RawDocumentBuf]) -> Stored<Vec<RawDocumentBuf>> {
+        let command =
+            rawdoc! {"update": "partitions", "updates": array(statements), "writeConcern": durable()};
+        self.pool.write(&command).await?;
+        self.find_all("partitions", rawdoc! {}, rawdoc! {"_id": 1}, usize::from(u16::MAX)).await
+    }
+
+    /// Changes instances with one command. A reply gives only the number of changes. If it is too small, the stamps tell which of them are ours.
+    async fn commit_group(
+        &self,
+        group: &[RawDocumentBuf],
+        members: &[(i64, &Commit)],
+    ) -> Stored<Vec<Committed>> {
+        let command = rawdoc! {"update": "instances", "updates": array(group), "ordered": false, "writeConcern": durable()};
+        let reply = self.pool.write(&command).await?;
+        if number(&reply, "n") == i64::try_from(group.len()).ok() {
+            return Ok(vec![Committed::Won; group.len()]);
+        }
+        let ids: Vec<_> = members.iter().map(|(_, commit)| commit.record.id.as_str()).collect();
+        let stamps = self.stamps(&ids).await?;
+        let result = |(stamp, commit): &(i64, &Commit)| match stamps.get(&commit.record.id) {
+            Some(stored) if stored == stamp => Committed::Won,
+            _ => Committed::Lost,
+        };
+        Ok(members.iter().map(result).collect())
+    }
+
+    /// The stamps of instances.
+    async fn stamps(&self, ids: &[&str]) -> Stored<HashMap<String, i64>> {
+        let mut list = RawArrayBuf::new();
+        ids.iter().for_each(|id| list.push(*id));
+        let command = rawdoc! {
+            "find": "instances", "filter": {"_id": {"$in": list}}, "projection": {"t": 1}, "batchSize": signed(ids.len() as u64),
+            "readConcern": {"level": "majority"},
+        };
+        let reply = self.pool.run(&command).await?;
+        let stamp = |document: &RawDocument| {
+            Some((document.get_str("_id").ok()?.to_owned(), number(document, "t").unwrap_or_default()))
+        };
+        Ok(reply::documents(&reply).into_iter().flatten().flatten().filter_map(stamp).collect())
+    }
+}
+
+/// The statement that changes an instance.
+fn change(stamp: i64, record: &Record) -> RawDocumentBuf {
+    let query = rawdoc! {
+        "_id": &*record.id, "v": signed(record.version.saturating_sub(1)), "e": {"$lte": signed(record.epoch)},
+    };
+    let mut new = rawdoc! {"t": stamp};
+    extend(&mut new, &documents::fields(record));
+    let mut absent = RawDocumentBuf::new();
+    if record.due_ms.is_none() {
+        absent.append(cstr!("due"), "");
+    }
+    if record.note.is_none() {
+        absent.append(cstr!("n"), "");
+    }
+    let mut change = rawdoc! {"$set": new};
+    if !absent.is_empty() {
+        change.append(cstr!("$unset"), absent);
+    }
+    rawdoc! {"q": query, "u": change}
+}
+
+/// The write concern of everything that is acknowledged.
+fn durable() -> RawDocumentBuf {
+    rawdoc! {"w": "majority", "j": true}
+}
+
+/// An index of a collection.
+struct Index {
+    name: &'static str,
+    keys: RawDocumentBuf,
+    /// The index contains only documents with this field, so it costs the others nothing.
+    only: Option<&'static CStr>,
+}
+
+impl Index {
+    fn document(self) -> RawDocumentBuf {
+        let mut index = rawdoc! {"name": self.name, "key": self.keys};
+        if let Some(only) = self.only {
+            let mut filter = RawDocumentBuf::new();
+            filter.append(only, rawdoc! {"$exists": true});
+            index.append(cstr!("partialFilterExpression"), filter);
+        }
+        index
+    }
+}
+
+/// The collections with the indexes that they need.
+fn collections() -> [(&'static str, Vec<Index>); 8] {
+    let index = |name, keys, only| Index { name, keys, only };
+    [
+        (
+            "instances",
+            vec![
+                index("due", rawdoc! {"p": 1, "due": 1}, Some(cstr!("due"))),
+                index("key", rawdoc! {"k": 1, "_id": 1}, Some(cstr!("k"))),
+                index("status", rawdoc! {"s": 1, "_id": 1}, None),
+            ],
+        ),
+        ("signals", vec![index("due", rawdoc! {"p": 1, "due": 1, "at": 1, "_id.s": 1}, None)]),
+        ("partitions", Vec::new()),
+        ("definitions", vec![index("number", rawdoc! {"number": 1}, None)]),
+        ("dead", Vec::new()),
+        ("redriven", Vec::new()),
+        (
+            "tasks",
+            vec![
+                index("status", rawdoc! {"s": 1, "_id": 1}, None),
+                index("assignee", rawdoc! {"a": 1, "_id": 1}, Some(cstr!("a"))),
+                index("instance", rawdoc! {"i": 1, "_id": 1}, None),
+            ],
+        ),
+        ("form", Vec::new()),
+    ]
+}
+
+/// Creates a collection with its indexes, before traffic needs them.
+async fn create(pool: &Pool, collection: &str, indexes: Vec<Index>) -> Stored<()> {
+    pool.create(collection).await?;
+    if indexes.is_empty() {
+        return Ok(());
+    }
+    let indexes: Vec<_> = indexes.into_iter().map(Index::document).collect();
+    pool.run(&rawdoc! {"createIndexes": collection, "indexes": array(&indexes)}).await.map(drop)
+}
+
+/// Keeps the form and the number of partitions of a new store, and returns the number.
+async fn form(pool: &Pool, partitions: u16) -> Stored<u16> {
+    let new = rawdoc! {"_id": "form", "version": FORM, "partitions": i32::from(partitions.max(1))};
+    insert(pool, "form", &[new]).await?;
+    let rows = find(pool, "form", rawdoc! {"_id": "form"}, rawdoc! {"_id": 1}, 1).await?;
+    let row =
+        rows.first().ok_or_else(|| StoreError::Unavailable("the form of the store is missing".into()))?;
+    match number(row, "version") {
+        Some(FORM) => {}
+        other => {
+            let words = format!(
+                "its collections have form {other:?}, and this version reads form {FORM}: upgrade this process"
+            );
+            return Err(StoreError::Refused(words));
+        }
+    }
+    let partitions = number(row, "partitions").and_then(|number| u16::try_from(number).ok());
+    partitions.ok_or_else(|| StoreError::Refused("the number of partitions is damaged".into()))
+}
+
+/// Finds documents and reads all of them, at majority.
+async fn find(
+    pool: &Pool,
+    collection: &str,
+    filter: RawDocumentBuf,
+    sort: RawDocumentBuf,
+    limit: usize,
+) -> Stored<Vec<RawDocumentBuf>> {
+    let size = signed(limit.max(1) as u64).min(i64::from(i32::MAX));
+    let command = rawdoc! {
+        "find": collection, "filter": filter, "sort": sort, "limit": size, "batchSize": size, "readConcern": {"level": "majority"},
+    };
+    let reply = pool.run(&command).await?;
+    let mut all = batch(&reply, "firstBatch");
+    let mut cursor = cursor(&reply);
+    // A batch is limited in bytes too.
+    while cursor != 0 {
+        let reply = pool.run(&rawdoc! {"getMore": cursor, "collection": collection}).await?;
+        all.extend(batch(&reply, "nextBatch"));
+        cursor = self::cursor(&reply);
+    }
+    Ok(all)
+}
+
+fn cursor(reply: &RawDocument) -> i64 {
+    reply.get_document("cursor").ok().and_then(|cursor| number(cursor, "id")).unwrap_or_default()
+}
+
+fn batch(reply: &RawDocument, name: &str) -> Vec<RawDocumentBuf> {
+    let array = reply.get_document("cursor").and_then(|cursor| cursor.get_array(name));
+    let documents = array.into_iter().flatten().flatten();
+    documents.filter_map(|value| Some(value.as_document()?.to_owned())).collect()
+}
+
+/// Cuts documents into groups that fit into one command.
+fn groups(documents: &[RawDocumentBuf]) -> Vec<&[RawDocumentBuf]> {
+    let (mut groups, mut from, mut bytes) = (Vec::new(), 0, 0);
+    for (at, document) in documents.iter().enumerate() {
+        let size = document.as_bytes().len();
+        if at > from && (at - from == DOCUMENTS_MAX || bytes + size > BYTES_MAX) {
+            groups.push(&documents[from..at]);
+            (from, bytes) = (at, 0);
+        }
+        bytes += size;
+    }
+    if from < documents.len() {
+        groups.push(&documents[from..]);
+    }
+    groups
+}
+
+fn array(documents: &[RawDocumentBuf]) -> RawArrayBuf {
+    let mut array = RawArrayBuf::new();
+    documents.iter().for_each(|document| array.push(document.clone()));
+    array
+}
+
+/// Inserts documents, each by its own.
+async fn insert(pool: &Pool, collection: &str, documents: &[RawDocumentBuf]) -> Stored<Vec<Inserted>> {
+    let mut results = Vec::with_capacity(documents.len());
+    for group in groups(documents) {
+        let command = rawdoc! {"insert": collection, "documents": array(group), "ordered": false, "writeConcern": durable()};
+        let known = known(&pool.run(&command).await?)?;
+        let result = |at| if known.contains(&at) { Inserted::Known } else { Inserted::New };
+        results.extend((0..group.len()).map(result));
+    }
+    Ok(results)
+}
+
+/// The numbers of documents that existed.
+///
+/// # Errors
+///
+/// If another write failed, or the write concern was not satisfied.
+fn known(reply: &RawDocument) -> Stored<HashSet<usize>> {
+    if let Ok(error) = reply.get_document("writeConcernError") {
+        return Err(StoreError::Unavailable(
+            error.get_str("errmsg").unwrap_or("the write concern failed").into(),
+        ));
+    }
+    let Ok(errors) = reply.get_array("writeErrors") else { return Ok(HashSet::new()) };
+    let read = |value: RawBsonRef<'_>| {
+        let error = value.as_document()?;
+        let index = usize::try_from(number(error, "index")?).ok()?;
+        Some((index, number(error, "code")?, error.get_str("errmsg").unwrap_or_default().to_owned()))
+    };
+    let mut known = HashSet::new();
+    for value in errors {
+        match value.ok().and_then(read) {
+            Some((index, code, _)) if code == i64::from(DUPLICATE_KEY) => drop(known.insert(index)),
+            Some((_, _, words)) => return Err(StoreError::Unavailable(words)),
+            None => return Err(StoreError::Unavailable("the server's error cannot be read".into())),
+        }
+    }
+    Ok(known)
+}
+
+/// The time of the server, in milliseconds since 1970.
+async fn server_time(pool: &Pool) -> Stored<i64> {
+    let reply = pool.run(&rawdoc! {"hello": 1}).await?;
+    let time = reply.get_datetime("localTime").map(bson::DateTime::timestamp_millis);
+    time.map_err(|_| StoreError::Refused("the server does not tell its time".into()))
+}
+
+/// The statements that say that an owner lives, renew its partitions, and give others back.
+fn renewals(request: &LeaseRequest, now_ms: i64) -> Vec<RawDocumentBuf> {
+    let (owner, until_ms) = (request.owner.as_str(), now_ms.saturating_add(signed(request.ttl_ms)));
+    let mut release = RawArrayBuf::new();
+    request.release.iter().for_each(|partition| release.push(i32::from(*partition)));
+    let mine = |partitions: RawDocumentBuf, until_ms: i64| {
+        let query = rawdoc! {"_id": partitions, "owner": owner, "until": {"$gt": now_ms}};
+        rawdoc! {"q": query, "u": {"$set": {"until": until_ms}}, "multi": true}
+    };
+    vec![
+        rawdoc! {"q": {"_id": format!("{OWNER}{owner}")}, "u": {"$set": {"until": until_ms}}, "upsert": true},
+        mine(rawdoc! {"$nin": release.clone()}, until_ms),
+        mine(rawdoc! {"$in": release}, 0),
+    ]
+}
+
+/// The statement that claims a free partition.
+fn claim(request: &LeaseRequest, free: Lease, now_ms: i64) -> RawDocumentBuf {
+    let query =
+        rawdoc! {"_id": i32::from(free.partition), "epoch": signed(free.epoch), "until": {"$lte": now_ms}};
+    let until_ms = now_ms.saturating_add(signed(request.ttl_ms));
+    rawdoc! {"q": query, "u": {"$set": {"owner": &*request.owner, "until": until_ms, "epoch": signed(free.epoch + 1)}}}
+}
+
+/// The owner's partitions, and the free ones, among the documents about leases.
+fn leases(documents: &[RawDocumentBuf], owner: &str, now_ms: i64) -> (Leases, Vec<Lease>) {
+    let (mut leases, mut free) = (Leases::default(), Vec::new());
+    for document in documents {
+        let is_over = number(document, "until").unwrap_or_default() <= now_ms;
+        let Some(partition) = number(document, "_id").and_then(|id| u16::try_from(id).ok()) else {
+            leases.owners += usize::from(!is_over);
+            continue;
+        };
+        let epoch = number(document, "epoch").and_then(|epoch| u64::try_from(epoch).ok()).unwrap_or_default();
+        match (is_over, document.get_str("owner")) {
+            (true, _) => free.push(Lease { partition, epoch }),
+            (false, Ok(holder)) if holder == owner => leases.held.push(Lease { partition, epoch }),
+            _ => {}
+        }
+    }
+    (leases, free)
+}
+
+impl Store for Mongo {
+    fn partitions(&self) -> u16 {
+        self.partitions
+    }
+
+    fn commit_removes_signals(&self) -> bool {
+        false
+    }
+
+    async fn deploy(&self, definitions: &[Definition], now_ms: u64) -> Stored<()> {
+        for definition in definitions {
+            let version = definition.version();
+            let last = self.find_all("definitions", rawdoc! {}, rawdoc! {"number": -1}, 1).await?;
+            let next = last.first().and_then(|last| number(last, "number")).unwrap_or_default() + 1;
+            let document = rawdoc! {
+                "_id": {"n": version.name, "h": version.hash}, "number": next, "at": signed(now_ms),
+                "b": documents::json(definition)?,
+            };
+            insert(&self.pool, "definitions", &[document]).await?;
+        }
+        Ok(())
+    }
+
+    async fn definitions(&self) -> Stored<Vec<Definition>> {
+        let sort = rawdoc! {"number": 1, "at": 1};
+        let rows = self.find_all("definitions", rawdoc! {}, sort, usize::from(u16::MAX)).await?;
+        rows.iter().map(|row| documents::of_json(row, "b")).collect()
+    }
+
+    async fn start(&self, records: &[Record]) -> Stored<Vec<Inserted>> {
+        let documents: Vec<_> = records.iter().map(documents::instance).collect();
+        insert(&self.pool, "instances", &documents).await
+    }
+
+    async fn publish(&self, signals: &[Signal]) -> Stored<Vec<Inserted>> {
+        let document = |signal: &Signal| documents::signal(signal, self.partition(&signal.instance));
+        let documents = signals.iter().map(document).collect::<Stored<Vec<_>>>()?;
+        insert(&self.pool, "signals", &documents).await
+    }
+
+    /// The server's time is read first. It is past when it is used, so leases end a little early, and are free a little late.
+    async fn lease(&self, request: &LeaseRequest) -> Stored<Leases> {
+        let now_ms = server_time(&self.pool).await?;
+        let rows = self.change_leases(&renewals(request, now_ms)).await?;
+        let (held, free) = leases(&rows, &request.owner, now_ms);
+        let missing = request.want.saturating_sub(held.held.len());
+        let free = free.iter().filter(|lease| !request.release.contains(&lease.partition));
+        let claims: Vec<_> = free.take(missing).map(|lease| claim(request, *lease, now_ms)).collect();
+        if claims.is_empty() {
+            return Ok(held);
+        }
+        let gone = [rawdoc! {"q": {"_id": {"$gte": OWNER}, "until": {"$lte": now_ms}}, "limit": 0}];
+        self.pool.write(&rawdoc! {"delete": "partitions", "deletes": array(&gone)}).await?;
+        Ok(leases(&self.change_leases(&claims).await?, &request.owner, now_ms).0)
+    }
+
+    async fn due(&self, partitions: &[u16], until_ms: u64, limit: usize) -> Stored<Due> {
+        let mut list = RawArrayBuf::new();
+        partitions.iter().for_each(|partition| list.push(i32::from(*partition)));
+        let filter = rawdoc! {"p": {"$in": list}, "due": {"$lte": signed(until_ms)}};
+        let (signals, records) = tokio::try_join!(
+            self.find_all("signals", filter.clone(), rawdoc! {"due": 1, "at": 1, "_id.s": 1}, limit),
+            self.find_all("instances", filter, rawdoc! {"due": 1}, limit),
+        )?;
+        Ok(Due {
+            signals: signals.iter().map(|document| documents::of_signal(document)).collect::<Stored<_>>()?,
+            records: records.iter().map(|document| documents::record(document)).collect::<Stored<_>>()?,
+        })
+    }
+
+    async fn load(&self, ids: &[String]) -> Stored<Vec<Option<Record>>> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let filter = rawdoc! {"_id": {"$in": documents::texts(ids)}};
+        let rows = self.find_all("instances", filter, rawdoc! {"_id": 1}, ids.len()).await?;
+        let records: Stored<HashMap<String, Record>> =
+            rows.iter().map(|row| documents::record(row).map(|record| (record.id.clone(), record))).collect();
+        let records = records?;
+        Ok(ids.iter().map(|id| records.get(id).cloned()).collect())
+    }
+
+    async fn commit(&self, commits: &[Commit]) -> Stored<Vec<Committed>> {
+        let count = i64::try_from(commits.len()).unwrap_or(i64::MAX);
+        let first = self.stamp.fetch_add(count, Ordering::Relaxed);
+        let statements: Vec<_> =
+            (first..).zip(commits).map(|(stamp, commit)| change(stamp, &commit.record)).collect();
+        let mut results = Vec::with_capacity(commits.len());
+        for group in groups(&statements) {
+            let members = (first..).zip(commits).skip(results.len()).take(group.len());
+            results.extend(self.commit_group(group, &members.collect::<Vec<_>>()).await?);
+        }
+        Ok(results)
+    }
+
+    /// A removed signal that comes back with a failover was applied, and its instance knows it. So its removal need not be durable.
+    async fn remove(&self, signals: &[SignalKey]) -> Stored<()> {
+        let ids: Vec<_> = signals.iter().map(|key| documents::signal_id(&key.instance, &key.id)).collect();
+        for group in groups(&ids) {
+            let mut deletes = RawArrayBuf::new();
+            deletes.push(rawdoc! {"q": {"_id": {"$in": array(group)}}, "limit": 0});
+            self.pool
+                .write(
+                    &rawdoc! {"delete": "signals", "deletes": deletes, "writeConcern": {"w": 1, "j": false}},
+                )
+                .await?;
+        }
+        Ok(())
+    }
+
+    async fn postpone(&self, signals: &[Postponed]) -> Stored<()> {
+        let statement = |signal: &Postponed| {
+            let set = rawdoc! {"due": signed(signal.due_ms), "n": i64::from(signal.attempts)};
+            rawdoc! {"q": {"_id": documents::signal_id(&signal.key.instance, &signal.key.id)}, "u": {"$set": set}}
+        };
+        let statements: Vec<_> = signals.iter().map(statement).collect();
+        for group in groups(&statements) {
+            self.pool
+                .write(&rawdoc! {"update": "signals", "updates": array(group), "writeConcern": durable()})
+                .await?;
+        }
+        Ok(())
+    }
+
+    async fn bury(&self, letters: &[DeadLetter]) -> Stored<()> {
+        let document =
+            |letter: &DeadLetter| documents::letter(letter, self.partition(&letter.signal.instance));
+        let documents = letters.iter().map(document).collect::<Stored<Vec<_>>>()?;
+        insert(&self.pool, "dead", &documents).await?;
+        let keys: Vec<_> = letters.iter().map(|letter| SignalKey::of(&letter.signal)).collect();
+        self.remove(&keys).await
+    }
+
+    async fn dead(&self, after: Option<&SignalKey>, limit: usize) -> Stored<Vec<DeadLetter>> {
+        let rows = self.find_all("dead", later(after), rawdoc! {"_id": 1}, limit).await?;
+        rows.iter().map(|row| documents::of_letter(row)).collect()
+    }
+
+    /// The signal is published before its letter goes: a crash between leaves both, and the instance recognises a repeated signal.
+    async fn redrive(&self, redrives: &[Redrive]) -> Stored<usize> {
+        let by_key: BTreeMap<_, _> = redrives.iter().map(|redrive| (&redrive.key, redrive)).collect();
+        let ids: Vec<_> = by_key.keys().map(|key| documents::signal_id(&key.instance, &key.id)).collect();
+        let mut count = 0;
+        for group in groups(&ids) {
+            let filter = rawdoc! {"_id": {"$in": array(group)}};
+            let rows = self.find_all("dead", filter.clone(), rawdoc! {"_id": 1}, group.len()).await?;
+            let letters = rows.iter().map(|row| documents::of_letter(row)).collect::<Stored<Vec<_>>>()?;
+            let signals: Vec<_> = letters
+                .into_iter()
+                .map(|letter| Signal { due_ms: 0, attempts: 0, ..letter.signal })
+                .collect();
+            let keys: Vec<_> = signals.iter().map(SignalKey::of).collect();
+            let notes =
+                keys.iter().filter_map(|key| by_key.get(key)).map(|redrive| documents::redrive(redrive));
+            let notes: Vec<_> = notes.collect();
+            self.publish(&signals).await?;
+            insert(&self.pool, "redriven", &notes).await?;
+            let mut deletes = RawArrayBuf::new();
+            deletes.push(rawdoc! {"q": filter, "limit": 0});
+            self.pool
+                .write(&rawdoc! {"delete": "dead", "deletes": deletes, "writeConcern": durable()})
+                .await?;
+            count += signals.len();
+        }
+        Ok(count)
+    }
+
+    async fn redriven(&self, limit: usize) -> Stored<Vec<Redrive>> {
+        let rows = self.find_all("redriven", rawdoc! {}, rawdoc! {"_id": 1}, limit).await?;
+        rows.iter().map(|row| documents::of_redrive(row)).collect()
+    }
+
+    async fn write_tasks(&self, rows: &[TaskRow]) -> Stored<()> {
+        for row in rows {
+            let mut change = rawdoc! {"$set": documents::task(row)?};
+            if row.assignee.is_none() {
+                change.append(cstr!("$unset"), rawdoc! {"a": ""});
+            }
+            let query = rawdoc! {"_id": &*row.id, "v": {"$lt": signed(row.version)}};
+            let mut updates = RawArrayBuf::new();
+            updates.push(rawdoc! {"q": query, "u": change, "upsert": true});
+            let command = rawdoc! {"update": "tasks", "updates": updates, "writeConcern": durable()};
+            // A newer row has the id already.
+            known(&self.pool.run(&command).await?)?;
+        }
+        Ok(())
+    }
+
+    async fn tasks(&self, inbox: &Inbox) -> Stored<Vec<TaskRow>> {
+        let mut filter = rawdoc! {"_id": {"$gt": inbox.after.as_deref().unwrap_or_default()}};
+        if let Some(status) = inbox.status {
+            filter.append(cstr!("s"), documents::status(status));
+        }
+        if !inbox.roles.is_empty() {
+            let mut either = RawArrayBuf::new();
+            either.push(rawdoc! {"r": {"$in": documents::texts(&inbox.roles)}});
+            either.push(rawdoc! {"r": {"$size": 0}});
+            filter.append(cstr!("$or"), either);
+        }
+        if let Some(assignee) = &inbox.assignee {
+            filter.append(cstr!("a"), assignee.as_str());
+        }
+        if let Some(instance) = &inbox.instance {
+            filter.append(cstr!("i"), instance.as_str());
+        }
+        let rows = self.find_all("tasks", filter, rawdoc! {"_id": 1}, inbox.limit).await?;
+        rows.iter().map(|row| documents::of_json(row, "b")).collect()
+    }
+
+    async fn find(&self, find: &Find) -> Stored<Vec<Record>> {
+        let mut filter = rawdoc! {"_id": {"$gt": find.after.as_deref().unwrap_or_default()}};
+        if let Some(key) = &find.key {
+            filter.append(cstr!("k"), key.as_str());
+        }
+        if let Some(status) = find.status {
+            filter.append(cstr!("s"), status.name());
+        }
+        if let Some(definition) = &find.definition {
+            filter.append(cstr!("d"), definition.as_str());
+        }
+        let rows = self.find_all("instances", filter, rawdoc! {"_id": 1}, find.limit).await?;
+        rows.iter().map(|row| documents::record(row)).collect()
+    }
+
+    async fn signals(&self, after: Option<&SignalKey>, limit: usize) -> Stored<Vec<Signal>> {
+        let rows = self.find_all("signals", later(after), rawdoc! {"_id": 1}, limit).await?;
+        rows.iter().map(|row| documents::of_signal(row)).collect()
+    }
+}
+
+/// The filter for keys after one.
+fn later(after: Option<&SignalKey>) -> RawDocumentBuf {
+    after.map_or_else(RawDocumentBuf::new, |after| {
+        rawdoc! {"_id": {"$gt": documents::signal_id(&after.instance, &after.id)}}
+    })
+}
