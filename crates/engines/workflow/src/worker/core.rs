@@ -257,6 +257,7 @@ impl Core {
         }
         match self.slots.get(&record.id) {
             Some(slot) if slot.is_loading || slot.committing.is_some() => return false,
+            Some(slot) if slot.loaded.is_none() => {}
             Some(slot) => {
                 let known = slot.loaded.as_ref().map_or(0, |loaded| loaded.version);
                 if known >= record.version {
@@ -433,8 +434,8 @@ impl Core {
         for id in &touched {
             self.work(id, now_ms);
         }
-        self.load();
         self.commit(&touched, now_ms);
+        self.load();
         self.drain(&touched, now_ms);
         self.settle();
         self.scan(now_ms);
