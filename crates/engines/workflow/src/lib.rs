@@ -12,6 +12,8 @@ pub mod explain;
 
 pub mod port;
 
+pub mod worker;
+
 pub mod contract;
 pub mod memory;
 

@@ -162,6 +162,14 @@ impl State {
         self.tokens.iter().find(|token| token.visit == visit)
     }
 
+    /// Remembers an applied signal, and forgets the oldest above the limit.
+    pub fn remember(&mut self, signal: String) {
+        self.applied.push_back(signal);
+        if self.applied.len() > APPLIED_MAX {
+            self.applied.pop_front();
+        }
+    }
+
     /// The id of a visit's call, task or child: its idempotency key.
     pub fn visit_id(&self, visit: u64) -> String {
         format!("{}/{visit}", self.id)

@@ -4,6 +4,7 @@ use serde_json::Value;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
+use super::ID_BYTES_MAX;
 use super::run::Run;
 use crate::definition::Join;
 use crate::expression::Expression;
@@ -155,7 +156,7 @@ impl Run<'_> {
 
     fn start_child(&mut self, index: usize, child: &Child) -> Result<(), String> {
         let input = self.input(child.input.as_ref())?;
-        let depth = self.next_depth()?;
+        let depth = self.next_depth(&input)?;
         let visit = self.stay(index, Wait::Child);
         let definition = child.definition.clone();
         self.effect(|state, _| {
@@ -168,7 +169,7 @@ impl Run<'_> {
 
     fn start_next(&mut self, definition: &str, input: Option<&Expression>) -> Result<(), String> {
         let input = self.input(input)?;
-        let depth = self.next_depth()?;
+        let depth = self.next_depth(&input)?;
         let visit = self.next_visit();
         self.effect(|state, _| {
             let (id, definition) = (state.visit_id(visit), definition.to_owned());
@@ -177,7 +178,14 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn next_depth(&self) -> Result<u16, String> {
+    /// The depth of an instance that this one starts. Refuses a start that would fail later, where nobody sees it.
+    fn next_depth(&self, input: &Value) -> Result<u16, String> {
+        if !matches!(input, Value::Object(_) | Value::Null) {
+            return Err(format!("the input of a workflow must be an object, and is {input}"));
+        }
+        if self.state.visit_id(u64::MAX).len() > ID_BYTES_MAX {
+            return Err("the ids of the started workflows become too long: start with a shorter id".into());
+        }
         let depth = self.state.depth.saturating_add(1);
         if depth > DEPTH_MAX {
             return Err(format!(

@@ -2,7 +2,7 @@
 
 use super::run::Run;
 use super::{Ignored, Outcome};
-use crate::instance::{APPLIED_MAX, Body, DeadReason, Ended, Ending, KEPT_MAX, Signal, Status, Wait};
+use crate::instance::{Body, DeadReason, Ended, Ending, KEPT_MAX, Signal, Status, Wait};
 use crate::program::Kind;
 
 impl Run<'_> {
@@ -16,10 +16,7 @@ impl Run<'_> {
         let id = signal.id.clone();
         let outcome = if self.state.status.is_ended() { after_end(&signal) } else { self.deliver(signal) };
         if outcome == Outcome::Applied {
-            self.state.applied.push_back(id);
-            if self.state.applied.len() > APPLIED_MAX {
-                self.state.applied.pop_front();
-            }
+            self.state.remember(id);
         }
         outcome
     }

@@ -2,3 +2,5 @@
 
 mod examples;
 mod lives;
+mod simulation;
+mod workers;

@@ -1,0 +1,674 @@
+//! Decides about all work of a worker. It never waits, never reads a clock and never connects.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::mem::take;
+use std::sync::Arc;
+
+use super::job::{Finished, Happened, Hint, Job, Tag};
+use super::lease::Held;
+use super::registry::Registry;
+use super::settings::Settings;
+use super::slot::{Loaded, Slot, Stepped};
+use crate::instance::{DeadLetter, DeadReason, Signal, State};
+use crate::port::{Commit, Committed, Due, Postponed, Record, SignalKey, Stored, partition_of};
+
+/// The time before an instance is looked at again whose definition or form is unknown.
+const UNREADABLE_MS: u64 = 5_000;
+/// The time before the first further delivery of a signal without an instance; it doubles.
+const UNKNOWN_MS: u64 = 500;
+/// Steps back of a clock that are not a jump.
+const CLOCK_BACK_MS: u64 = 1_000;
+/// Time after which a worker without work looks again at its clock.
+const WAKE_MAX_MS: u64 = 60_000;
+
+/// The decisions of one worker.
+pub struct Core {
+    settings: Settings,
+    partitions: u16,
+    removes: Removes,
+    registry: Arc<Registry>,
+    held: Held,
+    slots: BTreeMap<String, Slot>,
+    generations: u64,
+    /// Instances to look at in this turn.
+    touched: BTreeSet<String>,
+    alarms: BinaryHeap<Reverse<(u64, String)>>,
+    /// Signals of the near future.
+    delayed: BTreeMap<(u64, SignalKey), Signal>,
+    scan_at_ms: u64,
+    scan_gap_ms: u64,
+    is_scanning: bool,
+    commits: usize,
+    calls: usize,
+    /// Instances with calls above the limit.
+    starved: BTreeSet<String>,
+    remove: Vec<SignalKey>,
+    bury: Vec<DeadLetter>,
+    postpone: Vec<Postponed>,
+    jobs: Vec<Job>,
+    /// Instances to load.
+    missing: BTreeSet<String>,
+    /// Signals that wait in the slots.
+    backlog: usize,
+    last_ms: u64,
+}
+
+/// Whether the store removes consumed signals with a commit.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Removes {
+    Store,
+    Worker,
+}
+
+impl Core {
+    /// A worker without partitions. `partitions` and `store_removes` are those of the store.
+    pub fn new(settings: Settings, registry: Arc<Registry>, partitions: u16, store_removes: bool) -> Self {
+        let scan_gap_ms = settings.poll_min_ms;
+        Self {
+            settings,
+            partitions,
+            removes: if store_removes { Removes::Store } else { Removes::Worker },
+            registry,
+            held: Held::default(),
+            slots: BTreeMap::new(),
+            generations: 0,
+            touched: BTreeSet::new(),
+            alarms: BinaryHeap::new(),
+            delayed: BTreeMap::new(),
+            scan_at_ms: 0,
+            scan_gap_ms,
+            is_scanning: false,
+            commits: 0,
+            calls: 0,
+            starved: BTreeSet::new(),
+            remove: Vec::new(),
+            bury: Vec::new(),
+            postpone: Vec::new(),
+            jobs: Vec::new(),
+            missing: BTreeSet::new(),
+            backlog: 0,
+            last_ms: 0,
+        }
+    }
+
+    /// Applies a result or news, and returns the work that follows.
+    pub fn handle(&mut self, happened: Happened, now_ms: u64) -> Vec<Job> {
+        let lost =
+            if self.jumped_back(now_ms) { self.held.restart(now_ms) } else { self.held.expire(now_ms) };
+        self.forget_partitions(&lost);
+        match happened {
+            Happened::Leased { asked_ms, result } => {
+                let (lost, is_new) = self.held.answer(&self.settings, asked_ms, now_ms, result);
+                self.forget_partitions(&lost);
+                if is_new {
+                    self.scan_soon(now_ms);
+                }
+            }
+            Happened::Scanned { limit, result } => self.scanned(limit, result, now_ms),
+            Happened::Loaded { tags, result } => self.loaded(tags, result, now_ms),
+            Happened::Defined(result) => {
+                // An invalid definition was refused when it was deployed: another version of this program may know more.
+                result.into_iter().flatten().for_each(|definition| drop(self.registry.add(&definition)));
+            }
+            Happened::Committed { tags, result } => self.committed(tags, result, now_ms),
+            Happened::Settled { keys, result } => self.settled(keys, &result, now_ms),
+            Happened::Drained { upto, result } => self.drained(upto, result, now_ms),
+            Happened::Called { instance, answer } => {
+                self.calls = self.calls.saturating_sub(1);
+                self.touched.append(&mut self.starved);
+                if let Some(slot) = self.slots.get_mut(&instance) {
+                    slot.answers.push_back(answer);
+                    self.touched.insert(instance);
+                }
+            }
+            Happened::Hint(hint) => self.hint(hint, now_ms),
+            Happened::Tick => {}
+        }
+        self.pump(now_ms);
+        take(&mut self.jobs)
+    }
+
+    /// The moment of the next `Tick`.
+    pub fn wake_ms(&self) -> u64 {
+        let alarm = self.alarms.peek().map(|Reverse((at_ms, _))| *at_ms);
+        let delayed = self.delayed.keys().next().map(|(at_ms, _)| *at_ms);
+        let scan = (!self.is_scanning && !self.held.is_empty()).then_some(self.scan_at_ms);
+        [alarm, delayed, scan].into_iter().flatten().fold(self.held.wake_ms(), u64::min)
+    }
+
+    /// The same, but never far away: a clock may jump.
+    pub fn wake_soon_ms(&self, now_ms: u64) -> u64 {
+        self.wake_ms().min(now_ms.saturating_add(WAKE_MAX_MS))
+    }
+
+    /// Signals that wait in memory.
+    pub const fn backlog(&self) -> usize {
+        self.backlog
+    }
+
+    /// The partitions that the worker holds.
+    pub fn partitions(&self) -> Vec<u16> {
+        self.held.partitions()
+    }
+
+    /// Whether the clock was set back. Moments that the worker chose are then far away.
+    fn jumped_back(&mut self, now_ms: u64) -> bool {
+        let is_back = now_ms.saturating_add(CLOCK_BACK_MS) < self.last_ms;
+        self.last_ms = now_ms;
+        if is_back {
+            self.scan_at_ms = now_ms;
+        }
+        is_back
+    }
+
+    // News
+
+    fn hint(&mut self, hint: Hint, now_ms: u64) {
+        match hint {
+            Hint::Started(record) if self.owns(&record.id, now_ms) => {
+                let is_newer = |slot: &Slot| slot.loaded.is_some();
+                if !self.slots.get(&record.id).is_some_and(is_newer) {
+                    self.adopt(record, now_ms);
+                }
+            }
+            Hint::Published(signal) if self.owns(&signal.instance, now_ms) => self.receive(signal, now_ms),
+            Hint::Work => self.scan_soon(now_ms),
+            Hint::Started(_) | Hint::Published(_) => {}
+        }
+    }
+
+    fn owns(&self, instance: &str, now_ms: u64) -> bool {
+        self.held.epoch(partition_of(instance, self.partitions), now_ms).is_some()
+    }
+
+    fn scan_soon(&mut self, now_ms: u64) {
+        self.scan_at_ms = self.scan_at_ms.min(now_ms);
+        self.scan_gap_ms = self.settings.poll_min_ms;
+    }
+
+    fn receive(&mut self, signal: Signal, now_ms: u64) {
+        if signal.due_ms > now_ms {
+            if signal.due_ms <= now_ms.saturating_add(self.settings.ahead_ms) {
+                self.delayed.insert((signal.due_ms, SignalKey::of(&signal)), signal);
+            }
+            return;
+        }
+        let instance = signal.instance.clone();
+        let slot = self.slot(&instance);
+        let (added, is_missing) = (slot.add(signal), slot.loaded.is_none());
+        self.backlog += usize::from(added);
+        if is_missing {
+            self.missing.insert(instance.clone());
+        }
+        self.touched.insert(instance);
+    }
+
+    /// The slot of an instance.
+    fn slot(&mut self, instance: &str) -> &mut Slot {
+        let (partition, next) = (partition_of(instance, self.partitions), &mut self.generations);
+        self.slots.entry(instance.to_owned()).or_insert_with(|| {
+            *next += 1;
+            Slot::new(*next, partition)
+        })
+    }
+
+    /// Drops a slot.
+    fn take(&mut self, instance: &str) -> Option<Slot> {
+        let slot = self.slots.remove(instance)?;
+        self.backlog = self.backlog.saturating_sub(slot.signals.len());
+        Some(slot)
+    }
+
+    fn tagged(&mut self, tag: &Tag) -> Option<&mut Slot> {
+        self.slots.get_mut(&tag.instance).filter(|slot| slot.generation == tag.generation)
+    }
+
+    // Results
+
+    fn scanned(&mut self, limit: usize, result: Stored<Due>, now_ms: u64) {
+        self.is_scanning = false;
+        let Ok(due) = result else {
+            self.scan_at_ms = now_ms.saturating_add(self.settings.poll_min_ms);
+            return;
+        };
+        let is_full = due.signals.len() >= limit || due.records.len() >= limit;
+        let mut is_new = false;
+        for record in due.records {
+            is_new |= self.found(record, now_ms);
+        }
+        for signal in due.signals {
+            let known = self.slots.get(&signal.instance).is_some_and(|slot| slot.known.contains(&signal.id));
+            if !known && self.owns(&signal.instance, now_ms) {
+                is_new = true;
+                self.receive(signal, now_ms);
+            }
+        }
+        let doubled = self.scan_gap_ms.saturating_mul(2).min(self.settings.poll_max_ms);
+        self.scan_gap_ms = if is_new { self.settings.poll_min_ms } else { doubled };
+        let gap_ms = if is_full && is_new { 0 } else { self.scan_gap_ms };
+        self.scan_at_ms = now_ms.saturating_add(gap_ms);
+    }
+
+    /// Takes a record of a scan; returns whether the worker did not know it.
+    fn found(&mut self, record: Record, now_ms: u64) -> bool {
+        if !self.owns(&record.id, now_ms) {
+            return false;
+        }
+        match self.slots.get(&record.id) {
+            Some(slot) if slot.is_loading || slot.committing.is_some() => return false,
+            Some(slot) if slot.loaded.is_none() => {}
+            Some(slot) => {
+                let known = slot.loaded.as_ref().map_or(0, |loaded| loaded.version);
+                if known >= record.version {
+                    self.alarm(record.due_ms, &record.id, now_ms);
+                    self.touched.insert(record.id);
+                    return false;
+                }
+                // Somebody else changed the instance: everything here is out of date.
+                self.take(&record.id);
+            }
+            None => {}
+        }
+        self.adopt(record, now_ms);
+        true
+    }
+
+    /// Takes a stored state into memory.
+    fn adopt(&mut self, record: Record, now_ms: u64) {
+        let program = self.registry.program(&record.definition.hash);
+        let id = record.id.clone();
+        let state = State::decode(&record.body).map_err(|error| error.to_string());
+        match (program, state) {
+            (Some(program), Ok(state)) => {
+                let due_ms = state.due_ms();
+                let slot = self.slot(&id);
+                slot.is_loading = false;
+                slot.unconfirmed = state.applied.iter().cloned().collect();
+                slot.loaded = Some(Loaded { program, state, version: record.version });
+                if let Some(words) = slot.poison.take() {
+                    slot.quarantine(words, now_ms);
+                }
+                self.alarm(due_ms, &id, now_ms);
+                self.touched.insert(id);
+            }
+            (None, _) => {
+                self.jobs.push(Job::Definitions);
+                let words = format!(
+                    "the definition {} with hash {} is unknown: deploy it again",
+                    record.definition.name, record.definition.hash
+                );
+                self.defer(record, words, now_ms);
+            }
+            (_, Err(words)) => self.defer(record, words, now_ms),
+        }
+    }
+
+    /// Postpones an instance that this version cannot read, with its signals.
+    fn defer(&mut self, record: Record, words: String, now_ms: u64) {
+        let due_ms = now_ms.saturating_add(UNREADABLE_MS);
+        let slot = self.take(&record.id);
+        for signal in slot.into_iter().flat_map(|slot| slot.signals) {
+            self.postpone.push(Postponed { key: SignalKey::of(&signal), due_ms, attempts: signal.attempts });
+        }
+        let Some(epoch) = self.held.epoch(record.partition, now_ms) else { return };
+        if record.due_ms.is_none() && record.note.is_some() {
+            return;
+        }
+        self.generations += 1;
+        let tag = Tag { instance: record.id.clone(), generation: self.generations };
+        let due_ms = record.due_ms.map(|_| due_ms);
+        let record = Record { version: record.version + 1, epoch, due_ms, note: Some(words), ..record };
+        self.commits += 1;
+        self.jobs.push(Job::Commit(vec![(tag, Commit { record, consumed: Vec::new() })]));
+    }
+
+    fn loaded(&mut self, tags: Vec<Tag>, result: Stored<Vec<Option<Record>>>, now_ms: u64) {
+        let Ok(records) = result else {
+            tags.iter().for_each(|tag| self.forget(tag));
+            self.scan_at_ms = now_ms.saturating_add(self.settings.poll_min_ms);
+            return;
+        };
+        for (tag, record) in tags.into_iter().zip(records) {
+            let Some(slot) = self.tagged(&tag).filter(|slot| slot.loaded.is_none()) else { continue };
+            slot.is_loading = false;
+            match record {
+                Some(record) => self.adopt(record, now_ms),
+                None => self.unknown(&tag, now_ms),
+            }
+        }
+    }
+
+    /// Postpones or buries the signals of an instance that is not there.
+    fn unknown(&mut self, tag: &Tag, now_ms: u64) {
+        let Some(slot) = self.take(&tag.instance) else { return };
+        for signal in slot.signals {
+            let attempts = signal.attempts + 1;
+            if attempts >= self.settings.unknown_attempts_max {
+                self.bury.push(DeadLetter { signal, reason: DeadReason::UnknownInstance, buried_ms: now_ms });
+            } else {
+                let due_ms = now_ms.saturating_add(UNKNOWN_MS << signal.attempts.min(16));
+                self.postpone.push(Postponed { key: SignalKey::of(&signal), due_ms, attempts });
+            }
+        }
+    }
+
+    fn committed(&mut self, tags: Vec<Tag>, result: Stored<Vec<Committed>>, now_ms: u64) {
+        self.commits = self.commits.saturating_sub(1);
+        let is_error = result.is_err();
+        let results = result.unwrap_or_else(|_| vec![Committed::Lost; tags.len()]);
+        for (tag, result) in tags.iter().zip(results) {
+            if result == Committed::Won {
+                self.won(tag, now_ms);
+            } else {
+                self.forget(tag);
+                let gap_ms = if is_error { self.settings.poll_min_ms } else { 0 };
+                self.scan_at_ms = self.scan_at_ms.min(now_ms.saturating_add(gap_ms));
+            }
+        }
+    }
+
+    fn won(&mut self, tag: &Tag, now_ms: u64) {
+        let removes = self.removes;
+        let Some(slot) = self.tagged(tag) else { return };
+        let consumed = slot.committing.take().unwrap_or_default();
+        if removes == Removes::Store {
+            consumed.iter().for_each(|id| {
+                slot.known.remove(id);
+            });
+        }
+        let Some(loaded) = &mut slot.loaded else { return };
+        loaded.version += 1;
+        let due_ms = loaded.state.due_ms();
+        let finished = loaded.state.status.is_ended().then(|| finished(&loaded.state));
+        if removes == Removes::Worker {
+            let key = |id| SignalKey { instance: tag.instance.clone(), id };
+            self.remove.extend(consumed.into_iter().map(key));
+        }
+        self.jobs.extend(finished.map(Job::Tell));
+        self.alarm(due_ms, &tag.instance, now_ms);
+        self.touched.insert(tag.instance.clone());
+    }
+
+    fn settled(&mut self, keys: Vec<SignalKey>, result: &Stored<()>, now_ms: u64) {
+        for key in keys {
+            // After a failure the signals may still be there: the instance begins again from the store.
+            if result.is_err() {
+                self.take(&key.instance);
+                self.scan_at_ms = self.scan_at_ms.min(now_ms.saturating_add(self.settings.poll_min_ms));
+            } else if let Some(slot) = self.slots.get_mut(&key.instance) {
+                slot.known.remove(&key.id);
+                slot.unconfirmed.remove(&key.id);
+                self.touched.insert(key.instance);
+            }
+        }
+    }
+
+    fn drained(&mut self, upto: Vec<(Tag, u64)>, result: Stored<(Vec<Record>, Vec<Signal>)>, now_ms: u64) {
+        for (tag, last) in upto {
+            let upto = if result.is_ok() { last } else { 0 };
+            let gap_ms = self.settings.poll_min_ms;
+            let Some(slot) = self.tagged(&tag) else { continue };
+            slot.is_draining = false;
+            if upto == 0 {
+                slot.drain_at_ms = now_ms.saturating_add(gap_ms);
+                let at_ms = slot.drain_at_ms;
+                self.alarm(Some(at_ms), &tag.instance, now_ms);
+            } else if slot.step(crate::step::Input::Drained { upto }, now_ms).is_err() {
+                self.forget(&tag);
+            }
+            self.touched.insert(tag.instance);
+        }
+        if let Ok((records, signals)) = result {
+            records.into_iter().for_each(|record| self.hint(Hint::Started(record), now_ms));
+            signals.into_iter().for_each(|signal| self.hint(Hint::Published(signal), now_ms));
+        }
+    }
+
+    // Work
+
+    fn pump(&mut self, now_ms: u64) {
+        self.ask_for_partitions(now_ms);
+        self.ring(now_ms);
+        let touched = take(&mut self.touched);
+        for id in &touched {
+            self.work(id, now_ms);
+        }
+        self.commit(&touched, now_ms);
+        self.load();
+        self.drain(&touched, now_ms);
+        self.settle();
+        self.scan(now_ms);
+        self.evict(&touched);
+    }
+
+    fn ask_for_partitions(&mut self, now_ms: u64) {
+        let Some(request) = self.held.ask(&self.settings, self.partitions, now_ms) else { return };
+        self.forget_partitions(&request.release);
+        self.jobs.push(Job::Lease(request));
+    }
+
+    /// Looks at everything whose moment has come.
+    fn ring(&mut self, now_ms: u64) {
+        while self.alarms.peek().is_some_and(|Reverse((at_ms, _))| *at_ms <= now_ms) {
+            let Some(Reverse((at_ms, id))) = self.alarms.pop() else { break };
+            if let Some(slot) = self.slots.get_mut(&id).filter(|slot| slot.alarm_ms == Some(at_ms)) {
+                slot.alarm_ms = None;
+            }
+            self.touched.insert(id);
+        }
+        while let Some(first) = self.delayed.first_entry().filter(|first| first.key().0 <= now_ms) {
+            let signal = first.remove();
+            if self.owns(&signal.instance, now_ms) {
+                self.receive(signal, now_ms);
+            }
+        }
+    }
+
+    /// Wakes the worker at an instance's moment. Later moments come with a scan, which looks ahead.
+    fn alarm(&mut self, due_ms: Option<u64>, instance: &str, now_ms: u64) {
+        let near_ms = now_ms.saturating_add(self.settings.ahead_ms);
+        let Some(due_ms) = due_ms.filter(|due_ms| *due_ms <= near_ms) else { return };
+        let Some(slot) = self.slots.get_mut(instance).filter(|slot| slot.alarm_ms != Some(due_ms)) else {
+            return;
+        };
+        slot.alarm_ms = Some(due_ms);
+        self.alarms.push(Reverse((due_ms, instance.to_owned())));
+    }
+
+    fn work(&mut self, id: &str, now_ms: u64) {
+        let Some(slot) = self.slots.get_mut(id).filter(|slot| slot.loaded.is_some()) else { return };
+        let before = slot.signals.len();
+        let stepped = slot.work(&self.registry, now_ms);
+        self.backlog = self.backlog.saturating_sub(before.saturating_sub(slot.signals.len()));
+        let is_blocked = stepped.is_blocked;
+        let poison = self.apply(id, stepped, now_ms);
+        if let Some(words) = poison {
+            return self.poison(id, words);
+        }
+        self.begin_calls(id, now_ms);
+        if let Some(slot) = self.slots.get_mut(id).filter(|_| is_blocked) {
+            slot.hold_until_ms = None;
+        }
+    }
+
+    /// Takes over what a step asks for; returns the message of a panic.
+    fn apply(&mut self, id: &str, stepped: Stepped, now_ms: u64) -> Option<String> {
+        let key = |id_of_signal| SignalKey { instance: id.to_owned(), id: id_of_signal };
+        self.remove.extend(stepped.remove.into_iter().map(key));
+        let letter = |(signal, reason)| DeadLetter { signal, reason, buried_ms: now_ms };
+        self.bury.extend(stepped.bury.into_iter().map(letter));
+        stepped.panic
+    }
+
+    /// Loads an instance again to put it in quarantine.
+    fn poison(&mut self, id: &str, words: String) {
+        self.take(id);
+        self.slot(id).poison = Some(words);
+        self.missing.insert(id.to_owned());
+        self.touched.insert(id.to_owned());
+    }
+
+    fn begin_calls(&mut self, id: &str, now_ms: u64) {
+        let Some(slot) = self.slots.get_mut(id) else { return };
+        for call in slot.due_calls(now_ms) {
+            if self.calls >= self.settings.calls_max {
+                self.starved.insert(id.to_owned());
+                return;
+            }
+            self.calls += 1;
+            slot.calls.insert((call.visit, call.attempt));
+            if slot.is_dirty && slot.hold_until_ms.is_none() {
+                let until_ms = now_ms.saturating_add(self.settings.fuse_ms);
+                slot.hold_until_ms = Some(until_ms);
+                self.alarms.push(Reverse((until_ms, id.to_owned())));
+            }
+            self.jobs.push(Job::Call(call));
+        }
+    }
+
+    fn load(&mut self) {
+        let mut tags = Vec::new();
+        while tags.len() < self.settings.batch {
+            let Some(instance) = self.missing.pop_first() else { break };
+            let Some(slot) = self.slots.get_mut(&instance) else { continue };
+            if slot.loaded.is_none() && !slot.is_loading {
+                slot.is_loading = true;
+                tags.push(Tag { generation: slot.generation, instance });
+            }
+        }
+        if !tags.is_empty() {
+            self.jobs.push(Job::Load(tags));
+        }
+    }
+
+    fn commit(&mut self, touched: &BTreeSet<String>, now_ms: u64) {
+        let mut commits = Vec::new();
+        for id in touched {
+            if !self.slots.get(id).is_some_and(|slot| slot.is_ready(now_ms)) {
+                continue;
+            }
+            if self.commits >= self.settings.commits_max || commits.len() >= self.settings.batch {
+                // The next result of a commit looks at it again.
+                self.touched.insert(id.clone());
+                continue;
+            }
+            match self.change(id, now_ms) {
+                Ok(change) => commits.extend(change),
+                Err(words) => self.poison(id, words),
+            }
+        }
+        if !commits.is_empty() {
+            self.commits += 1;
+            self.jobs.push(Job::Commit(commits));
+        }
+    }
+
+    /// The commit of a slot, which is then in flight.
+    fn change(&mut self, id: &str, now_ms: u64) -> Result<Option<(Tag, Commit)>, String> {
+        let Some(slot) = self.slots.get_mut(id) else { return Ok(None) };
+        let Some(epoch) = self.held.epoch(slot.partition, now_ms) else { return Ok(None) };
+        let Some(loaded) = &slot.loaded else { return Ok(None) };
+        let record = Record::of(&loaded.state, self.partitions, loaded.version + 1, epoch);
+        let record = record.map_err(|error| error.to_string())?;
+        let consumed = take(&mut slot.consumed);
+        slot.committing = Some(consumed.clone());
+        (slot.is_dirty, slot.has_result, slot.hold_until_ms) = (false, false, None);
+        let tag = Tag { instance: id.to_owned(), generation: slot.generation };
+        Ok(Some((tag, Commit { record, consumed })))
+    }
+
+    /// Does the effects of stored states.
+    fn drain(&mut self, touched: &BTreeSet<String>, now_ms: u64) {
+        let mut batches = Vec::new();
+        for id in touched {
+            let Some(slot) = self.slots.get_mut(id) else { continue };
+            let Some(loaded) = &slot.loaded else { continue };
+            let is_stored = !slot.is_dirty && slot.committing.is_none();
+            let is_pending =
+                !loaded.state.outbox.is_empty() && !slot.is_draining && slot.drain_at_ms <= now_ms;
+            if is_stored && is_pending {
+                slot.is_draining = true;
+                let tag = Tag { instance: id.clone(), generation: slot.generation };
+                batches.push((tag, loaded.state.outbox.iter().cloned().collect()));
+            }
+        }
+        if !batches.is_empty() {
+            self.jobs.push(Job::Drain(batches));
+        }
+    }
+
+    fn settle(&mut self) {
+        if !self.remove.is_empty() {
+            self.jobs.push(Job::Remove(take(&mut self.remove)));
+        }
+        if !self.bury.is_empty() {
+            self.jobs.push(Job::Bury(take(&mut self.bury)));
+        }
+        if !self.postpone.is_empty() {
+            self.jobs.push(Job::Postpone(take(&mut self.postpone)));
+        }
+    }
+
+    fn scan(&mut self, now_ms: u64) {
+        if self.is_scanning || self.held.is_empty() || now_ms < self.scan_at_ms {
+            return;
+        }
+        if self.backlog > self.settings.signals_max {
+            self.scan_at_ms = now_ms.saturating_add(self.settings.poll_min_ms);
+            return;
+        }
+        self.is_scanning = true;
+        let until_ms = now_ms.saturating_add(self.settings.ahead_ms);
+        // Work that the worker knows comes again: it must not hide other work.
+        let is_due = |slot: &Slot| {
+            let due_ms = slot.loaded.as_ref().and_then(|loaded| loaded.state.due_ms());
+            due_ms.is_some_and(|due_ms| due_ms <= until_ms)
+        };
+        let known = self.slots.values().map(|slot| slot.known.len() + usize::from(is_due(slot)));
+        let limit = self.settings.batch + self.delayed.len() + known.sum::<usize>();
+        self.jobs.push(Job::Scan { partitions: self.held.partitions(), until_ms, limit });
+    }
+
+    // Memory
+
+    /// Drops an instance from memory. The store has everything that was acknowledged.
+    fn forget(&mut self, tag: &Tag) {
+        if self.tagged(tag).is_some() {
+            self.take(&tag.instance);
+        }
+    }
+
+    fn forget_partitions(&mut self, partitions: &[u16]) {
+        if partitions.is_empty() {
+            return;
+        }
+        self.slots.retain(|_, slot| !partitions.contains(&slot.partition));
+        self.backlog = self.slots.values().map(|slot| slot.signals.len()).sum();
+        let all = self.partitions;
+        self.delayed.retain(|(_, key), _| !partitions.contains(&partition_of(&key.instance, all)));
+    }
+
+    /// Drops instances that do nothing: ended ones at once, others above the limit.
+    fn evict(&mut self, touched: &BTreeSet<String>) {
+        let is_full = self.slots.len() > self.settings.idle_max;
+        for id in touched {
+            let Some(slot) = self.slots.get(id).filter(|slot| slot.is_idle()) else { continue };
+            let state = slot.loaded.as_ref().map(|loaded| &loaded.state);
+            let is_over = state.is_none_or(|state| state.status.is_ended() && state.outbox.is_empty());
+            // A due instance comes with the next scan.
+            if is_over || is_full {
+                self.take(id);
+            }
+        }
+    }
+}
+
+fn finished(state: &State) -> Finished {
+    Finished {
+        instance: state.id.clone(),
+        status: state.status,
+        data: state.data.clone(),
+        error: state.error.clone(),
+    }
+}

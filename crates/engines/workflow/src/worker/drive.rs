@@ -1,0 +1,96 @@
+//! Drives a core on real ports: does its jobs at the same time, and tells it their results.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+
+use super::client::Watchers;
+use super::core::Core;
+use super::job::{Happened, Job};
+use super::mailbox::Mailbox;
+use super::perform::perform;
+use super::registry::Registry;
+use super::settings::Settings;
+use crate::port::{Clock, LeaseRequest, Services, Store};
+
+/// The parts of a worker.
+pub struct Worker<S, V, C> {
+    /// The store.
+    pub store: Arc<S>,
+    /// The services.
+    pub services: Arc<V>,
+    /// The clock.
+    pub clock: Arc<C>,
+    /// Compiled definitions.
+    pub registry: Arc<Registry>,
+    /// Limits and times.
+    pub settings: Settings,
+    /// Hints from clients and from other processes.
+    pub mailbox: Mailbox,
+    /// Signals that wait in memory, for clients that must slow down.
+    pub backlog: Arc<AtomicUsize>,
+    /// Clients that wait for an end.
+    pub watchers: Watchers,
+}
+
+type Running = FuturesUnordered<Pin<Box<dyn Future<Output = Happened> + Send>>>;
+
+/// Runs a worker until its mailbox is closed, and then gives its partitions back.
+pub async fn drive<S: Store, V: Services, C: Clock>(worker: Worker<S, V, C>) {
+    let store = &worker.store;
+    let mut core = Core::new(
+        worker.settings.clone(),
+        worker.registry.clone(),
+        store.partitions(),
+        store.commit_removes_signals(),
+    );
+    let mut running = Running::new();
+    worker.begin(vec![Job::Definitions], &mut running);
+    let mut happened = running.next().await;
+    while let Some(news) = happened {
+        let jobs = core.handle(news, worker.clock.now_ms());
+        worker.begin(jobs, &mut running);
+        worker.backlog.store(core.backlog(), Ordering::Relaxed);
+        happened = worker.next(&core, &mut running).await;
+    }
+    let release = core.partitions();
+    let request = LeaseRequest { owner: worker.settings.owner.clone(), ttl_ms: 1, want: 0, release };
+    // Without an answer the leases end by themselves.
+    drop(store.lease(&request).await);
+}
+
+impl<S: Store, V: Services, C: Clock> Worker<S, V, C> {
+    fn begin(&self, jobs: Vec<Job>, running: &mut Running) {
+        let now_ms = self.clock.now_ms();
+        for job in jobs {
+            if let Job::Tell(finished) = job {
+                self.watchers.tell(finished);
+                continue;
+            }
+            let (store, services, registry) =
+                (self.store.clone(), self.services.clone(), self.registry.clone());
+            running.push(Box::pin(async move { perform(&*store, &*services, &registry, job, now_ms).await }));
+        }
+    }
+
+    /// The next result, hint or tick; none once the mailbox is closed.
+    async fn next(&self, core: &Core, running: &mut Running) -> Option<Happened> {
+        let at_ms = core.wake_soon_ms(self.clock.now_ms());
+        let mut alarm = std::pin::pin!(self.clock.until(at_ms));
+        poll_fn(|context| {
+            if let Poll::Ready(hint) = self.mailbox.poll(context) {
+                return Poll::Ready(hint.map(Happened::Hint));
+            }
+            if let Poll::Ready(Some(happened)) = running.poll_next_unpin(context) {
+                return Poll::Ready(Some(happened));
+            }
+            alarm.as_mut().poll(context).map(|()| Some(Happened::Tick))
+        })
+        .await
+    }
+}

@@ -1,0 +1,136 @@
+//! Names the work of a worker and its results.
+
+use serde_json::Value;
+
+use crate::definition::Definition;
+use crate::instance::{DeadLetter, Effect, Signal, Status};
+use crate::port::{Commit, Committed, Due, LeaseRequest, Leases, Postponed, Record, SignalKey, Stored};
+use crate::step::{Answer, Call};
+
+/// An instance in a worker's memory. An instance that leaves the memory and comes back has another number, so that a late result
+/// is not taken for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tag {
+    /// The instance.
+    pub instance: String,
+    /// The number.
+    pub generation: u64,
+}
+
+/// Work for the shell.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Job {
+    /// Asks for partitions.
+    Lease(LeaseRequest),
+    /// Looks for due work.
+    Scan {
+        /// The partitions.
+        partitions: Vec<u16>,
+        /// The moment.
+        until_ms: u64,
+        /// Signals and instances at most.
+        limit: usize,
+    },
+    /// Loads instances.
+    Load(Vec<Tag>),
+    /// Loads definitions.
+    Definitions,
+    /// Changes instances.
+    Commit(Vec<(Tag, Commit)>),
+    /// Removes signals.
+    Remove(Vec<SignalKey>),
+    /// Postpones signals.
+    Postpone(Vec<Postponed>),
+    /// Keeps dead letters.
+    Bury(Vec<DeadLetter>),
+    /// Does effects.
+    Drain(Vec<(Tag, Vec<Effect>)>),
+    /// Makes a call.
+    Call(Call),
+    /// Tells that an instance has ended. It has no result.
+    Tell(Finished),
+}
+
+/// The end of an instance.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finished {
+    /// The instance.
+    pub instance: String,
+    /// Its status.
+    pub status: Status,
+    /// Its data.
+    pub data: Value,
+    /// Its last error.
+    pub error: Option<String>,
+}
+
+/// The result of a job, or news from outside.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Happened {
+    /// Partitions were asked for.
+    Leased {
+        /// The moment before the request, by the worker's clock.
+        asked_ms: u64,
+        /// The answer.
+        result: Stored<Leases>,
+    },
+    /// Due work was looked for.
+    Scanned {
+        /// Signals and instances at most.
+        limit: usize,
+        /// The work.
+        result: Stored<Due>,
+    },
+    /// Instances were loaded.
+    Loaded {
+        /// The instances.
+        tags: Vec<Tag>,
+        /// Their records.
+        result: Stored<Vec<Option<Record>>>,
+    },
+    /// Definitions were loaded.
+    Defined(Stored<Vec<Definition>>),
+    /// Instances were changed.
+    Committed {
+        /// The instances.
+        tags: Vec<Tag>,
+        /// The results.
+        result: Stored<Vec<Committed>>,
+    },
+    /// Signals were removed, postponed or buried.
+    Settled {
+        /// The signals.
+        keys: Vec<SignalKey>,
+        /// The result.
+        result: Stored<()>,
+    },
+    /// Effects were done.
+    Drained {
+        /// The instances and their last done effects.
+        upto: Vec<(Tag, u64)>,
+        /// Started instances and sent signals.
+        result: Stored<(Vec<Record>, Vec<Signal>)>,
+    },
+    /// A call was answered.
+    Called {
+        /// The instance.
+        instance: String,
+        /// The answer.
+        answer: Answer,
+    },
+    /// News from outside.
+    Hint(Hint),
+    /// Time has passed.
+    Tick,
+}
+
+/// News of work. A lost hint costs time and nothing else: every hint repeats what the store knows.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Hint {
+    /// An instance was started: its record, as inserted.
+    Started(Record),
+    /// A signal was published.
+    Published(Signal),
+    /// Something is new.
+    Work,
+}

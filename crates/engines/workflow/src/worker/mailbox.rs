@@ -1,0 +1,66 @@
+//! Carries hints to a worker.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use super::job::Hint;
+
+/// Hints in a mailbox at most. More become one hint to scan.
+const HINTS_MAX: usize = 10_000;
+
+/// Carries hints to a worker. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct Mailbox {
+    inside: Arc<Mutex<Inside>>,
+}
+
+#[derive(Debug, Default)]
+struct Inside {
+    hints: VecDeque<Hint>,
+    waker: Option<Waker>,
+    is_closed: bool,
+}
+
+impl Mailbox {
+    /// Gives the worker a hint.
+    pub fn hint(&self, hint: Hint) {
+        let mut inside = self.lock();
+        if inside.hints.len() >= HINTS_MAX {
+            inside.hints.clear();
+            inside.hints.push_back(Hint::Work);
+        }
+        inside.hints.push_back(hint);
+        wake(inside);
+    }
+
+    /// Ends the worker.
+    pub fn close(&self) {
+        let mut inside = self.lock();
+        inside.is_closed = true;
+        wake(inside);
+    }
+
+    /// The next hint; none once the mailbox is closed.
+    pub(super) fn poll(&self, context: &Context<'_>) -> Poll<Option<Hint>> {
+        let mut inside = self.lock();
+        if inside.is_closed {
+            return Poll::Ready(None);
+        }
+        if let Some(hint) = inside.hints.pop_front() {
+            return Poll::Ready(Some(hint));
+        }
+        inside.waker = Some(context.waker().clone());
+        Poll::Pending
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn wake(mut inside: MutexGuard<'_, Inside>) {
+    let waker = inside.waker.take();
+    drop(inside);
+    waker.into_iter().for_each(Waker::wake);
+}

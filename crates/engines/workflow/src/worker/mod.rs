@@ -1,0 +1,24 @@
+//! Runs instances: a pure core decides about every piece of work, and a thin shell does the work.
+//!
+//! The core holds no truth. It may be dropped at any moment: a new one finds all work in the store.
+
+mod client;
+mod core;
+mod drive;
+
+mod job;
+mod lease;
+mod mailbox;
+mod perform;
+mod registry;
+mod settings;
+mod slot;
+
+pub use client::{Client, ClientError, Watchers};
+pub use core::Core;
+pub use drive::{Worker, drive};
+pub use job::{Finished, Happened, Hint, Job, Tag};
+pub use mailbox::Mailbox;
+pub use perform::perform;
+pub use registry::Registry;
+pub use settings::Settings;

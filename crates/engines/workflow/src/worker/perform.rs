@@ -1,0 +1,142 @@
+//! Does one job on the ports.
+
+use std::panic::AssertUnwindSafe;
+
+use futures_util::FutureExt;
+use serde_json::Value;
+
+use super::job::{Happened, Job, Tag};
+use super::registry::Registry;
+use crate::instance::{Body, Effect, Ended, Signal, StartRequest, Status, Work};
+use crate::port::{Record, Services, SignalKey, Store, Stored};
+use crate::step::{Again, Answer, CallError, start};
+
+/// Does a job and tells its result. `now_ms` is the moment of its start.
+pub async fn perform<S: Store, V: Services>(
+    store: &S,
+    services: &V,
+    registry: &Registry,
+    job: Job,
+    now_ms: u64,
+) -> Happened {
+    match job {
+        Job::Lease(request) => Happened::Leased { asked_ms: now_ms, result: store.lease(&request).await },
+        Job::Scan { partitions, until_ms, limit } => {
+            Happened::Scanned { limit, result: store.due(&partitions, until_ms, limit).await }
+        }
+        Job::Load(tags) => {
+            let ids: Vec<_> = tags.iter().map(|tag| tag.instance.clone()).collect();
+            Happened::Loaded { result: store.load(&ids).await, tags }
+        }
+        Job::Definitions => Happened::Defined(store.definitions().await),
+        Job::Commit(commits) => {
+            let (tags, commits): (Vec<_>, Vec<_>) = commits.into_iter().unzip();
+            Happened::Committed { tags, result: store.commit(&commits).await }
+        }
+        Job::Remove(keys) => Happened::Settled { result: store.remove(&keys).await, keys },
+        Job::Postpone(signals) => {
+            let keys = signals.iter().map(|signal| signal.key.clone()).collect();
+            Happened::Settled { keys, result: store.postpone(&signals).await }
+        }
+        Job::Bury(letters) => {
+            let keys = letters.iter().map(|letter| SignalKey::of(&letter.signal)).collect();
+            Happened::Settled { keys, result: store.bury(&letters).await }
+        }
+        Job::Drain(batches) => drain(store, registry, batches, now_ms).await,
+        Job::Call(call) => {
+            let caught = AssertUnwindSafe(services.call(&call)).catch_unwind().await;
+            let message = || "the function panicked: read the process's messages".to_owned();
+            let result =
+                caught.unwrap_or_else(|_| Err(CallError { message: message(), again: Again::Maybe }));
+            let answer = Answer { visit: call.visit, attempt: call.attempt, result };
+            Happened::Called { instance: call.instance, answer }
+        }
+        Job::Tell(_) => Happened::Tick,
+    }
+}
+
+/// The effects of several instances, by kind.
+#[derive(Default)]
+struct Effects {
+    records: Vec<Record>,
+    signals: Vec<Signal>,
+    tasks: Vec<crate::instance::TaskRow>,
+    letters: Vec<crate::instance::DeadLetter>,
+}
+
+/// Does the effects of each instance up to the first one that is impossible now.
+async fn drain<S: Store>(
+    store: &S,
+    registry: &Registry,
+    batches: Vec<(Tag, Vec<Effect>)>,
+    now_ms: u64,
+) -> Happened {
+    let (mut effects, mut upto) = (Effects::default(), Vec::new());
+    for (tag, batch) in batches {
+        let mut last = 0;
+        for effect in batch {
+            if !effects.add(effect.work, registry, store.partitions(), now_ms) {
+                break;
+            }
+            last = effect.number;
+        }
+        upto.push((tag, last));
+    }
+    let result = effects.write(store).await;
+    Happened::Drained { upto, result: result.map(|()| (effects.records, effects.signals)) }
+}
+
+impl Effects {
+    /// Adds an effect; returns whether it is possible now.
+    fn add(&mut self, work: Work, registry: &Registry, partitions: u16, now_ms: u64) -> bool {
+        match work {
+            Work::Signal(signal) => self.signals.push(signal),
+            Work::Task(row) => self.tasks.push(row),
+            Work::Bury(letter) => self.letters.push(letter),
+            Work::Start(request) => return self.start(request, registry, partitions, now_ms),
+        }
+        true
+    }
+
+    /// Adds a start. A sub-workflow that cannot start fails at its parent; an independent one waits for its definition.
+    fn start(&mut self, request: StartRequest, registry: &Registry, partitions: u16, now_ms: u64) -> bool {
+        let (id, parent) = (request.id.clone(), request.parent.clone());
+        let words = match registry.latest(&request.definition) {
+            None => format!("no definition is named {}: deploy it", request.definition),
+            Some(program) => {
+                let state = start(&program, request, now_ms).map_err(|error| error.to_string());
+                let record = state.and_then(|state| {
+                    Record::of(&state, partitions, 1, 0).map_err(|error| error.to_string())
+                });
+                match record {
+                    Ok(record) => {
+                        self.records.push(record);
+                        return true;
+                    }
+                    Err(words) => words,
+                }
+            }
+        };
+        let Some(parent) = parent else { return false };
+        let ended =
+            Ended { visit: parent.visit, status: Status::Failed, data: Value::Null, error: Some(words) };
+        self.signals.push(Signal::new(parent.instance, format!("ended:{id}"), Body::Ended(ended), now_ms));
+        true
+    }
+
+    async fn write<S: Store>(&self, store: &S) -> Stored<()> {
+        if !self.records.is_empty() {
+            store.start(&self.records).await?;
+        }
+        if !self.signals.is_empty() {
+            store.publish(&self.signals).await?;
+        }
+        if !self.tasks.is_empty() {
+            store.write_tasks(&self.tasks).await?;
+        }
+        if !self.letters.is_empty() {
+            store.bury(&self.letters).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,53 @@
+//! Limits and times of a worker.
+
+/// The limits and times of a worker. The defaults suit a process with a core.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// The process, by a name that no other process ever has.
+    pub owner: String,
+    /// The length of a lease.
+    pub ttl_ms: u64,
+    /// The part of a lease that is not used: clocks may run at different rates.
+    pub margin_ms: u64,
+    /// Signals and instances of one scan, and changes of one commit, at most.
+    pub batch: usize,
+    /// Calls at the same time.
+    pub calls_max: usize,
+    /// Commits at the same time.
+    pub commits_max: usize,
+    /// Signals in memory at most. Above, clients are refused and scans wait.
+    pub signals_max: usize,
+    /// Instances in memory that do nothing now.
+    pub idle_max: usize,
+    /// The shortest time between two scans without hints.
+    pub poll_min_ms: u64,
+    /// The longest time between two scans.
+    pub poll_max_ms: u64,
+    /// Scans look ahead this far for timers: more than `poll_max_ms`.
+    pub ahead_ms: u64,
+    /// The longest time that a change waits for the call that it leads to, so that both are one commit.
+    pub fuse_ms: u64,
+    /// Deliveries of a signal without an instance, each after twice the time, before it is a dead letter.
+    pub unknown_attempts_max: u32,
+}
+
+impl Settings {
+    /// The defaults for a process.
+    pub fn new(owner: impl Into<String>) -> Self {
+        Self {
+            owner: owner.into(),
+            ttl_ms: 15_000,
+            margin_ms: 2_000,
+            batch: 256,
+            calls_max: 256,
+            commits_max: 2,
+            signals_max: 10_000,
+            idle_max: 20_000,
+            poll_min_ms: 250,
+            poll_max_ms: 5_000,
+            ahead_ms: 8_000,
+            fuse_ms: 20,
+            unknown_attempts_max: 6,
+        }
+    }
+}

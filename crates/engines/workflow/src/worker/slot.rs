@@ -1,0 +1,236 @@
+//! Holds one instance in a worker's memory, and steps it.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use super::registry::Registry;
+use crate::instance::{APPLIED_MAX, Body, DeadReason, Signal, State, Status};
+use crate::program::Program;
+use crate::step::{Answer, Call, Ignored, Input, Outcome, calls, migrate, step};
+
+/// An instance in memory.
+pub(super) struct Slot {
+    pub generation: u64,
+    pub partition: u16,
+    pub loaded: Option<Loaded>,
+    pub is_loading: bool,
+    /// Signals to apply, in order.
+    pub signals: VecDeque<Signal>,
+    pub answers: VecDeque<Answer>,
+    /// Signals that are here or not removed from the store yet.
+    pub known: BTreeSet<String>,
+    /// Applied signals of which this worker does not know whether they are removed.
+    pub unconfirmed: BTreeSet<String>,
+    /// The last alarm.
+    pub alarm_ms: Option<u64>,
+    /// Signals that the next commit consumes, and those of the commit in flight.
+    pub consumed: Vec<String>,
+    pub committing: Option<Vec<String>>,
+    /// Whether the state has changes that are not stored.
+    pub is_dirty: bool,
+    /// Whether a call's result is among the changes: it must be stored before the next call.
+    pub has_result: bool,
+    /// Until this moment a commit waits for a call that began with the change.
+    pub hold_until_ms: Option<u64>,
+    pub is_draining: bool,
+    /// No effect is tried again before this moment.
+    pub drain_at_ms: u64,
+    /// Calls in flight: visit and attempt.
+    pub calls: BTreeSet<(u64, u32)>,
+    /// The message of a panic, for the quarantine.
+    pub poison: Option<String>,
+}
+
+/// A state in memory.
+pub(super) struct Loaded {
+    pub program: Arc<Program>,
+    pub state: State,
+    /// The stored version.
+    pub version: u64,
+}
+
+/// The work that follows from stepping a slot.
+#[derive(Default)]
+pub(super) struct Stepped {
+    /// Signals to remove.
+    pub remove: Vec<String>,
+    /// Signals that become dead letters.
+    pub bury: Vec<(Signal, DeadReason)>,
+    /// The message of a panic.
+    pub panic: Option<String>,
+    /// Whether a signal waits for the commit.
+    pub is_blocked: bool,
+}
+
+impl Slot {
+    pub fn new(generation: u64, partition: u16) -> Self {
+        Self {
+            generation,
+            partition,
+            loaded: None,
+            is_loading: false,
+            signals: VecDeque::new(),
+            answers: VecDeque::new(),
+            known: BTreeSet::new(),
+            unconfirmed: BTreeSet::new(),
+            alarm_ms: None,
+            consumed: Vec::new(),
+            committing: None,
+            is_dirty: false,
+            has_result: false,
+            hold_until_ms: None,
+            is_draining: false,
+            drain_at_ms: 0,
+            calls: BTreeSet::new(),
+            poison: None,
+        }
+    }
+
+    /// Adds a signal, unless it is here. Returns whether it is new.
+    pub fn add(&mut self, signal: Signal) -> bool {
+        if !self.known.insert(signal.id.clone()) {
+            return false;
+        }
+        let at = self.signals.partition_point(|other| other.order() <= signal.order());
+        self.signals.insert(at, signal);
+        true
+    }
+
+    /// Whether nothing happens to the instance in this worker.
+    pub fn is_idle(&self) -> bool {
+        !self.is_loading
+            && !self.is_dirty
+            && !self.is_draining
+            && self.committing.is_none()
+            && self.signals.is_empty()
+            && self.answers.is_empty()
+            && self.known.is_empty()
+            && self.calls.is_empty()
+    }
+
+    /// Applies everything that waits for the instance.
+    pub fn work(&mut self, registry: &Registry, now_ms: u64) -> Stepped {
+        let mut stepped = Stepped::default();
+        if self.committing.is_some() {
+            return stepped;
+        }
+        while let Some(answer) = self.answers.pop_front() {
+            self.calls.remove(&(answer.visit, answer.attempt));
+            match self.step(Input::Called(answer), now_ms) {
+                Ok(Outcome::Applied) => self.has_result = true,
+                Ok(_) => {}
+                Err(panic) => return Stepped { panic: Some(panic), ..stepped },
+            }
+        }
+        while !self.signals.is_empty() {
+            if !self.may_forget_one() {
+                stepped.remove.extend(self.unconfirmed.iter().cloned());
+                stepped.is_blocked = true;
+                break;
+            }
+            let Some(signal) = self.signals.pop_front() else { break };
+            match self.apply(&signal, registry, now_ms) {
+                Ok(Outcome::Applied) => self.consumed.push(signal.id),
+                // The answer rests on changes that are not stored and may be lost.
+                Ok(_) if self.is_dirty => {
+                    self.signals.push_front(signal);
+                    stepped.is_blocked = true;
+                    break;
+                }
+                Ok(Outcome::Ignored(_)) => stepped.remove.push(signal.id),
+                Ok(Outcome::Refused(reason)) => stepped.bury.push((signal, reason)),
+                Err(panic) => {
+                    stepped.bury.push((signal, DeadReason::Quarantined));
+                    return Stepped { panic: Some(panic), ..stepped };
+                }
+            }
+        }
+        let is_due = |loaded: &Loaded| loaded.state.due_ms().is_some_and(|due_ms| due_ms <= now_ms);
+        if self.loaded.as_ref().is_some_and(is_due)
+            && let Err(panic) = self.step(Input::Due, now_ms)
+        {
+            stepped.panic = Some(panic);
+        }
+        stepped
+    }
+
+    /// Whether one more signal may push the oldest id out of the applied ones. An id whose signal may still be in the store must stay: the signal
+    /// would be applied again.
+    fn may_forget_one(&self) -> bool {
+        let applied = self.loaded.as_ref().map(|loaded| &loaded.state.applied);
+        let oldest =
+            applied.filter(|applied| applied.len() >= APPLIED_MAX).and_then(|applied| applied.front());
+        oldest.is_none_or(|oldest| !self.known.contains(oldest) && !self.unconfirmed.contains(oldest))
+    }
+
+    fn apply(&mut self, signal: &Signal, registry: &Registry, now_ms: u64) -> Result<Outcome, String> {
+        match &signal.body {
+            Body::Migrate { to } => Ok(self.migrate(signal, registry.program(&to.hash), now_ms)),
+            _ => self.step(Input::Signal(signal.clone()), now_ms),
+        }
+    }
+
+    fn migrate(&mut self, signal: &Signal, to: Option<Arc<Program>>, now_ms: u64) -> Outcome {
+        let refused = Outcome::Refused(DeadReason::Refused);
+        let (Some(loaded), Some(to)) = (&mut self.loaded, to) else { return refused };
+        if loaded.state.applied.contains(&signal.id) {
+            return Outcome::Ignored(Ignored::Duplicate);
+        }
+        if loaded.state.status.is_ended() || loaded.state.version.name != to.version.name {
+            return refused;
+        }
+        let Ok(mut state) = migrate(&loaded.program, &to, loaded.state.clone()) else { return refused };
+        state.remember(signal.id.clone());
+        state.changed_ms = now_ms;
+        (loaded.state, loaded.program) = (state, to);
+        self.is_dirty = true;
+        Outcome::Applied
+    }
+
+    /// Steps the state. A panic leaves no state: the store has it.
+    pub fn step(&mut self, input: Input, now_ms: u64) -> Result<Outcome, String> {
+        let Some(Loaded { program, state, version }) = self.loaded.take() else {
+            return Ok(Outcome::Ignored(Ignored::Stale));
+        };
+        let stepped = catch_unwind(AssertUnwindSafe(|| step(&program, state, input, now_ms)));
+        let (state, outcome) = stepped.map_err(|panic| words(panic.as_ref()))?;
+        self.is_dirty |= outcome == Outcome::Applied;
+        self.loaded = Some(Loaded { program, state, version });
+        Ok(outcome)
+    }
+
+    /// The calls to begin now: none while a result is not stored.
+    pub fn due_calls(&self, now_ms: u64) -> Vec<Call> {
+        let Some(loaded) = self.loaded.as_ref().filter(|_| !self.has_result && self.committing.is_none())
+        else {
+            return Vec::new();
+        };
+        let mut due = calls(&loaded.program, &loaded.state, now_ms);
+        due.retain(|call| !self.calls.contains(&(call.visit, call.attempt)));
+        due
+    }
+
+    /// Whether the changes must be stored now.
+    pub fn is_ready(&self, now_ms: u64) -> bool {
+        self.is_dirty
+            && self.committing.is_none()
+            && (self.has_result || self.hold_until_ms.is_none_or(|until_ms| until_ms <= now_ms))
+    }
+
+    /// Puts the instance in quarantine.
+    pub fn quarantine(&mut self, words: String, now_ms: u64) {
+        if let Some(loaded) = &mut self.loaded {
+            loaded.state.status = Status::Quarantined;
+            loaded.state.error = Some(words);
+            loaded.state.changed_ms = now_ms;
+            self.is_dirty = true;
+        }
+    }
+}
+
+fn words(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    format!("the step panicked: {}", text.unwrap_or_else(|| "without words".into()))
+}

@@ -1,0 +1,233 @@
+//! Drives a real worker and client on the memory store.
+
+use std::future::{Future, poll_fn};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Poll, Waker};
+
+use plimsoll_workflow::definition::read;
+use plimsoll_workflow::instance::{DeadLetter, Signal, StartRequest, State, Status};
+use plimsoll_workflow::memory::{Memory, Removal};
+use plimsoll_workflow::port::{Clock, Find, Inserted, Services, Store};
+use plimsoll_workflow::step::{Call, CallError};
+use plimsoll_workflow::worker::{Client, ClientError, Mailbox, Registry, Settings, Watchers, Worker, drive};
+use serde_json::{Value, json};
+
+use super::examples::text;
+
+/// A clock that jumps to the next awaited moment whenever nothing else can happen.
+#[derive(Default)]
+struct Jumping {
+    now_ms: AtomicU64,
+    waits: Mutex<Vec<(u64, Waker)>>,
+}
+
+impl Clock for Jumping {
+    fn now_ms(&self) -> u64 {
+        self.now_ms.load(Ordering::Relaxed)
+    }
+
+    fn until(&self, at_ms: u64) -> impl Future<Output = ()> + Send {
+        poll_fn(move |context| {
+            if self.now_ms() >= at_ms {
+                return Poll::Ready(());
+            }
+            self.waits.lock().unwrap().push((at_ms, context.waker().clone()));
+            Poll::Pending
+        })
+    }
+}
+
+impl Jumping {
+    fn jump(&self) {
+        let waits = std::mem::take(&mut *self.waits.lock().unwrap());
+        let Some(next_ms) = waits.iter().map(|(at_ms, _)| *at_ms).min() else { return };
+        self.now_ms.fetch_max(next_ms, Ordering::Relaxed);
+        waits.into_iter().for_each(|(_, waker)| waker.wake());
+    }
+}
+
+struct Noop;
+
+impl Services for Noop {
+    async fn call(&self, call: &Call) -> Result<Value, CallError> {
+        match call.target.to_string().as_str() {
+            "panic" => panic!("as asked"),
+            "huge" => Ok(json!("x".repeat(9 << 20))),
+            _ => Ok(json!(1)),
+        }
+    }
+}
+
+/// Runs a worker and a client in this thread until the client is done.
+fn with_worker<T>(client: impl AsyncFnOnce(&Client<Memory>, &Jumping) -> T) -> T {
+    let store = Arc::new(Memory::new(8, Removal::Separate));
+    let (registry, mailbox) = (Arc::new(Registry::default()), Mailbox::default());
+    let (backlog, watchers, clock) =
+        (Arc::new(AtomicUsize::new(0)), Watchers::default(), Arc::<Jumping>::default());
+    let worker = Worker {
+        store: store.clone(),
+        services: Arc::new(Noop),
+        clock: clock.clone(),
+        registry: registry.clone(),
+        settings: Settings::new("one"),
+        mailbox: mailbox.clone(),
+        backlog: backlog.clone(),
+        watchers: watchers.clone(),
+    };
+    let requests = Client {
+        store: store.clone(),
+        registry,
+        mailbox: mailbox.clone(),
+        backlog,
+        backlog_max: 100,
+        watchers,
+    };
+    let mut worker = Box::pin(drive(worker));
+    let mut client = Box::pin(client(&requests, &clock));
+    let mut context = std::task::Context::from_waker(Waker::noop());
+    for turn in 0..200_000 {
+        if let Poll::Ready(given) = client.as_mut().poll(&mut context) {
+            mailbox.close();
+            assert!(worker.as_mut().poll(&mut context).is_ready());
+            return given;
+        }
+        for _ in 0..20 {
+            assert!(worker.as_mut().poll(&mut context).is_pending());
+        }
+        // Time passes when neither has work: the client has seen the worker's last turn.
+        if turn % 2 == 1 {
+            clock.jump();
+        }
+        store.set_clock(clock.now_ms());
+    }
+    panic!("the client waits for ever");
+}
+
+fn request(id: &str, definition: &str) -> StartRequest {
+    let input = json!({});
+    StartRequest { id: id.into(), definition: definition.into(), key: None, parent: None, depth: 0, input }
+}
+
+#[test]
+fn a_client_starts_signals_and_sees_the_end() {
+    let finished = with_worker(async |client, clock| {
+        let now_ms = clock.now_ms();
+        client.deploy(&read(text("signal-round-trip")).unwrap().0, now_ms).await.unwrap();
+        let end = client.watchers.watch("i");
+        assert_eq!(client.start(request("i", "signal-round-trip"), now_ms).await.unwrap(), Inserted::New);
+        assert_eq!(client.start(request("i", "signal-round-trip"), now_ms).await.unwrap(), Inserted::Known);
+        let signal = Signal::named("i", "s", "go", Value::Null, now_ms);
+        assert_eq!(client.publish(signal).await.unwrap(), Inserted::New);
+        end.await
+    });
+    assert_eq!(finished.status, Status::Done);
+}
+
+#[test]
+fn a_timer_ends_at_its_moment() {
+    with_worker(async |client, clock| {
+        client.deploy(&read(text("timer")).unwrap().0, 0).await.unwrap();
+        let end = client.watchers.watch("i");
+        let began_ms = clock.now_ms();
+        client.start(request("i", "timer"), began_ms).await.unwrap();
+        assert_eq!(end.await.status, Status::Done);
+        assert_eq!(clock.now_ms(), began_ms + 1000);
+    });
+}
+
+#[test]
+fn a_function_that_panics_fails_its_instance_and_no_other() {
+    with_worker(async |client, clock| {
+        let (definition, _) = read("name: bad\nsteps:\n- service: {function: panic}\n").unwrap();
+        client.deploy(&definition, 0).await.unwrap();
+        client.deploy(&read(text("timer")).unwrap().0, 0).await.unwrap();
+        let (bad, good) = (client.watchers.watch("bad"), client.watchers.watch("good"));
+        client.start(request("bad", "bad"), clock.now_ms()).await.unwrap();
+        client.start(request("good", "timer"), clock.now_ms()).await.unwrap();
+        let bad = bad.await;
+        assert_eq!(bad.status, Status::Failed);
+        assert!(bad.error.unwrap().starts_with("panic failed in attempt 5: the function panicked"));
+        assert_eq!(good.await.status, Status::Done);
+    });
+}
+
+#[test]
+fn an_instance_that_grows_too_large_is_quarantined_with_its_reason() {
+    with_worker(async |client, _| {
+        let (definition, _) = read("name: huge\nsteps:\n- service: {function: huge, result: r}\n").unwrap();
+        client.deploy(&definition, 0).await.unwrap();
+        client.start(request("i", "huge"), 0).await.unwrap();
+        let quarantined = poll_fn(|context| {
+            context.waker().wake_by_ref();
+            let find = Find { status: Some(Status::Quarantined), limit: 1, ..Find::default() };
+            let records = futures_util::FutureExt::now_or_never(client.store.find(&find)).unwrap().unwrap();
+            records.into_iter().next().map_or(Poll::Pending, Poll::Ready)
+        });
+        let state = State::decode(&quarantined.await.body).unwrap();
+        assert!(state.error.unwrap().contains("keep large data elsewhere"));
+        client.publish(Signal::named("i", "s", "go", Value::Null, 0)).await.unwrap();
+        assert_eq!(first_letter(client).await.reason.name(), "quarantined");
+    });
+}
+
+/// The first dead letter, as soon as there is one.
+async fn first_letter(client: &Client<Memory>) -> DeadLetter {
+    poll_fn(|context| {
+        context.waker().wake_by_ref();
+        let letters = futures_util::FutureExt::now_or_never(client.store.dead(None, 10)).unwrap().unwrap();
+        letters.into_iter().next().map_or(Poll::Pending, Poll::Ready)
+    })
+    .await
+}
+
+#[test]
+fn a_schedule_starts_instances() {
+    with_worker(async |client, clock| {
+        let (definition, _) =
+            read("name: hourly\nstart: {cron: '0 * * * *'}\nsteps:\n- service: {function: f}\n").unwrap();
+        client.deploy(&definition, 0).await.unwrap();
+        let find = plimsoll_workflow::port::Find {
+            definition: Some("hourly".into()),
+            limit: 10,
+            ..Default::default()
+        };
+        let ended = poll_fn(|context| {
+            let records = futures_util::FutureExt::now_or_never(client.store.find(&find)).unwrap().unwrap();
+            let ended = records.iter().filter(|record| record.status == Status::Done).count();
+            context.waker().wake_by_ref();
+            if ended < 3 { Poll::Pending } else { Poll::Ready(ended) }
+        });
+        assert_eq!(ended.await, 3);
+        assert!((10_800_000..10_801_000).contains(&clock.now_ms()), "{}", clock.now_ms());
+    });
+}
+
+#[test]
+fn bad_requests_name_their_remedy() {
+    with_worker(async |client, _| {
+        let words = |error: ClientError| error.to_string();
+        let unknown = client.start(request("i", "none"), 0).await.unwrap_err();
+        assert_eq!(words(unknown), "no definition is named none: deploy it first");
+        client.deploy(&read(text("timer")).unwrap().0, 0).await.unwrap();
+        let unnamed = client.start(request("", "timer"), 0).await.unwrap_err();
+        assert!(words(unnamed).contains("the id is invalid"));
+        let listed = StartRequest { input: json!([1]), ..request("i", "timer") };
+        assert!(words(client.start(listed, 0).await.unwrap_err()).contains("must be an object"));
+        let large = Signal::named("i", "s", "go", json!("x".repeat(2 << 20)), 0);
+        assert!(words(client.publish(large).await.unwrap_err()).contains("keep large data elsewhere"));
+        client.backlog.store(101, Ordering::Relaxed);
+        let busy = client.publish(Signal::named("i", "s", "go", Value::Null, 0)).await.unwrap_err();
+        assert!(words(busy).contains("send it again later"));
+    });
+}
+
+#[test]
+fn a_signal_without_an_instance_becomes_a_dead_letter_after_a_while() {
+    with_worker(async |client, clock| {
+        client.publish(Signal::named("nobody", "s", "go", Value::Null, 0)).await.unwrap();
+        let buried = first_letter(client).await;
+        assert_eq!(buried.reason.name(), "unknown_instance");
+        assert!(clock.now_ms() > 15_000, "{}", clock.now_ms());
+    });
+}
