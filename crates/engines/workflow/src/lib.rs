@@ -12,6 +12,7 @@ pub mod explain;
 
 pub mod port;
 
+pub mod group;
 pub mod worker;
 
 pub mod contract;

@@ -10,6 +10,7 @@ use super::job::{Finished, Hint};
 use super::mailbox::Mailbox;
 use super::registry::Registry;
 use crate::definition::Definition;
+use crate::group::Group;
 use crate::instance::{EncodeError, Signal, StartRequest};
 use crate::port::{Inserted, Record, Store, StoreError};
 use crate::program::Problem;
@@ -17,6 +18,8 @@ use crate::step::{ID_BYTES_MAX, StartError, start};
 
 /// Bytes of a signal at most.
 const SIGNAL_BYTES_MAX: usize = 1 << 20;
+/// Batches of starts, and of signals, that are under way at once: while one waits for the disk, the next one is sent.
+const LANES: usize = 2;
 
 /// Starts instances and sends signals.
 pub struct Client<S> {
@@ -32,6 +35,21 @@ pub struct Client<S> {
     pub backlog_max: usize,
     /// Waits for ends.
     pub watchers: Watchers,
+    /// Gathers requests of concurrent callers.
+    pub groups: Groups,
+}
+
+/// Gathers starts and signals of concurrent callers, so that they wait for the disk together.
+#[derive(Debug)]
+pub struct Groups {
+    starts: Group<Record, Inserted>,
+    signals: Group<Signal, Inserted>,
+}
+
+impl Default for Groups {
+    fn default() -> Self {
+        Self { starts: Group::new(LANES), signals: Group::new(LANES) }
+    }
 }
 
 /// The reason why a request was refused. Nothing happened, unless the store failed.
@@ -98,8 +116,9 @@ impl<S: Store> Client<S> {
         let program = self.registry.latest(&request.definition).ok_or_else(unknown)?;
         let state = start(&program, request, now_ms)?;
         let record = Record::of(&state, self.store.partitions(), 1, 0)?;
-        let inserted = self.store.start(std::slice::from_ref(&record)).await?;
-        let inserted = inserted.first().copied().unwrap_or(Inserted::Known);
+        let store = &self.store;
+        let write = |records: Vec<Record>| async move { store.start(&records).await };
+        let inserted = self.groups.starts.run(record.clone(), write).await?;
         if inserted == Inserted::New {
             self.mailbox.hint(Hint::Started(record));
         }
@@ -122,9 +141,11 @@ impl<S: Store> Client<S> {
         if bytes > SIGNAL_BYTES_MAX {
             return Err(ClientError::LargeSignal(bytes));
         }
-        let inserted = self.store.publish(std::slice::from_ref(&signal)).await?;
+        let store = &self.store;
+        let write = |signals: Vec<Signal>| async move { store.publish(&signals).await };
+        let inserted = self.groups.signals.run(signal.clone(), write).await?;
         self.mailbox.hint(Hint::Published(signal));
-        Ok(inserted.first().copied().unwrap_or(Inserted::Known))
+        Ok(inserted)
     }
 
     fn check_backlog(&self) -> Result<(), ClientError> {

@@ -14,7 +14,7 @@ mod registry;
 mod settings;
 mod slot;
 
-pub use client::{Client, ClientError, Watchers};
+pub use client::{Client, ClientError, Groups, Watchers};
 pub use core::Core;
 pub use drive::{Worker, drive};
 pub use job::{Finished, Happened, Hint, Job, Tag};

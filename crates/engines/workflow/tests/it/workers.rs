@@ -10,7 +10,9 @@ use plimsoll_workflow::instance::{DeadLetter, Signal, StartRequest, State, Statu
 use plimsoll_workflow::memory::{Memory, Removal};
 use plimsoll_workflow::port::{Clock, Find, Inserted, Services, Store};
 use plimsoll_workflow::step::{Call, CallError};
-use plimsoll_workflow::worker::{Client, ClientError, Mailbox, Registry, Settings, Watchers, Worker, drive};
+use plimsoll_workflow::worker::{
+    Client, ClientError, Groups, Mailbox, Registry, Settings, Watchers, Worker, drive,
+};
 use serde_json::{Value, json};
 
 use super::examples::text;
@@ -82,6 +84,7 @@ fn with_worker<T>(client: impl AsyncFnOnce(&Client<Memory>, &Jumping) -> T) -> T
         backlog,
         backlog_max: 100,
         watchers,
+        groups: Groups::default(),
     };
     let mut worker = Box::pin(drive(worker));
     let mut client = Box::pin(client(&requests, &clock));
