@@ -1,6 +1,6 @@
 //! Runs the example definitions to their ends.
 
-use plimsoll_workflow::definition::read;
+use plimsoll_workflow::file::read;
 use plimsoll_workflow::instance::{
     Act, Body, Ended, Signal, StartRequest, State, Status, TaskStatus, Wait, Work,
 };

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 
-use plimsoll_workflow::definition::read;
+use plimsoll_workflow::file::read;
 use plimsoll_workflow::instance::{DeadLetter, Signal, StartRequest, State, Status};
 use plimsoll_workflow::memory::{Memory, Removal};
 use plimsoll_workflow::port::{Clock, Find, Inserted, Services, Store};
@@ -187,11 +187,7 @@ fn a_schedule_starts_instances() {
         let (definition, _) =
             read("name: hourly\nstart: {cron: '0 * * * *'}\nsteps:\n- service: {function: f}\n").unwrap();
         client.deploy(&definition, 0).await.unwrap();
-        let find = plimsoll_workflow::port::Find {
-            definition: Some("hourly".into()),
-            limit: 10,
-            ..Default::default()
-        };
+        let find = Find { definition: Some("hourly".into()), limit: 10, ..Find::default() };
         let ended = poll_fn(|context| {
             let records = futures_util::FutureExt::now_or_never(client.store.find(&find)).unwrap().unwrap();
             let ended = records.iter().filter(|record| record.status == Status::Done).count();
