@@ -172,7 +172,13 @@ async fn leases_are_exclusive(store: &impl Store) -> Checked {
     let taken = store.lease(&request("b", 1, &[])).await?;
     let before = first.held.iter().find(|lease| lease.partition == 0).map_or(0, |lease| lease.epoch);
     let grown = matches!(taken.held[..], [Lease { partition: 0, epoch }] if epoch > before);
-    same("a claimed partition has a greater epoch", &grown, &true)
+    same("a claimed partition has a greater epoch", &grown, &true)?;
+    let holders = store.holders().await?;
+    let owners: Vec<_> = holders.iter().map(|holder| holder.owner.as_str()).collect();
+    let wanted: Vec<_> = (0..partitions).map(|at| if at == 0 { "b" } else { "a" }).collect();
+    same("every owner is told", &owners, &wanted)?;
+    let fresh = holders.iter().all(|holder| (1..=60_000).contains(&holder.lease_ms));
+    same("a lease has time left", &fresh, &true)
 }
 
 async fn dead_letters_are_kept_and_redriven(store: &impl Store) -> Checked {

@@ -1,6 +1,6 @@
 //! Finds the next moment of a schedule: minute, hour, day of month, month and weekday, in UTC.
 
-use time::{Date, Duration, Month, OffsetDateTime, Time};
+use time::{Date, Duration, OffsetDateTime, Time};
 
 /// Days that a search looks ahead at most: the 29th of February comes at least every eight years.
 const DAYS_MAX: i64 = 366 * 8 + 1;
@@ -72,7 +72,7 @@ impl Cron {
     fn allows(&self, date: Date) -> bool {
         let day = has(self.days, u32::from(date.day()));
         let weekday = has(self.weekdays, u32::from(date.weekday().number_days_from_sunday()));
-        has(self.months, u32::from(u8::from(Month::from(date.month()))))
+        has(self.months, u32::from(u8::from(date.month())))
             && if self.either_day { day || weekday } else { day && weekday }
     }
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::instance::{State, Status, Token, Wait};
+use crate::port::{Record, Store, Stored};
 use crate::program::{Kind, Program};
 
 /// One reason why an instance waits.
@@ -48,7 +49,47 @@ pub struct Explanation {
     pub lease_ms: Option<i64>,
 }
 
-/// Explains a state. The caller adds owner and lease from the store.
+/// Explains an instance of a store; none if the store has no such instance.
+///
+/// # Errors
+///
+/// If the store fails.
+pub async fn of(
+    store: &impl Store,
+    program: Option<&Program>,
+    instance: &str,
+) -> Stored<Option<Explanation>> {
+    let record = store.load(&[instance.to_owned()]).await?.into_iter().next().flatten();
+    let Some(record) = record else { return Ok(None) };
+    let mut explanation = match State::decode(&record.body) {
+        Ok(state) => explain(program, &state),
+        Err(error) => unreadable(&record, error.to_string()),
+    };
+    if let Some(note) = record.note {
+        explanation.error = Some(note);
+    }
+    let holders = store.holders().await?;
+    let holder = holders.into_iter().find(|holder| holder.partition == record.partition);
+    explanation.lease_ms = holder.as_ref().map(|holder| holder.lease_ms);
+    explanation.owner = holder.map(|holder| holder.owner);
+    Ok(Some(explanation))
+}
+
+/// Explains an instance whose state this version cannot read.
+fn unreadable(record: &Record, words: String) -> Explanation {
+    Explanation {
+        instance: record.id.clone(),
+        status: record.status,
+        definition: record.definition.clone(),
+        reasons: Vec::new(),
+        error: Some(words),
+        kept: 0,
+        owner: None,
+        lease_ms: None,
+    }
+}
+
+/// Explains a state, without owner and lease.
 pub fn explain(program: Option<&Program>, state: &State) -> Explanation {
     let mut reasons = waits(state);
     if let Some(program) = program {
@@ -124,11 +165,14 @@ fn name(program: &Program, state: &State, reason: &mut Reason) {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt;
     use serde_json::Value;
 
     use super::*;
     use crate::definition::Definition;
     use crate::instance::StartRequest;
+    use crate::memory::{Memory, Removal};
+    use crate::port::LeaseRequest;
     use crate::step::start;
 
     #[test]
@@ -147,5 +191,16 @@ mod tests {
         let reason = &explained.reasons[0];
         assert_eq!((reason.kind.as_str(), reason.missing.as_deref()), ("signal", Some("go")));
         assert_eq!((reason.path.as_deref(), reason.visit, reason.due_ms), (Some("wait-0"), Some(2), None));
+
+        let store = Memory::new(1, Removal::Separate);
+        let lease = LeaseRequest { owner: "ann".into(), ttl_ms: 100, want: 1, release: Vec::new() };
+        store.lease(&lease).now_or_never().unwrap().unwrap();
+        let record = Record::of(&state, 1, 1, 0).unwrap();
+        store.start(&[record]).now_or_never().unwrap().unwrap();
+        store.set_clock(150);
+        let stored = of(&store, Some(&program), "i").now_or_never().unwrap().unwrap().unwrap();
+        assert_eq!((stored.owner.as_deref(), stored.lease_ms), (Some("ann"), Some(-50)));
+        assert_eq!(stored.reasons, explained.reasons);
+        assert_eq!(of(&store, None, "none").now_or_never().unwrap(), Ok(None));
     }
 }

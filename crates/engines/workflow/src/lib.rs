@@ -4,6 +4,8 @@ pub mod definition;
 
 pub mod program;
 
+pub mod file;
+
 pub mod instance;
 pub mod step;
 

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::definition::{Definition, Version};
 use crate::instance::{DeadLetter, Signal, TaskRow};
 use crate::port::{
-    Commit, Committed, Due, Find, Inbox, Inserted, Lease, LeaseRequest, Leases, Postponed, Record, Redrive,
-    SignalKey, Store, Stored, partition_of,
+    Commit, Committed, Due, Find, Holder, Inbox, Inserted, Lease, LeaseRequest, Leases, Postponed, Record,
+    Redrive, SignalKey, Store, Stored, partition_of,
 };
 
 /// Whether a commit removes the signals that it consumed, as a store with transactions does.
@@ -160,6 +160,20 @@ impl Store for Memory {
     async fn lease(&self, request: &LeaseRequest) -> Stored<Leases> {
         let now_ms = self.clock_ms.load(Ordering::Relaxed);
         Ok(self.tables().lease(request, self.partitions, now_ms))
+    }
+
+    async fn holders(&self) -> Stored<Vec<Holder>> {
+        let now_ms = self.clock_ms.load(Ordering::Relaxed);
+        let left = |row: &Row| {
+            i64::try_from(row.until_ms).unwrap_or(i64::MAX) - i64::try_from(now_ms).unwrap_or(i64::MAX)
+        };
+        let holder = |(partition, row): (&u16, &Row)| Holder {
+            partition: *partition,
+            owner: row.owner.clone(),
+            epoch: row.epoch,
+            lease_ms: left(row),
+        };
+        Ok(self.tables().leases.iter().filter(|(_, row)| row.epoch > 0).map(holder).collect())
     }
 
     async fn due(&self, partitions: &[u16], until_ms: u64, limit: usize) -> Stored<Due> {

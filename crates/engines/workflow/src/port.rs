@@ -129,6 +129,19 @@ pub struct Lease {
     pub epoch: u64,
 }
 
+/// The owner of a partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// The partition.
+    pub partition: u16,
+    /// The process.
+    pub owner: String,
+    /// The epoch.
+    pub epoch: u64,
+    /// The time until the lease ends by the store's clock, in milliseconds; negative if it has ended.
+    pub lease_ms: i64,
+}
+
 /// The answer to a request for partitions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Leases {
@@ -245,6 +258,9 @@ pub trait Store: Send + Sync + 'static {
     /// Renews all partitions of the owner, claims free ones up to `want`, and gives back others. Time is the store's. A partition is free if its
     /// lease has ended or was given back. Its epoch grows with every claim, and not with a renewal.
     fn lease(&self, request: &LeaseRequest) -> impl Future<Output = Stored<Leases>> + Send;
+
+    /// The owners of all partitions that were ever claimed, in order of partitions.
+    fn holders(&self) -> impl Future<Output = Stored<Vec<Holder>>> + Send;
 
     /// Due signals and instances of partitions: `due_ms <= until_ms`, the earliest first, up to `limit` of each.
     fn due(

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use plimsoll_workflow::definition::Definition;
 use plimsoll_workflow::instance::{DeadLetter, Signal, TaskRow, TaskStatus};
 use plimsoll_workflow::port::{
-    Commit, Committed, Due, Find, Inbox, Inserted, Lease, LeaseRequest, Leases, Postponed, Record, Redrive,
+    Commit, Committed, Due, Find, Holder, Inbox, Inserted, Lease, LeaseRequest, Leases, Postponed, Record, Redrive,
     SignalKey, Store, StoreError, Stored, partition_of,
 };
 use tokio_postgres::Row;
@@ -72,6 +72,17 @@ impl Postgres {
         let session = self.sessions.get().await?;
         within(session.client.query(text, params)).await
     }
+}
+
+/// Flushes of the log since the start of the server of `uri`. Its processes report their counts once a second at most.
+///
+/// # Errors
+///
+/// If the server does not answer.
+pub async fn flushes(uri: &str) -> Stored<u64> {
+    let client = Session::open(&config(uri)?).await?;
+    let row = within(client.query_one("SELECT wal_sync FROM pg_stat_wal", &[])).await?;
+    Ok(u64::try_from(row.get::<_, i64>(0)).unwrap_or(0))
 }
 
 /// The results of an insert: the first of each key that the server names is new.
@@ -211,6 +222,17 @@ impl Store for Postgres {
             held: rows.iter().filter_map(held).collect(),
             owners: usize::try_from(owners).unwrap_or(1),
         })
+    }
+
+    async fn holders(&self) -> Stored<Vec<Holder>> {
+        let rows = self.rare(sql::HOLDERS, &[]).await?;
+        let holder = |row: &Row| Holder {
+            partition: u16::try_from(row.get::<_, i16>(0)).unwrap_or(0),
+            owner: row.get(1),
+            epoch: u64::try_from(row.get::<_, i64>(2)).unwrap_or(0),
+            lease_ms: row.get(3),
+        };
+        Ok(rows.iter().map(holder).collect())
     }
 
     async fn due(&self, partitions: &[u16], until_ms: u64, limit: usize) -> Stored<Due> {

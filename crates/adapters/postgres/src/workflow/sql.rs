@@ -95,6 +95,12 @@ pub(super) const LEASE: &str = concat!(
      UNION ALL SELECT NULL, NULL, (SELECT count(*) + 1 FROM owners, clock WHERE until_ms > now_ms AND owner <> $1) ORDER BY partition"
 );
 
+pub(super) const HOLDERS: &str = concat!(
+    "SELECT partition, owner, epoch, until_ms - ",
+    now!(),
+    " FROM partitions WHERE epoch > 0 ORDER BY partition"
+);
+
 /// The index gives the earliest signals of each partition, so the cost does not grow with the backlog.
 pub(super) const DUE_SIGNALS: &str = concat!(
     "WITH due AS MATERIALIZED (SELECT s.* FROM unnest($1::smallint[]) AS p (partition), LATERAL \

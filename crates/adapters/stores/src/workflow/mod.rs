@@ -13,7 +13,7 @@ use plimsoll_measure::random::mix;
 use plimsoll_workflow::definition::Definition;
 use plimsoll_workflow::instance::{DeadLetter, Signal, TaskRow};
 use plimsoll_workflow::port::{
-    Commit, Committed, Due, Find, Inbox, Inserted, Lease, LeaseRequest, Leases, Postponed, Record, Redrive,
+    Commit, Committed, Due, Find, Holder, Inbox, Inserted, Lease, LeaseRequest, Leases, Postponed, Record, Redrive,
     SignalKey, Store, StoreError, Stored, partition_of,
 };
 
@@ -425,6 +425,23 @@ impl Store for Mongo {
         let gone = [rawdoc! {"q": {"_id": {"$gte": OWNER}, "until": {"$lte": now_ms}}, "limit": 0}];
         self.pool.write(&rawdoc! {"delete": "partitions", "deletes": array(&gone)}).await?;
         Ok(leases(&self.change_leases(&claims).await?, &request.owner, now_ms).0)
+    }
+
+    async fn holders(&self) -> Stored<Vec<Holder>> {
+        let now_ms = server_time(&self.pool).await?;
+        let filter = rawdoc! {"epoch": {"$gt": 0_i64}};
+        let rows =
+            self.find_all("partitions", filter, rawdoc! {"_id": 1}, usize::from(u16::MAX)).await?;
+        let holder = |row: &RawDocumentBuf| {
+            let signed = |key| number(row, key).unwrap_or_default();
+            Some(Holder {
+                partition: u16::try_from(signed("_id")).ok()?,
+                owner: row.get_str("owner").unwrap_or_default().to_owned(),
+                epoch: u64::try_from(signed("epoch")).ok()?,
+                lease_ms: signed("until").saturating_sub(now_ms),
+            })
+        };
+        Ok(rows.iter().filter_map(holder).collect())
     }
 
     async fn due(&self, partitions: &[u16], until_ms: u64, limit: usize) -> Stored<Due> {

@@ -3,7 +3,6 @@
 mod build;
 mod calls;
 mod flow;
-mod read;
 mod waits;
 
 use schemars::{JsonSchema, Schema, schema_for};
@@ -12,7 +11,6 @@ use sha2::{Digest, Sha256};
 
 pub use calls::{Http, Method, OnFailure, Retries, Service, Undo};
 pub use flow::{Branch, Case, Child, ContinueWith, Fail, Fork, Join, Repeat, Set};
-pub use read::{ReadError, read};
 pub use waits::{OnTimeout, Task, Timer, Wait};
 
 /// A workflow: its name and its steps in order.
@@ -160,11 +158,10 @@ mod tests {
     }
 
     #[test]
-    fn a_definition_survives_json_and_yaml() {
+    fn a_definition_survives_json() {
         let one = Definition::new("a").service("f").wait("go").timer_after_ms(5);
         let json = serde_json::to_string(&one).unwrap();
         assert_eq!(serde_json::from_str::<Definition>(&json).unwrap(), one);
-        assert_eq!(read(&json).unwrap().0, one);
     }
 
     #[test]

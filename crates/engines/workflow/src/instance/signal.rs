@@ -58,7 +58,7 @@ pub enum Body {
         /// The reason.
         reason: String,
     },
-    /// Lets a parked instance try again.
+    /// Lets a parked or quarantined instance try again.
     Retry,
     /// The end of a sub-workflow.
     Ended(Ended),

@@ -10,7 +10,8 @@ impl Run<'_> {
         if self.state.applied.contains(&signal.id) {
             return Outcome::Ignored(Ignored::Duplicate);
         }
-        if self.state.status == Status::Quarantined {
+        let frees = matches!(signal.body, Body::Retry | Body::Cancel { .. });
+        if self.state.status == Status::Quarantined && !frees {
             return Outcome::Refused(DeadReason::Quarantined);
         }
         let id = signal.id.clone();
@@ -67,9 +68,9 @@ impl Run<'_> {
         Outcome::Applied
     }
 
-    /// Lets a parked instance go on. A call whose attempts are used up gets one more.
+    /// Lets a parked or quarantined instance go on. A call whose attempts are used up gets one more.
     fn retry(&mut self) -> Outcome {
-        if self.state.status != Status::Parked {
+        if !matches!(self.state.status, Status::Parked | Status::Quarantined) {
             return Outcome::Refused(DeadReason::Refused);
         }
         let ending = self.state.ending.is_some();

@@ -52,6 +52,8 @@ pub struct Core {
     /// Signals that wait in the slots.
     backlog: usize,
     last_ms: u64,
+    /// The definitions are not loaded again before this moment.
+    definitions_at_ms: u64,
 }
 
 /// Whether the store removes consumed signals with a commit.
@@ -89,6 +91,7 @@ impl Core {
             missing: BTreeSet::new(),
             backlog: 0,
             last_ms: 0,
+            definitions_at_ms: 0,
         }
     }
 
@@ -293,7 +296,10 @@ impl Core {
                 self.touched.insert(id);
             }
             (None, _) => {
-                self.jobs.push(Job::Definitions);
+                if now_ms >= self.definitions_at_ms {
+                    self.definitions_at_ms = now_ms.saturating_add(UNREADABLE_MS);
+                    self.jobs.push(Job::Definitions);
+                }
                 let words = format!(
                     "the definition {} with hash {} is unknown: deploy it again",
                     record.definition.name, record.definition.hash

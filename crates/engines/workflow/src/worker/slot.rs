@@ -234,3 +234,77 @@ fn words(panic: &(dyn std::any::Any + Send)) -> String {
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
     format!("the step panicked: {}", text.unwrap_or_else(|| "without words".into()))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::definition::Definition;
+    use crate::instance::StartRequest;
+    use crate::step::start;
+
+    fn slot(applied: impl IntoIterator<Item = String>) -> Slot {
+        let program = Arc::new(Program::compile(&Definition::new("a").wait("never")).unwrap());
+        let (id, definition) = ("i".to_owned(), "a".to_owned());
+        let request = StartRequest { id, definition, key: None, parent: None, depth: 0, input: Value::Null };
+        let mut state = start(&program, request, 0).unwrap();
+        state.applied = applied.into_iter().collect();
+        let unconfirmed = state.applied.iter().cloned().collect();
+        Slot { loaded: Some(Loaded { program, state, version: 1 }), unconfirmed, ..Slot::new(1, 0) }
+    }
+
+    fn signal(id: &str) -> Signal {
+        Signal::named("i", id, "go", Value::Null, 0)
+    }
+
+    #[test]
+    fn an_id_is_forgotten_only_after_its_signal_is_removed() {
+        let registry = Registry::default();
+        let mut slot = slot((0..APPLIED_MAX).map(|number| format!("old{number}")));
+        slot.add(signal("new"));
+        let stepped = slot.work(&registry, 0);
+        assert_eq!((stepped.remove.len(), slot.consumed.len()), (APPLIED_MAX, 0));
+        slot.unconfirmed.clear();
+        assert!(slot.work(&registry, 0).remove.is_empty());
+        assert_eq!(slot.consumed, ["new"]);
+    }
+
+    #[test]
+    fn a_signal_is_taken_once_and_a_repeated_one_is_removed() {
+        let registry = Registry::default();
+        let mut slot = slot(["known".to_owned()]);
+        assert!(slot.add(signal("known")) && !slot.add(signal("known")));
+        assert_eq!(slot.work(&registry, 0).remove, ["known"]);
+        assert!(!slot.is_dirty);
+    }
+
+    #[test]
+    fn an_answer_that_rests_on_unsaved_changes_waits_for_them() {
+        let registry = Registry::default();
+        let mut slot = slot([]);
+        slot.add(signal("1"));
+        slot.work(&registry, 0);
+        assert!(slot.is_dirty && slot.is_ready(0));
+        // A retry of an instance that is not parked is refused, but only on the grounds of a stored state.
+        slot.add(Signal::new("i", "2", Body::Retry, 0));
+        assert!(slot.work(&registry, 0).is_blocked);
+        slot.is_dirty = false;
+        assert_eq!(slot.work(&registry, 0).bury.len(), 1);
+    }
+
+    #[test]
+    fn no_call_begins_before_the_result_of_another_is_stored() {
+        let program = Arc::new(Program::compile(&Definition::new("a").service("f").service("g")).unwrap());
+        let (id, definition) = ("i".to_owned(), "a".to_owned());
+        let request = StartRequest { id, definition, key: None, parent: None, depth: 0, input: Value::Null };
+        let state = start(&program, request, 0).unwrap();
+        let mut slot = Slot { loaded: Some(Loaded { program, state, version: 1 }), ..Slot::new(1, 0) };
+        let first = slot.due_calls(0).remove(0);
+        slot.answers.push_back(Answer { visit: first.visit, attempt: 1, result: Ok(Value::Null) });
+        slot.work(&Registry::default(), 0);
+        assert_eq!(slot.due_calls(0), []);
+        slot.has_result = false;
+        assert_eq!(slot.due_calls(0)[0].target.to_string(), "g");
+    }
+}

@@ -1,8 +1,8 @@
 //! Runs the example definitions to their ends.
 
-use plimsoll_workflow::definition::read;
+use plimsoll_workflow::file::read;
 use plimsoll_workflow::instance::{
-    Act, Body, Ended, Signal, StartRequest, State, Status, TaskStatus, Wait, Work,
+    Act, Body, DeadReason, Ended, Signal, StartRequest, State, Status, TaskStatus, Wait, Work,
 };
 use plimsoll_workflow::program::Program;
 use plimsoll_workflow::step::{Again, Answer, CallError, Ignored, Input, Outcome, calls, start, step};
@@ -289,12 +289,23 @@ fn an_expression_that_fails_parks_the_instance_with_the_reason() {
 }
 
 #[test]
+fn a_quarantined_instance_refuses_signals_until_an_operator_frees_it() {
+    let mut life = Life::example("three-steps", Value::Null);
+    life.state.status = Status::Quarantined;
+    assert_eq!(calls(&life.program, &life.state, u64::MAX), []);
+    assert_eq!(life.named("go", Value::Null), Outcome::Refused(DeadReason::Quarantined));
+    assert_eq!(life.send(Body::Retry), Outcome::Applied);
+    life.answer("noop", Ok(Value::Null));
+    assert_eq!(life.state.status, Status::Running);
+}
+
+#[test]
 fn a_signal_to_an_ended_instance_is_refused_with_a_reason() {
     let mut life = Life::example("timer", Value::Null);
     life.now_ms = 2000;
     life.step(Input::Due);
     let outcome = life.named("go", Value::Null);
-    assert_eq!(outcome, Outcome::Refused(plimsoll_workflow::instance::DeadReason::Ended));
+    assert_eq!(outcome, Outcome::Refused(DeadReason::Ended));
     assert_eq!(life.send(Body::Retry), outcome);
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use futures_util::FutureExt;
 use plimsoll_measure::random::Random;
 use plimsoll_workflow::audit::audit;
-use plimsoll_workflow::definition::read;
+use plimsoll_workflow::file::read;
 use plimsoll_workflow::instance::{Act, Body, Signal, StartRequest, State, Status, TaskStatus};
 use plimsoll_workflow::memory::{Memory, Removal};
 use plimsoll_workflow::port::{Find, Inbox, Record, Services, Store, StoreError};

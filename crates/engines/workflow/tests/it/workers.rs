@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 
-use plimsoll_workflow::definition::read;
+use plimsoll_workflow::explain;
+use plimsoll_workflow::file::read;
 use plimsoll_workflow::instance::{DeadLetter, Signal, StartRequest, State, Status};
 use plimsoll_workflow::memory::{Memory, Removal};
-use plimsoll_workflow::port::{Clock, Find, Inserted, Services, Store};
-use plimsoll_workflow::step::{Call, CallError};
+use plimsoll_workflow::port::{Clock, Find, Inserted, Record, Services, Store};
+use plimsoll_workflow::step::{Call, CallError, start};
 use plimsoll_workflow::worker::{
     Client, ClientError, Groups, Mailbox, Registry, Settings, Watchers, Worker, drive,
 };
@@ -161,17 +162,40 @@ fn an_instance_that_grows_too_large_is_quarantined_with_its_reason() {
         let (definition, _) = read("name: huge\nsteps:\n- service: {function: huge, result: r}\n").unwrap();
         client.deploy(&definition, 0).await.unwrap();
         client.start(request("i", "huge"), 0).await.unwrap();
-        let quarantined = poll_fn(|context| {
-            context.waker().wake_by_ref();
-            let find = Find { status: Some(Status::Quarantined), limit: 1, ..Find::default() };
-            let records = futures_util::FutureExt::now_or_never(client.store.find(&find)).unwrap().unwrap();
-            records.into_iter().next().map_or(Poll::Pending, Poll::Ready)
-        });
-        let state = State::decode(&quarantined.await.body).unwrap();
+        let quarantined = first_record(client, |record| record.status == Status::Quarantined).await;
+        let state = State::decode(&quarantined.body).unwrap();
         assert!(state.error.unwrap().contains("keep large data elsewhere"));
         client.publish(Signal::named("i", "s", "go", Value::Null, 0)).await.unwrap();
         assert_eq!(first_letter(client).await.reason.name(), "quarantined");
     });
+}
+
+#[test]
+fn an_instance_of_an_unknown_version_waits_with_its_reason_until_the_version_is_deployed() {
+    with_worker(async |client, _| {
+        let (definition, program) = read(text("timer")).unwrap();
+        let state = start(&program, request("i", "timer"), 0).unwrap();
+        let record = Record::of(&state, client.store.partitions(), 1, 0).unwrap();
+        client.store.start(&[record]).await.unwrap();
+        first_record(client, |record| record.note.is_some()).await;
+        let explained = explain::of(&*client.store, None, "i").await.unwrap().unwrap();
+        assert!(explained.error.unwrap().contains("is unknown: deploy it again"));
+        assert_eq!(explained.owner.as_deref(), Some("one"));
+        client.store.deploy(&[definition], 0).await.unwrap();
+        let done = first_record(client, |record| record.status == Status::Done).await;
+        assert_eq!(done.note, None);
+    });
+}
+
+/// The first instance that matches, as soon as there is one.
+async fn first_record(client: &Client<Memory>, matches: impl Fn(&Record) -> bool) -> Record {
+    poll_fn(|context| {
+        context.waker().wake_by_ref();
+        let find = Find { limit: 10, ..Find::default() };
+        let records = futures_util::FutureExt::now_or_never(client.store.find(&find)).unwrap().unwrap();
+        records.into_iter().find(|record| matches(record)).map_or(Poll::Pending, Poll::Ready)
+    })
+    .await
 }
 
 /// The first dead letter, as soon as there is one.
@@ -190,11 +214,7 @@ fn a_schedule_starts_instances() {
         let (definition, _) =
             read("name: hourly\nstart: {cron: '0 * * * *'}\nsteps:\n- service: {function: f}\n").unwrap();
         client.deploy(&definition, 0).await.unwrap();
-        let find = plimsoll_workflow::port::Find {
-            definition: Some("hourly".into()),
-            limit: 10,
-            ..Default::default()
-        };
+        let find = Find { definition: Some("hourly".into()), limit: 10, ..Find::default() };
         let ended = poll_fn(|context| {
             let records = futures_util::FutureExt::now_or_never(client.store.find(&find)).unwrap().unwrap();
             let ended = records.iter().filter(|record| record.status == Status::Done).count();

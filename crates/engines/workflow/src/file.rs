@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use plimsoll_yaml::{Place, Slip, place_of};
 
-use super::Definition;
+use crate::definition::Definition;
 use crate::program::{Problem, Program};
 
 /// Bytes of a definition's file at most.
@@ -93,5 +93,11 @@ mod tests {
             "name: a\nsteps:\n- repeat: {steps: []}\n",
             "line 3, column 3: the repetition never waits and never ends",
         );
+    }
+
+    #[test]
+    fn json_is_read_as_well() {
+        let one = Definition::new("a").service("f").wait("go").timer_after_ms(5);
+        assert_eq!(read(&serde_json::to_string(&one).unwrap()).unwrap().0, one);
     }
 }
