@@ -280,15 +280,15 @@ fn postgres(arguments: &Arguments, cache: &Cache, unit: Unit, clients: usize) ->
     let server = start_postgres(cache)?;
     let (uri, before) = (server.uri(), flushes(&server)?);
     let open = async { Ok(Postgres::open(&uri, CONNECTIONS, PARTITIONS).await?) };
-    let turn = embedded(arguments, unit, clients, open, || cpu::tree(server.pid()))?;
+    let turn = embedded(arguments, unit, clients, open, || server.pid().map_or(0.0, cpu::tree))?;
     Ok(Turn { flushes: Some(flushes(&server)?.saturating_sub(before)), ..turn })
 }
 
 fn mongodb(arguments: &Arguments, cache: &Cache, unit: Unit, clients: usize) -> Result<Turn, Failure> {
     let server = embedded::start(cache, &Options { profile: Profile::Journaled, ..Options::default() })?;
-    let uri = server.uri();
+    let uri = format!("mongodb://{}/", server.address());
     let open = async { Ok(Mongo::open(&uri, "workflow", CONNECTIONS, PARTITIONS).await?) };
-    embedded(arguments, unit, clients, open, || cpu::tree(server.pid()))
+    embedded(arguments, unit, clients, open, || server.pid().map_or(0.0, cpu::tree))
 }
 
 fn dbos(arguments: &Arguments, cache: &Cache, unit: Unit, clients: usize) -> Result<Turn, Failure> {
