@@ -25,6 +25,9 @@ mod operation;
 /// The time limit of an operation when the scenario sets none.
 const TIMEOUT_DEFAULT: Span = Span::from_secs(plimsoll_deployment::COMMAND_TIMEOUT.as_secs());
 
+/// The longest wait for members that lag, unless the scenario sets another.
+const LAG_MAX: Span = Span::from_secs(100);
+
 /// The most documents of a collection whose indexes are checked when the scenario sets no number.
 const INDEX_DOCUMENTS_MAX: u64 = 1_000_000;
 
@@ -125,11 +128,14 @@ pub struct Section {
 pub struct Audit {
     /// The most documents of a collection whose indexes are checked: each index takes another scan. 0 checks none.
     pub index_documents_max: u64,
+    /// The longest wait for a member of a replica set that lags behind its primary, or restarts. 0 compares no members and reads no
+    /// shards: each takes another scan.
+    pub lag_max: Span,
 }
 
 impl Default for Audit {
     fn default() -> Self {
-        Self { index_documents_max: INDEX_DOCUMENTS_MAX }
+        Self { index_documents_max: INDEX_DOCUMENTS_MAX, lag_max: LAG_MAX }
     }
 }
 
