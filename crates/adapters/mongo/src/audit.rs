@@ -45,6 +45,8 @@ pub struct Scope<'a> {
     pub counters: Option<&'a Counters>,
     /// The most documents of a collection whose indexes are checked.
     pub index_documents_max: u64,
+    /// The longest check of the indexes.
+    pub index_time_max: Duration,
     /// The longest wait for members that lag; zero compares no members and reads no shards.
     pub lag_max: Duration,
     /// Documents that other operations may have changed or removed.
@@ -62,6 +64,7 @@ impl<'a> Scope<'a> {
             id: setup.id,
             counters: setup.counters.as_ref(),
             index_documents_max: setup.index_documents_max,
+            index_time_max: setup.index_time_max,
             lag_max: setup.lag_max,
             touched,
             other_writers,
@@ -103,7 +106,7 @@ pub enum Error {
     Address(String),
     /// The primary does not tell which writes its members must have.
     #[error("the primary cannot be asked for its last write: {0}")]
-    Unplaced(String),
+    NoTarget(String),
 }
 
 impl From<plimsoll_wire::Error> for Error {

@@ -74,6 +74,8 @@ pub struct Setup {
     pub counters: Option<Counters>,
     /// The most documents of a collection whose indexes are checked.
     pub index_documents_max: u64,
+    /// The longest check of the indexes.
+    pub index_time_max: std::time::Duration,
     /// The longest wait for members that lag; zero compares none.
     pub lag_max: std::time::Duration,
 }
@@ -275,7 +277,8 @@ impl Setup {
             stamp: stamp(section),
             run: context.run,
             removes_any: removes_any(&commands, is_acknowledged),
-            index_documents_max: section.audit.index_documents_max,
+            index_documents_max: section.audit.index_documents_max.unwrap_or(u64::MAX),
+            index_time_max: std::time::Duration::from_nanos(section.audit.index_time_max.as_ns()),
             lag_max: std::time::Duration::from_nanos(section.audit.lag_max.as_ns()),
             counters: Counters::of(operations, context)
                 .filter(|_| is_acknowledged && section.id != IdForm::Own),

@@ -52,7 +52,7 @@ pub(super) async fn compare<'a>(
     for member in others {
         let found = match &target {
             Ok(target) => look_at(&member, options, *target, seen, reader, listener).await,
-            Err(error) => Err(Error::Unplaced(error.to_string())),
+            Err(error) => Err(Error::NoTarget(error.to_string())),
         };
         match found {
             Ok(differences) if differences.count > 0 => {
@@ -67,14 +67,21 @@ pub(super) async fn compare<'a>(
 }
 
 fn sentence(member: &str, error: &Error) -> String {
-    format!("The documents on the member {member} were not compared with the primary's: {error}.")
+    format!(
+        "The documents on the member {member} were not compared with the primary's: {error}. With `audit: {{lag_max: 0s}}` the \
+         audit reads the primary alone."
+    )
 }
 
-/// The other members that keep documents, by their names within the set.
+/// The other members that keep documents, by their names within the set. The only member of a set may name itself by another address.
 fn others(connection: &Connection) -> Vec<String> {
     let Hello { hosts, passives, me, .. } = connection.hello();
     let own = me.clone().unwrap_or_else(|| connection.address().to_string());
-    hosts.iter().chain(passives).filter(|member| **member != own).take(MEMBERS_MAX).cloned().collect()
+    let all = || hosts.iter().chain(passives);
+    if all().count() < 2 {
+        return Vec::new();
+    }
+    all().filter(|member| **member != own).take(MEMBERS_MAX).cloned().collect()
 }
 
 async fn look_at<'a>(

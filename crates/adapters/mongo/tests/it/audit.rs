@@ -53,6 +53,7 @@ fn audited(server: &Server, ledger: &Ledger, index_documents_max: u64) -> Result
         id: IdForm::ObjectId,
         counters: None,
         index_documents_max,
+        index_time_max: Duration::from_secs(60),
         lag_max: Duration::from_millis(50),
         touched: &Touched::None,
         other_writers: OtherWriters::Excluded,
