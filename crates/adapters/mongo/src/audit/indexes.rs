@@ -112,9 +112,9 @@ impl Budget {
         i32::try_from(left).unwrap_or(i32::MAX).max(1)
     }
 
-    /// The time of a whole scan that has read `read` of `all` documents in `took`, if it exceeds the rest of the time.
-    fn exceeded(&self, took: Duration, read: u64, all: u64) -> Option<Duration> {
-        exceeds(took, (read, all), self.limit.saturating_sub(self.spent()))
+    /// The time of a whole scan of `all` documents, if its rest exceeds the rest of the time.
+    fn exceeded(&self, first: Read, now: Read, all: u64) -> Option<Duration> {
+        exceeds(first, now, all, self.limit.saturating_sub(self.spent()))
     }
 
     fn sentence(&self, name: &str, documents: u64, needed: Duration) -> String {
@@ -127,13 +127,27 @@ impl Budget {
     }
 }
 
-/// The estimated time of a whole scan, if its rest exceeds `left`. A scan that just began tells nothing.
-fn exceeds(took: Duration, (read, all): (u64, u64), left: Duration) -> Option<Duration> {
-    if took < PROBE {
+/// The documents that a scan has read, and the time since its beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Read {
+    took: Duration,
+    documents: u64,
+}
+
+/// The estimated time of a whole scan, if its rest exceeds `left`. The first batch tells nothing about the rest: a server may prepare the
+/// whole scan before it answers.
+fn exceeds(first: Read, now: Read, all: u64, left: Duration) -> Option<Duration> {
+    let (took, documents) = (now.took - first.took, now.documents - first.documents);
+    let rest = all.saturating_sub(now.documents);
+    if rest == 0 || (took < PROBE && !left.is_zero()) {
         return None;
     }
-    let whole = took.mul_f64(all.max(read) as f64 / read.max(1) as f64);
-    (whole - took > left).then_some(whole)
+    let rest = if documents == 0 {
+        now.took.mul_f64(rest as f64 / now.documents.max(1) as f64)
+    } else {
+        took.mul_f64(rest as f64 / documents as f64)
+    };
+    (rest > left).then_some(now.took + rest)
 }
 
 /// The indexes that have every document.
@@ -174,13 +188,13 @@ async fn through(
     spec.hint = Some(Bson::String(name.to_owned()));
     spec.projection = Some(doc! {"_id": 1});
     let mut cursor = Cursor::new(FindRequest::new(&spec, &connection.limits())?);
-    let (began, mut read) = (clock::now(), 0);
+    let (began, mut first, mut read) = (clock::now(), None, 0);
     while let Some(documents) = cursor.next(connection).await? {
         let documents = documents.inspect(|_| read += 1);
         let numbers = documents.filter_map(|document: &RawDocument| reader.number(document));
         numbers.for_each(|number| audit.see_through(seen, number));
-        let took = Duration::from_nanos(clock::now().since(began));
-        if let Some(needed) = budget.exceeded(took, read, reader.read) {
+        let now = Read { took: Duration::from_nanos(clock::now().since(began)), documents: read };
+        if let Some(needed) = budget.exceeded(*first.get_or_insert(now), now, reader.read) {
             return Ok(Some(needed));
         }
     }
@@ -250,16 +264,20 @@ mod tests {
 
     #[test]
     fn a_scan_is_given_up_once_its_rest_does_not_fit_into_the_time() {
-        let seconds = Duration::from_secs;
-        let check = |took_s: u64, read: u64, left_s: u64, whole_s: Option<u64>| {
-            assert_eq!(exceeds(seconds(took_s), (read, 4000), seconds(left_s)), whole_s.map(seconds));
+        let read = |(took_s, documents)| Read { took: Duration::from_secs(took_s), documents };
+        let check = |first, now, left_s: u64, whole_s: Option<u64>| {
+            let whole = exceeds(read(first), read(now), 4000, Duration::from_secs(left_s));
+            assert_eq!(whole, whole_s.map(Duration::from_secs), "{first:?} {now:?} {left_s}");
         };
-        check(1, 100, 29, Some(40));
-        check(1, 100, 39, None);
-        check(0, 1, 0, None);
-        check(20, 4000, 0, None);
-        check(2, 0, 29, Some(8000));
-        check(2, 5000, 0, None);
+        check((0, 0), (1, 100), 38, Some(40));
+        check((0, 0), (1, 100), 39, None);
+        // A slow first batch.
+        check((9, 100), (9, 100), 1, None);
+        check((9, 100), (10, 400), 12, None);
+        check((9, 100), (10, 400), 11, Some(22));
+        check((9, 100), (9, 100), 0, Some(360));
+        check((1, 100), (20, 4000), 0, None);
+        check((1, 100), (20, 5000), 0, None);
     }
 
     #[test]
