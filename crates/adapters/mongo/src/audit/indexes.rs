@@ -113,18 +113,31 @@ impl Budget {
     }
 
     /// The time of a whole scan of `all` documents, if its rest exceeds the rest of the time.
-    fn exceeded(&self, first: Read, now: Read, all: u64) -> Option<Duration> {
+    fn exceeded(&self, first: Read, now: Read, all: u64) -> Option<Needed> {
         exceeds(first, now, all, self.limit.saturating_sub(self.spent()))
     }
 
-    fn sentence(&self, name: &str, documents: u64, needed: Duration) -> String {
+    fn sentence(&self, name: &str, documents: u64, needed: Needed) -> String {
+        let (word, needed) = match needed {
+            Needed::About(time) => ("about", time),
+            Needed::MoreThan(time) => ("more than", time),
+        };
         format!(
-            "The index {name} was not checked: a scan of {} documents through it takes about {} s, and audit.index_time_max is {}.",
+            "The index {name} was not checked: a scan of {} documents through it takes {word} {} s, and audit.index_time_max is {}.",
             exact(documents),
-            exact(needed.as_secs_f64().ceil() as u64),
+            exact(needed.as_secs_f64().round() as u64),
             Span::from_ns(u64::try_from(self.limit.as_nanos()).unwrap_or(u64::MAX))
         )
     }
+}
+
+/// The time of a whole scan that is too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Needed {
+    /// Estimated from the batches after the first.
+    About(Duration),
+    /// Spent on the first batch alone.
+    MoreThan(Duration),
 }
 
 /// The documents that a scan has read, and the time since its beginning.
@@ -136,18 +149,17 @@ struct Read {
 
 /// The estimated time of a whole scan, if its rest exceeds `left`. The first batch tells nothing about the rest: a server may prepare the
 /// whole scan before it answers.
-fn exceeds(first: Read, now: Read, all: u64, left: Duration) -> Option<Duration> {
+fn exceeds(first: Read, now: Read, all: u64, left: Duration) -> Option<Needed> {
     let (took, documents) = (now.took - first.took, now.documents - first.documents);
     let rest = all.saturating_sub(now.documents);
     if rest == 0 || (took < PROBE && !left.is_zero()) {
         return None;
     }
-    let rest = if documents == 0 {
-        now.took.mul_f64(rest as f64 / now.documents.max(1) as f64)
-    } else {
-        took.mul_f64(rest as f64 / documents as f64)
-    };
-    (rest > left).then_some(now.took + rest)
+    if documents == 0 {
+        return Some(Needed::MoreThan(now.took));
+    }
+    let rest = took.mul_f64(rest as f64 / documents as f64);
+    (rest > left).then_some(Needed::About(now.took + rest))
 }
 
 /// The indexes that have every document.
@@ -183,7 +195,7 @@ async fn through(
     budget: &Budget,
     name: &str,
     seen: &mut IndexScan,
-) -> Result<Option<Duration>, Error> {
+) -> Result<Option<Needed>, Error> {
     let mut spec = spec(connection, reader.scope.namespace);
     spec.hint = Some(Bson::String(name.to_owned()));
     spec.projection = Some(doc! {"_id": 1});
@@ -265,17 +277,18 @@ mod tests {
     #[test]
     fn a_scan_is_given_up_once_its_rest_does_not_fit_into_the_time() {
         let read = |(took_s, documents)| Read { took: Duration::from_secs(took_s), documents };
-        let check = |first, now, left_s: u64, whole_s: Option<u64>| {
+        let about = |seconds| Some(Needed::About(Duration::from_secs(seconds)));
+        let check = |first, now, left_s: u64, whole_s: Option<Needed>| {
             let whole = exceeds(read(first), read(now), 4000, Duration::from_secs(left_s));
-            assert_eq!(whole, whole_s.map(Duration::from_secs), "{first:?} {now:?} {left_s}");
+            assert_eq!(whole, whole_s, "{first:?} {now:?} {left_s}");
         };
-        check((0, 0), (1, 100), 38, Some(40));
+        check((0, 0), (1, 100), 38, about(40));
         check((0, 0), (1, 100), 39, None);
         // A slow first batch.
         check((9, 100), (9, 100), 1, None);
         check((9, 100), (10, 400), 12, None);
-        check((9, 100), (10, 400), 11, Some(22));
-        check((9, 100), (9, 100), 0, Some(360));
+        check((9, 100), (10, 400), 11, about(22));
+        check((9, 100), (9, 100), 0, Some(Needed::MoreThan(Duration::from_secs(9))));
         check((1, 100), (20, 4000), 0, None);
         check((1, 100), (20, 5000), 0, None);
     }
@@ -283,7 +296,7 @@ mod tests {
     #[test]
     fn an_index_that_is_left_out_is_told_with_its_time() {
         let budget = Budget::start(Duration::from_secs(30));
-        let sentence = budget.sentence("a_1", 3_949_000, Duration::from_millis(51_200));
+        let sentence = budget.sentence("a_1", 3_949_000, Needed::About(Duration::from_millis(51_800)));
         let expected = "The index a_1 was not checked: a scan of 3,949,000 documents through it takes about 52 s, and audit.index_time_max is 30s.";
         assert_eq!(sentence, expected);
     }
