@@ -2,7 +2,7 @@
 //!
 //! In reading order: names ([`Namespace`]), concerns ([`concern`]) and read preferences ([`read_preference`]); the deployment of a URI ([`Deployment`],
 //! [`driver_options`]) and its errors ([`Error`]); rare commands with retries ([`Admin`], [`retry()`]), forming a deployment ([`form`]) and the wait for a
-//! majority ([`catch_up`]); collections ([`collection`]) and a full inspection ([`inspect`]).
+//! majority or a member ([`catch_up`], [`catch_up_to`]); collections ([`collection`]) and a full inspection ([`inspect`]).
 
 pub mod concern;
 mod namespace;
@@ -22,7 +22,7 @@ pub mod inspect;
 
 pub use admin::{Admin, retry, runtime};
 pub use error::{Error, driver_message, is_transient_code};
-pub use majority::{MajorityError, catch_up};
+pub use majority::{MajorityError, Position, Progress, catch_up, catch_up_quietly, catch_up_to, progress};
 pub use namespace::{InvalidNamespace, Namespace, fault_of_database};
 pub use topology::{COMMAND_TIMEOUT, Deployment};
 pub use uri::{authenticates, driver_options, for_driver, warnings};

@@ -3,19 +3,23 @@
 use std::time::Duration;
 
 use bson::{RawBsonRef, RawDocument};
-pub use plimsoll_deployment::MajorityError as Error;
-use plimsoll_deployment::{Namespace, catch_up};
+use plimsoll_deployment::{MajorityError, Namespace, catch_up};
 use plimsoll_document::{Encoded, IdForm, STAMP_FIELD, Source, ycsb_id};
-use plimsoll_ledger::audit::Examples;
-use plimsoll_ledger::{Audit, Content, Findings, Found, Ledger, OtherWriters, Receipt, Run, Touched};
+use plimsoll_ledger::audit::{Differences, Examples};
+use plimsoll_ledger::{Audit, Content, Findings, Found, Ledger, OtherWriters, Receipt, Run, Shown, Touched};
 use plimsoll_measure::integrity::Indexes;
 use plimsoll_wire::{ConnectOptions, Connection, Cursor, FindReply, FindRequest, FindSpec};
 
 use crate::operation_builder::identity_of;
-use crate::setup::{Counter, Differs, Setup};
+use crate::setup::{Counters, Differs, Setup};
 use crate::statement;
 
+pub use members::Compared;
+pub use shards::Placed;
+
 mod indexes;
+mod members;
+mod shards;
 
 /// The server's time limit for one batch of the scan.
 const BATCH_TIMEOUT: Duration = Duration::from_secs(120);
@@ -37,10 +41,14 @@ pub struct Scope<'a> {
     pub source: Option<&'a Source>,
     /// The form of their ids.
     pub id: IdForm,
-    /// The field that all changes incremented, if so.
-    pub counter: Option<&'a Counter>,
+    /// The counters that all changes incremented, if so.
+    pub counters: Option<&'a Counters>,
     /// The most documents of a collection whose indexes are checked.
     pub index_documents_max: u64,
+    /// The longest check of the indexes.
+    pub index_time_max: Duration,
+    /// The longest wait for members that lag; zero compares no members and reads no shards.
+    pub lag_max: Duration,
     /// Documents that other operations may have changed or removed.
     pub touched: &'a Touched,
     /// Whether foreign documents may be in the collection.
@@ -54,11 +62,18 @@ impl<'a> Scope<'a> {
             namespace: &setup.namespace,
             source: setup.source.as_ref(),
             id: setup.id,
-            counter: setup.counter.as_ref(),
+            counters: setup.counters.as_ref(),
             index_documents_max: setup.index_documents_max,
+            index_time_max: setup.index_time_max,
+            lag_max: setup.lag_max,
             touched,
             other_writers,
         }
+    }
+
+    /// Whether copies are compared: without receipts no document can be named.
+    fn compares_members(&self) -> bool {
+        !self.lag_max.is_zero() && self.id != IdForm::Own
     }
 }
 
@@ -74,41 +89,147 @@ pub trait Listener: Send {
 /// Ignores the progress.
 impl Listener for () {}
 
-/// Reads the collection on each of `servers` to its end, then looks for the documents through each index. Returns the findings.
+/// The reason why documents could not be read back.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A server failed or refused, or its majority lags.
+    #[error(transparent)]
+    Majority(#[from] MajorityError),
+    /// The majority of a shard lags, so that a scan at majority would miss documents.
+    #[error("the shard {0} is behind: {1}")]
+    Shard(String, Box<MajorityError>),
+    /// No member of a shard is its primary.
+    #[error("the shard {0} has no primary that can be reached")]
+    NoPrimary(String),
+    /// A member has an address that cannot be parsed.
+    #[error("{0:?} is no address")]
+    Address(String),
+    /// The primary does not tell which writes its members must have.
+    #[error("the primary cannot be asked for its last write: {0}")]
+    NoTarget(String),
+}
+
+impl From<plimsoll_wire::Error> for Error {
+    fn from(error: plimsoll_wire::Error) -> Self {
+        Self::Majority(error.into())
+    }
+}
+
+/// The result of an audit.
+#[derive(Clone, Debug, Default)]
+pub struct Audited {
+    /// The documents that the servers show.
+    pub findings: Findings,
+    /// The check of the indexes.
+    pub indexes: Indexes,
+    /// The members of replica sets, compared with their primary.
+    pub compared: Compared,
+    /// The shards, compared with their mongos.
+    pub placed: Placed,
+}
+
+impl Audited {
+    /// Whether every promise holds on every copy.
+    pub fn holds(&self) -> bool {
+        let placement = &self.placed.placement;
+        self.findings.holds() && self.differences().next().is_none() && placement.unplaced.0 == 0
+    }
+
+    /// The members that differ from their primary, by their addresses.
+    pub fn differences(&self) -> impl Iterator<Item = &(String, Differences)> {
+        self.compared.differences.iter()
+    }
+}
+
+/// Reads the collection on each of `servers` to its end, and on the members and shards behind them; then looks for the documents through
+/// each index.
 ///
 /// # Errors
-/// When a server cannot be read to the end.
+/// When a server cannot be read to the end. A member or a shard that cannot be read is named in the result.
 pub async fn scan<'a>(
     servers: &[ConnectOptions],
     ledger: &'a Ledger,
     scope: Scope<'a>,
     listener: &mut impl Listener,
-) -> Result<(Findings, Indexes), Error> {
+) -> Result<Audited, Error> {
     let mut audit = Audit::with(ledger, scope.touched, scope.other_writers);
     let mut reader = Reader { run: ledger.run(), scope, scratch: Vec::new(), read: 0 };
+    let mut audited = Audited::default();
     for server in servers {
-        let options = ConnectOptions { timeout: Some(BATCH_TIMEOUT), ..server.clone() };
-        let mut connection = Connection::connect(&options).await?;
-        catch_up(&mut connection, scope.namespace).await?;
-        let spec = spec(&connection, scope.namespace);
-        let request = FindRequest::new(&spec, &connection.limits())?;
-        let mut cursor = Cursor::new(request);
-        while let Some(documents) = cursor.next(&mut connection).await? {
-            for document in documents {
-                audit.see(reader.judge(document));
-                if reader.read.is_multiple_of(PROGRESS_EVERY) {
-                    listener.read(reader.read);
-                }
+        let seen = scan_server(server, audit.afresh(), &mut reader, listener, &mut audited).await?;
+        audit.merge(&seen);
+    }
+    if !audit.halves().is_empty() {
+        look_again(servers, &mut audit, &mut reader).await?;
+    }
+    audited.indexes = indexes::check(servers, &mut audit, &reader).await;
+    audit.lost().for_each(|number| listener.lost(number));
+    audited.findings = audit.finish();
+    Ok(audited)
+}
+
+/// Reads one server, its members and its shards; returns the sightings of the server alone.
+async fn scan_server<'a>(
+    server: &ConnectOptions,
+    mut audit: Audit<'a>,
+    reader: &mut Reader<'a>,
+    listener: &mut impl Listener,
+    audited: &mut Audited,
+) -> Result<Audit<'a>, Error> {
+    let mut connection = connect(server).await?;
+    let mut shards = shards::find(&mut connection, server, reader).await;
+    if let Ok(shards) = &mut shards {
+        shards::catch_up(shards, reader).await?;
+    }
+    catch_up(&mut connection, reader.scope.namespace).await?;
+    let spec = spec(&connection, reader.scope.namespace);
+    read(&mut connection, &spec, &mut audit, reader, listener).await?;
+    let placed = match shards {
+        Ok(shards) => shards::compare(shards, &audit, reader, listener).await,
+        Err(sentence) => Err(sentence),
+    };
+    audited.place(placed);
+    let compared = members::compare(&mut connection, server, &audit, reader, listener).await;
+    audited.compared.extend(compared);
+    Ok(audit)
+}
+
+impl Audited {
+    fn place(&mut self, placed: Result<Placed, String>) {
+        match placed {
+            Ok(placed) => {
+                self.compared.extend(placed.compared.clone());
+                self.placed.extend(placed);
+            }
+            Err(sentence) => self.placed.shards.skipped.push(sentence),
+        }
+    }
+}
+
+/// Connects for a scan.
+async fn connect(server: &ConnectOptions) -> Result<Connection, plimsoll_wire::Error> {
+    Connection::connect(&ConnectOptions { timeout: Some(BATCH_TIMEOUT), ..server.clone() }).await
+}
+
+/// Reads a collection to its end.
+async fn read(
+    connection: &mut Connection,
+    spec: &FindSpec,
+    audit: &mut Audit<'_>,
+    reader: &mut Reader<'_>,
+    listener: &mut impl Listener,
+) -> Result<(), plimsoll_wire::Error> {
+    let mut cursor = Cursor::new(FindRequest::new(spec, &connection.limits())?);
+    while let Some(documents) = cursor.next(connection).await? {
+        for document in documents {
+            audit.see(reader.judge(document));
+            if reader.read.is_multiple_of(PROGRESS_EVERY) {
+                listener.read(reader.read);
             }
         }
     }
     listener.read(reader.read);
-    if !audit.halves().is_empty() {
-        look_again(servers, &mut audit, &mut reader).await?;
-    }
-    let indexes = indexes::check(servers, &mut audit, &reader).await;
-    audit.lost().for_each(|number| listener.lost(number));
-    Ok((audit.finish(), indexes))
+    Ok(())
 }
 
 /// Reads the documents of every transaction that the scan shows in part once more: the server may have committed it during the scan.
@@ -120,8 +241,7 @@ async fn look_again<'a>(
     let mut second = audit.afresh();
     let numbers: Vec<u64> = audit.halves().iter().flat_map(|half| audit.numbers_of(half)).collect();
     for server in servers {
-        let options = ConnectOptions { timeout: Some(BATCH_TIMEOUT), ..server.clone() };
-        let mut connection = Connection::connect(&options).await?;
+        let mut connection = connect(server).await?;
         let mut spec = spec(&connection, reader.scope.namespace);
         (spec.limit, spec.single_batch) = (Some(1), true);
         let mut request = FindRequest::new(&spec, &connection.limits())?;
@@ -153,6 +273,13 @@ struct Reader<'a> {
     read: u64,
 }
 
+impl<'a> Reader<'a> {
+    /// A reader of the same documents that has read none.
+    fn afresh(&self) -> Self {
+        Self { run: self.run, scope: self.scope, scratch: Vec::new(), read: 0 }
+    }
+}
+
 impl Reader<'_> {
     fn judge(&mut self, document: &RawDocument) -> Found {
         self.read += 1;
@@ -178,8 +305,8 @@ impl Reader<'_> {
     fn compare(&mut self, number: u64, document: &RawDocument) -> Found {
         let stamp = stamp(document);
         let receipt = self.run.receipt(number);
-        if let Some(counter) = self.scope.counter {
-            return match self.increments(counter, receipt, document) {
+        if let Some(counters) = self.scope.counters {
+            return match self.increments(counters, receipt, document) {
                 Ok(shown) => Found::Receipt { number, content: Content::Counted(shown), stamp: None },
                 Err(Differs) => Found::Receipt { number, content: Content::Differs, stamp },
             };
@@ -191,15 +318,15 @@ impl Reader<'_> {
         }
     }
 
-    /// The increments that the counter of a document shows, if the rest of its content follows.
+    /// The increments that the counters of a document show, if the rest of its content follows.
     fn increments(
         &mut self,
-        counter: &Counter,
+        counters: &Counters,
         receipt: Receipt,
         document: &RawDocument,
-    ) -> Result<Option<i64>, Differs> {
+    ) -> Result<Option<Shown>, Differs> {
         match self.encode(receipt.number(), receipt, 0) {
-            Some(Encoded::Document) => counter.shown(&self.scratch, document.as_bytes()),
+            Some(Encoded::Document) => counters.shown(&self.scratch, document.as_bytes()),
             _ => Err(Differs),
         }
     }
@@ -277,6 +404,27 @@ pub fn examples(run: Run, examples: &Examples, most: usize) -> Vec<String> {
             .collect::<Vec<_>>()
     };
     kinds.into_iter().flat_map(named).collect()
+}
+
+/// Examples of documents that differ between copies: `missing on db2:27017: 691f…`.
+pub fn examples_of_copies(run: Run, audited: &Audited, most: usize) -> Vec<String> {
+    let of_members = audited.differences().flat_map(|(member, it)| {
+        let kinds = [("missing", &it.missing), ("corrupted", &it.corrupted)];
+        let kinds = kinds.into_iter().chain([("only", &it.extra), ("another counter", &it.counters)]);
+        kinds.map(move |(kind, numbers)| (format!("{kind} on {member}"), numbers))
+    });
+    let placement = &audited.placed.placement;
+    let of_shards = [
+        ("shown by the mongos, on no shard", &placement.unplaced.1),
+        ("on a shard, hidden by the mongos", &placement.hidden.1),
+        ("on several shards", &placement.doubled.1),
+    ];
+    let of_shards = of_shards.into_iter().map(|(kind, numbers)| (kind.to_owned(), numbers));
+    let named = |(kind, numbers): (String, &Vec<u64>)| {
+        let numbers = numbers.iter().take(most);
+        numbers.map(|number| format!("{kind}: {}", run.receipt(*number))).collect::<Vec<_>>()
+    };
+    of_members.chain(of_shards).flat_map(named).collect()
 }
 
 #[cfg(test)]

@@ -240,7 +240,8 @@ impl OperationBuilder {
             return picked;
         }
         if picked.owner == Owner::Any {
-            return PickedDocument { bound: self.ledger().shared_bound(picked.number), ..picked };
+            let bound = self.ledger().shared_bound(picked.number, picked.validity);
+            return PickedDocument { bound, ..picked };
         }
         let mut bound = self.ledger().bound(picked.number, picked.validity);
         bound.promised &= !self.setup.removes_any;
@@ -251,7 +252,7 @@ impl OperationBuilder {
     fn purpose(&self, command: &Command) -> Purpose {
         match command.purpose() {
             Purpose::Replace | Purpose::Remove if !self.setup.is_acknowledged() => Purpose::Touch,
-            Purpose::Touch if self.setup.counter.is_some() => Purpose::Increment,
+            Purpose::Touch if self.setup.counters.is_some() => Purpose::Increment,
             purpose => purpose,
         }
     }

@@ -25,8 +25,11 @@ mod operation;
 /// The time limit of an operation when the scenario sets none.
 const TIMEOUT_DEFAULT: Span = Span::from_secs(plimsoll_deployment::COMMAND_TIMEOUT.as_secs());
 
-/// The most documents of a collection whose indexes are checked when the scenario sets no number.
-const INDEX_DOCUMENTS_MAX: u64 = 1_000_000;
+/// The longest wait for members that lag, unless the scenario sets another.
+const LAG_MAX: Span = Span::from_secs(100);
+
+/// The longest check of the indexes, unless the scenario sets another.
+const INDEX_TIME_MAX: Span = Span::from_secs(30);
 
 /// The client that sends the operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -123,13 +126,19 @@ pub struct Section {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Audit {
-    /// The most documents of a collection whose indexes are checked: each index takes another scan. 0 checks none.
-    pub index_documents_max: u64,
+    /// The longest check of the indexes: each takes another scan. An index whose scan would take longer is left out. 0 checks none.
+    pub index_time_max: Span,
+    /// The most documents of a collection whose indexes are checked; without it there is no such limit. 0 checks none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index_documents_max: Option<u64>,
+    /// The longest wait for a member of a replica set that lags behind its primary, or restarts. 0 compares no members and reads no
+    /// shards: each takes another scan.
+    pub lag_max: Span,
 }
 
 impl Default for Audit {
     fn default() -> Self {
-        Self { index_documents_max: INDEX_DOCUMENTS_MAX }
+        Self { index_time_max: INDEX_TIME_MAX, index_documents_max: None, lag_max: LAG_MAX }
     }
 }
 

@@ -16,7 +16,7 @@ pub use compile::index_key;
 
 pub use concerns::{Copies, Freshness, Validity};
 
-pub use counter::{Counter, Differs};
+pub use counter::{Counters, Differs};
 
 pub use command::{Change, Command, FindShape, Pipeline, Purpose, Selection};
 
@@ -70,10 +70,14 @@ pub struct Setup {
     pub timeout: std::time::Duration,
     /// Whether an operation of the plan removes documents that it does not name; a missing document is then allowed.
     pub removes_any: bool,
-    /// The field that all changes of the plan increment, if so.
-    pub counter: Option<Counter>,
+    /// The counters that all changes of the plan increment, if so.
+    pub counters: Option<Counters>,
     /// The most documents of a collection whose indexes are checked.
     pub index_documents_max: u64,
+    /// The longest check of the indexes.
+    pub index_time_max: std::time::Duration,
+    /// The longest wait for members that lag; zero compares none.
+    pub lag_max: std::time::Duration,
 }
 
 /// An invalid scenario, with the place of the error.
@@ -273,8 +277,10 @@ impl Setup {
             stamp: stamp(section),
             run: context.run,
             removes_any: removes_any(&commands, is_acknowledged),
-            index_documents_max: section.audit.index_documents_max,
-            counter: Counter::of(operations, context)
+            index_documents_max: section.audit.index_documents_max.unwrap_or(u64::MAX),
+            index_time_max: std::time::Duration::from_nanos(section.audit.index_time_max.as_ns()),
+            lag_max: std::time::Duration::from_nanos(section.audit.lag_max.as_ns()),
+            counters: Counters::of(operations, context)
                 .filter(|_| is_acknowledged && section.id != IdForm::Own),
             names: operations.iter().map(|(name, _)| name.clone()).collect(),
             concerns: concerns.collect::<Result<_, _>>()?,

@@ -4,7 +4,8 @@
 //! A document has one owner, which alone changes it and knows its versions. The owner publishes the version of every sampled document when it
 //! is acknowledged, and retracts the document before it sends a change that cannot be followed, or a removal. A reader takes the published
 //! version as a lower bound when it sends a read, and looks again when the answer is there: if the document is retracted by then, the
-//! read proves nothing. Nothing here waits: a place is one atomic word.
+//! read proves nothing. A second table holds the versions that reads at majority have shown, so that a later read of any worker shows no
+//! earlier one. Nothing here waits: a place is one atomic word.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -26,14 +27,16 @@ const READ_SALT: u64 = 0x5A_4ED;
 #[derive(Debug)]
 pub struct SharedBounds {
     places: Box<[AtomicU64]>,
+    /// The highest version that a read has shown, of a document that is or was in the same place above.
+    shown: Box<[AtomicU64]>,
     /// Whether a change may touch any document, so that nothing is shared any more.
     is_closed: AtomicBool,
 }
 
 impl Default for SharedBounds {
     fn default() -> Self {
-        let places = (0..PLACES).map(|_| AtomicU64::new(0)).collect();
-        Self { places, is_closed: AtomicBool::new(false) }
+        let table = || (0..PLACES).map(|_| AtomicU64::new(0)).collect();
+        Self { places: table(), shown: table(), is_closed: AtomicBool::new(false) }
     }
 }
 
@@ -79,6 +82,26 @@ impl SharedBounds {
         is_held.then_some(held as u32 & VERSION_MAX)
     }
 
+    /// Raises the version that later reads of a document must show, if it is shared: a read has shown this version, which remains.
+    #[inline]
+    pub fn raise(&self, number: u64, version: u32) {
+        if Self::is_sampled(number) && version <= VERSION_MAX && self.version(number).is_some() {
+            let (place, raised) = (&self.shown[index(number)], word(number, version));
+            let is_news = |held: u64| number_of(held) != Some(number) || held < raised;
+            // An update that loses its race is tried again; the version in its place has grown meanwhile.
+            let _ = place
+                .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |held| is_news(held).then_some(raised));
+        }
+    }
+
+    /// The highest version of a document that a read has shown; `None` if no read has, or it was displaced.
+    #[inline]
+    pub fn shown(&self, number: u64) -> Option<u32> {
+        let held = self.shown[index(number)].load(Ordering::SeqCst);
+        let is_held = number_of(held) == Some(number) && !self.is_closed.load(Ordering::SeqCst);
+        is_held.then_some(held as u32 & VERSION_MAX)
+    }
+
     /// The shared document for the read with this random word. `None` for most reads.
     #[inline]
     pub fn draw(&self, random: u64) -> Option<u64> {
@@ -92,8 +115,13 @@ impl SharedBounds {
     }
 
     fn place(&self, number: u64) -> &AtomicU64 {
-        &self.places[(number / SAMPLE % PLACES) as usize]
+        &self.places[index(number)]
     }
+}
+
+/// The place of a document.
+const fn index(number: u64) -> usize {
+    (number / SAMPLE % PLACES) as usize
 }
 
 const fn word(number: u64, version: u32) -> u64 {
@@ -127,6 +155,36 @@ mod tests {
         assert_eq!(shared.version(last), Some(1));
         shared.close();
         assert_eq!(shared.version(last), None);
+    }
+
+    #[test]
+    fn a_shown_version_only_grows_and_belongs_to_one_shared_document() {
+        let shared = SharedBounds::default();
+        shared.raise(32, 5);
+        assert_eq!(shared.shown(32), None, "it is not shared");
+        shared.publish(32, 4);
+        [5, 3, 6, 1].into_iter().for_each(|version| shared.raise(32, version));
+        assert_eq!((shared.shown(32), shared.version(32)), (Some(6), Some(4)));
+        let displacing = 32 + SAMPLE * PLACES;
+        shared.publish(displacing, 1);
+        shared.raise(displacing, 1);
+        shared.raise(32, 9);
+        assert_eq!((shared.shown(32), shared.shown(displacing)), (None, Some(1)));
+        shared.close();
+        assert_eq!(shared.shown(displacing), None);
+    }
+
+    #[test]
+    fn of_versions_that_several_workers_show_at_once_the_highest_stays() {
+        let shared = SharedBounds::default();
+        shared.publish(48, 0);
+        std::thread::scope(|scope| {
+            for worker in 0..4 {
+                let shared = &shared;
+                scope.spawn(move || (0..1000).for_each(|step| shared.raise(48, step * 4 + worker)));
+            }
+        });
+        assert_eq!(shared.shown(48), Some(3999));
     }
 
     #[test]

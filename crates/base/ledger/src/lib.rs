@@ -57,7 +57,7 @@ pub mod journal;
 
 pub mod audit;
 
-pub use audit::{Audit, Content, Findings, Found, Half, IndexScan, OtherWriters};
+pub use audit::{Audit, Content, Findings, Found, Half, IndexScan, OtherWriters, Shown};
 pub use changes::{Changed, Changes};
 pub use intents::{Intent, Intents};
 pub use journal::{Journals, Recovered, Source, load, recover, save};

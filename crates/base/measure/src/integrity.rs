@@ -69,6 +69,12 @@ pub struct Integrity {
     /// Acknowledged documents that exist and that an index lacks, counted once for each such index.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub missing_from_index: u64,
+    /// Documents that a member of a replica set lacks, or that differ there from the primary's, counted once for each such member.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub member_differences: u64,
+    /// Documents that a mongos shows and no shard holds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unplaced: u64,
     /// Errors that the server's own `validate` found in the collection.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub validation_errors: u64,
@@ -99,6 +105,12 @@ pub struct Integrity {
     /// The check of the collection's indexes.
     #[serde(default, skip_serializing_if = "Indexes::is_empty")]
     pub indexes: Indexes,
+    /// The comparison of the members of replica sets.
+    #[serde(default, skip_serializing_if = "Members::is_empty")]
+    pub members: Members,
+    /// The documents on each shard.
+    #[serde(default, skip_serializing_if = "Shards::is_empty")]
+    pub shards: Shards,
     /// The check of appends to lists, if the scenario has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consistency: Option<Consistency>,
@@ -117,6 +129,62 @@ pub struct Indexes {
     pub errors: Vec<String>,
 }
 
+/// The members of replica sets whose documents were compared with those of their primary, and the rest.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Members {
+    /// The addresses of the compared members.
+    pub compared: Vec<String>,
+    /// Why others were not compared, a sentence each. Nothing is proven about their copies.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub open: Vec<String>,
+}
+
+impl Members {
+    const fn is_empty(&self) -> bool {
+        self.compared.is_empty() && self.open.is_empty()
+    }
+
+    /// Adds the comparison of another shard of the run, which looked at the same members.
+    fn merge(&mut self, other: &Self) {
+        add_new(&mut self.compared, &other.compared);
+        add_new(&mut self.open, &other.open);
+    }
+}
+
+/// The documents of the run on each shard of a cluster, read past its mongos.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Shards {
+    /// The number of documents on each shard, by the shard's name, orphans included.
+    pub documents: BTreeMap<String, u64>,
+    /// Copies on a further shard that a mongos hides, as an interrupted migration leaves them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub orphans: u64,
+    /// Why the shards were not read, if so: a sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<String>,
+}
+
+impl Shards {
+    fn is_empty(&self) -> bool {
+        self.documents.is_empty() && self.skipped.is_empty()
+    }
+
+    /// Adds the documents of another shard of the run.
+    pub fn merge(&mut self, other: &Self) {
+        for (name, count) in &other.documents {
+            *self.documents.entry(name.clone()).or_default() += count;
+        }
+        self.orphans += other.orphans;
+        add_new(&mut self.skipped, &other.skipped);
+    }
+}
+
+/// Adds the texts that are new.
+fn add_new(mine: &mut Vec<String>, theirs: &[String]) {
+    let new: Vec<_> = theirs.iter().filter(|it| !mine.contains(it)).cloned().collect();
+    mine.extend(new);
+}
+
 impl Indexes {
     const fn is_empty(&self) -> bool {
         self.checked.is_empty() && self.skipped.is_empty() && self.errors.is_empty()
@@ -129,16 +197,15 @@ impl Indexes {
             (&mut self.skipped, &other.skipped),
             (&mut self.errors, &other.errors),
         ] {
-            let new: Vec<_> = theirs.iter().filter(|it| !mine.contains(it)).cloned().collect();
-            mine.extend(new);
+            add_new(mine, theirs);
         }
     }
 }
 
 impl Integrity {
     /// Whether no promised document is missing, changed or duplicated, no transaction was done in part, every counter shows its
-    /// increments, every index has all documents, no read was wrong, and no anomaly breaks a promise. Nothing is promised where documents vanish by design. Documents that were not read back are
-    /// unknown: see [`Self::is_known`].
+    /// increments, every index and every member has all documents, no read was wrong, and no anomaly breaks a promise. Nothing is promised
+    /// where documents vanish by design. Documents that were not read back are unknown: see [`Self::is_known`].
     pub const fn holds(&self) -> bool {
         if let Some(Consistency { violations: 1.., .. }) = self.consistency {
             return false;
@@ -147,6 +214,7 @@ impl Integrity {
         let kept = kept && self.read_then_gone == 0 && self.half_transactions == 0;
         let kept = kept && self.lost_increments == 0 && self.extra_increments == 0;
         let kept = kept && self.missing_from_index == 0 && self.validation_errors == 0;
+        let kept = kept && self.member_differences == 0 && self.unplaced == 0;
         self.wrong_reads == 0 && (kept || matches!(self.proof, Proof::NotApplicable))
     }
 
@@ -171,6 +239,8 @@ impl Integrity {
             (&mut self.lost_increments, other.lost_increments),
             (&mut self.extra_increments, other.extra_increments),
             (&mut self.missing_from_index, other.missing_from_index),
+            (&mut self.member_differences, other.member_differences),
+            (&mut self.unplaced, other.unplaced),
             (&mut self.wrong_reads, other.wrong_reads),
             (&mut self.rejected, other.rejected),
             (&mut self.unknown_present, other.unknown_present),
@@ -191,11 +261,18 @@ impl Integrity {
         self.audit_s = self.audit_s.max(other.audit_s);
         self.validation_errors = self.validation_errors.max(other.validation_errors);
         self.indexes.merge(&other.indexes);
+        self.members.merge(&other.members);
+        self.shards.merge(&other.shards);
     }
 
     /// Whether the documents were read back.
     pub const fn is_known(&self) -> bool {
         !matches!(self.proof, Proof::NotAudited)
+    }
+
+    /// Whether the documents were read back from every member that should have them.
+    pub const fn is_whole(&self) -> bool {
+        self.is_known() && self.members.open.is_empty()
     }
 }
 
@@ -238,6 +315,8 @@ mod tests {
             lost_increments: from + 14,
             extra_increments: from + 15,
             missing_from_index: from + 16,
+            member_differences: from + 17,
+            unplaced: from + 18,
             audit_s: from as f64,
             ..Integrity::default()
         };
@@ -261,6 +340,8 @@ mod tests {
             lost_increments: whole.lost_increments + 14,
             extra_increments: whole.extra_increments + 15,
             missing_from_index: whole.missing_from_index + 16,
+            member_differences: whole.member_differences + 17,
+            unplaced: whole.unplaced + 18,
             audit_s: 2000.0,
             ..whole
         };
@@ -285,6 +366,24 @@ mod tests {
     }
 
     #[test]
+    fn shards_of_a_run_add_up_the_documents_of_each_shard_and_name_each_open_member_once() {
+        let part = |documents| Integrity {
+            members: Members { compared: vec!["a".into()], open: vec!["b was down.".into()] },
+            shards: Shards {
+                documents: BTreeMap::from([("s0".into(), documents)]),
+                orphans: 2,
+                skipped: Vec::new(),
+            },
+            ..Integrity::default()
+        };
+        let mut sum = part(3);
+        sum.merge(&part(4));
+        let members = Members { compared: vec!["a".into()], open: vec!["b was down.".into()] };
+        assert_eq!((sum.members.clone(), sum.shards.documents["s0"], sum.shards.orphans), (members, 7, 4));
+        assert_eq!((sum.is_known(), sum.is_whole(), Integrity::default().is_whole()), (true, false, true));
+    }
+
+    #[test]
     fn documents_with_ids_of_their_own_are_counted_once() {
         let counted =
             |found| Integrity { proof: Proof::Counted, acknowledged: 5, found, ..Integrity::default() };
@@ -304,6 +403,8 @@ mod tests {
         assert!(!Integrity { extra_increments: 1, ..Integrity::default() }.holds());
         assert!(!Integrity { missing_from_index: 1, ..Integrity::default() }.holds());
         assert!(!Integrity { validation_errors: 1, ..Integrity::default() }.holds());
+        assert!(!Integrity { member_differences: 1, ..Integrity::default() }.holds());
+        assert!(!Integrity { unplaced: 1, ..Integrity::default() }.holds());
         let wrong = Integrity { wrong_reads: 1, proof: Proof::NotApplicable, ..Integrity::default() };
         assert!(!wrong.holds(), "a wrong read is wrong wherever documents vanish by design");
         let anomaly = Consistency { violations: 1, ..Consistency::default() };

@@ -9,6 +9,7 @@ pub mod clock;
 pub mod clock_offset;
 pub mod comparison;
 pub mod consistency;
+pub mod count;
 pub mod duration;
 pub mod environment;
 pub mod event;

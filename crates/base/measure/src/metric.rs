@@ -40,7 +40,7 @@ pub(crate) const COUNTERS: [(&str, Counter); 7] = [
 /// Metrics of an operation that its counters do not hold.
 const OTHERS: [&str; 2] = ["checks", "achieved"];
 /// The counts of an audit.
-pub(crate) const INTEGRITY: [(&str, Audited); 15] = [
+pub(crate) const INTEGRITY: [(&str, Audited); 17] = [
     ("acknowledged", |it| it.acknowledged),
     ("found", |it| it.found),
     ("lost", |it| it.lost),
@@ -52,6 +52,8 @@ pub(crate) const INTEGRITY: [(&str, Audited); 15] = [
     ("lost_increments", |it| it.lost_increments),
     ("extra_increments", |it| it.extra_increments),
     ("missing_from_index", |it| it.missing_from_index),
+    ("member_differences", |it| it.member_differences),
+    ("unplaced", |it| it.unplaced),
     ("validation_errors", |it| it.validation_errors),
     ("rejected", |it| it.rejected),
     ("unknown_present", |it| it.unknown_present),

@@ -1,5 +1,6 @@
 //! Formats numbers for people: three digits of sizes, every digit of counts.
 
+pub use plimsoll_measure::count::exact;
 use plimsoll_measure::histogram::{Latency, supported};
 use plimsoll_measure::run::{Operation, Run};
 
@@ -143,19 +144,6 @@ pub fn short(number: f64) -> String {
 /// A number a second with three significant digits: `163 K/s`.
 pub fn rate(per_s: f64) -> String {
     format!("{}/s", short(per_s))
-}
-
-/// A count with every digit: `1,000,000`.
-pub fn exact(count: u64) -> String {
-    let digits = count.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// A rate in every digit that counts: whole above 100 (`12,000`), three significant digits below (`12.5`).

@@ -139,7 +139,7 @@ pub fn complete(account: Account<'_>) -> Run {
 pub fn exit(run: &Run, ended: Ended, stopped: bool) -> Exit {
     let violated = run.integrity.as_ref().is_some_and(|integrity| !integrity.holds());
     let unheld = !run.warm_up && run.expectations.iter().any(|expectation| !expectation.held);
-    let unread = run.integrity.as_ref().is_some_and(|integrity| !integrity.is_known());
+    let unread = run.integrity.as_ref().is_some_and(|integrity| !integrity.is_whole());
     let early = ended >= Ended::Unreachable || stopped;
     let aborted = matches!(ended, Ended::Threshold | Ended::NotReached);
     let fruitless = !early && !run.warm_up && fruitless(run).next().is_some();
@@ -346,6 +346,9 @@ fn invalid(run: &Run, account: &Account<'_>) -> Vec<String> {
     if let Some(unread) = run.integrity.as_ref().filter(|integrity| !integrity.is_known()) {
         let reason = unread.reason.clone().unwrap_or_default();
         reasons.push(format!("the documents could not be read back: {reason}"));
+    }
+    if run.integrity.as_ref().is_some_and(|integrity| integrity.is_known() && !integrity.is_whole()) {
+        reasons.push("the documents on a member of the replica set were not compared".to_owned());
     }
     if run.client.limited {
         reasons.push("the tool itself may have limited the load".to_owned());

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use plimsoll_deployment::collection::InitialState;
-use plimsoll_ledger::{Findings, Ledger, OtherWriters, Run, Touched};
+use plimsoll_ledger::{Ledger, OtherWriters, Run, Touched};
 use plimsoll_measure::clock;
-use plimsoll_measure::integrity::{Indexes, Integrity, Proof};
-use plimsoll_mongo::audit::{Listener, Scope, examples, scan};
+use plimsoll_measure::integrity::{Integrity, Proof};
+use plimsoll_mongo::audit::{Audited, Listener, Scope, examples, examples_of_copies, scan};
 use plimsoll_mongo::setup::Setup;
 use plimsoll_wire::{ConnectOptions, Connection, W, WriteConcern};
 
@@ -48,7 +48,7 @@ pub fn audit(
 ) -> Integrity {
     let started = clock::now();
     let mut integrity = match read(subject, runtime, listener) {
-        Ok((findings, indexes)) => integrity(subject, &findings, indexes),
+        Ok(audited) => integrity(subject, audited),
         Err(error) => unread(subject, explained(&error)),
     };
     integrity.audit_s = clock::now().since(started) as f64 / 1e9;
@@ -60,15 +60,15 @@ pub fn audit(
 pub fn is_intact(integrity: &Integrity) -> bool {
     let counted = integrity.proof == Proof::Counted;
     let enough = !counted || integrity.found >= integrity.acknowledged;
-    integrity.holds() && integrity.is_known() && enough
+    integrity.holds() && integrity.is_whole() && enough
 }
 
 fn read(
     subject: &Subject<'_>,
     runtime: &tokio::runtime::Runtime,
     listener: &mut impl Listener,
-) -> anyhow::Result<(Findings, Indexes)> {
-    let scope = Scope::of(subject.setup, touched(subject), subject.other_writers);
+) -> anyhow::Result<Audited> {
+    let scope = scope(subject);
     // Report the start of the audit now: the wait for the server below reports no progress.
     listener.read(0);
     runtime.block_on(wait(&subject.servers, subject.patience, listener));
@@ -76,6 +76,12 @@ fn read(
     runtime
         .block_on(scan(&subject.servers, subject.ledger, scope, listener))
         .context("read the documents back")
+}
+
+/// The scope of the audit. Where documents vanish by design, they may vanish between the scans of two members.
+fn scope<'a>(subject: &Subject<'a>) -> Scope<'a> {
+    let scope = Scope::of(subject.setup, touched(subject), subject.other_writers);
+    if subject.before.vanishing.is_some() { Scope { lag_max: Duration::ZERO, ..scope } } else { scope }
 }
 
 /// The touched documents. Exact if the ledger has the changes; otherwise every document that the plan may change counts as
@@ -98,8 +104,11 @@ async fn wait(servers: &[ConnectOptions], patience: Duration, listener: &mut imp
     }
 }
 
-fn integrity(subject: &Subject<'_>, findings: &Findings, indexes: Indexes) -> Integrity {
+fn integrity(subject: &Subject<'_>, audited: Audited) -> Integrity {
     let (proof, reason) = proof(subject);
+    let (run, copies) = (subject.setup.run, examples_of_copies(subject.setup.run, &audited, EXAMPLES));
+    let differences = audited.differences().map(|(_, it)| it.count).sum();
+    let Audited { findings, indexes, compared, placed } = audited;
     let counted = proof == Proof::Counted;
     Integrity {
         proof,
@@ -120,6 +129,8 @@ fn integrity(subject: &Subject<'_>, findings: &Findings, indexes: Indexes) -> In
         lost_increments: if counted { 0 } else { findings.lost_increments },
         extra_increments: if counted { 0 } else { findings.extra_increments },
         missing_from_index: if counted { 0 } else { findings.missing_from_index },
+        member_differences: differences,
+        unplaced: placed.placement.unplaced.0,
         validation_errors: indexes.errors.len() as u64,
         indexes,
         // Reads are counted during the load.
@@ -131,8 +142,10 @@ fn integrity(subject: &Subject<'_>, findings: &Findings, indexes: Indexes) -> In
         not_audited: if counted { subject.ledger.counts().acknowledged } else { findings.not_audited },
         foreign: findings.foreign,
         foreign_runs: findings.other_runs.iter().map(|(run, count)| (other_run(*run), *count)).collect(),
-        examples: examples(subject.setup.run, &findings.examples, EXAMPLES),
+        examples: examples(run, &findings.examples, EXAMPLES).into_iter().chain(copies).collect(),
         audit_s: 0.0,
+        members: compared.members,
+        shards: placed.shards,
         consistency: None,
     }
 }

@@ -70,7 +70,7 @@ pub fn audit(args: &AuditArgs) -> Outcome<Exit> {
         write_receipts(dir, &recovered.ledger, &lost.0)?;
     }
     tell(&integrity, recovered.ledger.run(), &path, args)?;
-    Ok(match (integrity.holds(), integrity.is_known()) {
+    Ok(match (integrity.holds(), integrity.is_whole()) {
         (false, _) => Exit::Integrity,
         (true, false) => Exit::Server,
         (true, true) => Exit::Held,
@@ -238,6 +238,8 @@ fn tell(integrity: &Integrity, id: RunId, path: &Path, args: &AuditArgs) -> Outc
         ("lost increments", integrity.lost_increments),
         ("extra increments", integrity.extra_increments),
         ("missing from index", integrity.missing_from_index),
+        ("member differences", integrity.member_differences),
+        ("on no shard", integrity.unplaced),
         ("validation errors", integrity.validation_errors),
         ("rejected", integrity.rejected),
         ("unknown, present", integrity.unknown_present),

@@ -114,4 +114,39 @@ fn a_run_on_a_sharded_cluster_shards_its_collection_and_finds_every_document() {
     assert_eq!(documents.iter().sum::<usize>() as u64, DOCUMENTS);
     assert!(documents.iter().all(|count| *count > 800), "{documents:?}");
     assert!((0..2).all(|router| cluster.routed(router) > 50), "both routers have a share");
+    let shards = &run["integrity"]["shards"];
+    let counts = ["shard0", "shard1"].map(|name| shards["documents"][name].as_u64().unwrap() as usize);
+    assert_eq!((counts, shards["orphans"].is_null()), (documents, true), "{shards}");
+    let sentence = "The documents of this run by shard: ";
+    assert!(run["conclusions"].to_string().contains(sentence), "{}", run["conclusions"]);
+}
+
+/// Audits a run again; returns the exit code and the findings.
+fn audit_again(dir: &Path, uri: &str) -> (Option<i32>, Value) {
+    let run = dir.join("run");
+    let output = plimsoll_with(&["audit", run.to_str().unwrap(), "--server", uri, "--json"]);
+    (output.status.code(), json(&output))
+}
+
+#[test]
+fn an_audit_names_the_document_that_a_secondary_lost_and_leaves_a_member_that_is_down_open() {
+    let (set, dir) = (set(3), tempfile::tempdir().unwrap());
+    let mut text = inserts("members", 10, "{documents: 2_000}");
+    text.push_str("audit: {lag_max: 300ms}\n");
+    let (output, run) = run(dir.path(), &set.uri(), &text, || true, || {});
+    assert_eq!(output.status.code(), Some(0), "{}\n{}", run["reasons"], stderr(&output));
+    assert_eq!(run["integrity"]["members"]["compared"].as_array().unwrap().len(), 2, "{}", run["integrity"]);
+
+    let member = set.addresses()[2].to_string();
+    let Some(bson::Bson::ObjectId(id)) = set.lose(2, "plimsoll_test.members", 1234) else { panic!() };
+    let (code, integrity) = audit_again(dir.path(), &set.uri());
+    assert_eq!((code, &integrity["member_differences"]), (Some(4), &1.into()), "{integrity}");
+    assert_eq!(integrity["examples"][0], format!("missing on {member}: {id}"), "{integrity}");
+    assert_eq!((&integrity["lost"], &integrity["found"]), (&0.into(), &2_000.into()));
+
+    set.kill(2);
+    let (code, integrity) = audit_again(dir.path(), &set.uri());
+    assert_eq!((code, integrity["member_differences"].is_null()), (Some(3), true), "{integrity}");
+    let open = integrity["members"]["open"][0].as_str().unwrap();
+    assert!(open.contains(&member), "{open}");
 }

@@ -72,6 +72,21 @@ impl Collection {
         }
     }
 
+    /// Removes the document at a position; the last document takes its place.
+    pub(crate) fn remove(&mut self, position: usize) -> Option<Box<[u8]>> {
+        let last = self.documents.len().checked_sub(1).filter(|last| position <= *last)?;
+        let removed = self.documents.swap_remove(position);
+        self.index.remove(&key(&removed)?);
+        if let Some(moved) = self.documents.get(position).and_then(|moved| key(moved)) {
+            self.index.insert(moved, position);
+        }
+        self.unindexed.remove(&position);
+        if self.unindexed.remove(&last) && last != position {
+            self.unindexed.insert(position);
+        }
+        Some(removed)
+    }
+
     /// Stores a document under a new key.
     pub(crate) fn store(&mut self, key: Box<[u8]>, document: Box<[u8]>) {
         self.index.insert(key, self.documents.len());
@@ -127,6 +142,20 @@ mod tests {
             let renamed = with_id(&document.to_vec().unwrap(), id);
             assert_eq!(Document::from_reader(&*renamed).unwrap(), doc! {"_id": id, "a": 1});
         }
+    }
+
+    #[test]
+    fn a_removed_document_leaves_all_others_in_reach() {
+        let bytes = |id: i32| doc! {"_id": id}.to_vec().unwrap().into_boxed_slice();
+        let mut collection = Collection::default();
+        (0..4).for_each(|id| collection.store(key(&bytes(id)).unwrap(), bytes(id)));
+        collection.unindex_last();
+        assert_eq!(collection.remove(1), Some(bytes(1)));
+        let position = |id: i32| collection.position(&key(&bytes(id)).unwrap());
+        assert_eq!([0, 1, 2, 3].map(position), [Some(0), None, Some(2), Some(1)]);
+        assert!((0..3).all(|at| collection.is_indexed(ID_INDEX, at) == (at != 1)));
+        assert_eq!((collection.remove(3), collection.remove(2)), (None, Some(bytes(2))));
+        assert_eq!(collection.len(), 2);
     }
 
     #[test]

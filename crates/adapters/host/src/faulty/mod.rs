@@ -2,7 +2,7 @@
 //! of them, drops some from an index, does a stated share of the transactions in part, and forgets or repeats a stated share of the updates.
 //!
 //! It acknowledges every document and keeps an exact log of its defects, so that a test can compare an audit
-//! with the log. It supports `insert` (with duplicate keys), `update` (a replacement or `$inc` by `_id`, or one that matches nothing), `find` (all, by `_id`, or by a range of `_id`s),
+//! with the log. It supports `insert` (with duplicate keys), `update` (a replacement, or `$inc` and `$set` by `_id`, or one that matches nothing), `find` (all, by `_id`, or by a range of `_id`s),
 //! `getMore`, `killCursors`, `count`, `drop`, `create`, `listCollections`, `createIndexes`, `listIndexes`, transactions of inserts, and the
 //! commands of every server. It refuses all other commands and options.
 
@@ -22,7 +22,7 @@ mod collection;
 pub(crate) mod commands;
 mod cursor;
 mod filter;
-mod flip;
+pub(crate) mod flip;
 mod index;
 mod insert;
 pub(crate) mod store;
@@ -49,6 +49,10 @@ pub struct Defects {
     pub forget_update_every: Option<u64>,
     /// Apply every n-th update twice.
     pub repeat_update_every: Option<u64>,
+    /// Apply every n-th update of several counters without its last increment.
+    pub tear_update_every: Option<u64>,
+    /// Apply every n-th update and leave its outcome unknown: the answer says that the wait for its write concern ended early.
+    pub doubt_update_every: Option<u64>,
     /// Drop every n-th document from the newest index of its collection, or from that on `_id` if it has no other.
     pub unindex_every: Option<u64>,
     /// Answer every n-th find by `_id` of a document whose last update another connection sent with the version before that update.
@@ -123,6 +127,8 @@ pub struct DefectLog {
     pub forgotten_updates: Vec<DamagedDocument>,
     /// The documents of updates that were applied twice.
     pub repeated_updates: Vec<DamagedDocument>,
+    /// The documents of updates that were applied in part.
+    pub torn_updates: Vec<DamagedDocument>,
 }
 
 /// A faulty server on a free port of 127.0.0.1. Dropping it closes its connections, ends its threads and

@@ -160,9 +160,9 @@ impl Store {
         })
     }
 
-    /// Acknowledges the update of a stored document, and applies it, or forgets or repeats it. Updates keep about the size of a document, so
+    /// Acknowledges the update of a stored document, and applies it, or forgets it, repeats it or applies a part of it. Updates keep about the size of a document, so
     /// they take no more memory.
-    pub(crate) fn update(&mut self, namespace: &str, key: &[u8], [once, twice]: [Box<[u8]>; 2]) {
+    pub(crate) fn update(&mut self, namespace: &str, key: &[u8], [once, twice, part]: [Box<[u8]>; 3]) {
         self.updated += 1;
         let defects = self.options.defects;
         let falls = |every: Option<u64>, kind| {
@@ -170,19 +170,30 @@ impl Store {
         };
         let (forgets, repeats) =
             (falls(defects.forget_update_every, 5), falls(defects.repeat_update_every, 6));
+        let tears = falls(defects.tear_update_every, 10) && part != once;
         let victim = DamagedDocument { number: self.updated, ..self.victim(namespace, &once) };
-        let applied = match (forgets, repeats) {
-            (true, _) => return self.record.forgotten_updates.push(victim),
-            (false, true) => {
+        let applied = match (forgets, repeats, tears) {
+            (true, ..) => return self.record.forgotten_updates.push(victim),
+            (_, true, _) => {
                 self.record.repeated_updates.push(victim);
                 twice
             }
-            (false, false) => once,
+            (.., true) => {
+                self.record.torn_updates.push(victim);
+                part
+            }
+            _ => once,
         };
         let collection = self.collection(namespace);
         if let Some(position) = collection.position(key) {
             collection.replace(position, applied);
         }
+    }
+
+    /// Whether the outcome of the last update stays unknown.
+    pub(crate) fn doubts_last_update(&self) -> bool {
+        let Defects { doubt_update_every, seed, .. } = self.options.defects;
+        doubt_update_every.is_some_and(|every| is_chosen(self.updated, every, seed, 9))
     }
 
     /// Keeps documents until the commit of their transaction. At the limit of open transactions all are forgotten: their clients are

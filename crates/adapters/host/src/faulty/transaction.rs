@@ -7,7 +7,7 @@ use crate::serve::{Request, reply};
 
 /// MongoDB's error codes.
 const WRITE_CONFLICT: i32 = 112;
-const WRITE_CONCERN_FAILED: i32 = 64;
+pub(super) const WRITE_CONCERN_FAILED: i32 = 64;
 
 /// Whether a command is part of a transaction.
 pub(crate) fn is_part(request: &Request<'_>) -> bool {

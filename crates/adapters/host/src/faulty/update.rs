@@ -1,9 +1,10 @@
 //! Executes `update` by `_id`: a replacement, or an increment of integers.
 
-use bson::{Bson, Document, RawDocument};
+use bson::{Bson, Document, RawDocument, RawDocumentBuf, rawdoc};
 
 use super::filter::Filter;
 use super::store::Store;
+use super::transaction::WRITE_CONCERN_FAILED;
 use crate::serve::{Request, reply};
 
 /// Why an update is refused.
@@ -12,10 +13,13 @@ struct Refused(&'static str);
 
 pub(crate) fn update(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>) {
     let namespace = request.namespace().to_string();
-    let mut count = 0;
+    let (mut count, mut in_doubt) = (0, false);
     for statement in request.documents("updates") {
         match update_one(store, (&namespace, request.connection), statement) {
-            Ok(matched) => count += usize::from(matched),
+            Ok(matched) => {
+                count += usize::from(matched);
+                in_doubt |= matched && store.doubts_last_update();
+            }
             Err(Refused(what)) => {
                 let message =
                     format!("the faulty server does not support {what}: it updates one document by _id");
@@ -23,7 +27,14 @@ pub(crate) fn update(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>
             }
         }
     }
-    reply::modified(out, count);
+    if in_doubt { modified_in_doubt(out, count) } else { reply::modified(out, count) }
+}
+
+/// The updates were applied, and may not stay.
+fn modified_in_doubt(out: &mut Vec<u8>, count: usize) {
+    let count = i32::try_from(count).unwrap_or(i32::MAX);
+    let error = rawdoc! {"code": WRITE_CONCERN_FAILED, "errmsg": "waiting for replication timed out"};
+    reply::append(out, &rawdoc! {"n": count, "nModified": count, "writeConcernError": error, "ok": 1.0});
 }
 
 /// Executes one statement; true if a document matched.
@@ -46,9 +57,21 @@ fn update_one(
     let Some(stored) = store.document(namespace, &key) else { return Ok(false) };
     let changed = changed(stored, update)?;
     let twice = self::changed(&changed, update)?;
+    let part = self::changed(stored, &without_last_step(update))?;
     store.remember(namespace, &key, connection);
-    store.update(namespace, &key, [changed, twice]);
+    store.update(namespace, &key, [changed, twice, part]);
     Ok(true)
+}
+
+/// An update without the last of its several increments.
+fn without_last_step(update: &RawDocument) -> RawDocumentBuf {
+    let mut update = Document::try_from(update).unwrap_or_default();
+    if let Ok(steps) = update.get_document_mut("$inc")
+        && let Some(last) = steps.keys().skip(1).last().cloned()
+    {
+        steps.remove(&last);
+    }
+    RawDocumentBuf::try_from(update).unwrap_or_default()
 }
 
 /// The document after an update.
@@ -57,9 +80,10 @@ fn changed(stored: &[u8], update: &RawDocument) -> Result<Box<[u8]>, Refused> {
     let update = Document::try_from(update).map_err(|_| Refused("this form of update"))?;
     let mut document = Document::from_reader(stored).map_err(|_| Refused("this document"))?;
     match update.keys().next().map(String::as_str) {
-        Some("$inc") if update.len() == 1 => {
-            let steps = update.get_document("$inc").map_err(|_| Refused("this form of $inc"))?;
-            steps.iter().try_for_each(|(field, step)| increment(&mut document, field, step))?;
+        Some("$inc" | "$set") if update.keys().all(|it| ["$inc", "$set"].contains(&it.as_str())) => {
+            let fields = |operator: &str| update.get_document(operator).into_iter().flatten();
+            fields("$inc").try_for_each(|(field, step)| increment(&mut document, field, step))?;
+            document.extend(fields("$set").map(|(field, value)| (field.clone(), value.clone())));
         }
         Some(operator) if operator.starts_with('$') => return Err(Refused("this operator")),
         _ => {
@@ -95,7 +119,7 @@ fn wide(value: &Bson) -> Result<i64, Refused> {
 
 #[cfg(test)]
 mod tests {
-    use bson::{RawDocumentBuf, doc};
+    use bson::doc;
 
     use super::*;
 
@@ -117,12 +141,25 @@ mod tests {
             Ok(doc! {"_id": 1, "n": i64::from(i32::MAX) + 5, "t": "x"}),
         );
         check(stored(), doc! {"_id": 1, "a": 1}, Ok(doc! {"_id": 1, "a": 1}));
+        let set = doc! {"$set": {"t": "y", "u": true}, "$inc": {"n": 1}};
+        check(stored(), set, Ok(doc! {"_id": 1, "n": 6, "t": "y", "u": true}));
+    }
+
+    #[test]
+    fn an_update_in_part_lacks_the_last_of_several_increments() {
+        let check = |update: Document, expected: Document| {
+            let part = without_last_step(&RawDocumentBuf::try_from(update).unwrap());
+            assert_eq!(Document::try_from(part).unwrap(), expected);
+        };
+        check(doc! {"$inc": {"a": 1, "b": 2}, "$set": {"c": 3}}, doc! {"$inc": {"a": 1}, "$set": {"c": 3}});
+        check(doc! {"$inc": {"a": 1}}, doc! {"$inc": {"a": 1}});
     }
 
     #[test]
     fn other_updates_are_refused() {
         let stored = || doc! {"_id": 1, "t": "x"};
-        check(stored(), doc! {"$set": {"t": "y"}}, Err(Refused("this operator")));
+        check(stored(), doc! {"$mul": {"n": 2}}, Err(Refused("this operator")));
+        check(stored(), doc! {"$inc": {"n": 2}, "$mul": {"n": 2}}, Err(Refused("this operator")));
         check(stored(), doc! {"$inc": {"t": 1}}, Err(Refused("$inc of other than integers")));
         check(stored(), doc! {"$inc": {"n": 0.5}}, Err(Refused("$inc of other than integers")));
     }

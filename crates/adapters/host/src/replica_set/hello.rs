@@ -11,6 +11,7 @@ use crate::serve::common;
 /// The description of the member with this index.
 pub(super) fn description(shared: &Shared, state: &State, index: usize) -> Document {
     let member = &state.members[index];
+    let confirmed = member.position(member.len() - state.unconfirmed(index));
     let leads = member.leads.is_some();
     let now = DateTime::from_millis(i64::try_from(clock::wall_ms()).unwrap_or_default());
     let mut hello = Document::try_from(common::description()).unwrap_or_default();
@@ -18,7 +19,9 @@ pub(super) fn description(shared: &Shared, state: &State, index: usize) -> Docum
         "isWritablePrimary": leads, "ismaster": leads, "secondary": !leads,
         "setName": &shared.set_name, "setVersion": 1, "hosts": shared.names.clone(), "me": &shared.names[index],
         "topologyVersion": version(index, member.view),
-        "lastWrite": { "opTime": op_time(member.last()), "lastWriteDate": now },
+        "lastWrite": {
+            "opTime": op_time(member.last()), "majorityOpTime": op_time(confirmed), "lastWriteDate": now,
+        },
     });
     if let Some(primary) = state.primary_for(index) {
         hello.insert("primary", &shared.names[primary]);

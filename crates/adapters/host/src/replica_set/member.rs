@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use bson::Bson;
+use bson::{Bson, RawDocument};
 
 use crate::faulty::commands;
+use crate::faulty::flip;
 use crate::faulty::store::Store;
 use crate::faulty::{Defects, Options};
 use crate::serve::Request;
@@ -40,6 +41,8 @@ pub(crate) struct Member {
     pub is_isolated: bool,
     /// The number of changes of its view of the set.
     pub view: i64,
+    /// The length of its log at the last greeting.
+    pub greeted: usize,
 }
 
 /// A document by its namespace and `_id`.
@@ -56,6 +59,7 @@ impl Member {
             is_up: true,
             is_isolated: false,
             view: 1,
+            greeted: 0,
         }
     }
 
@@ -71,7 +75,13 @@ impl Member {
 
     /// The term of the last entry, and the length of the log: the later of two logs has the larger value.
     pub fn last(&self) -> (u64, usize) {
-        (self.log.last().map_or(0, |entry| entry.term), self.log.len())
+        self.position(self.log.len())
+    }
+
+    /// The term of the entry before a position, and the position.
+    pub fn position(&self, position: usize) -> (u64, usize) {
+        let before = position.checked_sub(1).and_then(|index| self.log.get(index));
+        (before.map_or(0, |entry| entry.term), position)
     }
 
     /// Appends a command in a term and executes it; returns its answer.
@@ -111,6 +121,28 @@ impl Member {
         removed.iter().flat_map(inserted).collect()
     }
 
+    /// Loses a document without an entry in the log; returns its `_id`.
+    pub fn lose(&mut self, namespace: &str, position: usize) -> Option<Bson> {
+        id_of(&self.store.collections.get_mut(namespace)?.remove(position)?)
+    }
+
+    /// Flips a bit of a document without an entry in the log; returns its `_id`.
+    pub fn flip(&mut self, namespace: &str, position: usize) -> Option<Bson> {
+        let collection = self.store.collections.get_mut(namespace)?;
+        let mut document: Box<[u8]> = collection.get(position)?.into();
+        let (byte, mask) = flip::choose(&document, position as u64)?;
+        document[byte] ^= mask;
+        let id = id_of(&document);
+        collection.replace(position, document);
+        id
+    }
+
+    /// Stores a document without an entry in the log.
+    pub fn plant(&mut self, namespace: &str, document: &[u8]) {
+        // A document that is there already stays.
+        self.store.insert(namespace, document).unwrap_or_default();
+    }
+
     /// Executes the whole log again, on an empty store.
     fn rebuild(&mut self) {
         self.store = store(self.memory_bytes_max);
@@ -135,6 +167,10 @@ impl Member {
         }
         answer
     }
+}
+
+fn id_of(document: &[u8]) -> Option<Bson> {
+    Bson::try_from(RawDocument::from_bytes(document).ok()?.get("_id").ok()??).ok()
 }
 
 /// The session and the number of a retryable write.

@@ -190,10 +190,32 @@ impl ReplicaSet {
         self.shared.change(|state| state.is_held = is_held);
     }
 
+    /// A member silently loses a document of a collection, `database.collection`: the one at `position` in its order. Returns its `_id`.
+    pub fn lose(&self, member: usize, namespace: &str, position: usize) -> Option<Bson> {
+        self.shared.change(|state| state.members[member].lose(namespace, position))
+    }
+
+    /// One bit of a member's document flips. Returns the document's `_id`.
+    pub fn flip(&self, member: usize, namespace: &str, position: usize) -> Option<Bson> {
+        self.shared.change(|state| state.members[member].flip(namespace, position))
+    }
+
     /// The documents of rolled back inserts that the primary lacks, as `database.collection` and `_id`, in the order of their
     /// inserts. A member rolls back when it follows a new primary.
     pub fn rolled_back(&self) -> Vec<(String, Bson)> {
         self.shared.state().rolled_back()
+    }
+
+    /// The primary's document at a position.
+    pub(crate) fn copy(&self, namespace: &str, position: usize) -> Option<Vec<u8>> {
+        let state = self.shared.state();
+        let primary = &state.members[state.primary()?];
+        primary.store.collections.get(namespace)?.get(position).map(<[u8]>::to_vec)
+    }
+
+    /// Stores a document on all members.
+    pub(crate) fn plant(&self, namespace: &str, document: &[u8]) {
+        self.shared.change(|state| state.members.iter_mut().for_each(|it| it.plant(namespace, document)));
     }
 
     pub(crate) const fn shared(&self) -> &Arc<Shared> {

@@ -51,6 +51,8 @@ impl MemberService {
         if let (Ok(known), Some(limit)) = (known, milliseconds(body, "maxAwaitTimeMS")) {
             let is_new = |state: &mut State| state.members[self.index].view != known || state.is_closing;
             state = self.shared.wait(state, limit, is_new).0;
+        } else {
+            state.greet(self.index);
         }
         hello::description(&self.shared, &state, self.index)
     }

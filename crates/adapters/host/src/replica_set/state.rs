@@ -110,6 +110,13 @@ impl State {
         member.len() - shared[self.majority() - 1]
     }
 
+    /// Time passes between two greetings: at the second, the others have what the primary had at the first.
+    pub fn greet(&mut self, index: usize) {
+        let len = self.members[index].len();
+        let greeted = std::mem::replace(&mut self.members[index].greeted, len);
+        self.replicate(index, greeted);
+    }
+
     /// The primary gives up its role, after the secondaries have caught up.
     pub fn step_down(&mut self) {
         let Some(primary) = self.primary() else { return };

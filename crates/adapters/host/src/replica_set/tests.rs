@@ -172,3 +172,36 @@ fn the_seed_chooses_among_equal_candidates() {
     assert!(winners.iter().any(|other| *other != winners[0]), "{winners:?}");
     assert_eq!(winner(3), winners[3]);
 }
+
+#[test]
+fn a_member_may_lose_or_change_a_document_without_the_others() {
+    let set = set(0);
+    (0..3).for_each(|id| {
+        let document = doc! {"_id": id, "x": id};
+        ask(&set, 0, doc! {"insert": "c", "documents": [document], "writeConcern": {"w": 3}, "$db": "d"});
+    });
+    assert_eq!(set.lose(1, "d.c", 0), Some(Bson::Int32(0)));
+    assert_eq!(counts(&set), [3, 2, 3]);
+    assert_eq!(set.flip(2, "d.c", 1), Some(Bson::Int32(1)));
+    let read = |member| {
+        let preference = doc! {"mode": "secondaryPreferred"};
+        ask(&set, member, doc! {"find": "c", "filter": {"_id": 1}, "$readPreference": preference, "$db": "d"})
+    };
+    assert_eq!(read(0), read(1));
+    assert_ne!(read(0), read(2));
+    assert_eq!((set.lose(1, "d.c", 2), set.flip(1, "d.other", 0)), (None, None));
+}
+
+#[test]
+fn greetings_tell_the_last_entry_and_the_last_one_of_a_majority() {
+    let set = set(5);
+    insert(&set, 0, 1, 1);
+    let times = || {
+        let hello = ask(&set, 0, doc! {"hello": 1, "$db": "admin"});
+        let last = hello.get_document("lastWrite").unwrap();
+        ["opTime", "majorityOpTime"]
+            .map(|it| last.get_document(it).unwrap().get_timestamp("ts").unwrap().time)
+    };
+    assert_eq!(times(), [2, 1]);
+    assert_eq!(times(), [2, 2], "time passes between greetings");
+}

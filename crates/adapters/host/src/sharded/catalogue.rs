@@ -49,6 +49,11 @@ impl Sharded {
         self.owner_of(&self.fields.iter().map(value).collect::<Vec<_>>(), shards)
     }
 
+    /// Whether a document has every field of the shard key.
+    pub fn has_key(&self, document: &RawDocument) -> bool {
+        self.fields.iter().all(|field| matches!(document.get(field), Ok(Some(_))))
+    }
+
     fn owner_of(&self, key: &[Bson], shards: usize) -> usize {
         if self.is_hashed {
             return (hash(key) % shards as u64) as usize;

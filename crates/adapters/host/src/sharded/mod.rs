@@ -9,6 +9,8 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bson::{Bson, RawDocument, doc};
+
 use crate::replica_set::{self, ReplicaSet};
 use crate::serve::{AnswerDelay, Listener};
 
@@ -18,7 +20,7 @@ mod catalogue;
 mod router;
 mod shard;
 
-use catalogue::Catalogue;
+use catalogue::{Catalogue, Sharded};
 use router::Router;
 use shard::Shard;
 
@@ -32,6 +34,10 @@ pub struct Options {
     pub shards: usize,
     /// The number of routers, from 1 to [`SHARDS_MAX`].
     pub routers: usize,
+    /// Whether routers return documents that another shard owns, as MongoDB's never should.
+    pub shows_orphans: bool,
+    /// Whether the addresses of the shards are in another network than the clients.
+    pub is_private: bool,
     /// The settings of each shard; its name is `shard0`, `shard1`, …
     pub shard: replica_set::Options,
 }
@@ -39,7 +45,13 @@ pub struct Options {
 impl Default for Options {
     /// Two shards of three members behind one router.
     fn default() -> Self {
-        Self { shards: 2, routers: 1, shard: replica_set::Options::default() }
+        Self {
+            shards: 2,
+            routers: 1,
+            shows_orphans: false,
+            is_private: false,
+            shard: replica_set::Options::default(),
+        }
     }
 }
 
@@ -48,6 +60,7 @@ impl Default for Options {
 pub struct Cluster {
     sets: Vec<ReplicaSet>,
     shards: Arc<Vec<Shard>>,
+    catalogue: Arc<Mutex<Catalogue>>,
     // Dropped after the sets, so that no command waits for an election any more.
     routers: Vec<Listener<Router>>,
 }
@@ -75,11 +88,11 @@ impl Cluster {
         let shards = Arc::new(sets.iter().enumerate().map(shard).collect::<Vec<_>>());
         let catalogue = Arc::<Mutex<Catalogue>>::default();
         let router = |_| {
-            let router = Router::new(shards.clone(), catalogue.clone());
+            let router = Router::new(shards.clone(), catalogue.clone(), options);
             Listener::open(router, AnswerDelay::default())
         };
         let routers = (0..options.routers).map(router).collect::<Result<_, _>>()?;
-        Ok(Self { sets, shards, routers })
+        Ok(Self { sets, shards, catalogue, routers })
     }
 
     /// The addresses of the routers.
@@ -96,6 +109,20 @@ impl Cluster {
     /// The replica set of a shard.
     pub fn shard(&self, index: usize) -> &ReplicaSet {
         &self.sets[index]
+    }
+
+    /// Shards an empty collection, `database.collection`, by the hash of `_id`.
+    pub fn shard_by_hash(&self, namespace: &str) {
+        let mut catalogue = self.catalogue.lock().unwrap_or_else(PoisonError::into_inner);
+        catalogue.collections.insert(namespace.to_owned(), Sharded::new(&doc! {"_id": "hashed"}));
+    }
+
+    /// Puts a copy of a shard's document on another shard, as an interrupted migration leaves it; returns its `_id`.
+    pub fn stray(&self, namespace: &str, position: usize, from: usize, to: usize) -> Option<Bson> {
+        let document = self.sets[from].copy(namespace, position)?;
+        let id = RawDocument::from_bytes(&document).ok()?.get("_id").ok()??;
+        self.sets[to].plant(namespace, &document);
+        Bson::try_from(id).ok()
     }
 
     /// The commands that a shard received from routers so far, by name.
@@ -147,6 +174,22 @@ mod tests {
 
     fn received(cluster: &Cluster, name: &str) -> [u64; 2] {
         [0, 1].map(|shard| cluster.received(shard).get(name).copied().unwrap_or(0))
+    }
+
+    fn find_all(cluster: &Cluster) -> usize {
+        let answer = ask(cluster, 0, doc! {"find": "c", "batchSize": 100, "$db": "d"});
+        answer.get_document("cursor").unwrap().get_array("firstBatch").unwrap().len()
+    }
+
+    #[test]
+    fn an_orphan_is_on_a_shard_and_hidden_by_routers_unless_they_show_orphans() {
+        for (shows_orphans, found) in [(false, 2), (true, 3)] {
+            let cluster = Cluster::start(&Options { shows_orphans, ..Options::default() }).unwrap();
+            shard(&cluster);
+            insert(&cluster, 0, &["a", "z"]);
+            assert_eq!(cluster.stray("d.c", 0, 0, 1), Some(Bson::from("a0")));
+            assert_eq!((documents(&cluster), find_all(&cluster)), ([1, 2], found));
+        }
     }
 
     fn documents(cluster: &Cluster) -> [usize; 2] {

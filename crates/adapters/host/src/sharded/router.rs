@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bson::{Bson, Document, RawDocument, doc, rawdoc};
+use bson::{Bson, Document, RawDocument, RawDocumentBuf, doc, rawdoc};
 
+use super::Options;
 use super::catalogue::{Catalogue, Sharded};
 use super::shard::Shard;
 use crate::replica_set::service::append;
@@ -13,6 +14,9 @@ use crate::serve::{Request, Service, common};
 
 /// The limit of open cursors. At the limit all are closed: their clients are presumed gone.
 const CURSORS_MAX: usize = 10_000;
+
+/// An address at which nothing listens.
+const UNREACHABLE: &str = "127.0.0.1:1";
 
 /// One router.
 #[derive(Debug)]
@@ -23,6 +27,10 @@ pub(super) struct Router {
     cursors_opened: AtomicU64,
     /// Commands besides greetings.
     pub commands: AtomicU64,
+    /// Whether finds return documents that another shard owns.
+    shows_orphans: bool,
+    /// Whether it lists addresses of shards that clients cannot reach.
+    is_private: bool,
 }
 
 /// The open cursors of a find on its shards.
@@ -44,9 +52,10 @@ impl Service for Router {
 }
 
 impl Router {
-    pub fn new(shards: Arc<Vec<Shard>>, catalogue: Arc<Mutex<Catalogue>>) -> Self {
+    pub fn new(shards: Arc<Vec<Shard>>, catalogue: Arc<Mutex<Catalogue>>, options: &Options) -> Self {
         let (cursors, cursors_opened, commands) = Default::default();
-        Self { shards, catalogue, cursors, cursors_opened, commands }
+        let Options { shows_orphans, is_private, .. } = *options;
+        Self { shards, catalogue, cursors, cursors_opened, commands, shows_orphans, is_private }
     }
 
     fn catalogue(&self) -> MutexGuard<'_, Catalogue> {
@@ -70,13 +79,18 @@ impl Router {
             "create" | "listCollections" | "listIndexes" => self.shards[0].ask(&whole(request)),
             "drop" => self.drop_collection(request),
             "listShards" => {
-                let shards = self.shards.iter().map(|shard| doc! {"_id": &shard.name, "state": 1});
-                doc! {"shards": shards.collect::<Vec<_>>(), "ok": 1.0}
+                let shards: Vec<_> = self.shards.iter().map(|shard| self.listed(shard)).collect();
+                doc! {"shards": shards, "ok": 1.0}
             }
             "enableSharding" => doc! {"ok": 1.0},
             "shardCollection" | "split" | "moveChunk" => self.administer(request),
             _ => return None,
         })
+    }
+
+    fn listed(&self, shard: &Shard) -> Document {
+        let members = if self.is_private { UNREACHABLE.to_owned() } else { shard.set.names.join(",") };
+        doc! {"_id": &shard.name, "host": format!("{}/{members}", shard.set.set_name), "state": 1}
     }
 
     /// Shards a collection, splits a chunk, or moves one. Only an empty collection's chunks are moved.
@@ -184,7 +198,7 @@ impl Router {
         for shard in self.targets(request, "filter") {
             let mut answer = self.shards[shard].ask(&command);
             let Some((id, batch)) = taken(&mut answer, "firstBatch") else { return answer };
-            documents.extend(batch);
+            documents.extend(self.owned(&request.namespace().to_string(), shard, batch));
             open.extend((id != 0).then_some((shard, id)));
         }
         let limit = command.get_i32("limit").ok().and_then(|limit| usize::try_from(limit).ok());
@@ -193,6 +207,18 @@ impl Router {
         }
         let id = self.keep(open);
         batch("firstBatch", documents, id, request)
+    }
+
+    /// The documents of an answer without orphans, which another shard owns. A document without its shard key stays.
+    fn owned(&self, namespace: &str, shard: usize, documents: Vec<Bson>) -> Vec<Bson> {
+        let catalogue = self.catalogue();
+        let sharded = catalogue.collections.get(namespace).filter(|_| !self.shows_orphans);
+        let Some(sharded) = sharded else { return documents };
+        let is_owned = |document: &Bson| {
+            let raw = document.as_document().and_then(|document| RawDocumentBuf::try_from(document).ok());
+            raw.is_none_or(|raw| !sharded.has_key(&raw) || sharded.owner(&raw, self.shards.len()) == shard)
+        };
+        documents.into_iter().filter(is_owned).collect()
     }
 
     fn get_more(&self, request: &Request<'_>) -> Document {
@@ -206,7 +232,9 @@ impl Router {
             command.insert("getMore", id);
             let mut answer = self.shards[shard].ask(&command);
             let Some((id, batch)) = taken(&mut answer, "nextBatch") else { return answer };
-            documents = batch;
+            let collection = request.body.get_str("collection").unwrap_or_default();
+            let database = request.body.get_str("$db").unwrap_or_default();
+            documents = self.owned(&format!("{database}.{collection}"), shard, batch);
             cursor.shards.extend((id != 0).then_some((shard, id)));
         }
         let left = if cursor.shards.is_empty() { 0 } else { id };

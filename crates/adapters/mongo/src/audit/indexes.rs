@@ -3,9 +3,13 @@
 //! The scan in stored order shows that a document exists. A query finds it only if its index has it.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use bson::{Bson, Document, RawDocument, doc, rawdoc};
 use plimsoll_ledger::{Audit, IndexScan};
+use plimsoll_measure::clock::{self, Instant};
+use plimsoll_measure::count::exact;
+use plimsoll_measure::duration::Span;
 use plimsoll_measure::integrity::Indexes;
 use plimsoll_wire::{ConnectOptions, Connection, Cursor, Error, FindRequest};
 
@@ -13,6 +17,8 @@ use super::{BATCH_TIMEOUT, Reader, spec};
 
 /// The most indexes of a collection, as in MongoDB.
 const INDEXES_MAX: usize = 64;
+/// A scan tells how long it takes after this time.
+const PROBE: Duration = Duration::from_secs(1);
 /// The most errors of the server's validation that are kept.
 const ERRORS_MAX: usize = 10;
 /// Codes of servers that do not know a command, or do not implement it.
@@ -28,19 +34,20 @@ struct Scans {
 /// Checks the indexes on each of `servers`, unless the collection is too large. A check that fails is no violation: its reason is kept.
 pub(super) async fn check(servers: &[ConnectOptions], audit: &mut Audit<'_>, reader: &Reader<'_>) -> Indexes {
     let (most, mut indexes) = (reader.scope.index_documents_max, Indexes::default());
-    if most == 0 {
+    if most == 0 || reader.scope.index_time_max.is_zero() {
         return indexes;
     }
     if reader.read > most {
         indexes.skipped.push(format!(
-            "The indexes were not checked: the collection has {} documents, and audit.index_documents_max is {most}.",
-            reader.read
+            "The indexes were not checked: the collection has {} documents, and audit.index_documents_max is {}.",
+            exact(reader.read),
+            exact(most)
         ));
         return indexes;
     }
-    let mut scans = BTreeMap::new();
+    let (mut scans, budget) = (BTreeMap::new(), Budget::start(reader.scope.index_time_max));
     for server in servers {
-        if let Err(error) = look_at(server, audit, reader, &mut scans, &mut indexes).await {
+        if let Err(error) = look_at(server, audit, reader, &budget, &mut scans, &mut indexes).await {
             indexes.skipped.push(format!("The indexes on {} were not checked: {error}.", server.address));
         }
     }
@@ -58,6 +65,7 @@ async fn look_at(
     server: &ConnectOptions,
     audit: &Audit<'_>,
     reader: &Reader<'_>,
+    budget: &Budget,
     scans: &mut BTreeMap<String, Scans>,
     indexes: &mut Indexes,
 ) -> Result<(), Error> {
@@ -66,8 +74,13 @@ async fn look_at(
     for name in names(&mut connection, reader).await? {
         let new = || Scans { seen: audit.index_scan(), servers: 0 };
         let scan = scans.entry(name.clone()).or_insert_with(new);
-        match through(&mut connection, audit, reader, &name, &mut scan.seen).await {
-            Ok(()) => scan.servers += 1,
+        match through(&mut connection, audit, reader, budget, &name, &mut scan.seen).await {
+            Ok(None) => scan.servers += 1,
+            Ok(Some(needed)) => {
+                indexes.skipped.push(budget.sentence(&name, reader.read, needed));
+                // The cursor of a scan that was given up is open.
+                connection = Connection::connect(&options).await?;
+            }
             Err(error) => {
                 indexes.skipped.push(format!("The index {name} could not be read to its end: {error}."));
                 // After an error the connection may be unusable.
@@ -75,7 +88,78 @@ async fn look_at(
             }
         }
     }
-    validate(&mut connection, reader, indexes).await
+    validate(&mut connection, reader, budget, indexes).await
+}
+
+/// The time of the check.
+struct Budget {
+    began: Instant,
+    limit: Duration,
+}
+
+impl Budget {
+    fn start(limit: Duration) -> Self {
+        Self { began: clock::now(), limit }
+    }
+
+    fn spent(&self) -> Duration {
+        Duration::from_nanos(clock::now().since(self.began))
+    }
+
+    /// The rest, in milliseconds; at least one, because a server takes zero for no limit.
+    fn left_ms(&self) -> i32 {
+        let left = self.limit.saturating_sub(self.spent()).as_millis();
+        i32::try_from(left).unwrap_or(i32::MAX).max(1)
+    }
+
+    /// The time of a whole scan of `all` documents, if its rest exceeds the rest of the time.
+    fn exceeded(&self, first: Read, now: Read, all: u64) -> Option<Needed> {
+        exceeds(first, now, all, self.limit.saturating_sub(self.spent()))
+    }
+
+    fn sentence(&self, name: &str, documents: u64, needed: Needed) -> String {
+        let (word, needed) = match needed {
+            Needed::About(time) => ("about", time),
+            Needed::MoreThan(time) => ("more than", time),
+        };
+        format!(
+            "The index {name} was not checked: a scan of {} documents through it takes {word} {} s, and audit.index_time_max is {}.",
+            exact(documents),
+            exact(needed.as_secs_f64().round() as u64),
+            Span::from_ns(u64::try_from(self.limit.as_nanos()).unwrap_or(u64::MAX))
+        )
+    }
+}
+
+/// The time of a whole scan that is too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Needed {
+    /// Estimated from the batches after the first.
+    About(Duration),
+    /// Spent on the first batch alone.
+    MoreThan(Duration),
+}
+
+/// The documents that a scan has read, and the time since its beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Read {
+    took: Duration,
+    documents: u64,
+}
+
+/// The estimated time of a whole scan, if its rest exceeds `left`. The first batch tells nothing about the rest: a server may prepare the
+/// whole scan before it answers.
+fn exceeds(first: Read, now: Read, all: u64, left: Duration) -> Option<Needed> {
+    let (took, documents) = (now.took - first.took, now.documents - first.documents);
+    let rest = all.saturating_sub(now.documents);
+    if rest == 0 || (took < PROBE && !left.is_zero()) {
+        return None;
+    }
+    if documents == 0 {
+        return Some(Needed::MoreThan(now.took));
+    }
+    let rest = took.mul_f64(rest as f64 / documents as f64);
+    (rest > left).then_some(Needed::About(now.took + rest))
 }
 
 /// The indexes that have every document.
@@ -103,33 +187,41 @@ fn is_whole(index: &Document) -> bool {
     !is_set("sparse") && !is_set("hidden") && !partial && keys.is_ok_and(|keys| keys.iter().all(plain))
 }
 
-/// Reads the `_id` of every document through an index.
+/// Reads the `_id` of every document through an index. Returns the time that the scan would take if that is too long.
 async fn through(
     connection: &mut Connection,
     audit: &Audit<'_>,
     reader: &Reader<'_>,
+    budget: &Budget,
     name: &str,
     seen: &mut IndexScan,
-) -> Result<(), Error> {
+) -> Result<Option<Needed>, Error> {
     let mut spec = spec(connection, reader.scope.namespace);
     spec.hint = Some(Bson::String(name.to_owned()));
     spec.projection = Some(doc! {"_id": 1});
     let mut cursor = Cursor::new(FindRequest::new(&spec, &connection.limits())?);
+    let (began, mut first, mut read) = (clock::now(), None, 0);
     while let Some(documents) = cursor.next(connection).await? {
+        let documents = documents.inspect(|_| read += 1);
         let numbers = documents.filter_map(|document: &RawDocument| reader.number(document));
         numbers.for_each(|number| audit.see_through(seen, number));
+        let now = Read { took: Duration::from_nanos(clock::now().since(began)), documents: read };
+        if let Some(needed) = budget.exceeded(*first.get_or_insert(now), now, reader.read) {
+            return Ok(Some(needed));
+        }
     }
-    Ok(())
+    Ok(None)
 }
 
 /// Runs the server's own validation, where it exists. It takes the collection out of use meanwhile; the load has ended.
 async fn validate(
     connection: &mut Connection,
     reader: &Reader<'_>,
+    budget: &Budget,
     indexes: &mut Indexes,
 ) -> Result<(), Error> {
     let namespace = reader.scope.namespace;
-    let command = rawdoc! {"validate": namespace.collection.as_str()};
+    let command = rawdoc! {"validate": namespace.collection.as_str(), "maxTimeMS": budget.left_ms()};
     match connection.command(&namespace.db, &command).await {
         Ok(reply) => {
             let room = ERRORS_MAX.saturating_sub(indexes.errors.len());
@@ -180,6 +272,33 @@ mod tests {
         ] {
             assert_eq!(is_whole(&index), expected, "{index}");
         }
+    }
+
+    #[test]
+    fn a_scan_is_given_up_once_its_rest_does_not_fit_into_the_time() {
+        let read = |(took_s, documents)| Read { took: Duration::from_secs(took_s), documents };
+        let about = |seconds| Some(Needed::About(Duration::from_secs(seconds)));
+        let check = |first, now, left_s: u64, whole_s: Option<Needed>| {
+            let whole = exceeds(read(first), read(now), 4000, Duration::from_secs(left_s));
+            assert_eq!(whole, whole_s, "{first:?} {now:?} {left_s}");
+        };
+        check((0, 0), (1, 100), 38, about(40));
+        check((0, 0), (1, 100), 39, None);
+        // A slow first batch.
+        check((9, 100), (9, 100), 1, None);
+        check((9, 100), (10, 400), 12, None);
+        check((9, 100), (10, 400), 11, about(22));
+        check((9, 100), (9, 100), 0, Some(Needed::MoreThan(Duration::from_secs(9))));
+        check((1, 100), (20, 4000), 0, None);
+        check((1, 100), (20, 5000), 0, None);
+    }
+
+    #[test]
+    fn an_index_that_is_left_out_is_told_with_its_time() {
+        let budget = Budget::start(Duration::from_secs(30));
+        let sentence = budget.sentence("a_1", 3_949_000, Needed::About(Duration::from_millis(51_800)));
+        let expected = "The index a_1 was not checked: a scan of 3,949,000 documents through it takes about 52 s, and audit.index_time_max is 30s.";
+        assert_eq!(sentence, expected);
     }
 
     #[test]

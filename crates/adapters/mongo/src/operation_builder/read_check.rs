@@ -76,16 +76,26 @@ impl OperationBuilder {
         if version > most || !self.follows(picked.number, version, found) {
             return Err(Rejection::CorruptedRead);
         }
-        if picked.change.is_none() && self.setup.counter.is_none() {
-            self.ledger().saw(picked.number, version, picked.validity, picked.bound.epoch);
+        if picked.change.is_none() {
+            self.note_shown(picked, version);
         }
         Ok(())
     }
 
-    /// Checks a read of a document that another worker may own: not older than the version shared when the read was sent. If the
-    /// document is not shared any more, another change may explain whatever the read shows.
+    /// Binds later reads to the version that a read has shown. The increments of a counter are no version of this worker's ledger: several
+    /// may be in flight.
+    fn note_shown(&self, picked: &PickedDocument, version: u32) {
+        let mut ledger = self.ledger();
+        if self.setup.counters.is_none() {
+            ledger.saw(picked.number, version, picked.validity, picked.bound.epoch);
+        }
+        ledger.show_to_all(picked.number, version, picked.validity);
+    }
+
+    /// Checks a read of a document that another worker may own: not older than the version shared when the read was sent, nor
+    /// than one that a read of any worker had shown by then. If the document is not shared any more, another change may explain whatever the read shows.
     fn judge_shared(&self, picked: &PickedDocument, found: Option<&[u8]>) -> Result<(), Rejection> {
-        let is_shared = self.ledger().shared_bound(picked.number).promised;
+        let is_shared = self.ledger().shared_bound(picked.number, picked.validity).promised;
         if !is_shared || !picked.bound.promised {
             return Ok(());
         }
@@ -96,7 +106,14 @@ impl OperationBuilder {
         if version < least && !stale {
             return Err(Rejection::StaleRead);
         }
-        if self.follows(picked.number, version, found) { Ok(()) } else { Err(Rejection::CorruptedRead) }
+        if picked.bound.read.is_some_and(|read| version < read) && !stale {
+            return Err(Rejection::NonMonotonicRead);
+        }
+        if !self.follows(picked.number, version, found) {
+            return Err(Rejection::CorruptedRead);
+        }
+        self.ledger().show_to_all(picked.number, version, picked.validity);
+        Ok(())
     }
 
     /// Checks the first document of a read in `_id` order that starts at a picked document: no earlier document matches.
@@ -121,16 +138,18 @@ impl OperationBuilder {
         found.get(4..).is_some_and(|elements| elements.starts_with(&checker.scratch))
     }
 
-    /// The version of a document, or the increments that its counter shows; `None` if the document is another one, or corrupted.
+    /// The version of a document, or the increments that its counters show; `None` if the document is another one, or corrupted.
     fn shown(&self, number: u64, found: &[u8]) -> Option<u32> {
-        let Some(counter) = &self.setup.counter else { return self.version_in(number, found) };
+        let Some(counters) = &self.setup.counters else { return self.version_in(number, found) };
         let mut checker = self.checker();
         checker.scratch.clear();
         self.write_document(&mut checker.scratch, number);
         // A field that is no integer says nothing about the increments, so any number of them may be there.
         let least = || i64::from(self.ledger().version(number).acknowledged());
-        let shown = counter.shown(&checker.scratch, found).ok()?.unwrap_or_else(least);
-        u32::try_from(shown).ok()
+        match counters.shown(&checker.scratch, found).ok()? {
+            Some(shown) if shown.least != shown.most => None,
+            shown => u32::try_from(shown.map_or_else(least, |shown| shown.least)).ok(),
+        }
     }
 
     /// The version in a document's stamp; `None` if it is another document.
@@ -143,7 +162,7 @@ impl OperationBuilder {
 
     /// Whether the compared bytes match that version.
     fn follows(&self, number: u64, version: u32, found: &[u8]) -> bool {
-        if self.setup.counter.is_some() {
+        if self.setup.counters.is_some() {
             // Compared when its increments were counted.
             return true;
         }
@@ -403,6 +422,59 @@ mod tests {
         flipped[at] ^= 1;
         let judged = reader.judge_read(&early, ReturnedState::Before, Some(&flipped));
         assert_eq!(judged, Err(Rejection::CorruptedRead));
+    }
+
+    /// Judges reads of a document whose next replacement has no answer: first one by `first`, then one by `second`.
+    fn judge_in_turn(
+        validity: Validity,
+        of_owner_first: bool,
+        versions: [u32; 2],
+    ) -> [Result<(), Rejection>; 2] {
+        let (owner, reader, picked) = shared();
+        let (number, mut pending) = pending_replacement(&owner);
+        owner.conclude(&mut pending, Outcome::Unknown(Doubt::ConnectionLost), false);
+        let own = read(&owner);
+        assert_eq!((own.number, picked.number), (number, number));
+        let in_turn = if of_owner_first {
+            [(&owner, own), (&reader, picked)]
+        } else {
+            [(&reader, picked), (&owner, own)]
+        };
+        let judge = |(by, picked): (&OperationBuilder, PickedDocument), version| {
+            let sent = by.as_sent(PickedDocument { validity, ..picked });
+            by.judge_read(&sent, ReturnedState::Before, Some(&document(&owner, version, number)))
+        };
+        let [first, second] = in_turn;
+        [judge(first, versions[0]), judge(second, versions[1])]
+    }
+
+    #[test]
+    fn no_worker_reads_an_earlier_version_than_another_has_read_at_majority() {
+        let backwards = Err(Rejection::NonMonotonicRead);
+        for of_owner_first in [true, false] {
+            let judge = |validity, versions| judge_in_turn(validity, of_owner_first, versions);
+            assert_eq!(judge(Validity::Permanent, [2, 1]), [Ok(()), backwards]);
+            assert_eq!(judge(Validity::Permanent, [1, 2]), [Ok(()); 2]);
+            assert_eq!(judge(Validity::Permanent, [2, 2]), [Ok(()); 2]);
+            assert_eq!(judge(Validity::Unproven, [2, 1]), [Ok(()); 2], "it may be rolled back");
+            assert_eq!(judge(Validity::UntilReconnect, [2, 1]), [Ok(()); 2], "the server may restart");
+        }
+    }
+
+    #[test]
+    fn a_read_that_was_sent_before_another_worker_read_a_version_is_not_bound_by_it() {
+        let (owner, reader, picked) = shared();
+        let (number, mut pending) = pending_replacement(&owner);
+        owner.conclude(&mut pending, Outcome::Unknown(Doubt::ConnectionLost), false);
+        let validity = Validity::Permanent;
+        let early = reader.as_sent(PickedDocument { validity, ..picked });
+        let own = owner.as_sent(PickedDocument { validity, ..read(&owner) });
+        let judge = |by: &OperationBuilder, picked, version| {
+            by.judge_read(picked, ReturnedState::Before, Some(&document(&owner, version, number)))
+        };
+        assert_eq!([judge(&owner, &own, 2), judge(&reader, &early, 1)], [Ok(()); 2]);
+        let late = reader.as_sent(early);
+        assert_eq!(judge(&reader, &late, 1), Err(Rejection::NonMonotonicRead));
     }
 
     #[test]

@@ -67,6 +67,7 @@ impl WorkerLedger {
         let is_judged = !self.changes.touched.contains(slot);
         let shown = Some(number).filter(|_| validity == Validity::UntilReconnect);
         let read = known.was_read().then(|| known.sent()).or_else(|| self.shown.at(shown?));
+        let read = read.max(self.shown_to_any(number, validity));
         Bound {
             promised,
             least: (is_judged && (promised || state == State::Unknown)).then(|| known.acknowledged()),

@@ -1,8 +1,10 @@
 //! Tests that the audit scan waits for a majority before it trusts its reads, and looks twice at half transactions.
 
+use std::time::Duration;
+
 use bson::oid::ObjectId;
 use bson::{Document, doc};
-use plimsoll_deployment::Namespace;
+use plimsoll_deployment::{MajorityError, Namespace};
 use plimsoll_document::IdForm;
 use plimsoll_host::scripted::Server;
 use plimsoll_ledger::{
@@ -49,15 +51,18 @@ fn audited(server: &Server, ledger: &Ledger, index_documents_max: u64) -> Result
         namespace: &namespace,
         source: None,
         id: IdForm::ObjectId,
-        counter: None,
+        counters: None,
         index_documents_max,
+        index_time_max: Duration::from_secs(60),
+        lag_max: Duration::from_millis(50),
         touched: &Touched::None,
         other_writers: OtherWriters::Excluded,
     };
     let address = Address { host: "127.0.0.1".into(), port: server.address().port() };
     let servers = [ConnectOptions::new(address)];
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(scan(&servers, ledger, scope, &mut ()))
+    let audited = runtime.block_on(scan(&servers, ledger, scope, &mut ()))?;
+    Ok((audited.findings, audited.indexes))
 }
 
 #[test]
@@ -66,7 +71,7 @@ fn a_lagging_replica_set_is_not_audited() {
         doc! {"code": 64, "codeName": "WriteConcernTimeout", "errmsg": "waiting for replication timed out"};
     let server = member(doc! {"n": 0, "nModified": 0, "writeConcernError": late, "ok": 1.0});
     let error = audit(&server).unwrap_err();
-    assert!(matches!(error, Error::Behind(_)), "{error}");
+    assert!(matches!(error, Error::Majority(MajorityError::Behind(_))), "{error}");
     assert!(
         error.to_string().contains("did not catch up in time (waiting for replication timed out)"),
         "{error}"

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use plimsoll_deployment::Deployment;
 use plimsoll_ledger::{Allocation, Findings, Ledger, OtherWriters, Touched};
@@ -14,7 +15,7 @@ use plimsoll_load::runtime::Spin;
 use plimsoll_load::stop::Stop;
 use plimsoll_load::worker::Control;
 use plimsoll_measure::clock;
-use plimsoll_mongo::audit::{Scope, scan};
+use plimsoll_mongo::audit::{Audited, Error, Scope, scan};
 use plimsoll_mongo::lean::Lean;
 use plimsoll_mongo::setup::Setup;
 use plimsoll_wire::ConnectOptions;
@@ -23,6 +24,8 @@ use crate::scripts::{TIMEOUT, ledger, plan, run};
 
 /// The operations of a load.
 pub const OPERATIONS: u64 = 12_000;
+/// The longest wait of an audit for a member that lags: short, because some tests leave a member behind.
+const LAG_MAX: Duration = Duration::from_millis(300);
 /// The collection of every plan.
 pub const NAMESPACE: &str = "d.c";
 /// The writers of a load.
@@ -31,6 +34,8 @@ pub const WRITERS: usize = 4;
 /// The result of a load.
 pub struct Loaded {
     setup: Arc<Setup>,
+    site: Arc<Deployment>,
+    ledger: Ledger,
     /// Operations.
     pub acknowledged: u64,
     pub failed: u64,
@@ -41,8 +46,23 @@ pub struct Loaded {
 impl Loaded {
     /// The `_id`s of lost documents.
     pub fn lost(&self) -> BTreeSet<[u8; 12]> {
+        self.ids(&self.findings.examples.lost)
+    }
+
+    /// The `_id`s of documents.
+    pub fn ids(&self, numbers: &[u64]) -> BTreeSet<[u8; 12]> {
         let id = |number: &u64| self.setup.run.receipt(*number).to_object_id();
-        self.findings.examples.lost.iter().map(id).collect()
+        numbers.iter().map(id).collect()
+    }
+
+    /// Reads everything back once more, now.
+    pub fn audit(&self) -> Result<Audited, Error> {
+        run(async {
+            let servers = [ConnectOptions::new(self.site.connect().await.unwrap().address().clone())];
+            let scope = Scope::of(&self.setup, &Touched::None, OtherWriters::Excluded);
+            let scope = Scope { lag_max: LAG_MAX, ..scope };
+            scan(&servers, &self.ledger, scope, &mut ()).await
+        })
     }
 
     /// With retries a load at majority meets no failure, and loses nothing.
@@ -112,10 +132,8 @@ pub fn load(uri: &str, more: &str, retry: Option<Retry>, event: impl FnOnce() + 
     let closed = lean.close().unwrap();
     let mut whole = Ledger::new(setup.run, Allocation::new(setup.block(), 1, None).unwrap());
     whole.adopt(closed.worker, closed.ledger);
-    let findings = run(async {
-        let servers = [ConnectOptions::new(site.connect().await.unwrap().address().clone())];
-        let scope = Scope::of(&setup, &Touched::None, OtherWriters::Excluded);
-        scan(&servers, &whole, scope, &mut ()).await.unwrap().0
-    });
-    Loaded { setup, acknowledged, failed, retries, findings }
+    let findings = Findings::default();
+    let mut loaded = Loaded { setup, site, ledger: whole, acknowledged, failed, retries, findings };
+    loaded.findings = loaded.audit().unwrap().findings;
+    loaded
 }

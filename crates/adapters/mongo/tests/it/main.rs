@@ -6,6 +6,7 @@ mod allocations;
 mod audit;
 mod churn;
 mod concerns;
+mod copies;
 mod driver;
 mod election;
 mod insert;

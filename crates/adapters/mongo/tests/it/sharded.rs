@@ -21,7 +21,7 @@ fn cluster(routers: usize) -> Cluster {
 }
 
 /// Shards the collection of a plan as a scenario's `shard` section says.
-fn shard(cluster: &Cluster, setup: &Setup, sharding: serde_json::Value, documents: u64) {
+pub fn shard(cluster: &Cluster, setup: &Setup, sharding: serde_json::Value, documents: u64) {
     let typed: Sharding = serde_json::from_value(sharding).unwrap();
     let context = Context { seed: 1, run: setup.run, base: Path::new(".") };
     let plan = Plan::build(&typed, setup, Some(documents), context).unwrap();

@@ -8,8 +8,11 @@ mod fold;
 
 mod index_scan;
 
+mod copies;
+
 mod findings;
 
+pub use copies::{Differences, Placement};
 pub use halves::Half;
 pub use index_scan::IndexScan;
 
@@ -69,11 +72,28 @@ pub enum Found {
 pub enum Content {
     /// The content follows, in this version: 0 as inserted, then one more with each replacement.
     Follows(u32),
-    /// All but a counter follows. The counter shows so many increments since the insert; `None` if the inserted value is no integer, so
-    /// that nothing can be said about their number.
-    Counted(Option<i64>),
+    /// All but the counters follows. The counters show so many updates since the insert; `None` if the inserted values are no integers,
+    /// so that nothing can be said about their number.
+    Counted(Option<Shown>),
     /// The content does not follow.
     Differs,
+}
+
+/// The updates that the counters of a document show: each update increments each of them once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// The increments of the counter that shows the fewest.
+    pub least: i64,
+    /// The increments of the counter that shows the most. Both are equal unless an update was applied in part.
+    pub most: i64,
+}
+
+impl Shown {
+    /// The updates that two counters, or two groups of them, show together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self { least: self.least.min(other.least), most: self.most.max(other.most) }
+    }
 }
 
 /// Whether other writers may have used the scanned collection.
@@ -103,7 +123,8 @@ pub enum OtherWriters {
 /// read has shown is promised too, although no acknowledgement arrived: a document that is missing or older was read, and is gone.
 ///
 /// The increments of a counter commute, so several of one document may be in flight. The counter must show at least as many as were
-/// acknowledged, and at most as many as were sent: fewer are lost increments, more are extra ones.
+/// acknowledged, and at most as many as were sent: fewer are lost increments, more are extra ones. If an update increments several
+/// counters, each must; counters that disagree within these bounds show an update that was applied in part: the document is corrupted.
 ///
 /// After a crash of the writers the ledger does not know their last changes, only their intents ([`Ledger::unseen`]). A
 /// document is not audited if an intended change explains why it contradicts its promise. Every other contradiction counts.

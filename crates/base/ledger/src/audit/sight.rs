@@ -65,13 +65,16 @@ impl Audit<'_> {
         if is_exempt {
             return;
         }
-        let lost = i64::from(promised.acknowledged()).saturating_sub(shown);
-        let extra = shown.saturating_sub(i64::from(promised.sent()));
+        let lost = i64::from(promised.acknowledged()).saturating_sub(shown.least);
+        let extra = shown.most.saturating_sub(i64::from(promised.sent()));
         if lost > 0 {
             self.tally.lost_increments.note_many(number, lost.unsigned_abs());
         }
         if extra > 0 && !unseen.contains(Intent::Replace) {
             self.tally.extra_increments.note_many(number, extra.unsigned_abs());
+        }
+        if lost <= 0 && extra <= 0 && shown.least != shown.most {
+            self.tally.corrupted.note(number);
         }
     }
 

@@ -285,8 +285,35 @@ fn audit_counter(unseen: Intents, shown: Option<i64>) -> Findings {
     ledger.set_changes(Some(changes));
     ledger.set_unseen(unseen);
     let mut audit = Audit::new(&ledger);
-    audit.see(Found::Receipt { number: 0, content: Content::Counted(shown), stamp: None });
+    audit.see(Found::Receipt { number: 0, content: Content::Counted(shown.map(even)), stamp: None });
     audit.finish()
+}
+
+/// Counters that agree.
+fn even(count: i64) -> Shown {
+    Shown { least: count, most: count }
+}
+
+#[test]
+fn each_of_several_counters_is_judged_and_an_update_in_part_corrupts() {
+    let (mut ledger, mut changes) = (ledger(), Changes::default());
+    let slot = ledger.allocation().locate(0).unwrap();
+    (0..3).for_each(|_| assert!(changes.versions.increment(slot)));
+    (0..2).for_each(|_| changes.versions.acknowledge_increment(slot));
+    ledger.set_changes(Some(changes));
+    for (least, most, expected) in [
+        (2, 2, (0, 0, 0)),
+        (3, 3, (0, 0, 0)),
+        (2, 3, (0, 0, 1)),
+        (1, 2, (1, 0, 0)),
+        (3, 5, (0, 2, 0)),
+        (0, 4, (2, 1, 0)),
+    ] {
+        let content = Content::Counted(Some(Shown { least, most }));
+        let findings = scan_of(&ledger, &Touched::None, [(0, content)]).finish();
+        let found = (findings.lost_increments, findings.extra_increments, findings.corrupted);
+        assert_eq!(found, expected, "{least} to {most}");
+    }
 }
 
 #[test]
@@ -377,4 +404,65 @@ fn examples_are_the_lowest_hundred_in_any_order() {
     assert_eq!((findings.lost, findings.phantom), (5000, 1000));
     assert_eq!(findings.examples.lost, (0..100).collect::<Vec<_>>());
     assert_eq!(findings.examples.phantom, (5000..5100).collect::<Vec<_>>());
+}
+
+fn scan_of<'a>(
+    ledger: &'a Ledger,
+    touched: &'a Touched,
+    seen: impl IntoIterator<Item = (u64, Content)>,
+) -> Audit<'a> {
+    let mut audit = Audit::with(ledger, touched, OtherWriters::Expected);
+    seen.into_iter().for_each(|(number, content)| audit.see(Found::Receipt { number, content, stamp: None }));
+    audit
+}
+
+#[test]
+fn a_member_differs_in_missing_old_changed_and_further_documents_but_not_in_those_in_doubt() {
+    let ledger = changed_ledger();
+    let follows = |number: u64, version: u32| (number, Content::Follows(version));
+    // Numbers 1 and 3 are in doubt, 2 is deleted, 20 to 29 are rejected, and 30 has no answer.
+    let primary =
+        [follows(0, 2), follows(1, 1), follows(3, 0)].into_iter().chain((5..20).map(|it| follows(it, 0)));
+    let primary = scan_of(&ledger, &Touched::None, primary.chain([follows(30, 0)]));
+    assert_eq!(primary.differences(&primary.clone()), Differences::default());
+    let member =
+        [follows(0, 1), follows(2, 2), follows(4, 0), (6, Content::Differs), follows(31, 0)].into_iter();
+    let member = scan_of(&ledger, &Touched::None, member.chain((7..20).map(|it| follows(it, 0))));
+    let expected = Differences {
+        count: 6,
+        missing: vec![0, 5, 30],
+        corrupted: vec![6],
+        extra: vec![2, 4],
+        counters: Vec::new(),
+    };
+    assert_eq!(primary.differences(&member), expected);
+}
+
+#[test]
+fn a_member_differs_in_a_counter_that_is_wrong_on_it_alone() {
+    let ledger = changed_ledger();
+    let counted = |number: u64, shown| (number, Content::Counted(Some(even(shown))));
+    let primary = scan_of(&ledger, &Touched::None, [counted(0, 2), counted(5, 1), counted(6, 0)]);
+    let member = scan_of(&ledger, &Touched::None, [counted(0, 1), counted(5, 1), counted(6, 3)]);
+    let differences = primary.differences(&member);
+    assert_eq!((differences.count, differences.counters), (2, vec![0, 6]));
+}
+
+#[test]
+fn shards_hold_each_document_once_but_for_orphans_that_the_mongos_hides() {
+    let ledger = changed_ledger();
+    let follows = |numbers: std::ops::Range<u64>| numbers.map(|number| (number, Content::Follows(0)));
+    let scan = |seen: Vec<(u64, Content)>| scan_of(&ledger, &Touched::None, seen);
+    // The mongos shows 5 twice, and does not show 19.
+    let mongos = scan(follows(4..19).chain(follows(5..6)).collect());
+    // Both have 5 and 6; none has 18; 30 has no answer.
+    let shards = [
+        scan(follows(4..10).collect()),
+        scan(follows(5..7).chain(follows(10..18)).chain(follows(19..20)).chain(follows(30..31)).collect()),
+    ];
+    let placement = mongos.placement(&shards);
+    let expected =
+        Placement { orphans: 1, unplaced: (1, vec![18]), hidden: (1, vec![19]), doubled: (1, vec![5]) };
+    assert_eq!(placement, expected);
+    assert_eq!((mongos.present(), shards[0].present(), shards[1].present()), (15, 6, 12));
 }

@@ -7,7 +7,7 @@ use crate::metric::{COUNTERS, INTEGRITY, LATENCIES, Metric};
 use crate::threshold::Aggregate;
 
 /// Counts that mean something only if the audit can tell documents apart, and documents do not vanish.
-const CLAIMS: [&str; 9] = [
+const CLAIMS: [&str; 11] = [
     "lost",
     "phantom",
     "duplicated",
@@ -17,6 +17,8 @@ const CLAIMS: [&str; 9] = [
     "lost_increments",
     "extra_increments",
     "missing_from_index",
+    "member_differences",
+    "unplaced",
 ];
 
 /// A count of the audit.

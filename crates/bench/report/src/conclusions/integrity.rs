@@ -46,6 +46,16 @@ pub(super) fn violations(run: &Run) -> Vec<String> {
             ["was applied but never sent", "were applied but never sent"],
         ),
         documents(integrity.missing_from_index, "is missing from an index", "are missing from an index"),
+        documents(
+            integrity.member_differences,
+            "is missing or different on a member of the replica set",
+            "are missing or different on members of the replica set",
+        ),
+        documents(
+            integrity.unplaced,
+            "is shown by the mongos and is on no shard",
+            "are shown by the mongos and are on no shard",
+        ),
     ];
     let validation = (integrity.validation_errors > 0).then(|| {
         let verb = if integrity.validation_errors == 1 { "is" } else { "are" };
@@ -136,6 +146,8 @@ pub(super) fn leftovers(run: &Run) -> Vec<String> {
             + integrity.lost_increments
             + integrity.extra_increments
             + integrity.missing_from_index
+            + integrity.member_differences
+            + integrity.unplaced
             == 0;
         let meaning = if is_kept { " Neither breaks a promise." } else { "" };
         format!(
@@ -153,7 +165,41 @@ pub(super) fn leftovers(run: &Run) -> Vec<String> {
         &format!("in the collection is not of this run{named}"),
         &format!("in the collection are not of this run{named}"),
     );
-    unknown.into_iter().chain(foreign).chain(integrity.indexes.skipped.iter().cloned()).collect()
+    let left_out = [&integrity.members.open, &integrity.shards.skipped, &integrity.indexes.skipped];
+    let left_out = left_out.into_iter().flatten().cloned();
+    unknown
+        .into_iter()
+        .chain(foreign)
+        .chain(compared(integrity))
+        .chain(placed(integrity))
+        .chain(left_out)
+        .collect()
+}
+
+/// The members that were compared.
+fn compared(integrity: &Integrity) -> Option<String> {
+    let members = &integrity.members.compared;
+    let is_equal = integrity.member_differences == 0 && !members.is_empty();
+    is_equal.then(|| {
+        let has = if members.len() == 1 { "has" } else { "have" };
+        format!(
+            "{} ({}) {has} the same documents as the primary.",
+            counted(members.len() as u64, "member"),
+            members.join(", ")
+        )
+    })
+}
+
+/// The documents of each shard.
+fn placed(integrity: &Integrity) -> Option<String> {
+    let shards = &integrity.shards;
+    let each: Vec<_> =
+        shards.documents.iter().map(|(name, count)| format!("{} on {name}", exact(*count))).collect();
+    let orphans = match shards.orphans {
+        0 => String::new(),
+        count => format!("; {} on a further shard, which the mongos hides", counted(count, "orphan")),
+    };
+    (!each.is_empty()).then(|| format!("The documents of this run by shard: {}{orphans}.", each.join(", ")))
 }
 
 /// The integrity, if it was audited.

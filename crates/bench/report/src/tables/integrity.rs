@@ -25,6 +25,8 @@ pub(crate) fn integrity(run: &Run) -> Vec<Table> {
         ("lost increments", it.lost_increments),
         ("extra increments", it.extra_increments),
         ("missing from an index", it.missing_from_index),
+        ("member differences", it.member_differences),
+        ("on no shard", it.unplaced),
         ("validation errors", it.validation_errors),
         ("wrong reads", it.wrong_reads),
     ];

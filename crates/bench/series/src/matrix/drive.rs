@@ -273,7 +273,7 @@ fn start(scenario: &Scenario, console: &'static dyn Console) -> StartOptions {
 fn deserved(run: &Run) -> Exit {
     match &run.integrity {
         Some(integrity) if !integrity.holds() => Exit::Integrity,
-        Some(integrity) if !integrity.is_known() => Exit::Server,
+        Some(integrity) if !integrity.is_whole() => Exit::Server,
         _ if run.verdict == Verdict::Fail => Exit::Expectation,
         _ => Exit::Held,
     }

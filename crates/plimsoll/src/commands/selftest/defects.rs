@@ -16,6 +16,9 @@ const HALF_EVERY: u64 = 1000;
 const UNINDEX_EVERY: u64 = 10_000;
 /// One update in this many is forgotten, or applied twice.
 const UPDATE_EVERY: u64 = 500;
+/// An update of two counters and another field.
+const TWO_COUNTERS: &str =
+    "phases.1.load.visit.operation={update: {update: {$inc: {visits: 1, pages: 3}, $set: {state: seen}}}}";
 
 /// Lets a server forget one document in a million.
 ///
@@ -155,6 +158,28 @@ pub fn repeat_increments() -> anyhow::Result<Finding> {
     Ok(Finding { name: "a server that repeats one increment in 500", passed, figure: honest(passed, figure) })
 }
 
+/// Lets a server apply one update in 500 of two counters and another field in part: it increments only one of them.
+///
+/// # Errors
+/// The load cannot be sent, or its documents cannot be read back.
+pub fn tear_updates() -> anyhow::Result<Finding> {
+    let server = start(Defects { tear_update_every: Some(UPDATE_EVERY), ..Defects::default() })?;
+    let trial = trial::run_with("increments", &[TWO_COUNTERS.to_owned()], server.address())?;
+    let found = trial.audit()?;
+    let introduced = victims(server.record().torn_updates);
+    let caught = ids(&trial, &found.examples.lost_increments);
+    let passed = found.lost_increments == introduced.len() as u64
+        && found.extra_increments == 0
+        && same_documents(&caught, &introduced)
+        && documents_are_intact(&found);
+    let figure = format!(
+        "{} torn, {} found with a lost increment, the same documents",
+        introduced.len(),
+        found.lost_increments
+    );
+    Ok(Finding { name: "a server that halves one update in 500", passed, figure: honest(passed, figure) })
+}
+
 /// Lets a server drop one document in 10,000 from an index.
 ///
 /// # Errors
@@ -190,9 +215,35 @@ pub fn stale() -> anyhow::Result<Finding> {
     Ok(Finding { name: "a server that shows others an older document", passed, figure })
 }
 
+/// Lets a server leave every update without a clear answer, and then show it to the worker that sent it alone.
+///
+/// # Errors
+/// The load cannot be sent.
+pub fn backwards() -> anyhow::Result<Finding> {
+    let server =
+        start(Defects { doubt_update_every: Some(1), stale_read_every: Some(1), ..Defects::default() })?;
+    let trial = read_at_majority(&server)?;
+    let noticed = reads(&trial, "non_monotonic_read");
+    let introduced = server.record().stale_reads.len() as u64;
+    // The worker that sent the update may not have read it before another worker reads.
+    let passed = noticed > 0 && noticed <= introduced && stale_reads(&trial) == 0;
+    let figure = format!("{introduced} reads of others went back, {noticed} noticed");
+    Ok(Finding { name: "a server that takes back what another read", passed, figure })
+}
+
+fn read_at_majority(server: &Server) -> anyhow::Result<Trial> {
+    let overrides = ["read_concern=majority", "write_concern={w: majority}"].map(str::to_owned);
+    trial::run_as_replicated("stale", &overrides, server.address())
+}
+
 fn stale_reads(trial: &Trial) -> u64 {
+    reads(trial, "stale_read")
+}
+
+/// The reads of a trial with this anomaly.
+fn reads(trial: &Trial, anomaly: &str) -> u64 {
     let operations = trial.summary.operations();
-    operations.values().filter_map(|operation| operation.errors.get("stale_read")).sum()
+    operations.values().filter_map(|operation| operation.errors.get(anomaly)).sum()
 }
 
 /// Whether every document is there once, with its content.
@@ -227,7 +278,7 @@ fn same_documents(caught: &[Bson], introduced: &[Bson]) -> bool {
 }
 
 /// Removes the claim of equality from a failed check.
-fn honest(passed: bool, figure: String) -> String {
+pub(super) fn honest(passed: bool, figure: String) -> String {
     if passed { figure } else { figure.replace(", the same documents", ", which is not exact") }
 }
 
@@ -237,16 +288,23 @@ mod tests {
 
     #[test]
     fn every_seeded_defect_of_increments_indexes_and_reads_is_named_and_nothing_without_one() {
-        for check in [forget_increments, repeat_increments, unindex, stale] {
+        for check in [forget_increments, repeat_increments, tear_updates, unindex, stale, backwards] {
             let finding = check().unwrap();
             assert!(finding.passed, "{finding:?}");
         }
-        let server = start(Defects::default()).unwrap();
-        let found = trial::run("increments", server.address()).unwrap().audit().unwrap();
-        assert!(found.holds() && documents_are_intact(&found), "{found:?}");
-        assert_eq!((found.acknowledged, found.found), (20_000, 20_000));
+        for overrides in [Vec::new(), vec![TWO_COUNTERS.to_owned()]] {
+            let server = start(Defects::default()).unwrap();
+            let trial = trial::run_with("increments", &overrides, server.address()).unwrap();
+            let found = trial.audit().unwrap();
+            assert!(found.holds() && documents_are_intact(&found), "{found:?}");
+            assert_eq!((found.acknowledged, found.found), (20_000, 20_000));
+        }
         let server = start(Defects::default()).unwrap();
         let trial = trial::run("stale", server.address()).unwrap();
         assert_eq!((stale_reads(&trial), trial.audit().unwrap().holds()), (0, true));
+        let server = start(Defects { doubt_update_every: Some(1), ..Defects::default() }).unwrap();
+        let trial = read_at_majority(&server).unwrap();
+        let anomalies = ["stale_read", "non_monotonic_read", "corrupted_read"];
+        assert_eq!(anomalies.map(|anomaly| reads(&trial, anomaly)), [0; 3]);
     }
 }

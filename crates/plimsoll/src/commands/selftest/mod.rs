@@ -1,6 +1,7 @@
 //! Implements `plimsoll selftest`: verifies Plimsoll's accuracy on this machine.
 
 mod arithmetic;
+mod copies;
 mod defects;
 mod freeze;
 mod pairs;
@@ -28,7 +29,7 @@ pub struct Finding {
 
 type Check = fn() -> anyhow::Result<Finding>;
 
-const CHECKS: [Check; 12] = [
+const CHECKS: [Check; 16] = [
     arithmetic::percentiles,
     arithmetic::merge,
     rate::rate,
@@ -39,8 +40,12 @@ const CHECKS: [Check; 12] = [
     defects::half,
     defects::forget_increments,
     defects::repeat_increments,
+    defects::tear_updates,
     defects::unindex,
     defects::stale,
+    defects::backwards,
+    copies::members,
+    copies::shards,
 ];
 
 /// The longer checks.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use plimsoll_deployment::Deployment;
+use plimsoll_deployment::concern::Concerns;
 use plimsoll_host::proxy::Proxy;
 use plimsoll_ledger::{Allocation, Findings, Ledger, OtherWriters, Run, State, Touched};
 use plimsoll_load::arrivals::Share;
@@ -17,8 +18,8 @@ use plimsoll_load::runtime::Spin;
 use plimsoll_load::summary::Summary;
 use plimsoll_load::worker::Control;
 use plimsoll_measure::clock;
-use plimsoll_mongo::audit::{Scope, scan};
-use plimsoll_mongo::setup::{Context as SetupContext, Setup};
+use plimsoll_mongo::audit::{Audited, Scope, scan};
+use plimsoll_mongo::setup::{Context as SetupContext, Copies, Setup};
 use plimsoll_mongo::worker_ledger::WorkerLedger;
 use plimsoll_wire::Address;
 
@@ -61,11 +62,30 @@ pub fn run_with(name: &str, overrides: &[String], address: SocketAddr) -> anyhow
 /// # Errors
 /// The scenario cannot be run.
 pub fn run_seeded(name: &str, overrides: &[String], seed: u64, address: SocketAddr) -> anyhow::Result<Trial> {
+    run_on(name, overrides, seed, (address, Copies::One))
+}
+
+/// Runs the scenario as on a replica set, so that reads at majority bind later reads.
+///
+/// # Errors
+/// The scenario cannot be run.
+pub fn run_as_replicated(name: &str, overrides: &[String], address: SocketAddr) -> anyhow::Result<Trial> {
+    run_on(name, overrides, 1, (address, Copies::Several))
+}
+
+fn run_on(
+    name: &str,
+    overrides: &[String],
+    seed: u64,
+    (address, copies): (SocketAddr, Copies),
+) -> anyhow::Result<Trial> {
     let loaded = scenario::load(name, overrides, Some(seed))?;
     let plan = Plan::build(&loaded)?;
     let run = Run { time_s: u32::try_from(clock::wall_ms() / 1000).unwrap_or(0), tag: [0x5e, 0x1f, 0x7e] };
     let context = SetupContext { seed, run, base: Path::new(".") };
-    let setup = Arc::new(Setup::build(&loaded.scenario.section(), &plan.database(), context)?);
+    let mut setup = Setup::build(&loaded.scenario.section(), &plan.database(), context)?;
+    setup.inherit(&Concerns::default(), copies);
+    let setup = Arc::new(setup);
     let site = site(address);
     let proxies = proxies(&plan, address, seed)?;
     let road = proxies.first().map_or_else(|| site.clone(), |proxy| self::site(proxy.address()));
@@ -114,12 +134,19 @@ impl Trial {
     /// # Errors
     /// The server cannot be read.
     pub fn audit(&self) -> anyhow::Result<Findings> {
+        Ok(self.audit_copies()?.findings)
+    }
+
+    /// Reads everything back, also from the members and shards behind the server.
+    ///
+    /// # Errors
+    /// The server cannot be read.
+    pub fn audit_copies(&self) -> anyhow::Result<Audited> {
         let runtime = plimsoll_run::lifecycle::runtime()?;
         let touched = self.ledger.changes().map_or(&Touched::All, |changes| &changes.touched);
         let scope = Scope::of(&self.setup, touched, OtherWriters::Excluded);
         let servers = [self.site.options()];
-        let (findings, _) = runtime.block_on(scan(&servers, &self.ledger, scope, &mut ()))?;
-        Ok(findings)
+        Ok(runtime.block_on(scan(&servers, &self.ledger, scope, &mut ()))?)
     }
 
     /// Whether a document of this run was acknowledged.
