@@ -144,7 +144,7 @@ impl Deployment {
         };
         let connection = self.open(&self.options_for(member.address.clone())).await?;
         let now = connection.hello();
-        if !self.is_replaced(now)
+        if self.is_member(now)
             && (takes_writes(now), now.is_secondary)
                 == (takes_writes(&member.hello), member.hello.is_secondary)
         {
@@ -152,6 +152,11 @@ impl Deployment {
         } else {
             Err(no_member(preference, format!("{} changed its role", member.address)))
         }
+    }
+
+    /// Learns the newest election from all members that answer.
+    pub(super) async fn learn_members(&self) {
+        self.find_members().await;
     }
 
     /// Asks every known member for its role, its tags and a round trip. A silent member delays the others' answers for a second.
@@ -162,7 +167,7 @@ impl Deployment {
         }
         let mut members: Vec<Member> = asked.join_all().await.into_iter().flatten().flatten().collect();
         members.iter().for_each(|member| self.learn(&member.hello));
-        members.retain(|member| !self.is_replaced(&member.hello));
+        members.retain(|member| self.is_member(&member.hello));
         members.sort_by_key(|member| member.address.to_string());
         self.members.known.write().unwrap_or_else(PoisonError::into_inner).clone_from(&members);
         members
