@@ -60,7 +60,9 @@ fn the_audit_gets_the_ledger_of_every_feeder_that_had_a_record_acknowledged() {
     let run = |name: &str, ledger: Option<&str>| {
         let run = dir.path().join(name);
         std::fs::create_dir(&run).unwrap();
-        ledger.map(|text| std::fs::write(run.join("acknowledged.ndjson"), text).unwrap());
+        if let Some(text) = ledger {
+            std::fs::write(run.join("acknowledged.ndjson"), text).unwrap();
+        }
         run
     };
     run("insert-feed-2-000", None);
@@ -70,7 +72,8 @@ fn the_audit_gets_the_ledger_of_every_feeder_that_had_a_record_acknowledged() {
     assert!(ledgers(dir.path(), "insert").unwrap_err().to_string().contains("no run in"));
     let mut wanted = vec![run("insert-feed-0-000", Some("{}\n")), run("insert-feed-1-003", Some("{}\n"))];
     let mut found = ledgers(dir.path(), "insert").unwrap();
-    (wanted.sort(), found.sort());
+    wanted.sort();
+    found.sort();
     assert_eq!(found, wanted);
 }
 
