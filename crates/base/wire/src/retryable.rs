@@ -14,7 +14,7 @@ const RETRYABLE: &str = "RetryableWriteError";
 /// The label of errors of a write that changed nothing.
 const NOTHING_WRITTEN: &str = "NoWritesPerformed";
 
-/// What the answer to a command, or its absence, says about a further attempt.
+/// The advice of an answer to a command, or of its absence, about a further attempt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RetryAdvice {
     /// Whether the command may be sent again.

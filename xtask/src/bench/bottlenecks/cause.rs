@@ -127,8 +127,8 @@ impl Cause {
 /// Loose, so that the stalls of a machine with other programs do not decide.
 const OBJECTIVE: &str = r#"{response: ["p(99)<250ms"], errors: ["count==0"]}"#;
 
-/// A transaction that meets another one fails: a few failures must hold, because some occur at every rate.
-const CONFLICTS_ALLOWED: &str = r#"{response: ["p(50)<250ms"], errors: ["rate<0.3"]}"#;
+/// A transaction that meets another one fails, at every rate: one in a hundred may, because a failure breaks the bound as a late answer does.
+const CONFLICTS_ALLOWED: &str = r#"{response: ["p(99)<250ms"], errors: ["rate<0.3"]}"#;
 
 const INSERT: &str = "title: single inserts
 collection: limits.documents

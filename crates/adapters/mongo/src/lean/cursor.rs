@@ -15,7 +15,7 @@ pub(super) struct Query {
     more: Call,
     reply: FindReply,
     namespace: Namespace,
-    /// Of the last answer.
+    /// The advice of the last answer.
     pub advice: RetryAdvice,
 }
 

@@ -20,7 +20,7 @@ pub(super) struct Buffers {
     aim: OperationTarget,
     /// Whether the server returns whole documents.
     whole: bool,
-    /// Of the last answer.
+    /// The advice of the last answer.
     pub advice: RetryAdvice,
 }
 

@@ -24,7 +24,7 @@ pub(super) struct Buffers {
     /// The session of retryable writes, and the number of the prepared one.
     session: Option<SessionId>,
     number: i64,
-    /// Of the last answer.
+    /// The advice of the last answer.
     pub advice: RetryAdvice,
 }
 

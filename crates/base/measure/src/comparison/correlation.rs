@@ -107,7 +107,7 @@ mod tests {
         }
     }
 
-    /// Of [`TRIALS`] comparisons of A with A: those called correlated, and the false differences without and with the widened interval.
+    /// The comparisons of A with A that are called correlated, and the false differences without and with the widened interval.
     fn tried(pairs: usize, correlation: f64) -> (u64, u64, u64) {
         let (mut found, mut before, mut after) = (0, 0, 0);
         for seed in 0..TRIALS {
