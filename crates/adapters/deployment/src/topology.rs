@@ -6,8 +6,8 @@
 //! says `directConnection=true`. A primary of an earlier election than the newest known one is not used: it has been replaced and
 //! does not know it.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{PoisonError, RwLock};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use plimsoll_wire::{Address, ConnectOptions, Connection, Hello, ReadPreference};
@@ -39,8 +39,8 @@ pub struct Deployment {
     has_routers: bool,
     /// Whether the server to connect to may change.
     moves: bool,
-    /// Whether writes carry transaction numbers, so that the server executes a repeated one once.
-    retries_writes: bool,
+    /// Whether the URI allows retries.
+    allows: Retries,
     /// The replica set that the URI names: no other server is used.
     expected_set: Option<String>,
     /// The concerns of the URI.
@@ -49,8 +49,16 @@ pub struct Deployment {
     members: Members,
     addresses: RwLock<Vec<Address>>,
     set: RwLock<ReplicaSet>,
+    elections: AtomicU64,
     /// Connections made so far, because routers take turns.
     turn: AtomicUsize,
+}
+
+/// The operations that the URI allows to be sent again by default.
+#[derive(Clone, Copy, Debug, Default)]
+struct Retries {
+    writes: bool,
+    reads: bool,
 }
 
 /// A replica set, as its members described it last.
@@ -75,10 +83,31 @@ struct Election {
     is_by_version: bool,
 }
 
+impl ReplicaSet {
+    /// Whether a server is of this set. Without a known name, any server is.
+    fn has(&self, hello: &Hello) -> bool {
+        self.name.is_none() || self.name == hello.set_name
+    }
+
+    /// Whether a server believes that it is the primary although a later one is known.
+    fn has_replaced(&self, hello: &Hello) -> bool {
+        hello.is_writable_primary && Election::of(hello).is_before(&self.election)
+    }
+}
+
 impl Election {
     fn of(hello: &Hello) -> Self {
         let is_by_version = hello.max_wire_version < ELECTION_FIRST;
         Self { id: hello.election_id, version: hello.set_version, is_by_version }
+    }
+
+    /// The newest election after a primary of this one was seen. Old servers count the two values apart.
+    fn after(self, seen: &Self) -> Self {
+        if !self.is_by_version {
+            return self;
+        }
+        let id = if self.version.is_some() { self.id.or(seen.id) } else { seen.id };
+        Self { id, version: self.version.max(seen.version), ..self }
     }
 
     /// Whether this election was before another.
@@ -112,12 +141,16 @@ impl Deployment {
             template,
             has_routers: false,
             moves,
-            retries_writes: options.retry_writes != Some(false),
+            allows: Retries {
+                writes: options.retry_writes != Some(false),
+                reads: options.retry_reads != Some(false),
+            },
             expected_set: options.repl_set_name.clone(),
             concerns: concerns(&options)?,
             members: Members::of(&options),
             addresses: RwLock::new(addresses),
             set: RwLock::new(ReplicaSet { name: options.repl_set_name, ..ReplicaSet::default() }),
+            elections: AtomicU64::new(0),
             turn: AtomicUsize::new(0),
         })
     }
@@ -138,11 +171,14 @@ impl Deployment {
             greeted => greeted?,
         };
         deployment.has_routers = hello.is_mongos;
-        deployment.retries_writes &= hello.has_sessions && may_elect(&hello);
         let follows = deployment.moves;
         let is_replica_set = deployment.replica_set().name.is_some() || deployment.addresses().len() > 1;
         deployment.moves = follows && is_replica_set && !hello.is_mongos;
-        if !takes_writes(&hello) && follows {
+        // A primary that was isolated does not know of its successor: the other members do.
+        if deployment.has_several_members() {
+            deployment.learn_members().await;
+        }
+        if follows && !deployment.is_primary(&hello) {
             deployment.follow().await?;
         } else if !hello.is_mongos {
             deployment.set_addresses(vec![deployment.first_address()]);
@@ -173,11 +209,11 @@ impl Deployment {
         let has_routers = self.has_routers || proxies.len() > 1;
         let concerns = self.concerns.clone();
         let members = self.members.behind();
-        let retries_writes = self.retries_writes;
+        let allows = self.allows;
         Ok(Self {
             concerns,
             members,
-            retries_writes,
+            allows,
             ..Self::fixed(direct_uri(first), template, proxies, has_routers)
         })
     }
@@ -188,12 +224,13 @@ impl Deployment {
             template,
             has_routers,
             moves: false,
-            retries_writes: false,
+            allows: Retries::default(),
             expected_set: None,
             concerns: Concerns::default(),
             members: Members::default(),
             addresses: RwLock::new(addresses),
             set: RwLock::default(),
+            elections: AtomicU64::new(0),
             turn: AtomicUsize::new(0),
         }
     }
@@ -203,10 +240,16 @@ impl Deployment {
         self.has_routers
     }
 
-    /// Whether writes are retryable: on a replica set of several members or a mongos, with sessions, unless the URI says
-    /// `retryWrites=false`. Known after [`Self::find`].
-    pub const fn retries_writes(&self) -> bool {
-        self.retries_writes
+    /// Whether writes to a server with this description are retried by default: on a replica set of several members or a mongos, with
+    /// sessions, unless the URI says `retryWrites=false`.
+    pub fn retries_writes(&self, hello: &Hello) -> bool {
+        self.allows.writes && may_elect(hello) && hello.numbers_writes()
+    }
+
+    /// Whether reads from a server with this description are retried by default: on a replica set of several members or a mongos,
+    /// unless the URI says `retryReads=false`.
+    pub fn retries_reads(&self, hello: &Hello) -> bool {
+        self.allows.reads && may_elect(hello)
     }
 
     /// Whether any client that knows an address may connect: without a user and without TLS.
@@ -285,31 +328,49 @@ impl Deployment {
         Ok(connection)
     }
 
-    /// Stores a member's description of the replica set, unless it is a replaced primary.
+    /// Stores a member's description of the replica set, unless it is a replaced primary or a member of another set.
     fn learn(&self, hello: &Hello) {
         let Some(name) = &hello.set_name else { return };
         let mut set = self.set.write().unwrap_or_else(PoisonError::into_inner);
-        let election = Election::of(hello);
-        if hello.is_writable_primary && election.is_before(&set.election) {
+        if !set.has(hello) || set.has_replaced(hello) {
             return;
         }
-        let election = if hello.is_writable_primary { election } else { set.election };
+        let seen = Election::of(hello).after(&set.election);
+        let election = if hello.is_writable_primary { seen } else { set.election };
+        if election != set.election {
+            self.elections.fetch_add(1, Ordering::Relaxed);
+        }
         let (members, passives) = (hello.hosts.clone(), hello.passives.clone());
         *set = ReplicaSet { name: Some(name.clone()), members, passives, election };
     }
 
-    /// Whether a server accepts writes, and no later primary is known.
+    /// The number of elections that the answers of members have shown so far.
+    pub fn elections(&self) -> u64 {
+        self.elections.load(Ordering::Relaxed)
+    }
+
+    /// Whether a server accepts writes of this deployment, and no later primary is known.
     fn is_primary(&self, hello: &Hello) -> bool {
-        takes_writes(hello) && !self.is_replaced(hello)
+        takes_writes(hello) && self.is_member(hello)
+    }
+
+    /// Whether a server belongs to the known replica set, and is no primary of an earlier election.
+    fn is_member(&self, hello: &Hello) -> bool {
+        let set = self.known_set();
+        set.has(hello) && !set.has_replaced(hello)
     }
 
     /// Whether a server believes that it is the primary although a later one is known.
-    fn is_replaced(&self, hello: &Hello) -> bool {
-        hello.is_writable_primary && Election::of(hello).is_before(&self.replica_set().election)
+    pub fn is_replaced(&self, hello: &Hello) -> bool {
+        self.known_set().has_replaced(hello)
+    }
+
+    fn known_set(&self) -> RwLockReadGuard<'_, ReplicaSet> {
+        self.set.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn replica_set(&self) -> ReplicaSet {
-        self.set.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.known_set().clone()
     }
 
     fn first_address(&self) -> Address {
@@ -385,6 +446,81 @@ mod tests {
         assert!(ca.contains("correct tlsCAFile"), "{ca}");
         let unacknowledged = find("mongodb://localhost/?w=0");
         assert!(unacknowledged.contains("write_concern"), "{unacknowledged}");
+    }
+
+    /// Elections that primaries report in turn, and the newest known afterwards.
+    #[test]
+    fn the_newest_election_is_kept_although_a_primary_reports_a_part_of_it() {
+        let election = |wire, id: Option<u8>, version| {
+            let id = id.map(|byte| [byte; 12]);
+            Election { id, version, is_by_version: wire < ELECTION_FIRST }
+        };
+        for (wire, known, seen, newest) in [
+            (21, (Some(1), Some(1)), (Some(2), Some(1)), (Some(2), Some(1))),
+            (21, (Some(1), Some(2)), (Some(2), Some(1)), (Some(2), Some(1))),
+            (13, (Some(1), Some(1)), (None, Some(2)), (Some(1), Some(2))),
+            (13, (Some(2), Some(1)), (None, None), (Some(2), Some(1))),
+            (13, (Some(2), Some(1)), (Some(1), Some(2)), (Some(1), Some(2))),
+            (13, (Some(2), Some(1)), (Some(3), None), (Some(2), Some(1))),
+        ] {
+            let known = election(wire, known.0, known.1);
+            assert_eq!(election(wire, seen.0, seen.1).after(&known), election(wire, newest.0, newest.1));
+        }
+    }
+
+    #[test]
+    fn a_member_of_another_set_changes_nothing_and_gets_no_writes() {
+        let hello = |set: Option<&str>, host: &str, id: u8| {
+            let mut hello = Hello::default();
+            (hello.set_name, hello.hosts) = (set.map(str::to_owned), vec![host.to_owned()]);
+            (hello.is_writable_primary, hello.max_wire_version) = (true, 21);
+            hello.election_id = Some([id; 12]);
+            hello
+        };
+        let deployment = Deployment::single("h:1".parse().unwrap(), Duration::from_secs(1));
+        let (own, other) = (hello(Some("a"), "h:1", 1), hello(Some("b"), "h:2", 9));
+        deployment.learn(&own);
+        let known = deployment.replica_set();
+        deployment.learn(&other);
+        assert_eq!((deployment.replica_set(), deployment.elections()), (known, 1));
+        assert!(deployment.is_primary(&own) && !deployment.is_primary(&other));
+        assert!(
+            !deployment.is_primary(&hello(None, "h:1", 1)),
+            "a server that left the set is not its primary"
+        );
+        deployment.learn(&hello(Some("a"), "h:1", 2));
+        assert_eq!((deployment.is_replaced(&own), deployment.elections()), (true, 2));
+    }
+
+    #[test]
+    fn retries_follow_the_description_of_the_selected_server() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let deployment = |options| {
+            let uri = format!("mongodb://127.0.0.1:1/?{options}");
+            runtime.block_on(Deployment::new(&uri, Duration::from_secs(1))).unwrap()
+        };
+        let server = |is_mongos, set: Option<&str>, hosts: u16, has_sessions| {
+            let mut hello = Hello::default();
+            (hello.is_mongos, hello.set_name) = (is_mongos, set.map(str::to_owned));
+            hello.hosts = (0..hosts).map(|port| format!("h:{port}")).collect();
+            hello.has_sessions = has_sessions;
+            hello
+        };
+        let member = |hosts, has_sessions| server(false, Some("rs"), hosts, has_sessions);
+        let router = server(true, None, 0, true);
+        for (options, hello, expected) in [
+            ("", member(3, true), (true, true)),
+            ("", member(3, false), (false, true)),
+            ("", member(1, true), (false, false)),
+            ("", router.clone(), (true, true)),
+            ("", server(false, None, 0, true), (false, false)),
+            ("retryWrites=false", router.clone(), (false, true)),
+            ("retryReads=false", router, (true, false)),
+        ] {
+            let deployment = deployment(options);
+            let retries = (deployment.retries_writes(&hello), deployment.retries_reads(&hello));
+            assert_eq!(retries, expected, "{options} {hello:?}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use plimsoll_deployment::Error as Unopened;
 use plimsoll_ledger::State;
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
-use plimsoll_wire::{Cause, Class, Error, Outcome as Wire, ServerError, WriteReply};
+use plimsoll_wire::{Cause, Class, Error, Outcome as Wire, RetryAdvice, ServerError, WriteReply};
 
 /// The class of a refusal.
 pub const fn rejection(class: Class) -> Rejection {
@@ -74,9 +74,7 @@ pub fn of_error(error: &Error) -> Outcome {
 /// The outcome of a write command that failed with an error.
 pub fn of_write_error(error: &Error) -> Outcome {
     match error {
-        Error::Server(server) => {
-            outcome(Wire::of_labelled_error(server.code, has(server, "RetryableWriteError")))
-        }
+        Error::Server(server) => outcome(Wire::of_labelled_error(server.code, RetryAdvice::of_write(error))),
         other => of_error(other),
     }
 }
@@ -84,9 +82,7 @@ pub fn of_write_error(error: &Error) -> Outcome {
 /// The outcome of a write whose write concern failed: with the server's label an election ended the wait, so that a retry confirms
 /// the write.
 pub fn of_unconfirmed(body: &RawDocument) -> Outcome {
-    let labels = body.get_array("errorLabels").into_iter().flatten();
-    let mut labels = labels.filter_map(|label| label.ok()?.as_str());
-    let is_retryable = labels.any(|label| label == "RetryableWriteError");
+    let is_retryable = RetryAdvice::of_body(body).is_retryable;
     Outcome::Unknown(if is_retryable { Doubt::Interrupted } else { Doubt::WriteConcern })
 }
 

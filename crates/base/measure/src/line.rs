@@ -75,7 +75,7 @@ pub struct Drift {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Candidate {
     /// One of `client CPU`, `wake`, `network`, `connections`, `server CPU`, `CPU quota`, `stolen CPU`,
-    /// `memory`, `WiredTiger cache`, `tickets`, `checkpoint`, `journal sync`, `flow control`, `replication lag` and `disk`.
+    /// `memory`, `WiredTiger cache`, `tickets`, `write conflicts`, `checkpoint`, `journal sync`, `flow control`, `replication lag` and `disk`.
     pub name: String,
     /// The evidence in words.
     pub evidence: String,

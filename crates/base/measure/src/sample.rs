@@ -59,6 +59,9 @@ pub struct ServerSample {
     pub write_tickets_max: Option<u64>,
     /// Operations that wait for a write ticket.
     pub write_tickets_waiting: Option<u64>,
+    /// Updates that met a change of the same document by another transaction, and were rolled back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_conflicts: Option<u64>,
     /// Checkpoints finished.
     pub checkpoints: Option<u64>,
     /// Duration of the last checkpoint in milliseconds.

@@ -82,6 +82,11 @@ impl Hello {
         self.set_name.is_some() || self.is_mongos
     }
 
+    /// Whether it executes a write with a transaction number once, however often it is sent.
+    pub fn numbers_writes(&self) -> bool {
+        self.has_sessions && self.is_replicated()
+    }
+
     /// Parses the body of the reply to `hello`. A field of the wrong type counts as missing.
     pub(crate) fn of_body(body: &RawDocument) -> Hello {
         let text = |key: &str| body.get_str(key).ok().map(str::to_owned);

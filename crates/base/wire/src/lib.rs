@@ -23,6 +23,7 @@ pub use options::ConnectOptions;
 pub use outcome::{Cause, Outcome, Span};
 pub use plimsoll_net::{Tls, TlsError, TlsSettings, Trust};
 pub use read_preference::{ReadMode, ReadPreference};
+pub use retryable::RetryAdvice;
 pub use write::{W, WriteBatch, WriteConcern, WriteFailure, WriteKind, WriteReply, WriteSpec};
 
 mod connect;
@@ -40,6 +41,7 @@ mod write;
 
 mod class;
 mod outcome;
+mod retryable;
 
 mod address;
 mod error;

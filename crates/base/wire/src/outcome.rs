@@ -1,6 +1,7 @@
 //! Names the outcomes of a document that the client can know.
 
 use crate::class::Class;
+use crate::retryable::RetryAdvice;
 
 /// The outcome of the write of one document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -83,20 +84,18 @@ impl Outcome {
         }
     }
 
-    /// The outcome of every document of a command that failed as a whole, with the server's label `RetryableWriteError` or without.
-    /// With it, the write may have been executed, unless the server was not the primary.
-    pub fn of_labelled_error(code: i32, is_retryable: bool) -> Outcome {
+    /// The outcome of every document of a command that failed as a whole, with the server's labels. A retryable write may have been
+    /// executed, unless the server was not the primary or says that it wrote nothing.
+    pub fn of_labelled_error(code: i32, advice: RetryAdvice) -> Outcome {
         match Outcome::of_command_error(code) {
-            Outcome::Rejected(class) if is_retryable && class != Class::NotPrimary => {
+            _ if advice.wrote_nothing => Outcome::Rejected(Class::of_code(code)),
+            Outcome::Rejected(class) if advice.is_retryable && class != Class::NotPrimary => {
                 Outcome::Unknown(Cause::Interrupted)
             }
             outcome => outcome,
         }
     }
 }
-
-/// The label of errors after which a write may be sent again.
-pub(crate) const RETRYABLE: &str = "RetryableWriteError";
 
 /// Whether a code is of the categories Interruption, ShutdownError or NetworkError of `error_codes.yml`, or a step-down.
 fn may_have_run(code: i32) -> bool {

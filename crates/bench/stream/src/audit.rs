@@ -13,7 +13,7 @@ use anyhow::bail;
 use plimsoll_kafka::topic_scan::{self, Record};
 use plimsoll_kafka::{Cluster, scenario as kafka};
 use plimsoll_measure::stream::{Produced, checksum};
-use plimsoll_stores::audit::{BrokerReport, Expected, Kept, Report, Run};
+use plimsoll_stores::audit::{BrokerReport, Expected, Kept, PartitionReport, Report, Run};
 
 use collections::Collections;
 use topic::Topic;
@@ -211,39 +211,40 @@ pub fn words(report: &Report) -> String {
         let _ = writeln!(out, "{acknowledged} records were acknowledged to their producer");
     }
     report.broker.iter().for_each(|one| put_broker(&mut out, one));
-    for one in &report.partitions {
-        let _ = writeln!(
-            out,
-            "  {}/{}: {} of {} events; {} missing, {} duplicated, {} unexpected{}",
-            one.topic,
-            one.partition,
-            one.found,
-            one.expected,
-            one.missing,
-            one.duplicates,
-            one.strangers,
-            match one.checksum {
-                Some(sums) if sums.expected == sums.found => ", payloads unchanged",
-                Some(_) => ", payloads altered or missing",
-                None => "",
-            }
-        );
-        for gap in one.gaps.iter().take(GAPS_MAX) {
-            let _ = writeln!(out, "    missing {} to {}", gap.first, gap.last);
-        }
+    report.partitions.iter().for_each(|one| put_partition(&mut out, one));
+    out.push_str(conclusion(report));
+    if !report.broker_holds() {
+        out.push_str(BROKER_LOST);
     }
-    out.push_str(if report.destination_holds() {
+    out
+}
+
+const BROKER_LOST: &str = "the broker does not have every record that it acknowledged: a loss of the broker, unless its retention, an \
+                           administrator or another topic of that name removed them; the pipeline could not move them\n";
+
+fn conclusion(report: &Report) -> &'static str {
+    if report.destination_holds() {
         "every event is stored once\n"
     } else {
         "the destination does not match the topic\n"
-    });
-    if !report.broker_holds() {
-        out.push_str(
-            "the broker does not have every record that it acknowledged: a loss of the broker, unless its retention, an \
-             administrator or another topic of that name removed them; the pipeline could not move them\n",
-        );
     }
-    out
+}
+
+/// Appends the lines of a partition's events.
+fn put_partition(out: &mut String, one: &PartitionReport) {
+    let PartitionReport { topic, partition, found, expected, missing, duplicates, strangers, .. } = one;
+    let payloads = match one.checksum {
+        Some(sums) if sums.expected == sums.found => ", payloads unchanged",
+        Some(_) => ", payloads altered or missing",
+        None => "",
+    };
+    let _ = writeln!(
+        out,
+        "  {topic}/{partition}: {found} of {expected} events; {missing} missing, {duplicates} duplicated, {strangers} unexpected{payloads}"
+    );
+    for gap in one.gaps.iter().take(GAPS_MAX) {
+        let _ = writeln!(out, "    missing {} to {}", gap.first, gap.last);
+    }
 }
 
 /// Appends the lines of a partition's acknowledged records.

@@ -79,6 +79,24 @@ pub struct Phase {
     pub limits: Vec<Limit>,
 }
 
+impl Phase {
+    /// A phase of one load, with the defaults of scenarios, seed 1 and without retries.
+    pub fn new(load: Load, stop: Stop) -> Self {
+        Self {
+            name: "phase".to_owned(),
+            key: None,
+            loads: vec![load],
+            stop,
+            drain: DRAIN,
+            unreachable_for: UNREACHABLE_FOR,
+            seed: 1,
+            faults: Vec::new(),
+            retry: Some(Retry::None),
+            limits: Vec::new(),
+        }
+    }
+}
+
 /// A phase is invalid.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Error {

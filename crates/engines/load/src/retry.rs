@@ -15,23 +15,37 @@ pub enum Retry {
     /// Once, if another attempt could succeed: after a lost connection, a timeout, an interruption, a
     /// step-down or an overload.
     Once,
-    /// Once, as MongoDB's specification of retryable writes and reads says: after a lost connection, an
-    /// interruption or a step-down, but not after a timeout or an overload.
+    /// Once, as MongoDB's specifications of retryable writes and reads say: after a lost connection, and after the errors that the
+    /// server labels (writes) or that the specification lists (reads), such as a step-down; not after a timeout.
     Driver,
 }
 
 impl Retry {
-    /// Whether an operation with this outcome is retried after `retries` retries.
-    pub const fn again(self, outcome: Outcome, retries: u64) -> bool {
-        let worth = match (self, outcome) {
-            (Self::None, _) => false,
-            (_, Outcome::Unknown(Doubt::ConnectionLost | Doubt::Interrupted)) => true,
-            (_, Outcome::Rejected(Rejection::NotPrimary | Rejection::NotTried)) => true,
-            (Self::Once, Outcome::Unknown(Doubt::Timeout) | Outcome::Rejected(Rejection::Overload)) => true,
-            _ => false,
+    /// Whether an operation with this outcome is retried after `retries` retries. `is_retryable`: whether MongoDB's drivers would send
+    /// it again ([`crate::target::Target::is_retryable`]).
+    pub const fn again(self, outcome: Outcome, is_retryable: bool, retries: u64) -> bool {
+        let worth = match self {
+            Self::None => false,
+            Self::Once => is_retryable || may_succeed(outcome),
+            Self::Driver => is_retryable,
         };
         worth && retries == 0
     }
+}
+
+/// Whether MongoDB's drivers send an operation with this outcome again, as far as the outcome tells.
+pub const fn is_retryable(outcome: Outcome) -> bool {
+    matches!(
+        outcome,
+        Outcome::Unknown(Doubt::ConnectionLost | Doubt::Interrupted)
+            | Outcome::Rejected(Rejection::NotPrimary | Rejection::NotTried)
+    )
+}
+
+/// Whether another attempt could succeed.
+const fn may_succeed(outcome: Outcome) -> bool {
+    is_retryable(outcome)
+        || matches!(outcome, Outcome::Unknown(Doubt::Timeout) | Outcome::Rejected(Rejection::Overload))
 }
 
 #[cfg(test)]
@@ -51,8 +65,17 @@ mod tests {
             (Outcome::Unknown(Doubt::Unacknowledged), false, false),
             (Outcome::Acknowledged, false, false),
         ] {
-            assert_eq!((Retry::Once.again(outcome, 0), Retry::Driver.again(outcome, 0)), (once, driver));
-            assert!(!Retry::None.again(outcome, 0) && !Retry::Once.again(outcome, 1));
+            let known = is_retryable(outcome);
+            let again = |retry: Retry| retry.again(outcome, known, 0);
+            assert_eq!((again(Retry::Once), again(Retry::Driver)), (once, driver));
+            assert!(!again(Retry::None) && !Retry::Once.again(outcome, known, 1));
         }
+    }
+
+    #[test]
+    fn the_policy_of_drivers_follows_the_servers_advice_alone() {
+        let (stopped, lost) = (Outcome::Rejected(Rejection::Other), Outcome::Unknown(Doubt::ConnectionLost));
+        assert!(Retry::Driver.again(stopped, true, 0) && Retry::Once.again(stopped, true, 0));
+        assert!(!Retry::Driver.again(lost, false, 0) && Retry::Once.again(lost, false, 0));
     }
 }

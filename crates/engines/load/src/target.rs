@@ -7,7 +7,7 @@ use plimsoll_measure::first_error::OperationError;
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Doubt, Outcome};
 
-use crate::retry::Retry;
+use crate::retry::{self, Retry};
 
 /// Whether an operation is ready to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +65,11 @@ pub trait Target: Send + Sync + 'static {
     /// none.
     fn retry(&self, _lane: &Self::Lane, asked: Option<Retry>) -> Retry {
         asked.unwrap_or_default()
+    }
+
+    /// Whether MongoDB's drivers would send the operation again after its last answer, which had this outcome.
+    fn is_retryable(&self, _lane: &Self::Lane, outcome: Outcome) -> bool {
+        retry::is_retryable(outcome)
     }
 
     /// Moves the prepared operation from a lost connection to a new one, for a retry; false if that is

@@ -274,7 +274,9 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
         let mut reply = self.answer(load, lane).await;
         let (mut retries, mut earlier) = (0, (0, 0));
         let retry = self.target.retry(lane, self.order.phase.retry);
-        while retry.again(reply.outcome, retries) && self.reconnect_for_retry(load, lane).await {
+        while retry.again(reply.outcome, self.target.is_retryable(lane, reply.outcome), retries)
+            && self.reconnect_for_retry(load, lane).await
+        {
             retries += 1;
             earlier = (earlier.0 + reply.bytes_sent, earlier.1 + reply.bytes_received);
             reply = self.answer(load, lane).await;

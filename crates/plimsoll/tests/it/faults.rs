@@ -31,7 +31,7 @@ fn wait_for_load(out: &Path, seconds: usize) {
 }
 
 /// Waits until the events of a run contain a text this often.
-fn wait_for(out: &Path, text: &str, count: usize) {
+pub fn wait_for(out: &Path, text: &str, count: usize) {
     for _ in 0..PATIENCE.as_millis() / 50 {
         let events = fs::read_to_string(out.join("events.ndjson")).unwrap_or_default();
         if events.matches(text).count() >= count {
@@ -42,7 +42,7 @@ fn wait_for(out: &Path, text: &str, count: usize) {
     panic!("the run recorded no {text}");
 }
 
-fn interrupt(child: &Child) {
+pub fn interrupt(child: &Child) {
     let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
     kill_process(pid, Signal::INT).unwrap();
 }

@@ -3,17 +3,39 @@
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::sleep;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::program::{json as json_of, plimsoll_with, scenario, stderr, stdout};
+use crate::faults::{interrupt, wait_for};
+use crate::program::{json as json_of, plimsoll, plimsoll_with, scenario, stderr, stdout};
 
 /// The paths that a service stores, and those it acknowledges and forgets.
 #[derive(Clone, Default)]
 struct Store {
     stored: Arc<Mutex<BTreeSet<String>>>,
     forgets: &'static [&'static str],
+    gate: Gate,
+}
+
+/// Holds the answers to the requests of a read-back, while it is closed.
+#[derive(Clone, Default)]
+struct Gate(Arc<(Mutex<bool>, Condvar)>);
+
+impl Gate {
+    fn close(&self, is_closed: bool) {
+        *self.0.0.lock().unwrap() = is_closed;
+        self.0.1.notify_all();
+    }
+
+    fn pass(&self) {
+        let closed = self.0.0.lock().unwrap();
+        drop(self.0.1.wait_while(closed, |is_closed| *is_closed).unwrap());
+    }
 }
 
 impl Store {
@@ -33,6 +55,9 @@ impl Store {
     fn answer_all(&self, mut stream: TcpStream) {
         let mut reader = BufReader::new(stream.try_clone().unwrap());
         while let Some((method, path)) = request(&mut reader) {
+            if method == "GET" && path != "/" {
+                self.gate.pass();
+            }
             let status = self.status(&method, path);
             let head = format!("HTTP/1.1 {status} said\r\ncontent-length: 0\r\n\r\n");
             if stream.write_all(head.as_bytes()).is_err() {
@@ -114,4 +139,39 @@ fn a_service_that_keeps_every_document_is_read_back_in_full() {
         shown.contains("The service returned 500 of 500 acknowledged documents by their keys."),
         "{shown}"
     );
+}
+
+/// A load whose read-back waits at a closed gate, after a first Ctrl-C that was answered.
+fn interrupted(dir: &Path, gate: &Gate) -> Child {
+    let (file, out) = (scenario(dir, ORDERS), dir.join("run"));
+    gate.close(true);
+    let url = format!("http://{}", Store { gate: gate.clone(), ..Store::default() }.serve());
+    let words = ["run", file.to_str().unwrap(), "--json", "--server", &url, "--out", out.to_str().unwrap()];
+    let run = plimsoll().args(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for(&out, r#""event":"auditing""#, 1);
+    interrupt(&run);
+    wait_for(&out, "reading back; Ctrl-C again ends at once", 1);
+    run
+}
+
+#[test]
+fn ctrl_c_during_the_read_back_leaves_a_complete_load_complete() {
+    let (dir, gate) = (tempfile::tempdir().unwrap(), Gate::default());
+    let run = interrupted(dir.path(), &gate);
+    gate.close(false);
+    let run = run.wait_with_output().unwrap();
+    let summary = json_of(&run);
+    assert_eq!((run.status.code(), &summary["interrupted"]), (Some(0), &json!(false)), "{summary}");
+    let integrity = &summary["integrity"];
+    assert_eq!((&integrity["found"], &integrity["not_audited"]), (&json!(500), &json!(0)));
+}
+
+#[test]
+fn a_second_ctrl_c_ends_the_read_back_at_once() {
+    let (dir, gate) = (tempfile::tempdir().unwrap(), Gate::default());
+    let mut run = interrupted(dir.path(), &gate);
+    // Signals within a second count as one.
+    sleep(Duration::from_millis(1100));
+    interrupt(&run);
+    assert_eq!(run.wait().unwrap().code(), Some(130), "the gate is still closed");
 }

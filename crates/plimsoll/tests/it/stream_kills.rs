@@ -4,11 +4,13 @@
 #[path = "../../benches/kills/campaign/mod.rs"]
 mod campaign;
 
+use campaign::audit::ledgers;
 use campaign::profile::{GUARDED, UNGUARDED, Victim};
 use campaign::random::Random;
 use campaign::row::{Found, Row};
 use campaign::table::whole;
 use campaign::{Plan, deal, share};
+use plimsoll_stores::audit::{BrokerReport, Report};
 
 /// Tests that take minutes.
 mod long {
@@ -50,6 +52,41 @@ fn row(name: &str, found: Found) -> Row {
     let mut row = Row { found, ..Row::of(profile) };
     row.count(Victim::Engine);
     row
+}
+
+#[test]
+fn the_audit_gets_the_ledger_of_every_feeder_that_had_a_record_acknowledged() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |name: &str, ledger: Option<&str>| {
+        let run = dir.path().join(name);
+        std::fs::create_dir(&run).unwrap();
+        if let Some(text) = ledger {
+            std::fs::write(run.join("acknowledged.ndjson"), text).unwrap();
+        }
+        run
+    };
+    run("insert-feed-2-000", None);
+    run("insert-feed-2-001", Some(""));
+    run("insert-000", Some("{}\n"));
+    run("other-feed-0-000", Some("{}\n"));
+    assert!(ledgers(dir.path(), "insert").unwrap_err().to_string().contains("no run in"));
+    let mut wanted = vec![run("insert-feed-0-000", Some("{}\n")), run("insert-feed-1-003", Some("{}\n"))];
+    let mut found = ledgers(dir.path(), "insert").unwrap();
+    wanted.sort();
+    found.sort();
+    assert_eq!(found, wanted);
+}
+
+#[test]
+fn records_that_the_broker_lost_break_every_row() {
+    let partition = |lost| BrokerReport { acknowledged: 9, lost, ..BrokerReport::default() };
+    let report = Report { broker: vec![partition(0), partition(2)], ..Report::default() };
+    let broken = Found { events: 9, ..Found::of(&report) };
+    assert_eq!(broken.broker, 1);
+    assert!(!row("insert", broken).holds());
+    let noticed = Found { lost: 1, ..broken };
+    assert!(!row("kept-before-written", noticed).holds());
+    assert!(row("kept-before-written", Found { broker: 0, ..noticed }).holds());
 }
 
 #[test]

@@ -125,6 +125,8 @@ impl Deployment {
     pub async fn try_connect_for(&self, preference: &ReadPreference) -> Result<Connection, Error> {
         let known = self.members.known.read().unwrap_or_else(PoisonError::into_inner).clone();
         match self.connect_among(&known, preference).await {
+            // An election took place since the members were asked.
+            Ok(connection) if names_another_primary(&known, connection.hello()) => {}
             Err(error) if !error.is_final() => {}
             settled => return settled,
         }
@@ -144,7 +146,7 @@ impl Deployment {
         };
         let connection = self.open(&self.options_for(member.address.clone())).await?;
         let now = connection.hello();
-        if !self.is_replaced(now)
+        if self.is_member(now)
             && (takes_writes(now), now.is_secondary)
                 == (takes_writes(&member.hello), member.hello.is_secondary)
         {
@@ -152,6 +154,11 @@ impl Deployment {
         } else {
             Err(no_member(preference, format!("{} changed its role", member.address)))
         }
+    }
+
+    /// Learns the newest election from all members that answer.
+    pub(super) async fn learn_members(&self) {
+        self.find_members().await;
     }
 
     /// Asks every known member for its role, its tags and a round trip. A silent member delays the others' answers for a second.
@@ -162,7 +169,7 @@ impl Deployment {
         }
         let mut members: Vec<Member> = asked.join_all().await.into_iter().flatten().flatten().collect();
         members.iter().for_each(|member| self.learn(&member.hello));
-        members.retain(|member| !self.is_replaced(&member.hello));
+        members.retain(|member| self.is_member(&member.hello));
         members.sort_by_key(|member| member.address.to_string());
         self.members.known.write().unwrap_or_else(PoisonError::into_inner).clone_from(&members);
         members
@@ -182,6 +189,13 @@ async fn ask(options: ConnectOptions) -> Option<Member> {
     connection.ping().await.ok()?;
     let trip_ns = clock::now().since(began);
     Some(Member { address: options.address, hello: connection.hello().clone(), trip_ns })
+}
+
+/// Whether a member follows another primary than the known one.
+fn names_another_primary(known: &[Member], hello: &Hello) -> bool {
+    let primary = known.iter().find(|member| takes_writes(&member.hello)).map(|member| &member.address);
+    let named = hello.primary.as_ref().and_then(|name| name.parse().ok());
+    primary.zip(named).is_some_and(|(primary, named)| *primary != named)
 }
 
 fn no_member(preference: &ReadPreference, detail: String) -> Error {
@@ -293,6 +307,18 @@ mod tests {
         ] {
             assert_eq!(ports(&all, mode, sets), expected, "{mode:?} {sets:?}");
         }
+    }
+
+    #[test]
+    fn a_member_that_follows_another_primary_is_recognised() {
+        let names = |primary: Option<&str>| {
+            let mut hello = Hello::default();
+            hello.primary = primary.map(str::to_owned);
+            names_another_primary(&members(), &hello)
+        };
+        assert_eq!([Some("h:1"), Some("h:2"), None].map(names), [false, true, false]);
+        let hello = Hello::default();
+        assert!(!names_another_primary(&members()[1..], &hello));
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub fn normalise(status: &RawDocument, product: Product) -> ServerSample {
     clients(status, product, &mut sample);
     cache(status, &mut sample);
     tickets(status, &mut sample);
+    // MongoDB's own count, `metrics.operation.writeConflicts`, is part of a section of hundreds of kilobytes.
+    sample.write_conflicts = count(status, &["wiredTiger", "transaction", "update conflicts"]);
     checkpoints(status, &mut sample);
     journal(status, &mut sample);
     replication(status, &mut sample);

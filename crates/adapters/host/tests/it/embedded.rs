@@ -7,13 +7,14 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use bson::doc;
+use bson::{Bson, RawDocumentBuf, doc, rawdoc};
 use plimsoll_host::embedded::{self, Options};
 use plimsoll_host::probe::{Probe, Product};
 use plimsoll_host::registry::Registry;
 use plimsoll_host::{Cache, Ending, Profile, Storage, process};
 use plimsoll_measure::clock;
 use plimsoll_measure::environment::{ServerFacts, ServerKind};
+use plimsoll_wire::{ConnectOptions, Connection};
 
 use crate::fixture::{ask, block_on, cache, connect_options, count, eventually, insert, options, start};
 
@@ -155,6 +156,62 @@ fn the_probe_names_the_server() {
     assert_eq!(facts.topology.as_deref(), Some("replica set secantus"));
     assert!(facts.default_write_concern.is_some() && !facts.parameters.is_empty());
     assert_ne!(facts, ServerFacts::default());
+}
+
+fn number(value: &Bson) -> Option<i64> {
+    value.as_i64().or_else(|| value.as_i32().map(i64::from))
+}
+
+/// Adds to one document in transactions of a session; returns the number of transactions that met another one.
+async fn add_in_transactions(server: &ConnectOptions, session: u8) -> u64 {
+    let mut connection = Connection::connect(server).await.unwrap();
+    let session = bson::Binary::from(bson::Uuid::from_bytes([session; 16]));
+    let mut conflicts = 0;
+    for number in 1..=100_i64 {
+        let part = rawdoc! {"lsid": {"id": session.clone()}, "txnNumber": number, "autocommit": false};
+        let with = |mut command: RawDocumentBuf| {
+            part.iter().for_each(|it| it.map(|(key, value)| command.append(key, value)).unwrap());
+            command
+        };
+        let update = rawdoc! {"q": {"_id": 0}, "u": {"$inc": {"n": 1}}};
+        let update = rawdoc! {"update": "c", "updates": [update], "startTransaction": true};
+        match connection.command("test", &with(update)).await {
+            Ok(_) => {
+                drop(connection.command("admin", &with(rawdoc! {"commitTransaction": 1})).await.unwrap())
+            }
+            Err(plimsoll_wire::Error::Server(error)) if error.code == 112 => conflicts += 1,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    conflicts
+}
+
+#[test]
+fn the_probe_counts_every_write_conflict_on_a_hot_document() {
+    let server = start(Profile::Relaxed);
+    ask(&server, doc! {"insert": "c", "documents": [{"_id": 0, "n": 0}]});
+    let options = connect_options(&server);
+    let sample = || {
+        block_on(async {
+            let mut probe = Probe::connect(&options).await.unwrap();
+            probe.sample(clock::now()).await.unwrap().write_conflicts.unwrap()
+        })
+    };
+    let before = sample();
+    let conflicts: u64 = thread::scope(|scope| {
+        let write = |session| {
+            let options = &options;
+            scope.spawn(move || block_on(add_in_transactions(options, session)))
+        };
+        let writers: Vec<_> = (1..=8).map(write).collect();
+        writers.into_iter().map(|writer| writer.join().unwrap()).sum()
+    });
+    assert!(conflicts > 0, "no two of 800 transactions met");
+    assert_eq!(sample() - before, conflicts);
+    let found = ask(&server, doc! {"find": "c"});
+    let found = &found.get_document("cursor").unwrap().get_array("firstBatch").unwrap()[0];
+    let added = i64::try_from(800 - conflicts).unwrap();
+    assert_eq!(found.as_document().unwrap().get("n").and_then(number), Some(added));
 }
 
 #[test]

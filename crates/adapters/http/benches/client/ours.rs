@@ -1,6 +1,5 @@
 //! Runs this client under the load engine as a run does: one worker, every instant recorded, every status checked.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,9 +8,7 @@ use plimsoll_http::scenario::Method;
 use plimsoll_http::{Context, Http, Request, Section, Setup};
 use plimsoll_load::arrivals::{Arrivals, Share};
 use plimsoll_load::engine::{Engine, Progress};
-use plimsoll_load::mix::By;
-use plimsoll_load::phase::{Documents, Load, Overdue, Phase, Timing};
-use plimsoll_load::retry::Retry;
+use plimsoll_load::phase::{Documents, Load, Phase};
 use plimsoll_load::runtime::Spin;
 use plimsoll_load::stop::Stop;
 use plimsoll_load::worker::Control;
@@ -43,27 +40,7 @@ pub(crate) fn serve(address: SocketAddr, millis: u64) -> Result<(), Failure> {
 }
 
 fn phase(millis: u64) -> Phase {
-    let load = Load {
-        name: "load".to_owned(),
-        mix: vec![(0, 1.0)],
-        mix_by: By::Count,
-        arrivals: Arrivals::Closed { writers: CONNECTIONS },
-        connections: Default::default(),
-        overdue: Overdue::Send,
-        documents: Documents::Used,
-        timing: Timing::default(),
-        tags: BTreeMap::new(),
-    };
-    Phase {
-        name: "phase".to_owned(),
-        key: None,
-        loads: vec![load],
-        stop: Stop { duration: Some(Span::from_ns(millis * 1_000_000)), ..Stop::default() },
-        drain: Span::from_secs(5),
-        unreachable_for: Span::from_secs(5),
-        seed: 1,
-        faults: Vec::new(),
-        retry: Some(Retry::None),
-        limits: Vec::new(),
-    }
+    let load =
+        Load { documents: Documents::Used, ..Load::new("load", Arrivals::Closed { writers: CONNECTIONS }) };
+    Phase::new(load, Stop { duration: Some(Span::from_ns(millis * 1_000_000)), ..Stop::default() })
 }

@@ -1,6 +1,5 @@
 //! Tests the engine over HTTP: every operation, document and check is counted once.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use plimsoll_http::Http;
@@ -8,9 +7,7 @@ use plimsoll_http::counts::Answers;
 use plimsoll_http::null::{Options, Server};
 use plimsoll_load::arrivals::{Arrivals, Share};
 use plimsoll_load::engine::{Engine, Finished, Progress};
-use plimsoll_load::mix::By;
-use plimsoll_load::phase::{Documents, Load, Overdue, Phase, Timing};
-use plimsoll_load::retry::Retry;
+use plimsoll_load::phase::{Documents, Load, Phase};
 use plimsoll_load::runtime::Spin;
 use plimsoll_load::stop::Stop;
 use plimsoll_load::worker::{Control, Ended};
@@ -20,29 +17,8 @@ use plimsoll_measure::interval::Tally;
 use crate::client::setup;
 
 fn phase(mix: &[(usize, f64)], arrivals: Arrivals, stop: Stop, documents: Documents) -> Phase {
-    let load = Load {
-        name: "load".into(),
-        mix: mix.to_vec(),
-        mix_by: By::Count,
-        arrivals,
-        connections: Default::default(),
-        overdue: Overdue::Send,
-        documents,
-        timing: Timing::default(),
-        tags: BTreeMap::new(),
-    };
-    Phase {
-        name: "phase".into(),
-        key: None,
-        loads: vec![load],
-        stop,
-        drain: Span::from_secs(30),
-        unreachable_for: Span::from_secs(10),
-        seed: 3,
-        faults: Vec::new(),
-        retry: Some(Retry::None),
-        limits: Vec::new(),
-    }
+    let load = Load { mix: mix.to_vec(), documents, ..Load::new("load", arrivals) };
+    Phase { unreachable_for: Span::from_secs(10), ..Phase::new(load, stop) }
 }
 
 /// Runs phases one after the other; returns each operation's totals and the workers' counts.

@@ -2,6 +2,7 @@
 
 mod cache;
 mod checkpoint;
+mod conflicts;
 mod durability;
 mod tickets;
 
@@ -17,7 +18,7 @@ use plimsoll_measure::sample::ServerSample;
 const WAIT_SHARE_MAX: f64 = 0.10;
 
 /// The order is from the client to the disk: of several saturated resources, an earlier one relieves the later ones.
-pub const RULES: [Rule; 15] = [
+pub const RULES: [Rule; 16] = [
     CLIENT_CPU,
     WAKE,
     NETWORK,
@@ -28,6 +29,7 @@ pub const RULES: [Rule; 15] = [
     MEMORY,
     Rule::new("WiredTiger cache", cache::check, cache::levels),
     Rule::new("tickets", tickets::check, tickets::levels),
+    Rule::new("write conflicts", conflicts::check, conflicts::levels),
     Rule::new("checkpoint", checkpoint::check, checkpoint::levels),
     Rule::new("journal sync", durability::journal, durability::journal_levels),
     Rule::new("flow control", durability::flow_control, durability::flow_control_levels),

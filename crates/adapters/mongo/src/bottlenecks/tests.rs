@@ -213,7 +213,7 @@ fn an_unreported_resource_counts_as_unchecked() {
     let examination = check(&baseline(|_, _| ()), &side(quiet(), |_, _| ()), &[]);
     let unchecked: Vec<_> =
         examination.unchecked.iter().map(|it| (it.name.as_str(), it.reason.as_str())).collect();
-    let mut expected: Vec<_> = RULES[8..14].iter().map(|rule| (rule.name, NOT_REPORTED)).collect();
+    let mut expected: Vec<_> = RULES[8..15].iter().map(|rule| (rule.name, NOT_REPORTED)).collect();
     let machine = [
         ("CPU quota", "not reported: no cgroup of the server counts the time that a quota stops it"),
         ("stolen CPU", "not readable: the kernel hides the server's CPUs from this user"),
@@ -238,6 +238,23 @@ fn a_counter_needs_two_samples() {
     let examination = check(&baseline(journal), &knee, &[]);
     let reason = examination.unchecked.iter().find(|it| it.name == "journal sync").unwrap();
     assert_eq!(reason.reason, TOO_FEW_SAMPLES);
+}
+
+/// Conflicts a second; the operations are 900/s at the knee and 100/s at the baseline.
+fn conflicts(per_s: u64) -> impl Fn(u64, &mut ServerSample) + Copy {
+    move |second, it| it.write_conflicts = Some(second * per_s)
+}
+
+#[test]
+fn a_tenth_of_the_operations_in_conflict_is_listed_unless_the_baseline_has_as_many_for_each_operation() {
+    let examination = check_server(conflicts(0), conflicts(90), &["write conflicts"]);
+    let evidence = evidence_of(&examination, "write conflicts");
+    assert!(evidence.starts_with("write conflicts 90/s (0/s at 100/s)"), "{evidence}");
+    check_server(conflicts(0), conflicts(89), &[]);
+    check_server(conflicts(100), conflicts(900), &[]);
+    check_server(conflicts(20), conflicts(900), &["write conflicts"]);
+    check_at_limit(0, Some(0.5), conflicts(500), &["write conflicts"]);
+    check_at_limit(0, Some(0.5), conflicts(5), &[]);
 }
 
 fn dirty(share: f64) -> impl Fn(u64, &mut ServerSample) {
@@ -508,9 +525,12 @@ fn examined_in_time(change: impl Fn(u64, &mut ServerSample) + Copy) -> Examinati
 fn every_server_resource_that_is_at_its_limit_in_slow_seconds_only_is_named() {
     let slow = |second: u64| second > 5;
     type Change = fn(second: u64, is_slow: bool, &mut ServerSample);
-    let cases: [(&str, Change); 5] = [
+    let cases: [(&str, Change); 6] = [
         ("WiredTiger cache", |_, slow, it| dirty(if slow { 0.3 } else { 0.05 })(0, it)),
         ("tickets", |_, slow, it| it.write_tickets_waiting = Some(if slow { 9 } else { 0 })),
+        ("write conflicts", |second, slow, it| {
+            it.write_conflicts = Some(if slow { 800 * (second - 5) } else { 0 } + 9 * second);
+        }),
         ("journal sync", |second, slow, it| {
             let syncing_ms = if slow { 990 * (second - 5) + 500 } else { 100 * second };
             (it.journal_syncs, it.journal_sync_us) = (Some(second * 500), Some(syncing_ms * 1000));

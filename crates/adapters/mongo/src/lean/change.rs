@@ -3,7 +3,9 @@
 use plimsoll_element::append;
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Outcome, Rejection};
-use plimsoll_wire::{Connection, Error, Limits, WriteBatch, WriteConcern, WriteKind, WriteReply, WriteSpec};
+use plimsoll_wire::{
+    Connection, Error, Limits, RetryAdvice, WriteBatch, WriteConcern, WriteKind, WriteReply, WriteSpec,
+};
 
 use super::session::SessionId;
 use crate::operation_builder::{OperationBuilder, OperationTarget, PendingWrite, Work};
@@ -62,6 +64,10 @@ impl Buffers {
         work.builder.conclude(&mut self.pending, reply.outcome, self.reply.n > 0);
         self.judge(&mut reply);
         reply
+    }
+
+    pub const fn advice(&self) -> RetryAdvice {
+        self.reply.advice()
     }
 
     pub fn release(&mut self, builder: &OperationBuilder) {

@@ -3,7 +3,7 @@
 use plimsoll_deployment::Namespace;
 use plimsoll_element::append;
 use plimsoll_measure::interval::Reply;
-use plimsoll_wire::{Call, Connection, Error, FindReply, Limits, ReadPreference};
+use plimsoll_wire::{Call, Connection, Error, FindReply, Limits, ReadPreference, RetryAdvice};
 
 use super::find::count;
 use crate::setup::Setup;
@@ -15,13 +15,15 @@ pub(super) struct Query {
     more: Call,
     reply: FindReply,
     namespace: Namespace,
+    /// The advice of the last answer.
+    pub advice: RetryAdvice,
 }
 
 impl Query {
     pub fn new(setup: &Setup, limits: &Limits) -> Self {
         let namespace = setup.namespace.clone();
         let (call, more) = (Call::new(&namespace.db, limits), Call::new(&namespace.db, limits));
-        Self { call, more, reply: FindReply::new(), namespace }
+        Self { call, more, reply: FindReply::new(), namespace, advice: RetryAdvice::FINAL }
     }
 
     /// The command's encoder.
@@ -35,8 +37,11 @@ impl Query {
         connection: &mut Connection,
         first: impl FnOnce(&FindReply) + Send,
     ) -> Result<Reply, Error> {
-        let Self { call, more, reply, namespace } = self;
-        connection.query(call, reply).await?;
+        let Self { call, more, reply, namespace, advice } = self;
+        let found = connection.query(call, reply).await;
+        // A lost cursor is not read again: only the first command is retryable.
+        *advice = found.as_ref().err().map_or(RetryAdvice::FINAL, RetryAdvice::of_read);
+        found?;
         first(reply);
         let mut read = Reply::acknowledged(0);
         loop {

@@ -4,7 +4,9 @@ use bson::RawDocument;
 use plimsoll_deployment::concern::Concerns;
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::Outcome;
-use plimsoll_wire::{Connection, Error, FindReply, FindRequest, FindSpec, Limits, ReadPreference};
+use plimsoll_wire::{
+    Connection, Error, FindReply, FindRequest, FindSpec, Limits, ReadPreference, RetryAdvice,
+};
 
 use crate::operation_builder::{OperationTarget, ReturnedState, Work};
 use crate::outcome::of_error;
@@ -18,6 +20,8 @@ pub(super) struct Buffers {
     aim: OperationTarget,
     /// Whether the server returns whole documents.
     whole: bool,
+    /// The advice of the last answer.
+    pub advice: RetryAdvice,
 }
 
 /// The settings of a read on one connection.
@@ -46,7 +50,8 @@ impl Buffers {
         spec.single_batch = by_receipt;
         let request = FindRequest::new(&spec, limits)?;
         let whole = shape.projection.is_none();
-        Ok(Self { request, reply: FindReply::new(), aim: OperationTarget::default(), whole })
+        let (reply, aim) = (FindReply::new(), OperationTarget::default());
+        Ok(Self { request, reply, aim, whole, advice: RetryAdvice::FINAL })
     }
 
     pub fn prepare(&mut self, work: Work<'_>, number: u64) -> Option<()> {
@@ -82,8 +87,11 @@ impl Buffers {
 
     /// Reads every document that matches.
     async fn read(&mut self, connection: &mut Connection) -> Result<Reply, Error> {
-        let Self { request, reply, .. } = self;
-        connection.find(request, reply).await?;
+        let Self { request, reply, advice, .. } = self;
+        let found = connection.find(request, reply).await;
+        // A lost cursor is not read again: only the find is retryable.
+        *advice = found.as_ref().err().map_or(RetryAdvice::FINAL, RetryAdvice::of_read);
+        found?;
         let mut read = Reply::acknowledged(0);
         count(&mut read, reply);
         while reply.cursor_id() != 0 {

@@ -4,7 +4,7 @@ use bson::{RawBsonRef, RawDocument};
 use plimsoll_element::append;
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
-use plimsoll_wire::{Call, CallReply, Connection, Error, Limits};
+use plimsoll_wire::{Call, CallReply, Connection, Error, Limits, RetryAdvice};
 
 use super::session::{Mark, SessionId};
 use crate::operation_builder::{OperationBuilder, OperationTarget, PendingWrite, ReturnedState, Work};
@@ -24,6 +24,8 @@ pub(super) struct Buffers {
     /// The session of retryable writes, and the number of the prepared one.
     session: Option<SessionId>,
     number: i64,
+    /// The advice of the last answer.
+    pub advice: RetryAdvice,
 }
 
 impl Buffers {
@@ -35,6 +37,7 @@ impl Buffers {
             pending: None,
             session,
             number: 0,
+            advice: RetryAdvice::FINAL,
         }
     }
 
@@ -60,6 +63,10 @@ impl Buffers {
         }
         let picked = self.aim.document.map(|picked| work.builder.as_sent(picked));
         let sent = connection.call(&mut self.call, &mut self.reply).await;
+        self.advice = match &sent {
+            Ok(()) => self.reply.body().map(RetryAdvice::of_body).unwrap_or_default(),
+            Err(error) => RetryAdvice::of_write(error),
+        };
         let answer = Answer::of(&sent, self.reply.body());
         work.builder.conclude(&mut self.pending, answer.outcome, answer.matched);
         if let Err(error) = &sent {

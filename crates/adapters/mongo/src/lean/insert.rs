@@ -6,8 +6,8 @@ use plimsoll_ledger::State;
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Outcome, Rejection};
 use plimsoll_wire::{
-    Class, Connection, Error, Limits, Outcome as Wire, WriteBatch, WriteConcern, WriteKind, WriteReply,
-    WriteSpec,
+    Class, Connection, Error, Limits, Outcome as Wire, RetryAdvice, WriteBatch, WriteConcern, WriteKind,
+    WriteReply, WriteSpec,
 };
 
 use super::Attempt;
@@ -72,6 +72,10 @@ impl Buffers {
             builder.ledger().settle(self.numbers.clone(), State::NotSent);
         }
         self.numbers.end - self.numbers.start
+    }
+
+    pub const fn advice(&self) -> RetryAdvice {
+        self.reply.advice()
     }
 
     pub fn discard(&mut self, builder: &OperationBuilder) {

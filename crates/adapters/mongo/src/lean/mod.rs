@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use plimsoll_deployment::Deployment;
-use plimsoll_load::retry::Retry;
+use plimsoll_load::retry::{Retry, is_retryable};
 use plimsoll_load::target::{Prepared, Target};
 use plimsoll_measure::first_error::{FirstError, OperationError};
 use plimsoll_measure::interval::Reply;
-use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
-use plimsoll_wire::{Connection, Hello, ReadPreference};
+use plimsoll_measure::outcome::{Outcome, Rejection};
+use plimsoll_wire::{Connection, Hello, ReadPreference, RetryAdvice};
 
 use crate::operation_builder::{OperationBuilder, Work};
 use crate::outcome::of_unopened;
@@ -37,6 +37,9 @@ mod rare;
 
 mod routes;
 
+mod attempts;
+
+use attempts::{Attempt, Attempts};
 use find::ReadSettings;
 use routes::{PRIMARY, Routes};
 use session::{SessionId, session_id};
@@ -64,8 +67,23 @@ pub struct Lane {
     current: usize,
     /// Whether the server is no longer the primary: the connection must be reopened, perhaps to another member.
     misled: bool,
-    /// The number of times that the prepared operation was sent.
-    attempts: u32,
+    /// The attempts of the prepared operation.
+    attempts: Attempts,
+    /// The retries that the server supports, as it described itself.
+    support: Support,
+}
+
+/// The retries that a server supports.
+#[derive(Clone, Copy, Debug)]
+struct Support {
+    /// Whether it executes a numbered write once.
+    numbers: bool,
+    /// Whether writes are retried by default.
+    writes: bool,
+    /// Whether reads are retried by default.
+    reads: bool,
+    /// The elections that were known when it described itself.
+    elections: u64,
 }
 
 /// The buffers for one operation of the plan on one connection.
@@ -75,13 +93,6 @@ enum Buffers {
     Change(Box<change::Buffers>),
     Find(Box<find::Buffers>),
     Rare(rare::Buffers),
-}
-
-/// Whether the prepared operation is sent for the first time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Attempt {
-    First,
-    Further,
 }
 
 impl Lean {
@@ -125,9 +136,11 @@ impl Lean {
         let commands = 0..self.builder.setup.commands.len();
         let buffers = commands.map(|operation| self.buffers(operation, connection.hello()));
         let buffers = buffers.collect::<Result<_, _>>()?;
+        let support = self.support(connection.hello());
         let mut connections = vec![Some(connection)];
         connections.resize_with(self.routes.count(), || None);
-        Ok(Lane { connections, buffers, current: 0, misled: false, attempts: 0 })
+        let attempts = Attempts::default();
+        Ok(Lane { connections, buffers, current: 0, misled: false, attempts, support })
     }
 
     /// Connects the lane to the members that read preferences select.
@@ -157,13 +170,31 @@ impl Lean {
     fn unsent(&self, lane: &mut Lane, error: &plimsoll_deployment::Error) -> Reply {
         let outcome = of_unopened(error);
         self.work(lane.current).note(outcome, || FirstError::new(0, "", error));
-        let attempt = Attempt::of(lane.attempts);
+        lane.attempts.advice = RetryAdvice { is_retryable: is_retryable(outcome), wrote_nothing: true };
+        let attempt = lane.attempts.current();
         let documents = match &mut lane.buffers[lane.current] {
             Buffers::Insert(buffers) => buffers.unsent(&self.builder, attempt),
             Buffers::Rare(buffers) => buffers.unsent(&self.builder, outcome),
             Buffers::Change(_) | Buffers::Find(_) => 1,
         };
-        Reply::failed(outcome, documents)
+        lane.attempts.report(Reply::failed(outcome, documents))
+    }
+
+    fn support(&self, hello: &Hello) -> Support {
+        let by_default = !self.is_one_of_many;
+        Support {
+            numbers: by_default && hello.numbers_writes() && self.builder.setup.is_acknowledged(),
+            writes: by_default && self.deployment.retries_writes(hello),
+            reads: by_default && self.deployment.retries_reads(hello),
+            elections: self.deployment.elections(),
+        }
+    }
+
+    /// Whether the lane's primary has been replaced by a later election.
+    fn is_replaced(&self, lane: &Lane) -> bool {
+        let primary = lane.connections[PRIMARY].as_ref();
+        lane.support.elections != self.deployment.elections()
+            && primary.is_some_and(|it| self.deployment.is_replaced(it.hello()))
     }
 
     pub(crate) const fn deployment(&self) -> &Arc<Deployment> {
@@ -175,12 +206,12 @@ impl Lean {
         lane.buffers[lane.current].release(&self.builder);
     }
 
-    /// A session for the retryable writes of an operation, if it is retryable and the server remembers it.
-    fn retry_session(&self, operation: usize) -> Option<SessionId> {
-        let setup = &self.builder.setup;
-        let is_wanted =
-            !self.is_one_of_many && setup.retry != Some(Retry::None) && self.deployment.retries_writes();
-        let is_possible = setup.commands[operation].may_repeat() && setup.is_acknowledged();
+    /// A session for the retryable writes of an operation, if it is retryable and the server remembers it. The scenario's `retry`
+    /// counts more than the URI's `retryWrites`.
+    fn retry_session(&self, operation: usize, hello: &Hello) -> Option<SessionId> {
+        let (setup, support) = (&self.builder.setup, self.support(hello));
+        let is_wanted = setup.retry.map_or(support.writes, |retry| retry != Retry::None);
+        let is_possible = setup.commands[operation].may_repeat() && support.numbers;
         let next = || session_id(&self.builder, self.opened.fetch_add(1, Ordering::Relaxed));
         (is_wanted && is_possible).then(next)
     }
@@ -192,7 +223,7 @@ impl Lean {
         let write_concern = concerns.write.as_ref();
         let preference = || self.sent_preference(operation, hello);
         let settings = || ReadSettings { concerns, preference: preference() };
-        let session = || self.retry_session(operation);
+        let session = || self.retry_session(operation, hello);
         let command = &setup.commands[operation];
         Ok(match command {
             Command::Insert { ordered, .. } => Buffers::Insert(Box::new(insert::Buffers::new(
@@ -251,6 +282,16 @@ impl Buffers {
         }
     }
 
+    /// The advice of the last answer.
+    const fn advice(&self) -> RetryAdvice {
+        match self {
+            Self::Insert(buffers) => buffers.advice(),
+            Self::Change(buffers) => buffers.advice(),
+            Self::Find(buffers) => buffers.advice,
+            Self::Rare(buffers) => buffers.advice(),
+        }
+    }
+
     fn prepare(&mut self, work: Work<'_>, number: u64) -> Prepared {
         let ready = match self {
             Self::Insert(buffers) => buffers.prepare(work),
@@ -271,12 +312,6 @@ impl Buffers {
     }
 }
 
-impl Attempt {
-    const fn of(attempts: u32) -> Self {
-        if attempts <= 1 { Self::First } else { Self::Further }
-    }
-}
-
 impl Target for Lean {
     type Lane = Lane;
 
@@ -293,12 +328,12 @@ impl Target for Lean {
     fn prepare(&self, lane: &mut Lane, operation: usize, number: u64) -> Prepared {
         self.release(lane);
         lane.current = operation;
-        lane.attempts = 0;
+        lane.attempts = Attempts::default();
         lane.buffers[operation].prepare(self.work(operation), number)
     }
 
     async fn send(&self, lane: &mut Lane) -> Reply {
-        lane.attempts += 1;
+        let attempt = lane.attempts.begin();
         let (work, route) = (self.work(lane.current), self.routes.of_operation(lane.current));
         let connection = match &mut lane.connections[route] {
             Some(connection) => connection,
@@ -311,32 +346,38 @@ impl Target for Lean {
             },
         };
         let reply = match &mut lane.buffers[lane.current] {
-            Buffers::Insert(buffers) => buffers.send(connection, work, Attempt::of(lane.attempts)).await,
+            Buffers::Insert(buffers) => buffers.send(connection, work, attempt).await,
             Buffers::Change(buffers) => buffers.send(connection, work).await,
             Buffers::Find(buffers) => buffers.send(connection, work).await,
             // A future is as large as its largest part and is copied when it is created, so the large ones are boxed.
             Buffers::Rare(buffers) => Box::pin(buffers.send(connection, work)).await,
         };
-        // An interruption may be the end of the primary's term, which the connection survives.
-        let may_have_moved = self.deployment.has_several_members();
+        lane.attempts.advice = lane.buffers[lane.current].advice();
         let is_misled = reply.outcome == Outcome::Rejected(Rejection::NotPrimary)
-            || (may_have_moved && reply.outcome == Outcome::Unknown(Doubt::Interrupted));
+            || (self.deployment.has_several_members() && lane.attempts.may_be_an_election(&reply));
         if route == PRIMARY {
             lane.misled = is_misled;
         } else if is_misled || connection.is_broken() {
             lane.connections[route] = None;
         }
-        reply
+        lane.attempts.report(reply)
     }
 
-    /// A deployment with retryable writes is retried as MongoDB's drivers do, unless the phase says otherwise.
+    /// Operations are retried as MongoDB's drivers do where an election may happen, unless the phase says otherwise. Drivers send no
+    /// write again that has no number.
     fn retry(&self, lane: &Lane, asked: Option<Retry>) -> Retry {
-        let is_retried = self.deployment.retries_writes() && self.builder.setup.is_acknowledged();
+        let (command, support) = (&self.builder.setup.commands[lane.current], &lane.support);
+        let is_retried = if command.only_reads() { support.reads } else { support.writes && support.numbers };
         let by_default = if is_retried { Retry::Driver } else { Retry::None };
+        let is_safe = command.may_repeat() && (command.only_reads() || support.numbers);
         match asked.unwrap_or(by_default) {
-            Retry::Driver if !self.builder.setup.commands[lane.current].may_repeat() => Retry::None,
+            Retry::Driver if !is_safe => Retry::None,
             retry => retry,
         }
+    }
+
+    fn is_retryable(&self, lane: &Lane, _outcome: Outcome) -> bool {
+        lane.attempts.advice.is_retryable
     }
 
     fn discard(&self, lane: &mut Lane) {
@@ -345,6 +386,10 @@ impl Target for Lean {
 
     fn carry(&self, lost: &mut Lane, fresh: &mut Lane) -> bool {
         let current = lost.current;
+        let is_numbered = lost.support.numbers && !self.builder.setup.commands[current].only_reads();
+        if is_numbered && !fresh.support.numbers {
+            return false;
+        }
         std::mem::swap(&mut lost.buffers[current], &mut fresh.buffers[current]);
         (fresh.current, fresh.attempts) = (current, lost.attempts);
         true
@@ -364,7 +409,9 @@ impl Target for Lean {
     }
 
     fn is_broken(&self, lane: &Lane) -> bool {
-        lane.misled || lane.connections[PRIMARY].as_ref().is_some_and(Connection::is_broken)
+        lane.misled
+            || self.is_replaced(lane)
+            || lane.connections[PRIMARY].as_ref().is_some_and(Connection::is_broken)
     }
 
     async fn settle(&self, lane: &mut Lane) {

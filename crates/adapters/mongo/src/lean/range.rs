@@ -3,7 +3,7 @@
 use plimsoll_element::append;
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::Outcome;
-use plimsoll_wire::{Connection, Limits, ReadPreference};
+use plimsoll_wire::{Connection, Limits, ReadPreference, RetryAdvice};
 
 use super::cursor::{Query, read_settings};
 use crate::operation_builder::{OperationTarget, ReturnedState, Work};
@@ -22,6 +22,10 @@ pub(super) struct Buffers {
 impl Buffers {
     pub fn new(setup: &Setup, preference: ReadPreference, limits: &Limits) -> Self {
         Self { query: Query::new(setup, limits), aim: OperationTarget::default(), preference }
+    }
+
+    pub const fn advice(&self) -> RetryAdvice {
+        self.query.advice
     }
 
     pub fn prepare(&mut self, work: Work<'_>, number: u64) -> Option<()> {

@@ -4,7 +4,7 @@
 
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::Outcome;
-use plimsoll_wire::{Connection, Error, Limits, ReadPreference};
+use plimsoll_wire::{Connection, Error, Limits, ReadPreference, RetryAdvice};
 
 use super::find::ReadSettings;
 use super::session::SessionId;
@@ -75,6 +75,17 @@ impl Buffers {
             Self::ReadModifyWrite(buffers) => buffers.send(connection, work).await,
             Self::Transaction(buffers) => buffers.send(connection, work).await,
             Self::ListAppend(buffers) => buffers.send(connection, work).await,
+        }
+    }
+
+    /// The advice of the last answer. Transactions and appended lists are not sent again.
+    pub const fn advice(&self) -> RetryAdvice {
+        match self {
+            Self::Range(buffers) => buffers.advice(),
+            Self::Aggregate(buffers) => buffers.advice(),
+            Self::FindAndModify(buffers) => buffers.advice,
+            Self::ReadModifyWrite(buffers) => buffers.advice,
+            Self::Transaction(_) | Self::ListAppend(_) => RetryAdvice::FINAL,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::Outcome;
-use plimsoll_wire::{Connection, Error, Limits};
+use plimsoll_wire::{Connection, Error, Limits, RetryAdvice};
 
 use super::find::ReadSettings;
 use super::session::SessionId;
@@ -15,6 +15,8 @@ use crate::setup::{Command, FindShape, Selection, Setup};
 pub(super) struct Buffers {
     find: find::Buffers,
     change: change::Buffers,
+    /// The advice of the last answer.
+    pub advice: RetryAdvice,
 }
 
 impl Buffers {
@@ -29,7 +31,7 @@ impl Buffers {
         let write_concern = settings.concerns.write.as_ref();
         let change = change::Buffers::new(setup, command, write_concern, session, limits)?;
         let find = find::Buffers::new(setup, selection, &FindShape::default(), settings, limits)?;
-        Ok(Self { find, change })
+        Ok(Self { find, change, advice: RetryAdvice::FINAL })
     }
 
     pub fn prepare(&mut self, work: Work<'_>, number: u64) -> Option<()> {
@@ -42,10 +44,13 @@ impl Buffers {
     /// A failed read ends the operation without a write.
     pub async fn send(&mut self, connection: &mut Connection, work: Work<'_>) -> Reply {
         let read = self.find.send(connection, work).await;
+        // A failed read says nothing about the write of an earlier attempt.
+        self.advice = RetryAdvice { wrote_nothing: true, ..self.find.advice };
         if read.outcome != Outcome::Acknowledged {
             return read;
         }
         let written = self.change.send(connection, work).await;
+        self.advice = self.change.advice();
         Reply {
             bytes_sent: read.bytes_sent + written.bytes_sent,
             bytes_received: read.bytes_received + written.bytes_received,

@@ -94,6 +94,59 @@ fn the_audit_names_exactly_the_documents_that_a_failover_rolled_back() {
 }
 
 #[test]
+fn an_explicit_retry_needs_no_permission_of_the_uri() {
+    let set = set(5);
+    let uri = format!("{}&retryWrites=false", set.uri());
+    let more = r#"{"write_concern": {"w": "majority"}, "retry": "driver"}"#;
+    let loaded = loads::load(&uri, more, Some(Retry::Driver), || {
+        wait_until(|| set.documents(NAMESPACE) >= EVENT_AFTER);
+        set.fail_over().unwrap();
+    });
+    loaded.check_unharmed();
+    assert!(loaded.retries > 0, "the operations in flight were sent again");
+}
+
+/// Inserts a document over a new lane; the outcome, and whether the lane must be opened again.
+async fn insert(target: &Lean, lane: &mut <Lean as Target>::Lane) -> (Outcome, bool) {
+    assert_eq!(target.prepare(lane, 0, 0), Prepared::Ready);
+    (target.send(lane).await.outcome, target.is_broken(lane))
+}
+
+#[test]
+fn a_primary_that_was_replaced_before_the_load_gets_no_writes() {
+    let set = set(0);
+    set.isolate(0);
+    set.elect(1).unwrap();
+    run(async {
+        let site = Arc::new(Deployment::find(&set.uri(), TIMEOUT).await.unwrap());
+        let setup = Arc::new(plan("{}", &[("insert", r#"{"insert": {}}"#)]));
+        let target = Lean::new(setup.clone(), site, ledger(&setup));
+        let mut lane = target.open().await.unwrap();
+        assert_eq!(insert(&target, &mut lane).await, (Outcome::Acknowledged, false));
+    });
+    assert_eq!(set.documents(NAMESPACE), 1, "the later primary has it");
+}
+
+#[test]
+fn a_lane_leaves_a_primary_once_a_later_election_is_known() {
+    let set = set(0);
+    run(async {
+        let site = Arc::new(Deployment::find(&set.uri(), TIMEOUT).await.unwrap());
+        let setup = Arc::new(plan("{}", &[("insert", r#"{"insert": {}}"#)]));
+        let target = Lean::new(setup.clone(), site.clone(), ledger(&setup));
+        let lane = target.open().await.unwrap();
+        set.isolate(0);
+        set.elect(1).unwrap();
+        assert!(!target.is_broken(&lane), "nothing is known of the election");
+        site.connect_for(&ReadPreference::of(ReadMode::Secondary)).await.unwrap();
+        assert!(target.is_broken(&lane));
+        let mut lane = target.open().await.unwrap();
+        assert_eq!(insert(&target, &mut lane).await, (Outcome::Acknowledged, false));
+    });
+    assert_eq!(set.documents(NAMESPACE), 1, "the later primary has it");
+}
+
+#[test]
 fn an_isolated_primary_of_an_earlier_election_gets_no_writes() {
     let set = set(0);
     run(async {

@@ -1,6 +1,6 @@
 //! Sends a load of inserts with the engine while an event changes the deployment, and audits it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,8 +8,7 @@ use plimsoll_deployment::Deployment;
 use plimsoll_ledger::{Allocation, Findings, Ledger, OtherWriters, Touched};
 use plimsoll_load::arrivals::{Arrivals, Share};
 use plimsoll_load::engine::{Engine, Progress};
-use plimsoll_load::mix::By;
-use plimsoll_load::phase::{DRAIN, Documents, Load, Overdue, Phase, Timing, UNREACHABLE_FOR};
+use plimsoll_load::phase::{Load, Phase};
 use plimsoll_load::retry::Retry;
 use plimsoll_load::runtime::Spin;
 use plimsoll_load::stop::Stop;
@@ -76,29 +75,9 @@ impl Loaded {
 }
 
 fn phase(retry: Option<Retry>) -> Phase {
-    let load = Load {
-        name: "insert".into(),
-        mix: vec![(0, 1.0)],
-        mix_by: By::Count,
-        arrivals: Arrivals::Closed { writers: WRITERS as u32 },
-        connections: Default::default(),
-        overdue: Overdue::Send,
-        documents: Documents::Made,
-        timing: Timing::default(),
-        tags: BTreeMap::new(),
-    };
-    Phase {
-        name: "phase".into(),
-        key: None,
-        loads: vec![load],
-        stop: Stop { operations: Some(OPERATIONS), ..Stop::default() },
-        drain: DRAIN,
-        unreachable_for: UNREACHABLE_FOR,
-        seed: 1,
-        faults: Vec::new(),
-        retry,
-        limits: Vec::new(),
-    }
+    let load = Load::new("insert", Arrivals::Closed { writers: WRITERS as u32 });
+    let stop = Stop { operations: Some(OPERATIONS), ..Stop::default() };
+    Phase { retry, ..Phase::new(load, stop) }
 }
 
 /// Waits until a condition holds; fails after a minute.

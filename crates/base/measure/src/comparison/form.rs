@@ -208,6 +208,20 @@ pub struct Metric {
     pub reason: Option<String>,
     /// The approximate number of pairs that would make the interval narrow enough.
     pub pairs_needed: Option<u32>,
+    /// The correlation of neighbouring pairs, if it is shown. The interval is widened for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correlation: Option<Correlation>,
+}
+
+/// Neighbouring pairs that resemble each other.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Correlation {
+    /// The correlation of the log ratios of neighbouring pairs.
+    pub r: f64,
+    /// The probability of at least such a correlation if the pairs were independent.
+    pub p: f64,
+    /// The factor by which the interval is widened.
+    pub widened: f64,
 }
 
 /// The two values of a pair.

@@ -1,6 +1,6 @@
 //! Judges each metric by test, effect size, noise, and the number of tested metrics.
 
-use super::form::{Better, Metric, Noise, Settings, Verdict};
+use super::form::{Better, Correlation, Metric, Noise, Settings, Verdict};
 use super::sign_flip::{ALPHA, Evidence, PAIRS_EXACT, PAIRS_MAX, PAIRS_MIN, smallest_p};
 use super::values::{Values, bare, evidence, unknown};
 
@@ -27,19 +27,20 @@ pub(super) fn single(values: Vec<Values>, primary: usize) -> Vec<Metric> {
 
 /// The metrics of pairs with their verdicts. The primary metric is tested alone, the others together.
 pub(super) fn judge(values: Vec<Values>, primary: usize, settings: &Settings, noise: &Noise) -> Vec<Metric> {
-    let evidence: Vec<Option<Evidence>> =
+    let evidence: Vec<Option<(Evidence, Option<Correlation>)>> =
         values.iter().map(|it| evidence(&it.pairs, settings.seed)).collect();
     let is_other = |index: &usize| *index != primary && evidence[*index].is_some();
     let others: Vec<usize> = (0..values.len()).filter(is_other).collect();
-    let tested: Vec<f64> = others.iter().filter_map(|index| Some(evidence[*index]?.p)).collect();
+    let tested: Vec<f64> = others.iter().filter_map(|index| Some(evidence[*index]?.0.p)).collect();
     let together = adjusted(&tested);
     let judged = |(index, values): (usize, Values)| {
         let metric = bare(values, index == primary);
-        let Some(evidence) = evidence[index] else {
+        let Some((evidence, correlation)) = evidence[index] else {
             let reason = unknown(&metric.pairs);
             return Metric { reason, ..metric };
         };
         let place = others.iter().position(|other| *other == index);
+        let metric = Metric { correlation, ..metric };
         let family = if place.is_some() { others.len() } else { 1 };
         let p_adjusted = place.map_or(evidence.p, |place| together[place]);
         decide(metric, &Tested { evidence, p_adjusted, family }, settings, noise)
@@ -58,9 +59,11 @@ fn decide(metric: Metric, tested: &Tested, settings: &Settings, noise: &Noise) -
     let it = tested.evidence;
     let pairs = metric.pairs.len();
     let must_show = must_show(&it, pairs, settings, noise);
-    let is_shown = tested.p_adjusted <= settings.alpha && it.centre.abs() >= must_show;
+    // The test takes the pairs for independent: if they are not, the widened interval decides.
+    let is_significant = |p: f64| p <= settings.alpha && (metric.correlation.is_none() || it.excludes_zero());
+    let is_shown = is_significant(tested.p_adjusted) && it.centre.abs() >= must_show;
     // A metric that is significant by itself is not too noisy, however wide its interval.
-    let is_open = it.p > settings.alpha;
+    let is_open = !is_significant(it.p);
     let is_wide = is_open && it.half_width() > TOO_WIDE.ln_1p();
     let verdict = match (is_shown, is_wide) {
         (true, _) if (it.centre > 0.0) == (metric.better == Better::More) => Verdict::Better,
@@ -83,7 +86,7 @@ fn decide(metric: Metric, tested: &Tested, settings: &Settings, noise: &Noise) -
         p_adjusted: Some(tested.p_adjusted),
         must_show: Some(must_show.exp_m1()),
         verdict,
-        reason: reason(&it, tested, must_show, pairs, settings, is_shown),
+        reason: if is_shown { None } else { reason(tested, must_show, &metric, settings) },
         pairs_needed: needed.filter(|_| !is_shown),
         ..metric
     }
@@ -96,22 +99,16 @@ fn must_show(it: &Evidence, pairs: usize, settings: &Settings, noise: &Noise) ->
 }
 
 /// Why a nearly significant difference is not shown.
-fn reason(
-    it: &Evidence,
-    tested: &Tested,
-    must_show: f64,
-    pairs: usize,
-    settings: &Settings,
-    is_shown: bool,
-) -> Option<String> {
-    if is_shown {
-        return None;
-    }
+fn reason(tested: &Tested, must_show: f64, metric: &Metric, settings: &Settings) -> Option<String> {
+    let (it, pairs) = (&tested.evidence, metric.pairs.len());
     if smallest_p(pairs) * tested.family as f64 > settings.alpha {
         return Some(format!(
             "inconclusive: {pairs} pairs cannot show a difference in {} metrics besides the primary one",
             tested.family
         ));
+    }
+    if it.p <= settings.alpha && metric.correlation.is_some() && !it.excludes_zero() {
+        return Some("significant only if neighbouring pairs were independent, and they are not".to_owned());
     }
     if tested.p_adjusted <= settings.alpha {
         let least = must_show.exp_m1() * 100.0;
@@ -177,9 +174,9 @@ mod tests {
         metric
     }
 
-    /// `centre` and a little to either side of it.
+    /// `centre` and a little to either side of it, in an order without a drift.
     fn around(centre: f64, by: f64) -> Vec<f64> {
-        (0..10).map(|index| centre * (1.0 + by * (f64::from(index) - 4.5) / 4.5)).collect()
+        (0..10).map(|index| centre * (1.0 + by * (f64::from(index * 7 % 10) - 4.5) / 4.5)).collect()
     }
 
     #[test]
@@ -267,6 +264,20 @@ mod tests {
         );
         assert_eq!((metrics[0].verdict, metrics[1].verdict), (Verdict::Worse, Verdict::NoDifference));
         assert_eq!(metrics[1].pairs_needed, Some(9));
+    }
+
+    #[test]
+    fn a_difference_that_only_a_drifting_machine_shows_is_no_difference() {
+        let drifting = [0.995, 1.01, 1.02, 1.03, 1.05, 1.08, 1.11, 1.14, 1.16, 1.17];
+        let mut shuffled = drifting;
+        (shuffled[1], shuffled[3], shuffled[6]) = (drifting[6], drifting[1], drifting[3]);
+        (shuffled[0], shuffled[9]) = (drifting[9], drifting[0]);
+        assert_eq!(check(&shuffled, Verdict::Better, "").correlation, None);
+        let metric =
+            check(&drifting, Verdict::TooNoisy, "significant only if neighbouring pairs were independent");
+        assert!(metric.p.unwrap() <= ALPHA && metric.low.unwrap() < 1.0 && metric.correlation.is_some());
+        let larger = drifting.map(|ratio| ratio * 2.0);
+        assert!(check(&larger, Verdict::Better, "").correlation.is_some(), "a large difference stands");
     }
 
     #[test]

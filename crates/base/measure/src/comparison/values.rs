@@ -1,6 +1,7 @@
 //! Collects the values of a metric pair by pair, and the drift of the machine meanwhile.
 
-use super::form::{Metric, Noise, Pair, Verdict};
+use super::correlation;
+use super::form::{Correlation, Metric, Noise, Pair, Verdict};
 use super::measures::Measure;
 use super::sign_flip::{Evidence, mean, weigh};
 use crate::run::{Client, Run};
@@ -14,9 +15,11 @@ pub(super) struct Values {
     pub pairs: Vec<Pair>,
 }
 
-/// The evidence of the pairs; nothing if one has no ratio.
-pub(super) fn evidence(pairs: &[Pair], seed: u64) -> Option<Evidence> {
-    weigh(&logs(pairs)?, seed)
+/// The evidence of the pairs, widened by their correlation if one is shown; nothing if a pair has no ratio.
+pub(super) fn evidence(pairs: &[Pair], seed: u64) -> Option<(Evidence, Option<Correlation>)> {
+    let logs = logs(pairs)?;
+    let (evidence, correlation) = (weigh(&logs, seed)?, correlation::shown(&logs, seed));
+    Some((correlation.map_or(evidence, |it| evidence.widened(it.widened)), correlation))
 }
 
 /// The log ratios of all pairs; nothing if a pair has none.
@@ -64,6 +67,7 @@ pub(super) fn bare(values: Values, primary: bool) -> Metric {
         verdict: Verdict::NoVerdict,
         reason: None,
         pairs_needed: None,
+        correlation: None,
     }
 }
 

@@ -8,7 +8,8 @@
 use plimsoll_element::{Element, Elements};
 
 use crate::error::Malformed;
-use crate::outcome::{Cause, Outcome, RETRYABLE};
+use crate::outcome::{Cause, Outcome};
+use crate::retryable::RetryAdvice;
 use crate::write::reply::WriteReply;
 use crate::write::spec::WriteKind;
 use crate::write::write_error::WriteError;
@@ -40,8 +41,8 @@ struct ReplyFields<'a> {
     n: u64,
     n_modified: u64,
     n_upserted: u64,
-    /// Whether the server says that the write may be sent again.
-    is_retryable: bool,
+    /// The server's labels.
+    advice: RetryAdvice,
     write_errors: Option<&'a [u8]>,
     write_concern_error: Option<&'a [u8]>,
 }
@@ -55,7 +56,10 @@ pub(crate) fn classify(frame: &SentFrame, body: &[u8], reply: &mut WriteReply) -
     match fields.ok {
         None => return Err(Malformed("a reply has no `ok`")),
         Some(0) => {
-            let outcome = Outcome::of_labelled_error(fields.code, fields.is_retryable);
+            // A batch wrote nothing only if its first frame did not.
+            let wrote_nothing = fields.advice.wrote_nothing && frame.first == 0;
+            reply.advice.merge(RetryAdvice { wrote_nothing, ..fields.advice });
+            let outcome = Outcome::of_labelled_error(fields.code, fields.advice);
             reply.note(outcome, fields.code, fields.name, String::from_utf8_lossy(fields.message));
             reply.push_span(frame.first, frame.count, outcome);
             return Ok(Next::Stop);
@@ -64,6 +68,7 @@ pub(crate) fn classify(frame: &SentFrame, body: &[u8], reply: &mut WriteReply) -
     }
     read_refused(frame, &fields, reply)?;
     let applied = applied(frame, &fields, reply)?;
+    reply.advice.merge(fields.advice);
     reply.n += fields.n;
     reply.n_modified += fields.n_modified;
     reply.n_upserted += fields.n_upserted;
@@ -87,7 +92,7 @@ impl<'a> ReplyFields<'a> {
             b"upserted" => self.n_upserted = count(element.as_array())?,
             b"writeErrors" => self.write_errors = element.as_array(),
             b"writeConcernError" => self.write_concern_error = element.as_document(),
-            b"errorLabels" => self.is_retryable = has_label(element.as_array())?,
+            b"errorLabels" => self.advice = RetryAdvice::of_array(element.as_array())?,
             b"code" => self.code = element.as_code(),
             b"codeName" => self.name = element.as_text().unwrap_or_default(),
             b"errmsg" => self.message = element.as_text().unwrap_or_default(),
@@ -104,15 +109,6 @@ fn count(array: Option<&[u8]>) -> Result<u64, Malformed> {
         count += 1;
     }
     Ok(count)
-}
-
-fn has_label(labels: Option<&[u8]>) -> Result<bool, Malformed> {
-    for label in Elements::of(labels.unwrap_or(&[5, 0, 0, 0, 0]))? {
-        if label?.as_text() == Some(RETRYABLE.as_bytes()) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 /// Fills `reply.refused` with the frame's refused documents, in order and without duplicates.
@@ -156,7 +152,7 @@ fn applied(
             }
         }
         // With the label, an election ended the wait: a retry confirms the write.
-        let cause = if fields.is_retryable { Cause::Interrupted } else { Cause::WriteConcern };
+        let cause = if fields.advice.is_retryable { Cause::Interrupted } else { Cause::WriteConcern };
         let outcome = Outcome::Unknown(cause);
         reply.note(outcome, number, name, String::from_utf8_lossy(message));
         return Ok(outcome);
@@ -339,14 +335,29 @@ mod tests {
     #[test]
     fn the_servers_label_makes_an_error_worth_a_retry() {
         let interrupted = Outcome::Unknown(Cause::Interrupted);
-        let refused = |code: i32| rawdoc! {"ok": 0, "code": code, "errorLabels": ["Other", RETRYABLE]};
+        let refused =
+            |code: i32| rawdoc! {"ok": 0, "code": code, "errorLabels": ["Other", "RetryableWriteError"]};
         check(frame(true, 2), refused(8), Next::Stop, &[(100, 2, interrupted)]);
         check(frame(true, 2), refused(10107), Next::Stop, &[(100, 2, Outcome::Rejected(Class::NotPrimary))]);
         let error = rawdoc! {"code": 11602, "errmsg": "stepped down"};
-        let in_doubt =
-            rawdoc! {"ok": 1, "n": 2, "writeConcernError": error.clone(), "errorLabels": [RETRYABLE]};
+        let in_doubt = rawdoc! {
+            "ok": 1, "n": 2, "writeConcernError": error.clone(), "errorLabels": ["RetryableWriteError"],
+        };
         check(frame(true, 2), in_doubt, Next::Send, &[(100, 2, interrupted)]);
         let without = rawdoc! {"ok": 1, "n": 2, "writeConcernError": error};
         check(frame(true, 2), without, Next::Send, &[(100, 2, UNSURE)]);
+    }
+
+    #[test]
+    fn a_failed_first_frame_that_wrote_nothing_was_refused() {
+        let body = rawdoc! {"ok": 0, "code": 91, "errorLabels": ["RetryableWriteError", "NoWritesPerformed"]};
+        for (first, wrote_nothing) in [(0, true), (100, false)] {
+            let mut reply = WriteReply::new();
+            classify(&SentFrame { first, ..frame(true, 2) }, body.as_bytes(), &mut reply).unwrap();
+            assert_eq!(reply.spans(), [Span { first, count: 2, outcome: Outcome::Rejected(Class::Other) }]);
+            assert_eq!(reply.advice(), RetryAdvice { is_retryable: true, wrote_nothing });
+            reply.clear();
+            assert_eq!(reply.advice(), RetryAdvice::FINAL);
+        }
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use crate::outcome::{Outcome, Span};
+use crate::retryable::RetryAdvice;
 
 /// The outcome of every document of a batch, and the bytes of the exchange.
 #[derive(Clone, Debug, Default)]
@@ -11,6 +12,7 @@ pub struct WriteReply {
     /// The refused documents of the current frame: index in the frame, outcome.
     pub(crate) refused: Vec<(u32, Outcome)>,
     errors: Vec<WriteFailure>,
+    pub(crate) advice: RetryAdvice,
     /// Documents inserted, matched or deleted, as the server counts (`n`).
     pub n: u64,
     /// Documents that an update changed (`nModified`).
@@ -64,11 +66,17 @@ impl WriteReply {
         &self.errors
     }
 
+    /// Whether the batch may be sent again as a whole: the failed frames changed nothing, or carry a number.
+    pub const fn advice(&self) -> RetryAdvice {
+        self.advice
+    }
+
     /// Clears the reply, but keeps the memory.
     pub fn clear(&mut self) {
         self.spans.clear();
         self.refused.clear();
         self.errors.clear();
+        self.advice = RetryAdvice::FINAL;
         (self.n, self.n_modified, self.n_upserted) = (0, 0, 0);
         (self.commands, self.bytes_sent, self.bytes_received) = (0, 0, 0);
     }

@@ -4,6 +4,7 @@ use crate::connection::Connection;
 use crate::error::Malformed;
 use crate::frame::Message;
 use crate::outcome::{Cause, Outcome};
+use crate::retryable::RetryAdvice;
 use crate::transport::ExchangeError;
 use crate::write::batch::{Sealed, WriteBatch};
 use crate::write::classify::{Next, SentFrame, classify};
@@ -21,6 +22,7 @@ impl Connection {
         if next == Next::Stop {
             let message = "the connection is broken by an earlier failure: open a new one";
             reply.note(Outcome::NotSent, 0, b"", message);
+            reply.advice.merge(RetryAdvice { is_retryable: true, wrote_nothing: true });
         }
         for frame in 0..batch.frames() {
             if next == Next::Send {
@@ -82,6 +84,8 @@ fn give_up(sent_frame: &SentFrame, sent: usize, fault: &ExchangeError, reply: &m
         ExchangeError::Timeout => Outcome::Unknown(Cause::Timeout),
         ExchangeError::Lost(_) | ExchangeError::Malformed(_) => Outcome::Unknown(Cause::ConnectionLost),
     };
+    let is_retryable = matches!(fault, ExchangeError::Lost(_));
+    reply.advice.merge(RetryAdvice { is_retryable, wrote_nothing: false });
     reply.note(outcome, 0, b"", fault);
     reply.push_span(sent_frame.first, sent_frame.count, outcome);
     Next::Stop

@@ -28,6 +28,7 @@ pub fn conclusions(comparison: &Comparison) -> Vec<String> {
     }
     let is_open = |metric: &&Metric| matches!(metric.verdict, Verdict::NoDifference | Verdict::TooNoisy);
     said.extend(others().filter(is_open).filter_map(obstacle));
+    said.extend(correlated(comparison));
     said.extend(broken_promises(comparison));
     said.extend(comparison.notes.iter().map(|note| crate::prose::sentence(note)));
     said.extend(comparison.forced.iter().map(|why| format!("This comparison was forced: {}", forced(why))));
@@ -128,6 +129,21 @@ fn interval(metric: &Metric) -> String {
     format!("{} and {}", end(metric.low), end(metric.high))
 }
 
+/// The metrics whose neighbouring pairs resemble each other.
+fn correlated(comparison: &Comparison) -> Option<String> {
+    let found = |metric: &Metric| {
+        let it = metric.correlation?;
+        Some(format!("{} (correlation {:.2}, interval {:.1} times as wide)", metric.words, it.r, it.widened))
+    };
+    let found: Vec<String> = comparison.metrics.iter().filter_map(found).collect();
+    (!found.is_empty()).then(|| {
+        format!(
+            "Neighbouring pairs are not independent in {}: the machine wandered, so make each run longer, or use a quieter one.",
+            found.join(", ")
+        )
+    })
+}
+
 /// Sides that broke promises: their rates have little meaning.
 fn broken_promises(comparison: &Comparison) -> Vec<String> {
     [("A", &comparison.a), ("B", &comparison.b)]
@@ -193,6 +209,8 @@ pub(super) fn obstacle(metric: &Metric) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_measure::comparison::Correlation;
+
     use super::super::tests::sample;
     use super::*;
 
@@ -224,6 +242,21 @@ mod tests {
         assert!(noisy.starts_with("Too noisy") && noisy.contains("± 20.0 %"), "{noisy}");
         let single = first(1, 0.5, 0.0);
         assert!(single.contains("0.500 times") && single.contains("not a verdict"), "{single}");
+    }
+
+    #[test]
+    fn pairs_that_resemble_their_neighbours_are_one_sentence() {
+        let mut comparison = sample(10, 1.0, 0.03);
+        let count = |comparison: &Comparison| {
+            conclusions(comparison).iter().filter(|it| it.starts_with("Neighbouring pairs")).count()
+        };
+        comparison.metrics.iter_mut().for_each(|metric| metric.correlation = None);
+        assert_eq!(count(&comparison), 0);
+        let correlation = Correlation { r: 0.523, p: 0.001, widened: 2.34 };
+        comparison.metrics[..2].iter_mut().for_each(|metric| metric.correlation = Some(correlation));
+        assert_eq!(count(&comparison), 1);
+        let said = conclusions(&comparison).join(" ");
+        assert!(said.contains("of insert (correlation 0.52, interval 2.3 times as wide), "), "{said}");
     }
 
     #[test]

@@ -115,7 +115,7 @@ pub struct Scenario {
     #[serde(default = "unreachable_default")]
     pub unreachable_for: Span,
     /// Whether failed operations are sent again. Default: `driver` on a replica set of several members or a sharded cluster, unless the
-    /// URI says `retryWrites=false`; otherwise `none`.
+    /// URI says `retryWrites=false` (writes) or `retryReads=false` (reads); otherwise `none`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<Retry>,
     /// Seed of all randomness.

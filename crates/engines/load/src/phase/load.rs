@@ -55,6 +55,21 @@ pub struct Timing {
 static NO_TAGS: Tags = Tags::new();
 
 impl Load {
+    /// A load of the first operation, which makes documents, with the defaults of scenarios.
+    pub fn new(name: &str, arrivals: Arrivals) -> Self {
+        Self {
+            name: name.to_owned(),
+            mix: vec![(0, 1.0)],
+            mix_by: By::default(),
+            arrivals,
+            connections: Connections::default(),
+            overdue: Overdue::default(),
+            documents: Documents::Made,
+            timing: Timing::default(),
+            tags: BTreeMap::new(),
+        }
+    }
+
     /// The names by which metrics select an operation.
     pub fn subject<'a>(&'a self, phase: &'a str, names: &'a [String], operation: usize) -> Subject<'a> {
         Subject {

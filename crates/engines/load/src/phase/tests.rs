@@ -1,40 +1,16 @@
 //! Tests the checks of a phase and its loads.
 
-use std::collections::BTreeMap;
-
 use super::*;
 use crate::arrivals::{Arrivals, Stage};
-use crate::mix::By;
 use crate::rate_floor::RateFloor;
 use crate::think::{Random, Think};
 
 fn load(arrivals: Arrivals, timing: Timing) -> Load {
-    Load {
-        name: "a".into(),
-        mix: vec![(0, 1.0)],
-        mix_by: By::Count,
-        arrivals,
-        connections: Default::default(),
-        overdue: Overdue::Send,
-        documents: Documents::Made,
-        timing,
-        tags: BTreeMap::new(),
-    }
+    Load { timing, ..Load::new("a", arrivals) }
 }
 
 fn checked(load: Load, stop: Stop) -> Result<(), String> {
-    let phase = Phase {
-        name: "phase".into(),
-        key: None,
-        loads: vec![load],
-        stop,
-        drain: DRAIN,
-        unreachable_for: UNREACHABLE_FOR,
-        seed: 0,
-        faults: Vec::new(),
-        retry: Some(Retry::None),
-        limits: Vec::new(),
-    };
+    let phase = Phase::new(load, stop);
     phase.check().map(|_| ()).map_err(|error| error.to_string())
 }
 

@@ -10,23 +10,13 @@ use plimsoll_measure::run::{Answers, Check};
 
 use super::*;
 use crate::arrivals::Arrivals;
-use crate::phase::{Documents, Load, Overdue, Timing};
+use crate::phase::{Documents, Load};
 use crate::retry::Retry;
 use crate::stop::Stop;
 use crate::worker::Part;
 
 fn load(name: &str, operation: usize, arrivals: Arrivals) -> Load {
-    Load {
-        name: name.into(),
-        mix: vec![(operation, 1.0)],
-        mix_by: Default::default(),
-        arrivals,
-        connections: Default::default(),
-        overdue: Overdue::Send,
-        documents: Documents::Used,
-        timing: Timing::default(),
-        tags: BTreeMap::new(),
-    }
+    Load { mix: vec![(operation, 1.0)], documents: Documents::Used, ..Load::new(name, arrivals) }
 }
 
 fn phase(name: &str, loads: Vec<Load>) -> Phase {

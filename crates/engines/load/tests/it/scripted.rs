@@ -1,14 +1,12 @@
 //! Provides a target with scripted answers.
 
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::{Arc, Mutex};
 
 use plimsoll_load::arrivals::{Arrivals, Share};
 use plimsoll_load::engine::{Collector, Second};
 use plimsoll_load::mix::scramble;
-use plimsoll_load::phase::{DRAIN, Documents, Load, Overdue, Phase, Timing, UNREACHABLE_FOR};
-use plimsoll_load::retry::Retry;
+use plimsoll_load::phase::{Load, Phase};
 use plimsoll_load::runtime::{Runtime, Simulated};
 use plimsoll_load::stop::Stop;
 use plimsoll_load::target::{Prepared, Target};
@@ -177,29 +175,7 @@ impl Target for Scripted {
 
 /// A phase of one load.
 pub fn phase(arrivals: Arrivals, stop: Stop) -> Phase {
-    let load = Load {
-        mix_by: Default::default(),
-        name: "load".into(),
-        mix: vec![(0, 1.0)],
-        arrivals,
-        connections: Default::default(),
-        overdue: Overdue::Send,
-        documents: Documents::Made,
-        timing: Timing::default(),
-        tags: BTreeMap::new(),
-    };
-    Phase {
-        name: "phase".into(),
-        key: None,
-        loads: vec![load],
-        stop,
-        drain: DRAIN,
-        unreachable_for: UNREACHABLE_FOR,
-        seed: 1,
-        faults: Vec::new(),
-        retry: Some(Retry::None),
-        limits: Vec::new(),
-    }
+    Phase::new(Load::new("load", arrivals), stop)
 }
 
 /// The results of a simulated phase.

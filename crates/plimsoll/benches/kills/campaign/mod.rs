@@ -8,7 +8,7 @@ mod engine;
 mod feeder;
 mod testbed;
 
-mod audit;
+pub mod audit;
 mod changes;
 
 pub mod row;

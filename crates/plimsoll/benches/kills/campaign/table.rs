@@ -52,15 +52,25 @@ fn is_guarded(row: &&Row) -> bool {
 
 fn head(what: &str) -> String {
     format!(
-        "{what:<64}{:>8}{:>8}{:>9}{:>10}{:>8}{:>9}{:>9}{:>9}{:>7}{:>8}  verdict",
-        "engine", "broker", "MongoDB", "events", "lost", "doubled", "strange", "altered", "ended", "took"
+        "{what:<64}{:>8}{:>8}{:>9}{:>10}{:>8}{:>9}{:>9}{:>9}{:>10}{:>7}{:>8}  verdict",
+        "engine",
+        "broker",
+        "MongoDB",
+        "events",
+        "lost",
+        "doubled",
+        "strange",
+        "altered",
+        "by broker",
+        "ended",
+        "took"
     )
 }
 
 fn cells(row: &Row) -> String {
-    let Found { events, lost, duplicated, unexpected, altered } = row.found;
+    let Found { events, lost, duplicated, unexpected, altered, broker } = row.found;
     format!(
-        "{:<64}{:>8}{:>8}{:>9}{events:>10}{lost:>8}{duplicated:>9}{unexpected:>9}{altered:>9}{:>7}{:>8}  {}",
+        "{:<64}{:>8}{:>8}{:>9}{events:>10}{lost:>8}{duplicated:>9}{unexpected:>9}{altered:>9}{broker:>10}{:>7}{:>8}  {}",
         row.says,
         row.engine_kills,
         row.broker_kills,

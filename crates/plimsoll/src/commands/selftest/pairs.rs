@@ -126,6 +126,7 @@ mod tests {
             verdict,
             reason: None,
             pairs_needed: None,
+            correlation: None,
         };
         let comparison = Comparison { verdict, metrics: vec![metric], ..Comparison::default() };
         judged("claim", &comparison, expected).unwrap()
