@@ -7,7 +7,9 @@ use std::time::{Duration, SystemTime};
 use plimsoll_workflow::instance::{Signal, StartRequest, Status};
 use plimsoll_workflow::port::{Clock, Services, Store};
 use plimsoll_workflow::step::{Call, CallError};
-use plimsoll_workflow::worker::{Client, ClientError, Groups, Mailbox, Registry, Settings, Watchers, Worker, drive};
+use plimsoll_workflow::worker::{
+    Client, ClientError, Groups, Mailbox, Registry, Settings, Watchers, Worker, drive,
+};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
@@ -90,7 +92,8 @@ impl<S: Store> Embedded<S> {
     pub async fn start(store: S, owner: &str) -> Result<Self, UnitError> {
         let waits = Waits::default();
         let store = Arc::new(Observed { store, waits: waits.clone() });
-        let (registry, mailbox, watchers) = (Arc::new(Registry::default()), Mailbox::default(), Watchers::default());
+        let (registry, mailbox, watchers) =
+            (Arc::new(Registry::default()), Mailbox::default(), Watchers::default());
         let backlog = Arc::new(AtomicUsize::new(0));
         let worker = Worker {
             store: store.clone(),
@@ -137,7 +140,11 @@ impl<S: Store> Embedded<S> {
         }
         let finished = timeout(PATIENCE, end).await.map_err(|_| late(id, "did not end"))?;
         if finished.status != Status::Done {
-            return Err(UnitError::Ended { instance: id.to_owned(), status: finished.status, error: finished.error });
+            return Err(UnitError::Ended {
+                instance: id.to_owned(),
+                status: finished.status,
+                error: finished.error,
+            });
         }
         Ok(Sample { total: begin.elapsed(), signal: signalled.elapsed() })
     }

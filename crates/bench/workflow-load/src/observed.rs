@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use plimsoll_workflow::definition::Definition;
 use plimsoll_workflow::instance::{DeadLetter, Signal, Status, TaskRow};
 use plimsoll_workflow::port::{
-    Commit, Committed, Due, Find, Holder, Inbox, Inserted, LeaseRequest, Leases, Postponed, Record, Redrive, SignalKey, Store,
-    Stored,
+    Commit, Committed, Due, Find, Holder, Inbox, Inserted, LeaseRequest, Leases, Postponed, Record, Redrive,
+    SignalKey, Store, Stored,
 };
 use tokio::sync::oneshot;
 

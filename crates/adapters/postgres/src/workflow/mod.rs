@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use plimsoll_workflow::definition::Definition;
 use plimsoll_workflow::instance::{DeadLetter, Signal, TaskRow, TaskStatus};
 use plimsoll_workflow::port::{
-    Commit, Committed, Due, Find, Holder, Inbox, Inserted, Lease, LeaseRequest, Leases, Postponed, Record, Redrive,
-    SignalKey, Store, StoreError, Stored, partition_of,
+    Commit, Committed, Due, Find, Holder, Inbox, Inserted, Lease, LeaseRequest, Leases, Postponed, Record,
+    Redrive, SignalKey, Store, StoreError, Stored, partition_of,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;

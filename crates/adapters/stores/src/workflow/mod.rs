@@ -13,8 +13,8 @@ use plimsoll_measure::random::mix;
 use plimsoll_workflow::definition::Definition;
 use plimsoll_workflow::instance::{DeadLetter, Signal, TaskRow};
 use plimsoll_workflow::port::{
-    Commit, Committed, Due, Find, Holder, Inbox, Inserted, Lease, LeaseRequest, Leases, Postponed, Record, Redrive,
-    SignalKey, Store, StoreError, Stored, partition_of,
+    Commit, Committed, Due, Find, Holder, Inbox, Inserted, Lease, LeaseRequest, Leases, Postponed, Record,
+    Redrive, SignalKey, Store, StoreError, Stored, partition_of,
 };
 
 use crate::reply::{self, DUPLICATE_KEY, number};
@@ -430,8 +430,7 @@ impl Store for Mongo {
     async fn holders(&self) -> Stored<Vec<Holder>> {
         let now_ms = server_time(&self.pool).await?;
         let filter = rawdoc! {"epoch": {"$gt": 0_i64}};
-        let rows =
-            self.find_all("partitions", filter, rawdoc! {"_id": 1}, usize::from(u16::MAX)).await?;
+        let rows = self.find_all("partitions", filter, rawdoc! {"_id": 1}, usize::from(u16::MAX)).await?;
         let holder = |row: &RawDocumentBuf| {
             let signed = |key| number(row, key).unwrap_or_default();
             Some(Holder {

@@ -72,7 +72,9 @@ impl Arguments {
             match word.as_str() {
                 "--rounds" => all.rounds = value.parse()?,
                 "--seconds" => all.seconds = value.parse()?,
-                "--clients" => all.clients = list().iter().map(|one| one.parse()).collect::<Result<_, _>>()?,
+                "--clients" => {
+                    all.clients = list().iter().map(|one| one.parse()).collect::<Result<_, _>>()?
+                }
                 "--units" => all.units = list().iter().map(|one| unit(one)).collect::<Result<_, _>>()?,
                 "--only" => all.only = Some(list()),
                 "--peers" => all.peers = Some(value.into()),
@@ -156,7 +158,9 @@ fn run() -> Result<(), Failure> {
     let cache = Cache::locate()?;
     let mut turns: BTreeMap<(&str, usize, Subject), Vec<Turn>> = BTreeMap::new();
     for round in 0..arguments.rounds {
-        for (unit, clients) in arguments.units.iter().flat_map(|unit| arguments.clients.iter().map(move |n| (*unit, *n))) {
+        for (unit, clients) in
+            arguments.units.iter().flat_map(|unit| arguments.clients.iter().map(move |n| (*unit, *n)))
+        {
             let mut subjects = Subject::ALL.to_vec();
             subjects.rotate_left(round % Subject::ALL.len());
             for subject in subjects.into_iter().filter(|subject| arguments.wants(*subject)) {
@@ -182,7 +186,10 @@ fn line(round: usize, unit: Unit, clients: usize, subject: Subject, turn: &Turn)
         seen.signal_p99_ms,
         turn.server_cpu_s * 1e3 / seen.completed.max(1) as f64,
         seen.cpu_s * 1e3 / seen.completed.max(1) as f64,
-        turn.flushes.map_or("-".to_owned(), |flushes| format!("{:.2}", flushes as f64 / seen.completed.max(1) as f64)),
+        turn.flushes.map_or("-".to_owned(), |flushes| format!(
+            "{:.2}",
+            flushes as f64 / seen.completed.max(1) as f64
+        )),
     )
 }
 
@@ -190,7 +197,15 @@ fn line(round: usize, unit: Unit, clients: usize, subject: Subject, turn: &Turn)
 fn table(turns: &BTreeMap<(&str, usize, Subject), Vec<Turn>>) -> String {
     let mut text = format!(
         "{:<11} {:>7} {:<9} {:>22} {:>10} {:>10} {:>12} {:>12} {:>8}\n",
-        "unit", "clients", "engine", "a second (least-most)", "p50 ms", "p99 ms", "server ms", "client ms", "flushes"
+        "unit",
+        "clients",
+        "engine",
+        "a second (least-most)",
+        "p50 ms",
+        "p99 ms",
+        "server ms",
+        "client ms",
+        "flushes"
     );
     for ((unit, clients, subject), turns) in turns {
         let of = |part: &dyn Fn(&Turn) -> f64| {
@@ -225,7 +240,13 @@ fn median(sorted: &[f64]) -> f64 {
     }
 }
 
-fn turn(arguments: &Arguments, cache: &Cache, subject: Subject, unit: Unit, clients: usize) -> Result<Turn, Failure> {
+fn turn(
+    arguments: &Arguments,
+    cache: &Cache,
+    subject: Subject,
+    unit: Unit,
+    clients: usize,
+) -> Result<Turn, Failure> {
     match subject {
         Subject::Postgres => postgres(arguments, cache, unit, clients),
         Subject::Mongodb => mongodb(arguments, cache, unit, clients),
@@ -273,14 +294,17 @@ fn start_postgres(cache: &Cache) -> Result<Server, Failure> {
 fn flushes(server: &Server) -> Result<u64, Failure> {
     // Processes of the server report their counts once a second at most.
     std::thread::sleep(Duration::from_millis(1_500));
-    Ok(Builder::new_current_thread().enable_all().build()?.block_on(plimsoll_postgres::workflow::flushes(&server.uri()))?)
+    Ok(Builder::new_current_thread()
+        .enable_all()
+        .build()?
+        .block_on(plimsoll_postgres::workflow::flushes(&server.uri()))?)
 }
 
 fn postgres(arguments: &Arguments, cache: &Cache, unit: Unit, clients: usize) -> Result<Turn, Failure> {
     let server = start_postgres(cache)?;
     let (uri, before) = (server.uri(), flushes(&server)?);
     let open = async { Ok(Postgres::open(&uri, CONNECTIONS, PARTITIONS).await?) };
-    let turn = embedded(arguments, unit, clients, open, || server.pid().map_or(0.0, cpu::tree))?;
+    let turn = embedded(arguments, unit, clients, open, || cpu::tree(server.pid()))?;
     Ok(Turn { flushes: Some(flushes(&server)?.saturating_sub(before)), ..turn })
 }
 
