@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
+use plimsoll_measure::clock::{now, wall_ms};
 use plimsoll_workflow::instance::{Signal, StartRequest, Status};
 use plimsoll_workflow::port::{Clock, Services, Store};
 use plimsoll_workflow::step::{Call, CallError};
@@ -12,7 +13,7 @@ use plimsoll_workflow::worker::{
 };
 use serde_json::Value;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
 use crate::load::Sample;
 use crate::observed::{Observed, Waits};
@@ -61,17 +62,12 @@ struct Wall;
 
 impl Clock for Wall {
     fn now_ms(&self) -> u64 {
-        now_ms()
+        wall_ms()
     }
 
     async fn until(&self, at_ms: u64) {
-        sleep(Duration::from_millis(at_ms.saturating_sub(now_ms()))).await;
+        sleep(Duration::from_millis(at_ms.saturating_sub(wall_ms()))).await;
     }
-}
-
-fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// Steps that do nothing.
@@ -108,7 +104,7 @@ impl<S: Store> Embedded<S> {
         let groups = Groups::default();
         let client = Client { store, registry, mailbox, backlog, backlog_max: BACKLOG_MAX, watchers, groups };
         for unit in Unit::ALL {
-            client.deploy(&unit.definition(), now_ms()).await?;
+            client.deploy(&unit.definition(), wall_ms()).await?;
         }
         Ok(Self { client, waits, worker: tokio::spawn(drive(worker)) })
     }
@@ -119,7 +115,7 @@ impl<S: Store> Embedded<S> {
     ///
     /// If a request fails, or the instance does not complete.
     pub async fn once(&self, unit: Unit, id: &str) -> Result<Sample, UnitError> {
-        let begin = Instant::now();
+        let begin = now();
         let (end, waiting) = (self.client.watchers.watch(id), self.waits.expect(id));
         let request = StartRequest {
             id: id.to_owned(),
@@ -129,14 +125,14 @@ impl<S: Store> Embedded<S> {
             depth: 0,
             input: Value::Null,
         };
-        self.client.start(request, now_ms()).await?;
+        self.client.start(request, wall_ms()).await?;
         let mut signalled = begin;
         if unit == Unit::RoundTrip {
             let late = |_| late(id, "did not wait");
             // The sender goes only if the instance waits.
             timeout(PATIENCE, waiting).await.map_err(late)?.unwrap_or_default();
-            signalled = Instant::now();
-            self.client.publish(Signal::named(id, "1", SIGNAL, Value::Null, now_ms())).await?;
+            signalled = now();
+            self.client.publish(Signal::named(id, "1", SIGNAL, Value::Null, wall_ms())).await?;
         }
         let finished = timeout(PATIENCE, end).await.map_err(|_| late(id, "did not end"))?;
         if finished.status != Status::Done {
@@ -146,7 +142,7 @@ impl<S: Store> Embedded<S> {
                 error: finished.error,
             });
         }
-        Ok(Sample { total: begin.elapsed(), signal: signalled.elapsed() })
+        Ok(Sample { total_ns: now().since(begin), signal_ns: now().since(signalled) })
     }
 
     /// Ends the worker, which gives its partitions back.

@@ -4,17 +4,17 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use plimsoll_measure::clock::now;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
-use tokio::time::Instant;
 
 /// One completed instance.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
-    /// From the request to the observed end.
-    pub total: Duration,
-    /// From the signal to the observed end.
-    pub signal: Duration,
+    /// From the request to the observed end, in nanoseconds.
+    pub total_ns: u64,
+    /// From the signal to the observed end, in nanoseconds.
+    pub signal_ns: u64,
 }
 
 /// What the clients saw. The peers' programs print the same as JSON.
@@ -50,12 +50,13 @@ where
     F: Future<Output = Result<Sample, E>> + Send,
     E: Send + 'static,
 {
-    let (once, begin, mut running) = (Arc::new(once), Instant::now(), JoinSet::new());
+    let length_ns = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
+    let (once, begin, mut running) = (Arc::new(once), now(), JoinSet::new());
     for client in 0..clients {
         let once = once.clone();
         running.spawn(async move {
             let mut samples = Vec::new();
-            while begin.elapsed() < length {
+            while now().since(begin) < length_ns {
                 samples.push(once(format!("{client}-{}", samples.len())).await?);
             }
             Ok(samples)
@@ -66,19 +67,19 @@ where
         // A panic of a client is a defect of this program, and goes on.
         all.extend(client.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))?);
     }
-    Ok(seen(&all, begin.elapsed()))
+    Ok(seen(&all, now().since(begin)))
 }
 
-fn seen(samples: &[Sample], length: Duration) -> Seen {
-    let sorted = |part: fn(&Sample) -> Duration| {
+fn seen(samples: &[Sample], length_ns: u64) -> Seen {
+    let sorted = |part: fn(&Sample) -> u64| {
         let mut all: Vec<_> = samples.iter().map(part).collect();
         all.sort_unstable();
         all
     };
-    let (totals, signals) = (sorted(|sample| sample.total), sorted(|sample| sample.signal));
+    let (totals, signals) = (sorted(|sample| sample.total_ns), sorted(|sample| sample.signal_ns));
     Seen {
         completed: samples.len() as u64,
-        seconds: length.as_secs_f64(),
+        seconds: length_ns as f64 / 1e9,
         cpu_s: 0.0,
         total_p50_ms: percentile(&totals, 0.5),
         total_p99_ms: percentile(&totals, 0.99),
@@ -88,9 +89,9 @@ fn seen(samples: &[Sample], length: Duration) -> Seen {
 }
 
 /// A percentile in milliseconds; 0 without values.
-fn percentile(sorted: &[Duration], share: f64) -> f64 {
+fn percentile(sorted: &[u64], share: f64) -> f64 {
     let at = (share * sorted.len().saturating_sub(1) as f64) as usize;
-    sorted.get(at).map_or(0.0, |value| value.as_secs_f64() * 1e3)
+    sorted.get(at).map_or(0.0, |value| *value as f64 / 1e6)
 }
 
 #[cfg(test)]
@@ -99,9 +100,9 @@ mod tests {
 
     #[test]
     fn percentiles_are_those_of_the_sorted_times() {
-        let at = |ms| Sample { total: Duration::from_millis(ms), signal: Duration::from_millis(ms / 2) };
+        let at = |ms: u64| Sample { total_ns: ms * 1_000_000, signal_ns: ms * 500_000 };
         let samples: Vec<_> = (0..=100).rev().map(|ms| at(2 * ms)).collect();
-        let seen = seen(&samples, Duration::from_secs(2));
+        let seen = seen(&samples, 2_000_000_000);
         assert_eq!((seen.completed, seen.seconds), (101, 2.0));
         assert_eq!((seen.total_p50_ms, seen.total_p99_ms), (100.0, 198.0));
         assert_eq!((seen.signal_p50_ms, seen.signal_p99_ms), (50.0, 99.0));

@@ -1,5 +1,6 @@
 //! Holds the connections of a store. A broken one is opened again by the next operation.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -96,30 +97,68 @@ impl Session {
 #[derive(Debug)]
 pub(super) struct Sessions {
     config: Config,
-    next: AtomicUsize,
-    slots: Vec<Mutex<Option<Arc<Session>>>>,
+    slots: Vec<Slot>,
+}
+
+/// The place of a connection.
+#[derive(Debug, Default)]
+struct Slot {
+    /// Statements under way.
+    busy: AtomicUsize,
+    session: Mutex<Option<Arc<Session>>>,
+}
+
+/// A connection that a statement uses.
+pub(super) struct Used<'a> {
+    session: Arc<Session>,
+    _busy: Busy<'a>,
+}
+
+/// Counts a statement until it is dropped.
+struct Busy<'a>(&'a AtomicUsize);
+
+impl<'a> Busy<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Deref for Used<'_> {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        &self.session
+    }
+}
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Sessions {
     /// Connections to one server, opened when they are first used.
     pub(super) fn new(config: Config, count: usize) -> Self {
-        let slots = (0..count.max(1)).map(|_| Mutex::new(None)).collect();
-        Self { config, next: AtomicUsize::new(0), slots }
+        Self { config, slots: (0..count.max(1)).map(|_| Slot::default()).collect() }
     }
 
-    /// The next connection in turn.
-    pub(super) async fn get(&self) -> Stored<Arc<Session>> {
-        let turn = self.next.fetch_add(1, Ordering::Relaxed) % self.slots.len();
-        let mut slot = self.slots[turn].lock().await;
-        if let Some(session) = slot.as_ref().filter(|session| !session.client.is_closed()) {
-            return Ok(Arc::clone(session));
+    /// The first of the least busy connections. A process of the server that has just worked is quicker than one that has slept.
+    pub(super) async fn get(&self) -> Stored<Used<'_>> {
+        let least = self.slots.iter().min_by_key(|slot| slot.busy.load(Ordering::Relaxed));
+        let slot = least.ok_or_else(|| StoreError::Unavailable("the store has no connection".into()))?;
+        let busy = Busy::new(&slot.busy);
+        let mut place = slot.session.lock().await;
+        if let Some(session) = place.as_ref().filter(|session| !session.client.is_closed()) {
+            return Ok(Used { session: Arc::clone(session), _busy: busy });
         }
         let session = Arc::new(Session::prepare(Session::open(&self.config).await?).await?);
-        *slot = Some(Arc::clone(&session));
-        Ok(session)
+        *place = Some(Arc::clone(&session));
+        Ok(Used { session, _busy: busy })
     }
 
-    /// The rows of a prepared statement on the next connection.
+    /// The rows of a prepared statement on one of the connections.
     pub(super) async fn query(&self, prepared: Prepared, params: &[&(dyn ToSql + Sync)]) -> Stored<Vec<Row>> {
         self.get().await?.query(prepared, params).await
     }
