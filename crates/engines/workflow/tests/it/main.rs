@@ -1,5 +1,7 @@
 //! Tests whole definitions, random lives of instances, and simulated workers.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod budget;
 mod examples;
 mod lives;
