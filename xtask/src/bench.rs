@@ -13,7 +13,7 @@ use clap::Subcommand;
 use plimsoll_install::Cache;
 
 use crate::command::{self, cargo};
-use crate::setup;
+use crate::{peers, setup};
 
 /// The version of oha, a peer in the benchmark.
 const OHA: &str = "1.16.0";
@@ -57,6 +57,15 @@ pub(crate) enum Bench {
     },
     /// Bottlenecks that a search names for known causes: one is injected at a time. A table of causes and names.
     Bottlenecks(bottlenecks::Bottlenecks),
+    /// Workflow engines by turns: this one on PostgreSQL and MongoDB, DBOS Transact, Restate. One table.
+    Workflow {
+        /// Install the peers into the cache first; that takes some minutes, and needs Go and npm.
+        #[arg(long)]
+        install: bool,
+        /// Options of the benchmark: --rounds N, --seconds S, --clients A,B, --units A,B, --only A,B
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        options: Vec<String>,
+    },
     /// Comparisons of real runs: a server with itself, and with a handicap of about 10 %.
     Compare(compare::Compare),
 }
@@ -73,6 +82,7 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
             setup::run()?;
             command::run(cargo().args(PIPELINE).args(options))
         }
+        Bench::Workflow { install, options } => workflow(*install, options),
         Bench::Bottlenecks(bench) => bottlenecks::run(bench),
         Bench::Compare(compare) => compare::run(compare),
         Bench::Kills { options } => kills::run(options),
@@ -91,6 +101,16 @@ fn http(install: bool, options: &[String]) -> Result<()> {
     let mut command = measure("plimsoll-http");
     command.arg("--tools").arg(oha).arg("--tools").arg(k6);
     command::run(command.args(options))
+}
+
+fn workflow(install: bool, options: &[String]) -> Result<()> {
+    let cache = Cache::locate()?;
+    if install {
+        peers::install_workflow(cache.root())?;
+    }
+    let mut command = cargo();
+    command.args(["bench", "--package", "plimsoll-workflow-load", "--bench", "peers", "--"]);
+    command::run(command.arg("--peers").arg(cache.root().join(peers::WORKFLOW)).args(options))
 }
 
 /// Installs oha, unless it is installed.

@@ -2,6 +2,7 @@
 
 mod ferretdb;
 mod mongo_java;
+mod workflow;
 
 use std::fs;
 use std::path::Path;
@@ -9,6 +10,8 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use plimsoll_install::{AtomicDir, Lock, sibling};
 
+/// The directory of the workflow engine's peers in the cache.
+pub(crate) const WORKFLOW: &str = "workflow-peers";
 /// The name of a file with the pinned versions and digests, which is written last: a directory with the same file is complete.
 const STAMP: &str = "installed.txt";
 
@@ -29,6 +32,11 @@ struct Peer {
 /// Installs all of them, unless they are installed.
 pub(crate) fn install(cache: &Path) -> Result<()> {
     [ferretdb::peer(), mongo_java::peer()].iter().try_for_each(|peer| peer.install(cache))
+}
+
+/// Installs the peers of the workflow engine, unless they are installed.
+pub(crate) fn install_workflow(cache: &Path) -> Result<()> {
+    workflow::peer().install(cache)
 }
 
 impl Peer {
