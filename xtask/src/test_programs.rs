@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn every_program_runs_and_every_failure_is_named() {
-        let logs = std::env::temp_dir().join(format!("plimsoll-xtask-{}", std::process::id()));
+        let logs = env::temp_dir().join(format!("plimsoll-xtask-{}", std::process::id()));
         fs::create_dir_all(&logs).unwrap();
         let scripts = [
             ("good", "pwd"),
