@@ -70,7 +70,7 @@ heading "16 A suite that drops, bench, runs, derive and dry runs"
 printf 'name,scenario,server,existing,repetitions\na,sc.yaml,mongodb://%s,drop,1\n' "$server" >s.csv
 show 'Test|drops|existing' suite s.csv --dry-run
 show 'PASS|docs/s' bench --insert '{a: {$text: {bytes: 20}}}' --for 1s --server "$uri" --set collection=v.bench --out f2
-show 'f1|sc' runs .
+show 'f1|sc|WHEN|when' runs list
 show 'collection|document|n:' scenarios derive --server "$uri" --collection plimsoll.sc
 show 'Expected|Sample' run sc.yaml --dry-run
 
