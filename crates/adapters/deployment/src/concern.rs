@@ -3,7 +3,7 @@
 use plimsoll_measure::duration::Span;
 use plimsoll_wire as wire;
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 /// The largest number of members in a replica set.
 const MEMBERS_MAX: u32 = 50;
@@ -60,14 +60,11 @@ impl WriteConcern {
         Self { w: Some(W::Name("majority".into())), j: Some(true), timeout: None }
     }
 
-    /// Deserializes a write concern whose omitted settings are those of [`WriteConcern::durable`].
-    ///
-    /// # Errors
-    /// The errors of the deserializer.
-    pub fn deserialize_durable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Self { w, j, timeout } = Self::deserialize(deserializer)?;
+    /// The write concern with the settings of [`WriteConcern::durable`] in place of omitted ones.
+    #[must_use]
+    pub fn or_durable(self) -> Self {
         let durable = Self::durable();
-        Ok(Self { w: w.or(durable.w), j: j.or(durable.j), timeout })
+        Self { w: self.w.or(durable.w), j: self.j.or(durable.j), timeout: self.timeout }
     }
 
     /// Whether an acknowledged write survives a crash of any minority of the members.
@@ -139,8 +136,7 @@ mod tests {
         assert_eq!(read("{}").to_wire(), Ok(None));
         let journaled = wire::WriteConcern { w: wire::W::Number(1), j: Some(true), timeout_ms: Some(50) };
         assert_eq!(read(r#"{"j": true, "timeout": "50ms"}"#).to_wire(), Ok(Some(journaled)));
-        let durable =
-            |json| WriteConcern::deserialize_durable(&mut serde_json::Deserializer::from_str(json)).unwrap();
+        let durable = |json| read(json).or_durable();
         assert_eq!(durable("{}"), WriteConcern::durable());
         assert_eq!((durable(r#"{"w": 1}"#).w, durable(r#"{"w": 1}"#).j), (Some(W::Number(1)), Some(true)));
     }

@@ -16,8 +16,10 @@ pub struct ConnectionString {
     pub for_driver: String,
     /// One sentence for each option without effect.
     pub warnings: Vec<String>,
-    /// `timeoutMS`: the time limit of an operation.
+    /// `timeoutMS`: the time limit of an operation, of a connection and of the search for a server.
     pub timeout: Option<Duration>,
+    /// `socketTimeoutMS`: the time limit of one exchange on an open connection.
+    pub socket_timeout: Option<Duration>,
     /// `tlsAllowInvalidHostnames`, alone or by `tlsInsecure`.
     pub allows_invalid_hostnames: bool,
 }
@@ -50,6 +52,8 @@ enum Kind {
 
 /// The largest number of an option in milliseconds, connections or hosts.
 const MAX: i64 = i32::MAX as i64;
+/// The `maxPoolSize` of a pool without a limit.
+const POOL_WITHOUT_LIMIT: &str = "2147483647";
 /// The bytes of an application's name that servers accept.
 const NAME_MAX: usize = 128;
 /// The mechanisms of the official driver and of the lean client.
@@ -64,7 +68,8 @@ const TLS_CHECKS: [&str; 4] = [
     "tlsdisableocspendpointcheck",
 ];
 /// Options that the official driver does not know.
-const NOT_OF_THE_DRIVER: [&str; 4] = [
+const NOT_OF_THE_DRIVER: [&str; 5] = [
+    "sockettimeoutms",
     "timeoutms",
     "tlsallowinvalidhostnames",
     "tlsdisablecertificaterevocationcheck",
@@ -177,14 +182,21 @@ impl ConnectionString {
         }
         let mut for_driver = format!("{scheme}://{authority}/{database}");
         options.append_to(&mut for_driver);
-        let timeout = options.of("timeoutms").and_then(|ms| ms.parse().ok()).map(Duration::from_millis);
+        let limit = |key| options.of(key).and_then(|ms| ms.parse().ok()).map(Duration::from_millis);
+        let (timeout, socket_timeout) = (limit("timeoutms"), limit("sockettimeoutms"));
         let insecure = |key| options.of(key) == Some("true");
         Ok(Self {
             for_driver,
             timeout: timeout.filter(|limit| !limit.is_zero()),
+            socket_timeout: socket_timeout.filter(|limit| !limit.is_zero()),
             allows_invalid_hostnames: insecure("tlsinsecure") || insecure("tlsallowinvalidhostnames"),
             warnings: options.warnings,
         })
+    }
+
+    /// The time limit of one exchange: `timeoutMS`, or else `socketTimeoutMS`.
+    pub fn exchange_limit(&self) -> Option<Duration> {
+        self.timeout.or(self.socket_timeout)
     }
 }
 
@@ -384,6 +396,9 @@ impl Options {
         let known = self.known.iter().filter(|(key, ..)| !NOT_OF_THE_DRIVER.contains(key) && *key != "ssl");
         let mut sign = '?';
         for (key, raw, _) in known {
+            // The driver refuses the 0 that means no limit.
+            let unlimited = *key == "maxpoolsize" && raw == "0";
+            let raw = if unlimited { POOL_WITHOUT_LIMIT } else { raw };
             // Writing to a String cannot fail.
             let _ = write!(text, "{sign}{key}={raw}");
             sign = '&';

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use mongodb::error::ErrorKind;
+use mongodb::error::{ErrorKind, WriteFailure};
 use plimsoll_wire::{Address, Class, Error as Wire, Outcome, ServerError};
 
 /// MongoDB's error code NamespaceNotFound.
@@ -10,12 +10,24 @@ const NAMESPACE_NOT_FOUND: i32 = 26;
 /// The messages for a missing collection, in lower case. Some products send one without the code.
 const MISSING_NAMESPACE: [&str; 2] = ["ns not found", "ns does not exist"];
 
+/// The driver's search for a server ended without one.
+const NO_SERVER: &str = "no server that fits the operation answered in time: check that the deployment runs, that its members' names \
+                         resolve here, and that a member fits the read preference";
+/// The driver closed the connections to a server after one of them failed.
+const LOST: &str = "the connections to the server were closed after one of them failed";
+
 /// The reason why a deployment is unusable.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The text is not a connection string.
     #[error("the server's address is invalid: {0}; write for example mongodb://localhost:27017")]
     Uri(String),
+    /// The name service does not know the servers.
+    #[error(
+        "the name service has no servers for this mongodb+srv:// address: correct the host name, or check that this machine \
+         reaches the name service"
+    )]
+    Unresolved,
     /// No client supports a part of the URI.
     #[error("{0}")]
     Refused(String),
@@ -123,11 +135,17 @@ pub fn is_transient_code(code: i32) -> bool {
     }
 }
 
-/// The message of the driver's error, without its labels and without the bytes of the server's answer.
+/// The driver's error in our words, without its labels, its view of the deployment and the bytes of the server's answer.
 pub fn driver_message(error: &mongodb::error::Error) -> String {
     let refusal = error.server_response().and_then(|reply| reply.get_str("errmsg").ok());
     match (error.kind.as_ref(), refusal) {
-        (ErrorKind::InvalidArgument { message, .. }, _) => message.clone(),
+        (ErrorKind::InvalidArgument { message, .. } | ErrorKind::Authentication { message, .. }, _) => {
+            message.clone()
+        }
+        (ErrorKind::ServerSelection { .. }, _) => NO_SERVER.to_owned(),
+        (ErrorKind::ConnectionPoolCleared { .. }, _) => LOST.to_owned(),
+        (ErrorKind::Io(source), _) => format!("the connection to the server failed ({source})"),
+        (ErrorKind::Write(failure), _) => write_message(failure),
         (ErrorKind::Custom(ours), _) => {
             ours.downcast_ref::<String>().cloned().unwrap_or_else(|| error.kind.to_string())
         }
@@ -139,6 +157,17 @@ pub fn driver_message(error: &mongodb::error::Error) -> String {
         (ErrorKind::InvalidResponse { .. }, Some(refusal)) => format!("the server says: {refusal}"),
         (other, _) => other.to_string(),
     }
+}
+
+/// The refusal of a write, or of its write concern.
+fn write_message(failure: &WriteFailure) -> String {
+    let (code, name, message) = match failure {
+        WriteFailure::WriteError(error) => (error.code, error.code_name.clone(), &error.message),
+        WriteFailure::WriteConcernError(error) => (error.code, Some(error.code_name.clone()), &error.message),
+        _ => return "the server refused the write".to_owned(),
+    };
+    ServerError { code, name: name.unwrap_or_default(), message: message.clone(), labels: Vec::new() }
+        .to_string()
 }
 
 /// Whether the server refused a command because the collection does not exist.

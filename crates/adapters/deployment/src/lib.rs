@@ -25,4 +25,6 @@ pub use error::{Error, driver_message, is_transient_code};
 pub use majority::{MajorityError, Position, Progress, catch_up, catch_up_quietly, catch_up_to, progress};
 pub use namespace::{InvalidNamespace, Namespace, fault_of_database};
 pub use topology::{COMMAND_TIMEOUT, Deployment};
-pub use uri::{authenticates, driver_options, for_driver, warnings};
+pub use uri::{
+    authenticates, check_uri, driver_options, for_driver, pool_max, read_options, warnings, write_concern_of,
+};

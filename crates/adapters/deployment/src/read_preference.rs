@@ -1,12 +1,15 @@
 //! Defines which members of a replica set may answer a read.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use plimsoll_measure::clock::SECOND_NS;
 use plimsoll_measure::duration::Span;
 use plimsoll_wire as wire;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, IntoDeserializer, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// The shortest `max_staleness` that servers and drivers accept, in seconds.
 const STALENESS_MIN_S: u64 = 90;
@@ -40,12 +43,8 @@ impl Mode {
 }
 
 /// The members of a replica set that may answer reads, as typed: a mode such as `secondaryPreferred`, or a mode with conditions.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(
-    untagged,
-    expecting = "a mode (primary, primaryPreferred, secondary, secondaryPreferred or nearest), or {mode: secondary, tag_sets: \
-                 [{dc: east}], max_staleness: 2m}"
-)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(untagged)]
 pub enum ReadPreference {
     /// A mode alone.
     Mode(Mode),
@@ -65,6 +64,33 @@ pub struct Conditional {
     /// The longest lag behind the primary: whole seconds, at least 90.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_staleness: Option<Span>,
+}
+
+/// Reads a word as a mode and a map as a mode with conditions, so that an error names the wrong part.
+struct Typed;
+
+impl<'de> Visitor<'de> for Typed {
+    type Value = ReadPreference;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "a mode such as secondary, or {mode: secondary, tag_sets: [{dc: east}], max_staleness: 2m}",
+        )
+    }
+
+    fn visit_str<E: Error>(self, word: &str) -> Result<ReadPreference, E> {
+        Mode::deserialize(word.into_deserializer()).map(ReadPreference::Mode)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ReadPreference, A::Error> {
+        Conditional::deserialize(MapAccessDeserializer::new(map)).map(ReadPreference::Conditional)
+    }
+}
+
+impl<'de> Deserialize<'de> for ReadPreference {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Typed)
+    }
 }
 
 impl ReadPreference {
@@ -125,8 +151,10 @@ mod tests {
     #[test]
     fn conditions_that_no_server_accepts_are_refused() {
         for (json, part) in [
-            (r#""second""#, "a mode (primary, "),
-            (r#"{"mode": "secondary", "tags": []}"#, "a mode (primary, "),
+            (r#""second""#, "unknown variant `second`, expected one of `primary`"),
+            (r#"{"mode": "secondry"}"#, "unknown variant `secondry`"),
+            (r#"{"mode": "secondary", "tags": []}"#, "unknown field `tags`"),
+            ("7", "expected a mode such as secondary"),
             (r#"{"mode": "primary", "tag_sets": [{}]}"#, "the primary has no conditions"),
             (r#"{"mode": "nearest", "max_staleness": "89s"}"#, "at least 90s"),
             (r#"{"mode": "nearest", "max_staleness": "100500ms"}"#, "whole seconds"),

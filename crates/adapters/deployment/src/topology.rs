@@ -15,8 +15,7 @@ use plimsoll_wire::{Address, ConnectOptions, Connection, Hello, ReadPreference};
 use crate::concern::Concerns;
 use crate::error::Error;
 use crate::uri::{
-    CONNECT_TIMEOUT, addresses, check_acknowledged, check_supported, concerns, connect_options,
-    driver_options, parse,
+    CONNECT_TIMEOUT, addresses, check_acknowledged, concerns, connect_options, driver_options, parse,
 };
 
 mod reader;
@@ -123,7 +122,7 @@ impl Election {
 
 impl Deployment {
     /// Reads `uri`; resolves SRV records but does not connect. `timeout` bounds each command on its connections; the URI's
-    /// `timeoutMS` replaces [`COMMAND_TIMEOUT`], the default, but no other limit. Must be called on a tokio runtime.
+    /// `timeoutMS`, or else its `socketTimeoutMS`, replaces [`COMMAND_TIMEOUT`], the default, but no other limit. Must be called on a tokio runtime.
     ///
     /// # Errors
     /// If the URI is unusable.
@@ -132,7 +131,7 @@ impl Deployment {
         let options = driver_options(uri).await?;
         check_acknowledged(&options)?;
         let addresses = addresses(&options)?;
-        let timeout = parsed.timeout.filter(|_| timeout == COMMAND_TIMEOUT).unwrap_or(timeout);
+        let timeout = parsed.exchange_limit().filter(|_| timeout == COMMAND_TIMEOUT).unwrap_or(timeout);
         let any_host = parsed.allows_invalid_hostnames;
         let template = connect_options(&options, any_host, addresses[0].clone(), timeout)?;
         let moves = options.direct_connection != Some(true);
@@ -160,7 +159,6 @@ impl Deployment {
     /// # Errors
     /// If the URI is unusable or the deployment is unreachable.
     pub async fn find(uri: &str, timeout: Duration) -> Result<Self, Error> {
-        check_supported(&driver_options(uri).await?)?;
         let mut deployment = Self::new(uri, timeout).await?;
         let hello = match deployment.greet_any().await {
             // A member that restarts names its set later: the driver waits for the set.
@@ -427,6 +425,14 @@ mod tests {
     fn an_invalid_uri_is_refused_with_an_example() {
         let message = find("localhost:27017");
         assert!(message.contains("mongodb://localhost:27017"), "{message}");
+    }
+
+    #[test]
+    fn a_failing_name_service_is_no_fault_of_the_address() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let uri = "mongodb+srv://nowhere.invalid";
+        let error = runtime.block_on(Deployment::new(uri, COMMAND_TIMEOUT)).unwrap_err();
+        assert!(!error.is_of_the_uri() && error.to_string().contains("correct the host name"), "{error}");
     }
 
     #[test]

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use mongodb::error::ErrorKind;
 use mongodb::options::{
     Acknowledgment, AuthMechanism, ClientOptions, Compressor as DriverCompressor,
     ConnectionString as DriverString, ReadConcernLevel, ReadPreference, SelectionCriteria, ServerAddress,
-    Tls as DriverTls,
+    Tls as DriverTls, WriteConcern as DriverConcern,
 };
 use plimsoll_measure::duration::Span;
 use plimsoll_wire::{
@@ -31,12 +32,55 @@ const APPLICATION: &str = "plimsoll";
 /// [`Error::Uri`] if the text is not a connection string.
 pub async fn driver_options(uri: &str) -> Result<ClientOptions, Error> {
     let parsed = parse(uri)?;
-    let mut options =
-        ClientOptions::parse(&parsed.for_driver).await.map_err(|error| Error::Uri(driver_message(&error)))?;
+    let mut options = ClientOptions::parse(&parsed.for_driver).await.map_err(|error| unreadable(&error))?;
+    check_supported(&options)?;
     options.app_name.get_or_insert_with(|| APPLICATION.to_owned());
-    options.connect_timeout.get_or_insert(CONNECT_TIMEOUT);
-    options.server_selection_timeout.get_or_insert(CONNECT_TIMEOUT);
+    let most = parsed.timeout.unwrap_or(Duration::MAX);
+    options.connect_timeout = Some(options.connect_timeout.unwrap_or(CONNECT_TIMEOUT).min(most));
+    options.server_selection_timeout =
+        Some(options.server_selection_timeout.unwrap_or(CONNECT_TIMEOUT).min(most));
     Ok(options)
+}
+
+/// A failing name service is no fault of the text.
+fn unreadable(error: &mongodb::error::Error) -> Error {
+    match error.kind.as_ref() {
+        ErrorKind::DnsResolve { .. } => Error::Unresolved,
+        _ => Error::Uri(driver_message(error)),
+    }
+}
+
+/// Refuses a text that is not a connection string, without resolving a name.
+///
+/// # Errors
+/// [`Error::Uri`] with the fault.
+pub fn check_uri(uri: &str) -> Result<(), Error> {
+    parse(uri).map(drop)
+}
+
+/// The write concern of a URI with the settings that it names; `None` without one. Resolves nothing.
+///
+/// # Errors
+/// If the text is not a connection string.
+pub fn write_concern_of(uri: &str) -> Result<Option<WriteConcern>, Error> {
+    let parsed = parse(uri)?;
+    let read = DriverString::parse(&parsed.for_driver).map_err(|error| unreadable(&error))?;
+    read.write_concern.as_ref().map(typed_concern).transpose()
+}
+
+/// The `maxPoolSize` of a URI. Resolves nothing.
+pub fn pool_max(uri: &str) -> Option<u32> {
+    let parsed = ConnectionString::parse(uri).ok()?;
+    DriverString::parse(&parsed.for_driver).ok()?.max_pool_size
+}
+
+/// The options of a URI that choose a member or a version of the data for reads.
+pub fn read_options(uri: &str) -> Vec<&'static str> {
+    let Ok(parsed) = ConnectionString::parse(uri) else { return Vec::new() };
+    let Ok(read) = DriverString::parse(&parsed.for_driver) else { return Vec::new() };
+    let elsewhere = read.read_preference.is_some_and(|preference| preference != ReadPreference::Primary);
+    let named = [(elsewhere, "readPreference"), (read.read_concern.is_some(), "readConcernLevel")];
+    named.into_iter().filter_map(|(is_named, name)| is_named.then_some(name)).collect()
 }
 
 /// One sentence for each option of a URI that has no effect: unknown to every client, or with an invalid value.
@@ -90,7 +134,7 @@ fn address(host: &ServerAddress) -> Result<Address, Error> {
 }
 
 /// Refuses options that change the data or the server of an operation, because no client applies them to every operation.
-pub(crate) fn check_supported(options: &ClientOptions) -> Result<(), Error> {
+fn check_supported(options: &ClientOptions) -> Result<(), Error> {
     if options.load_balanced == Some(true) {
         return Err(Error::Refused("loadBalanced=true is unsupported: name the servers themselves".into()));
     }
@@ -149,6 +193,10 @@ fn read_preference(preference: &ReadPreference) -> Result<wire::ReadPreference, 
 /// The write concern of the URI; a scenario's own replaces it as a whole.
 fn write_concern(options: &ClientOptions) -> Result<Option<wire::WriteConcern>, Error> {
     let Some(concern) = &options.write_concern else { return Ok(None) };
+    typed_concern(concern)?.to_wire().map_err(|problem| Error::Uri(problem.to_owned()))
+}
+
+fn typed_concern(concern: &DriverConcern) -> Result<WriteConcern, Error> {
     let w = match &concern.w {
         None => None,
         Some(Acknowledgment::Majority) => Some(W::Name("majority".to_owned())),
@@ -160,8 +208,7 @@ fn write_concern(options: &ClientOptions) -> Result<Option<wire::WriteConcern>, 
     };
     let timeout =
         concern.w_timeout.map(|limit| Span::from_ns(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX)));
-    let concern = WriteConcern { w, j: concern.journal, timeout };
-    concern.to_wire().map_err(|problem| Error::Uri(problem.to_owned()))
+    Ok(WriteConcern { w, j: concern.journal, timeout })
 }
 
 pub(crate) fn connect_options(
@@ -215,12 +262,8 @@ fn credential(options: &ClientOptions) -> Result<Option<Credential>, Error> {
     let user = credential.username.clone();
     let (user, password) = match (user, &credential.password) {
         (user, _) if is_certificate => (user.unwrap_or_default(), ""),
-        (Some(user), Some(password)) => (user, password.as_str()),
-        _ => {
-            return Err(Error::Refused(
-                "a user without a password is unsupported: write user:password@".into(),
-            ));
-        }
+        // A server that wants a password refuses the empty one, with the user's name.
+        (user, password) => (user.unwrap_or_default(), password.as_deref().unwrap_or_default()),
     };
     let external = matches!(proof, Proof::Plain | Proof::Certificate).then(|| "$external".to_owned());
     let source = credential.source.clone().or(external).or_else(|| options.default_database.clone());
@@ -309,13 +352,43 @@ mod tests {
     }
 
     #[test]
+    fn the_time_limit_of_a_uri_bounds_connections_and_the_search_for_a_server() {
+        let limits = |uri: &str| {
+            let options = parsed(uri).unwrap();
+            [options.connect_timeout, options.server_selection_timeout].map(|it| it.unwrap().as_millis())
+        };
+        assert_eq!(limits("mongodb://a"), [5000, 5000]);
+        assert_eq!(limits("mongodb://a/?timeoutMS=500"), [500, 500]);
+        assert_eq!(limits("mongodb://a/?timeoutMS=500&connectTimeoutMS=100"), [100, 500]);
+        assert_eq!(limits("mongodb://a/?socketTimeoutMS=500"), [5000, 5000]);
+    }
+
+    #[test]
+    fn a_user_without_a_password_is_left_to_the_server() {
+        let found = credential(&parsed("mongodb://alice@127.0.0.1").unwrap()).unwrap();
+        assert_eq!(found.map(|it| it.user), Some("alice".to_owned()));
+    }
+
+    #[test]
+    fn a_uri_names_its_write_concern_and_its_read_options() {
+        let named = write_concern_of("mongodb://a/?journal=false&wTimeoutMS=50").unwrap().unwrap();
+        assert_eq!((named.w, named.j, named.timeout), (None, Some(false), Some(Span::from_ns(50_000_000))));
+        assert_eq!(write_concern_of("mongodb://a").unwrap(), None);
+        let both = "mongodb://a/?readPreference=nearest&readConcernLevel=local";
+        assert_eq!(read_options(both), ["readPreference", "readConcernLevel"]);
+        assert_eq!(read_options("mongodb://a/?readPreference=primary"), [""; 0]);
+        assert_eq!(pool_max("mongodb://a/?maxPoolSize=2"), Some(2));
+        assert_eq!(pool_max("mongodb://a/?maxPoolSize=0"), Some(i32::MAX.unsigned_abs()));
+    }
+
+    #[test]
     fn a_load_balancer_is_refused() {
         for (uri, refused) in [
             ("mongodb://a/?loadBalanced=true", true),
             ("mongodb://a/?readPreference=secondary&readConcernLevel=majority", false),
             ("mongodb://a/?retryWrites=true&w=majority&appName=shop", false),
         ] {
-            assert_eq!(check_supported(&parsed(uri).unwrap()).is_err(), refused, "{uri}");
+            assert_eq!(parsed(uri).is_err(), refused, "{uri}");
         }
     }
 }

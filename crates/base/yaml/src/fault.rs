@@ -9,6 +9,33 @@ const SIMILAR_MIN: f64 = 0.75;
 /// The openings of serde's messages that a type may pass on as text.
 const UNTAGGED: &str = "data did not match any variant of untagged enum ";
 
+/// The openings of serde's sentences.
+const OPENINGS: [&str; 8] = [
+    "invalid type: ",
+    "invalid value: ",
+    "invalid length ",
+    "unknown field `",
+    "unknown variant `",
+    "missing field `",
+    "duplicate field `",
+    UNTAGGED,
+];
+/// Begins the place that serde_json appends to a sentence.
+const AT_LINE: &str = " at line ";
+/// The ends of serde_json's sentences about a text that is not JSON, before their place.
+const NOT_JSON: [&str; 10] = [
+    "expected ident",
+    "expected value",
+    "expected `:`",
+    "expected `,` or `}`",
+    "expected `,` or `]`",
+    "trailing characters",
+    "trailing comma",
+    "key must be a string",
+    "EOF while parsing a value",
+    "EOF while parsing an object",
+];
+
 /// A slip and its remedy.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fault {
@@ -48,12 +75,25 @@ pub enum Fault {
 impl Fault {
     /// The fault behind a message that a type composed, which may be one of serde's.
     pub fn of_message(message: &str) -> Self {
-        unknown(message)
-            .or_else(|| quoted_after(message, "missing field ").map(Self::MissingKey))
-            .or_else(|| quoted_after(message, "duplicate field ").map(|key| Self::DuplicateKey(Some(key))))
-            .or_else(|| wrong(message))
-            .or_else(|| message.strip_prefix(UNTAGGED).map(|_| none_of_the_forms()))
-            .unwrap_or_else(|| Self::Said(message.to_owned()))
+        let (sentence, after) = message.split_at(end_of_sentence(message));
+        let is_whole = after.is_empty() || after.starts_with(AT_LINE) || after.starts_with('\n');
+        match Self::of_sentence(sentence) {
+            Some(fault) if is_whole => fault,
+            // The found value stays apart, because it may be a secret.
+            Some(Self::WrongValue { found, wanted }) => {
+                Self::WrongValue { found, wanted: wanted + &in_our_words(after) }
+            }
+            _ => Self::Said(in_our_words(message)),
+        }
+    }
+
+    /// The fault behind a sentence that is wholly serde's.
+    fn of_sentence(sentence: &str) -> Option<Self> {
+        unknown(sentence)
+            .or_else(|| quoted_after(sentence, "missing field ").map(Self::MissingKey))
+            .or_else(|| quoted_after(sentence, "duplicate field ").map(|key| Self::DuplicateKey(Some(key))))
+            .or_else(|| wrong(sentence))
+            .or_else(|| sentence.strip_prefix(UNTAGGED).map(|_| none_of_the_forms()))
     }
 
     /// The fault without a text of the file that is neither a key nor a choice: it may be a secret.
@@ -98,6 +138,38 @@ impl fmt::Display for Fault {
             Self::Said(said) => f.write_str(said),
         }
     }
+}
+
+/// A message with serde's sentences in our words, wherever they are: a type may compose its message around one.
+pub fn in_our_words(message: &str) -> String {
+    if let Some(said) = not_json(message) {
+        return said;
+    }
+    let Some(at) = OPENINGS.iter().filter_map(|opening| message.find(opening)).min() else {
+        return message.to_owned();
+    };
+    let (before, rest) = message.split_at(at);
+    let (sentence, after) = rest.split_at(end_of_sentence(rest));
+    let said = Fault::of_sentence(sentence).map_or_else(|| sentence.to_owned(), |fault| fault.to_string());
+    format!("{before}{said}{}", in_our_words(after))
+}
+
+/// The byte at which a sentence of serde ends within a message. Names in it may contain any sign.
+fn end_of_sentence(message: &str) -> usize {
+    let from =
+        [", expected ", "`, there are no "].iter().find_map(|part| Some(message.find(part)? + part.len()));
+    let from = from.unwrap_or(0);
+    let ends = [";", ")", " (", "\n", AT_LINE].iter().filter_map(|end| message[from..].find(end));
+    ends.min().map_or(message.len(), |end| from + end)
+}
+
+/// "expected ident at line 1 column 2" and its like.
+fn not_json(message: &str) -> Option<String> {
+    let (sentence, place) = message.rsplit_once(AT_LINE)?;
+    let ending = NOT_JSON.iter().find(|ending| sentence.ends_with(*ending))?;
+    let before = sentence.strip_suffix(ending)?;
+    let place = place.replacen(" column ", ", column ", 1);
+    Some(format!("{before}the text is not JSON: correct line {place}"))
 }
 
 /// The remedy for an unknown name.
@@ -184,6 +256,41 @@ mod tests {
         ] {
             let said = Fault::of_message(message).to_string();
             assert!(said.starts_with(words), "{message}: {said}");
+        }
+    }
+
+    #[test]
+    fn a_sentence_of_serde_inside_a_message_gets_our_words() {
+        for (message, words) in [
+            (
+                "batch: invalid type: map, expected u32",
+                "batch: found a map: write a whole number from 0 to 4294967295",
+            ),
+            (
+                "one_of: give a list of updates (invalid type: null, expected a map)",
+                "one_of: give a list of updates (found no value: write a map of keys)",
+            ),
+            (
+                "invalid type: sequence, expected f64; to compare with an object, write {equals: {…}}",
+                "found a list: write a number; to compare with an object, write {equals: {…}}",
+            ),
+            (
+                "service iot: invalid type: null, expected struct Trucks",
+                "service iot: found no value: write a map of keys",
+            ),
+            ("iot: unknown field `zz`, expected `trucks`", "iot: unknown key `zz`: write `trucks`"),
+            (
+                "f1/run.json: expected ident at line 1 column 2",
+                "f1/run.json: the text is not JSON: correct line 1, column 2",
+            ),
+            (
+                "a: missing field `b` (c: missing field `d`)",
+                "a: the key `b` is missing: add it (c: the key `d` is missing: add it)",
+            ),
+            ("`m` is no duration: write 5s", "`m` is no duration: write 5s"),
+        ] {
+            assert_eq!(in_our_words(message), words, "{message}");
+            assert_eq!(Fault::of_message(message).to_string(), words, "{message}");
         }
     }
 

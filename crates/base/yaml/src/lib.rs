@@ -12,7 +12,7 @@ mod syntax;
 mod types;
 
 pub use cause::Place;
-pub use fault::{Fault, nearest};
+pub use fault::{Fault, in_our_words, nearest};
 pub use file::{FileError, text_of};
 pub use path::place_of;
 pub use read::{Slip, document, value};

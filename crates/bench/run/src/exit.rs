@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use plimsoll_scenario::in_our_words;
+
 /// The end of a command. If several ends apply, [`worst`] decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
@@ -113,10 +115,10 @@ impl<T, E: Into<anyhow::Error>> Deserves<T> for Result<T, E> {
     }
 }
 
-/// An error with its causes, without repetition: a cause is left out if the text before it contains it.
+/// An error with its causes in our words, without repetition: a cause is left out if the text before it contains it.
 pub fn explained(error: &anyhow::Error) -> String {
     let mut said = String::new();
-    for cause in error.chain().map(ToString::to_string) {
+    for cause in error.chain().map(|cause| in_our_words(&cause.to_string())) {
         if said.is_empty() {
             said = cause;
         } else if !said.contains(&cause) {
@@ -155,6 +157,8 @@ mod tests {
         let error = anyhow::Error::from(repeating).context("read the settings");
         let said = "read the settings: `x` cannot be opened (no such thing): give another";
         assert_eq!(explained(&error), said);
+        let foreign = anyhow!("invalid type: null, expected struct Trucks").context("workload iot");
+        assert_eq!(explained(&foreign), "workload iot: found no value: write a map of keys");
         let plain = anyhow!("no such thing").context("open `x`").context("read the settings");
         assert_eq!(explained(&plain), "read the settings: open `x`: no such thing");
     }

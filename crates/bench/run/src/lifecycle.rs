@@ -1,6 +1,7 @@
 //! Opens a run before its load and finishes it afterwards.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -86,12 +87,12 @@ pub fn open(name: &str, options: &LoadOptions) -> Outcome<Session> {
 /// When the server cannot be reached, or the run cannot begin.
 pub fn open_at(checked: Checked, options: &LoadOptions, start: Option<Moment>) -> Outcome<Session> {
     let Checked { loaded, plan, subject, shard } = checked;
-    let control = Control::listening(signals().context("listen to signals")?);
     let runtime = runtime()?;
     let started_ms = clock::wall_ms();
     run_dir::check_vacant(options.out.as_deref()).deserves(Exit::Usage)?;
     let dir = RunDir::create(options.out.as_deref(), &loaded.name, started_ms).deserves(Exit::Failed)?;
     let path = dir.path().to_owned();
+    let control = Control::listening(signals(&cut_off(&path)).context("listen to signals")?);
     if shard != Share::WHOLE && start.is_none() {
         options
             .console
@@ -128,6 +129,14 @@ pub fn open_at(checked: Checked, options: &LoadOptions, start: Option<Moment>) -
         Ok(session)
     };
     begin().inspect_err(|_| clear(&path))
+}
+
+/// The way to go on with a run that ended at once.
+fn cut_off(path: &Path) -> String {
+    let path = path.display();
+    format!(
+        "see its seconds with `plimsoll show {path} --replay`, and check its writes with `plimsoll audit {path} --server ADDRESS`"
+    )
 }
 
 /// The run ID that all shards share, if there are several. Each shard derives it from the common start time.
@@ -198,11 +207,12 @@ fn check_single(name: &str, scenario: &scenario::Scenario) -> anyhow::Result<()>
 }
 
 /// The first Ctrl-C or SIGTERM sets the flag; one that arrives more than [`DEBOUNCE_NS`](crate::signals::DEBOUNCE_NS) later ends the program at once. Servers
-/// that Plimsoll started end with it.
+/// that Plimsoll started end with it, and one line tells how to continue: `continued`.
 ///
 /// # Errors
 /// When the signal handlers cannot be registered.
-pub fn signals() -> std::io::Result<Arc<AtomicBool>> {
+pub fn signals(continued: &str) -> std::io::Result<Arc<AtomicBool>> {
+    let last_word = format!("plimsoll: ended at once, before the results were complete: {continued}\n");
     let flag = Arc::new(AtomicBool::new(false));
     let mut received = Signals::new([SIGINT, SIGTERM])?;
     let stopped = Arc::clone(&flag);
@@ -211,6 +221,8 @@ pub fn signals() -> std::io::Result<Arc<AtomicBool>> {
         for _ in received.forever() {
             let is_first = !stopped.swap(true, Ordering::Relaxed);
             if is_request(&mut first, clock::now()) && !is_first {
+                // A lost terminal loses this line only.
+                std::io::stderr().write_all(last_word.as_bytes()).unwrap_or_default();
                 signal_hook::low_level::exit(i32::from(Exit::Interrupted.code()));
             }
         }

@@ -239,8 +239,10 @@ pub fn read_run(path: &Path) -> anyhow::Result<Run> {
     let file = path.join(RUN);
     let text = fs::read_to_string(&file).with_context(|| {
         format!(
-            "read {}; a run that was killed has none, but `plimsoll show --replay` shows its events",
-            file.display()
+            "read {}; a run that was killed has none: `plimsoll show {dir} --replay` shows its seconds, and `plimsoll audit {dir} \
+             --server ADDRESS` checks its writes",
+            file.display(),
+            dir = path.display()
         )
     })?;
     serde_json::from_str(&text).with_context(|| format!("understand {}", file.display()))

@@ -8,6 +8,7 @@ use anyhow::{Context, ensure};
 use plimsoll_deployment::collection::{self, InitialState};
 use plimsoll_deployment::concern::Concerns;
 use plimsoll_deployment::inspect::brief;
+use plimsoll_deployment::pool_max;
 use plimsoll_ledger::{Allocation, Run as RunId};
 use plimsoll_load::arrivals::Share;
 use plimsoll_load::engine::{Finished, Progress, RunError};
@@ -23,7 +24,7 @@ use plimsoll_measure::integrity::{Integrity, Proof};
 use plimsoll_measure::run::ServerShare;
 use plimsoll_mongo::audit::Listener;
 use plimsoll_mongo::journal_writer::JournalWriter;
-use plimsoll_mongo::scenario::Client;
+use plimsoll_mongo::scenario::{Client, Connections};
 use plimsoll_mongo::setup::{Context as SetupContext, Copies, Setup};
 use plimsoll_mongo::sharding;
 use plimsoll_wire::{ConnectOptions, Connection};
@@ -122,6 +123,14 @@ fn check_reads(setup: &Setup, place: &RunningServer) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Refuses a pool of an address that the lean client would exceed.
+fn check_pools(setup: &Setup, place: &RunningServer, connections: u32) -> anyhow::Result<()> {
+    for server in place.all() {
+        Connections::check_pool(setup.client, pool_max(server.site.uri()), connections)?;
+    }
+    Ok(())
+}
+
 /// Refuses to check a part of a history.
 fn check_lists(setup: &Setup, shard: Share) -> anyhow::Result<()> {
     ensure!(
@@ -142,6 +151,7 @@ impl Database {
         setup.inherit(&concerns, Copies::Several);
         check_reads(&setup, &place).deserves(Exit::Usage)?;
         check_lists(&setup, context.shard).deserves(Exit::Usage)?;
+        check_pools(&setup, &place, context.plan.connections()).deserves(Exit::Usage)?;
         let workers = Workers::of(context, !place.pids().is_empty());
         let Probed { facts, before, copies } = runtime.block_on(probe(&place, &setup, context.loaded))?;
         setup.inherit(&concerns, copies);

@@ -29,7 +29,10 @@ pub fn ab(args: &AbArgs, registry: &Registry) -> Outcome<Exit> {
         load: args.load.options(registry.systems),
         quiet: args.load.is_quiet(),
     };
-    let ended = measure(&settings, lifecycle::signals().context("listen to signals")?)?;
+    let ended = measure(
+        &settings,
+        lifecycle::signals("continue with --resume and its directory").context("listen to signals")?,
+    )?;
     let shown = ended.path.display().to_string();
     if let Some(comparison) = &ended.comparison {
         finish(comparison, &ended.path, args.load.json && !args.load.quiet, args.load.quiet)?;

@@ -34,10 +34,19 @@ pub fn compare(args: &CompareArgs) -> Outcome<Exit> {
     let names = [name(&a), name(&b)];
     let asked = Asked { names, varied: args.varies.clone(), force: args.force };
     let comparison = weigh(&a, &b, asked, &args.judge.judging())?;
+    check_vacant(args.out.as_deref()).deserves(Exit::Usage)?;
     let path = create::<Comparison>(args.out.as_deref(), NAME, clock::wall_ms()).deserves(Exit::Usage)?;
     save(&path, &comparison, &page(&comparison, Links::None))?;
     tell(&comparison, &path, args.json)?;
     Ok(exit(&comparison))
+}
+
+/// Refuses a directory that is not empty: a comparison of existing runs has nothing to continue.
+fn check_vacant(out: Option<&Path>) -> anyhow::Result<()> {
+    let fault = out.and_then(run_dir::occupied);
+    fault.map_or(Ok(()), |fault| {
+        Err(anyhow!("{fault}: a comparison needs an empty directory: choose another with --out"))
+    })
 }
 
 /// Prints an existing comparison.
@@ -71,5 +80,19 @@ fn name(side: &[Measured]) -> String {
     match side.len().saturating_sub(NAMED_MAX) {
         0 => names.join(", "),
         more => format!("{} and {more} more", names.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_directory_is_refused_without_advice_that_this_command_cannot_take() {
+        let full = tempfile::tempdir().unwrap();
+        std::fs::write(full.path().join("x"), "x").unwrap();
+        let said = check_vacant(Some(full.path())).unwrap_err().to_string();
+        assert!(said.contains("choose another with --out") && !said.contains("--resume"), "{said}");
+        assert!(check_vacant(None).is_ok());
     }
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, ensure};
-use plimsoll_deployment::Namespace;
 use plimsoll_deployment::inspect::{self as mongo, FORBIDDEN_MAX, Wanted};
+use plimsoll_deployment::{Namespace, read_options};
 use plimsoll_measure::inspection::Inspection;
 use plimsoll_wire::Connection;
 
@@ -26,6 +26,7 @@ const SIMILAR_MIN: f64 = 0.75;
 pub fn inspect(args: &InspectArgs) -> Outcome<Exit> {
     let wanted = wanted(args).deserves(Exit::Usage)?;
     let choice: Choice = args.server.parse().deserves(Exit::Usage)?;
+    tell_unused_read_options(&args.server);
     let runtime = runtime()?;
     let place = RunningServer::open(
         &choice,
@@ -35,6 +36,13 @@ pub fn inspect(args: &InspectArgs) -> Outcome<Exit> {
     let inspection = runtime.block_on(look(&place, &wanted))?;
     tell(&inspection, args)?;
     Ok(if inspection.holds() { Exit::Held } else { Exit::Expectation })
+}
+
+/// Warns of options that choose a member or a version of the data: these commands read the primary's own data.
+pub(super) fn tell_unused_read_options(server: &str) {
+    for option in read_options(server) {
+        say(&format!("plimsoll: warning: {option} has no effect here: this command reads the primary"));
+    }
 }
 
 /// Resolves the arguments.

@@ -37,7 +37,7 @@ pub fn run(loaded: &Loaded, args: &RunArgs, registry: &Registry) -> Outcome<Exit
     }
     let width = settings.load.console.width();
     settings.load.console.say(&announce(&prepared.announcement(), width));
-    let flag = lifecycle::signals().context("listen to signals")?;
+    let flag = lifecycle::signals("continue with --resume and its directory").context("listen to signals")?;
     let ended = make(prepared, &settings, flag)?;
     finish(&ended.results, &ended.path, args.once.load.json, args.once.load.quiet)?;
     if ended.is_cut {

@@ -44,7 +44,8 @@ pub fn pipeline(command: &PipelineCommand) -> Outcome {
         PipelineCommand::Audit(args) => audit(args),
         #[cfg(feature = "kafka")]
         PipelineCommand::Demo(args) => {
-            let flag = plimsoll_run::lifecycle::signals().context("listen to signals")?;
+            let flag = plimsoll_run::lifecycle::signals("start the demonstration again")
+                .context("listen to signals")?;
             demonstrate(args, &flag)
         }
         #[cfg(not(feature = "kafka"))]

@@ -149,3 +149,90 @@ fn check_words(loaded: &Loaded, args: &RunArgs) -> anyhow::Result<()> {
     );
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_run::console::Silent;
+    use plimsoll_run::exit::explained;
+    use plimsoll_run::options::LoadOptions;
+    use plimsoll_scenario::{Builtin, Text, builtins, load_text};
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::registry::SHIPPED;
+
+    /// Words of Rust and of its libraries, which no message repeats.
+    const FOREIGN: [&str; 14] = [
+        "expected struct",
+        "invalid type",
+        "invalid value",
+        "invalid length",
+        "u32",
+        "u64",
+        "i64",
+        "f64",
+        "usize",
+        "unknown field",
+        "unknown variant",
+        "missing field",
+        "untagged",
+        "ident ",
+    ];
+
+    /// The JSON pointers of all values below `value`.
+    fn pointers(value: &Value, at: &str, all: &mut Vec<String>) {
+        let children: Vec<(String, &Value)> = match value {
+            Value::Object(map) => {
+                map.iter().map(|(key, value)| (key.replace('~', "~0").replace('/', "~1"), value)).collect()
+            }
+            Value::Array(list) => {
+                list.iter().enumerate().map(|(index, value)| (index.to_string(), value)).collect()
+            }
+            _ => Vec::new(),
+        };
+        for (key, child) in children {
+            let pointer = format!("{at}/{key}");
+            all.push(pointer.clone());
+            pointers(child, &pointer, all);
+        }
+    }
+
+    /// The message about a scenario; empty if it is valid.
+    fn said(builtin: &Builtin, tree: &Value) -> String {
+        let options = LoadOptions::on(None, SHIPPED.systems, &Silent);
+        let text = serde_saphyr::to_string(tree).unwrap();
+        let source = Text { name: builtin.name.into(), origin: builtin.path.into(), text, base: ".".into() };
+        let checked = load_text(source, &[], None)
+            .deserves(Exit::Usage)
+            .and_then(|loaded| lifecycle::check(builtin.name, loaded, &options, None));
+        checked.err().map(|failure| explained(&failure.error)).unwrap_or_default()
+    }
+
+    #[test]
+    fn no_wrong_value_in_a_scenario_brings_up_words_of_a_library() {
+        let wrong = [json!(null), json!(-1), json!([1, 2]), json!({"zz": 1}), json!("zzz")];
+        let mut turn = 0;
+        let mut foreign = Vec::new();
+        for builtin in builtins() {
+            let tree: Value = serde_saphyr::from_str(builtin.text).unwrap();
+            let mut all = Vec::new();
+            pointers(&tree, "", &mut all);
+            for pointer in all {
+                turn += 1;
+                let mut broken = tree.clone();
+                *broken.pointer_mut(&pointer).unwrap() = wrong[turn % wrong.len()].clone();
+                let said = said(builtin, &broken);
+                let message = said.lines().next().unwrap_or_default();
+                if let Some(word) = FOREIGN.iter().find(|word| message.contains(*word)) {
+                    foreign.push(format!(
+                        "{} {pointer} = {}: `{word}` in: {message}",
+                        builtin.name,
+                        wrong[turn % wrong.len()]
+                    ));
+                }
+            }
+        }
+        assert!(turn > 1000, "{turn}");
+        assert!(foreign.is_empty(), "{} messages:\n{}", foreign.len(), foreign.join("\n"));
+    }
+}

@@ -5,7 +5,8 @@ use serde::Deserialize;
 
 use super::derive;
 use crate::cli::{ScenariosArgs, ScenariosCommand};
-use crate::terminal::print;
+use crate::terminal::{print, screen};
+use plimsoll_report::text::hanging;
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_scenario::{Builtin, builtins, load, pipelines, suites};
 use plimsoll_series::suite::read;
@@ -43,7 +44,10 @@ type Listed = (&'static str, &'static str, String);
 
 fn show(title: &str, all: &[Listed]) {
     print(title);
-    all.iter().for_each(|(name, _, question)| print(&format!("{name:<23} {question}\n")));
+    let width = screen().width;
+    all.iter().for_each(|(name, _, question)| {
+        print(&format!("{}\n", hanging(question, &format!("{name:<23} "), width)))
+    });
 }
 
 /// Name, path and question of each shipped scenario.

@@ -9,7 +9,8 @@ use plimsoll_host::registry::{Entry, Registry};
 use plimsoll_host::{Ending, Storage, mongod};
 
 use crate::cli::{ServerCommand, StartArgs, StopArgs};
-use crate::terminal::{console, print};
+use crate::terminal::{console, print, screen};
+use plimsoll_report::text::{Width, hanging};
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::server_provisioning::{cache, install, profile};
 
@@ -115,11 +116,22 @@ fn status() -> anyhow::Result<()> {
         print(&format!("mongod on the PATH: {} ({version})\n", program.display()));
     }
     let running = Registry::of(&cache)?.running()?;
-    running.iter().map(describe).for_each(|line| print(&line));
+    let width = screen().width;
+    running.iter().for_each(|entry| print(&described(entry, width)));
     if running.is_empty() {
         print("no server is running\n");
     }
     Ok(())
+}
+
+/// A server in lines of at most `width`.
+fn described(entry: &Entry, width: Width) -> String {
+    let line = describe(entry);
+    if line.trim_end().chars().count() <= width.0 {
+        return line;
+    }
+    let (address, rest) = line.trim_end().split_once(' ').unwrap_or((&line, ""));
+    format!("{address}\n{}\n", hanging(rest.trim_start(), "  ", width))
 }
 
 fn describe(entry: &Entry) -> String {
@@ -168,6 +180,16 @@ mod tests {
         assert_eq!(ports("127.0.0.1:3"), [1, 3]);
         assert_eq!(ports("127.0.0.1:4"), [4]);
         assert!(describe(&member(1, "a")).contains("a, member of rs0"));
+    }
+
+    #[test]
+    fn a_server_fits_the_width_of_the_terminal() {
+        let long = Entry { storage: "/var/tmp/plimsoll/servers/27017".into(), pid: 123_456, ..entry(27017) };
+        let said = described(&long, Width(60));
+        assert!(said.lines().all(|line| line.chars().count() <= 60), "{said}");
+        assert_eq!(described(&long, Width::ENDLESS), describe(&long));
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(words(&said), words(&describe(&long)));
     }
 
     #[test]

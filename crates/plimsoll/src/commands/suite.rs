@@ -55,7 +55,7 @@ pub fn suite(args: &SuiteArgs, registry: &Registry) -> Outcome<Exit> {
             begin(args.out.as_deref(), &loaded, tests).deserves(Exit::Usage)?
         }
     };
-    let flag = lifecycle::signals().context("listen to signals")?;
+    let flag = lifecycle::signals("continue with --resume and its directory").context("listen to signals")?;
     let runtime = Arc::new(lifecycle::runtime()?);
     let mut drive = Drive { dir, suite, tests, settings, flag, runtime };
     let made = drive.make_all();

@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use mongodb::Client;
 use mongodb::bson::doc;
-use mongodb::error::ErrorKind;
+use mongodb::error::{ErrorKind, WriteFailure};
 use plimsoll_service::{Clock, Listener, Product, StartError};
 
 use crate::api;
 use crate::api::pool_metrics::PoolMetrics;
 use crate::api::queries::Queries;
 use crate::api::state::State;
-use crate::feeds::Feeds;
-use crate::readings::Readings;
+use crate::feeds::{self, Feeds};
+use crate::readings::{self, Readings};
 use crate::settings::{self, Settings, Typed};
 use crate::workload::{Fill, Progress, fill};
 
@@ -89,8 +89,16 @@ fn reason(error: &mongodb::error::Error) -> String {
         ErrorKind::Authentication { message, .. }
         | ErrorKind::InvalidArgument { message, .. }
         | ErrorKind::DnsResolve { message, .. } => message.clone(),
-        other => other.to_string(),
+        // The driver's text of other errors repeats the bytes of the server's answer.
+        ErrorKind::Write(WriteFailure::WriteConcernError(refused)) => refused.message.clone(),
+        ErrorKind::Write(WriteFailure::WriteError(refused)) => refused.message.clone(),
+        other => said(error).unwrap_or_else(|| other.to_string()),
     }
+}
+
+/// The message of the server's answer.
+fn said(error: &mongodb::error::Error) -> Option<String> {
+    error.server_response()?.get_str("errmsg").ok().map(str::to_owned)
 }
 
 /// Opens the database, creates missing collections and indexes, and serves.
@@ -107,11 +115,18 @@ pub async fn start(settings: Settings) -> Result<Running, StartError> {
     let open = |options| client(options).map(|client| client.database(&settings.database.name));
     let (writes, reads) = (open(settings.database.for_writes(&options))?, open(options)?);
     writes.run_command(doc! {"ping": 1}).await.map_err(database)?;
-    let unreadable = |error| storage(format!("readings: {error}"));
+    let unreadable = |error| match error {
+        readings::Error::Database(error) => database(error),
+        error => storage(format!("readings: {error}")),
+    };
+    let unopened = |error| match error {
+        feeds::Error::Database(error) => database(error),
+        error => storage(error),
+    };
     let readings = Readings::open(&writes, settings.readings).await.map_err(unreadable)?;
     let readings = readings.reading_through(&reads).await.map_err(unreadable)?;
-    let feeds = Feeds::open(&writes, settings.feeds, clock).await.map_err(storage)?;
-    let read_feeds = Feeds::open(&reads, settings.feeds, clock).await.map_err(storage)?;
+    let feeds = Feeds::open(&writes, settings.feeds, clock).await.map_err(unopened)?;
+    let read_feeds = Feeds::open(&reads, settings.feeds, clock).await.map_err(unopened)?;
     let state = State {
         database: writes,
         read_database: reads,

@@ -254,6 +254,33 @@ fn valid_strings_are_accepted_by_us_and_by_the_driver() {
     }
 }
 
+/// The way of a string up to the first connection. A DNS name of an SRV address and files of TLS do not exist here.
+fn opened(text: &str) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let made = runtime.block_on(crate::Deployment::new(text, crate::COMMAND_TIMEOUT));
+    made.map(drop).map_err(|error| error.to_string())
+}
+
+/// Valid strings that a deployment refuses, each with the reason.
+const REFUSED_LATER: [(&str, &str); 4] = [
+    ("loadBalanced=true", "loadBalanced=true is unsupported"),
+    ("w=0", "write_concern: {w: 0}"),
+    ("tlsCAFile=", "correct tlsCAFile"),
+    ("+srv:", "name service"),
+];
+
+#[test]
+fn valid_strings_pass_up_to_the_first_connection() {
+    for text in VALID {
+        let refused = REFUSED_LATER.iter().find(|(part, _)| text.contains(part));
+        match (opened(text), refused) {
+            (Ok(()), None) => {}
+            (Err(error), Some((_, words))) if error.contains(words) => {}
+            (result, _) => panic!("{text}: {result:?}"),
+        }
+    }
+}
+
 #[test]
 fn an_option_without_effect_is_left_out_with_a_warning() {
     for (text, part) in WARNED {
@@ -293,6 +320,11 @@ fn options_that_the_driver_does_not_know_are_read_here() {
         ConnectionString::parse("mongodb://a/d?timeoutMS=1500&tlsAllowInvalidHostnames=true&tls=true")
             .unwrap();
     assert_eq!(parsed.timeout, Some(Duration::from_millis(1500)));
+    let limit =
+        |query: &str| ConnectionString::parse(&format!("mongodb://a/?{query}")).unwrap().exchange_limit();
+    assert_eq!(limit("socketTimeoutMS=7500"), Some(Duration::from_millis(7500)));
+    assert_eq!(limit("socketTimeoutMS=7500&timeoutMS=500"), Some(Duration::from_millis(500)));
+    assert_eq!(limit("socketTimeoutMS=0"), None);
     assert!(parsed.allows_invalid_hostnames);
     assert_eq!(parsed.for_driver, "mongodb://a/d?tls=true");
     assert!(ConnectionString::parse("mongodb://a/?tlsInsecure=true").unwrap().allows_invalid_hostnames);

@@ -96,6 +96,19 @@ impl Deployment {
         }
     }
 
+    /// Connects to a server that may answer reads with the URI's read preference. A server outside a replica set may answer all.
+    ///
+    /// # Errors
+    /// The reason why no server could be reached.
+    pub async fn connect_to_read(&self) -> Result<Connection, Error> {
+        match &self.concerns().preference {
+            Some(preference) if self.has_members() && !preference.is_primary() => {
+                self.connect_for(preference).await
+            }
+            _ => self.connect().await,
+        }
+    }
+
     /// Connects to a member that may answer reads with this preference. Waits for one as long as the URI's
     /// `serverSelectionTimeoutMS` allows, 5 s by default.
     ///
@@ -139,7 +152,9 @@ impl Deployment {
         members: &[Member],
         preference: &ReadPreference,
     ) -> Result<Connection, Error> {
-        let fit = near(eligible(members, preference), self.members.window);
+        let is_set = members.iter().any(|member| member.hello.set_name.is_some());
+        let fit = if is_set { eligible(members, preference) } else { members.iter().collect() };
+        let fit = near(fit, self.members.window);
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let Some(member) = fit.get(turn % fit.len().max(1)) else {
             return Err(no_member(preference, shown(members)));

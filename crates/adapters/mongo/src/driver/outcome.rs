@@ -4,6 +4,7 @@ use mongodb::error::{Error, ErrorKind, UNKNOWN_TRANSACTION_COMMIT_RESULT, WriteF
 use mongodb::options::{
     Acknowledgment, ReadPreference, ReadPreferenceOptions, SelectionCriteria, WriteConcern,
 };
+use plimsoll_deployment::driver_message;
 use plimsoll_measure::first_error::FirstError;
 use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
 use plimsoll_wire::{Class, Outcome as Wire, ReadMode, W};
@@ -21,7 +22,7 @@ impl Detailed for Error {
             ErrorKind::Write(WriteFailure::WriteConcernError(error)) => {
                 FirstError::new(error.code, &error.code_name, &error.message)
             }
-            other => FirstError::new(0, "", other),
+            _ => FirstError::new(0, "", driver_message(self)),
         }
     }
 }
@@ -97,6 +98,19 @@ pub(super) fn command_error(code: i32) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_operation_without_a_server_is_told_in_our_words() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let error = runtime.block_on(async {
+            let uri = "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=50";
+            let client = mongodb::Client::with_uri_str(uri).await.unwrap();
+            client.database("d").run_command(bson::doc! {"ping": 1}).await.unwrap_err()
+        });
+        assert_eq!(of_error(&error), Outcome::Rejected(Rejection::NotTried));
+        let kept = format!("{:?}", error.detail());
+        assert!(kept.contains("no server that fits the operation") && !kept.contains("Topology"), "{kept}");
+    }
 
     #[test]
     fn an_interrupted_command_leaves_its_documents_unknown() {

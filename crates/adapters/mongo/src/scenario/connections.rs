@@ -36,6 +36,17 @@ pub enum InvalidConnections {
          use client: driver"
     )]
     LeanHasNoPool(&'static str),
+    /// A pool of the URI that is smaller than the load's connections.
+    #[error(
+        "maxPoolSize={pool} in the server's address: the lean client has exactly the connections of its arrivals, {load} here: set \
+         `connections` or `writers` to at most {pool}, remove maxPoolSize, or use client: driver"
+    )]
+    PoolTooSmall {
+        /// The pool.
+        pool: u32,
+        /// The connections of the load.
+        load: u32,
+    },
     /// An empty pool.
     #[error("connections.max: 0 connections; give a number from 1")]
     NoConnection,
@@ -50,6 +61,17 @@ pub enum InvalidConnections {
 }
 
 impl Connections {
+    /// Checks a URI's `maxPoolSize` against the client and the connections of its load.
+    ///
+    /// # Errors
+    /// The lean client would open more connections.
+    pub fn check_pool(client: Client, pool: Option<u32>, load: u32) -> Result<(), InvalidConnections> {
+        match pool.filter(|pool| client == Client::Lean && *pool < load) {
+            Some(pool) => Err(InvalidConnections::PoolTooSmall { pool, load }),
+            None => Ok(()),
+        }
+    }
+
     /// Checks the settings against the client.
     ///
     /// # Errors
@@ -74,6 +96,16 @@ impl Connections {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pool_of_the_address_that_is_too_small_for_the_lean_client_is_refused() {
+        let check =
+            |client, pool| Connections::check_pool(client, pool, 8).map_err(|error| error.to_string());
+        assert!(check(Client::Lean, Some(2)).unwrap_err().contains("maxPoolSize=2 in the server's address"));
+        for (client, pool) in [(Client::Lean, None), (Client::Lean, Some(8)), (Client::Driver, Some(2))] {
+            assert_eq!(check(client, pool), Ok(()));
+        }
+    }
 
     #[test]
     fn settings_that_a_client_does_not_have_are_refused() {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_deployment::{Deployment, Namespace, concern::WriteConcern, runtime};
+use plimsoll_deployment::{Deployment, Namespace, concern::WriteConcern, runtime, write_concern_of};
 use plimsoll_measure::duration::Span;
 use plimsoll_wire as wire;
 use schemars::JsonSchema;
@@ -38,9 +38,9 @@ pub struct Insert {
     /// A field that stores the event's source in 16 bytes in addition to `_id`, so that an audit finds duplicates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_field: Option<String>,
-    /// The write concern; by default a journaled majority.
-    #[serde(default = "WriteConcern::durable", deserialize_with = "WriteConcern::deserialize_durable")]
-    pub write_concern: WriteConcern,
+    /// The write concern; by default that of the address, and a journaled majority where both are silent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_concern: Option<WriteConcern>,
     /// Connections per worker, and so commands in flight at a time.
     #[serde(default = "connections")]
     pub connections: usize,
@@ -69,7 +69,7 @@ impl Insert {
             identity: IdKind::default(),
             form: Form::default(),
             source_field: None,
-            write_concern: WriteConcern::durable(),
+            write_concern: None,
             connections: CONNECTIONS,
             timeout: TIMEOUT,
             topics: BTreeMap::new(),
@@ -84,10 +84,11 @@ impl Insert {
         let namespace: Namespace = self.collection.parse().map_err(Refusal::of)?;
         let timeout = timeout(self.timeout)?;
         check_connections(self.connections)?;
-        let concern = concern(&self.write_concern, self.timeout)?;
+        let settled = settled(self.write_concern.as_ref(), &self.uri)?;
+        let concern = concern(&settled, self.timeout)?;
         self.check_names()?;
         let deployment = deployment(&self.uri, timeout)?;
-        let promise = Inserts::promised(self.identity, self.write_concern.is_durable());
+        let promise = Inserts::promised(self.identity, settled.is_durable());
         Ok(Inserts::new(InsertSettings {
             deployment,
             topics: Topics::of(&namespace, self.topics.clone()),
@@ -123,6 +124,15 @@ pub(super) fn check_connections(connections: usize) -> Result<(), Refusal> {
         return Ok(());
     }
     Err(Refusal(format!("`connections` must be 1 to {CONNECTIONS_MAX} per worker, not {connections}")))
+}
+
+/// The write concern of a section, or else of its address, completed to a journaled majority.
+pub(super) fn settled(typed: Option<&WriteConcern>, uri: &str) -> Result<WriteConcern, Refusal> {
+    let named = match typed {
+        Some(typed) => Some(typed.clone()),
+        None => write_concern_of(uri).map_err(Refusal::of)?,
+    };
+    Ok(named.unwrap_or_default().or_durable())
 }
 
 /// The write concern of commands. The server waits for members no longer than the client waits for the server.

@@ -6,7 +6,7 @@ use plimsoll_pipeline::{Identity, Order, Promise};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::insert::{concern, default_timeout, deployment};
+use super::insert::{concern, default_timeout, deployment, settled};
 use super::{Refusal, timeout};
 use crate::sink::keyed::{Keyed as Sinks, KeyedSettings};
 
@@ -18,9 +18,9 @@ pub struct Keyed {
     pub uri: String,
     /// `database.collection`.
     pub collection: String,
-    /// The write concern; by default a journaled majority.
-    #[serde(default = "WriteConcern::durable", deserialize_with = "WriteConcern::deserialize_durable")]
-    pub write_concern: WriteConcern,
+    /// The write concern; by default that of the address, and a journaled majority where both are silent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_concern: Option<WriteConcern>,
     /// The time limit of a command, after which its batch is retried.
     #[serde(default = "default_timeout")]
     pub timeout: Span,
@@ -33,12 +33,13 @@ impl Keyed {
     /// If a setting is invalid.
     pub fn build(&self) -> Result<Sinks, Refusal> {
         let namespace: Namespace = self.collection.parse().map_err(Refusal::of)?;
+        let settled = settled(self.write_concern.as_ref(), &self.uri)?;
         Ok(Sinks::new(KeyedSettings {
+            concern: concern(&settled, self.timeout)?,
             deployment: deployment(&self.uri, timeout(self.timeout)?)?,
             namespace,
-            concern: concern(&self.write_concern, self.timeout)?,
             promise: Promise {
-                durable: self.write_concern.is_durable(),
+                durable: settled.is_durable(),
                 identity: Identity::Named,
                 order: Order::Kept,
                 writes_dead_letters: false,

@@ -80,6 +80,39 @@ mod tests {
     }
 
     #[test]
+    fn the_write_concern_of_the_address_applies_where_the_section_has_none() {
+        let settled = |query: &str, typed: Option<&str>| {
+            let typed = typed.map(|json| serde_json::from_str(json).unwrap());
+            let uri = format!("mongodb://localhost/{query}");
+            let concern = insert::settled(typed.as_ref(), &uri).unwrap();
+            serde_json::to_string(&concern).unwrap()
+        };
+        for (query, typed, concern) in [
+            ("", None, r#"{"w":"majority","j":true}"#),
+            ("?w=most", None, r#"{"w":"most","j":true}"#),
+            ("?w=2&wTimeoutMS=50", None, r#"{"w":2,"j":true,"timeout":"50ms"}"#),
+            ("?journal=false", None, r#"{"w":"majority","j":false}"#),
+            ("?w=most", Some(r#"{"w": 1}"#), r#"{"w":1,"j":true}"#),
+        ] {
+            assert_eq!(settled(query, typed), concern, "{query}");
+        }
+    }
+
+    #[test]
+    fn options_of_the_address_that_a_section_cannot_honour_are_refused() {
+        fn refused<T: DeserializeOwned, B>(query: &str, build: impl Fn(&T) -> Result<B, Refusal>) -> String {
+            let json = format!(r#"{{"uri": "mongodb://localhost/?{query}", "collection": "d.c"}}"#);
+            build(&read::<T>(&json).unwrap()).err().map(|refusal| refusal.to_string()).unwrap_or_default()
+        }
+        assert!(refused("loadBalanced=true", Insert::build).contains("loadBalanced=true is unsupported"));
+        assert!(refused("loadBalanced=true", Scan::build).contains("loadBalanced=true is unsupported"));
+        assert!(refused("w=0", Keyed::build).contains("`w: 0` means unacknowledged"));
+        let transactional = |query| refused(query, |typed: &Transactional| typed.build("p").map(drop));
+        assert!(transactional("w=1").contains("remove `w` and `journal` from the address"));
+        assert_eq!(transactional("w=majority&journal=true"), "");
+    }
+
+    #[test]
     fn every_section_is_parsed_and_unknown_keys_are_refused() {
         assert_eq!(refusal(r#""collection": "d.c", "stored": "float32", "by": "source""#, Vector::build), "");
         assert!(refusal(r#""collection": "d.c", "field": "source""#, Vector::build).contains("another name"));

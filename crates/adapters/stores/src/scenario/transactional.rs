@@ -8,7 +8,7 @@ use plimsoll_measure::duration::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::insert::{CONNECTIONS, check_connections, connections, default_timeout, deployment};
+use super::insert::{CONNECTIONS, check_connections, connections, default_timeout, deployment, settled};
 use super::{Refusal, TIMEOUT, timeout};
 use crate::document::form::Form;
 use crate::positions::{PositionCollection, Positions};
@@ -100,6 +100,7 @@ impl Transactional {
                 self.gather_events
             )));
         }
+        check_durable(&self.uri)?;
         let dead_letters = self.dead_letters_collection()?;
         let buffer = BufferLimits {
             events: self.gather_events,
@@ -144,4 +145,14 @@ impl Transactional {
         };
         Ok(PositionCollection { namespace, pipeline: pipeline.to_owned() })
     }
+}
+
+/// Refuses an address with a weaker write concern than that of the transactions.
+fn check_durable(uri: &str) -> Result<(), Refusal> {
+    if settled(None, uri)?.is_durable() {
+        return Ok(());
+    }
+    let words = "the address names a write concern, but the transactions commit with a journaled majority: remove `w` and \
+                 `journal` from the address";
+    Err(Refusal(words.into()))
 }

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::insert::{
-    CONNECTIONS, check_connections, check_field, concern, connections, default_timeout, deployment,
+    CONNECTIONS, check_connections, check_field, concern, connections, default_timeout, deployment, settled,
 };
 use super::{Refusal, TIMEOUT, timeout};
 use crate::document::form::Form;
@@ -40,9 +40,9 @@ pub struct Vector {
     /// The format of the vector.
     #[serde(default)]
     pub stored: Stored,
-    /// The write concern; by default a journaled majority.
-    #[serde(default = "WriteConcern::durable", deserialize_with = "WriteConcern::deserialize_durable")]
-    pub write_concern: WriteConcern,
+    /// The write concern; by default that of the address, and a journaled majority where both are silent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_concern: Option<WriteConcern>,
     /// Connections per worker, which share a batch.
     #[serde(default = "connections")]
     pub connections: usize,
@@ -73,7 +73,7 @@ impl Vector {
             field: default_field(),
             source_field: default_source_field(),
             stored: Stored::default(),
-            write_concern: WriteConcern::durable(),
+            write_concern: None,
             connections: CONNECTIONS,
             timeout: TIMEOUT,
             topics: BTreeMap::new(),
@@ -88,7 +88,8 @@ impl Vector {
         let namespace: Namespace = self.collection.parse().map_err(Refusal::of)?;
         let timeout = timeout(self.timeout)?;
         check_connections(self.connections)?;
-        let concern = concern(&self.write_concern, self.timeout)?;
+        let settled = settled(self.write_concern.as_ref(), &self.uri)?;
+        let concern = concern(&settled, self.timeout)?;
         self.check_names()?;
         Ok(Vectors::new(VectorSettings {
             deployment: deployment(&self.uri, timeout)?,
@@ -101,7 +102,7 @@ impl Vector {
             stored: self.stored,
             concern,
             promise: Promise {
-                durable: self.write_concern.is_durable(),
+                durable: settled.is_durable(),
                 identity: self.by.identity(),
                 order: Order::Kept,
                 writes_dead_letters: false,

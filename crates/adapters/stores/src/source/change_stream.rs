@@ -229,7 +229,7 @@ async fn cause(uri: &str, error: Error) -> Error {
         Ok(deployment) => deployment,
         Err(cause) => return ours(cause),
     };
-    deployment.connect().await.map_or_else(ours, |_| error)
+    deployment.connect_to_read().await.map_or_else(ours, |_| error)
 }
 
 /// Our error in the driver's form.

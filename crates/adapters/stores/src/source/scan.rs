@@ -80,11 +80,16 @@ impl Scan {
         runtime.block_on(async {
             let opened = match connection.take().filter(|connection| !connection.is_broken()) {
                 Some(opened) => opened,
-                None => deployment.connect().await?,
+                None => deployment.connect_to_read().await?,
             };
             let opened = connection.insert(opened);
-            // Skips writes that a failover may roll back.
-            spec.read_concern = opened.hello().is_replicated().then(|| "majority".into());
+            let wanted = deployment.concerns();
+            // By default skips writes that a failover may roll back.
+            let safe = || opened.hello().is_replicated().then(|| "majority".into());
+            spec.read_concern = wanted.read.clone().or_else(safe);
+            if let Some(preference) = &wanted.preference {
+                spec.read_preference = deployment.sent_preference(opened.hello(), preference);
+            }
             let mut request = FindRequest::new(&spec, &opened.limits())?;
             let filter = filter.to_vec().map_err(plimsoll_wire::Error::from)?;
             request.filter(|out| out.extend_from_slice(&filter)).map_err(plimsoll_wire::Error::from)?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bson::{Bson, Document, doc};
-use plimsoll_host::Server;
+use plimsoll_host::{Server, scripted};
 use plimsoll_pipeline::guarantee::Guarantee;
 use plimsoll_pipeline::{
     Batch, Control, Ended, Error, Parts, Pipeline, Settings, Transform, TransformError, TransformFactory,
@@ -186,4 +186,19 @@ fn a_collection_is_embedded_under_its_own_ids_and_again_after_changes() {
     let found = embedded();
     let changed = found.iter().find(|one| one.get("_id") == Some(&Bson::Int32(100))).unwrap();
     assert_eq!((changed.get_i32("n").unwrap(), found.len()), (7777, ids.len()));
+}
+
+#[test]
+fn a_scan_sends_the_read_concern_of_its_address() {
+    let empty = doc! {"cursor": {"firstBatch": [], "id": 0_i64, "ns": "d.c"}, "ok": 1.0};
+    let server =
+        scripted::Server::start(move |command| command.contains_key("find").then(|| empty.clone())).unwrap();
+    let uri = format!("mongodb://{}/?readConcernLevel=bogus&readPreference=secondary", server.address());
+    let typed = format!(r#"{{"uri": "{uri}", "collection": "d.c"}}"#);
+    let source = serde_json::from_str::<scenario::Scan>(&typed).unwrap().build().unwrap();
+    let ended = run(source, &Collect::default(), positions(&shared(), "sc_concern"), &Arc::default());
+    assert_eq!(ended.unwrap(), Ended::Exhausted);
+    let find = server.commands().into_iter().find(|command| command.contains_key("find")).unwrap();
+    assert_eq!(find.get_document("readConcern").unwrap(), &doc! {"level": "bogus"});
+    assert!(find.get("$readPreference").is_none(), "a server outside a set answers every read: {find}");
 }

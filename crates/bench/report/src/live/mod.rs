@@ -10,7 +10,7 @@ use crate::layout::{cut, wrap};
 use crate::prose;
 use crate::tables;
 use crate::units::{Quantile, counted, duration, exact, exact_rate, named_percentile, percent, ratio};
-use window::Window;
+use window::{Unanswered, Window};
 
 pub use crate::layout::Width;
 
@@ -65,6 +65,7 @@ struct Phase {
     documents_max: Option<u64>,
     documents: u64,
     shown_s: u64,
+    unanswered: Unanswered,
 }
 
 /// The rate under trial.
@@ -149,9 +150,10 @@ impl Live {
             self.phase.at_ns = interval.from_ns;
         }
         let mut second = Window::default();
-        second.add(interval);
+        let unanswered_ns = self.phase.unanswered.after(interval);
+        second.add(interval, unanswered_ns);
         self.phase.documents += second.documents();
-        self.window.add(interval);
+        self.window.add(interval, unanswered_ns);
         self.status = vec![self.progress(end_ns)];
         self.status.extend(second.block(self.width.0, self.sends));
         let elapsed_s = (end_ns.saturating_sub(self.phase.at_ns) + SECOND_NS / 2) / SECOND_NS;

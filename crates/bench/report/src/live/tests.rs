@@ -38,6 +38,30 @@ fn a_silent_server_is_named_with_its_silence() {
     check(&mut live, &silent(1, SECOND_NS * 3 / 2), &lines[1..], None);
 }
 
+#[test]
+fn a_server_that_keeps_its_connections_and_answers_nothing_is_named_with_its_silence() {
+    let mut live = Live::new(Width(80), Kind::Plain);
+    live.on(&phase(None, None));
+    let second = |number: u64, due, count, skipped| {
+        let line = IntervalLine { due, count, documents: count, skipped, ..IntervalLine::default() };
+        let operations = BTreeMap::from([("insert".to_owned(), line)]);
+        let (from_ns, length_ns, worker_cpu) = (number * SECOND_NS, SECOND_NS, Vec::new());
+        Event::Interval(Interval { from_ns, length_ns, operations, worker_cpu, unreachable_ns: 0 })
+    };
+    for (event, line) in [
+        (second(0, 9, 5, 0), "    1 s   5 docs/s   5 ops/s   errors 0"),
+        (second(1, 0, 0, 0), "    2 s   no answer for 1 s   0 docs/s   0 ops/s   errors 0"),
+        (second(2, 2, 0, 2), "    3 s   no answer for 2 s   0 docs/s   0 ops/s   errors 0"),
+        (second(3, 0, 4, 0), "    4 s   4 docs/s   4 ops/s   errors 0"),
+        (second(4, 0, 0, 0), "    5 s   0 docs/s   0 ops/s   errors 0"),
+        // A closed load, whose operations become due when they end.
+        (second(5, 90, 90, 0), "    6 s   90 docs/s   90 ops/s   errors 0"),
+        (second(6, 0, 0, 0), "    7 s   no answer for 1 s   0 docs/s   0 ops/s   errors 0"),
+    ] {
+        check(&mut live, &event, &[line], None);
+    }
+}
+
 fn phase(duration_s: Option<f64>, documents: Option<u64>) -> Event {
     Event::Phase { at_ns: 0, name: "load".into(), duration_s, documents }
 }

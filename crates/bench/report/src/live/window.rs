@@ -11,6 +11,8 @@ use crate::units::{duration, exact, exact_rate, latency, percent};
 
 /// A shorter window is not a full second: its counts are not scaled up to a rate.
 const FULL_NS: u64 = SECOND_NS / 100 * 99;
+/// The answers that must be missing before a silence is told: random arrivals leave so long a gap once in 20,000 times.
+const MISSING_MIN: u64 = 10;
 /// Blanks between two fields.
 const GAP: &str = "   ";
 
@@ -22,6 +24,36 @@ pub(super) struct Window {
     cpu_busiest_worker: Option<f64>,
     /// The silence of the server at the end of the last interval.
     unreachable_ns: u64,
+    /// The time without an answer to operations that wait for one, at the end of the last interval.
+    unanswered_ns: u64,
+}
+
+/// Follows the operations of a phase that wait for an answer.
+#[derive(Debug, Default)]
+pub(super) struct Unanswered {
+    due: u64,
+    ended: u64,
+    /// The answers of the last interval that had some.
+    last: u64,
+    silent_ns: u64,
+}
+
+impl Unanswered {
+    /// The time without an answer at the end of `interval`; zero if no operation waits.
+    pub(super) fn after(&mut self, interval: &Interval) -> u64 {
+        let errors = |line: &IntervalLine| classes(&line.errors).map_or(0, |(total, _)| total);
+        let answered: u64 = interval.operations.values().map(|line| line.count + errors(line)).sum();
+        self.due += interval.operations.values().map(|line| line.due).sum::<u64>();
+        self.ended += answered + interval.operations.values().map(|line| line.skipped).sum::<u64>();
+        if answered > 0 {
+            (self.last, self.silent_ns) = (answered, 0);
+            return 0;
+        }
+        self.silent_ns += interval.length_ns;
+        // A closed load counts an operation when it ends, so a silence shows only against the answers before it.
+        let missing = self.last * self.silent_ns / SECOND_NS;
+        if self.due > self.ended || missing >= MISSING_MIN { self.silent_ns } else { 0 }
+    }
 }
 
 /// Sums of one operation.
@@ -72,9 +104,10 @@ impl Sums {
 }
 
 impl Window {
-    /// Adds one interval.
-    pub(super) fn add(&mut self, interval: &Interval) {
+    /// Adds one interval, with the time without an answer at its end.
+    pub(super) fn add(&mut self, interval: &Interval, unanswered_ns: u64) {
         self.length_ns += interval.length_ns;
+        self.unanswered_ns = unanswered_ns;
         self.unreachable_ns = interval.unreachable_ns;
         for (name, line) in &interval.operations {
             let sums = self.operations.entry(name.clone()).or_default();
@@ -98,14 +131,21 @@ impl Window {
     /// Everything in one line.
     pub(super) fn fields(&self, sends: Sends) -> Vec<String> {
         let total = self.total();
-        let silent_s = self.unreachable_ns / SECOND_NS;
-        let unreachable = (silent_s > 0).then(|| format!("server unreachable for {silent_s} s"));
-        let mut fields: Vec<_> = unreachable.into_iter().chain(self.amounts(&total, sends)).collect();
+        let mut fields: Vec<_> = self.silence().into_iter().chain(self.amounts(&total, sends)).collect();
         fields.extend(self.is_partial().then(|| format!("in {}", duration(self.length_ns as f64 / 1e9))));
         fields.extend(total.latencies());
         fields.push(format!("errors {}", exact(total.errors)));
         fields.extend(self.cpu_busiest_worker.map(|cpu| format!("busiest worker {}", percent(cpu))));
         fields
+    }
+
+    /// A lost server, or one that keeps its connections and answers nothing.
+    fn silence(&self) -> Option<String> {
+        match (self.unreachable_ns / SECOND_NS, self.unanswered_ns / SECOND_NS) {
+            (0, 0) => None,
+            (0, seconds) => Some(format!("no answer for {seconds} s")),
+            (seconds, _) => Some(format!("server unreachable for {seconds} s")),
+        }
     }
 
     /// Everything in lines of at most `width` characters, with a line for each of several operations.

@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use anyhow::{anyhow, bail};
+use plimsoll_deployment::check_uri;
 use plimsoll_host::{Profile, mongod};
 
 use plimsoll_scenario::secret::{repeated, without_password};
@@ -76,6 +77,7 @@ impl FromStr for Choice {
             "embedded" => Ok(Self::Embedded(Profile::Journaled)),
             "mongod" => Ok(Self::Mongod),
             _ if text.starts_with("mongodb://") || text.starts_with("mongodb+srv://") => {
+                check_uri(text)?;
                 Ok(Self::Uri(text.to_owned()))
             }
             _ => match text.strip_prefix("embedded:") {
@@ -173,6 +175,19 @@ fn canonical_host(scheme: &str, host: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_malformed_address_is_refused_before_a_server_is_contacted() {
+        for text in [
+            "mongodb://localhost:0",
+            "mongodb://",
+            "mongodb+srv://a.b:27017",
+            "mongodb://a/?w=0&journal=true",
+        ] {
+            let error = text.parse::<Choice>().unwrap_err().to_string();
+            assert!(error.contains("the server's address is invalid"), "{text}: {error}");
+        }
+    }
 
     #[test]
     fn only_an_embedded_server_can_lose_its_power() {

@@ -86,10 +86,22 @@ pub fn mistaken_name(name: &str, wanted: Kind) -> Option<String> {
 
 /// Explains a file that is of another kind, by its ending or its keys. `None` if no other kind is recognised.
 pub fn mistaken_text(origin: &str, text: &str, wanted: Kind) -> Option<String> {
+    if let Some(said) = result(Path::new(origin), text) {
+        return Some(said);
+    }
     let is_table = Path::new(origin).extension().is_some_and(|ending| ending == "csv");
     let kind = if is_table { Kind::Suite } else { Kind::ALL.into_iter().find(|kind| kind.is_of(text))? };
     let is_other = kind != wanted && (is_table || !wanted.is_of(text));
     is_other.then(|| format!("{origin} is {kind}: run it with `{} {origin}`", kind.command()))
+}
+
+/// Explains a JSON file of results: only they begin with their format.
+fn result(file: &Path, text: &str) -> Option<String> {
+    let is_json = file.extension().is_some_and(|ending| ending == "json");
+    let begins = text.trim_start().strip_prefix('{')?.trim_start().starts_with("\"format\"");
+    let shown = file.display();
+    (is_json && begins)
+        .then(|| format!("{shown} is a result, not an input: see it with `plimsoll show {shown}`"))
 }
 
 fn directory(path: &Path, wanted: Kind) -> String {
@@ -122,6 +134,16 @@ fn first_file(directory: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_result_is_recognised_and_the_command_that_shows_it_named() {
+        let said = mistaken_text("f1/run.json", "{\n  \"format\": 1,", Kind::Scenario);
+        assert_eq!(
+            said.unwrap(),
+            "f1/run.json is a result, not an input: see it with `plimsoll show f1/run.json`"
+        );
+        assert_eq!(mistaken_text("s.json", "{\"phases\": []}", Kind::Scenario), None);
+    }
 
     #[test]
     fn a_file_of_another_kind_is_recognised_and_its_command_named() {

@@ -39,7 +39,7 @@ pub use builtin::{Builtin, all as builtins, pipelines, suites};
 pub use matrix::{Axis, Bounds, LeaveOut, Matrix, Names};
 pub use mistaken::{Kind, mistaken_name, mistaken_text};
 pub use overrides::{assigned, put};
-pub use plimsoll_yaml::nearest;
+pub use plimsoll_yaml::{in_our_words, nearest};
 pub use read::{Loaded, Text, load, load_text, parse_with};
 pub use redacted_errors::{of_tree, rendered};
 pub use service_spec::ServiceSpec;

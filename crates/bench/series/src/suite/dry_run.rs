@@ -3,6 +3,7 @@
 use anyhow::Context;
 use plimsoll_measure::duration::Span;
 use plimsoll_measure::suite::Suite;
+use plimsoll_mongo::scenario::Existing;
 use plimsoll_report::units::{counted, duration};
 use plimsoll_run::system::Registry;
 
@@ -26,11 +27,23 @@ pub fn text(suite: &Suite, tests: &[Test], registry: Registry) -> anyhow::Result
     for (test, (dry, _)) in tests.iter().zip(&described) {
         let runs = counted(test.repetitions.into(), "run");
         let kind = test.kind.kind().name();
-        text += &format!("# Test {}: {kind} {}, {runs}\n{}---\n", test.name, test.job.what, dry.text());
+        let what = &test.job.what;
+        text +=
+            &format!("# Test {}: {kind} {what}, {runs}\n{}{}---\n", test.name, clearing(test), dry.text());
     }
     let estimates: Vec<_> =
         tests.iter().zip(&described).map(|(test, (_, estimate))| (test.name.as_str(), *estimate)).collect();
     Ok(text + &runs(suite, &estimates))
+}
+
+/// The collection that the suite itself drops before each run: the file below does not say so.
+fn clearing(test: &Test) -> String {
+    match (&test.job.host, test.job.existing) {
+        (Host::Suite(_, namespace), Existing::Drop) => {
+            format!("# The suite drops {namespace} before each run (existing: drop)\n")
+        }
+        _ => String::new(),
+    }
 }
 
 /// The estimate of a run with its server and its warm-up, which the suite adds.
@@ -73,6 +86,23 @@ mod tests {
     use crate::suite::prepare::planned;
     use crate::suite::read::parse;
     use crate::suite::resolve::{Arguments, build};
+
+    #[test]
+    fn a_collection_that_the_suite_drops_is_named() {
+        let described = |row: &str| {
+            let text =
+                format!("name,scenario,duration,server,existing\na,bulk-baseline,9s,mongodb://h,{row}\n");
+            let loaded = parse("s", "s.csv", &text, PathBuf::from(".")).unwrap();
+            let tests = build(&loaded, &Arguments::default(), TEST_REGISTRY).unwrap();
+            super::text(&planned(&loaded, &tests), &tests, TEST_REGISTRY).unwrap()
+        };
+        let dropped = described("drop");
+        assert!(
+            dropped.contains("# The suite drops plimsoll.") && dropped.contains("before each run"),
+            "{dropped}"
+        );
+        assert!(!described("refuse").contains("The suite drops"));
+    }
 
     #[test]
     fn every_run_has_its_place_and_its_time_and_they_add_up() {
