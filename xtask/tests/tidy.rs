@@ -121,6 +121,7 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("scenario", &["measure", "document", "ledger", "yaml", "load", "host", "mongo", "http"]),
+    ("workflow-load", &["measure", "workflow", "install", "postgres", "process", "stores"]),
     ("telemetry-load", &["measure", "http", "scenario", "run", "systems"]),
     (
         "plimsoll",

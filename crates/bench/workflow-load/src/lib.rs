@@ -1,4 +1,4 @@
-//! Loads the workflow engine inside of this process: units of work, clients, and what they saw.
+//! Loads the workflow engine inside of this process: units of work, clients, and their samples.
 
 pub mod embedded;
 pub mod load;

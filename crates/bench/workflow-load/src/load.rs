@@ -1,4 +1,4 @@
-//! Runs a closed loop of clients, and sums up what they saw.
+//! Runs a closed loop of clients, and sums up their samples.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub struct Sample {
     pub signal_ns: u64,
 }
 
-/// What the clients saw. The peers' programs print the same as JSON.
+/// The sum of the clients' samples. The peers' programs print the same as JSON.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Seen {
     /// Completed instances.

@@ -55,7 +55,8 @@ impl Cause {
         }
     }
 
-    /// The names that are right. The embedded server does not report tickets, so there a search is right to name nothing. Operations that wait for the network occupy connections: more of them raise the rate.
+    /// The names that are right. The embedded server does not report tickets, so there a search is right to name nothing. Operations that
+    /// wait for the network occupy connections: more of them raise the rate.
     pub(super) const fn right(self) -> &'static [&'static str] {
         match self {
             Self::CpuQuota => &["server CPU", "CPU quota"],

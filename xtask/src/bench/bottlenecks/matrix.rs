@@ -89,16 +89,16 @@ mod tests {
         let rows = [
             row(Cause::CpuQuota, &["server CPU", "disk"]),
             row(Cause::CpuQuota, &["disk"]),
-            row(Cause::HotDocument, &[]),
+            row(Cause::FewTickets, &[]),
             row(Cause::SlowDisk, &[]),
         ];
-        let causes = [Cause::CpuQuota, Cause::SlowDisk, Cause::HotDocument];
+        let causes = [Cause::CpuQuota, Cause::SlowDisk, Cause::FewTickets];
         let table = table(&causes, &rows);
         let cells: Vec<Vec<_>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(cells[0], ["cause", "server", "CPU", "disk", "not", "found", "right", "wrong"]);
         assert_eq!(cells[1], ["cpu-quota", "1", "1", "0", "1", "1"]);
         assert_eq!(cells[2], ["slow-disk", "0", "0", "1", "0", "0"]);
-        assert_eq!(cells[3], ["hot-document", "0", "0", "1", "1", "0"]);
+        assert_eq!(cells[3], ["few-tickets", "0", "0", "1", "1", "0"]);
         assert_eq!(line(&rows[0]), "1   cpu-quota               1234/s  server CPU, disk");
     }
 }
