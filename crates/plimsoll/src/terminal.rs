@@ -64,6 +64,15 @@ pub fn screen() -> Screen {
     Screen { width: width(stdout()).max(Width::MIN), style: style() }
 }
 
+/// The width of a list on stdout, whose lines are endless in a pipe: other programs read one entry from a line.
+pub fn list_width() -> Width {
+    if stdout().is_terminal() || std::env::var_os(COLUMNS).is_some() {
+        screen().width
+    } else {
+        Width::ENDLESS
+    }
+}
+
 /// Whether text on stdout may have colours.
 fn style() -> Style {
     let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());

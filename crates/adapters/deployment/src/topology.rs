@@ -38,6 +38,8 @@ pub struct Deployment {
     has_routers: bool,
     /// Whether the server to connect to may change.
     moves: bool,
+    /// Whether the user's URI asks for one server, whatever set it belongs to.
+    is_direct: bool,
     /// Whether the URI allows retries.
     allows: Retries,
     /// The replica set that the URI names: no other server is used.
@@ -140,6 +142,7 @@ impl Deployment {
             template,
             has_routers: false,
             moves,
+            is_direct: !moves,
             allows: Retries {
                 writes: options.retry_writes != Some(false),
                 reads: options.retry_reads != Some(false),
@@ -222,6 +225,7 @@ impl Deployment {
             template,
             has_routers,
             moves: false,
+            is_direct: false,
             allows: Retries::default(),
             expected_set: None,
             concerns: Concerns::default(),
@@ -231,6 +235,11 @@ impl Deployment {
             elections: AtomicU64::new(0),
             turn: AtomicUsize::new(0),
         }
+    }
+
+    /// Whether the user's URI asks for one server, whatever set it belongs to.
+    pub const fn is_direct(&self) -> bool {
+        self.is_direct
     }
 
     /// Whether connections go to mongos routers. Known after [`Self::find`].

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
@@ -36,6 +37,9 @@ use crate::start_at::{Moment, SharedBy};
 use crate::system::{RunContext, Subject, System, Workers, resolve};
 use plimsoll_scenario as scenario;
 use plimsoll_scenario::{Loaded, Plan, plan};
+
+/// The time that the terminal has to take the last line.
+const LAST_WORD_MAX: Duration = Duration::from_millis(100);
 
 /// How far ahead a suggested start time is, in milliseconds: shards need time to get ready.
 const SHARDS_AHEAD_MS: u64 = 60_000;
@@ -221,13 +225,24 @@ pub fn signals(continued: &str) -> std::io::Result<Arc<AtomicBool>> {
         for _ in received.forever() {
             let is_first = !stopped.swap(true, Ordering::Relaxed);
             if is_request(&mut first, clock::now()) && !is_first {
-                // A lost terminal loses this line only.
-                std::io::stderr().write_all(last_word.as_bytes()).unwrap_or_default();
+                say_at_last(&last_word);
                 signal_hook::low_level::exit(i32::from(Exit::Interrupted.code()));
             }
         }
     })?;
     Ok(flag)
+}
+
+/// Prints a line, unless the terminal or the pipe does not take it in time.
+fn say_at_last(line: &str) {
+    let (done, printed) = channel();
+    let line = line.to_owned();
+    thread::spawn(move || {
+        // A lost terminal loses this line only.
+        std::io::stderr().write_all(line.as_bytes()).unwrap_or_default();
+        done.send(()).unwrap_or_default();
+    });
+    printed.recv_timeout(LAST_WORD_MAX).unwrap_or_default();
 }
 
 /// Runs the phases before the last one unchanged: they prepare the load.

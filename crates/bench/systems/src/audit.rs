@@ -28,6 +28,8 @@ pub struct Subject<'a> {
     pub setup: &'a Setup,
     /// The servers that hold the documents.
     pub servers: Vec<ConnectOptions>,
+    /// Whether the user's URI asks for one server: the members of its set may be out of reach.
+    pub is_direct: bool,
     /// The longest wait for a server that restarts.
     pub patience: Duration,
     /// The outcomes of all documents.
@@ -78,10 +80,12 @@ fn read(
         .context("read the documents back")
 }
 
-/// The scope of the audit. Where documents vanish by design, they may vanish between the scans of two members.
+/// The scope of the audit. Where documents vanish by design, they may vanish between the scans of two members. A direct connection asks for one
+/// server alone.
 fn scope<'a>(subject: &Subject<'a>) -> Scope<'a> {
     let scope = Scope::of(subject.setup, touched(subject), subject.other_writers);
-    if subject.before.vanishing.is_some() { Scope { lag_max: Duration::ZERO, ..scope } } else { scope }
+    let reads_one = subject.is_direct || subject.before.vanishing.is_some();
+    if reads_one { Scope { lag_max: Duration::ZERO, ..scope } } else { scope }
 }
 
 /// The touched documents. Exact if the ledger has the changes; otherwise every document that the plan may change counts as

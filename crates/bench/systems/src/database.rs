@@ -360,6 +360,7 @@ impl System for Database {
         let subject = Subject {
             setup: &self.setup,
             servers: self.place.all().map(|place| place.site.options()).collect(),
+            is_direct: self.place.all().any(|place| place.site.is_direct()),
             patience,
             ledger,
             touched,

@@ -55,6 +55,8 @@ impl<T, R> Group<T, R> {
     async fn lead<F: Future<Output = Stored<Vec<R>>>>(&self, work: impl Fn(Vec<T>) -> F) {
         let (requests, senders): (Vec<_>, Vec<_>) = {
             let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            // A caller that went away before its request was sent may not expect it to happen later.
+            waiting.retain(|(_, sender)| !sender.is_closed());
             let count = waiting.len().min(BATCH_MAX);
             waiting.drain(..count).unzip()
         };

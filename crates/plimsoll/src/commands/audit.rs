@@ -54,6 +54,7 @@ pub fn audit(args: &AuditArgs) -> Outcome<Exit> {
     let subject = Subject {
         setup: &setup,
         servers: place.all().map(|place| place.site.options()).collect(),
+        is_direct: place.all().any(|place| place.site.is_direct()),
         patience: Duration::ZERO,
         ledger: &recovered.ledger,
         touched: &touched,

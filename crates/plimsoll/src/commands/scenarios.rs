@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::derive;
 use crate::cli::{ScenariosArgs, ScenariosCommand};
-use crate::terminal::{print, screen};
+use crate::terminal::{list_width, print};
 use plimsoll_report::text::hanging;
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_scenario::{Builtin, builtins, load, pipelines, suites};
@@ -44,7 +44,7 @@ type Listed = (&'static str, &'static str, String);
 
 fn show(title: &str, all: &[Listed]) {
     print(title);
-    let width = screen().width;
+    let width = list_width();
     all.iter().for_each(|(name, _, question)| {
         print(&format!("{}\n", hanging(question, &format!("{name:<23} "), width)))
     });

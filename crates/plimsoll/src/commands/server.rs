@@ -9,7 +9,7 @@ use plimsoll_host::registry::{Entry, Registry};
 use plimsoll_host::{Ending, Storage, mongod};
 
 use crate::cli::{ServerCommand, StartArgs, StopArgs};
-use crate::terminal::{console, print, screen};
+use crate::terminal::{console, list_width, print};
 use plimsoll_report::text::{Width, hanging};
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::server_provisioning::{cache, install, profile};
@@ -116,7 +116,7 @@ fn status() -> anyhow::Result<()> {
         print(&format!("mongod on the PATH: {} ({version})\n", program.display()));
     }
     let running = Registry::of(&cache)?.running()?;
-    let width = screen().width;
+    let width = list_width();
     running.iter().for_each(|entry| print(&described(entry, width)));
     if running.is_empty() {
         print("no server is running\n");

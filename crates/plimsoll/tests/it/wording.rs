@@ -66,7 +66,7 @@ fn a_closed_run_of_a_database_reports_its_saturated_resources() {
     let told = json(&run(dir.path(), &text, &["--server", &shared(), "--json"]));
     let bottleneck = &told["bottleneck"];
     let count = |list: &str| bottleneck[list].as_array().unwrap().len();
-    assert_eq!(count("at_limit") + count("below") + count("unchecked"), 13, "{bottleneck}");
+    assert_eq!(count("at_limit") + count("below") + count("unchecked"), 14, "{bottleneck}");
     let seen: Vec<_> = bottleneck["below"]
         .as_array()
         .unwrap()

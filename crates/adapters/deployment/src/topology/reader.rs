@@ -137,11 +137,13 @@ impl Deployment {
     /// The reason why no member could be reached.
     pub async fn try_connect_for(&self, preference: &ReadPreference) -> Result<Connection, Error> {
         let known = self.members.known.read().unwrap_or_else(PoisonError::into_inner).clone();
-        match self.connect_among(&known, preference).await {
+        // A known member that is silent must not use up the time in which the others can be asked.
+        match tokio::time::timeout(ASK_MAX, self.connect_among(&known, preference)).await {
+            Err(_) => {}
             // An election took place since the members were asked.
-            Ok(connection) if names_another_primary(&known, connection.hello()) => {}
-            Err(error) if !error.is_final() => {}
-            settled => return settled,
+            Ok(Ok(connection)) if names_another_primary(&known, connection.hello()) => {}
+            Ok(Err(error)) if !error.is_final() => {}
+            Ok(settled) => return settled,
         }
         let found = self.find_members().await;
         self.connect_among(&found, preference).await
@@ -180,7 +182,8 @@ impl Deployment {
     async fn find_members(&self) -> Vec<Member> {
         let mut asked = JoinSet::new();
         for address in self.member_addresses() {
-            asked.spawn(tokio::time::timeout(ASK_MAX, ask(self.options_for(address))));
+            let limit = ASK_MAX.min(self.members.limit / 2);
+            asked.spawn(tokio::time::timeout(limit, ask(self.options_for(address))));
         }
         let mut members: Vec<Member> = asked.join_all().await.into_iter().flatten().flatten().collect();
         members.iter().for_each(|member| self.learn(&member.hello));

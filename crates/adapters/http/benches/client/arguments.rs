@@ -61,7 +61,7 @@ impl Arguments {
             }
             ref words if words.contains(&"--bench") => options(words),
             _ => {
-                let plan = Plan { rounds: 1, millis: 200, tools: Vec::new(), others: false };
+                let plan = Plan { rounds: 1, millis: 1_000, tools: Vec::new(), others: false };
                 Ok(Self::Measure { plan, format: Format::Verdict })
             }
         }

@@ -128,7 +128,7 @@ fn counted(step: i64, before: Option<Element<'_>>, now: Option<Element<'_>>) -> 
         Some(element) => integer(element).ok_or(Differs)?,
         None => return Ok(Some(0)),
     };
-    let sum = value.checked_sub(base).filter(|sum| sum % step == 0).ok_or(Differs)?;
+    let sum = value.checked_sub(base).filter(|sum| sum.checked_rem(step) == Some(0)).ok_or(Differs)?;
     sum.checked_div(step).map(Some).ok_or(Differs)
 }
 

@@ -482,16 +482,14 @@ impl Store for Mongo {
         Ok(results)
     }
 
-    /// A removed signal that comes back with a failover was applied, and its instance knows it. So its removal need not be durable.
+    /// The removal is durable: an instance forgets the ids of signals whose removal is certain.
     async fn remove(&self, signals: &[SignalKey]) -> Stored<()> {
         let ids: Vec<_> = signals.iter().map(|key| documents::signal_id(&key.instance, &key.id)).collect();
         for group in groups(&ids) {
             let mut deletes = RawArrayBuf::new();
             deletes.push(rawdoc! {"q": {"_id": {"$in": array(group)}}, "limit": 0});
             self.pool
-                .write(
-                    &rawdoc! {"delete": "signals", "deletes": deletes, "writeConcern": {"w": 1, "j": false}},
-                )
+                .write(&rawdoc! {"delete": "signals", "deletes": deletes, "writeConcern": durable()})
                 .await?;
         }
         Ok(())

@@ -56,7 +56,9 @@ fn a_server_that_keeps_its_connections_and_answers_nothing_is_named_with_its_sil
         (second(4, 0, 0, 0), "    5 s   0 docs/s   0 ops/s   errors 0"),
         // A closed load, whose operations become due when they end.
         (second(5, 90, 90, 0), "    6 s   90 docs/s   90 ops/s   errors 0"),
-        (second(6, 0, 0, 0), "    7 s   no answer for 1 s   0 docs/s   0 ops/s   errors 0"),
+        (second(6, 0, 0, 0), "    7 s   0 docs/s   0 ops/s   errors 0"),
+        (second(7, 0, 0, 0), "    8 s   0 docs/s   0 ops/s   errors 0"),
+        (second(8, 0, 0, 0), "    9 s   no answer for 3 s   0 docs/s   0 ops/s   errors 0"),
     ] {
         check(&mut live, &event, &[line], None);
     }

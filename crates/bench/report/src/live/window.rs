@@ -13,6 +13,8 @@ use crate::units::{duration, exact, exact_rate, latency, percent};
 const FULL_NS: u64 = SECOND_NS / 100 * 99;
 /// The answers that must be missing before a silence is told: random arrivals leave so long a gap once in 20,000 times.
 const MISSING_MIN: u64 = 10;
+/// The shortest silence that is told of a load without operations that are due.
+const CLOSED_SILENCE_NS: u64 = 3 * SECOND_NS;
 /// Blanks between two fields.
 const GAP: &str = "   ";
 
@@ -52,7 +54,9 @@ impl Unanswered {
         self.silent_ns += interval.length_ns;
         // A closed load counts an operation when it ends, so a silence shows only against the answers before it.
         let missing = self.last * self.silent_ns / SECOND_NS;
-        if self.due > self.ended || missing >= MISSING_MIN { self.silent_ns } else { 0 }
+        // A slow stage after a fast one, and writers that think in step, are silent for a moment too.
+        let is_long = missing >= MISSING_MIN && self.silent_ns >= CLOSED_SILENCE_NS;
+        if self.due > self.ended || is_long { self.silent_ns } else { 0 }
     }
 }
 
