@@ -13,9 +13,34 @@ pub enum EncodeError {
     /// The state is too large.
     #[error("the state has {0} bytes, and {STATE_BYTES_MAX} are allowed: keep large data elsewhere")]
     Large(usize),
+    /// The state is nested too deep to be read again.
+    #[error("the state is nested {0} levels deep, and {NESTING_MAX} are allowed: keep deep data as text")]
+    Deep(usize),
     /// The state has no JSON form.
     #[error("the state has no JSON form: {0}")]
     Form(String),
+}
+
+/// Levels of lists and maps in stored JSON. Readers refuse 128.
+pub const NESTING_MAX: usize = 120;
+
+/// The levels of lists and maps in a JSON text.
+pub fn nesting(json: &[u8]) -> usize {
+    let (mut level, mut most, mut is_text, mut is_escaped) = (0_usize, 0, false, false);
+    for byte in json {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_text => is_escaped = true,
+            b'"' => is_text = !is_text,
+            b'[' | b'{' if !is_text => {
+                level += 1;
+                most = most.max(level);
+            }
+            b']' | b'}' if !is_text => level = level.saturating_sub(1),
+            _ => {}
+        }
+    }
+    most
 }
 
 /// The reason why bytes are no state.
@@ -41,6 +66,10 @@ impl State {
         if bytes.len() > STATE_BYTES_MAX {
             return Err(EncodeError::Large(bytes.len()));
         }
+        let levels = nesting(&bytes);
+        if levels > NESTING_MAX {
+            return Err(EncodeError::Deep(levels));
+        }
         Ok(bytes)
     }
 
@@ -54,5 +83,26 @@ impl State {
             return Err(DecodeError::Form(bytes.first().copied()));
         };
         serde_json::from_slice(json).map_err(|error| DecodeError::Damaged(error.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn nesting_counts_lists_and_maps_outside_of_texts() {
+        assert_eq!(nesting(b"1"), 0);
+        assert_eq!(nesting(br#"{"a": [{"b": "[[[{\"["}], "c": []}"#), 3);
+    }
+
+    #[test]
+    fn the_deepest_allowed_json_can_be_read_again() {
+        let deep = (0..NESTING_MAX).fold(json!(1), |value, _| json!([value]));
+        let text = serde_json::to_vec(&deep).unwrap();
+        assert_eq!(nesting(&text), NESTING_MAX);
+        assert!(serde_json::from_slice::<Value>(&text).is_ok());
     }
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use effect::{DeadLetter, DeadReason, Effect, Parent, StartRequest, TaskRow, TaskStatus, Work};
-pub use encoding::{DecodeError, EncodeError, STATE_BYTES_MAX};
+pub use encoding::{DecodeError, EncodeError, NESTING_MAX, STATE_BYTES_MAX, nesting};
 pub use signal::{Act, Body, Ended, Signal};
 pub use token::{Loop, Token, Wait};
 

@@ -11,13 +11,15 @@ use super::mailbox::Mailbox;
 use super::registry::Registry;
 use crate::definition::Definition;
 use crate::group::Group;
-use crate::instance::{EncodeError, Signal, StartRequest};
+use crate::instance::{EncodeError, Signal, StartRequest, nesting};
 use crate::port::{Inserted, Record, Store, StoreError};
-use crate::program::Problem;
+use crate::program::{Problem, Program};
 use crate::step::{ID_BYTES_MAX, StartError, start};
 
 /// Bytes of a signal at most.
 const SIGNAL_BYTES_MAX: usize = 1 << 20;
+/// Levels of lists and maps in a signal at most.
+const SIGNAL_NESTING_MAX: usize = 100;
 /// Batches of starts, and of signals, that are under way at once: while one waits for the disk, the next one is sent.
 const LANES: usize = 2;
 
@@ -70,6 +72,9 @@ pub enum ClientError {
     /// The signal is too large.
     #[error("the signal has {0} bytes, and {SIGNAL_BYTES_MAX} are allowed: keep large data elsewhere")]
     LargeSignal(usize),
+    /// The signal is nested too deep.
+    #[error("the signal is nested more than {SIGNAL_NESTING_MAX} levels deep: send deep data as text")]
+    DeepSignal,
     /// The signal's id is invalid.
     #[error("the signal's id is invalid: use 1 to {ID_BYTES_MAX} bytes without control characters")]
     SignalId,
@@ -88,8 +93,10 @@ impl<S: Store> Client<S> {
     ///
     /// If the definition is invalid, or the store fails.
     pub async fn deploy(&self, definition: &Definition, now_ms: u64) -> Result<(), ClientError> {
-        self.registry.add(definition).map_err(ClientError::Definition)?;
+        // This process knows the definition only after the store does: an instance must not start that no other process can run.
+        Program::compile(definition).map_err(ClientError::Definition)?;
         self.store.deploy(std::slice::from_ref(definition), now_ms).await?;
+        self.registry.add(definition).map_err(ClientError::Definition)?;
         let Some(schedule) = definition.schedule() else { return Ok(()) };
         let program = self.registry.add(&schedule).map_err(ClientError::Definition)?;
         self.store.deploy(std::slice::from_ref(&schedule), now_ms).await?;
@@ -137,9 +144,13 @@ impl<S: Store> Client<S> {
         if is_invalid(&signal.id) || is_invalid(&signal.instance) {
             return Err(ClientError::SignalId);
         }
-        let bytes = serde_json::to_vec(&signal.body).map_or(0, |text| text.len());
-        if bytes > SIGNAL_BYTES_MAX {
-            return Err(ClientError::LargeSignal(bytes));
+        let body = serde_json::to_vec(&signal.body).unwrap_or_default();
+        if body.len() > SIGNAL_BYTES_MAX {
+            return Err(ClientError::LargeSignal(body.len()));
+        }
+        // The wrapper of a body, and the state that keeps it, add some levels.
+        if nesting(&body) > SIGNAL_NESTING_MAX {
+            return Err(ClientError::DeepSignal);
         }
         let store = &self.store;
         let write = |signals: Vec<Signal>| async move { store.publish(&signals).await };

@@ -39,6 +39,8 @@ pub struct Core {
     scan_at_ms: u64,
     scan_gap_ms: u64,
     is_scanning: bool,
+    /// Signals that the store removed since the scan under way began. The scan may still deliver them.
+    gone: BTreeSet<SignalKey>,
     commits: usize,
     calls: usize,
     /// Instances with calls above the limit.
@@ -81,6 +83,7 @@ impl Core {
             scan_at_ms: 0,
             scan_gap_ms,
             is_scanning: false,
+            gone: BTreeSet::new(),
             commits: 0,
             calls: 0,
             starved: BTreeSet::new(),
@@ -161,6 +164,7 @@ impl Core {
         self.last_ms = now_ms;
         if is_back {
             self.scan_at_ms = now_ms;
+            self.definitions_at_ms = now_ms;
         }
         is_back
     }
@@ -231,8 +235,9 @@ impl Core {
 
     fn scanned(&mut self, limit: usize, result: Stored<Due>, now_ms: u64) {
         self.is_scanning = false;
+        let gone = take(&mut self.gone);
         let Ok(due) = result else {
-            self.scan_at_ms = now_ms.saturating_add(self.settings.poll_min_ms);
+            self.scan_at_ms = self.scan_at_ms.min(now_ms.saturating_add(self.settings.poll_min_ms));
             return;
         };
         let is_full = due.signals.len() >= limit || due.records.len() >= limit;
@@ -242,7 +247,9 @@ impl Core {
         }
         for signal in due.signals {
             let known = self.slots.get(&signal.instance).is_some_and(|slot| slot.known.contains(&signal.id));
-            if !known && self.owns(&signal.instance, now_ms) {
+            let key = SignalKey::of(&signal);
+            let is_old = known || gone.contains(&key) || self.delayed.contains_key(&(signal.due_ms, key));
+            if !is_old && self.owns(&signal.instance, now_ms) {
                 is_new = true;
                 self.receive(signal, now_ms);
             }
@@ -250,7 +257,8 @@ impl Core {
         let doubled = self.scan_gap_ms.saturating_mul(2).min(self.settings.poll_max_ms);
         self.scan_gap_ms = if is_new { self.settings.poll_min_ms } else { doubled };
         let gap_ms = if is_full && is_new { 0 } else { self.scan_gap_ms };
-        self.scan_at_ms = now_ms.saturating_add(gap_ms);
+        // Somebody may have asked for a scan while this one was under way.
+        self.scan_at_ms = self.scan_at_ms.min(now_ms.saturating_add(gap_ms));
     }
 
     /// Takes a record of a scan; returns whether the worker did not know it.
@@ -285,6 +293,8 @@ impl Core {
         match (program, state) {
             (Some(program), Ok(state)) => {
                 let due_ms = state.due_ms();
+                // The answer of the commit that ended it may have been lost.
+                self.jobs.extend(state.status.is_ended().then(|| Job::Tell(finished(&state))));
                 let slot = self.slot(&id);
                 slot.is_loading = false;
                 slot.unconfirmed = state.applied.iter().cloned().collect();
@@ -368,6 +378,11 @@ impl Core {
                 self.won(tag, now_ms);
             } else {
                 self.forget(tag);
+                if is_error {
+                    // The change may have happened, and the instance may have ended: a scan would not find it.
+                    self.slot(&tag.instance);
+                    self.missing.insert(tag.instance.clone());
+                }
                 let gap_ms = if is_error { self.settings.poll_min_ms } else { 0 };
                 self.scan_at_ms = self.scan_at_ms.min(now_ms.saturating_add(gap_ms));
             }
@@ -383,13 +398,16 @@ impl Core {
                 slot.known.remove(id);
             });
         }
+        let key = |id: &String| SignalKey { instance: tag.instance.clone(), id: id.clone() };
+        let removed: Vec<_> = consumed.iter().map(key).collect();
         let Some(loaded) = &mut slot.loaded else { return };
         loaded.version += 1;
         let due_ms = loaded.state.due_ms();
         let finished = loaded.state.status.is_ended().then(|| finished(&loaded.state));
-        if removes == Removes::Worker {
-            let key = |id| SignalKey { instance: tag.instance.clone(), id };
-            self.remove.extend(consumed.into_iter().map(key));
+        match removes {
+            Removes::Worker => self.remove.extend(removed),
+            Removes::Store if self.is_scanning => self.gone.extend(removed),
+            Removes::Store => {}
         }
         self.jobs.extend(finished.map(Job::Tell));
         self.alarm(due_ms, &tag.instance, now_ms);
@@ -402,7 +420,12 @@ impl Core {
             if result.is_err() {
                 self.take(&key.instance);
                 self.scan_at_ms = self.scan_at_ms.min(now_ms.saturating_add(self.settings.poll_min_ms));
-            } else if let Some(slot) = self.slots.get_mut(&key.instance) {
+                continue;
+            }
+            if self.is_scanning {
+                self.gone.insert(key.clone());
+            }
+            if let Some(slot) = self.slots.get_mut(&key.instance) {
                 slot.known.remove(&key.id);
                 slot.unconfirmed.remove(&key.id);
                 self.touched.insert(key.instance);
@@ -625,6 +648,7 @@ impl Core {
             return;
         }
         self.is_scanning = true;
+        self.scan_at_ms = u64::MAX;
         let until_ms = now_ms.saturating_add(self.settings.ahead_ms);
         // Work that the worker knows comes again: it must not hide other work.
         let is_due = |slot: &Slot| {

@@ -83,11 +83,12 @@ impl<S: Store, V: Services, C: Clock> Worker<S, V, C> {
         let at_ms = core.wake_soon_ms(self.clock.now_ms());
         let mut alarm = std::pin::pin!(self.clock.until(at_ms));
         poll_fn(|context| {
-            if let Poll::Ready(hint) = self.mailbox.poll(context) {
-                return Poll::Ready(hint.map(Happened::Hint));
-            }
+            // Results come first: a flood of hints must not delay the leases.
             if let Poll::Ready(Some(happened)) = running.poll_next_unpin(context) {
                 return Poll::Ready(Some(happened));
+            }
+            if let Poll::Ready(hint) = self.mailbox.poll(context) {
+                return Poll::Ready(hint.map(Happened::Hint));
             }
             alarm.as_mut().poll(context).map(|()| Some(Happened::Tick))
         })

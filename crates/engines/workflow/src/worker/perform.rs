@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::job::{Happened, Job, Tag};
 use super::registry::Registry;
 use crate::instance::{Body, Effect, Ended, Signal, StartRequest, Status, Work};
-use crate::port::{Record, Services, SignalKey, Store, Stored};
+use crate::port::{Inserted, Record, Services, SignalKey, Store, Stored};
 use crate::step::{Again, Answer, CallError, start};
 
 /// Does a job and tells its result. `now_ms` is the moment of its start.
@@ -124,9 +124,12 @@ impl Effects {
         true
     }
 
-    async fn write<S: Store>(&self, store: &S) -> Stored<()> {
+    /// Writes everything. Records that the store knew before are left out afterwards: theirs may be a later form.
+    async fn write<S: Store>(&mut self, store: &S) -> Stored<()> {
         if !self.records.is_empty() {
-            store.start(&self.records).await?;
+            let inserted = store.start(&self.records).await?;
+            let mut is_new = inserted.into_iter().map(|inserted| inserted == Inserted::New);
+            self.records.retain(|_| is_new.next().unwrap_or(false));
         }
         if !self.signals.is_empty() {
             store.publish(&self.signals).await?;

@@ -4,6 +4,7 @@
 
 mod budget;
 mod examples;
+mod late_scan;
 mod lives;
 mod simulation;
 mod workers;

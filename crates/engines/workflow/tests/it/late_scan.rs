@@ -1,0 +1,103 @@
+//! Tests a scan whose answer arrives after the worker has applied and removed its signals.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use plimsoll_workflow::file::read;
+use plimsoll_workflow::instance::{Signal, StartRequest, State};
+use plimsoll_workflow::memory::{Memory, Removal};
+use plimsoll_workflow::port::{Record, Services, Store};
+use plimsoll_workflow::step::{Call, CallError, start};
+use plimsoll_workflow::worker::{Core, Happened, Hint, Job, Registry, Settings, perform};
+use serde_json::{Value, json};
+
+const NOW_MS: u64 = 1_000;
+/// More signals than an instance remembers.
+const SIGNALS: u64 = 70;
+const COUNTER: &str =
+    "name: counter\nsteps:\n- repeat:\n    steps:\n    - wait: {signal: go}\n    - set: {value: '.n += 1'}\n";
+
+struct Nothing;
+
+impl Services for Nothing {
+    async fn call(&self, _: &Call) -> Result<Value, CallError> {
+        Ok(Value::Null)
+    }
+}
+
+struct Lab {
+    core: Core,
+    store: Memory,
+    registry: Arc<Registry>,
+    /// Whether the answers of scans are held back.
+    holds: bool,
+    held: Vec<Happened>,
+}
+
+impl Lab {
+    fn new(removal: Removal) -> Self {
+        let (store, registry) = (Memory::new(4, removal), Arc::new(Registry::default()));
+        let removes = store.commit_removes_signals();
+        let core = Core::new(Settings::new("one"), registry.clone(), 4, removes);
+        Self { core, store, registry, holds: false, held: Vec::new() }
+    }
+
+    /// Tells the core something, and does all work that follows.
+    fn tell(&mut self, happened: Happened) {
+        let mut news = VecDeque::from([happened]);
+        while let Some(happened) = news.pop_front() {
+            for job in self.core.handle(happened, NOW_MS) {
+                let is_scan = matches!(job, Job::Scan { .. });
+                let done =
+                    perform(&self.store, &Nothing, &self.registry, job, NOW_MS).now_or_never().unwrap();
+                if is_scan && self.holds { self.held.push(done) } else { news.push_back(done) }
+            }
+        }
+    }
+
+    fn publish(&self, number: u64) -> Signal {
+        let signal = Signal::named("i", format!("s{number}"), "go", Value::Null, NOW_MS);
+        self.store.publish(std::slice::from_ref(&signal)).now_or_never().unwrap().unwrap();
+        signal
+    }
+}
+
+fn check(removal: Removal) {
+    let mut lab = Lab::new(removal);
+    let program = lab.registry.add(&read(COUNTER).unwrap().0).unwrap();
+    let request = StartRequest {
+        id: "i".into(),
+        definition: "counter".into(),
+        key: None,
+        parent: None,
+        depth: 0,
+        input: json!({"n": 0}),
+    };
+    let record = Record::of(&start(&program, request, NOW_MS).unwrap(), 4, 1, 0).unwrap();
+    lab.store.start(std::slice::from_ref(&record)).now_or_never().unwrap().unwrap();
+    lab.tell(Happened::Tick);
+    lab.tell(Happened::Hint(Hint::Started(record)));
+    let first = lab.publish(0);
+    lab.holds = true;
+    lab.tell(Happened::Hint(Hint::Work));
+    assert_eq!(lab.held.len(), 1, "a scan has seen the first signal");
+    lab.tell(Happened::Hint(Hint::Published(first)));
+    for number in 1..=SIGNALS {
+        let signal = lab.publish(number);
+        lab.tell(Happened::Hint(Hint::Published(signal)));
+    }
+    lab.holds = false;
+    for happened in std::mem::take(&mut lab.held) {
+        lab.tell(happened);
+    }
+    let records = lab.store.load(&["i".to_owned()]).now_or_never().unwrap().unwrap();
+    let state = State::decode(&records[0].as_ref().unwrap().body).unwrap();
+    assert_eq!(state.data["n"], json!(SIGNALS + 1), "each signal is applied once");
+}
+
+#[test]
+fn a_signal_in_a_late_answer_of_a_scan_is_not_applied_again() {
+    check(Removal::WithCommit);
+    check(Removal::Separate);
+}
