@@ -176,7 +176,7 @@ async fn leases_are_exclusive(store: &impl Store) -> Checked {
     let holders = store.holders().await?;
     let owners: Vec<_> = holders.iter().map(|holder| holder.owner.as_str()).collect();
     let wanted: Vec<_> = (0..partitions).map(|at| if at == 0 { "b" } else { "a" }).collect();
-    same("every owner is told", &owners, &wanted)?;
+    same("holders names the owner of each partition", &owners, &wanted)?;
     let fresh = holders.iter().all(|holder| (1..=60_000).contains(&holder.lease_ms));
     same("a lease has time left", &fresh, &true)
 }

@@ -99,6 +99,17 @@ fn committed<'a>(commits: &'a [Commit], mut won: HashSet<(&'a str, i64)>) -> Vec
     commits.iter().map(result).collect()
 }
 
+/// Consumed signals as columns: the instance, its version after the change, and the signal's id.
+fn consumed<'a>(commits: &[&'a Commit]) -> (Vec<&'a str>, Vec<i64>, Vec<&'a str>) {
+    let (mut instances, mut versions, mut ids) = (Vec::new(), Vec::new(), Vec::new());
+    for commit in commits {
+        instances.extend(commit.consumed.iter().map(|_| commit.record.id.as_str()));
+        versions.extend(commit.consumed.iter().map(|_| signed(commit.record.version)));
+        ids.extend(commit.consumed.iter().map(String::as_str));
+    }
+    (instances, versions, ids)
+}
+
 /// Columns of keys, in order.
 fn keys<'a>(keys: impl Iterator<Item = &'a SignalKey>) -> (Vec<&'a str>, Vec<&'a str>) {
     let mut keys: Vec<_> = keys.collect();
@@ -164,26 +175,8 @@ impl Store for Postgres {
         // The sort keeps the order of equal ids, and the first of them is inserted.
         sorted.sort_by(|a, b| a.id.cmp(&b.id));
         let c = Records::of(sorted.into_iter());
-        let rows = self
-            .sessions
-            .query(
-                Prepared::Start,
-                &[
-                    &c.ids,
-                    &c.partitions,
-                    &c.versions,
-                    &c.epochs,
-                    &c.statuses,
-                    &c.due_ms,
-                    &c.definitions,
-                    &c.hashes,
-                    &c.keys,
-                    &c.notes,
-                    &c.bodies,
-                    &c.changed_ms,
-                ],
-            )
-            .await?;
+        let rows =
+            self.sessions.query(Prepared::Start, &[&c.changed()[..], &[&c.partitions]].concat()).await?;
         let new = rows.iter().map(|row| row.get::<_, &str>(0)).collect();
         Ok(inserted(records.iter().map(|record| record.id.as_str()), new))
     }
@@ -195,13 +188,7 @@ impl Store for Postgres {
         let mut sorted: Vec<_> = signals.iter().collect();
         sorted.sort_by(|a, b| (&a.instance, &a.id).cmp(&(&b.instance, &b.id)));
         let c = Signals::of(sorted.into_iter(), |instance| self.partition(instance))?;
-        let rows = self
-            .sessions
-            .query(
-                Prepared::Publish,
-                &[&c.instances, &c.ids, &c.partitions, &c.due_ms, &c.sent_ms, &c.attempts, &c.bodies],
-            )
-            .await?;
+        let rows = self.sessions.query(Prepared::Publish, &c.params()).await?;
         let new = rows.iter().map(|row| (row.get::<_, &str>(0), row.get::<_, &str>(1))).collect();
         Ok(inserted(signals.iter().map(|signal| (signal.instance.as_str(), signal.id.as_str())), new))
     }
@@ -280,40 +267,9 @@ impl Store for Postgres {
         let mut sorted: Vec<_> = commits.iter().collect();
         sorted.sort_by(|a, b| a.record.id.cmp(&b.record.id));
         let c = Records::of(sorted.iter().map(|commit| &commit.record));
-        let consumed = sorted.iter().flat_map(|commit| {
-            commit
-                .consumed
-                .iter()
-                .map(|id| (commit.record.id.as_str(), signed(commit.record.version), id.as_str()))
-        });
-        let (mut instances, mut versions, mut ids) = (Vec::new(), Vec::new(), Vec::new());
-        for (instance, version, id) in consumed {
-            instances.push(instance);
-            versions.push(version);
-            ids.push(id);
-        }
-        let rows = self
-            .sessions
-            .query(
-                Prepared::Commit,
-                &[
-                    &c.ids,
-                    &c.versions,
-                    &c.epochs,
-                    &c.statuses,
-                    &c.due_ms,
-                    &c.definitions,
-                    &c.hashes,
-                    &c.keys,
-                    &c.notes,
-                    &c.bodies,
-                    &c.changed_ms,
-                    &instances,
-                    &versions,
-                    &ids,
-                ],
-            )
-            .await?;
+        let (instances, versions, ids) = consumed(&sorted);
+        let params = [&c.changed()[..], &[&instances, &versions, &ids]].concat();
+        let rows = self.sessions.query(Prepared::Commit, &params).await?;
         let won = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
         Ok(committed(commits, won))
     }
@@ -348,18 +304,7 @@ impl Store for Postgres {
             Signals::of(letters.iter().map(|letter| &letter.signal), |instance| self.partition(instance))?;
         let reasons: Vec<_> = letters.iter().map(|letter| letter.reason.name()).collect();
         let buried_ms: Vec<_> = letters.iter().map(|letter| signed(letter.buried_ms)).collect();
-        let params: &[&(dyn ToSql + Sync)] = &[
-            &c.instances,
-            &c.ids,
-            &c.partitions,
-            &c.due_ms,
-            &c.sent_ms,
-            &c.attempts,
-            &c.bodies,
-            &reasons,
-            &buried_ms,
-        ];
-        self.rare(sql::BURY, params).await?;
+        self.rare(sql::BURY, &[&c.params()[..], &[&reasons, &buried_ms]].concat()).await?;
         Ok(())
     }
 

@@ -7,6 +7,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+/// A parameter of a statement.
+type Param<'a> = &'a (dyn ToSql + Sync);
 
 /// A number of the engine as the server stores it.
 pub(super) fn signed(number: u64) -> i64 {
@@ -104,6 +108,19 @@ impl<'a> Signals<'a> {
         }
         Ok(columns)
     }
+
+    /// The parameters of a statement.
+    pub(super) fn params(&self) -> [Param<'_>; 7] {
+        [
+            &self.instances,
+            &self.ids,
+            &self.partitions,
+            &self.due_ms,
+            &self.sent_ms,
+            &self.attempts,
+            &self.bodies,
+        ]
+    }
 }
 
 /// Instances as columns.
@@ -141,5 +158,22 @@ impl<'a> Records<'a> {
             columns.changed_ms.push(signed(record.changed_ms));
         }
         columns
+    }
+
+    /// The parameters of a statement that changes instances. The partition never changes.
+    pub(super) fn changed(&self) -> [Param<'_>; 11] {
+        [
+            &self.ids,
+            &self.versions,
+            &self.epochs,
+            &self.statuses,
+            &self.due_ms,
+            &self.definitions,
+            &self.hashes,
+            &self.keys,
+            &self.notes,
+            &self.bodies,
+            &self.changed_ms,
+        ]
     }
 }

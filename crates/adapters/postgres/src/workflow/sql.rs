@@ -67,8 +67,9 @@ pub(super) const DEPLOY: &str = "INSERT INTO definitions (name, hash, body, depl
 pub(super) const DEFINITIONS: &str = "SELECT body FROM definitions ORDER BY number";
 
 pub(super) const START: &str = "INSERT INTO instances \
-     SELECT * FROM unnest($1::text[], $2::smallint[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[], $7::text[], $8::text[], \
-         $9::text[], $10::text[], $11::bytea[], $12::bigint[]) \
+     (id, version, epoch, status, due_ms, definition, hash, key, note, body, changed_ms, partition) \
+     SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::text[], $7::text[], $8::text[], \
+         $9::text[], $10::bytea[], $11::bigint[], $12::smallint[]) \
      ON CONFLICT (id) DO NOTHING RETURNING id";
 
 pub(super) const PUBLISH: &str = "INSERT INTO signals \

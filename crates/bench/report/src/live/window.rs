@@ -11,9 +11,9 @@ use crate::units::{duration, exact, exact_rate, latency, percent};
 
 /// A shorter window is not a full second: its counts are not scaled up to a rate.
 const FULL_NS: u64 = SECOND_NS / 100 * 99;
-/// The answers that must be missing before a silence is told: random arrivals leave so long a gap once in 20,000 times.
+/// The live line names a silence once this many answers are missing. Random arrivals leave such a gap once in 20,000 times.
 const MISSING_MIN: u64 = 10;
-/// The shortest silence that is told of a load without operations that are due.
+/// The live line names a silence of a closed load from this length on.
 const CLOSED_SILENCE_NS: u64 = 3 * SECOND_NS;
 /// Blanks between two fields.
 const GAP: &str = "   ";
