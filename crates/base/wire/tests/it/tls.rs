@@ -176,6 +176,11 @@ fn a_certificate_logs_its_user_in_and_no_other() {
         for (certificate, user) in [("bob", "CN=bob"), ("bob", "CN=ann"), ("bob", "")] {
             let error = server.log_in(certificate, user).await.unwrap_err();
             assert!(matches!(error, Error::Authentication { .. }), "{certificate} {user}: {error:?}");
+            assert_eq!(
+                error.to_string().contains("authentication by certificate"),
+                user.is_empty(),
+                "{error}"
+            );
         }
     });
 }
