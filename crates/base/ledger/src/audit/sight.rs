@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Audit, CORRUPTED, Content, EXCEEDING, EXPLAINED, Found, INTACT, LACKING, OtherWriters, REPEATED, UNDONE, findings,
+    Audit, CORRUPTED, Content, EXCEEDING, EXPLAINED, Found, INTACT, LACKING, OtherWriters, REPEATED, UNDONE,
+    findings,
 };
 use crate::intents::Intent;
 use crate::numbers::Slot;
