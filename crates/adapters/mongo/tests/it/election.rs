@@ -6,10 +6,14 @@ use std::sync::Arc;
 use bson::Bson;
 use plimsoll_deployment::Deployment;
 use plimsoll_host::replica_set::{Options, ReplicaSet};
+use plimsoll_ledger::Allocation;
 use plimsoll_load::retry::Retry;
 use plimsoll_load::target::{Prepared, Target};
-use plimsoll_measure::outcome::Outcome;
+use plimsoll_measure::outcome::{Outcome, Rejection};
 use plimsoll_mongo::lean::Lean;
+use plimsoll_mongo::setup::Copies;
+use plimsoll_mongo::shared_bounds::SharedBounds;
+use plimsoll_mongo::worker_ledger::WorkerLedger;
 use plimsoll_wire::{ReadMode, ReadPreference};
 
 use crate::loads::{self, Loaded, NAMESPACE, OPERATIONS, WRITERS, wait_until};
@@ -144,6 +148,63 @@ fn a_lane_leaves_a_primary_once_a_later_election_is_known() {
         assert_eq!(insert(&target, &mut lane).await, (Outcome::Acknowledged, false));
     });
     assert_eq!(set.documents(NAMESPACE), 1, "the later primary has it");
+}
+
+/// Reads documents that another worker has replaced over a lane to the primary that was replaced meanwhile; the different outcomes.
+async fn read_from_replaced(set: &ReplicaSet, level: &str) -> Vec<Outcome> {
+    let site = Arc::new(Deployment::find(&set.uri(), TIMEOUT).await.unwrap());
+    let read = format!(r#"{{"find": {{"read_concern": "{level}"}}}}"#);
+    let operations = [("insert", r#"{"insert": {}}"#), ("replace", r#"{"replace": {}}"#), ("read", &read)];
+    let mut setup = plan(MAJORITY, &operations);
+    setup.inherit(site.concerns(), Copies::Several);
+    let (setup, shared) = (Arc::new(setup), Arc::<SharedBounds>::default());
+    let [writer, reader] = [0, 1].map(|worker| {
+        let mut ledger = WorkerLedger::new(Allocation::new(setup.block(), 2, None).unwrap(), worker, None);
+        ledger.share(shared.clone());
+        Lean::new(setup.clone(), site.clone(), ledger)
+    });
+    let mut first = writer.open().await.unwrap();
+    for number in 0..64 {
+        assert_eq!(run_once(&writer, &mut first, 0, number).await, Outcome::Acknowledged);
+    }
+    let mut old = reader.open().await.unwrap();
+    set.isolate(0);
+    set.elect(1).unwrap();
+    site.connect_for(&ReadPreference::of(ReadMode::Secondary)).await.unwrap();
+    let mut second = writer.open().await.unwrap();
+    for number in 0..1000 {
+        assert_eq!(run_once(&writer, &mut second, 1, number).await, Outcome::Acknowledged);
+    }
+    let mut outcomes = Vec::new();
+    // A read in 32 draws one of 4,096 places, of which four are in use.
+    for number in 0..1_000_000 {
+        if reader.prepare(&mut old, 2, number) == Prepared::Ready {
+            outcomes.push(reader.send(&mut old).await.outcome);
+        }
+    }
+    assert!(outcomes.len() > 10, "{} reads of documents of the other worker", outcomes.len());
+    outcomes.dedup();
+    outcomes
+}
+
+async fn run_once(
+    target: &Lean,
+    lane: &mut <Lean as Target>::Lane,
+    operation: usize,
+    number: u64,
+) -> Outcome {
+    assert_eq!(target.prepare(lane, operation, number), Prepared::Ready);
+    target.send(lane).await.outcome
+}
+
+#[test]
+fn a_replaced_primary_may_return_old_documents_unless_the_read_is_linearizable() {
+    for (level, expected) in
+        [("majority", Outcome::Acknowledged), ("linearizable", Outcome::Rejected(Rejection::StaleRead))]
+    {
+        let set = set(0);
+        assert_eq!(run(read_from_replaced(&set, level)), [expected], "{level}");
+    }
 }
 
 #[test]
