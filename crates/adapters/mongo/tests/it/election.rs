@@ -227,3 +227,20 @@ fn an_isolated_primary_of_an_earlier_election_gets_no_writes() {
     set.rejoin(0);
     assert_eq!(set.rolled_back(), []);
 }
+
+#[test]
+fn a_primary_that_falls_silent_does_not_hide_its_successor() {
+    let set = set(0);
+    run(async {
+        let site =
+            Deployment::find(&format!("{}&serverSelectionTimeoutMS=5000", set.uri()), TIMEOUT).await.unwrap();
+        let primary = ReadPreference::default();
+        assert_eq!(site.connect_for(&primary).await.unwrap().address().port, set.addresses()[0].port());
+        set.kill(0);
+        // It accepts connections and answers none, as a frozen process does.
+        let _silent = std::net::TcpListener::bind(set.addresses()[0]).unwrap();
+        set.elect(1).unwrap();
+        let found = site.connect_for(&primary).await.unwrap();
+        assert_eq!(found.address().port, set.addresses()[1].port());
+    });
+}
