@@ -122,11 +122,11 @@ impl Core {
             Happened::Committed { tags, result } => self.committed(tags, result, now_ms),
             Happened::Settled { keys, result } => self.settled(keys, &result, now_ms),
             Happened::Drained { upto, result } => self.drained(upto, result, now_ms),
-            Happened::Called { instance, answer } => {
+            Happened::Called { instance, key, answer } => {
                 self.calls = self.calls.saturating_sub(1);
                 self.touched.append(&mut self.starved);
                 if let Some(slot) = self.slots.get_mut(&instance) {
-                    slot.answers.push_back(answer);
+                    slot.answered(&key, answer);
                     self.touched.insert(instance);
                 }
             }
@@ -557,7 +557,7 @@ impl Core {
                 return;
             }
             self.calls += 1;
-            slot.calls.insert((call.visit, call.attempt));
+            slot.calls.insert((call.visit, call.attempt), call.key.clone());
             if slot.is_dirty && slot.hold_until_ms.is_none() {
                 let until_ms = now_ms.saturating_add(self.settings.fuse_ms);
                 slot.hold_until_ms = Some(until_ms);

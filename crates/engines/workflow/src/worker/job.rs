@@ -127,6 +127,8 @@ pub enum Happened {
     Called {
         /// The instance.
         instance: String,
+        /// The call's idempotency key.
+        key: String,
         /// The answer.
         answer: Answer,
     },
