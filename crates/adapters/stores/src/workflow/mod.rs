@@ -465,7 +465,7 @@ impl Store for Mongo {
     async fn definitions(&self) -> Stored<Vec<Definition>> {
         let sort = rawdoc! {"number": 1, "at": 1};
         let rows = self.find_all("definitions", rawdoc! {}, sort, usize::from(u16::MAX)).await?;
-        rows.iter().map(|row| documents::of_json(row, "b")).collect()
+        Ok(rows.iter().filter_map(|row| documents::of_json(row, "b").ok()).collect())
     }
 
     async fn start(&self, records: &[Record]) -> Stored<Vec<Inserted>> {
@@ -523,8 +523,8 @@ impl Store for Mongo {
             self.find_all("instances", filter, rawdoc! {"due": 1}, limit),
         )?;
         Ok(Due {
-            signals: signals.iter().map(|document| documents::of_signal(document)).collect::<Stored<_>>()?,
-            records: records.iter().map(|document| documents::record(document)).collect::<Stored<_>>()?,
+            signals: readable(&signals, documents::of_signal),
+            records: readable(&records, documents::record),
         })
     }
 
@@ -534,9 +534,8 @@ impl Store for Mongo {
         }
         let filter = rawdoc! {"_id": {"$in": documents::texts(ids)}};
         let rows = self.find_all("instances", filter, rawdoc! {"_id": 1}, ids.len()).await?;
-        let records: Stored<HashMap<String, Record>> =
-            rows.iter().map(|row| documents::record(row).map(|record| (record.id.clone(), record))).collect();
-        let records = records?;
+        let records = readable(&rows, documents::record).into_iter();
+        let records: HashMap<String, Record> = records.map(|record| (record.id.clone(), record)).collect();
         Ok(ids.iter().map(|id| records.get(id).cloned()).collect())
     }
 
@@ -584,7 +583,7 @@ impl Store for Mongo {
 
     async fn dead(&self, after: Option<&SignalKey>, limit: usize) -> Stored<Vec<DeadLetter>> {
         let rows = self.find_all("dead", later(after), rawdoc! {"_id": 1}, limit).await?;
-        rows.iter().map(|row| documents::of_letter(row)).collect()
+        Ok(readable(&rows, documents::of_letter))
     }
 
     /// The signal is published before its letter goes: a crash between leaves both, and the instance recognises a repeated signal.
@@ -595,7 +594,7 @@ impl Store for Mongo {
         for group in groups(&ids) {
             let filter = rawdoc! {"_id": {"$in": array(group)}};
             let rows = self.find_all("dead", filter, rawdoc! {"_id": 1}, group.len()).await?;
-            let letters = rows.iter().map(|row| documents::of_letter(row)).collect::<Stored<Vec<_>>>()?;
+            let letters = readable(&rows, documents::of_letter);
             let signals: Vec<_> = letters
                 .into_iter()
                 .map(|letter| Signal { due_ms: 0, attempts: 0, ..letter.signal })
@@ -614,7 +613,7 @@ impl Store for Mongo {
 
     async fn redriven(&self, limit: usize) -> Stored<Vec<Redrive>> {
         let rows = self.find_all("redriven", rawdoc! {}, rawdoc! {"_id": 1}, limit).await?;
-        rows.iter().map(|row| documents::of_redrive(row)).collect()
+        Ok(readable(&rows, documents::of_redrive))
     }
 
     async fn write_tasks(&self, rows: &[TaskRow]) -> Stored<()> {
@@ -651,7 +650,7 @@ impl Store for Mongo {
             filter.append(cstr!("i"), instance.as_str());
         }
         let rows = self.find_all("tasks", filter, rawdoc! {"_id": 1}, inbox.limit).await?;
-        rows.iter().map(|row| documents::of_json(row, "b")).collect()
+        Ok(readable(&rows, documents::of_task))
     }
 
     async fn find(&self, find: &Find) -> Stored<Vec<Record>> {
@@ -666,13 +665,18 @@ impl Store for Mongo {
             filter.append(cstr!("d"), definition.as_str());
         }
         let rows = self.find_all("instances", filter, rawdoc! {"_id": 1}, find.limit).await?;
-        rows.iter().map(|row| documents::record(row)).collect()
+        Ok(readable(&rows, documents::record))
     }
 
     async fn signals(&self, after: Option<&SignalKey>, limit: usize) -> Stored<Vec<Signal>> {
         let rows = self.find_all("signals", later(after), rawdoc! {"_id": 1}, limit).await?;
-        rows.iter().map(|row| documents::of_signal(row)).collect()
+        Ok(readable(&rows, documents::of_signal))
     }
+}
+
+/// The values of documents. A document that lacks a field of every version is left out: it hides no other.
+fn readable<T>(documents: &[RawDocumentBuf], read: impl Fn(&RawDocument) -> Stored<T>) -> Vec<T> {
+    documents.iter().filter_map(|document| read(document).ok()).collect()
 }
 
 /// The filter for keys after one.

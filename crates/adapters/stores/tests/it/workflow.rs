@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use bson::spec::BinarySubtype;
+use bson::{Binary, Document, doc};
 use plimsoll_host::proxy::{Direction, Disturbance, Proxy};
 use plimsoll_measure::clock;
 use plimsoll_stores::workflow::Mongo;
@@ -15,7 +17,7 @@ use plimsoll_workflow::port::{
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
-use crate::bench::{shared, start, uri};
+use crate::bench::{ask, shared, start, uri};
 
 const PARTITIONS: u16 = 8;
 
@@ -35,6 +37,32 @@ fn the_store_keeps_every_promise() {
         let pass = || tokio::time::sleep(Duration::from_millis(120));
         contract::check_expiry(&empty().await, 100, pass).await.unwrap();
     });
+}
+
+#[test]
+fn documents_of_a_later_version_hide_no_others() {
+    let server = shared();
+    runtime().block_on(async {
+        let store = Mongo::open(&uri(&server), "workflow_damage", 2, PARTITIONS).await.unwrap();
+        let body = || doc! {"$set": {"b": Binary { subtype: BinarySubtype::Generic, bytes: b"{".to_vec() }}};
+        let damage = || async {
+            update("instances", doc! {"_id": "b"}, doc! {"$set": {"s": "later"}}).await;
+            update("signals", doc! {"_id.i": "b"}, body()).await;
+            update("dead", doc! {"_id.i": "a"}, doc! {"$set": {"why": "later"}}).await;
+            update("tasks", doc! {"_id": "b/2"}, body()).await;
+            update("definitions", doc! {"_id.n": "b"}, body()).await;
+        };
+        contract::check_damage(&store, damage).await.unwrap();
+    });
+}
+
+/// Changes one document behind the store's back.
+async fn update(collection: &'static str, filter: Document, change: Document) {
+    let server = shared();
+    let command = doc! {"update": collection, "updates": [{"q": filter, "u": change}], "writeConcern": {"w": "majority"}};
+    let ask = move || ask(&server, "workflow_damage", command);
+    let reply = tokio::task::spawn_blocking(ask).await.unwrap();
+    assert_eq!(reply.get_i32("nModified").unwrap(), 1, "{collection}: {reply}");
 }
 
 #[test]
