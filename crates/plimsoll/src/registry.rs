@@ -6,6 +6,8 @@ use plimsoll_run::system;
 use plimsoll_systems::Services;
 use plimsoll_telemetry::serve::Telemetry;
 use plimsoll_telemetry_load::TelemetryLoad;
+use plimsoll_workflow_load::service_kind::WorkflowLoad;
+use plimsoll_workflow_service::serve::Workflow;
 use serde_json::Value;
 
 use crate::cli::ServeArgs;
@@ -62,4 +64,5 @@ macro_rules! registry {
 /// The systems and services of Plimsoll.
 pub const SHIPPED: Registry = registry![
     TelemetryLoad => Telemetry,
+    WorkflowLoad => Workflow,
 ];

@@ -12,6 +12,7 @@ pub mod foreign;
 pub mod history;
 pub mod inspection;
 mod layout;
+pub mod listing;
 pub mod live;
 pub mod matrix;
 pub mod page;

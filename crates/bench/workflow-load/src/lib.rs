@@ -2,6 +2,7 @@
 
 pub mod embedded;
 pub mod load;
+pub mod service_kind;
 pub mod unit;
 
 mod observed;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::instance::{State, Status, Token, Wait};
+use crate::instance::{How, State, Status, Token, Wait};
 use crate::port::{Record, Store, Stored};
 use crate::program::{Kind, Program};
 
@@ -26,6 +26,40 @@ pub struct Reason {
     /// The moment of the next attempt, of the timer or of the timeout, in milliseconds since 1970. 0: at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due_ms: Option<u64>,
+}
+
+/// One visit of an instance, for readers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Visited {
+    /// The number.
+    pub visit: u64,
+    /// The node's path; none if the definition is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// The beginning, in milliseconds since 1970.
+    pub entered_ms: u64,
+    /// The end, in milliseconds since 1970; none if the visit is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_ms: Option<u64>,
+    /// The kind of the end.
+    pub how: How,
+}
+
+/// The visits of an instance that it remembers, in the order in which they began.
+pub fn history(program: Option<&Program>, state: &State) -> Vec<Visited> {
+    let visited = |visit: &crate::instance::Visit| {
+        let node = visit.node.and_then(|at| program?.node(at));
+        let entered_ms = state.started_ms.saturating_add_signed(visit.entered_ms);
+        let left_ms = entered_ms.saturating_add_signed(visit.stayed_ms);
+        Visited {
+            visit: visit.number,
+            path: node.map(|node| node.path.clone()),
+            entered_ms,
+            left_ms: (visit.how != How::Open).then_some(left_ms),
+            how: visit.how,
+        }
+    };
+    state.history.visits.iter().map(visited).collect()
 }
 
 /// The answer to "why does this instance wait?".

@@ -13,6 +13,7 @@ mod server;
 mod tool;
 
 mod shared;
+mod workflow;
 
 use clap::builder::PossibleValuesParser;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -31,6 +32,10 @@ pub use suite::SuiteArgs;
 pub use tool::{
     CompletionsArgs, DeriveArgs, ManArgs, ModelCommand, ScenariosArgs, ScenariosCommand, SchemaArgs,
     SchemaOf, SelftestArgs,
+};
+pub use workflow::{
+    DeadCommand, DeployArgs, InstanceArgs, ListInstancesArgs, MigrateArgs, SendArgs, StartInstanceArgs,
+    StoreArgs, TaskActArgs, TaskCommand, TaskListArgs, WorkerArgs, WorkflowCommand,
 };
 
 /// Find the load line of a MongoDB deployment, the highest load at which its latency holds, with its
@@ -85,6 +90,9 @@ pub enum Command {
     #[command(subcommand)]
     Server(ServerCommand),
     Serve(ServeArgs),
+    /// Run durable workflows: deploy definitions, start instances, send signals, and see why an instance waits.
+    #[command(subcommand)]
+    Workflow(WorkflowCommand),
     /// List the shipped scenarios, or print one.
     Scenarios(ScenariosArgs),
     /// Verify Plimsoll's accuracy on this machine.

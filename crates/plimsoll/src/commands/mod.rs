@@ -28,6 +28,7 @@ mod serve;
 mod server;
 mod show;
 mod suite;
+mod workflow;
 
 use crate::cli::{Cli, Command};
 use crate::registry::Registry;
@@ -67,6 +68,7 @@ pub fn execute(cli: &Cli, registry: &'static Registry) -> Outcome<Exit> {
         Command::Inspect(args) => inspect::inspect(args),
         Command::Server(command) => server::server(command),
         Command::Serve(args) => serve::serve(args, registry),
+        Command::Workflow(command) => workflow::workflow(command),
         Command::Scenarios(args) => scenarios::scenarios(args),
         Command::Selftest(args) => selftest::selftest(args),
         Command::Schema(args) => schema::schema(args, registry),

@@ -90,10 +90,10 @@ fn print_settings<P: Product>(typed: P::Typed) -> Outcome {
     Ok(Exit::Held)
 }
 
-/// The settings as YAML, with the password in the URI redacted. They hold API keys only as hashes, and other secrets only as
+/// The settings as YAML, with the passwords in URIs redacted. They hold API keys only as hashes, and other secrets only as
 /// file names.
 fn shown<P: Product>(mut typed: P::Typed) -> anyhow::Result<String> {
-    if let Some(Some(uri)) = P::database_uri(&mut typed) {
+    for uri in P::uris(&mut typed) {
         *uri = redact::uri(uri);
     }
     serde_saphyr::to_string(&typed).context("write the settings as YAML")
@@ -285,7 +285,7 @@ fn leave_as_it_is(args: &ServeArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn log_to_stderr(level: LogLevel) {
+pub(super) fn log_to_stderr(level: LogLevel) {
     let level = match level {
         LogLevel::Error => LevelFilter::ERROR,
         LogLevel::Warn => LevelFilter::WARN,

@@ -1,4 +1,4 @@
-//! Runs every query of the dashboard on a real Prometheus that scrapes a real pipeline.
+//! Runs every query of the dashboards on a real Prometheus that scrapes a real pipeline or service.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,6 +6,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use plimsoll_host::Cache;
@@ -14,6 +15,7 @@ use serde_json::Value;
 
 use crate::pipeline::listening;
 use crate::program::shared;
+use crate::service::Service;
 
 /// The time limit of Prometheus to see a value, in nanoseconds.
 const PATIENCE_NS: u64 = 120 * SECOND_NS;
@@ -92,15 +94,15 @@ fn pipeline(dir: &Path, out: &str, listen: &str) -> (KilledOnDrop, String) {
     (KilledOnDrop(child), address)
 }
 
-fn panels() -> Vec<Value> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../dashboards/pipeline.json");
+fn panels(name: &str) -> Vec<Value> {
+    let path = format!("{}/../../dashboards/{name}.json", env!("CARGO_MANIFEST_DIR"));
     let dashboard: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
     dashboard["panels"].as_array().unwrap().clone()
 }
 
 /// Every query of every panel, with Grafana's variables replaced.
-fn queries() -> Vec<(String, String)> {
-    let panels = panels();
+fn queries(name: &str) -> Vec<(String, String)> {
+    let panels = panels(name);
     let all = panels.iter().flat_map(|panel| {
         let title = panel["title"].as_str().unwrap().to_owned();
         let targets = panel["targets"].as_array().cloned().unwrap_or_default();
@@ -146,7 +148,7 @@ fn every_query_of_the_dashboard_returns_values_and_counts_a_restart() {
     let (first, target) = pipeline(dir.path(), "first", "127.0.0.1:0");
     let (_prometheus, address) = prometheus(dir.path(), &target);
     until(&address, "count_over_time(plimsoll_pipeline_read_events_total[1m])", 4.0);
-    let all = queries();
+    let all = queries("pipeline");
     assert!(all.len() > 60, "{} queries", all.len());
     for (title, expression) in &all {
         let answer = query(&address, expression).unwrap_or_default();
@@ -170,15 +172,21 @@ fn every_query_of_the_dashboard_returns_values_and_counts_a_restart() {
 
 #[test]
 fn the_dashboard_has_four_sections_whose_panels_do_not_overlap() {
-    let panels = panels();
-    let acts: Vec<_> =
-        panels.iter().filter(|panel| panel["type"] == "row").map(|row| &row["title"]).collect();
     let expected = [
         "1 · Throughput and latency",
         "2 · Write rate by sink",
         "3 · Security, integrity, process",
         "4 · Source against pipeline",
     ];
+    check_layout("pipeline", &expected);
+    let expected = ["1 · Instances", "2 · Calls and store", "3 · Process and HTTP"];
+    check_layout("workflow", &expected);
+}
+
+fn check_layout(name: &str, expected: &[&str]) {
+    let panels = panels(name);
+    let acts: Vec<_> =
+        panels.iter().filter(|panel| panel["type"] == "row").map(|row| &row["title"]).collect();
     assert_eq!(acts, expected);
     let ids: BTreeSet<_> = panels.iter().map(|panel| panel["id"].as_u64().unwrap()).collect();
     assert_eq!(ids.len(), panels.len(), "each panel has its own number");
@@ -213,7 +221,81 @@ fn every_metric_of_the_list_is_on_the_dashboard() {
     let documented = documented();
     let names: Vec<_> = documented.iter().filter_map(|metric| metric.split_once(' ')).collect();
     assert!(names.len() > 30, "{names:?}");
-    let all: String = queries().into_iter().map(|(_, query)| query + "\n").collect();
+    let all: String = queries("pipeline").into_iter().map(|(_, query)| query + "\n").collect();
     let missing: Vec<_> = names.iter().filter(|(name, _)| !all.contains(*name)).collect();
     assert!(missing.is_empty(), "{missing:?}");
+}
+
+/// Panels of the workflow service that move under load, and panels that stand still.
+const WORKFLOWS_ALIVE: [&str; 8] =
+    ["Starts", "Signals", "Ends", "Dead letters", "Call time", "Commit time", "Partitions", "Uptime"];
+const WORKFLOWS_STILL: [&str; 3] = ["Parked", "Backlog", "Store failures"];
+
+/// Leads instances to their ends, with one dead letter each, until the flag is set.
+fn lead_instances(service: &Service, is_over: &AtomicBool) {
+    let mut client = service.client();
+    let text =
+        r#"{"name": "watched", "steps": [{"service": {"function": "nothing"}}, {"wait": {"signal": "go"}}]}"#;
+    assert_eq!(client.send("PUT", "/api/definitions/watched", text).unwrap().0, 201);
+    for number in 0_u64.. {
+        if is_over.load(Ordering::Relaxed) {
+            return;
+        }
+        let path = format!("/api/instances/w{number}");
+        assert_eq!(client.send("PUT", &path, r#"{"definition": "watched"}"#).unwrap().0, 201);
+        for (signal, name) in [("1", "unexpected"), ("2", "go")] {
+            let body = format!("{{\"name\": \"{name}\"}}");
+            assert_eq!(client.send("PUT", &format!("{path}/signals/{signal}"), &body).unwrap().0, 201);
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Ends the load also if a check fails.
+struct SetOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn every_query_of_the_workflow_dashboard_returns_values() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["--server", &shared(), "--set", "database.name=workflow_dashboard"];
+    let (service, is_over) = (Service::of("workflow", &args), AtomicBool::new(false));
+    let (_prometheus, address) = prometheus(dir.path(), &service.address);
+    std::thread::scope(|scope| {
+        scope.spawn(|| lead_instances(&service, &is_over));
+        let _over = SetOnDrop(&is_over);
+        let rate = "rate(plimsoll_workflow_instances_stopped_total{status=\"done\"}[30s])";
+        until(&address, rate, 0.5);
+        until(&address, "sum(rate(plimsoll_workflow_dead_letters_total[30s]))", 0.5);
+        let all = queries("workflow");
+        for (title, expression) in &all {
+            let found = values(&query(&address, expression).unwrap_or_default());
+            assert!(!found.is_empty(), "{title}: {expression} finds nothing");
+            let has_moved = found.iter().any(|value| *value > 0.0);
+            assert!(
+                !WORKFLOWS_ALIVE.contains(&title.as_str()) || has_moved || expression.contains("calls_in"),
+                "{title}: {found:?}"
+            );
+            assert!(!WORKFLOWS_STILL.contains(&title.as_str()) || !has_moved, "{title}: {found:?}");
+        }
+        let text: String = all.into_iter().map(|(_, query)| query + "\n").collect();
+        let names = served(&service);
+        assert!(names.len() > 15, "{names:?}");
+        let missing: Vec<_> = names.iter().filter(|name| !text.contains(name.as_str())).collect();
+        assert!(missing.is_empty(), "the dashboard lacks {missing:?}");
+    });
+}
+
+/// The names of all metrics that a service serves.
+fn served(service: &Service) -> Vec<String> {
+    let mut client = service.client();
+    write!(client.0.get_mut(), "GET /metrics HTTP/1.1\r\nhost: test\r\n\r\n").unwrap();
+    let (_, page) = client.text().unwrap();
+    let name = |line: &str| line.strip_prefix("# TYPE ")?.split(' ').next().map(str::to_owned);
+    page.lines().filter_map(name).collect()
 }

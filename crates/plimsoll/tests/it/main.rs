@@ -54,4 +54,7 @@ mod stream;
 mod stream_kills;
 mod suite;
 mod wording;
+mod workflow;
+mod workflow_guide;
+mod workflow_http;
 mod writer;

@@ -22,8 +22,13 @@ pub struct Service {
 impl Service {
     /// Starts a service and waits for its address.
     pub fn start(args: &[&str]) -> Self {
+        Self::of("telemetry", args)
+    }
+
+    /// Starts the service of a name and waits for its address.
+    pub fn of(name: &str, args: &[&str]) -> Self {
         let mut process = plimsoll()
-            .args(["serve", "telemetry", "--listen", "127.0.0.1:0"])
+            .args(["serve", name, "--listen", "127.0.0.1:0"])
             .args(args)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -72,15 +77,31 @@ impl Client {
     }
 
     pub fn send(&mut self, method: &str, path: &str, body: &str) -> std::io::Result<(u16, Value)> {
+        self.send_with("", method, path, body)
+    }
+
+    /// Sends a request with further headers, each with its line break.
+    pub fn send_with(
+        &mut self,
+        headers: &str,
+        method: &str,
+        path: &str,
+        body: &str,
+    ) -> std::io::Result<(u16, Value)> {
         let length = body.len();
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nhost: test\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+            "{method} {path} HTTP/1.1\r\nhost: test\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n{headers}\r\n"
         );
         self.0.get_mut().write_all(format!("{head}{body}").as_bytes())?;
         self.answer()
     }
 
     pub fn answer(&mut self) -> std::io::Result<(u16, Value)> {
+        self.text().map(|(status, text)| (status, serde_json::from_str(&text).unwrap_or_default()))
+    }
+
+    /// The status and the body of the next answer.
+    pub fn text(&mut self) -> std::io::Result<(u16, String)> {
         let (mut status, mut length) = (0, 0);
         loop {
             let mut line = String::new();
@@ -98,7 +119,7 @@ impl Client {
         }
         let mut body = vec![0; length];
         self.0.read_exact(&mut body)?;
-        Ok((status, serde_json::from_slice(&body).unwrap_or_default()))
+        Ok((status, String::from_utf8_lossy(&body).into_owned()))
     }
 
     pub fn get(&mut self, path: &str) -> Value {

@@ -31,6 +31,11 @@ pub trait Product: Debug + Sync {
         None
     }
 
+    /// The connection strings in the settings, whose passwords are never shown.
+    fn uris(typed: &mut Self::Typed) -> Vec<&mut String> {
+        Self::database_uri(typed).and_then(Option::as_mut).into_iter().collect()
+    }
+
     /// Checks the settings and reads the files they name, relative to `base`.
     ///
     /// # Errors

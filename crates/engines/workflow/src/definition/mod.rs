@@ -104,6 +104,12 @@ impl Step {
         };
         name.as_deref()
     }
+
+    /// The path of the step: its name, or its kind and its index in its list, behind the path around it.
+    pub fn path(&self, around: &str, index: usize) -> String {
+        let name = self.name().map_or_else(|| format!("{}-{index}", self.kind()), str::to_owned);
+        if around.is_empty() { name } else { format!("{around}/{name}") }
+    }
 }
 
 /// The identity of one version of a definition. An instance stays on its version.

@@ -2,6 +2,7 @@
 
 mod effect;
 mod encoding;
+mod history;
 mod signal;
 mod token;
 
@@ -12,6 +13,7 @@ use serde_json::Value;
 
 pub use effect::{DeadLetter, DeadReason, Effect, Parent, StartRequest, TaskRow, TaskStatus, Work};
 pub use encoding::{DecodeError, EncodeError, NESTING_MAX, STATE_BYTES_MAX, nesting};
+pub use history::{History, How, VISITS_MAX, Visit};
 pub use signal::{Act, Body, Ended, Signal, Unreadable};
 pub use token::{Loop, Token, Wait};
 
@@ -75,6 +77,9 @@ pub struct State {
     /// Effects so far.
     #[serde(rename = "m", default, skip_serializing_if = "is_zero_u64")]
     pub effects: u64,
+    /// The last visits, for readers.
+    #[serde(rename = "h", default, skip_serializing_if = "History::is_empty")]
+    pub history: History,
     /// The start, in milliseconds since 1970.
     #[serde(rename = "c")]
     pub started_ms: u64,

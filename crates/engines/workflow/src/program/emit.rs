@@ -21,9 +21,7 @@ impl Compiler {
             if let Some(name) = step.name() {
                 self.step_name(&format!("{place}.name"), name);
             }
-            let name = step.name().map_or_else(|| format!("{kind}-{index}"), str::to_owned);
-            let path = if path.is_empty() { name } else { format!("{path}/{name}") };
-            self.step(&place, &path, step, depth);
+            self.step(&place, &step.path(path, index), step, depth);
         }
     }
 

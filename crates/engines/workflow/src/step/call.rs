@@ -8,7 +8,7 @@ use plimsoll_measure::random::{FNV_BASIS, fnv1a, mix};
 use super::run::Run;
 use super::{Again, Answer, CallError, Ignored, Outcome};
 use crate::definition::OnFailure;
-use crate::instance::{Ending, State, Wait};
+use crate::instance::{Ending, How, State, Wait};
 use crate::program::{self, Kind, Program, Target};
 
 /// Bytes of the hash in an idempotency key.
@@ -116,6 +116,8 @@ impl Run<'_> {
         }
         if error.again == Again::Maybe && attempt < call.attempts {
             self.state.error = Some(words);
+            self.close(self.token(index).visit, How::Retried);
+            self.open(index);
         } else {
             self.exhausted(index, call.on_failure, call.result.as_ref(), words);
         }
@@ -123,9 +125,16 @@ impl Run<'_> {
 
     /// Applies the consequence of a last failure. A failed compensation always parks: going on would hide it.
     pub fn exhausted(&mut self, index: usize, on: OnFailure, result: Option<&String>, words: String) {
+        self.close(self.token(index).visit, How::Failed);
         match on {
-            OnFailure::Fail | OnFailure::Continue if self.state.ending.is_some() => self.park(words),
-            OnFailure::Park => self.park(words),
+            OnFailure::Fail | OnFailure::Continue if self.state.ending.is_some() => {
+                self.open(index);
+                self.park(words);
+            }
+            OnFailure::Park => {
+                self.open(index);
+                self.park(words);
+            }
             OnFailure::Fail => self.begin_ending(Ending::Failed, words),
             OnFailure::Continue => {
                 self.state.error = Some(words);

@@ -2,7 +2,7 @@
 
 use super::run::Run;
 use crate::instance::{
-    Body, DeadLetter, DeadReason, Ended, Ending, Signal, Status, TaskStatus, Token, Wait, Work,
+    Body, DeadLetter, DeadReason, Ended, Ending, How, Signal, Status, TaskStatus, Token, Wait, Work,
 };
 
 impl Run<'_> {
@@ -67,6 +67,9 @@ impl Run<'_> {
 
     /// Ends the outside work of a dropped token.
     fn clean_up(&mut self, token: &Token) {
+        if token.wait != Wait::Ready {
+            self.close(token.visit, How::Cancelled);
+        }
         match &token.wait {
             Wait::Task { .. } => self.write_task(token, TaskStatus::Closed, None),
             Wait::Child => {

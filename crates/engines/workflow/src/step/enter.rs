@@ -46,7 +46,7 @@ impl Run<'_> {
             Kind::Jump => self.leave(index),
             Kind::Child(child) => self.start_child(index, child)?,
             Kind::Continue { definition, input } => {
-                self.start_next(definition, input.as_ref())?;
+                self.start_next(index, definition, input.as_ref())?;
                 self.leave(index);
             }
             Kind::Set(value) => {
@@ -170,10 +170,16 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn start_next(&mut self, definition: &str, input: Option<&Expression>) -> Result<(), String> {
+    fn start_next(
+        &mut self,
+        index: usize,
+        definition: &str,
+        input: Option<&Expression>,
+    ) -> Result<(), String> {
         let input = self.input(input)?;
         let depth = self.next_depth(&input)?;
         let visit = self.next_visit();
+        self.record(index, visit);
         self.effect(|state, _| {
             let (id, definition) = (state.visit_id(visit), definition.to_owned());
             Work::Start(StartRequest { id, definition, key: state.key.clone(), parent: None, depth, input })

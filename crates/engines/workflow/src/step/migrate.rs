@@ -34,6 +34,7 @@ pub fn migrate(from: &Program, to: &Program, mut state: State) -> Result<State, 
         token.loops.iter_mut().for_each(|around| moved(&mut around.at));
     }
     state.undo.iter_mut().for_each(moved);
+    state.history.rename(|at| counterpart(from, to, at));
     state.version = to.version.clone();
     Ok(state)
 }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::expression::{Expression, Scope};
-use crate::instance::{Effect, State, Status, Token, Wait, Work};
+use crate::instance::{Effect, How, State, Status, Token, Wait, Work};
 use crate::program::Program;
 use crate::step::{Ignored, Outcome};
 
@@ -52,11 +52,41 @@ impl<'a> Run<'a> {
         let visit = self.next_visit();
         self.state.tokens[index].visit = visit;
         self.state.tokens[index].wait = wait;
+        self.open(index);
         visit
+    }
+
+    /// Begins the visit of a token in the history.
+    pub fn open(&mut self, index: usize) {
+        self.begin(index, self.token(index).visit);
+    }
+
+    /// Adds a visit without a stay to the history.
+    pub fn record(&mut self, index: usize, visit: u64) {
+        self.begin(index, visit);
+        self.close(visit, How::Done);
+    }
+
+    fn begin(&mut self, index: usize, visit: u64) {
+        let (at, entered_ms) = (self.token(index).at, self.since_start_ms());
+        self.state.history.open(visit, at, entered_ms);
+    }
+
+    /// Ends the visit of a token in the history, unless it has ended.
+    pub fn close(&mut self, visit: u64, how: How) {
+        let left_ms = self.since_start_ms();
+        self.state.history.close(visit, left_ms, how);
+    }
+
+    fn since_start_ms(&self) -> i64 {
+        self.now_ms.cast_signed().wrapping_sub(self.state.started_ms.cast_signed())
     }
 
     /// Moves a token behind its node.
     pub fn leave(&mut self, index: usize) {
+        if self.token(index).wait != Wait::Ready {
+            self.close(self.token(index).visit, How::Done);
+        }
         let next = self.program.node(self.state.tokens[index].at).map(|node| node.next);
         self.go(index, next.unwrap_or(usize::MAX));
     }

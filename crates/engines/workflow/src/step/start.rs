@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use serde_json::Value;
 
 use super::run::Run;
-use crate::instance::{StartRequest, State, Status, Token, Wait};
+use crate::instance::{History, StartRequest, State, Status, Token, Wait};
 use crate::program::Program;
 
 /// Bytes of an instance's id at most.
@@ -52,6 +52,7 @@ pub fn start(program: &Program, request: StartRequest, now_ms: u64) -> Result<St
         applied: VecDeque::new(),
         outbox: VecDeque::new(),
         effects: 0,
+        history: History::default(),
         started_ms: now_ms,
         changed_ms: now_ms,
     };

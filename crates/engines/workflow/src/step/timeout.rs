@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::run::Run;
 use super::{Ignored, Outcome};
 use crate::definition::OnTimeout;
-use crate::instance::{Ending, TaskStatus, Wait};
+use crate::instance::{Ending, How, TaskStatus, Wait};
 use crate::program::Kind;
 
 impl Run<'_> {
@@ -43,6 +43,7 @@ impl Run<'_> {
             Some(Kind::Task(task)) => (task.on_timeout, task.result.as_ref()),
             _ => (OnTimeout::Fail, None),
         };
+        self.close(self.token(index).visit, How::TimedOut);
         if on == OnTimeout::Fail {
             let path = self.program.node(self.token(index).at).map_or("", |node| node.path.as_str());
             self.begin_ending(Ending::Failed, format!("`{path}` timed out"));

@@ -2,7 +2,7 @@
 
 use plimsoll_workflow::file::read;
 use plimsoll_workflow::instance::{
-    Act, Body, DeadReason, Ended, Signal, StartRequest, State, Status, TaskStatus, Wait, Work,
+    Act, Body, DeadReason, Ended, History, How, Signal, StartRequest, State, Status, TaskStatus, Wait, Work,
 };
 use plimsoll_workflow::program::Program;
 use plimsoll_workflow::step::{Again, Answer, CallError, Ignored, Input, Outcome, calls, start, step};
@@ -14,11 +14,11 @@ pub fn text(name: &str) -> &'static str {
         "signal-round-trip" => include_str!("definitions/signal-round-trip.yaml"),
         "three-steps" => include_str!("definitions/three-steps.yaml"),
         "timer" => include_str!("definitions/timer.yaml"),
-        "quotation-confirm" => include_str!("definitions/quotation-confirm.yaml"),
-        "convert-to-policy" => include_str!("definitions/convert-to-policy.yaml"),
-        "pdf" => include_str!("definitions/pdf.yaml"),
-        "quote-cancel" => include_str!("definitions/quote-cancel.yaml"),
-        "external-resume" => include_str!("definitions/external-resume.yaml"),
+        "quotation-confirm" => include_str!("../../../../../workflows/quotation-confirm.yaml"),
+        "convert-to-policy" => include_str!("../../../../../workflows/convert-to-policy.yaml"),
+        "pdf" => include_str!("../../../../../workflows/pdf.yaml"),
+        "quote-cancel" => include_str!("../../../../../workflows/quote-cancel.yaml"),
+        "external-resume" => include_str!("../../../../../workflows/external-resume.yaml"),
         other => panic!("no example is named {other}"),
     }
 }
@@ -260,7 +260,7 @@ fn a_timer_and_a_timeout_fire_at_their_moment() {
     assert_eq!(life.state.status, Status::Done);
 
     let mut life = Life::example("external-resume", Value::Null);
-    life.answer("http://outside.invalid/ask", Ok(Value::Null));
+    life.answer("outside.ask", Ok(Value::Null));
     life.now_ms += 3_600_000;
     assert_eq!(life.step(Input::Due), Outcome::Applied);
     assert_eq!(life.state.status, Status::Failed);
@@ -328,4 +328,100 @@ fn an_instance_migrates_if_the_other_version_has_its_steps() {
     assert!(matches!(life.state.tokens[0].wait, Wait::Signal { .. }));
     life.named("go", Value::Null);
     assert_eq!(life.status_and("new"), (Status::Done, json!(true)));
+}
+
+impl Life {
+    /// The path, the length and the end of each visit.
+    fn history(&self) -> Vec<(String, Option<u64>, How)> {
+        let visits = plimsoll_workflow::explain::history(Some(&self.program), &self.state);
+        let visit = |visit: plimsoll_workflow::explain::Visited| {
+            let stayed_ms = visit.left_ms.map(|left_ms| left_ms - visit.entered_ms);
+            (visit.path.unwrap(), stayed_ms, visit.how)
+        };
+        visits.into_iter().map(visit).collect()
+    }
+}
+
+#[track_caller]
+fn check_history(life: &Life, wanted: &[(&str, Option<u64>, How)]) {
+    let history = life.history();
+    let history: Vec<_> =
+        history.iter().map(|(path, stayed_ms, how)| (path.as_str(), *stayed_ms, *how)).collect();
+    assert_eq!(history, wanted);
+}
+
+#[test]
+fn the_history_names_each_visit_with_its_length_and_its_end() {
+    let mut life = Life::example("external-resume", Value::Null);
+    life.now_ms += 5;
+    life.answer("outside.ask", Err(Again::Maybe));
+    check_history(&life, &[("ask", Some(5), How::Retried), ("ask", None, How::Open)]);
+    life.now_ms = life.state.due_ms().unwrap();
+    let waited_ms = life.now_ms - 1005;
+    life.answer("outside.ask", Ok(Value::Null));
+    life.now_ms += 3_600_000;
+    life.step(Input::Due);
+    let ask = ("ask", Some(waited_ms), How::Done);
+    check_history(&life, &[("ask", Some(5), How::Retried), ask, ("answer", Some(3_600_000), How::TimedOut)]);
+
+    let mut life = Life::example("quote-cancel", Value::Null);
+    life.answer("application.find", Err(Again::Never));
+    check_history(
+        &life,
+        &[
+            ("find", Some(0), How::Cancelled),
+            ("find/0/quote", Some(0), How::Cancelled),
+            ("find/1/application", Some(0), How::Failed),
+        ],
+    );
+
+    let mut life = Life::example("convert-to-policy", json!({"customer": "c"}));
+    life.answer("http://crm.invalid/policies", Ok(Value::Null));
+    life.answer("policy.number", Ok(json!(7)));
+    let done = |path| (path, Some(0), How::Done);
+    check_history(
+        &life,
+        &[done("register"), done("register/0/number"), done("register/1/notify"), done("print")],
+    );
+}
+
+#[test]
+fn a_state_of_an_earlier_version_is_read_and_goes_on() {
+    let mut life = Life::example("signal-round-trip", Value::Null);
+    life.answer("noop", Ok(Value::Null));
+    life.state.history = History::default();
+    let bytes = life.state.encode().unwrap();
+    assert!(!String::from_utf8_lossy(&bytes).contains("\"h\":"), "as an earlier version wrote it");
+    life.state = State::decode(&bytes).unwrap();
+    life.named("go", Value::Null);
+    check_history(&life, &[("second", None, How::Open)]);
+}
+
+#[test]
+fn the_history_of_a_round_trip_takes_less_than_50_bytes() {
+    let mut life = Life::example("signal-round-trip", Value::Null);
+    for ms in [3, 40, 3] {
+        life.now_ms += ms;
+        if ms == 40 {
+            life.named("go", Value::Null);
+        } else {
+            life.answer("noop", Ok(Value::Null));
+        }
+    }
+    let with = life.state.encode().unwrap().len();
+    life.state.history = History::default();
+    let without = life.state.encode().unwrap().len();
+    println!("a round trip's state has {without} bytes, and {with} with its history");
+    assert!(with - without < 50, "{with} {without}");
+}
+
+#[test]
+fn a_migration_renames_the_nodes_of_the_history() {
+    let mut life = Life::example("signal-round-trip", Value::Null);
+    life.answer("noop", Ok(Value::Null));
+    let text = "name: signal-round-trip\nsteps:\n- timer: {after: 1s}\n- wait: {name: go, signal: go}\n";
+    let (_, other) = read(text).unwrap();
+    life.state = plimsoll_workflow::step::migrate(&life.program, &other, life.state).unwrap();
+    let nodes: Vec<_> = life.state.history.visits.iter().map(|visit| visit.node).collect();
+    assert_eq!(nodes, [None, Some(1)]);
 }

@@ -6,7 +6,9 @@ use plimsoll_workflow::definition::{
     Branch, Case, Child, ContinueWith, Definition, Fail, Fork, Join, OnFailure, OnTimeout, Repeat, Retries,
     Service, Set, Step, Task, Timer, Undo, Wait,
 };
-use plimsoll_workflow::instance::{self, Act, Body, Ended, Signal, StartRequest, State, Status};
+use plimsoll_workflow::instance::{
+    self, Act, Body, Ended, History, How, Signal, StartRequest, State, Status,
+};
 use plimsoll_workflow::program::Program;
 use plimsoll_workflow::step::{Again, Answer, CallError, Input, Outcome, start, step};
 use serde_json::{Value, json};
@@ -160,6 +162,22 @@ fn random_inputs_never_lose_a_token_and_repeated_inputs_change_nothing() {
     );
 }
 
+/// A state as an earlier version of the engine has it.
+fn without_history(state: State) -> State {
+    State { history: History::default(), ..state }
+}
+
+/// Open visits are those of the tokens that stay, each once.
+fn check_history(state: &State, seed: u64) {
+    let open = state.history.visits.iter().filter(|visit| visit.how == How::Open).map(|visit| visit.number);
+    let mut open: Vec<_> = open.collect();
+    open.sort_unstable();
+    let stays = state.tokens.iter().filter(|token| token.wait != instance::Wait::Ready);
+    let mut stays: Vec<_> = stays.map(|token| token.visit).collect();
+    stays.sort_unstable();
+    assert!(state.history.forgotten > 0 || open == stays, "seed {seed}: {state:#?}");
+}
+
 /// Leads an instance through random inputs; returns its last status.
 fn lead(program: &Program, seed: u64) -> Status {
     let request = StartRequest {
@@ -178,6 +196,9 @@ fn lead(program: &Program, seed: u64) -> Status {
         now_ms = (now_ms + below(&mut random, 3000)).saturating_sub(below(&mut random, 200));
         let input = input(&mut random, &state, number, now_ms);
         let (next, outcome) = step(program, state.clone(), input.clone(), now_ms);
+        let (bare, same) = step(program, without_history(state.clone()), input.clone(), now_ms);
+        assert_eq!((without_history(bare), same), (without_history(next.clone()), outcome), "seed {seed}");
+        check_history(&next, seed);
         assert!(outcome == Outcome::Applied || next == state, "seed {seed}: {outcome:?} changed the state");
         assert!(!state.status.is_ended() || next.status == state.status, "seed {seed}: an end is final");
         check(&next, seed);

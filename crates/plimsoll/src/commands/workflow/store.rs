@@ -1,0 +1,108 @@
+//! Opens the store of a command, and gives its failures their exit codes.
+
+use anyhow::{Context, anyhow, ensure};
+use plimsoll_service::Clock;
+use plimsoll_workflow::port::{Record, Store as _, StoreError};
+use plimsoll_workflow::worker::ClientError;
+use plimsoll_workflow_service::engine::{Engine, Options, WorkerOptions};
+use plimsoll_workflow_service::store::{Place, Size};
+use serde::Serialize;
+use tokio::runtime::Runtime;
+
+use crate::cli::StoreArgs;
+use crate::terminal::print;
+use plimsoll_run::exit::{Deserves, Exit, Failure, Outcome};
+
+/// Connections of a command.
+const CONNECTIONS: usize = 2;
+/// Partitions of a new store.
+const PARTITIONS: u16 = 64;
+/// The schemes of MongoDB.
+const SCHEMES: [&str; 2] = ["mongodb://", "mongodb+srv://"];
+
+/// An open store with the runtime that it needs.
+pub(super) struct Opened {
+    /// The engine, without a worker.
+    pub engine: Engine,
+    /// The runtime.
+    pub runtime: Runtime,
+}
+
+impl Opened {
+    /// Opens the store.
+    ///
+    /// # Errors
+    /// The arguments are invalid, or the server is unreachable.
+    pub fn open(args: &StoreArgs) -> Outcome<Self> {
+        let size = Size { connections: CONNECTIONS, partitions: PARTITIONS, held_max: 0 };
+        Self::with(args, size, None)
+    }
+
+    /// Opens the store with connections for a worker, which it starts.
+    ///
+    /// # Errors
+    /// The arguments are invalid, or the server is unreachable.
+    pub fn with(args: &StoreArgs, size: Size, worker: Option<WorkerOptions>) -> Outcome<Self> {
+        let place = place(args).deserves(Exit::Usage)?;
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        let runtime = runtime.context("start the runtime")?;
+        let options = Options { place, size, backlog_max: usize::MAX, worker };
+        let engine = runtime.block_on(Engine::open(options, Clock::start()));
+        Ok(Self { engine: engine.deserves(Exit::Server)?, runtime })
+    }
+
+    /// The record of an instance.
+    ///
+    /// # Errors
+    /// The instance is unknown, or the store fails.
+    pub fn record(&self, instance: &str) -> Outcome<Record> {
+        let loaded = self.runtime.block_on(self.engine.client.store.load(&[instance.to_owned()]));
+        let found = loaded.map_err(failed)?.into_iter().next().flatten();
+        let unknown = || anyhow!("no instance has the id `{instance}`: `plimsoll workflow list` lists all");
+        found.ok_or_else(unknown).deserves(Exit::Usage)
+    }
+}
+
+fn place(args: &StoreArgs) -> anyhow::Result<Place> {
+    if let Some(uri) = &args.postgres {
+        let is_one = uri.starts_with("postgres://") || uri.starts_with("postgresql://");
+        ensure!(is_one, "--postgres: write postgres://user@host:5432/database");
+        return Ok(Place::Postgres { uri: uri.clone() });
+    }
+    let is_one = SCHEMES.iter().any(|scheme| args.server.starts_with(scheme));
+    ensure!(is_one, "--server: write mongodb://host:27017, or name PostgreSQL with --postgres");
+    Ok(Place::Mongo { uri: args.server.clone(), database: args.database.clone() })
+}
+
+/// A store that fails is the server's fault.
+pub(super) fn failed(error: StoreError) -> Failure {
+    Failure { exit: Exit::Server, error: error.into() }
+}
+
+/// The exit of a refused request.
+pub(super) fn refused(error: ClientError) -> Failure {
+    match error {
+        ClientError::Store(error) => failed(error),
+        error => Failure { exit: Exit::Usage, error: error.into() },
+    }
+}
+
+/// Prints a value as JSON.
+///
+/// # Errors
+/// When it has no JSON form.
+pub(super) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
+    print(&format!("{}\n", serde_json::to_string_pretty(value).context("write the result as JSON")?));
+    Ok(())
+}
+
+/// Reads JSON of an option.
+///
+/// # Errors
+/// The text is no JSON.
+pub(super) fn json(option: &str, text: Option<&String>) -> anyhow::Result<serde_json::Value> {
+    let Some(text) = text else { return Ok(serde_json::Value::Null) };
+    let parsed = plimsoll_service::strict_json::parse(text.as_bytes());
+    parsed
+        .map_err(|error| anyhow!("{option}: `{text}` is no JSON ({error}): write for example '{{\"a\": 1}}'"))
+}

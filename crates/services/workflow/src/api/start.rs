@@ -1,0 +1,57 @@
+//! Serves `PUT /api/instances/{instance}`: starts an instance.
+
+use std::sync::Arc;
+
+use axum::http::Method;
+use plimsoll_service::openapi::{body, in_path, responses};
+use plimsoll_service::{Answer, Call, Endpoint, Kind, Scope, Takes};
+use plimsoll_workflow::instance::StartRequest;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::state::{Context, State};
+use super::{problems, request};
+
+/// Starts an instance.
+pub struct Start;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wanted {
+    definition: String,
+    key: Option<String>,
+    #[serde(default)]
+    input: Value,
+}
+
+impl Endpoint<State> for Start {
+    const METHOD: Method = Method::PUT;
+    const PATH: &'static str = "/api/instances/{instance}";
+    const NAME: &'static str = "start";
+    const SCOPE: Option<Scope> = Some(crate::scopes::START);
+    const TAKES: Takes = Takes::Json;
+    const REFUSES: &'static [Kind] = &[Kind::NotFound];
+
+    async fn answer(context: Arc<Context>, call: Call) -> Answer {
+        call.query(&[])?;
+        let id = request::id(&call, "instance")?.to_owned();
+        let Wanted { definition, key, input } = request::body(&call)?;
+        let answer = json!({"instance": id, "definition": definition});
+        let wanted = StartRequest { id, definition, key, parent: None, depth: 0, input };
+        let started = context.state.engine.start(wanted).await.map_err(problems::of_client)?;
+        request::inserted(started, answer)
+    }
+
+    fn describe() -> Value {
+        json!({
+            "summary": "Start an instance",
+            "description": "The instance runs on the latest version of the definition. An existing instance with the id stays as it is.",
+            "parameters": [in_path("instance", "The id, chosen by the caller: 1 to 512 bytes.")],
+            "requestBody": body("Start"),
+            "responses": responses(&[
+                (200, "The id was known: nothing changed.", Some("Started")),
+                (201, "The instance is durable.", Some("Started")),
+            ]),
+        })
+    }
+}

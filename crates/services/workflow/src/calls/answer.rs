@@ -1,0 +1,104 @@
+//! Parses the bytes of an HTTP answer.
+
+use httparse::{EMPTY_HEADER, Response, Status};
+
+/// Headers of an answer at most.
+const HEADERS_MAX: usize = 100;
+
+/// An answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Answer {
+    pub status: u16,
+    pub body: Vec<u8>,
+}
+
+/// The answer in the bytes so far; none if more must come. `is_end` tells whether the server closed the connection.
+///
+/// # Errors
+///
+/// If the bytes are no answer.
+pub(super) fn parse(mut bytes: &[u8], is_end: bool) -> Result<Option<Answer>, String> {
+    loop {
+        let mut headers = [EMPTY_HEADER; HEADERS_MAX];
+        let mut response = Response::new(&mut headers);
+        let parsed = response.parse(bytes).map_err(|error| format!("the answer is no HTTP: {error}"))?;
+        let Status::Complete(head) = parsed else { return Ok(None) };
+        let (status, rest) = (response.code.unwrap_or_default(), &bytes[head..]);
+        if (100..200).contains(&status) {
+            bytes = rest;
+            continue;
+        }
+        let value = |name: &str| {
+            let header = response.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name));
+            header.and_then(|header| std::str::from_utf8(header.value).ok()).map(str::trim)
+        };
+        let body = if matches!(status, 204 | 304) {
+            Some(Vec::new())
+        } else if value("transfer-encoding").is_some_and(|coding| coding.eq_ignore_ascii_case("chunked")) {
+            chunked(rest)?
+        } else if let Some(length) = value("content-length") {
+            let length = length.parse().map_err(|_| "the answer has an invalid length".to_owned())?;
+            rest.get(..length).map(<[u8]>::to_vec)
+        } else {
+            is_end.then(|| rest.to_vec())
+        };
+        return Ok(body.map(|body| Answer { status, body }));
+    }
+}
+
+/// The joined chunks; none if more must come.
+fn chunked(mut bytes: &[u8]) -> Result<Option<Vec<u8>>, String> {
+    let mut body = Vec::new();
+    loop {
+        let size =
+            httparse::parse_chunk_size(bytes).map_err(|_| "the answer has an invalid chunk".to_owned())?;
+        let Status::Complete((head, length)) = size else { return Ok(None) };
+        if length == 0 {
+            return Ok(Some(body));
+        }
+        let end = usize::try_from(length).ok().and_then(|length| head.checked_add(length));
+        let end = end.ok_or("the answer has a chunk without end")?;
+        let Some(chunk) = bytes.get(head..end) else { return Ok(None) };
+        body.extend_from_slice(chunk);
+        let Some(rest) = bytes.get(end + 2..) else { return Ok(None) };
+        bytes = rest;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, status: u16, body: &str) {
+        let answer = parse(text.as_bytes(), true).unwrap().unwrap();
+        assert_eq!((answer.status, String::from_utf8(answer.body).unwrap().as_str()), (status, body));
+        // Every shorter part waits for more, and none panics.
+        for end in 0..text.len() {
+            let part = parse(&text.as_bytes()[..end], false);
+            assert!(matches!(part, Ok(None)) || end > text.len() - 4, "{end}: {part:?}");
+        }
+    }
+
+    #[test]
+    fn an_answer_of_any_framing_is_parsed_and_a_part_of_it_waits() {
+        check("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok", 200, "ok");
+        check("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 404 No\r\nContent-Length: 1\r\n\r\nx", 404, "x");
+        check(
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n1;x=y\r\n!\r\n0\r\n\r\n",
+            200,
+            "ok!",
+        );
+        check("HTTP/1.1 204 No Content\r\n\r\n", 204, "");
+        check("HTTP/1.0 200 OK\r\n\r\nto the end", 200, "to the end");
+    }
+
+    #[test]
+    fn bytes_that_are_no_answer_are_refused() {
+        for text in ["SSH-2.0\r\n\r\n", "HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\n"] {
+            assert!(parse(text.as_bytes(), true).is_err(), "{text}");
+        }
+        let chunk = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nffffffffffffffff\r\nx";
+        assert!(!matches!(parse(chunk.as_bytes(), true), Ok(Some(_))));
+    }
+}

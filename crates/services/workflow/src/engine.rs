@@ -1,0 +1,243 @@
+//! Opens the engine on a store: a client, and a worker if this process shall run instances.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use plimsoll_service::Clock;
+use plimsoll_workflow::definition::{Definition, Version};
+use plimsoll_workflow::instance::StartRequest;
+use plimsoll_workflow::port::{Clock as Port, Inserted, Stored};
+use plimsoll_workflow::program::Program;
+use plimsoll_workflow::worker::{Client, ClientError, Groups, Mailbox, Settings, Watchers, Worker, drive};
+use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
+
+use crate::calls::{Calls, unknown_function};
+use crate::metrics::Metrics;
+use crate::store::{Place, Size, Store};
+
+/// The time between two loads of the definitions.
+const REFRESH_EVERY: Duration = Duration::from_secs(5);
+
+/// The options of a worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkerOptions {
+    /// The hosts that steps may call.
+    pub hosts: Vec<String>,
+    /// Calls at the same time.
+    pub calls_max: usize,
+}
+
+/// The options of an engine.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The place of the store.
+    pub place: Place,
+    /// Its size.
+    pub size: Size,
+    /// Waiting signals in memory above which senders are refused.
+    pub backlog_max: usize,
+    /// The worker; none if this process only sends.
+    pub worker: Option<WorkerOptions>,
+}
+
+/// The reason why an engine does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The store cannot be used.
+    #[error("{place}: {error}")]
+    Store {
+        /// The place, without a password.
+        place: String,
+        /// The reason.
+        error: plimsoll_workflow::port::StoreError,
+    },
+    /// TLS cannot be used.
+    #[error(transparent)]
+    Tls(#[from] plimsoll_net::TlsError),
+}
+
+/// The reason why a definition was not deployed.
+#[derive(Debug, thiserror::Error)]
+pub enum DeployError {
+    /// This program lacks a function.
+    #[error("{0}")]
+    Function(String),
+    /// The engine refused.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+}
+
+/// The engine in this process.
+pub struct Engine {
+    /// Starts instances and sends signals.
+    pub client: Client<Store>,
+    /// The counters.
+    pub metrics: Arc<Metrics>,
+    clock: Clock,
+    tasks: Mutex<Option<Tasks>>,
+}
+
+/// The tasks of a process that runs instances.
+struct Tasks {
+    worker: JoinHandle<()>,
+    refresh: JoinHandle<()>,
+}
+
+impl Engine {
+    /// Opens the store, loads all definitions, and starts the worker. It needs a runtime of tokio.
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot be used.
+    pub async fn open(options: Options, clock: Clock) -> Result<Self, OpenError> {
+        let metrics = Arc::new(Metrics::default());
+        let place = format!("{:?}", options.place);
+        let failed = |error| OpenError::Store { place: place.clone(), error };
+        let store =
+            Store::open(&options.place, options.size, clock, metrics.clone()).await.map_err(failed)?;
+        store.refresh().await.map_err(failed)?;
+        let client = Client {
+            registry: store.registry().clone(),
+            store: Arc::new(store),
+            mailbox: Mailbox::default(),
+            backlog: Arc::new(AtomicUsize::new(0)),
+            backlog_max: options.backlog_max,
+            watchers: Watchers::default(),
+            groups: Groups::default(),
+        };
+        let tasks = options.worker.map(|worker| start(&client, worker, clock, &metrics)).transpose()?;
+        Ok(Self { client, metrics, clock, tasks: Mutex::new(tasks) })
+    }
+
+    /// Milliseconds since 1970.
+    pub fn now_ms(&self) -> u64 {
+        Wall(self.clock).now_ms()
+    }
+
+    /// Signals that wait in memory.
+    pub fn backlog(&self) -> usize {
+        self.client.backlog.load(Ordering::Relaxed)
+    }
+
+    /// Keeps a definition; tells whether the store knew its version before.
+    ///
+    /// # Errors
+    ///
+    /// If the definition is invalid or calls a function that this program lacks, or if the store fails.
+    pub async fn deploy(&self, definition: &Definition) -> Result<Inserted, DeployError> {
+        let program = Program::compile(definition).map_err(ClientError::Definition)?;
+        if let Some(words) = unknown_function(&program) {
+            return Err(DeployError::Function(words));
+        }
+        self.refresh().await.map_err(ClientError::Store)?;
+        let is_known = self.client.registry.program(&program.version.hash).is_some();
+        self.client.deploy(definition, self.now_ms()).await?;
+        Ok(if is_known { Inserted::Known } else { Inserted::New })
+    }
+
+    /// Starts an instance. Definitions that another process deployed are loaded first if the name is unknown.
+    ///
+    /// # Errors
+    ///
+    /// If the request is invalid, this process has too much work, or the store fails.
+    pub async fn start(&self, request: StartRequest) -> Result<Inserted, ClientError> {
+        if self.client.registry.latest(&request.definition).is_none() {
+            self.refresh().await?;
+        }
+        self.client.start(request, self.now_ms()).await
+    }
+
+    /// The program of a version. Definitions are loaded first if it is unknown.
+    ///
+    /// # Errors
+    ///
+    /// If the store fails.
+    pub async fn program(&self, version: &Version) -> Stored<Option<Arc<Program>>> {
+        if let Some(program) = self.client.registry.program(&version.hash) {
+            return Ok(Some(program));
+        }
+        self.refresh().await?;
+        Ok(self.client.registry.program(&version.hash))
+    }
+
+    /// Loads the definitions of the store.
+    ///
+    /// # Errors
+    ///
+    /// If the store fails.
+    pub async fn refresh(&self) -> Stored<Vec<Definition>> {
+        self.client.store.refresh().await
+    }
+
+    /// Ends the worker, which gives its partitions back. Instances go on elsewhere, or later.
+    pub async fn close(&self) {
+        self.client.mailbox.close();
+        let tasks = self.tasks.lock().await.take();
+        if let Some(Tasks { worker, refresh }) = tasks {
+            refresh.abort();
+            // A worker that panicked has ended too; the runtime has printed its message.
+            worker.await.unwrap_or_default();
+        }
+    }
+
+    /// Whether the worker has ended by itself, which is a defect.
+    pub async fn has_died(&self) -> bool {
+        self.tasks.lock().await.as_ref().is_some_and(|tasks| tasks.worker.is_finished())
+    }
+}
+
+/// Loads definitions that other processes deploy, again and again.
+async fn keep_current(store: Arc<Store>) {
+    loop {
+        tokio::time::sleep(REFRESH_EVERY).await;
+        if let Err(error) = store.refresh().await {
+            tracing::warn!(%error, "the definitions cannot be loaded now");
+        }
+    }
+}
+
+fn start(
+    client: &Client<Store>,
+    options: WorkerOptions,
+    clock: Clock,
+    metrics: &Arc<Metrics>,
+) -> Result<Tasks, plimsoll_net::TlsError> {
+    let settings = Settings { calls_max: options.calls_max, ..Settings::new(owner(&Wall(clock))) };
+    let worker = Worker {
+        store: client.store.clone(),
+        services: Arc::new(Calls::new(options.hosts, clock, metrics.clone())?),
+        clock: Arc::new(Wall(clock)),
+        registry: client.registry.clone(),
+        settings,
+        mailbox: client.mailbox.clone(),
+        backlog: client.backlog.clone(),
+        watchers: client.watchers.clone(),
+    };
+    Ok(Tasks {
+        worker: tokio::spawn(drive(worker)),
+        refresh: tokio::spawn(keep_current(client.store.clone())),
+    })
+}
+
+/// A name that no other process has: machine, process, moment and a random number.
+fn owner(wall: &Wall) -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let random = RandomState::new().build_hasher().finish();
+    format!("{}-{}-{:x}-{:08x}", host.trim(), std::process::id(), wall.now_ms(), random as u32)
+}
+
+/// The wall clock.
+struct Wall(Clock);
+
+impl Port for Wall {
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.0.now_ms()).unwrap_or_default()
+    }
+
+    async fn until(&self, at_ms: u64) {
+        tokio::time::sleep(Duration::from_millis(at_ms.saturating_sub(self.now_ms()))).await;
+    }
+}

@@ -1,0 +1,238 @@
+//! Opens the store in MongoDB or PostgreSQL, and counts its operations.
+
+use std::fmt;
+use std::sync::Arc;
+
+use plimsoll_postgres::workflow::Postgres;
+use plimsoll_service::{Clock, redact};
+use plimsoll_stores::workflow::Mongo;
+use plimsoll_workflow::definition::Definition;
+use plimsoll_workflow::instance::{Body, DeadLetter, Signal, TaskRow};
+use plimsoll_workflow::port::{
+    Commit, Committed, Due, Find, Holder, Inbox, Inserted, LeaseRequest, Leases, Postponed, Record, Redrive,
+    SignalKey, Store as Port, Stored,
+};
+use plimsoll_workflow::worker::Registry;
+
+use crate::metrics::Metrics;
+
+/// The place of a store.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Place {
+    /// One database of a MongoDB deployment.
+    Mongo {
+        /// The connection string.
+        uri: String,
+        /// The name of the database.
+        database: String,
+    },
+    /// One database of a PostgreSQL server.
+    Postgres {
+        /// The connection string.
+        uri: String,
+    },
+}
+
+/// Redacts passwords.
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mongo { uri, database } => write!(f, "{}, database {database}", redact::uri(uri)),
+            Self::Postgres { uri } => f.write_str(&redact::uri(uri)),
+        }
+    }
+}
+
+/// The size of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// Connections at most.
+    pub connections: usize,
+    /// Partitions of a new store. An existing one keeps its own.
+    pub partitions: u16,
+    /// Partitions that this process holds at most.
+    pub held_max: usize,
+}
+
+/// A store whose operations are counted.
+#[derive(Debug)]
+pub struct Store {
+    kind: Kind,
+    held_max: usize,
+    clock: Clock,
+    metrics: Arc<Metrics>,
+    registry: Arc<Registry>,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Mongo(Mongo),
+    Postgres(Postgres),
+}
+
+impl Store {
+    /// Connects, and creates collections or tables unless they exist.
+    ///
+    /// # Errors
+    ///
+    /// If the server does not answer or refuses.
+    pub async fn open(place: &Place, size: Size, clock: Clock, metrics: Arc<Metrics>) -> Stored<Self> {
+        let Size { connections, partitions, held_max } = size;
+        let kind = match place {
+            Place::Mongo { uri, database } => {
+                Kind::Mongo(Mongo::open(uri, database, connections, partitions).await?)
+            }
+            Place::Postgres { uri } => Kind::Postgres(Postgres::open(uri, connections, partitions).await?),
+        };
+        Ok(Self { kind, held_max, clock, metrics, registry: Arc::default() })
+    }
+
+    /// The compiled definitions of this process.
+    pub fn registry(&self) -> &Arc<Registry> {
+        &self.registry
+    }
+
+    /// Loads and compiles all definitions, the latest deployed last. An invalid one, of a later version, is left out.
+    ///
+    /// # Errors
+    ///
+    /// If the store fails.
+    pub async fn refresh(&self) -> Stored<Vec<Definition>> {
+        let definitions = self.definitions().await?;
+        for definition in &definitions {
+            if let Err(problems) = self.registry.add(definition) {
+                let words = problems.first().map_or("", |problem| problem.words.as_str());
+                tracing::warn!(definition = %definition.name, problem = words, "a definition cannot be used");
+            }
+        }
+        Ok(definitions)
+    }
+
+    /// Whether a signal moves its instance to a version that this process does not know yet.
+    fn leads_to_unknown(&self, signal: &Signal) -> bool {
+        matches!(&signal.body, Body::Migrate { to } if self.registry.program(&to.hash).is_none())
+    }
+}
+
+/// Runs an operation on the kind of store, and counts it.
+macro_rules! counted {
+    ($store:ident, $operation:ident($($argument:expr),*)) => {{
+        let begun_ns = $store.clock.now_ns();
+        let result = match &$store.kind {
+            Kind::Mongo(mongo) => mongo.$operation($($argument),*).await,
+            Kind::Postgres(postgres) => postgres.$operation($($argument),*).await,
+        };
+        let ns = $store.clock.now_ns().saturating_sub(begun_ns);
+        $store.metrics.operation(stringify!($operation), ns, result.is_ok());
+        result
+    }};
+}
+
+impl Port for Store {
+    fn partitions(&self) -> u16 {
+        match &self.kind {
+            Kind::Mongo(mongo) => mongo.partitions(),
+            Kind::Postgres(postgres) => postgres.partitions(),
+        }
+    }
+
+    fn commit_removes_signals(&self) -> bool {
+        match &self.kind {
+            Kind::Mongo(mongo) => mongo.commit_removes_signals(),
+            Kind::Postgres(postgres) => postgres.commit_removes_signals(),
+        }
+    }
+
+    async fn deploy(&self, definitions: &[Definition], now_ms: u64) -> Stored<()> {
+        counted!(self, deploy(definitions, now_ms))
+    }
+
+    async fn definitions(&self) -> Stored<Vec<Definition>> {
+        counted!(self, definitions())
+    }
+
+    async fn start(&self, records: &[Record]) -> Stored<Vec<Inserted>> {
+        let inserted = counted!(self, start(records))?;
+        self.metrics.started(&inserted);
+        Ok(inserted)
+    }
+
+    async fn publish(&self, signals: &[Signal]) -> Stored<Vec<Inserted>> {
+        let inserted = counted!(self, publish(signals))?;
+        self.metrics.published(&inserted);
+        Ok(inserted)
+    }
+
+    async fn lease(&self, request: &LeaseRequest) -> Stored<Leases> {
+        let want = request.want.min(self.held_max);
+        let request = LeaseRequest { want, ..request.clone() };
+        let leases = counted!(self, lease(&request))?;
+        self.metrics.leased(&leases);
+        Ok(leases)
+    }
+
+    async fn holders(&self) -> Stored<Vec<Holder>> {
+        counted!(self, holders())
+    }
+
+    async fn due(&self, partitions: &[u16], until_ms: u64, limit: usize) -> Stored<Due> {
+        let due = counted!(self, due(partitions, until_ms, limit))?;
+        // A worker refuses a migration to an unknown version for good.
+        if due.signals.iter().any(|signal| self.leads_to_unknown(signal)) {
+            self.refresh().await?;
+        }
+        Ok(due)
+    }
+
+    async fn load(&self, ids: &[String]) -> Stored<Vec<Option<Record>>> {
+        counted!(self, load(ids))
+    }
+
+    async fn commit(&self, commits: &[Commit]) -> Stored<Vec<Committed>> {
+        let results = counted!(self, commit(commits))?;
+        self.metrics.committed(commits, &results);
+        Ok(results)
+    }
+
+    async fn remove(&self, signals: &[SignalKey]) -> Stored<()> {
+        counted!(self, remove(signals))
+    }
+
+    async fn postpone(&self, signals: &[Postponed]) -> Stored<()> {
+        counted!(self, postpone(signals))
+    }
+
+    async fn bury(&self, letters: &[DeadLetter]) -> Stored<()> {
+        counted!(self, bury(letters))?;
+        self.metrics.buried(letters);
+        Ok(())
+    }
+
+    async fn dead(&self, after: Option<&SignalKey>, limit: usize) -> Stored<Vec<DeadLetter>> {
+        counted!(self, dead(after, limit))
+    }
+
+    async fn redrive(&self, redrives: &[Redrive]) -> Stored<usize> {
+        counted!(self, redrive(redrives))
+    }
+
+    async fn redriven(&self, limit: usize) -> Stored<Vec<Redrive>> {
+        counted!(self, redriven(limit))
+    }
+
+    async fn write_tasks(&self, rows: &[TaskRow]) -> Stored<()> {
+        counted!(self, write_tasks(rows))
+    }
+
+    async fn tasks(&self, inbox: &Inbox) -> Stored<Vec<TaskRow>> {
+        counted!(self, tasks(inbox))
+    }
+
+    async fn find(&self, find: &Find) -> Stored<Vec<Record>> {
+        counted!(self, find(find))
+    }
+
+    async fn signals(&self, after: Option<&SignalKey>, limit: usize) -> Stored<Vec<Signal>> {
+        counted!(self, signals(after, limit))
+    }
+}
