@@ -121,7 +121,13 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("scenario", &["measure", "document", "ledger", "yaml", "load", "host", "mongo", "http"]),
-    ("workflow-load", &["measure", "workflow", "install", "postgres", "process", "stores"]),
+    (
+        "workflow-load",
+        &[
+            "measure", "wire", "load", "install", "process", "host", "workflow", "postgres", "stores",
+            "scenario", "run", "systems",
+        ],
+    ),
     ("telemetry-load", &["measure", "http", "scenario", "run", "systems"]),
     (
         "plimsoll",
@@ -145,6 +151,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "service",
             "telemetry",
             "telemetry-load",
+            "workflow-load",
             "pipeline",
             "stores",
             "kafka",
@@ -176,7 +183,17 @@ const RESTRICTED: &[Restricted] = &[
     Restricted { name: "clap", crates: &["plimsoll", "xtask"], tests: &[] },
     Restricted {
         name: "anyhow",
-        crates: &["scenario", "run", "systems", "telemetry-load", "series", "stream", "plimsoll", "xtask"],
+        crates: &[
+            "scenario",
+            "run",
+            "systems",
+            "telemetry-load",
+            "workflow-load",
+            "series",
+            "stream",
+            "plimsoll",
+            "xtask",
+        ],
         tests: &[],
     },
     Restricted { name: "mimalloc", crates: &["plimsoll"], tests: &[] },

@@ -26,7 +26,7 @@ macro_rules! shipped {
 
 /// Every shipped scenario, in the order of `plimsoll scenarios`.
 pub const fn all() -> &'static [Builtin] {
-    static ALL: [Builtin; 47] = shipped![
+    static ALL: [Builtin; 48] = shipped![
         "write" / "bulk-baseline",
         "write" / "vip-one-by-one",
         "write" / "vip-all-at-once",
@@ -67,6 +67,7 @@ pub const fn all() -> &'static [Builtin] {
         "telemetry" / "past-the-cache",
         "telemetry" / "kill-service",
         "telemetry" / "kill-server",
+        "workflow" / "workflow-roundtrip",
         "selftest" / "freeze",
         "selftest" / "forget",
         "selftest" / "flip",
