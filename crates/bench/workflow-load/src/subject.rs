@@ -10,7 +10,7 @@ use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::run_dir::RunDir;
 use plimsoll_run::server_provisioning::{Choice, ServerAddress, StartOptions, canonical_address};
 use plimsoll_run::system::{Estimate, Isolation, Kind, RunContext, Subject, System};
-use plimsoll_scenario::{Existing, Loaded, Plan, Store, Victim, Workflow};
+use plimsoll_scenario::{Existing, Loaded, Mode, Plan, Store, Victim, Workflow};
 use plimsoll_stores::workflow::Mongo;
 use plimsoll_systems::check;
 use tokio::runtime::Runtime;
@@ -162,8 +162,16 @@ impl Subject for EngineAt {
                 let uri = mongodb_uri(&place, choice);
                 let place = Place::Mongodb(place);
                 let facts = place.facts(&runtime)?;
-                let store = Mongo::open(&uri, &section.database, connections, section.partitions);
-                let store = threads.block_on(store).deserves(Exit::Server)?;
+                let (database, partitions) = (&section.database, section.partitions);
+                let store = threads.block_on(async {
+                    match section.mode {
+                        Mode::Batches => Mongo::open(&uri, database, connections, partitions).await,
+                        Mode::Transactions => {
+                            Mongo::open_in_transactions(&uri, database, connections, partitions).await
+                        }
+                    }
+                });
+                let store = store.deserves(Exit::Server)?;
                 let opened = Opened { context, section, place, facts, threads };
                 Ok(Box::new(Engaged::open(opened, store)?))
             }

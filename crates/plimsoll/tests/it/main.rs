@@ -54,4 +54,5 @@ mod stream;
 mod stream_kills;
 mod suite;
 mod wording;
+mod workflow;
 mod writer;

@@ -2,6 +2,7 @@
 
 mod documents;
 mod pool;
+mod transactions;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::process;
@@ -20,6 +21,7 @@ use plimsoll_workflow::port::{
 use crate::reply::{self, DUPLICATE_KEY, number};
 use documents::{extend, signed};
 use pool::Pool;
+use transactions::Transactions;
 
 /// The version of the collections.
 const FORM: i64 = 1;
@@ -37,6 +39,8 @@ pub struct Mongo {
     partitions: u16,
     /// Numbers of changes. They differ from those of every other process, so that a process recognises its changes.
     stamp: AtomicI64,
+    /// Writes starts and changes one by one, if so.
+    transactions: Option<Transactions>,
 }
 
 impl Mongo {
@@ -57,7 +61,23 @@ impl Mongo {
         });
         insert(&pool, "partitions", &rows.collect::<Vec<_>>()).await?;
         let first = mix(plimsoll_measure::clock::now().as_ns() ^ (u64::from(process::id()) << 32));
-        Ok(Self { pool, partitions, stamp: AtomicI64::new(first.cast_signed() >> 1) })
+        Ok(Self { pool, partitions, stamp: AtomicI64::new(first.cast_signed() >> 1), transactions: None })
+    }
+
+    /// Opens a store as [`Self::open`] does, that writes each start and each change in a transaction. A change also removes its signals. For
+    /// comparisons: batches need fewer commands.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Self::open`].
+    pub async fn open_in_transactions(
+        uri: &str,
+        db: &str,
+        connections: usize,
+        partitions: u16,
+    ) -> Stored<Self> {
+        let transactions = Some(Transactions::open(uri, db, connections).await?);
+        Ok(Self { transactions, ..Self::open(uri, db, connections, partitions).await? })
     }
 
     fn partition(&self, instance: &str) -> u16 {
@@ -138,6 +158,15 @@ fn change(stamp: i64, record: &Record) -> RawDocumentBuf {
         change.append(cstr!("$unset"), absent);
     }
     rawdoc! {"q": query, "u": change}
+}
+
+/// The command that removes the signals of a change, if it has any.
+fn removal(commit: &Commit) -> Option<RawDocumentBuf> {
+    let instance = &commit.record.id;
+    let ids: Vec<_> = commit.consumed.iter().map(|id| documents::signal_id(instance, id)).collect();
+    let removal =
+        || rawdoc! {"delete": "signals", "deletes": [{"q": {"_id": {"$in": array(&ids)}}, "limit": 0}]};
+    (!ids.is_empty()).then(removal)
 }
 
 /// The write concern of everything that is acknowledged.
@@ -377,7 +406,7 @@ impl Store for Mongo {
     }
 
     fn commit_removes_signals(&self) -> bool {
-        false
+        self.transactions.is_some()
     }
 
     async fn deploy(&self, definitions: &[Definition], now_ms: u64) -> Stored<()> {
@@ -402,6 +431,13 @@ impl Store for Mongo {
 
     async fn start(&self, records: &[Record]) -> Stored<Vec<Inserted>> {
         let documents: Vec<_> = records.iter().map(documents::instance).collect();
+        if let Some(transactions) = &self.transactions {
+            let mut inserted = Vec::with_capacity(documents.len());
+            for document in &documents {
+                inserted.push(transactions.insert("instances", document).await?);
+            }
+            return Ok(inserted);
+        }
         insert(&self.pool, "instances", &documents).await
     }
 
@@ -470,6 +506,15 @@ impl Store for Mongo {
     }
 
     async fn commit(&self, commits: &[Commit]) -> Stored<Vec<Committed>> {
+        if let Some(transactions) = &self.transactions {
+            let mut results = Vec::with_capacity(commits.len());
+            for commit in commits {
+                let statement = change(self.stamp.fetch_add(1, Ordering::Relaxed), &commit.record);
+                let update = rawdoc! {"update": "instances", "updates": [statement]};
+                results.push(transactions.change(update, removal(commit)).await?);
+            }
+            return Ok(results);
+        }
         let count = i64::try_from(commits.len()).unwrap_or(i64::MAX);
         let first = self.stamp.fetch_add(count, Ordering::Relaxed);
         let statements: Vec<_> =

@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use crate::reply::{failure, first};
 
 /// The time limit of a command and of a connection's start.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Connections to one deployment.
 #[derive(Debug)]
@@ -93,7 +93,7 @@ fn is_transient(error: &WireError) -> bool {
     matches!(error, WireError::Server(error) if is_transient_code(error.code))
 }
 
-fn classify(error: &Error) -> StoreError {
+pub(super) fn classify(error: &Error) -> StoreError {
     let is_refused = matches!(error, Error::Wire(WireError::Server(_))) && !error.is_transient();
     let is_unusable = matches!(
         error,
