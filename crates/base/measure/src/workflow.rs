@@ -22,10 +22,11 @@ pub struct Workflow {
     pub publish_ns: Latency,
     /// From the request of an instance's last signal to its observed end; for a signal to a receiver, to its durable application.
     pub signal_to_completion_ns: Latency,
-    /// From the end of the load until the engine had no work left, in seconds; absent if work was left.
+    /// From the end of the load until the engine had no work left, in seconds; absent if work was left, or if
+    /// answers of the store were lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain_s: Option<f64>,
-    /// Instances that were open at the end of the load.
+    /// Instances that were open at the end of the load, as far as the store told.
     pub backlog: u64,
     /// Instances whose start the store acknowledged.
     pub started: u64,

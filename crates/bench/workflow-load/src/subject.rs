@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{bail, ensure};
 use plimsoll_host::fault::Fault as Injection;
+use plimsoll_load::arrivals::Share;
 use plimsoll_load::worker::Control;
 use plimsoll_postgres::workflow::Postgres;
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
@@ -120,6 +121,12 @@ impl EngineAt {
     }
 }
 
+/// Refuses a part of a load: the audit of one process would find the work of the others.
+fn check_shard(shard: Share) -> anyhow::Result<()> {
+    ensure!(shard == Share::WHOLE, "--shard: the engine and its audit are in one process: leave out --shard");
+    Ok(())
+}
+
 impl Subject for EngineAt {
     fn check(&self, loaded: &Loaded, plan: &Plan) -> anyhow::Result<()> {
         let scenario = &loaded.scenario;
@@ -154,6 +161,7 @@ impl Subject for EngineAt {
         _: &Control,
         runtime: Runtime,
     ) -> Outcome<Box<dyn System>> {
+        check_shard(context.shard).deserves(Exit::Usage)?;
         let (section, threads) = (&self.section, threads(&self.section)?);
         let connections = section.connections as usize;
         match &self.behind {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use futures_util::future::join_all;
 use plimsoll_load::engine::{Engine, Finished, Progress, RunError};
 use plimsoll_load::fault::Fault;
 use plimsoll_load::phase::Phase;
@@ -37,6 +38,8 @@ use crate::place::Place;
 use crate::target::{Instances, Shared};
 use crate::work::{Part, Work};
 
+/// The time after which a process of PostgreSQL reports its counts.
+const REPORTED: Duration = Duration::from_millis(1_100);
 /// The time between two looks at the work that is left.
 const LOOK: Duration = Duration::from_millis(2);
 /// The time without progress after which a drain is given up.
@@ -147,16 +150,28 @@ impl<S: Store> Engaged<S> {
         calls.map(|(name, calls)| (name.to_owned(), calls)).collect()
     }
 
+    /// The database's counters now.
+    fn totals(&self) -> Totals {
+        let store = self.shared.engine.store();
+        self.threads.block_on(async {
+            if matches!(self.place, Place::Postgres { .. }) {
+                // A process of PostgreSQL reports its counts with a statement, and a second after the last report at the earliest.
+                sleep(REPORTED).await;
+                join_all((0..self.section.connections).map(|_| store.signals(None, 1))).await;
+            }
+            counters::read(&self.place).await
+        })
+    }
+
     /// Notes the counters before the first load.
     fn note_before(&mut self) {
         if self.figures.before.is_none() {
-            let totals = self.threads.block_on(counters::read(&self.place));
-            self.figures.before = Some((totals, self.calls()));
+            self.figures.before = Some((self.totals(), self.calls()));
         }
     }
 
     fn note_after(&mut self) {
-        let after = self.threads.block_on(counters::read(&self.place));
+        let after = self.totals();
         let Some((totals, calls)) = &self.figures.before else { return };
         let since = |(name, now): (String, StoreCalls)| {
             let before = calls.get(&name).copied().unwrap_or_default();

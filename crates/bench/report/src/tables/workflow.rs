@@ -5,7 +5,7 @@ use plimsoll_measure::run::Run;
 use plimsoll_measure::workflow::Workflow;
 
 use super::{Cell, Table, Tone};
-use crate::units::{NONE, duration, exact, latency, percentile, three_digits};
+use crate::units::{NONE, counted, duration, exact, latency, percentile, three_digits};
 
 /// The tables of a run on the workflow engine.
 pub(crate) fn workflow(run: &Run) -> Vec<Table> {
@@ -33,12 +33,18 @@ fn times(work: &Workflow) -> Table {
 }
 
 fn left(work: &Workflow) -> Table {
-    let drained = work.drain_s.map_or_else(|| Cell::toned("not complete", Tone::Bad), |s| duration(s).into());
+    let drained = work.drain_s.map_or_else(|| Cell::toned("unknown", Tone::Doubtful), |s| duration(s).into());
     let backlog = (work.backlog > 0).then(|| Cell::from(exact(work.backlog)));
     Table::of_facts(
         "Workflow engine",
         vec![
-            ("store", Some(format!("{}, {}, {} workers", work.store, work.mode, work.workers).into())),
+            (
+                "store",
+                Some(
+                    format!("{}, {}, {}", work.store, work.mode, counted(work.workers.into(), "worker"))
+                        .into(),
+                ),
+            ),
             ("open at the end", backlog),
             ("drain overhang", Some(drained)),
             ("dead letters", Some(Cell::fault(work.dead_letters))),
@@ -100,6 +106,6 @@ mod tests {
         assert_eq!(database.rows[0][2].text, "10");
         let dead = left.rows.iter().find(|row| row[0].text == "dead letters").unwrap();
         assert_eq!((dead[1].text.as_str(), dead[1].tone), ("1", Tone::Bad));
-        assert!(left.rows.iter().any(|row| row[1].text == "not complete"));
+        assert!(left.rows.iter().any(|row| row[1].text == "unknown"));
     }
 }
