@@ -6,7 +6,7 @@ use bson::{RawBsonRef, RawDocument, RawDocumentBuf, rawdoc};
 use plimsoll_postgres::workflow as postgres;
 use plimsoll_wire::Connection;
 
-use crate::place::Place;
+use crate::store_server::StoreServer;
 
 /// The counters of MongoDB: the name in a run, and the path in `serverStatus`.
 const MONGODB: [(&str, &[&str]); 18] = [
@@ -34,17 +34,17 @@ const MONGODB: [(&str, &[&str]); 18] = [
 pub(crate) type Totals = BTreeMap<String, u64>;
 
 /// The totals of a database; empty if it does not answer.
-pub(crate) async fn read(place: &Place) -> Totals {
-    match place {
-        Place::Mongodb(place) => {
-            let Ok(mut connection) = Connection::connect(&place.site.options()).await else {
+pub(crate) async fn read(server: &StoreServer) -> Totals {
+    match server {
+        StoreServer::Mongodb(server) => {
+            let Ok(mut connection) = Connection::connect(&server.site.options()).await else {
                 return Totals::new();
             };
             let reply: Result<RawDocumentBuf, _> =
                 connection.command("admin", &rawdoc! {"serverStatus": 1}).await;
             reply.map(|status| mongodb(&status)).unwrap_or_default()
         }
-        Place::Postgres { uri, .. } => postgres::counters(uri).await.unwrap_or_default(),
+        StoreServer::Postgres { uri, .. } => postgres::counters(uri).await.unwrap_or_default(),
     }
 }
 

@@ -128,7 +128,7 @@ impl<S: Store> Embedded<S> {
         let registry = Arc::new(Registry::default());
         let (mut clients, mut ready) = (Vec::new(), Vec::new());
         for owner in owners {
-            let (client, worker) = seat(&store, &registry, settings(owner, mode));
+            let (client, worker) = worker(&store, &registry, settings(owner, mode));
             clients.push(client);
             ready.push(worker);
         }
@@ -272,10 +272,14 @@ fn settings(owner: String, mode: Mode) -> Settings {
     }
 }
 
-type Seat<S> = (Client<Observed<S>>, Worker<Observed<S>, Nothing, Wall>);
+type WorkerWithClient<S> = (Client<Observed<S>>, Worker<Observed<S>, Nothing, Wall>);
 
 /// A worker and the client that hints it.
-fn seat<S: Store>(store: &Arc<Observed<S>>, registry: &Arc<Registry>, settings: Settings) -> Seat<S> {
+fn worker<S: Store>(
+    store: &Arc<Observed<S>>,
+    registry: &Arc<Registry>,
+    settings: Settings,
+) -> WorkerWithClient<S> {
     let (mailbox, watchers) = (Mailbox::default(), Watchers::default());
     let backlog = Arc::new(AtomicUsize::new(0));
     let worker = Worker {

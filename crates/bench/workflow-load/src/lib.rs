@@ -10,7 +10,7 @@ pub mod unit;
 mod subject;
 mod system;
 
-mod place;
+mod store_server;
 mod target;
 
 mod audit;

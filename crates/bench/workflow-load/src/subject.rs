@@ -16,8 +16,8 @@ use plimsoll_stores::workflow::Mongo;
 use plimsoll_systems::check;
 use tokio::runtime::Runtime;
 
-use crate::place::{Place, mongodb_uri};
-use crate::system::{Engaged, Opened, threads};
+use crate::store_server::{StoreServer, mongodb_uri};
+use crate::system::{Opened, WorkflowSystem, threads};
 use crate::work::Work;
 
 /// Workers at most.
@@ -166,10 +166,10 @@ impl Subject for EngineAt {
         let connections = section.connections as usize;
         match &self.behind {
             Behind::Mongodb(choice) => {
-                let place = check::open_place(context, choice, start, &runtime)?;
-                let uri = mongodb_uri(&place, choice);
-                let place = Place::Mongodb(place);
-                let facts = place.facts(&runtime)?;
+                let server = check::open_place(context, choice, start, &runtime)?;
+                let uri = mongodb_uri(&server, choice);
+                let server = StoreServer::Mongodb(server);
+                let facts = server.facts(&runtime)?;
                 let (database, partitions) = (&section.database, section.partitions);
                 let store = threads.block_on(async {
                     match section.mode {
@@ -180,19 +180,19 @@ impl Subject for EngineAt {
                     }
                 });
                 let store = store.deserves(Exit::Server)?;
-                let opened = Opened { context, section, place, facts, threads };
-                Ok(Box::new(Engaged::open(opened, store)?))
+                let opened = Opened { context, section, server, facts, threads };
+                Ok(Box::new(WorkflowSystem::open(opened, store)?))
             }
             Behind::Postgres(uri) => {
-                let place = Place::postgres(uri.as_deref(), start)?;
-                let facts = place.facts(&runtime)?;
-                let Place::Postgres { uri, .. } = &place else {
+                let server = StoreServer::postgres(uri.as_deref(), start)?;
+                let facts = server.facts(&runtime)?;
+                let StoreServer::Postgres { uri, .. } = &server else {
                     return Err(anyhow::anyhow!("PostgreSQL was not started")).deserves(Exit::Server);
                 };
                 let store = Postgres::open(uri, connections, section.partitions);
                 let store = threads.block_on(store).deserves(Exit::Server)?;
-                let opened = Opened { context, section, place, facts, threads };
-                Ok(Box::new(Engaged::open(opened, store)?))
+                let opened = Opened { context, section, server, facts, threads };
+                Ok(Box::new(WorkflowSystem::open(opened, store)?))
             }
         }
     }

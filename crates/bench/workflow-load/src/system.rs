@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -34,7 +35,7 @@ use crate::client::receiver;
 use crate::counters::{self, Totals};
 use crate::embedded::Embedded;
 use crate::ledger::{Fate, latencies};
-use crate::place::Place;
+use crate::store_server::StoreServer;
 use crate::target::{Instances, Shared};
 use crate::work::{Part, Work};
 
@@ -49,7 +50,7 @@ const NONE: Find = Find { key: None, status: None, definition: None, after: None
 
 /// The engine under load, inside of this process.
 #[derive(Debug)]
-pub(crate) struct Engaged<S: Store> {
+pub(crate) struct WorkflowSystem<S: Store> {
     section: Section,
     facts: ServerFacts,
     workers: Workers,
@@ -57,7 +58,7 @@ pub(crate) struct Engaged<S: Store> {
     shared: Arc<Shared<S>>,
     /// The engine's threads. They end before the database does.
     threads: Runtime,
-    place: Place,
+    server: StoreServer,
     figures: Figures,
 }
 
@@ -82,7 +83,7 @@ pub(crate) struct Opened<'a> {
     /// Its section.
     pub(crate) section: &'a Section,
     /// The database.
-    pub(crate) place: Place,
+    pub(crate) server: StoreServer,
     /// The database's facts.
     pub(crate) facts: ServerFacts,
     /// The engine's threads.
@@ -103,13 +104,13 @@ pub(crate) fn threads(section: &Section) -> anyhow::Result<Runtime> {
         .context("start the engine's threads")
 }
 
-impl<S: Store> Engaged<S> {
+impl<S: Store> WorkflowSystem<S> {
     /// Prepares the engine on its store.
     ///
     /// # Errors
     /// When the store refuses, or holds instances already.
     pub(crate) fn open(opened: Opened<'_>, store: S) -> Outcome<Self> {
-        let Opened { context, section, place, mut facts, threads } = opened;
+        let Opened { context, section, server, mut facts, threads } = opened;
         let run = id(context.run);
         let found = threads.block_on(store.find(&NONE)).deserves(Exit::Server)?;
         check_empty(!found.is_empty(), section, context).deserves(Exit::Usage)?;
@@ -121,15 +122,15 @@ impl<S: Store> Engaged<S> {
             .context("prepare the workflow engine")
             .deserves(Exit::Server)?;
         let limit = Duration::from_nanos(context.loaded.scenario.timeout.as_ns());
-        let shared = Arc::new(Shared { engine, works, run, limit });
-        let workers = Workers::of(context, place.is_local());
+        let shared = Arc::new(Shared { engine, works, run, limit, is_lost: AtomicBool::new(false) });
+        let workers = Workers::of(context, server.is_local());
         let targets = (0..workers.count as u64)
             .map(|thread| Arc::new(Instances::new(shared.clone(), thread, threads.handle().clone())));
         let load = Engine::new(targets.collect(), context.plan.operations.len(), context.shard, workers.spin);
         let load = load.context("start the clients")?;
-        tell(&mut facts, section);
+        add_settings(&mut facts, section);
         let figures = Figures::default();
-        Ok(Self { section: section.clone(), facts, workers, load, shared, threads, place, figures })
+        Ok(Self { section: section.clone(), facts, workers, load, shared, threads, server, figures })
     }
 
     /// Starts the instances that receive signals.
@@ -154,12 +155,12 @@ impl<S: Store> Engaged<S> {
     fn totals(&self) -> Totals {
         let store = self.shared.engine.store();
         self.threads.block_on(async {
-            if matches!(self.place, Place::Postgres { .. }) {
+            if matches!(self.server, StoreServer::Postgres { .. }) {
                 // A process of PostgreSQL reports its counts with a statement, and a second after the last report at the earliest.
                 sleep(REPORTED).await;
                 join_all((0..self.section.connections).map(|_| store.signals(None, 1))).await;
             }
-            counters::read(&self.place).await
+            counters::read(&self.server).await
         })
     }
 
@@ -241,7 +242,7 @@ fn check_empty(is_used: bool, section: &Section, context: RunContext<'_>) -> any
 }
 
 /// Adds the engine's settings to the facts of its database.
-fn tell(facts: &mut ServerFacts, section: &Section) {
+fn add_settings(facts: &mut ServerFacts, section: &Section) {
     let settings = [
         ("workflow store", section.store.name().to_owned()),
         ("workflow mode", section.mode.name().to_owned()),
@@ -250,7 +251,7 @@ fn tell(facts: &mut ServerFacts, section: &Section) {
     facts.parameters.extend(settings.map(|(name, value)| (name.to_owned(), value)));
 }
 
-impl<S: Store + std::fmt::Debug> System for Engaged<S> {
+impl<S: Store + std::fmt::Debug> System for WorkflowSystem<S> {
     fn facts(&self) -> &ServerFacts {
         &self.facts
     }
@@ -276,11 +277,11 @@ impl<S: Store + std::fmt::Debug> System for Engaged<S> {
     }
 
     fn pids(&self) -> Vec<u32> {
-        self.place.pids()
+        self.server.pids()
     }
 
     fn observed(&self) -> Option<ConnectOptions> {
-        self.place.observed()
+        self.server.observed()
     }
 
     fn begin(&mut self, _: RunContext<'_>, _: &Path, _: &mut dyn FnMut(String)) -> Outcome<()> {
@@ -296,7 +297,7 @@ impl<S: Store + std::fmt::Debug> System for Engaged<S> {
 
     fn faults(&self, plan: &Plan, phase: &Phase) -> Vec<Box<dyn Fault>> {
         let injections = phase.faults.iter().filter_map(|planned| plan.injections.get(planned.key));
-        injections.filter_map(|aimed| self.place.tie(&aimed.fault)).collect()
+        injections.filter_map(|aimed| self.server.tie(&aimed.fault)).collect()
     }
 
     fn begin_at(&mut self, at: Instant) {
@@ -398,12 +399,12 @@ impl<S: Store + std::fmt::Debug> System for Engaged<S> {
     }
 
     fn keep(self: Box<Self>, run: &Path) -> anyhow::Result<bool> {
-        let Self { place, threads, shared, load, .. } = *self;
+        let Self { server, threads, shared, load, .. } = *self;
         drop((load, shared));
         threads.shutdown_background();
-        match place {
-            Place::Mongodb(place) => place.keep(run),
-            Place::Postgres { .. } => Ok(false),
+        match server {
+            StoreServer::Mongodb(server) => server.keep(run),
+            StoreServer::Postgres { .. } => Ok(false),
         }
     }
 }

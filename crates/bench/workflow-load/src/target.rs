@@ -2,13 +2,14 @@
 
 use std::error::Error;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use plimsoll_load::retry::Retry;
 use plimsoll_load::target::{Prepared, Target};
 use plimsoll_measure::first_error::{FirstError, FirstErrors, OperationError};
 use plimsoll_measure::interval::Reply;
-use plimsoll_measure::outcome::{Outcome, Rejection};
+use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
 use plimsoll_workflow::port::Store;
 use tokio::runtime::Handle;
 use tokio::task::JoinError;
@@ -29,6 +30,8 @@ pub(crate) struct Shared<S> {
     pub(crate) run: String,
     /// The time limit of an operation.
     pub(crate) limit: Duration,
+    /// Whether the store did not answer an operation, and nothing since then.
+    pub(crate) is_lost: AtomicBool,
 }
 
 /// One thread's view of the engine.
@@ -45,6 +48,8 @@ pub(crate) struct Instances<S> {
 pub(crate) struct Lane {
     /// The operation and the index of its instance.
     prepared: Option<(usize, usize)>,
+    /// The store did not answer the last operation.
+    is_lost: bool,
 }
 
 impl<S: Store> Instances<S> {
@@ -78,7 +83,13 @@ impl<S: Store> Target for Instances<S> {
 
     fn begin(&self, _: Option<u64>) {}
 
+    /// After a failure the store is asked first, so that clients wait for a store that restarts.
     async fn open(&self) -> Result<Lane, Box<dyn Error + Send + Sync>> {
+        if self.shared.is_lost.load(Ordering::Relaxed) {
+            let shared = self.shared.clone();
+            self.runtime.spawn(async move { shared.engine.store().signals(None, 1).await }).await??;
+            self.shared.is_lost.store(false, Ordering::Relaxed);
+        }
         Ok(Lane::default())
     }
 
@@ -95,6 +106,10 @@ impl<S: Store> Target for Instances<S> {
             Ok(()) => Reply::acknowledged(1),
             Err(error) => {
                 let outcome = outcome(&error);
+                lane.is_lost = outcome == Outcome::Unknown(Doubt::ConnectionLost);
+                if lane.is_lost {
+                    self.shared.is_lost.store(true, Ordering::Relaxed);
+                }
                 self.errors.note(operation, outcome, || FirstError::new(0, "", &error));
                 Reply::failed(outcome, 1)
             }
@@ -111,8 +126,8 @@ impl<S: Store> Target for Instances<S> {
         self.errors.take()
     }
 
-    fn is_broken(&self, _: &Lane) -> bool {
-        false
+    fn is_broken(&self, lane: &Lane) -> bool {
+        lane.is_lost
     }
 
     /// The engine repeats what it can, and the client must not start an instance twice.

@@ -16,7 +16,7 @@ use tokio::runtime::Runtime;
 
 /// The database behind the engine.
 #[derive(Debug)]
-pub(crate) enum Place {
+pub(crate) enum StoreServer {
     /// MongoDB.
     Mongodb(RunningServer),
     /// PostgreSQL, and its process if the run started it.
@@ -54,7 +54,7 @@ impl Process for Started {
     }
 }
 
-impl Place {
+impl StoreServer {
     /// A running PostgreSQL, or one that is installed and started.
     ///
     /// # Errors
@@ -79,7 +79,7 @@ impl Place {
     /// When it does not answer.
     pub(crate) fn facts(&self, runtime: &Runtime) -> Outcome<ServerFacts> {
         match self {
-            Self::Mongodb(place) => runtime.block_on(place.facts()).deserves(Exit::Server),
+            Self::Mongodb(server) => runtime.block_on(server.facts()).deserves(Exit::Server),
             Self::Postgres { uri, started } => {
                 let version = runtime.block_on(version(uri)).deserves(Exit::Server)?;
                 let kind = if started.is_some() { ServerKind::Embedded } else { ServerKind::Address };
@@ -97,7 +97,7 @@ impl Place {
     /// The processes on this machine. PostgreSQL has one for each connection, and they come and go, so they are unknown.
     pub(crate) fn pids(&self) -> Vec<u32> {
         match self {
-            Self::Mongodb(place) => place.pids(),
+            Self::Mongodb(server) => server.pids(),
             Self::Postgres { .. } => Vec::new(),
         }
     }
@@ -105,7 +105,7 @@ impl Place {
     /// Whether the server is on this machine.
     pub(crate) fn is_local(&self) -> bool {
         match self {
-            Self::Mongodb(place) => !place.pids().is_empty(),
+            Self::Mongodb(server) => !server.pids().is_empty(),
             Self::Postgres { started, .. } => started.is_some(),
         }
     }
@@ -113,7 +113,7 @@ impl Place {
     /// The server whose counters an observer samples.
     pub(crate) fn observed(&self) -> Option<ConnectOptions> {
         match self {
-            Self::Mongodb(place) => Some(place.site.options()),
+            Self::Mongodb(server) => Some(server.site.options()),
             Self::Postgres { .. } => None,
         }
     }
@@ -121,18 +121,18 @@ impl Place {
     /// A fault, connected to the server or to its proxies.
     pub(crate) fn tie(&self, injection: &Injection) -> Option<Box<dyn Fault>> {
         match self {
-            Self::Mongodb(place) => injection::tie(injection, place.server.as_ref(), &place.proxies),
+            Self::Mongodb(server) => injection::tie(injection, server.server.as_ref(), &server.proxies),
             Self::Postgres { started, .. } => injection::tie(injection, started.as_ref(), &[]),
         }
     }
 }
 
 /// The URI of MongoDB for the engine: the user's, or that of the server that the run started, through its proxies if there are any.
-pub(crate) fn mongodb_uri(place: &RunningServer, choice: &Choice) -> String {
+pub(crate) fn mongodb_uri(server: &RunningServer, choice: &Choice) -> String {
     match choice {
-        Choice::Uri(uri) if Arc::ptr_eq(&place.site, &place.road) => uri.clone(),
+        Choice::Uri(uri) if Arc::ptr_eq(&server.site, &server.road) => uri.clone(),
         _ => {
-            let addresses: Vec<_> = place.road.addresses().iter().map(ToString::to_string).collect();
+            let addresses: Vec<_> = server.road.addresses().iter().map(ToString::to_string).collect();
             let direct = if addresses.len() == 1 { "?directConnection=true" } else { "" };
             format!("mongodb://{}/{direct}", addresses.join(","))
         }
