@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::program::{json, plimsoll, plimsoll_with, shared, stderr, stdout};
+use crate::service::Service;
 
 /// The time limit of every wait, longer than a lease.
 const PATIENCE_NS: u64 = 90 * SECOND_NS;
@@ -155,6 +156,12 @@ fn an_order_is_deployed_started_explained_signalled_shown_and_audited() {
 fn the_same_commands_work_on_postgres() {
     let server = Server::start(Cache::locate().unwrap().root(), &Settings::default()).unwrap();
     lead_an_order(&Store(vec!["--postgres".into(), server.uri()]));
+    let set = format!("postgres={}", server.uri());
+    let service = Service::of("workflow", &["--set", &set]);
+    assert_eq!(service.client().get("/api/instances/o-1")["status"], "done");
+    let secret = set.replace("plimsoll@", "plimsoll:hunter2@");
+    let printed = stdout(&plimsoll_with(&["serve", "workflow", "--set", &secret, "--print-settings"]));
+    assert!(printed.contains("postgres://plimsoll:***@") && !printed.contains("hunter2"), "{printed}");
 }
 
 #[test]

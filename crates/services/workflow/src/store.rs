@@ -117,6 +117,7 @@ impl Store {
 /// Runs an operation on the kind of store, and counts it.
 macro_rules! counted {
     ($store:ident, $operation:ident($($argument:expr),*)) => {{
+        let _running = $store.metrics.operation_begins();
         let begun_ns = $store.clock.now_ns();
         let result = match &$store.kind {
             Kind::Mongo(mongo) => mongo.$operation($($argument),*).await,

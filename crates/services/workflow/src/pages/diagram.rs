@@ -7,9 +7,7 @@ use plimsoll_workflow::definition::Definition;
 use plimsoll_workflow::explain::Visited;
 use plimsoll_workflow::instance::How;
 
-use super::layout::{
-    BOX_HEIGHT, BOX_WIDTH, Drawn, GAP, Inside, column_size, columns_top, drawn, frame, size,
-};
+use super::layout::{BOX_HEIGHT, BOX_WIDTH, Drawn, GAP, Inside, column_size, columns_top, drawn, size};
 
 /// The space around the diagram.
 const MARGIN: i64 = 12;
@@ -70,31 +68,38 @@ fn drawn_step(
     marks: &Marks<'_>,
     is_left: bool,
 ) -> Markup {
+    let is_left = is_left && how.is_some();
     html! {
-        (labelled_box(step, (x, y), how))
         @match &step.inside {
             Inside::Nothing => {}
-            Inside::Columns(columns) => (side_by_side(columns, (x, y), marks, is_left && how.is_some()))
+            Inside::Columns(columns) => (side_by_side(columns, (x, y), step.size().1, marks, is_left))
             Inside::Loop(steps) => (repeated(steps, step.size(), (x, y), marks, is_left))
         }
+        (labelled_box(step, (x, y), how))
     }
 }
 
+/// Columns below a box, and the ways to the point where they meet.
 fn side_by_side(
     columns: &[(String, Vec<Drawn>)],
     (x, y): (i64, i64),
+    height: i64,
     marks: &Marks<'_>,
     is_left: bool,
 ) -> Markup {
     let width: i64 = columns.iter().map(|(_, steps)| column_size(steps).0 + GAP).sum::<i64>() - GAP;
+    let is_visited = |steps: &[Drawn]| steps.iter().any(|step| marks.of_step(step).is_some());
+    // Without a visit in any column, the instance took the empty one.
+    let is_around = is_left && !columns.iter().any(|(_, steps)| is_visited(steps));
     let mut left = x - width / 2;
     html! {
         @for (label, steps) in columns {
-            @let width = column_size(steps).0;
+            @let (width, length) = column_size(steps);
             @let (center, top) = (left + width / 2, columns_top(y));
-            @let is_taken = steps.iter().any(|step| marks.of_step(step).is_some());
+            @let is_taken = is_visited(steps) || (is_around && steps.is_empty());
             (way((x, y + BOX_HEIGHT), (center, top), is_taken))
-            @if !label.is_empty() { text.kind x=(center) y=(top - 3) { (short(label)) } }
+            (way((center, top + length), (x, y + height), is_taken && is_left))
+            @if !label.is_empty() { text.kind.case x=(center) y=(top - 5) { (short(label)) } }
             (sequence(steps, (center, top), marks, is_left && is_taken))
             @let _ = { left += width + GAP; };
         }
@@ -109,11 +114,12 @@ fn repeated(
     is_left: bool,
 ) -> Markup {
     let (frame_top, frame_height) = (y + BOX_HEIGHT / 2, height - BOX_HEIGHT / 2);
-    let top = y + BOX_HEIGHT + GAP;
+    let (top, length) = (y + BOX_HEIGHT + GAP, size(steps).1);
     let is_taken = steps.iter().any(|step| marks.of_step(step).is_some());
     html! {
-        rect.frame x=(x - width / 2) y=(frame_top) width=(width) height=(frame_height - frame()) rx="8" {}
+        rect.frame x=(x - width / 2) y=(frame_top) width=(width) height=(frame_height) rx="8" {}
         (way((x, y + BOX_HEIGHT), (x, top), is_taken))
+        (way((x, top + length), (x, y + height), is_taken && is_left))
         (sequence(steps, (x, top), marks, is_left && is_taken))
     }
 }
@@ -190,6 +196,19 @@ mod tests {
         ] {
             assert_eq!(class_of(&svg, path), class, "{path}");
         }
+    }
+
+    #[test]
+    fn the_empty_way_around_a_branch_is_taken_if_no_case_was() {
+        let (definition, _) =
+            read("name: a\nsteps:\n- branch: {cases: [{if: 'true', steps: [{wait: {signal: x}}]}]}\n- wait: {signal: y}\n").unwrap();
+        let taken = |history: &[Visited]| {
+            diagram(&definition, history, false).into_string().matches("class=\"way taken\"").count()
+        };
+        assert_eq!(taken(&[]), 0);
+        // Two ways around the case, and one to the second step.
+        assert_eq!(taken(&[visited("wait-1", How::Open)]), 3);
+        assert_eq!(taken(&[visited("branch-0/0/wait-0", How::Open)]), 1);
     }
 
     #[test]
