@@ -285,7 +285,7 @@ fn a_scenario_starts_the_service_and_loads_it() {
     let output = plimsoll_with(&words);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let run = program::json(&output);
-    assert_eq!(run["server"]["product"], "workflow", "{run}");
-    assert_eq!(run["operations"]["start"]["acknowledged"], 50, "{run}");
+    assert!(run["server"]["product"].as_str().unwrap().starts_with("workflow on "), "{run}");
+    assert_eq!(run["operations"]["start"]["count"], 50, "{run}");
     assert!(fs::read_to_string(out.join("service.yaml")).unwrap().contains("page_max: 7"));
 }

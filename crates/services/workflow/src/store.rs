@@ -66,8 +66,8 @@ pub struct Store {
 
 #[derive(Debug)]
 enum Kind {
-    Mongo(Mongo),
-    Postgres(Postgres),
+    Mongo(Box<Mongo>),
+    Postgres(Box<Postgres>),
 }
 
 impl Store {
@@ -80,9 +80,11 @@ impl Store {
         let Size { connections, partitions, held_max } = size;
         let kind = match place {
             Place::Mongo { uri, database } => {
-                Kind::Mongo(Mongo::open(uri, database, connections, partitions).await?)
+                Kind::Mongo(Box::new(Mongo::open(uri, database, connections, partitions).await?))
             }
-            Place::Postgres { uri } => Kind::Postgres(Postgres::open(uri, connections, partitions).await?),
+            Place::Postgres { uri } => {
+                Kind::Postgres(Box::new(Postgres::open(uri, connections, partitions).await?))
+            }
         };
         Ok(Self { kind, held_max, clock, metrics, registry: Arc::default() })
     }

@@ -7,7 +7,9 @@ use plimsoll_workflow::definition::Definition;
 use plimsoll_workflow::explain::Visited;
 use plimsoll_workflow::instance::How;
 
-use super::layout::{BOX_HEIGHT, BOX_WIDTH, Drawn, GAP, Inside, column_size, columns_top, drawn, size};
+use super::layout::{
+    BOX_HEIGHT, BOX_WIDTH, Drawn, GAP, Inside, centers, column_size, columns_top, drawn, size, tops,
+};
 
 /// The space around the diagram.
 const MARGIN: i64 = 12;
@@ -47,16 +49,14 @@ impl<'a> Marks<'a> {
 
 /// Steps below each other. `is_left` tells whether the instance passed the last one. A step without visits was passed if a later one
 /// was visited.
-fn sequence(steps: &[Drawn], (x, mut y): (i64, i64), marks: &Marks<'_>, is_left: bool) -> Markup {
+fn sequence(steps: &[Drawn], (x, y): (i64, i64), marks: &Marks<'_>, is_left: bool) -> Markup {
     let last = steps.iter().rposition(|step| marks.of_step(step).is_some());
     let passed = |index: usize| is_left || last.is_some_and(|last| index < last);
     html! {
-        @for (index, step) in steps.iter().enumerate() {
+        @for (index, (step, y)) in steps.iter().zip(tops(steps, y)).enumerate() {
             @let how = marks.of_step(step).or_else(|| passed(index).then_some(How::Done));
-            @let height = step.size().1;
             @if index > 0 { (way((x, y - GAP), (x, y), how.is_some())) }
             (drawn_step(step, (x, y), how, marks, passed(index)))
-            @let _ = { y += height + GAP; };
         }
     }
 }
@@ -87,21 +87,17 @@ fn side_by_side(
     marks: &Marks<'_>,
     is_left: bool,
 ) -> Markup {
-    let width: i64 = columns.iter().map(|(_, steps)| column_size(steps).0 + GAP).sum::<i64>() - GAP;
     let is_visited = |steps: &[Drawn]| steps.iter().any(|step| marks.of_step(step).is_some());
     // Without a visit in any column, the instance took the empty one.
     let is_around = is_left && !columns.iter().any(|(_, steps)| is_visited(steps));
-    let mut left = x - width / 2;
     html! {
-        @for (label, steps) in columns {
-            @let (width, length) = column_size(steps);
-            @let (center, top) = (left + width / 2, columns_top(y));
+        @for ((label, steps), center) in columns.iter().zip(centers(columns, x)) {
+            @let (length, top) = (column_size(steps).1, columns_top(y));
             @let is_taken = is_visited(steps) || (is_around && steps.is_empty());
             (way((x, y + BOX_HEIGHT), (center, top), is_taken))
             (way((center, top + length), (x, y + height), is_taken && is_left))
             @if !label.is_empty() { text.kind.case x=(center) y=(top - 5) { (short(label)) } }
             (sequence(steps, (center, top), marks, is_left && is_taken))
-            @let _ = { left += width + GAP; };
         }
     }
 }

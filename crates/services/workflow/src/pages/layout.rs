@@ -129,6 +129,28 @@ pub(super) fn column_size(steps: &[Drawn]) -> (i64, i64) {
     (width.max(BOX_WIDTH / 2), height)
 }
 
+/// The tops of the boxes of a sequence that begins at `y`.
+pub(super) fn tops(steps: &[Drawn], y: i64) -> Vec<i64> {
+    let top = |top: &mut i64, step: &Drawn| {
+        let here = *top;
+        *top += step.size().1 + GAP;
+        Some(here)
+    };
+    steps.iter().scan(y, top).collect()
+}
+
+/// The centers of columns that lie around `x`.
+pub(super) fn centers(columns: &[(String, Vec<Drawn>)], x: i64) -> Vec<i64> {
+    let widths: Vec<i64> = columns.iter().map(|(_, steps)| column_size(steps).0).collect();
+    let left = x - (widths.iter().sum::<i64>() + GAP * (widths.len() as i64 - 1)) / 2;
+    let center = |left: &mut i64, width: i64| {
+        let here = *left + width / 2;
+        *left += width + GAP;
+        Some(here)
+    };
+    widths.into_iter().scan(left, center).collect()
+}
+
 /// The top of the columns of a step whose box begins at `y`.
 pub(super) const fn columns_top(y: i64) -> i64 {
     y + BOX_HEIGHT + GAP + LABEL
