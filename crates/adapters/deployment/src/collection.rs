@@ -139,7 +139,8 @@ pub async fn ends(connection: &mut Connection, namespace: &Namespace) -> Result<
 /// The server's or the connection's error.
 pub async fn exists(connection: &mut Connection, namespace: &Namespace) -> Result<bool, Error> {
     let filter = rawdoc! {"name": namespace.collection.as_str()};
-    let listed = connection.command(&namespace.db, &rawdoc! {"listCollections": 1, "filter": filter}).await?;
+    let list = rawdoc! {"listCollections": 1, "filter": filter, "nameOnly": true};
+    let listed = connection.command(&namespace.db, &list).await?;
     Ok(!first_batch(&document(&listed, "listCollections")?).is_empty())
 }
 

@@ -170,10 +170,8 @@ impl ConnectionString {
         let mut options = Options::parse(query)?;
         options.check_pairs(is_srv, hosts.len())?;
         options.check_user(user.as_ref())?;
-        if options.has("proxyhost") {
-            return Err(invalid(
-                "this build has no SOCKS proxies: remove `proxyHost`, and connect through a tunnel",
-            ));
+        if options.has("proxyhost") && hosts.iter().any(|host| host.contains("%2F") || host.contains("%2f")) {
+            return Err(invalid("`proxyHost` excludes Unix sockets: a SOCKS proxy connects to hosts"));
         }
         if options.has("tlscertificatekeyfilepassword") {
             return Err(invalid(
@@ -341,6 +339,10 @@ impl Options {
                 "`proxyUsername` and `proxyPassword` need each other",
             ),
             (!proxy_port, "`proxyPort` must be 1 to 65535"),
+            (
+                [self.of("proxyusername"), self.of("proxypassword")].contains(&Some("")),
+                "`proxyUsername` and `proxyPassword` must not be empty",
+            ),
             (unacknowledged, "`w=0` excludes `journal=true`: an unacknowledged write reports nothing"),
         ];
         if let Some((_, text)) = broken.iter().find(|(is_broken, _)| *is_broken) {

@@ -63,6 +63,11 @@ pub enum Error {
          server without TLS"
     )]
     TlsBehindProxy,
+    /// The proxy that disturbs the network connects to servers directly.
+    #[error(
+        "faults: the network to a server behind a SOCKS proxy cannot be disturbed; remove `proxyHost` from the address, or the fault"
+    )]
+    SocksBehindProxy,
     /// The system has no file descriptors left.
     #[error("cannot start an event loop: {0}; raise the limit on open files (ulimit -n)")]
     Runtime(std::io::Error),

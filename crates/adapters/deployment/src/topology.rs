@@ -200,10 +200,14 @@ impl Deployment {
     /// a failover.
     ///
     /// # Errors
-    /// [`Error::TlsBehindProxy`] if the deployment uses TLS; [`Error::Uri`] without an address.
+    /// [`Error::TlsBehindProxy`] if the deployment uses TLS, [`Error::SocksBehindProxy`] if it uses a SOCKS proxy; [`Error::Uri`] without an
+    /// address.
     pub fn behind(&self, proxies: Vec<Address>) -> Result<Self, Error> {
         if self.template.tls.is_some() {
             return Err(Error::TlsBehindProxy);
+        }
+        if self.template.proxy.is_some() {
+            return Err(Error::SocksBehindProxy);
         }
         let first = proxies.first().ok_or_else(|| Error::Uri("there is no proxy".into()))?;
         let template = ConnectOptions { address: first.clone(), ..self.template.clone() };

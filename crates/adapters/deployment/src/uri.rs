@@ -7,11 +7,12 @@ use mongodb::error::ErrorKind;
 use mongodb::options::{
     Acknowledgment, AuthMechanism, ClientOptions, Compressor as DriverCompressor,
     ConnectionString as DriverString, ReadConcernLevel, ReadPreference, SelectionCriteria, ServerAddress,
-    Tls as DriverTls, WriteConcern as DriverConcern,
+    Socks5Proxy, Tls as DriverTls, WriteConcern as DriverConcern,
 };
 use plimsoll_measure::duration::Span;
 use plimsoll_wire::{
-    self as wire, Address, Compressor, ConnectOptions, Credential, Mechanism, Proof, Tls, TlsSettings, Trust,
+    self as wire, Address, Compressor, ConnectOptions, Credential, Mechanism, Proof, SOCKS_PORT, SocksProxy,
+    Tls, TlsSettings, Trust,
 };
 
 use crate::concern::{Concerns, W, WriteConcern};
@@ -220,6 +221,7 @@ pub(crate) fn connect_options(
     let mut connect = ConnectOptions::new(address);
     connect.credential = credential(options)?;
     connect.tls = tls(options, any_host)?;
+    connect.proxy = options.socks5_proxy.as_ref().map(socks_proxy);
     connect.connect_timeout = options.connect_timeout.unwrap_or(CONNECT_TIMEOUT);
     connect.timeout = Some(timeout);
     if let Some(name) = &options.app_name {
@@ -227,6 +229,15 @@ pub(crate) fn connect_options(
     }
     compress(options, &mut connect)?;
     Ok(connect)
+}
+
+fn socks_proxy(proxy: &Socks5Proxy) -> SocksProxy {
+    let bare = proxy.host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    SocksProxy {
+        host: bare.unwrap_or(&proxy.host).to_owned(),
+        port: proxy.port.unwrap_or(SOCKS_PORT),
+        credential: proxy.authentication.clone(),
+    }
 }
 
 fn compress(options: &ClientOptions, connect: &mut ConnectOptions) -> Result<(), Error> {

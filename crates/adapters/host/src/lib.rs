@@ -22,6 +22,7 @@ pub mod null;
 pub mod replica_set;
 pub mod scripted;
 pub mod sharded;
+pub mod socks;
 
 pub mod fault;
 pub mod power;

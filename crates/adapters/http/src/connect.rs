@@ -142,7 +142,7 @@ impl Endpoint {
 
     /// The destination of connections.
     pub(crate) fn destination(&self) -> Destination<'_> {
-        Destination { host: &self.url.host, port: self.url.port, address: self.address }
+        Destination { host: &self.url.host, port: self.url.port, address: self.address, proxy: None }
     }
 }
 

@@ -8,17 +8,17 @@ use plimsoll_document::{Encoded, IdForm, STAMP_FIELD, Source, ycsb_id};
 use plimsoll_ledger::audit::{Differences, Examples};
 use plimsoll_ledger::{Audit, Content, Findings, Found, Ledger, OtherWriters, Receipt, Run, Shown, Touched};
 use plimsoll_measure::integrity::Indexes;
-use plimsoll_wire::{ConnectOptions, Connection, Cursor, FindReply, FindRequest, FindSpec};
+use plimsoll_wire::{ConnectOptions, Connection, Cursor, FindRequest, FindSpec, ReadMode, ReadPreference};
 
 use crate::operation_builder::identity_of;
 use crate::setup::{Counters, Differs, Setup};
-use crate::statement;
 
 pub use members::Compared;
 pub use shards::Placed;
 
 mod indexes;
 mod members;
+mod second_look;
 mod shards;
 
 /// The server's time limit for one batch of the scan.
@@ -160,7 +160,7 @@ pub async fn scan<'a>(
         audit.merge(&seen);
     }
     if !audit.halves().is_empty() {
-        look_again(servers, &mut audit, &mut reader).await?;
+        look_again(servers, &mut audit, &reader).await?;
     }
     audited.indexes = indexes::check(servers, &mut audit, &reader).await;
     audit.lost().for_each(|number| listener.lost(number));
@@ -179,13 +179,13 @@ async fn scan_server<'a>(
     let mut connection = connect(server).await?;
     let mut shards = shards::find(&mut connection, server, reader).await;
     if let Ok(shards) = &mut shards {
-        shards::catch_up(shards, reader).await?;
+        shards.catch_up(reader).await?;
     }
     catch_up(&mut connection, reader.scope.namespace).await?;
     let spec = spec(&connection, reader.scope.namespace);
     read(&mut connection, &spec, &mut audit, reader, listener).await?;
     let placed = match shards {
-        Ok(shards) => shards::compare(shards, &audit, reader, listener).await,
+        Ok(shards) => Ok(shards.compare((&mut connection, server), &audit, reader, listener).await),
         Err(sentence) => Err(sentence),
     };
     audited.place(placed);
@@ -236,23 +236,14 @@ async fn read(
 async fn look_again<'a>(
     servers: &[ConnectOptions],
     audit: &mut Audit<'a>,
-    reader: &mut Reader<'a>,
+    reader: &Reader<'a>,
 ) -> Result<(), Error> {
     let mut second = audit.afresh();
     let numbers: Vec<u64> = audit.halves().iter().flat_map(|half| audit.numbers_of(half)).collect();
     for server in servers {
         let mut connection = connect(server).await?;
-        let mut spec = spec(&connection, reader.scope.namespace);
-        (spec.limit, spec.single_batch) = (Some(1), true);
-        let mut request = FindRequest::new(&spec, &connection.limits())?;
-        let mut reply = FindReply::new();
-        for number in &numbers {
-            let identity = identity_of(reader.run, 0, *number);
-            // A filter by receipt is short.
-            request.filter(|out| statement::by_receipt(out, reader.scope.id, &identity)).unwrap_or_default();
-            connection.find(&mut request, &mut reply).await?;
-            reply.documents().for_each(|document| second.see(reader.judge(document)));
-        }
+        let spec = spec(&connection, reader.scope.namespace);
+        second_look::look_up(&mut connection, &spec, &numbers, &mut second, reader).await?;
     }
     audit.excuse_late_commits(&second);
     Ok(())
@@ -264,6 +255,12 @@ fn spec(connection: &Connection, namespace: &Namespace) -> FindSpec {
     spec.batch_size = Some(BATCH_DOCUMENTS);
     spec.read_concern = connection.hello().is_replicated().then(|| "majority".into());
     spec
+}
+
+/// Reads a member that may be a secondary. Every document counts, also one that it does not yet know a majority to have.
+fn member_spec(connection: &Connection, reader: &Reader<'_>) -> FindSpec {
+    let spec = spec(connection, reader.scope.namespace);
+    FindSpec { read_concern: None, read_preference: ReadPreference::of(ReadMode::SecondaryPreferred), ..spec }
 }
 
 struct Reader<'a> {

@@ -15,6 +15,7 @@ use plimsoll_wire::WriteReply;
 use crate::list_append::Recorder;
 use crate::outcome;
 use crate::setup::{Command, Purpose, Selection, Setup};
+use crate::shared_bounds::Origin;
 use crate::statement;
 use crate::worker_ledger::{Closed, Owner, PendingChange, PickedDocument, WorkerLedger};
 
@@ -56,9 +57,16 @@ pub struct Work<'a> {
     pub command: &'a Command,
     /// The operation's index in the plan.
     pub operation: usize,
+    /// The server that gets it.
+    pub origin: Origin,
 }
 
 impl Work<'_> {
+    /// A picked document with the bounds of a read that is sent now: see [`OperationBuilder::as_sent`].
+    pub(crate) fn as_sent(&self, picked: PickedDocument) -> PickedDocument {
+        self.builder.as_sent(picked, self.origin)
+    }
+
     /// The concerns of the operation.
     pub(crate) fn concerns(&self) -> &Concerns {
         &self.builder.setup.concerns[self.operation]
@@ -140,7 +148,7 @@ impl OperationBuilder {
 
     /// The operation with this index in the plan.
     pub fn work(&self, operation: usize) -> Work<'_> {
-        Work { builder: self, command: &self.setup.commands[operation], operation }
+        Work { builder: self, command: &self.setup.commands[operation], operation, origin: Origin::Unknown }
     }
 
     /// Begins a phase; `documents` is this worker's share of the documents to insert, if their number is limited.
@@ -235,15 +243,15 @@ impl OperationBuilder {
 
     /// A picked document with the bounds of a read that is sent now. Since its preparation the document may have been acknowledged in a
     /// newer version, or removed. A document that the operation itself changes has no other change meanwhile.
-    pub fn as_sent(&self, picked: PickedDocument) -> PickedDocument {
+    pub fn as_sent(&self, picked: PickedDocument, origin: Origin) -> PickedDocument {
         if picked.change.is_some() {
             return picked;
         }
         if picked.owner == Owner::Any {
-            let bound = self.ledger().shared_bound(picked.number, picked.validity);
+            let bound = self.ledger().shared_bound(picked.number, picked.validity, origin);
             return PickedDocument { bound, ..picked };
         }
-        let mut bound = self.ledger().bound(picked.number, picked.validity);
+        let mut bound = self.ledger().bound(picked.number, picked.validity, origin);
         bound.promised &= !self.setup.removes_any;
         PickedDocument { bound, ..picked }
     }

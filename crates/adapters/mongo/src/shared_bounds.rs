@@ -4,13 +4,16 @@
 //! A document has one owner, which alone changes it and knows its versions. The owner publishes the version of every sampled document when it
 //! is acknowledged, and retracts the document before it sends a change that cannot be followed, or a removal. A reader takes the published
 //! version as a lower bound when it sends a read, and looks again when the answer is there: if the document is retracted by then, the
-//! read proves nothing. A second table holds the versions that reads at majority have shown, so that a later read of any worker shows no
-//! earlier one. Nothing here waits: a place is one atomic word.
+//! read proves nothing. A second table holds the versions that reads at majority have shown, so that a later read of any worker from the
+//! same primary or mongos shows no earlier one: an election forgets them, because a replaced primary may answer for a while. Nothing here
+//! waits: a place is one atomic word.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use plimsoll_ledger::VERSION_MAX;
 use plimsoll_load::mix::scramble;
+use plimsoll_measure::random::{FNV_BASIS, fnv1a, mix};
+use plimsoll_wire::{Address, Connection};
 
 /// One document in this many is shared.
 const SAMPLE: u64 = 16;
@@ -20,8 +23,50 @@ const READS: u64 = 32;
 const PLACES: u64 = 1 << 12;
 /// The bits of a version in a word; the number plus one is above them.
 const VERSION_BITS: u32 = 24;
+/// The bits of a origin in a word of the second table. The round of the number, which fits above, and the place are the number.
+const ORIGIN_BITS: u32 = 15;
 /// Keeps the choice of reads independent of the choice of documents.
 const READ_SALT: u64 = 0x5A_4ED;
+
+/// The server that answers a read: a primary by its election, or a mongos by its address.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Origin {
+    /// Unknown: its reads bind only linearizable ones.
+    #[default]
+    Unknown,
+    /// The low bits of the term, which differ between nearby elections, or of the hash of the address.
+    Known(u16),
+}
+
+impl Origin {
+    const UNKNOWN: u64 = (1 << ORIGIN_BITS) - 1;
+
+    /// The server behind a connection.
+    pub fn of(connection: &Connection) -> Self {
+        let hello = connection.hello();
+        match hello.election_id {
+            _ if hello.is_mongos => Self::of_mongos(connection.address()),
+            Some([_, _, _, _, term @ ..]) => Self::of_term(u64::from_be_bytes(term)),
+            None => Self::Known(0),
+        }
+    }
+
+    fn of_mongos(address: &Address) -> Self {
+        let hash = fnv1a(fnv1a(FNV_BASIS, address.host.as_bytes()), &address.port.to_be_bytes());
+        Self::of_term(mix(hash))
+    }
+
+    const fn of_term(term: u64) -> Self {
+        Self::Known((term % Self::UNKNOWN) as u16)
+    }
+
+    const fn bits(self) -> u64 {
+        match self {
+            Self::Unknown => Self::UNKNOWN,
+            Self::Known(bits) => bits as u64,
+        }
+    }
+}
 
 /// The table.
 #[derive(Debug)]
@@ -82,23 +127,27 @@ impl SharedBounds {
         is_held.then_some(held as u32 & VERSION_MAX)
     }
 
-    /// Raises the version that later reads of a document must show, if it is shared: a read has shown this version, which remains.
+    /// Raises the version that later reads of a document must show, if it is shared: a read from this origin has shown this version, which
+    /// remains.
     #[inline]
-    pub fn raise(&self, number: u64, version: u32) {
+    pub fn raise(&self, number: u64, version: u32, origin: Origin) {
         if Self::is_sampled(number) && version <= VERSION_MAX && self.version(number).is_some() {
-            let (place, raised) = (&self.shown[index(number)], word(number, version));
-            let is_news = |held: u64| number_of(held) != Some(number) || held < raised;
+            let (place, raised) = (&self.shown[index(number)], shown_word(number, version, origin));
+            let is_news = |held: u64| held >> VERSION_BITS != raised >> VERSION_BITS || held < raised;
             // An update that loses its race is tried again; the version in its place has grown meanwhile.
             let _ = place
                 .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |held| is_news(held).then_some(raised));
         }
     }
 
-    /// The highest version of a document that a read has shown; `None` if no read has, or it was displaced.
+    /// The highest version of a document that a read from this origin has shown, or that the last one from any has; `None` if no read has,
+    /// or it was displaced.
     #[inline]
-    pub fn shown(&self, number: u64) -> Option<u32> {
+    pub fn shown(&self, number: u64, origin: Option<Origin>) -> Option<u32> {
         let held = self.shown[index(number)].load(Ordering::SeqCst);
-        let is_held = number_of(held) == Some(number) && !self.is_closed.load(Ordering::SeqCst);
+        let wanted = shown_word(number, 0, origin.unwrap_or_default());
+        let ignored = if origin.is_some() { VERSION_BITS } else { VERSION_BITS + ORIGIN_BITS };
+        let is_held = held >> ignored == wanted >> ignored && !self.is_closed.load(Ordering::SeqCst);
         is_held.then_some(held as u32 & VERSION_MAX)
     }
 
@@ -126,6 +175,12 @@ const fn index(number: u64) -> usize {
 
 const fn word(number: u64, version: u32) -> u64 {
     (number + 1) << VERSION_BITS | version as u64
+}
+
+/// The round is the number of places times the sample that precede the document; the place tells the rest.
+const fn shown_word(number: u64, version: u32, origin: Origin) -> u64 {
+    let round = number / (SAMPLE * PLACES) + 1;
+    (round << ORIGIN_BITS | origin.bits()) << VERSION_BITS | version as u64
 }
 
 /// The number in a word; `None` in an empty place.
@@ -160,18 +215,39 @@ mod tests {
     #[test]
     fn a_shown_version_only_grows_and_belongs_to_one_shared_document() {
         let shared = SharedBounds::default();
-        shared.raise(32, 5);
-        assert_eq!(shared.shown(32), None, "it is not shared");
+        let origin = Origin::of_term(1);
+        let shown = |number| shared.shown(number, Some(origin));
+        shared.raise(32, 5, origin);
+        assert_eq!(shown(32), None, "it is not shared");
         shared.publish(32, 4);
-        [5, 3, 6, 1].into_iter().for_each(|version| shared.raise(32, version));
-        assert_eq!((shared.shown(32), shared.version(32)), (Some(6), Some(4)));
+        [5, 3, 6, 1].into_iter().for_each(|version| shared.raise(32, version, origin));
+        assert_eq!((shown(32), shared.version(32)), (Some(6), Some(4)));
         let displacing = 32 + SAMPLE * PLACES;
         shared.publish(displacing, 1);
-        shared.raise(displacing, 1);
-        shared.raise(32, 9);
-        assert_eq!((shared.shown(32), shared.shown(displacing)), (None, Some(1)));
+        shared.raise(displacing, 1, origin);
+        shared.raise(32, 9, origin);
+        assert_eq!((shown(32), shown(displacing)), (None, Some(1)));
+        let last = (1 << 40) - SAMPLE;
+        shared.publish(last, 7);
+        shared.raise(last, 8, origin);
+        assert_eq!(shown(last), Some(8));
         shared.close();
-        assert_eq!(shared.shown(displacing), None);
+        assert_eq!(shown(last), None);
+    }
+
+    #[test]
+    fn an_election_forgets_the_versions_that_reads_have_shown_but_for_linearizable_ones() {
+        let shared = SharedBounds::default();
+        shared.publish(32, 1);
+        let [first, second] = [1, 2].map(Origin::of_term);
+        shared.raise(32, 5, first);
+        assert_eq!((shared.shown(32, Some(first)), shared.shown(32, Some(second))), (Some(5), None));
+        assert_eq!(shared.shown(32, None), Some(5));
+        shared.raise(32, 4, second);
+        assert_eq!((shared.shown(32, Some(first)), shared.shown(32, Some(second))), (None, Some(4)));
+        shared.raise(32, 6, Origin::Unknown);
+        assert_eq!((shared.shown(32, Some(second)), shared.shown(32, None)), (None, Some(6)));
+        assert_ne!(Origin::of_term(Origin::UNKNOWN).bits(), Origin::UNKNOWN);
     }
 
     #[test]
@@ -181,10 +257,11 @@ mod tests {
         std::thread::scope(|scope| {
             for worker in 0..4 {
                 let shared = &shared;
-                scope.spawn(move || (0..1000).for_each(|step| shared.raise(48, step * 4 + worker)));
+                let origin = Origin::of_term(1);
+                scope.spawn(move || (0..1000).for_each(|step| shared.raise(48, step * 4 + worker, origin)));
             }
         });
-        assert_eq!(shared.shown(48), Some(3999));
+        assert_eq!(shared.shown(48, Some(Origin::of_term(1))), Some(3999));
     }
 
     #[test]

@@ -263,6 +263,35 @@ mod tests {
     }
 
     #[test]
+    fn a_count_of_copies_or_indexes_that_were_not_looked_at_does_not_hold_and_has_a_reason() {
+        let judged = |metric, integrity: &Integrity| {
+            let expectation = wanted(metric, "count==0").unwrap().judge(None, Some(integrity));
+            (expectation.held, expectation.reason.unwrap_or_default())
+        };
+        let nothing = Integrity::default();
+        for (metric, reason) in [
+            ("integrity.missing_from_index", "no index was checked"),
+            ("integrity.member_differences", "no member was compared with its primary"),
+            ("integrity.unplaced", "no shard was read past a mongos"),
+        ] {
+            assert_eq!(judged(metric, &nothing), (false, reason.to_owned()));
+        }
+        let mut looked = Integrity::default();
+        looked.indexes.checked = vec!["_id_".into()];
+        looked.members.compared = vec!["a:1".into()];
+        looked.shards.documents.insert("s0".into(), 0);
+        for metric in ["integrity.missing_from_index", "integrity.member_differences", "integrity.unplaced"] {
+            assert_eq!(judged(metric, &looked), (true, String::new()));
+        }
+        let mut left_out = Integrity::default();
+        left_out.indexes.skipped = vec!["The index a_1 was not checked.".into()];
+        assert_eq!(
+            judged("integrity.missing_from_index", &left_out),
+            (false, "The index a_1 was not checked.".into())
+        );
+    }
+
+    #[test]
     fn an_unknown_value_does_not_hold_and_has_a_reason() {
         let rare = judged("insert.response", "p(99.9)<1s");
         assert_eq!((rare.held, rare.value), (false, None));

@@ -162,11 +162,14 @@ pub struct Shards {
     /// Why the shards were not read, if so: a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<String>,
+    /// Why some shards were not read although others were, a sentence each. Nothing is proven about their copies.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub open: Vec<String>,
 }
 
 impl Shards {
     fn is_empty(&self) -> bool {
-        self.documents.is_empty() && self.skipped.is_empty()
+        self.documents.is_empty() && self.skipped.is_empty() && self.open.is_empty()
     }
 
     /// Adds the documents of another shard of the run.
@@ -176,6 +179,7 @@ impl Shards {
         }
         self.orphans += other.orphans;
         add_new(&mut self.skipped, &other.skipped);
+        add_new(&mut self.open, &other.open);
     }
 }
 
@@ -270,9 +274,9 @@ impl Integrity {
         !matches!(self.proof, Proof::NotAudited)
     }
 
-    /// Whether the documents were read back from every member that should have them.
+    /// Whether the documents were read back from every member and shard that should have them.
     pub const fn is_whole(&self) -> bool {
-        self.is_known() && self.members.open.is_empty()
+        self.is_known() && self.members.open.is_empty() && self.shards.open.is_empty()
     }
 }
 
@@ -373,6 +377,7 @@ mod tests {
                 documents: BTreeMap::from([("s0".into(), documents)]),
                 orphans: 2,
                 skipped: Vec::new(),
+                open: Vec::new(),
             },
             ..Integrity::default()
         };
@@ -381,6 +386,9 @@ mod tests {
         let members = Members { compared: vec!["a".into()], open: vec!["b was down.".into()] };
         assert_eq!((sum.members.clone(), sum.shards.documents["s0"], sum.shards.orphans), (members, 7, 4));
         assert_eq!((sum.is_known(), sum.is_whole(), Integrity::default().is_whole()), (true, false, true));
+        let mut unread = Integrity::default();
+        unread.shards.open = vec!["The shard s1 was not read.".into()];
+        assert!(unread.holds() && !unread.is_whole());
     }
 
     #[test]

@@ -10,6 +10,7 @@ use rustls::{AlertDescription, Error as RustlsError};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
 
+use crate::socks::{self, SocksProxy};
 use crate::stream::Stream;
 use crate::tls::{Tls, TlsError};
 
@@ -22,6 +23,8 @@ pub struct Destination<'a> {
     pub port: u16,
     /// The address to connect to instead. The certificate must still have the name of `host`.
     pub address: Option<SocketAddr>,
+    /// The proxy that opens the connection, and resolves `host`.
+    pub proxy: Option<&'a SocksProxy>,
 }
 
 /// The reason why connecting failed. The caller adds the address.
@@ -87,9 +90,11 @@ pub async fn connect_unix(path: &Path, limit: Duration) -> Result<Stream, Connec
 /// # Errors
 /// When the system cannot connect.
 pub async fn tcp(destination: Destination<'_>) -> io::Result<TcpStream> {
-    let stream = match destination.address {
-        Some(address) => TcpStream::connect(address).await?,
-        None => TcpStream::connect((destination.host, destination.port)).await?,
+    let Destination { host, port, address, proxy } = destination;
+    let stream = match (proxy, address) {
+        (Some(proxy), _) => return socks::through(proxy, host, port).await,
+        (None, Some(address)) => TcpStream::connect(address).await?,
+        (None, None) => TcpStream::connect((host, port)).await?,
     };
     stream.set_nodelay(true)?;
     Ok(stream)

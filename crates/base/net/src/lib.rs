@@ -1,6 +1,6 @@
 //! Opens TCP, TLS and Unix-socket streams, and sends and receives on them within a time limit.
 //!
-//! [`connect`] and [`connect_unix`] open a [`Stream`]. A [`Channel`] adds a time limit for each exchange and moves bytes: out
+//! [`connect`] and [`connect_unix`] open a [`Stream`], the first also through a [`SocksProxy`]. A [`Channel`] adds a time limit for each exchange and moves bytes: out
 //! of the caller's buffer, and into a [`Receive`]. A protocol composes these steps without allocations. The crate needs a tokio
 //! runtime with IO and time enabled.
 //!
@@ -9,10 +9,12 @@
 pub use channel::{Channel, ExchangeError, Receive};
 pub use connect::{ConnectError, Destination, connect, connect_unix, tcp};
 pub use deadline::Deadline;
+pub use socks::{SOCKS_PORT, SocksProxy};
 pub use stream::Stream;
 pub use tls::{Tls, TlsError, TlsSettings, Trust};
 
 mod connect;
+mod socks;
 
 mod channel;
 mod deadline;

@@ -27,7 +27,8 @@ impl Connection {
         let stream = match address.unix_path() {
             Some(path) => plimsoll_net::connect_unix(path, limit).await,
             None => {
-                let destination = Destination { host: &address.host, port: address.port, address: None };
+                let (host, port, proxy) = (&address.host, address.port, options.proxy.as_ref());
+                let destination = Destination { host, port, address: None, proxy };
                 plimsoll_net::connect(destination, options.tls.as_ref(), limit).await
             }
         };

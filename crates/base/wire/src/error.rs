@@ -74,11 +74,14 @@ pub enum Error {
         detail: String,
     },
     /// The server rejected the credential, or could not prove that it knows the password.
-    #[error("authentication of {user:?} at {address} failed ({detail}): check user, password and authSource")]
+    #[error(
+        "authentication {} at {address} failed ({detail}): check user, password and authSource",
+        login(user)
+    )]
     Authentication {
         /// The server.
         address: Address,
-        /// The user.
+        /// The user; empty if the certificate names it.
         user: String,
         /// The server's message, or the fault in its proof.
         detail: String,
@@ -210,6 +213,11 @@ fn text(element: &Element<'_>) -> String {
 fn labels(element: &Element<'_>) -> Result<Vec<String>, Malformed> {
     let Some(array) = element.as_array() else { return Ok(Vec::new()) };
     Elements::of(array)?.map(|label| Ok(text(&label?))).collect()
+}
+
+/// The user of a login in words.
+fn login(user: &str) -> String {
+    if user.is_empty() { "by certificate".into() } else { format!("of {user:?}") }
 }
 
 #[cfg(test)]

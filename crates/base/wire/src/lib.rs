@@ -21,7 +21,7 @@ pub use hello::{Hello, Limits};
 pub use mechanism::Mechanism;
 pub use options::ConnectOptions;
 pub use outcome::{Cause, Outcome, Span};
-pub use plimsoll_net::{Tls, TlsError, TlsSettings, Trust};
+pub use plimsoll_net::{SOCKS_PORT, SocksProxy, Tls, TlsError, TlsSettings, Trust};
 pub use read_preference::{ReadMode, ReadPreference};
 pub use retryable::RetryAdvice;
 pub use write::{W, WriteBatch, WriteConcern, WriteFailure, WriteKind, WriteReply, WriteSpec};

@@ -39,7 +39,11 @@ impl Mechanism {
         let wanted = asked.map_or(&[Mechanism::ScramSha256, Mechanism::ScramSha1][..], |_| asked.as_slice());
         wanted.iter().copied().find(has).ok_or_else(|| {
             let wanted: Vec<_> = wanted.iter().map(|mechanism| mechanism.name()).collect();
-            format!("the user has no credential for {}, only for {known:?}", wanted.join(" or "))
+            let known = known.join(" and ");
+            format!(
+                "the user has no credential for {}, only for {known}: set authMechanism",
+                wanted.join(" or ")
+            )
         })
     }
 
@@ -123,7 +127,10 @@ mod tests {
     #[test]
     fn a_missing_mechanism_is_reported_with_those_of_the_user() {
         let error = Mechanism::choose(Some(ScramSha256), Some(&["SCRAM-SHA-1".into()])).unwrap_err();
-        assert_eq!(error, "the user has no credential for SCRAM-SHA-256, only for [\"SCRAM-SHA-1\"]");
+        assert_eq!(
+            error,
+            "the user has no credential for SCRAM-SHA-256, only for SCRAM-SHA-1: set authMechanism"
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plimsoll_net::Tls;
+use plimsoll_net::{SocksProxy, Tls};
 
 use crate::address::Address;
 use crate::compress::Compressor;
@@ -15,6 +15,8 @@ pub struct ConnectOptions {
     pub address: Address,
     /// TLS, or plain TCP for `None`.
     pub tls: Option<Tls>,
+    /// The proxy that connects to the address, and resolves its name. A Unix socket has none.
+    pub proxy: Option<SocksProxy>,
     /// The user, or no authentication for `None`.
     pub credential: Option<Credential>,
     /// The application's name in the server's logs; at most 128 bytes.
@@ -37,6 +39,7 @@ impl ConnectOptions {
         ConnectOptions {
             address,
             tls: None,
+            proxy: None,
             credential: None,
             application: "plimsoll".to_owned(),
             compression: Vec::new(),

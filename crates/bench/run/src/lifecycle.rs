@@ -96,7 +96,8 @@ pub fn open_at(checked: Checked, options: &LoadOptions, start: Option<Moment>) -
     run_dir::check_vacant(options.out.as_deref()).deserves(Exit::Usage)?;
     let dir = RunDir::create(options.out.as_deref(), &loaded.name, started_ms).deserves(Exit::Failed)?;
     let path = dir.path().to_owned();
-    let control = Control::listening(signals(&cut_off(&path)).context("listen to signals")?);
+    let control =
+        Control::listening(signals(&cut_off(&path, subject.server())).context("listen to signals")?);
     if shard != Share::WHOLE && start.is_none() {
         options
             .console
@@ -135,12 +136,18 @@ pub fn open_at(checked: Checked, options: &LoadOptions, start: Option<Moment>) -
     begin().inspect_err(|_| clear(&path))
 }
 
-/// The way to go on with a run that ended at once.
-fn cut_off(path: &Path) -> String {
+/// The way to go on with a run that ended at once. Only a server that the run did not start still has the writes.
+fn cut_off(path: &Path, server: Option<&Choice>) -> String {
     let path = path.display();
-    format!(
-        "see its seconds with `plimsoll show {path} --replay`, and check its writes with `plimsoll audit {path} --server ADDRESS`"
-    )
+    let writes = match server {
+        Some(choice) if choice.is_running() => {
+            format!(", and check its writes with `plimsoll audit {path} --server ADDRESS`")
+        }
+        Some(_) => "; its server ended with it, so its writes cannot be checked: run it again, or name a server that keeps running with --server"
+            .to_owned(),
+        None => "; its writes cannot be checked: run it again".to_owned(),
+    };
+    format!("see its seconds with `plimsoll show {path} --replay`{writes}")
 }
 
 /// The run ID that all shards share, if there are several. Each shard derives it from the common start time.
@@ -305,4 +312,30 @@ pub fn finish(mut session: Session, command: &str, line: Option<Line>) -> Outcom
     }
     let path = dir.finish(&run)?;
     Ok(Closed { run, exit, path, system })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_line_advises_an_audit_only_of_a_server_that_still_runs() {
+        let told = |server: Option<&Choice>| cut_off(Path::new("runs/a"), server);
+        let running = Choice::Uri("mongodb://a:1".into());
+        let both = Choice::Several(vec![running.clone(), Choice::Mongod]);
+        for choice in [&running, &both] {
+            assert!(
+                told(Some(choice)).ends_with("with `plimsoll audit runs/a --server ADDRESS`"),
+                "{choice:?}"
+            );
+        }
+        for server in [Some(&Choice::Any), Some(&Choice::Mongod), None] {
+            let told = told(server);
+            assert!(
+                !told.contains("plimsoll audit") && told.contains("`plimsoll show runs/a --replay`"),
+                "{told}"
+            );
+            assert!(told.contains("cannot be checked: run it again"), "{told}");
+        }
+    }
 }

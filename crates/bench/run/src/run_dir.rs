@@ -239,8 +239,8 @@ pub fn read_run(path: &Path) -> anyhow::Result<Run> {
     let file = path.join(RUN);
     let text = fs::read_to_string(&file).with_context(|| {
         format!(
-            "read {}; a run that was killed has none: `plimsoll show {dir} --replay` shows its seconds, and `plimsoll audit {dir} \
-             --server ADDRESS` checks its writes",
+            "read {}; a run that was killed has none: `plimsoll show {dir} --replay` shows its seconds, and, if its server still runs, \
+             `plimsoll audit {dir} --server ADDRESS` checks its writes",
             file.display(),
             dir = path.display()
         )

@@ -5,7 +5,7 @@ use std::future::Future;
 use serde_json::json;
 
 use crate::definition::{Definition, Version};
-use crate::instance::{DeadLetter, DeadReason, Signal, Status, TaskRow, TaskStatus};
+use crate::instance::{Body, DeadLetter, DeadReason, Signal, Status, TaskRow, TaskStatus};
 use crate::port::{
     Commit, Committed, Find, Inbox, Inserted, Lease, LeaseRequest, Postponed, Record, Redrive, SignalKey,
     Store, StoreError, partition_of,
@@ -72,7 +72,67 @@ pub async fn check<S: Store, F: Future<Output = S>>(empty: impl Fn() -> F) -> Ch
     dead_letters_are_kept_and_redriven(&empty().await).await?;
     newer_task_rows_win(&empty().await).await?;
     definitions_are_kept_by_version(&empty().await).await?;
-    instances_are_found(&empty().await).await
+    instances_are_found(&empty().await).await?;
+    unreadable_bodies_keep_their_bytes(&empty().await).await
+}
+
+async fn unreadable_bodies_keep_their_bytes(store: &impl Store) -> Checked {
+    let body = Body::decode(b"{\"later\": 1}");
+    let unreadable = Signal { body, ..signal("a", "1") };
+    let both = vec![unreadable.clone(), signal("b", "2")];
+    store.start(&[record(store, "a", 1, 0)]).await?;
+    store.publish(&both).await?;
+    same("an unreadable signal hides no other", &store.due(&all(store), 20, 10).await?.signals, &both)?;
+    let letter = DeadLetter { signal: unreadable, reason: DeadReason::Unreadable, buried_ms: 9 };
+    store.bury(std::slice::from_ref(&letter)).await?;
+    same("its dead letter has the bytes", &store.dead(None, 10).await?, &vec![letter])?;
+    store.redrive(&[Redrive { key: key("a", "1"), by: "ann".into(), at_ms: 11 }]).await?;
+    same("a redrive has the bytes", &store.signals(None, 10).await?, &both)
+}
+
+/// Checks that rows of a later version hide no others. `damage` gives the instance `b` an unknown status, and the dead letter of `a` an unknown
+/// reason, and it makes the signal of `b`, the task `b/2` and the definition `b` unreadable.
+///
+/// # Errors
+///
+/// The first broken promise.
+pub async fn check_damage<S: Store, F: Future<Output = ()>>(store: &S, damage: impl Fn() -> F) -> Checked {
+    store.start(&[record(store, "a", 1, 0), record(store, "b", 1, 0), record(store, "c", 1, 0)]).await?;
+    store.publish(&[signal("a", "1"), signal("b", "1"), signal("c", "1")]).await?;
+    store.bury(&[DeadLetter { signal: signal("a", "1"), reason: DeadReason::Ended, buried_ms: 9 }]).await?;
+    store.write_tasks(&[row("a/2", 1, None), row("b/2", 1, None), row("c/2", 1, None)]).await?;
+    store.deploy(&[Definition::new("b").service("f"), Definition::new("c").service("f")], 1).await?;
+    damage().await;
+    damaged_instances_are_quarantined(store).await?;
+    let due = store.due(&all(store), 20, 10).await?;
+    same("all instances are due", &due.records.len(), &3)?;
+    let is_readable = |signal: &Signal| !matches!(signal.body, Body::Unreadable(_));
+    let mut readable: Vec<_> =
+        due.signals.iter().map(|signal| (signal.instance.as_str(), is_readable(signal))).collect();
+    readable.sort_unstable();
+    same("an unreadable signal is delivered", &readable, &vec![("b", false), ("c", true)])?;
+    same("all signals are listed", &store.signals(None, 10).await?.len(), &2)?;
+    let reasons: Vec<_> = store.dead(None, 10).await?.iter().map(|letter| letter.reason).collect();
+    same("a letter with an unknown reason is listed", &reasons, &vec![DeadReason::Unreadable])?;
+    let tasks = store.tasks(&Inbox { limit: 10, ..Inbox::default() }).await?;
+    let titles: Vec<_> = tasks.iter().map(|task| (task.id.as_str(), task.title == "Review")).collect();
+    same("all tasks are listed", &titles, &vec![("a/2", true), ("b/2", false), ("c/2", true)])?;
+    same(
+        "other definitions are loaded",
+        &store.definitions().await?,
+        &vec![Definition::new("c").service("f")],
+    )
+}
+
+async fn damaged_instances_are_quarantined(store: &impl Store) -> Checked {
+    let ids = ["a".to_owned(), "b".to_owned(), "c".to_owned()];
+    let records: Vec<_> = store.load(&ids).await?.into_iter().flatten().collect();
+    let statuses: Vec<_> = records.iter().map(|record| (record.status, record.note.is_some())).collect();
+    let running = (Status::Running, false);
+    same("an unknown status is quarantine", &statuses, &vec![running, (Status::Quarantined, true), running])?;
+    let bodies = records.iter().all(|stored| stored.body == record(store, "a", 1, 0).body);
+    same("a body stays as it is", &bodies, &true)?;
+    same("all instances are found", &store.find(&Find { limit: 10, ..Find::default() }).await?, &records)
 }
 
 async fn starts_and_publishes_are_idempotent(store: &impl Store) -> Checked {
@@ -201,8 +261,8 @@ async fn dead_letters_are_kept_and_redriven(store: &impl Store) -> Checked {
     same("a redrive is recorded", &store.redriven(10).await?, &vec![redrive("1")])
 }
 
-async fn newer_task_rows_win(store: &impl Store) -> Checked {
-    let row = |id: &str, version, assignee: Option<&str>| TaskRow {
+fn row(id: &str, version: u64, assignee: Option<&str>) -> TaskRow {
+    TaskRow {
         id: id.into(),
         version,
         instance: "a".into(),
@@ -216,7 +276,10 @@ async fn newer_task_rows_win(store: &impl Store) -> Checked {
         refused: None,
         due_ms: None,
         changed_ms: 3,
-    };
+    }
+}
+
+async fn newer_task_rows_win(store: &impl Store) -> Checked {
     store.write_tasks(&[row("a/2", 2, Some("ann")), row("a/2", 1, None), row("a/3", 3, None)]).await?;
     let find = |inbox: Inbox| async move { store.tasks(&Inbox { limit: 10, ..inbox }).await };
     let ids = |rows: Vec<TaskRow>| rows.into_iter().map(|row| row.id).collect::<Vec<_>>();

@@ -75,6 +75,14 @@ impl Record {
     }
 }
 
+/// The status with a stored name, and the note. An instance with a status of a later version is quarantined here, and its note says why.
+pub fn status_of(name: &str, note: Option<String>) -> (Status, Option<String>) {
+    let read = serde_json::from_value(Value::String(name.into()));
+    let words = || format!("the status `{name}` is unknown: upgrade this process");
+    let note = note.or_else(|| read.is_err().then(words));
+    (read.unwrap_or(Status::Quarantined), note)
+}
+
 /// The partition of an instance: the same in every process.
 pub fn partition_of(instance: &str, partitions: u16) -> u16 {
     use plimsoll_measure::random::{FNV_BASIS, fnv1a, mix};
@@ -234,6 +242,9 @@ pub struct Inbox {
 }
 
 /// The durable store. `contract` tests every promise.
+///
+/// A row that this version cannot read hides no other: a body becomes [`crate::instance::Body::Unreadable`], an unknown status
+/// [`Status::Quarantined`] with a note, and an unreadable definition is left out.
 ///
 /// Acknowledged writes survive a crash of the process and of the store.
 pub trait Store: Send + Sync + 'static {

@@ -13,14 +13,19 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::program::{
-    impatient, inserts, json, plimsoll, plimsoll_with, python, scenario, server, stderr, uri,
+    endlessly_patient, impatient, inserts, json, plimsoll, plimsoll_with, python, scenario, server, stderr,
+    uri,
 };
 
 /// The time limit for a run to record its first seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn start(dir: &Path, server: &str, out: &Path) -> Child {
-    let file = scenario(dir, &impatient(&inserts("faults", 100, "{duration: 120s}")));
+    start_scenario(dir, &impatient(&inserts("faults", 100, "{duration: 120s}")), server, out)
+}
+
+fn start_scenario(dir: &Path, text: &str, server: &str, out: &Path) -> Child {
+    let file = scenario(dir, text);
     let args = ["run", file.to_str().unwrap(), "--server", server, "--out", out.to_str().unwrap(), "--json"];
     plimsoll().args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
@@ -191,21 +196,27 @@ fn ctrl_c_during_the_read_back_leaves_a_complete_load_complete() {
 fn a_second_ctrl_c_aborts_the_program_and_its_server() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("run");
-    let run = start(dir.path(), "embedded", &out);
+    let text = endlessly_patient(&inserts("faults", 100, "{duration: 120s}"));
+    let run = start_scenario(dir.path(), &text, "embedded", &out);
     wait_for_load(&out, 1);
     let address = started_at(&out);
+    // No write is answered any more, so that the run cannot end in order.
+    let servers = children(&run);
+    assert!(!servers.is_empty(), "the run has no server");
+    servers.into_iter().for_each(|server| kill_process(server, Signal::STOP).unwrap());
     interrupt(&run);
     sleep(Duration::from_millis(1100));
     interrupt(&run);
     let ended = run.wait_with_output().unwrap();
-    assert_eq!(ended.status.code(), Some(130));
-    // A short load may be read back within the second between the signals, and then ends in order.
-    if !out.join("run.json").is_file() {
-        let advice = format!("`plimsoll audit {} --server ADDRESS`", out.display());
-        assert!(stderr(&ended).contains(&advice), "{}", stderr(&ended));
-        let shown = plimsoll_with(&["show", out.to_str().unwrap()]);
-        assert!(stderr(&shown).contains(&advice), "{}", stderr(&shown));
-    }
+    assert_eq!((ended.status.code(), out.join("run.json").is_file()), (Some(130), false));
+    let told = stderr(&ended);
+    let last = told.trim_end().lines().last().unwrap();
+    let seconds =
+        format!("see its seconds with `plimsoll show {} --replay`; its server ended with it", out.display());
+    assert!(last.contains(&seconds) && !last.contains("plimsoll audit"), "{told}");
+    let shown = plimsoll_with(&["show", out.to_str().unwrap()]);
+    let advice = format!("if its server still runs, `plimsoll audit {} --server ADDRESS`", out.display());
+    assert!(stderr(&shown).contains(&advice), "{}", stderr(&shown));
     let gone = || std::net::TcpStream::connect(&address).is_err();
     assert!(
         (0..100).any(|_| gone() || {
@@ -214,6 +225,15 @@ fn a_second_ctrl_c_aborts_the_program_and_its_server() {
         }),
         "{address} was left behind"
     );
+}
+
+/// The processes that a run has started.
+fn children(run: &Child) -> Vec<Pid> {
+    let tasks = fs::read_dir(format!("/proc/{}/task", run.id())).unwrap();
+    let listed =
+        tasks.map(|task| fs::read_to_string(task.unwrap().path().join("children")).unwrap_or_default());
+    let ids = listed.collect::<Vec<_>>().join(" ");
+    ids.split_whitespace().map(|id| Pid::from_raw(id.parse().unwrap()).unwrap()).collect()
 }
 
 fn started_at(out: &Path) -> String {

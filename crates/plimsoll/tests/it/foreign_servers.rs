@@ -342,3 +342,17 @@ fn a_change_stream_that_a_server_lacks_is_refused_in_the_servers_own_words() {
         assert!(!said.contains("RawDocumentBuf") && !said.contains("labels:"), "{}: {said}", case.product);
     }
 }
+
+#[test]
+fn a_user_logs_in_with_plain_where_the_server_has_no_scram() {
+    let (peer, dir) = (peer::ferretdb(), tempfile::tempdir().unwrap());
+    let uri = peer.uri.replace("mongodb://", "mongodb://ann:word@");
+    let settings = ["phases.0.stop={operations: 20}"];
+    let plain =
+        run("single-insert", &format!("{uri}&authMechanism=PLAIN"), &settings, &dir.path().join("plain"));
+    assert_eq!(plain.status.code(), Some(0), "{}", stderr(&plain));
+    assert_eq!(json(&plain)["integrity"]["found"], 20);
+    let scram = run("single-insert", &uri, &settings, &dir.path().join("scram"));
+    assert_eq!(scram.status.code(), Some(3));
+    assert!(stderr(&scram).contains("only for PLAIN: set authMechanism"), "{}", stderr(&scram));
+}

@@ -1,5 +1,7 @@
 //! Tests every rule of MongoDB's Connection String, URI Options and Authentication specifications.
 
+use plimsoll_wire::SocksProxy;
+
 use super::*;
 
 /// Valid strings without a warning.
@@ -82,6 +84,11 @@ const VALID: &[&str] = &[
     "mongodb://localhost/?tls=true&tlsAllowInvalidHostnames=false",
     "mongodb://localhost/?tls=true&tlsDisableOCSPEndpointCheck=true",
     "mongodb://localhost/?tls=true&tlsDisableCertificateRevocationCheck=true",
+    // SOCKS proxies.
+    "mongodb://localhost/?proxyHost=10.0.0.1",
+    "mongodb://localhost/?proxyHost=proxy.example.com&proxyPort=1080",
+    "mongodb://a,b/?replicaSet=rs&proxyHost=c&proxyPort=12345",
+    "mongodb://localhost/?proxyHost=a&proxyPort=1080&proxyUsername=b&proxyPassword=c%20d",
 ];
 
 /// Valid strings, and a part of the warning.
@@ -224,6 +231,11 @@ const INVALID: &[(&str, &str)] = &[
     ("mongodb://localhost/?proxyHost=a&proxyPort=-5", "1 to 65535"),
     ("mongodb://localhost/?proxyHost=a&proxyPort=65536", "1 to 65535"),
     ("mongodb://localhost/?proxyHost=", "is empty"),
+    ("mongodb://localhost/?proxyHost=a&proxyPort=0", "1 to 65535"),
+    ("mongodb://localhost/?proxyHost=a&proxyPort=socks", "1 to 65535"),
+    ("mongodb://localhost/?proxyHost=a&proxyUsername=&proxyPassword=", "must not be empty"),
+    ("mongodb://localhost/?proxyHost=a&proxyUsername=b&proxyPassword=", "must not be empty"),
+    ("mongodb://%2Ftmp%2Fmongodb-27017.sock/?proxyHost=a", "excludes Unix sockets"),
     ("mongodb://localhost/?authMechanism=SCRAM-SHA-256", "needs a user and a password"),
     ("mongodb://ann@localhost/?authMechanism=SCRAM-SHA-1", "needs a user and a password"),
     ("mongodb://localhost/?authMechanism=PLAIN", "needs a user and a password"),
@@ -234,8 +246,6 @@ const INVALID: &[(&str, &str)] = &[
     ("mongodb://ann@localhost/?authMechanism=GSSAPI", "this build has no GSSAPI"),
     ("mongodb://localhost/?authMechanism=MONGODB-AWS", "this build has no MONGODB-AWS"),
     ("mongodb://localhost/?authMechanism=MONGODB-OIDC", "this build has no MONGODB-OIDC"),
-    ("mongodb://localhost/?proxyHost=10.0.0.1", "this build has no SOCKS proxies"),
-    ("mongodb://localhost/?proxyHost=a&proxyPort=1080&proxyUsername=b&proxyPassword=c", "no SOCKS proxies"),
     ("mongodb://localhost/?tls=true&tlsCertificateKeyFilePassword=word", "unencrypted keys only"),
 ];
 
@@ -329,4 +339,25 @@ fn options_that_the_driver_does_not_know_are_read_here() {
     assert_eq!(parsed.for_driver, "mongodb://a/d?tls=true");
     assert!(ConnectionString::parse("mongodb://a/?tlsInsecure=true").unwrap().allows_invalid_hostnames);
     assert_eq!(ConnectionString::parse("mongodb://a/?timeoutMS=0").unwrap().timeout, None);
+}
+
+#[test]
+fn a_socks_proxy_is_read_with_its_port_and_its_user() {
+    let proxy = |query: &str| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let uri = format!("mongodb://a/?{query}");
+        let made = runtime.block_on(crate::Deployment::new(&uri, crate::COMMAND_TIMEOUT)).unwrap();
+        made.options().proxy
+    };
+    let credential = Some(("b".to_owned(), "c d".to_owned()));
+    for (query, expected) in [
+        ("", None),
+        ("proxyHost=10.0.0.1", Some(("10.0.0.1", 1080, None))),
+        ("proxyHost=h&proxyPort=7", Some(("h", 7, None))),
+        ("proxyHost=h&proxyUsername=b&proxyPassword=c%20d", Some(("h", 1080, credential))),
+    ] {
+        let expected =
+            expected.map(|(host, port, credential)| SocksProxy { host: host.into(), port, credential });
+        assert_eq!(proxy(query), expected, "{query}");
+    }
 }

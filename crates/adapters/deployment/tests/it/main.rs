@@ -4,3 +4,4 @@
 
 mod collection;
 mod inspect;
+mod socks;

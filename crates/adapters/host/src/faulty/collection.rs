@@ -41,8 +41,13 @@ impl Collection {
 
     /// Whether a document has this `_id`.
     pub(crate) fn has_id(&self, id: &Bson) -> bool {
+        self.position_of(id).is_some()
+    }
+
+    /// The position of the document with this `_id`.
+    pub(crate) fn position_of(&self, id: &Bson) -> Option<usize> {
         let document = doc! { "_id": id.clone() }.to_vec().unwrap_or_default();
-        key(&document).is_some_and(|key| self.position(&key).is_some())
+        self.position(&key(&document)?)
     }
 
     /// Drops the last document from the newest index.

@@ -143,6 +143,12 @@ impl Member {
         self.store.insert(namespace, document).unwrap_or_default();
     }
 
+    /// Removes a document without an entry in the log.
+    pub fn uproot(&mut self, namespace: &str, id: &Bson) {
+        let Some(collection) = self.store.collections.get_mut(namespace) else { return };
+        collection.position_of(id).and_then(|position| collection.remove(position));
+    }
+
     /// Executes the whole log again, on an empty store.
     fn rebuild(&mut self) {
         self.store = store(self.memory_bytes_max);

@@ -218,6 +218,11 @@ impl ReplicaSet {
         self.shared.change(|state| state.members.iter_mut().for_each(|it| it.plant(namespace, document)));
     }
 
+    /// Removes a document from all members.
+    pub(crate) fn uproot(&self, namespace: &str, id: &Bson) {
+        self.shared.change(|state| state.members.iter_mut().for_each(|it| it.uproot(namespace, id)));
+    }
+
     pub(crate) const fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }

@@ -20,6 +20,8 @@ pub(super) struct Sharded {
     is_hashed: bool,
     /// The chunks in order; the first begins below all values. A hashed key has none: its hash selects the shard.
     chunks: Vec<Chunk>,
+    /// The keys of single documents that moved, with their shards.
+    moved: Vec<(Vec<Bson>, usize)>,
 }
 
 #[derive(Debug)]
@@ -37,16 +39,29 @@ impl Sharded {
             fields: key.keys().cloned().collect(),
             is_hashed,
             chunks: vec![Chunk { from: None, shard: 0 }],
+            moved: Vec::new(),
         }
     }
 
-    /// The shard of a document among `shards`. Missing fields count as null.
+    /// The shard of a document among `shards`.
     pub fn owner(&self, document: &RawDocument, shards: usize) -> usize {
+        self.owner_of(&self.key_in(document), shards)
+    }
+
+    /// The values of the shard key. Missing fields count as null.
+    fn key_in(&self, document: &RawDocument) -> Vec<Bson> {
         let value = |field: &String| {
             let value = document.get(field).ok().flatten().and_then(|value| Bson::try_from(value).ok());
             value.unwrap_or(Bson::Null)
         };
-        self.owner_of(&self.fields.iter().map(value).collect::<Vec<_>>(), shards)
+        self.fields.iter().map(value).collect()
+    }
+
+    /// Assigns the documents with the key of this one to a shard.
+    pub fn move_document(&mut self, document: &RawDocument, shard: usize) {
+        let key = self.key_in(document);
+        self.moved.retain(|(moved, _)| *moved != key);
+        self.moved.push((key, shard));
     }
 
     /// Whether a document has every field of the shard key.
@@ -55,6 +70,9 @@ impl Sharded {
     }
 
     fn owner_of(&self, key: &[Bson], shards: usize) -> usize {
+        if let Some((_, shard)) = self.moved.iter().find(|(moved, _)| moved == key) {
+            return *shard;
+        }
         if self.is_hashed {
             return (hash(key) % shards as u64) as usize;
         }

@@ -2,7 +2,7 @@
 //!
 //! Routers share one catalogue, as mongos share the config servers. An operation that gives the shard key reaches one shard, any
 //! other all shards that may hold its documents. Each shard counts its commands by name, so that a test sees where operations go.
-//! Chunks move only while their collection is empty, there is no balancer, and hashes are not MongoDB's.
+//! Chunks move only while their collection is empty, there is no balancer, and hashes are not MongoDB's. A test moves single documents.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -125,6 +125,19 @@ impl Cluster {
         Bson::try_from(id).ok()
     }
 
+    /// Moves a shard's document to another shard, as the migration of its chunk does that deletes it at once; returns its `_id`.
+    pub fn migrate(&self, namespace: &str, position: usize, from: usize, to: usize) -> Option<Bson> {
+        let document = self.sets[from].copy(namespace, position)?;
+        self.sets[to].plant(namespace, &document);
+        let document = RawDocument::from_bytes(&document).ok()?;
+        let id = Bson::try_from(document.get("_id").ok()??).ok()?;
+        let mut catalogue = self.catalogue.lock().unwrap_or_else(PoisonError::into_inner);
+        catalogue.collections.get_mut(namespace)?.move_document(document, to);
+        drop(catalogue);
+        self.sets[from].uproot(namespace, &id);
+        Some(id)
+    }
+
     /// The commands that a shard received from routers so far, by name.
     pub fn received(&self, shard: usize) -> BTreeMap<String, u64> {
         self.shards[shard].counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -190,6 +203,17 @@ mod tests {
             assert_eq!(cluster.stray("d.c", 0, 0, 1), Some(Bson::from("a0")));
             assert_eq!((documents(&cluster), find_all(&cluster)), ([1, 2], found));
         }
+    }
+
+    #[test]
+    fn a_document_that_migrates_is_shown_by_routers_and_held_by_its_new_shard_alone() {
+        let cluster = cluster(1);
+        shard(&cluster);
+        insert(&cluster, 0, &["a", "z"]);
+        assert_eq!(cluster.migrate("d.c", 0, 0, 1), Some(Bson::from("a0")));
+        assert_eq!((documents(&cluster), find_all(&cluster)), ([0, 2], 2));
+        let answer = ask(&cluster, 0, doc! {"find": "c", "filter": {"_id": "a0"}, "$db": "d"});
+        assert_eq!(answer.get_document("cursor").unwrap().get_array("firstBatch").unwrap().len(), 1);
     }
 
     fn documents(cluster: &Cluster) -> [usize; 2] {

@@ -24,11 +24,25 @@ const ERRORS_MAX: usize = 10;
 /// Codes of servers that do not know a command, or do not implement it.
 const UNSUPPORTED: [i32; 2] = [59, 238];
 
+/// The code of a server that gave up a command after its `maxTimeMS`.
+const TIME_EXCEEDED: i32 = 50;
+/// The longest wait for the answer of a server after the end of the time.
+const ANSWER_MAX: Duration = Duration::from_secs(1);
+
 /// The scans through an index, over all servers.
 struct Scans {
     seen: IndexScan,
     /// The number of servers that have the index and returned it to its end.
     servers: usize,
+    /// Whether a server did not return it to its end: then it is scanned on no other.
+    is_left_out: bool,
+}
+
+/// The reason why a part of the check ended early.
+enum Early {
+    /// The time is over.
+    Late,
+    Failed(Error),
 }
 
 /// Checks the indexes on each of `servers`, unless the collection is too large. A check that fails is no violation: its reason is kept.
@@ -47,9 +61,9 @@ pub(super) async fn check(servers: &[ConnectOptions], audit: &mut Audit<'_>, rea
     }
     let (mut scans, budget) = (BTreeMap::new(), Budget::start(reader.scope.index_time_max));
     for server in servers {
-        if let Err(error) = look_at(server, audit, reader, &budget, &mut scans, &mut indexes).await {
-            indexes.skipped.push(format!("The indexes on {} were not checked: {error}.", server.address));
-        }
+        let looked = look_at(server, audit, reader, &budget, &mut scans, &mut indexes).await;
+        let place = format!("The indexes on {} were", server.address);
+        indexes.skipped.extend(looked.err().map(|early| budget.told(&place, &early)));
     }
     for (name, scan) in scans {
         // An index of some servers alone has only their documents.
@@ -68,27 +82,52 @@ async fn look_at(
     budget: &Budget,
     scans: &mut BTreeMap<String, Scans>,
     indexes: &mut Indexes,
-) -> Result<(), Error> {
+) -> Result<(), Early> {
     let options = ConnectOptions { timeout: Some(BATCH_TIMEOUT), ..server.clone() };
-    let mut connection = Connection::connect(&options).await?;
-    for name in names(&mut connection, reader).await? {
-        let new = || Scans { seen: audit.index_scan(), servers: 0 };
+    let mut connection = budget.run(Connection::connect(&options)).await?;
+    for name in budget.run(names(&mut connection, reader)).await? {
+        let new = || Scans { seen: audit.index_scan(), servers: 0, is_left_out: false };
         let scan = scans.entry(name.clone()).or_insert_with(new);
-        match through(&mut connection, audit, reader, budget, &name, &mut scan.seen).await {
-            Ok(None) => scan.servers += 1,
-            Ok(Some(needed)) => {
-                indexes.skipped.push(budget.sentence(&name, reader.read, needed));
-                // The cursor of a scan that was given up is open.
-                connection = Connection::connect(&options).await?;
-            }
-            Err(error) => {
-                indexes.skipped.push(format!("The index {name} could not be read to its end: {error}."));
-                // After an error the connection may be unusable.
-                connection = Connection::connect(&options).await?;
+        if scan.is_left_out {
+            continue;
+        }
+        match scanned(&mut connection, audit, reader, budget, &name, &mut scan.seen).await {
+            Ok(()) => scan.servers += 1,
+            Err(sentence) => {
+                indexes.skipped.push(sentence);
+                scan.is_left_out = true;
+                // The cursor of a scan that was given up is open, and after an error the connection may be unusable.
+                if !budget.left().is_zero() {
+                    connection = budget.run(Connection::connect(&options)).await?;
+                }
             }
         }
     }
     validate(&mut connection, reader, budget, indexes).await
+}
+
+/// Scans an index to its end.
+///
+/// # Errors
+/// A sentence that says why it is left out.
+async fn scanned(
+    connection: &mut Connection,
+    audit: &Audit<'_>,
+    reader: &Reader<'_>,
+    budget: &Budget,
+    name: &str,
+    seen: &mut IndexScan,
+) -> Result<(), String> {
+    let (has_time, began) = (!budget.left().is_zero(), clock::now());
+    match budget.run(through(connection, audit, reader, budget, name, seen)).await {
+        Ok(None) => Ok(()),
+        Ok(Some(needed)) => Err(budget.sentence(name, reader.read, needed)),
+        Err(Early::Late) if has_time => {
+            let took = Duration::from_nanos(clock::now().since(began));
+            Err(budget.sentence(name, reader.read, Needed::MoreThan(took)))
+        }
+        Err(early) => Err(budget.told(&format!("The index {name} was"), &early)),
+    }
 }
 
 /// The time of the check.
@@ -106,15 +145,44 @@ impl Budget {
         Duration::from_nanos(clock::now().since(self.began))
     }
 
+    fn left(&self) -> Duration {
+        self.limit.saturating_sub(self.spent())
+    }
+
     /// The rest, in milliseconds; at least one, because a server takes zero for no limit.
-    fn left_ms(&self) -> i32 {
-        let left = self.limit.saturating_sub(self.spent()).as_millis();
-        i32::try_from(left).unwrap_or(i32::MAX).max(1)
+    fn left_ms(&self) -> u32 {
+        u32::try_from(self.left().as_millis()).unwrap_or(u32::MAX).clamp(1, i32::MAX.unsigned_abs())
+    }
+
+    /// Runs a part of the check in the rest of the time. Servers count it as `maxTimeMS`; one that does not is left a second later.
+    async fn run<T>(&self, part: impl Future<Output = Result<T, Error>>) -> Result<T, Early> {
+        if self.left().is_zero() {
+            return Err(Early::Late);
+        }
+        match tokio::time::timeout(self.left() + ANSWER_MAX, part).await {
+            Ok(Err(Error::Server(error))) if error.code == TIME_EXCEEDED => Err(Early::Late),
+            Ok(result) => result.map_err(Early::Failed),
+            Err(_) => Err(Early::Late),
+        }
+    }
+
+    /// A sentence on a part that ended early, which begins with its subject: `The index a_1 was`.
+    fn told(&self, subject: &str, early: &Early) -> String {
+        match early {
+            Early::Late => {
+                format!("{subject} not checked in time: audit.index_time_max is {}.", self.shown())
+            }
+            Early::Failed(error) => format!("{subject} not checked: {error}."),
+        }
+    }
+
+    fn shown(&self) -> Span {
+        Span::from_ns(u64::try_from(self.limit.as_nanos()).unwrap_or(u64::MAX))
     }
 
     /// The time of a whole scan of `all` documents, if its rest exceeds the rest of the time.
     fn exceeded(&self, first: Read, now: Read, all: u64) -> Option<Needed> {
-        exceeds(first, now, all, self.limit.saturating_sub(self.spent()))
+        exceeds(first, now, all, self.left())
     }
 
     fn sentence(&self, name: &str, documents: u64, needed: Needed) -> String {
@@ -126,7 +194,7 @@ impl Budget {
             "The index {name} was not checked: a scan of {} documents through it takes {word} {} s, and audit.index_time_max is {}.",
             exact(documents),
             exact(needed.as_secs_f64().round() as u64),
-            Span::from_ns(u64::try_from(self.limit.as_nanos()).unwrap_or(u64::MAX))
+            self.shown()
         )
     }
 }
@@ -199,6 +267,7 @@ async fn through(
     let mut spec = spec(connection, reader.scope.namespace);
     spec.hint = Some(Bson::String(name.to_owned()));
     spec.projection = Some(doc! {"_id": 1});
+    spec.max_time_ms = Some(budget.left_ms());
     let mut cursor = Cursor::new(FindRequest::new(&spec, &connection.limits())?);
     let (began, mut first, mut read) = (clock::now(), None, 0);
     while let Some(documents) = cursor.next(connection).await? {
@@ -219,19 +288,23 @@ async fn validate(
     reader: &Reader<'_>,
     budget: &Budget,
     indexes: &mut Indexes,
-) -> Result<(), Error> {
+) -> Result<(), Early> {
     let namespace = reader.scope.namespace;
-    let command = rawdoc! {"validate": namespace.collection.as_str(), "maxTimeMS": budget.left_ms()};
-    match connection.command(&namespace.db, &command).await {
+    let command =
+        rawdoc! {"validate": namespace.collection.as_str(), "maxTimeMS": i64::from(budget.left_ms())};
+    match budget.run(connection.command(&namespace.db, &command)).await {
         Ok(reply) => {
             let room = ERRORS_MAX.saturating_sub(indexes.errors.len());
             indexes.errors.extend(errors(&reply).into_iter().take(room));
         }
-        Err(Error::Server(error)) if UNSUPPORTED.contains(&error.code) => {}
-        Err(Error::Server(error)) => {
+        Err(Early::Failed(Error::Server(error))) if UNSUPPORTED.contains(&error.code) => {}
+        Err(Early::Failed(Error::Server(error))) => {
             indexes.skipped.push(format!("The server did not validate the collection: {error}."));
         }
-        Err(error) => return Err(error),
+        Err(Early::Late) => {
+            indexes.skipped.push(budget.told("The server's own validation was", &Early::Late));
+        }
+        Err(early) => return Err(early),
     }
     Ok(())
 }

@@ -7,9 +7,10 @@ use plimsoll_ledger::Audit;
 use plimsoll_ledger::audit::Differences;
 use plimsoll_measure::clock;
 use plimsoll_measure::integrity::Members;
-use plimsoll_wire::{Address, ConnectOptions, Connection, Hello, ReadMode, ReadPreference};
+use plimsoll_wire::{Address, ConnectOptions, Connection, Hello};
 
-use super::{Error, Listener, Reader, connect, read, spec};
+use super::second_look::{self, Confirmed};
+use super::{BATCH_TIMEOUT, Error, Listener, Reader, connect, member_spec, read};
 
 /// The most members of a replica set that are compared, as in MongoDB.
 const MEMBERS_MAX: usize = 50;
@@ -34,6 +35,14 @@ impl Compared {
         self.members.open.extend(other.members.open);
         self.differences.extend(other.differences);
     }
+
+    fn add(&mut self, member: String, confirmed: Confirmed<Differences>) {
+        self.members.open.extend(confirmed.unread(&format!("the member {member}")));
+        self.members.compared.push(member.clone());
+        if confirmed.differences.count > 0 {
+            self.differences.push((member, confirmed.differences));
+        }
+    }
 }
 
 /// Compares each other member with `seen`, the scan of the primary that has just ended.
@@ -51,15 +60,11 @@ pub(super) async fn compare<'a>(
     let target = progress(primary).await.map(|progress| progress.applied);
     for member in others {
         let found = match &target {
-            Ok(target) => look_at(&member, options, *target, seen, reader, listener).await,
+            Ok(target) => look_at(&member, (primary, options), *target, seen, reader, listener).await,
             Err(error) => Err(Error::NoTarget(error.to_string())),
         };
         match found {
-            Ok(differences) if differences.count > 0 => {
-                compared.differences.push((member.clone(), differences));
-                compared.members.compared.push(member);
-            }
-            Ok(_) => compared.members.compared.push(member),
+            Ok(confirmed) => compared.add(member, confirmed),
             Err(error) => compared.members.open.push(sentence(&member, &error)),
         }
     }
@@ -86,34 +91,37 @@ fn others(connection: &Connection) -> Vec<String> {
 
 async fn look_at<'a>(
     member: &str,
-    options: &ConnectOptions,
+    (primary, options): (&mut Connection, &ConnectOptions),
     target: Position,
     seen: &Audit<'a>,
     reader: &Reader<'a>,
     listener: &mut impl Listener,
-) -> Result<Differences, Error> {
+) -> Result<Confirmed<Differences>, Error> {
     let address: Address = member.parse().map_err(|_| Error::Address(member.to_owned()))?;
     let limit = reader.scope.lag_max;
     let mut connection = reach(&ConnectOptions { address, ..options.clone() }, limit.min(REACH_MAX)).await?;
+    connection.set_timeout(Some(limit));
     catch_up_to(&mut connection, target, limit).await?;
-    // Every document of this member counts, also one that it does not yet know a majority to have.
-    let mut spec = spec(&connection, reader.scope.namespace);
-    spec.read_concern = None;
-    spec.read_preference = ReadPreference::of(ReadMode::SecondaryPreferred);
-    let (mut audit, mut reader) = (seen.afresh(), reader.afresh());
-    read(&mut connection, &spec, &mut audit, &mut reader, listener).await?;
-    Ok(seen.differences(&audit))
+    connection.set_timeout(Some(BATCH_TIMEOUT));
+    let (spec, mut copy) = (member_spec(&connection, reader), seen.afresh());
+    read(&mut connection, &spec, &mut copy, &mut reader.afresh(), listener).await?;
+    second_look::of_member(primary, &mut connection, (seen, &copy), reader).await
 }
 
-/// Connects to a server that may be restarting.
-pub(super) async fn reach(options: &ConnectOptions, limit: Duration) -> Result<Connection, Error> {
-    let began = clock::now();
+/// Connects to a server that may be restarting. One that accepts the connection and stays silent takes the limit at most twice.
+async fn reach(options: &ConnectOptions, limit: Duration) -> Result<Connection, Error> {
+    let (options, began) = (hurried(options, limit), clock::now());
     loop {
-        match connect(options).await {
+        match connect(&options).await {
             Err(_) if u128::from(clock::now().since(began)) < limit.as_nanos() => {
                 tokio::time::sleep(REACH_AGAIN).await;
             }
             connected => return Ok(connected?),
         }
     }
+}
+
+/// The options of a connection that opens within `limit` or fails.
+pub(super) fn hurried(options: &ConnectOptions, limit: Duration) -> ConnectOptions {
+    ConnectOptions { connect_timeout: options.connect_timeout.min(limit), ..options.clone() }
 }

@@ -1,14 +1,18 @@
 //! Reads the shards of a cluster past its mongos, and compares their documents with those that the mongos shows.
 
+use std::fmt::Display;
+use std::time::Duration;
+
 use bson::{Document, rawdoc};
-use plimsoll_deployment::catch_up_quietly;
+use plimsoll_deployment::{MajorityError, catch_up_quietly};
 use plimsoll_ledger::Audit;
-use plimsoll_ledger::audit::Placement;
+use plimsoll_ledger::audit::{EXAMPLES_MAX, Placement};
 use plimsoll_measure::integrity::Shards;
 use plimsoll_wire::{Address, ConnectOptions, Connection};
 
 use super::members::{self, Compared};
-use super::{Error, Listener, Reader, connect, read, spec};
+use super::second_look::{Confirmed, ROUNDS, bounded, look_up};
+use super::{BATCH_TIMEOUT, Error, Listener, Reader, connect, read, spec};
 
 /// The most shards that are read.
 const SHARDS_MAX: usize = 1024;
@@ -39,25 +43,46 @@ impl Placed {
     }
 }
 
-/// Connects to the primary of every shard behind a mongos. None without a mongos.
+/// The shards behind a mongos; none without one.
+pub(super) struct Reached {
+    shards: Vec<Shard>,
+    /// Why further shards are not read, a sentence each.
+    failed: Vec<String>,
+}
+
+/// Connects to the primary of every shard behind a mongos.
 ///
 /// # Errors
-/// A sentence that says why the shards are not read.
+/// A sentence that says why no shard is read: in many networks clients reach only the mongos.
 pub(super) async fn find(
     mongos: &mut Connection,
     options: &ConnectOptions,
     reader: &Reader<'_>,
-) -> Result<Vec<Shard>, String> {
+) -> Result<Reached, String> {
+    let mut reached = Reached { shards: Vec::new(), failed: Vec::new() };
     if !mongos.hello().is_mongos || !reader.scope.compares_members() {
-        return Ok(Vec::new());
+        return Ok(reached);
     }
     let sentence =
-        |error: Error| format!("The shards were not read past the mongos {}: {error}.", options.address);
-    let mut shards = Vec::new();
-    for (name, hosts) in list(mongos).await.map_err(sentence)? {
-        shards.push(primary(name, &hosts, options).await.map_err(sentence)?);
+        |error: &Error| format!("The shards were not read past the mongos {}: {error}.", options.address);
+    let mut first = None;
+    for (name, hosts) in list(mongos).await.map_err(|error| sentence(&error))? {
+        match primary(name.clone(), &hosts, options, reader).await {
+            Ok(shard) => reached.shards.push(shard),
+            Err(error) => {
+                reached.failed.push(unread(&name, &error));
+                first.get_or_insert(error);
+            }
+        }
     }
-    Ok(shards)
+    match first {
+        Some(error) if reached.shards.is_empty() => Err(sentence(&error)),
+        _ => Ok(reached),
+    }
+}
+
+fn unread(name: &str, error: &impl Display) -> String {
+    format!("The shard {name} was not read: {error}. Nothing is proven about its documents.")
 }
 
 /// The names of all shards, and the addresses of their members.
@@ -77,12 +102,17 @@ fn described(shard: &Document) -> Option<(String, Vec<String>)> {
 }
 
 /// Connects to the primary of a shard.
-async fn primary(name: String, hosts: &[String], options: &ConnectOptions) -> Result<Shard, Error> {
+async fn primary(
+    name: String,
+    hosts: &[String],
+    options: &ConnectOptions,
+    reader: &Reader<'_>,
+) -> Result<Shard, Error> {
     let mut last = Error::NoPrimary(name.clone());
     for host in hosts {
         let address: Address = host.parse().map_err(|_| Error::Address(host.clone()))?;
         let options = ConnectOptions { address, ..options.clone() };
-        match connect(&options).await {
+        match connect(&members::hurried(&options, reader.scope.lag_max)).await {
             Ok(connection) if connection.hello().is_writable_primary => {
                 return Ok(Shard { name, options, connection });
             }
@@ -93,43 +123,136 @@ async fn primary(name: String, hosts: &[String], options: &ConnectOptions) -> Re
     Err(last)
 }
 
-/// Waits until a majority of every shard has the writes of its primary: the wait through a mongos reaches only the shards of its update.
-pub(super) async fn catch_up(shards: &mut [Shard], reader: &Reader<'_>) -> Result<(), Error> {
-    for shard in shards {
-        let waited = catch_up_quietly(&mut shard.connection, reader.scope.lag_max).await;
-        waited.map_err(|error| Error::Shard(shard.name.clone(), Box::new(error)))?;
+impl Reached {
+    /// Waits until a majority of every shard has the writes of its primary: the wait through a mongos reaches only the shards of its update.
+    ///
+    /// # Errors
+    /// [`Error::Shard`] if a majority lags: the scan through the mongos would miss documents.
+    pub(super) async fn catch_up(&mut self, reader: &Reader<'_>) -> Result<(), Error> {
+        for mut shard in std::mem::take(&mut self.shards) {
+            match shard.catch_up(reader.scope.lag_max).await {
+                Ok(()) => self.shards.push(shard),
+                Err(MajorityError::Wire(error)) => self.failed.push(unread(&shard.name, &error)),
+                Err(error) => return Err(Error::Shard(shard.name, Box::new(error))),
+            }
+        }
+        Ok(())
     }
-    Ok(())
+
+    /// Reads every shard and the members of its replica set, and compares them with `seen`, the scan through the mongos. A shard that fails
+    /// ends the comparison of no other.
+    pub(super) async fn compare<'a>(
+        self,
+        (mongos, options): (&mut Connection, &ConnectOptions),
+        seen: &Audit<'a>,
+        reader: &Reader<'a>,
+        listener: &mut impl Listener,
+    ) -> Placed {
+        let (mut placed, mut audits) = (Placed::default(), Vec::new());
+        placed.shards.open = self.failed;
+        for mut shard in self.shards {
+            match shard.read(&mut placed.compared, seen, reader, listener).await {
+                Ok(audit) => {
+                    placed.shards.documents.insert(shard.name, audit.present());
+                    audits.push(audit);
+                }
+                Err(error) => placed.shards.open.push(unread(&shard.name, &error)),
+            }
+        }
+        if !audits.is_empty() {
+            placed.judge(&audits, seen);
+            let found = placed.look_again((mongos, options), &audits, seen, reader).await;
+            placed.shards.open.extend(found.err());
+        }
+        placed
+    }
 }
 
-/// Reads every shard and the members of its replica set, and compares them with `seen`, the scan through the mongos.
-///
-/// # Errors
-/// A sentence that says why the shards are not compared.
-pub(super) async fn compare<'a>(
-    shards: Vec<Shard>,
+impl Shard {
+    async fn catch_up(&mut self, limit: Duration) -> Result<(), MajorityError> {
+        self.connection.set_timeout(Some(limit));
+        catch_up_quietly(&mut self.connection, limit).await?;
+        self.connection.set_timeout(Some(BATCH_TIMEOUT));
+        Ok(())
+    }
+
+    /// Reads the shard, and adds the comparison of its members.
+    async fn read<'a>(
+        &mut self,
+        compared: &mut Compared,
+        seen: &Audit<'a>,
+        reader: &Reader<'a>,
+        listener: &mut impl Listener,
+    ) -> Result<Audit<'a>, plimsoll_wire::Error> {
+        let spec = spec(&self.connection, reader.scope.namespace);
+        let (mut audit, mut reader) = (seen.afresh(), reader.afresh());
+        read(&mut self.connection, &spec, &mut audit, &mut reader, listener).await?;
+        let members = members::compare(&mut self.connection, &self.options, &audit, &reader, listener).await;
+        compared.extend(members);
+        Ok(audit)
+    }
+}
+
+impl Placed {
+    fn judge(&mut self, audits: &[Audit<'_>], seen: &Audit<'_>) {
+        self.placement = seen.placement(audits);
+        self.shards.orphans = self.placement.orphans;
+        // Documents that are on no shard need a second look.
+        self.placement.unplaced = Default::default();
+    }
+
+    /// Reads the documents that no shard holds again. A shard that was not read may hold them.
+    async fn look_again<'a>(
+        &mut self,
+        (mongos, options): (&mut Connection, &ConnectOptions),
+        audits: &[Audit<'a>],
+        seen: &Audit<'a>,
+        reader: &Reader<'a>,
+    ) -> Result<(), String> {
+        if !self.shards.open.is_empty() {
+            return Ok(());
+        }
+        let (mut numbers, unread) = bounded(seen.unplaced(audits));
+        for _ in 0..ROUNDS {
+            numbers = unplaced((mongos, options), &numbers, seen, reader).await?;
+        }
+        let confirmed = Confirmed { differences: numbers, unread };
+        self.shards.open.extend(confirmed.unread("the mongos"));
+        let Confirmed { differences: mut numbers, .. } = confirmed;
+        self.placement.unplaced.0 = numbers.len() as u64;
+        numbers.truncate(EXAMPLES_MAX);
+        self.placement.unplaced.1 = numbers;
+        Ok(())
+    }
+}
+
+/// The documents that the mongos shows and no shard holds, read now. The shards are listed anew: a new one may have got a chunk.
+async fn unplaced<'a>(
+    (mongos, options): (&mut Connection, &ConnectOptions),
+    numbers: &[u64],
     seen: &Audit<'a>,
     reader: &Reader<'a>,
-    listener: &mut impl Listener,
-) -> Result<Placed, String> {
-    let (mut placed, mut audits) = (Placed::default(), Vec::new());
-    for mut shard in shards {
-        let spec = spec(&shard.connection, reader.scope.namespace);
-        let (mut audit, mut reader) = (seen.afresh(), reader.afresh());
-        read(&mut shard.connection, &spec, &mut audit, &mut reader, listener)
-            .await
-            .map_err(|error| format!("The shard {} could not be read to its end: {error}.", shard.name))?;
-        let compared =
-            members::compare(&mut shard.connection, &shard.options, &audit, &reader, listener).await;
-        placed.compared.extend(compared);
-        placed.shards.documents.insert(shard.name, audit.present());
-        audits.push(audit);
+) -> Result<Vec<u64>, String> {
+    if numbers.is_empty() {
+        return Ok(Vec::new());
     }
-    if !audits.is_empty() {
-        placed.placement = seen.placement(&audits);
-        placed.shards.orphans = placed.placement.orphans;
+    let sentence = |error: plimsoll_wire::Error| {
+        format!("Documents that seemed to be on no shard could not be read again: {error}.")
+    };
+    let (mut here, namespace) = (seen.afresh(), reader.scope.namespace);
+    look_up(mongos, &spec(mongos, namespace), numbers, &mut here, reader).await.map_err(sentence)?;
+    let reached = find(mongos, options, reader).await?;
+    if let Some(failed) = reached.failed.into_iter().next() {
+        return Err(failed);
     }
-    Ok(placed)
+    let mut copies = Vec::new();
+    for mut shard in reached.shards {
+        let mut copy = seen.afresh();
+        let spec = spec(&shard.connection, namespace);
+        look_up(&mut shard.connection, &spec, numbers, &mut copy, reader).await.map_err(sentence)?;
+        copies.push(copy);
+    }
+    Ok(here.unplaced(&copies).collect())
 }
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ pub(super) async fn find_and_modify(
     let new = matches!(command, Command::FindAndModify { returns: Returns::New, .. });
     let which = if new { ReturnDocument::After } else { ReturnDocument::Before };
     let filter = named.filter.clone();
-    let picked = named.aim.document.map(|picked| builder.as_sent(picked));
+    let picked = named.aim.document.map(|picked| work.as_sent(picked));
     let found = match command.purpose() {
         Purpose::Remove => collection.find_one_and_delete(filter).await,
         Purpose::Replace => {

@@ -82,7 +82,7 @@ pub(super) async fn read(
         find = find.limit(limit);
     }
     let failed = |error| work.noted(of_read_error(&error), &error);
-    let picked = named.aim.document.map(|picked| work.builder.as_sent(picked));
+    let picked = named.aim.document.map(|picked| work.as_sent(picked));
     let mut cursor = find.await.map_err(failed)?;
     let found = cursor.advance().await.map_err(failed)?;
     if let Some(picked) = picked {

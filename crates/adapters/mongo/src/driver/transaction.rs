@@ -112,7 +112,7 @@ impl Ready {
         // All reads of a transaction may see the documents as they are when it starts.
         for step in &mut self.steps {
             if let Step::Named { named, .. } = step {
-                named.aim.document = named.aim.document.map(|picked| work.builder.as_sent(picked));
+                named.aim.document = named.aim.document.map(|picked| work.as_sent(picked));
             }
         }
         let mut start = session.start_transaction();

@@ -69,7 +69,7 @@ impl Buffers {
     }
 
     pub async fn send(&mut self, connection: &mut Connection, work: Work<'_>) -> Reply {
-        let picked = self.aim.document.map(|picked| work.builder.as_sent(picked));
+        let picked = self.aim.document.map(|picked| work.as_sent(picked));
         let read = match self.read(connection).await {
             Ok(read) => read,
             Err(error) => return Reply::failed(work.noted(of_error(&error), &error), 1),

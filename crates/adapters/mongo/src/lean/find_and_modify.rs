@@ -61,7 +61,7 @@ impl Buffers {
         if self.call.bytes() == 0 {
             return Reply::failed(Outcome::Rejected(Rejection::TooLarge), 1);
         }
-        let picked = self.aim.document.map(|picked| work.builder.as_sent(picked));
+        let picked = self.aim.document.map(|picked| work.as_sent(picked));
         let sent = connection.call(&mut self.call, &mut self.reply).await;
         self.advice = match &sent {
             Ok(()) => self.reply.body().map(RetryAdvice::of_body).unwrap_or_default(),

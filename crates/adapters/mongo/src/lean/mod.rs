@@ -14,7 +14,8 @@ use plimsoll_wire::{Connection, Hello, ReadPreference, RetryAdvice};
 
 use crate::operation_builder::{OperationBuilder, Work};
 use crate::outcome::of_unopened;
-use crate::setup::{Command, Setup};
+use crate::setup::{Command, Setup, Validity};
+use crate::shared_bounds::Origin;
 use crate::worker_ledger::{Closed, WorkerLedger};
 
 mod insert;
@@ -197,6 +198,18 @@ impl Lean {
             && primary.is_some_and(|it| self.deployment.is_replaced(it.hello()))
     }
 
+    /// The reply without the violation of a read that a replaced primary has answered: MongoDB promises the newest version of what a majority
+    /// has only for a linearizable read.
+    fn pardoned(&self, work: Work<'_>, hello: &Hello, reply: Reply) -> Reply {
+        let is_old =
+            matches!(reply.outcome, Outcome::Rejected(Rejection::StaleRead | Rejection::NonMonotonicRead));
+        let may_be_old = self.builder.setup.validity(work.operation) != Validity::Ordered;
+        if is_old && may_be_old && work.command.only_reads() && self.deployment.is_replaced(hello) {
+            return Reply::acknowledged(1);
+        }
+        reply
+    }
+
     pub(crate) const fn deployment(&self) -> &Arc<Deployment> {
         &self.deployment
     }
@@ -334,7 +347,7 @@ impl Target for Lean {
 
     async fn send(&self, lane: &mut Lane) -> Reply {
         let attempt = lane.attempts.begin();
-        let (work, route) = (self.work(lane.current), self.routes.of_operation(lane.current));
+        let route = self.routes.of_operation(lane.current);
         let connection = match &mut lane.connections[route] {
             Some(connection) => connection,
             missing => match Box::pin(self.dial(route)).await {
@@ -345,6 +358,7 @@ impl Target for Lean {
                 Err(error) => return self.unsent(lane, &error),
             },
         };
+        let work = Work { origin: Origin::of(connection), ..self.work(lane.current) };
         let reply = match &mut lane.buffers[lane.current] {
             Buffers::Insert(buffers) => buffers.send(connection, work, attempt).await,
             Buffers::Change(buffers) => buffers.send(connection, work).await,
@@ -352,6 +366,7 @@ impl Target for Lean {
             // A future is as large as its largest part and is copied when it is created, so the large ones are boxed.
             Buffers::Rare(buffers) => Box::pin(buffers.send(connection, work)).await,
         };
+        let reply = self.pardoned(work, connection.hello(), reply);
         lane.attempts.advice = lane.buffers[lane.current].advice();
         let is_misled = reply.outcome == Outcome::Rejected(Rejection::NotPrimary)
             || (self.deployment.has_several_members() && lane.attempts.may_be_an_election(&reply));

@@ -51,7 +51,7 @@ impl Buffers {
     /// The first returned document must be the picked one: no earlier document matches.
     pub async fn send(&mut self, connection: &mut Connection, work: Work<'_>) -> Reply {
         let Some(picked) = self.aim.document else { return Reply::acknowledged(0) };
-        let picked = work.builder.as_sent(picked);
+        let picked = work.as_sent(picked);
         let whole = !has_projection(work.command);
         let mut judged = Ok(());
         let read = self.query.read(connection, |reply| {

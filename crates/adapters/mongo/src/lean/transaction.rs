@@ -103,7 +103,7 @@ impl Buffers {
         }
         // All reads of a transaction may see the documents as they are when it starts.
         for step in &mut self.steps {
-            step.aim.document = step.aim.document.map(|picked| work.builder.as_sent(picked));
+            step.aim.document = step.aim.document.map(|picked| work.as_sent(picked));
         }
         let (outcome, fate) = match self.send_steps(connection, work, steps).await {
             Ok(()) => self.commit(connection, work).await,

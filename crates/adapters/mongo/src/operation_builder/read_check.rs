@@ -8,6 +8,7 @@ use plimsoll_measure::outcome::Rejection;
 use super::{OperationBuilder, identity_of};
 use crate::scenario::Stamp;
 use crate::setup::Freshness;
+use crate::shared_bounds::Origin;
 use crate::statement;
 use crate::worker_ledger::{Bound, Owner, PendingChange, PickedDocument};
 
@@ -89,13 +90,13 @@ impl OperationBuilder {
         if self.setup.counters.is_none() {
             ledger.saw(picked.number, version, picked.validity, picked.bound.epoch);
         }
-        ledger.show_to_all(picked.number, version, picked.validity);
+        ledger.show_to_all(picked.number, version, picked.validity, picked.bound.origin);
     }
 
     /// Checks a read of a document that another worker may own: not older than the version shared when the read was sent, nor
     /// than one that a read of any worker had shown by then. If the document is not shared any more, another change may explain whatever the read shows.
     fn judge_shared(&self, picked: &PickedDocument, found: Option<&[u8]>) -> Result<(), Rejection> {
-        let is_shared = self.ledger().shared_bound(picked.number, picked.validity).promised;
+        let is_shared = self.ledger().shared_bound(picked.number, picked.validity, Origin::Unknown).promised;
         if !is_shared || !picked.bound.promised {
             return Ok(());
         }
@@ -112,7 +113,7 @@ impl OperationBuilder {
         if !self.follows(picked.number, version, found) {
             return Err(Rejection::CorruptedRead);
         }
-        self.ledger().show_to_all(picked.number, version, picked.validity);
+        self.ledger().show_to_all(picked.number, version, picked.validity, picked.bound.origin);
         Ok(())
     }
 
@@ -207,6 +208,8 @@ mod tests {
     use crate::keys::Keys;
     use crate::setup::{Purpose, Validity};
     use crate::shared_bounds::SharedBounds;
+
+    const ORIGIN: Origin = Origin::Known(1);
     use crate::testing::{builder, pending_replacement};
 
     fn document(builder: &OperationBuilder, version: u32, number: u64) -> Vec<u8> {
@@ -269,7 +272,7 @@ mod tests {
         let (number, mut pending) = pending_replacement(&builder);
         builder.conclude(&mut pending, Outcome::Unknown(Doubt::ConnectionLost), false);
         let judge = move |builder: &OperationBuilder, version: Option<u32>| {
-            let sent = builder.as_sent(PickedDocument { validity, ..read(builder) });
+            let sent = builder.as_sent(PickedDocument { validity, ..read(builder) }, ORIGIN);
             let found = version.map(|version| document(builder, version, number));
             builder.judge_read(&sent, ReturnedState::Before, found.as_deref())
         };
@@ -308,7 +311,8 @@ mod tests {
     #[test]
     fn an_answer_that_arrives_after_a_reconnect_raises_no_bound() {
         let (builder, number, judge) = judge_doubtful(Validity::UntilReconnect);
-        let early = builder.as_sent(PickedDocument { validity: Validity::UntilReconnect, ..read(&builder) });
+        let early =
+            builder.as_sent(PickedDocument { validity: Validity::UntilReconnect, ..read(&builder) }, ORIGIN);
         builder.ledger().reconnected();
         let found = document(&builder, 1, number);
         assert_eq!(builder.judge_read(&early, ReturnedState::Before, Some(&found)), Ok(()));
@@ -318,7 +322,7 @@ mod tests {
     #[test]
     fn a_read_that_was_sent_before_another_showed_a_version_is_not_bound_by_it() {
         let (builder, number, judge) = judge_doubtful(Validity::Permanent);
-        let early = builder.as_sent(read(&builder));
+        let early = builder.as_sent(read(&builder), ORIGIN);
         assert_eq!(judge(&builder, Some(1)), Ok(()));
         let found = document(&builder, 0, number);
         assert_eq!(builder.judge_read(&early, ReturnedState::Before, Some(&found)), Ok(()));
@@ -330,7 +334,7 @@ mod tests {
             let builder = builder(1);
             builder.ledger().settle(0..1, State::Unknown);
             let judge = |found: Option<&[u8]>| {
-                let sent = builder.as_sent(PickedDocument { validity, ..read(&builder) });
+                let sent = builder.as_sent(PickedDocument { validity, ..read(&builder) }, ORIGIN);
                 builder.judge_read(&sent, ReturnedState::Before, found)
             };
             let stored = document(&builder, 0, 0);
@@ -351,7 +355,7 @@ mod tests {
             builder.judge_read(&picked, ReturnedState::Before, Some(&found))
         };
         assert_eq!(judge(prepared), Ok(()), "by the bound of its preparation");
-        assert_eq!(judge(builder.as_sent(prepared)), Err(Rejection::StaleRead));
+        assert_eq!(judge(builder.as_sent(prepared, ORIGIN)), Err(Rejection::StaleRead));
     }
 
     #[test]
@@ -407,7 +411,7 @@ mod tests {
             let found = version.map(|version| document(&owner, version, picked.number));
             reader.judge_read(picked, ReturnedState::Before, found.as_deref())
         };
-        let early = reader.as_sent(picked);
+        let early = reader.as_sent(picked, ORIGIN);
         assert_eq!([1, 2].map(|version| judge(&early, Some(version))), [Ok(()); 2]);
         assert_eq!([judge(&early, Some(0)), judge(&early, None)], [Err(Rejection::StaleRead); 2]);
         assert_eq!(judge(&PickedDocument { freshness: Freshness::MayBeStale, ..early }, Some(0)), Ok(()));
@@ -416,7 +420,7 @@ mod tests {
         let (_, mut pending) = pending_replacement(&owner);
         owner.conclude(&mut pending, Outcome::Acknowledged, true);
         assert_eq!(judge(&early, Some(1)), Ok(()), "it was sent before the acknowledgement");
-        assert_eq!(judge(&reader.as_sent(picked), Some(1)), Err(Rejection::StaleRead));
+        assert_eq!(judge(&reader.as_sent(picked, ORIGIN), Some(1)), Err(Rejection::StaleRead));
         let mut flipped = document(&owner, 2, picked.number);
         let at = flipped.len() / 2;
         flipped[at] ^= 1;
@@ -441,7 +445,7 @@ mod tests {
             [(&reader, picked), (&owner, own)]
         };
         let judge = |(by, picked): (&OperationBuilder, PickedDocument), version| {
-            let sent = by.as_sent(PickedDocument { validity, ..picked });
+            let sent = by.as_sent(PickedDocument { validity, ..picked }, ORIGIN);
             by.judge_read(&sent, ReturnedState::Before, Some(&document(&owner, version, number)))
         };
         let [first, second] = in_turn;
@@ -462,18 +466,41 @@ mod tests {
     }
 
     #[test]
+    fn a_later_primary_is_bound_by_what_an_earlier_one_has_shown_only_in_linearizable_reads() {
+        let backwards = Err(Rejection::NonMonotonicRead);
+        for (validity, next, expected) in [
+            (Validity::Permanent, ORIGIN, backwards),
+            (Validity::Permanent, Origin::Known(2), Ok(())),
+            (Validity::Permanent, Origin::Unknown, Ok(())),
+            (Validity::Ordered, ORIGIN, backwards),
+            (Validity::Ordered, Origin::Known(2), backwards),
+            (Validity::Ordered, Origin::Unknown, backwards),
+        ] {
+            let (owner, reader, picked) = shared();
+            let (number, mut pending) = pending_replacement(&owner);
+            owner.conclude(&mut pending, Outcome::Unknown(Doubt::ConnectionLost), false);
+            let judge = |by: &OperationBuilder, picked, origin, version| {
+                let sent = by.as_sent(PickedDocument { validity, ..picked }, origin);
+                by.judge_read(&sent, ReturnedState::Before, Some(&document(&owner, version, number)))
+            };
+            assert_eq!(judge(&owner, read(&owner), ORIGIN, 2), Ok(()));
+            assert_eq!(judge(&reader, picked, next, 1), expected, "{validity:?} {next:?}");
+        }
+    }
+
+    #[test]
     fn a_read_that_was_sent_before_another_worker_read_a_version_is_not_bound_by_it() {
         let (owner, reader, picked) = shared();
         let (number, mut pending) = pending_replacement(&owner);
         owner.conclude(&mut pending, Outcome::Unknown(Doubt::ConnectionLost), false);
         let validity = Validity::Permanent;
-        let early = reader.as_sent(PickedDocument { validity, ..picked });
-        let own = owner.as_sent(PickedDocument { validity, ..read(&owner) });
+        let early = reader.as_sent(PickedDocument { validity, ..picked }, ORIGIN);
+        let own = owner.as_sent(PickedDocument { validity, ..read(&owner) }, ORIGIN);
         let judge = |by: &OperationBuilder, picked, version| {
             by.judge_read(picked, ReturnedState::Before, Some(&document(&owner, version, number)))
         };
         assert_eq!([judge(&owner, &own, 2), judge(&reader, &early, 1)], [Ok(()); 2]);
-        let late = reader.as_sent(early);
+        let late = reader.as_sent(early, ORIGIN);
         assert_eq!(judge(&reader, &late, 1), Err(Rejection::NonMonotonicRead));
     }
 
@@ -486,7 +513,7 @@ mod tests {
         let touches_all = |owner: &OperationBuilder| owner.ledger().touch_all();
         for change in [&removes as &dyn Fn(&OperationBuilder), &touches, &touches_all] {
             let (owner, reader, picked) = shared();
-            let sent = reader.as_sent(picked);
+            let sent = reader.as_sent(picked, ORIGIN);
             assert_eq!(reader.judge_read(&sent, ReturnedState::Before, None), Err(Rejection::StaleRead));
             change(&owner);
             assert_eq!(reader.judge_read(&sent, ReturnedState::Before, None), Ok(()));

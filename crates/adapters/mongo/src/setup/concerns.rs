@@ -26,6 +26,15 @@ pub enum Validity {
     UntilReconnect,
     /// Forever: a majority of a replica set has the version.
     Permanent,
+    /// Forever, and every later read of the same kind shows it: the read is linearizable.
+    Ordered,
+}
+
+impl Validity {
+    /// Whether a majority has the version.
+    pub const fn is_permanent(self) -> bool {
+        matches!(self, Self::Permanent | Self::Ordered)
+    }
 }
 
 /// Whether the server keeps several copies of the documents, one of which may lag.
@@ -152,7 +161,8 @@ fn freshness(concerns: &Concerns, all_majority: bool, copies: Copies) -> Freshne
 /// standalone server forgets an unacknowledged write only when it restarts, which only our own client notices.
 fn validity(concerns: &Concerns, copies: Copies, client: Client) -> Validity {
     match (copies, concerns.read.as_deref()) {
-        (Copies::Several, Some("majority" | "snapshot" | "linearizable")) => Validity::Permanent,
+        (Copies::Several, Some("linearizable")) => Validity::Ordered,
+        (Copies::Several, Some("majority" | "snapshot")) => Validity::Permanent,
         (Copies::One, _) if client == Client::Lean => Validity::UntilReconnect,
         _ => Validity::Unproven,
     }
@@ -216,9 +226,14 @@ mod tests {
     #[test]
     fn only_reads_of_what_a_majority_has_are_valid_forever() {
         let at = |level: &str| Concerns { read: Some(level.into()), ..Concerns::default() };
-        for level in ["majority", "snapshot", "linearizable"] {
+        for (level, expected) in [
+            ("majority", Validity::Permanent),
+            ("snapshot", Validity::Permanent),
+            ("linearizable", Validity::Ordered),
+        ] {
+            assert!(expected.is_permanent());
             for client in [Client::Lean, Client::Driver] {
-                assert_eq!(validity(&at(level), Copies::Several, client), Validity::Permanent);
+                assert_eq!(validity(&at(level), Copies::Several, client), expected);
             }
             assert_eq!(validity(&at(level), Copies::One, Client::Lean), Validity::UntilReconnect);
         }

@@ -6,6 +6,7 @@ use super::changes::intent;
 use super::{Bound, Given, PendingChange, WorkerLedger};
 use crate::keys::{Candidates, Keys};
 use crate::setup::{Freshness, Purpose, Validity};
+use crate::shared_bounds::Origin;
 
 /// Random draws before the neighbours of the last drawn document are tried.
 const DRAWS_MAX: u32 = 8;
@@ -82,7 +83,7 @@ impl WorkerLedger {
         if self.pretended {
             return Some(picked);
         }
-        picked.bound = self.bound(number, picked.validity);
+        picked.bound = self.bound(number, picked.validity, Origin::Unknown);
         let change = self.note_change(slot, fit, purpose);
         if !intent(purpose, change).is_none_or(|intent| self.intend(intent)) {
             change.into_iter().for_each(|change| self.withdraw_at(slot, change));

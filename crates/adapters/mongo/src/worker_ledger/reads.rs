@@ -6,6 +6,7 @@ use plimsoll_ledger::{Slot, State};
 
 use super::WorkerLedger;
 use crate::setup::Validity;
+use crate::shared_bounds::Origin;
 
 /// The most versions that a worker remembers until the next connection is opened.
 const SHOWN_MAX: usize = 1 << 16;
@@ -21,6 +22,8 @@ pub struct Bound {
     pub read: Option<u32>,
     /// The number of connections opened before.
     pub epoch: u64,
+    /// The server that the read is sent to.
+    pub origin: Origin,
 }
 
 /// The versions that reads of a standalone server have shown. They hold as long as the server runs, and a server that restarts
@@ -53,12 +56,12 @@ impl WorkerLedger {
     }
 
     /// The lower bounds of a read that is sent now.
-    pub fn bound(&self, number: u64, validity: Validity) -> Bound {
+    pub fn bound(&self, number: u64, validity: Validity, origin: Origin) -> Bound {
         let Some(slot) = self.allocation.locate(number) else { return Bound::default() };
-        Bound { epoch: self.shown.epoch, ..self.bound_at(slot, number, validity) }
+        Bound { epoch: self.shown.epoch, origin, ..self.bound_at(slot, number, validity, origin) }
     }
 
-    fn bound_at(&self, slot: Slot, number: u64, validity: Validity) -> Bound {
+    fn bound_at(&self, slot: Slot, number: u64, validity: Validity, origin: Origin) -> Bound {
         let (state, known) = (self.state(slot), self.changes.versions.at(slot));
         if known.may_be_deleted() {
             return Bound::default();
@@ -67,12 +70,12 @@ impl WorkerLedger {
         let is_judged = !self.changes.touched.contains(slot);
         let shown = Some(number).filter(|_| validity == Validity::UntilReconnect);
         let read = known.was_read().then(|| known.sent()).or_else(|| self.shown.at(shown?));
-        let read = read.max(self.shown_to_any(number, validity));
+        let read = read.max(self.shown_to_any(number, validity, origin));
         Bound {
             promised,
             least: (is_judged && (promised || state == State::Unknown)).then(|| known.acknowledged()),
             read: read.filter(|_| is_judged),
-            epoch: 0,
+            ..Bound::default()
         }
     }
 
@@ -87,7 +90,7 @@ impl WorkerLedger {
         match validity {
             Validity::Unproven => {}
             Validity::UntilReconnect => self.shown.note(number, version, epoch),
-            Validity::Permanent => {
+            Validity::Permanent | Validity::Ordered => {
                 if self.changes.versions.read(slot) {
                     self.note(number);
                 }

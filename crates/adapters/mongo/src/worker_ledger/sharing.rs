@@ -6,7 +6,7 @@ use plimsoll_ledger::Slot;
 
 use super::{Bound, Owner, PickedDocument, WorkerLedger};
 use crate::setup::{Freshness, Validity};
-use crate::shared_bounds::SharedBounds;
+use crate::shared_bounds::{Origin, SharedBounds};
 
 impl WorkerLedger {
     /// Publishes inserted documents.
@@ -50,7 +50,7 @@ impl WorkerLedger {
         let number = self.shared.as_ref().filter(|_| !self.pretended)?.draw(random)?;
         Some(PickedDocument {
             number,
-            bound: self.shared_bound(number, Validity::Unproven),
+            bound: self.shared_bound(number, Validity::Unproven, Origin::Unknown),
             change: None,
             freshness: Freshness::Latest,
             validity: Validity::Unproven,
@@ -59,26 +59,31 @@ impl WorkerLedger {
     }
 
     /// The bound of a read of a document that any worker may own, at this moment; empty if the document is not shared any more.
-    pub fn shared_bound(&self, number: u64, validity: Validity) -> Bound {
+    pub fn shared_bound(&self, number: u64, validity: Validity, origin: Origin) -> Bound {
         let least = self.shared.as_ref().and_then(|shared| shared.version(number));
-        let read = least.and_then(|_| self.shown_to_any(number, validity));
-        Bound { promised: least.is_some(), least, read, ..Bound::default() }
+        let read = least.and_then(|_| self.shown_to_any(number, validity, origin));
+        Bound { promised: least.is_some(), least, read, origin, ..Bound::default() }
     }
 
-    /// The version that a read of any worker has shown and that a majority has. It binds only reads of what a majority has.
+    /// The version that a read of any worker has shown and that a majority has. It binds only reads of what a majority has from the same
+    /// origin, and linearizable ones from any: a replaced primary may answer others for a while.
     #[inline]
-    pub(super) fn shown_to_any(&self, number: u64, validity: Validity) -> Option<u32> {
-        if validity != Validity::Permanent || !SharedBounds::is_sampled(number) {
+    pub(super) fn shown_to_any(&self, number: u64, validity: Validity, origin: Origin) -> Option<u32> {
+        if !SharedBounds::is_sampled(number) {
             return None;
         }
-        self.shared.as_ref()?.shown(number)
+        match (validity, origin) {
+            (Validity::Ordered, _) => self.shared.as_ref()?.shown(number, None),
+            (Validity::Permanent, Origin::Known(_)) => self.shared.as_ref()?.shown(number, Some(origin)),
+            _ => None,
+        }
     }
 
     /// Binds the reads of all workers to a version that a read has shown, if a majority has it.
     #[inline]
-    pub fn show_to_all(&self, number: u64, version: u32, validity: Validity) {
-        if validity == Validity::Permanent {
-            self.shared.iter().for_each(|shared| shared.raise(number, version));
+    pub fn show_to_all(&self, number: u64, version: u32, validity: Validity, origin: Origin) {
+        if validity.is_permanent() {
+            self.shared.iter().for_each(|shared| shared.raise(number, version, origin));
         }
     }
 }

@@ -10,6 +10,7 @@ use plimsoll_host::scripted::Server;
 use plimsoll_ledger::{
     Allocation, Changes, Findings, Ledger, OtherWriters, Run, Slot, Span, State, Touched, WorkerLedger,
 };
+use plimsoll_measure::clock;
 use plimsoll_measure::integrity::Indexes;
 use plimsoll_mongo::audit::{Error, Scope, scan};
 use plimsoll_wire::{Address, ConnectOptions};
@@ -46,6 +47,15 @@ fn findings(server: &Server, ledger: &Ledger) -> Result<Findings, Error> {
 }
 
 fn audited(server: &Server, ledger: &Ledger, index_documents_max: u64) -> Result<(Findings, Indexes), Error> {
+    audited_within(&[server], ledger, index_documents_max, Duration::from_secs(60))
+}
+
+fn audited_within(
+    servers: &[&Server],
+    ledger: &Ledger,
+    index_documents_max: u64,
+    index_time_max: Duration,
+) -> Result<(Findings, Indexes), Error> {
     let namespace = Namespace { db: "d".into(), collection: "c".into() };
     let scope = Scope {
         namespace: &namespace,
@@ -53,13 +63,15 @@ fn audited(server: &Server, ledger: &Ledger, index_documents_max: u64) -> Result
         id: IdForm::ObjectId,
         counters: None,
         index_documents_max,
-        index_time_max: Duration::from_secs(60),
+        index_time_max,
         lag_max: Duration::from_millis(50),
         touched: &Touched::None,
         other_writers: OtherWriters::Excluded,
     };
-    let address = Address { host: "127.0.0.1".into(), port: server.address().port() };
-    let servers = [ConnectOptions::new(address)];
+    let options = |server: &&Server| {
+        ConnectOptions::new(Address { host: "127.0.0.1".into(), port: server.address().port() })
+    };
+    let servers: Vec<_> = servers.iter().map(options).collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let audited = runtime.block_on(scan(&servers, ledger, scope, &mut ()))?;
     Ok((audited.findings, audited.indexes))
@@ -166,4 +178,88 @@ fn the_indexes_of_a_large_collection_are_left_out() {
     assert_eq!((missing, indexes.checked.len(), indexes.errors.len()), (0, 0, 0));
     assert!(indexes.skipped[0].contains("audit.index_documents_max is 1"), "{:?}", indexes.skipped);
     assert_eq!(check_indexes(0), (0, Indexes::default()));
+}
+
+/// Checks the indexes `a_1` and `b_1` of a document on two servers within a time. The first server answers a scan through `a_1` with `late`.
+fn check_slow_indexes(
+    limit: Duration,
+    late: impl Fn() -> Option<Document> + Send + Sync + Copy + 'static,
+) -> (Vec<Server>, Indexes) {
+    let run = Run { time_s: 1, tag: [0; 3] };
+    let stored = move || doc! {"_id": ObjectId::from_bytes(run.receipt(0).to_object_id())};
+    let batch = |documents: Vec<Document>| {
+        Some(doc! {"cursor": {"firstBatch": documents, "id": 0_i64, "ns": "d.c"}, "ok": 1.0})
+    };
+    let index = |name: &str| doc! {"key": {name.trim_end_matches("_1"): 1}, "name": name};
+    let start = |is_first: bool| {
+        Server::start(move |command| match command.keys().next().map(String::as_str) {
+            Some("listIndexes") => batch(["a_1", "b_1"].map(index).to_vec()),
+            Some("validate") => Some(doc! {"valid": true, "ok": 1.0}),
+            Some("find") if is_first && command.get_str("hint").is_ok_and(|hint| hint == "a_1") => late(),
+            Some("find") => batch(vec![stored()]),
+            _ => None,
+        })
+        .unwrap()
+    };
+    let servers = vec![start(true), start(false)];
+    let mut ledger = Ledger::new(run, Allocation::new(10, 1, None).unwrap());
+    let mut worker = WorkerLedger::unjournaled();
+    worker.set(0..1, State::Acknowledged);
+    ledger.adopt(0, worker);
+    let (_, indexes) = audited_within(&servers.iter().collect::<Vec<_>>(), &ledger, 10, limit).unwrap();
+    (servers, indexes)
+}
+
+/// The limits of the scans through indexes that a server got, in milliseconds, by the name of the index.
+fn limits(server: &Server) -> Vec<(String, i64)> {
+    let scans = server.commands().into_iter().filter(|command| command.contains_key("hint"));
+    scans.map(|scan| (scan.get_str("hint").unwrap().to_owned(), scan.get_i64("maxTimeMS").unwrap())).collect()
+}
+
+#[test]
+fn a_server_gets_the_rest_of_the_time_with_each_scan_through_an_index() {
+    let (servers, indexes) = check_slow_indexes(Duration::from_secs(50), || {
+        Some(doc! {"ok": 0.0, "code": 50, "codeName": "MaxTimeMSExpired", "errmsg": "too long"})
+    });
+    let [first, second] = [0, 1].map(|server| limits(&servers[server]));
+    assert_eq!(first.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["a_1", "b_1"]);
+    assert_eq!(second.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["b_1"]);
+    let given: Vec<i64> = first.iter().chain(&second).map(|(_, limit)| *limit).collect();
+    assert!(given[0] <= 50_000 && given[0] > 40_000 && given.is_sorted_by(|a, b| a >= b), "{given:?}");
+    assert_eq!(indexes.checked, ["b_1"]);
+    let [sentence] = &indexes.skipped[..] else { panic!("{indexes:?}") };
+    let expected = "The index a_1 was not checked: a scan of 2 documents through it takes more than 0 s, and audit.index_time_max is 50s.";
+    assert_eq!(sentence, expected);
+}
+
+#[test]
+fn a_batch_that_takes_all_the_time_leaves_out_every_further_index_and_server_by_name() {
+    // The answer comes 300 ms late, within the second that servers get to answer; then no time is left.
+    let (servers, indexes) = check_slow_indexes(Duration::from_millis(200), || {
+        std::thread::sleep(Duration::from_millis(500));
+        Some(doc! {"ok": 0.0, "code": 50, "codeName": "MaxTimeMSExpired", "errmsg": "too long"})
+    });
+    let told = &indexes.skipped;
+    assert_eq!((indexes.checked.len(), told.len()), (0, 4), "{told:?}");
+    assert!(told.iter().all(|sentence| sentence.contains("audit.index_time_max is 200ms")), "{told:?}");
+    let second = format!("The indexes on 127.0.0.1:{} were", servers[1].address().port());
+    for (sentence, part) in told.iter().zip([
+        "The index a_1 was",
+        "The index b_1 was",
+        "The server's own validation was",
+        &second,
+    ]) {
+        assert!(sentence.starts_with(part), "{sentence}");
+    }
+}
+
+#[test]
+fn a_server_that_ignores_the_time_limit_is_left_a_second_later() {
+    let began = clock::now();
+    let (_servers, indexes) = check_slow_indexes(Duration::from_millis(200), || {
+        std::thread::sleep(Duration::from_secs(5));
+        None
+    });
+    assert!(clock::now().since(began) < 4 * clock::SECOND_NS, "{indexes:?}");
+    assert!(indexes.skipped[0].contains("takes more than 1 s"), "{indexes:?}");
 }

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use bson::Bson;
 use plimsoll_host::replica_set::{Options, ReplicaSet};
 use plimsoll_host::sharded::{self, Cluster};
-use plimsoll_mongo::audit::{Audited, Error};
+use plimsoll_measure::clock;
+use plimsoll_mongo::audit::{Audited, Error, Listener};
 use serde_json::json;
 
 use crate::loads::{self, Loaded, NAMESPACE, OPERATIONS};
@@ -146,6 +147,95 @@ fn a_document_that_a_member_of_a_shard_lost_is_named_with_the_member() {
     let [(member, differences)] = &audited.compared.differences[..] else { panic!("{:?}", audited.compared) };
     assert_eq!(*member, cluster.shard(1).addresses()[2].to_string());
     assert_eq!((loaded.ids(&differences.missing), differences.count), (lost, 1));
+}
+
+/// Moves documents after the scan with this number: the first is that of the mongos, then come each shard's primary and its members.
+struct Migrating<'a> {
+    cluster: &'a Cluster,
+    scans: usize,
+    after: std::ops::Range<usize>,
+    from: usize,
+    moved: BTreeSet<[u8; 12]>,
+}
+
+impl Listener for Migrating<'_> {
+    fn read(&mut self, _: u64) {
+        self.scans += 1;
+        if self.after.contains(&self.scans) {
+            let moved = self.cluster.migrate(NAMESPACE, 7, self.from, 1 - self.from);
+            self.moved.extend(object_ids([moved]));
+        }
+    }
+}
+
+/// Audits a cluster in which a document leaves the shard `from` after each of these scans.
+fn audit_migrating(after: std::ops::Range<usize>, from: usize) -> Audited {
+    let cluster = cluster(false);
+    let loaded = load(&cluster.uri(), r#"{"w": "majority"}"#);
+    let mut migrating =
+        Migrating { cluster: &cluster, scans: 0, after: after.clone(), from, moved: BTreeSet::new() };
+    let audited = loaded.audit_with(&mut migrating).unwrap();
+    assert_eq!(migrating.moved.len(), after.len());
+    audited
+}
+
+#[test]
+fn a_document_that_migrates_during_the_audit_is_no_difference() {
+    // Its old shard is read after it has left, and its new shard before; or a shard's members are read after its primary.
+    for (after, from) in [(2..3, 1), (2..3, 0), (5..6, 1), (5..6, 0), (3..7, 1)] {
+        let audited = audit_migrating(after.clone(), from);
+        assert!(audited.holds(), "{after:?} {from}: {:?} {:?}", audited.compared, audited.placed);
+        assert_eq!(audited.findings.found, OPERATIONS);
+        assert_eq!(audited.compared.members.open, Vec::<String>::new());
+    }
+}
+
+#[test]
+fn a_document_that_a_member_lost_is_named_although_others_migrate() {
+    let cluster = cluster(false);
+    let loaded = load(&cluster.uri(), r#"{"w": "majority"}"#);
+    let lost = object_ids([cluster.shard(1).lose(2, NAMESPACE, 100)]);
+    let mut migrating =
+        Migrating { cluster: &cluster, scans: 0, after: 2..3, from: 1, moved: BTreeSet::new() };
+    let audited = loaded.audit_with(&mut migrating).unwrap();
+    let [(_, differences)] = &audited.compared.differences[..] else { panic!("{:?}", audited.compared) };
+    assert_eq!((loaded.ids(&differences.missing), differences.count), (lost, 1));
+}
+
+/// Does something once, after the scan of the mongos.
+struct AfterTheMongos<F>(Option<F>);
+
+impl<F: FnOnce() + Send> Listener for AfterTheMongos<F> {
+    fn read(&mut self, _: u64) {
+        self.0.take().into_iter().for_each(|event| event());
+    }
+}
+
+#[test]
+fn a_shard_that_fails_is_named_and_ends_the_audit_of_no_other() {
+    let cluster = cluster(false);
+    let loaded = load(&cluster.uri(), r#"{"w": "majority"}"#);
+    let held = cluster.shard(1).documents(NAMESPACE) as u64;
+    let fail_over = || assert!(cluster.shard(0).fail_over().is_some());
+    let audited = loaded.audit_with(&mut AfterTheMongos(Some(fail_over))).unwrap();
+    let [sentence] = &audited.placed.shards.open[..] else { panic!("{:?}", audited.placed) };
+    assert!(sentence.starts_with("The shard shard0 was not read: "), "{sentence}");
+    let documents: Vec<_> = audited.placed.shards.documents.iter().collect();
+    assert_eq!(documents, [(&"shard1".to_owned(), &held)]);
+    assert_eq!((audited.compared.members.compared.len(), audited.holds()), (2, true), "{audited:?}");
+}
+
+#[test]
+fn a_member_that_accepts_connections_and_stays_silent_is_left_after_the_longest_lag() {
+    let set = set();
+    let loaded = load(&set.uri(), r#"{"w": "majority"}"#);
+    set.kill(2);
+    let _silent = std::net::TcpListener::bind(set.addresses()[2]).unwrap();
+    let began = clock::now();
+    let audited = loaded.audit().unwrap();
+    assert!(open(&audited).contains(&set.addresses()[2].to_string()), "{}", open(&audited));
+    // The longest lag is 300 ms; a connection without it takes 10 s.
+    assert!(clock::now().since(began) < 5 * clock::SECOND_NS, "{} ns", clock::now().since(began));
 }
 
 #[test]

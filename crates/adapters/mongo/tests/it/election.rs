@@ -6,10 +6,14 @@ use std::sync::Arc;
 use bson::Bson;
 use plimsoll_deployment::Deployment;
 use plimsoll_host::replica_set::{Options, ReplicaSet};
+use plimsoll_ledger::Allocation;
 use plimsoll_load::retry::Retry;
 use plimsoll_load::target::{Prepared, Target};
-use plimsoll_measure::outcome::Outcome;
+use plimsoll_measure::outcome::{Outcome, Rejection};
 use plimsoll_mongo::lean::Lean;
+use plimsoll_mongo::setup::Copies;
+use plimsoll_mongo::shared_bounds::SharedBounds;
+use plimsoll_mongo::worker_ledger::WorkerLedger;
 use plimsoll_wire::{ReadMode, ReadPreference};
 
 use crate::loads::{self, Loaded, NAMESPACE, OPERATIONS, WRITERS, wait_until};
@@ -146,6 +150,63 @@ fn a_lane_leaves_a_primary_once_a_later_election_is_known() {
     assert_eq!(set.documents(NAMESPACE), 1, "the later primary has it");
 }
 
+/// Reads documents that another worker has replaced over a lane to the primary that was replaced meanwhile; the different outcomes.
+async fn read_from_replaced(set: &ReplicaSet, level: &str) -> Vec<Outcome> {
+    let site = Arc::new(Deployment::find(&set.uri(), TIMEOUT).await.unwrap());
+    let read = format!(r#"{{"find": {{"read_concern": "{level}"}}}}"#);
+    let operations = [("insert", r#"{"insert": {}}"#), ("replace", r#"{"replace": {}}"#), ("read", &read)];
+    let mut setup = plan(MAJORITY, &operations);
+    setup.inherit(site.concerns(), Copies::Several);
+    let (setup, shared) = (Arc::new(setup), Arc::<SharedBounds>::default());
+    let [writer, reader] = [0, 1].map(|worker| {
+        let mut ledger = WorkerLedger::new(Allocation::new(setup.block(), 2, None).unwrap(), worker, None);
+        ledger.share(shared.clone());
+        Lean::new(setup.clone(), site.clone(), ledger)
+    });
+    let mut first = writer.open().await.unwrap();
+    for number in 0..64 {
+        assert_eq!(run_once(&writer, &mut first, 0, number).await, Outcome::Acknowledged);
+    }
+    let mut old = reader.open().await.unwrap();
+    set.isolate(0);
+    set.elect(1).unwrap();
+    site.connect_for(&ReadPreference::of(ReadMode::Secondary)).await.unwrap();
+    let mut second = writer.open().await.unwrap();
+    for number in 0..1000 {
+        assert_eq!(run_once(&writer, &mut second, 1, number).await, Outcome::Acknowledged);
+    }
+    let mut outcomes = Vec::new();
+    // A read in 32 draws one of 4,096 places, of which four are in use.
+    for number in 0..1_000_000 {
+        if reader.prepare(&mut old, 2, number) == Prepared::Ready {
+            outcomes.push(reader.send(&mut old).await.outcome);
+        }
+    }
+    assert!(outcomes.len() > 10, "{} reads of documents of the other worker", outcomes.len());
+    outcomes.dedup();
+    outcomes
+}
+
+async fn run_once(
+    target: &Lean,
+    lane: &mut <Lean as Target>::Lane,
+    operation: usize,
+    number: u64,
+) -> Outcome {
+    assert_eq!(target.prepare(lane, operation, number), Prepared::Ready);
+    target.send(lane).await.outcome
+}
+
+#[test]
+fn a_replaced_primary_may_return_old_documents_unless_the_read_is_linearizable() {
+    for (level, expected) in
+        [("majority", Outcome::Acknowledged), ("linearizable", Outcome::Rejected(Rejection::StaleRead))]
+    {
+        let set = set(0);
+        assert_eq!(run(read_from_replaced(&set, level)), [expected], "{level}");
+    }
+}
+
 #[test]
 fn an_isolated_primary_of_an_earlier_election_gets_no_writes() {
     let set = set(0);
@@ -165,4 +226,21 @@ fn an_isolated_primary_of_an_earlier_election_gets_no_writes() {
     assert_eq!(set.documents(NAMESPACE), 1, "the later primary has it");
     set.rejoin(0);
     assert_eq!(set.rolled_back(), []);
+}
+
+#[test]
+fn a_primary_that_falls_silent_does_not_hide_its_successor() {
+    let set = set(0);
+    run(async {
+        let site =
+            Deployment::find(&format!("{}&serverSelectionTimeoutMS=5000", set.uri()), TIMEOUT).await.unwrap();
+        let primary = ReadPreference::default();
+        assert_eq!(site.connect_for(&primary).await.unwrap().address().port, set.addresses()[0].port());
+        set.kill(0);
+        // It accepts connections and answers none, as a frozen process does.
+        let _silent = std::net::TcpListener::bind(set.addresses()[0]).unwrap();
+        set.elect(1).unwrap();
+        let found = site.connect_for(&primary).await.unwrap();
+        assert_eq!(found.address().port, set.addresses()[1].port());
+    });
 }

@@ -14,7 +14,7 @@ use plimsoll_load::runtime::Spin;
 use plimsoll_load::stop::Stop;
 use plimsoll_load::worker::Control;
 use plimsoll_measure::clock;
-use plimsoll_mongo::audit::{Audited, Error, Scope, scan};
+use plimsoll_mongo::audit::{Audited, Error, Listener, Scope, scan};
 use plimsoll_mongo::lean::Lean;
 use plimsoll_mongo::setup::Setup;
 use plimsoll_wire::ConnectOptions;
@@ -56,11 +56,16 @@ impl Loaded {
 
     /// Reads everything back once more, now.
     pub fn audit(&self) -> Result<Audited, Error> {
+        self.audit_with(&mut ())
+    }
+
+    /// Reads everything back once more, and reports the progress.
+    pub fn audit_with(&self, listener: &mut impl Listener) -> Result<Audited, Error> {
         run(async {
             let servers = [ConnectOptions::new(self.site.connect().await.unwrap().address().clone())];
             let scope = Scope::of(&self.setup, &Touched::None, OtherWriters::Excluded);
             let scope = Scope { lag_max: LAG_MAX, ..scope };
-            scan(&servers, &self.ledger, scope, &mut ()).await
+            scan(&servers, &self.ledger, scope, listener).await
         })
     }
 

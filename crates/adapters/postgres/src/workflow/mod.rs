@@ -15,7 +15,7 @@ use plimsoll_workflow::port::{
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use rows::{Records, SIGNAL, Signals, json, letter, of_json, record, signal, signed};
+use rows::{Records, SIGNAL, Signals, json, letter, record, signal, signed};
 use session::{Prepared, Session, Sessions, config, within};
 
 /// The tables.
@@ -164,7 +164,7 @@ impl Store for Postgres {
 
     async fn definitions(&self) -> Stored<Vec<Definition>> {
         let rows = self.rare(sql::DEFINITIONS, &[]).await?;
-        rows.iter().map(|row| of_json(row.get::<_, &str>(0).as_bytes())).collect()
+        Ok(rows.iter().filter_map(|row| serde_json::from_str(row.get(0)).ok()).collect())
     }
 
     async fn start(&self, records: &[Record]) -> Stored<Vec<Inserted>> {
@@ -235,14 +235,14 @@ impl Store for Postgres {
         let mut due = Due::default();
         let mut known = HashSet::new();
         for row in &records {
-            let record = record(row, 0)?;
+            let record = record(row, 0);
             known.insert(record.id.clone());
             due.records.push(record);
         }
         for row in &signals {
-            let signal = signal(row)?;
+            let signal = signal(row);
             if row.get::<_, Option<&str>>(SIGNAL).is_some() && known.insert(signal.instance.clone()) {
-                due.records.push(record(row, SIGNAL)?);
+                due.records.push(record(row, SIGNAL));
             }
             due.signals.push(signal);
         }
@@ -254,9 +254,8 @@ impl Store for Postgres {
             return Ok(Vec::new());
         }
         let rows = self.sessions.query(Prepared::Load, &[&ids]).await?;
-        let found: Stored<HashMap<String, Record>> =
-            rows.iter().map(|row| record(row, 0).map(|record| (record.id.clone(), record))).collect();
-        let found = found?;
+        let records = rows.iter().map(|row| record(row, 0));
+        let found: HashMap<String, Record> = records.map(|record| (record.id.clone(), record)).collect();
         Ok(ids.iter().map(|id| found.get(id).cloned()).collect())
     }
 
@@ -312,7 +311,7 @@ impl Store for Postgres {
         let (instance, id) = after.map_or(("", ""), |after| (after.instance.as_str(), after.id.as_str()));
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let rows = self.rare(sql::DEAD, &[&instance, &id, &limit]).await?;
-        rows.iter().map(letter).collect()
+        Ok(rows.iter().map(letter).collect())
     }
 
     async fn redrive(&self, redrives: &[Redrive]) -> Stored<usize> {
@@ -363,7 +362,7 @@ impl Store for Postgres {
         }
         query.limited("id", &limit);
         let rows = self.rare(&query.text, &query.params).await?;
-        rows.iter().map(|row| of_json(row.get(0))).collect()
+        Ok(rows.iter().map(rows::task).collect())
     }
 
     async fn find(&self, find: &Find) -> Stored<Vec<Record>> {
@@ -382,14 +381,14 @@ impl Store for Postgres {
         }
         query.limited("i.id", &limit);
         let rows = self.rare(&query.text, &query.params).await?;
-        rows.iter().map(|row| record(row, 0)).collect()
+        Ok(rows.iter().map(|row| record(row, 0)).collect())
     }
 
     async fn signals(&self, after: Option<&SignalKey>, limit: usize) -> Stored<Vec<Signal>> {
         let (instance, id) = after.map_or(("", ""), |after| (after.instance.as_str(), after.id.as_str()));
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let rows = self.rare(sql::SIGNALS, &[&instance, &id, &limit]).await?;
-        rows.iter().map(signal).collect()
+        Ok(rows.iter().map(signal).collect())
     }
 }
 

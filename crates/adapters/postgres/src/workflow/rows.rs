@@ -1,8 +1,8 @@
 //! Turns records and signals into columns, and rows into records and signals.
 
 use plimsoll_workflow::definition::Version;
-use plimsoll_workflow::instance::{DeadLetter, DeadReason, Signal, Status};
-use plimsoll_workflow::port::{Record, StoreError, Stored};
+use plimsoll_workflow::instance::{Body, DeadLetter, DeadReason, Signal, TaskRow, TaskStatus};
+use plimsoll_workflow::port::{Record, StoreError, Stored, status_of};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -26,56 +26,58 @@ pub(super) fn json<T: Serialize>(value: &T) -> Stored<Vec<u8>> {
     serde_json::to_vec(value).map_err(|error| StoreError::Refused(error.to_string()))
 }
 
-/// The value of JSON bytes.
-pub(super) fn of_json<T: DeserializeOwned>(bytes: &[u8]) -> Stored<T> {
-    serde_json::from_slice(bytes)
-        .map_err(|error| StoreError::Refused(format!("a stored row is damaged: {error}")))
-}
-
-/// The variant with a name.
-fn named<T: DeserializeOwned>(name: &str) -> Stored<T> {
-    serde_json::from_value(Value::String(name.into()))
-        .map_err(|error| StoreError::Refused(format!("a stored row is damaged: {error}")))
+/// The variant with a name; none if a later version has written it.
+fn named<T: DeserializeOwned>(name: &str) -> Option<T> {
+    serde_json::from_value(Value::String(name.into())).ok()
 }
 
 /// The record in the columns from `at` on.
-pub(super) fn record(row: &Row, at: usize) -> Stored<Record> {
-    Ok(Record {
+pub(super) fn record(row: &Row, at: usize) -> Record {
+    let (status, note) = status_of(row.get(at + 4), row.get(at + 9));
+    Record {
         id: row.get(at),
         partition: u16::try_from(row.get::<_, i16>(at + 1)).unwrap_or(0),
         version: unsigned(row.get(at + 2)),
         epoch: unsigned(row.get(at + 3)),
-        status: named::<Status>(row.get(at + 4))?,
+        status,
         due_ms: row.get::<_, Option<i64>>(at + 5).map(unsigned),
         definition: Version { name: row.get(at + 6), hash: row.get(at + 7) },
         key: row.get(at + 8),
-        note: row.get(at + 9),
+        note,
         body: row.get(at + 10),
         changed_ms: unsigned(row.get(at + 11)),
-    })
+    }
 }
 
 /// The signal in the first columns.
-pub(super) fn signal(row: &Row) -> Stored<Signal> {
-    Ok(Signal {
+pub(super) fn signal(row: &Row) -> Signal {
+    Signal {
         instance: row.get(0),
         id: row.get(1),
         due_ms: unsigned(row.get(2)),
         sent_ms: unsigned(row.get(3)),
         attempts: u32::try_from(row.get::<_, i32>(4)).unwrap_or(0),
-        body: of_json(row.get(5))?,
-    })
+        body: Body::decode(row.get(5)),
+    }
 }
 
 /// The number of a signal's columns.
 pub(super) const SIGNAL: usize = 6;
 
 /// The dead letter of a row.
-pub(super) fn letter(row: &Row) -> Stored<DeadLetter> {
-    Ok(DeadLetter {
-        signal: signal(row)?,
-        reason: named::<DeadReason>(row.get(SIGNAL))?,
+pub(super) fn letter(row: &Row) -> DeadLetter {
+    DeadLetter {
+        signal: signal(row),
+        reason: named(row.get(SIGNAL)).unwrap_or(DeadReason::Unreadable),
         buried_ms: unsigned(row.get(SIGNAL + 1)),
+    }
+}
+
+/// The task of a row: its columns if its content cannot be read.
+pub(super) fn task(row: &Row) -> TaskRow {
+    serde_json::from_slice(row.get(0)).unwrap_or_else(|error| {
+        let status = named(row.get(4)).unwrap_or(TaskStatus::Closed);
+        TaskRow::unreadable(row.get(1), row.get(2), unsigned(row.get(3)), status, &error.to_string())
     })
 }
 
@@ -104,7 +106,9 @@ impl<'a> Signals<'a> {
             columns.due_ms.push(signed(signal.due_ms));
             columns.sent_ms.push(signed(signal.sent_ms));
             columns.attempts.push(i32::try_from(signal.attempts).unwrap_or(i32::MAX));
-            columns.bodies.push(json(&signal.body)?);
+            columns
+                .bodies
+                .push(signal.body.encode().map_err(|error| StoreError::Refused(error.to_string()))?);
         }
         Ok(columns)
     }

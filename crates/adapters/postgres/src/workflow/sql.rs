@@ -171,7 +171,7 @@ pub(super) const WRITE_TASKS: &str = "INSERT INTO tasks AS t (id, version, insta
          assignee = excluded.assignee, roles = excluded.roles, body = excluded.body WHERE t.version < excluded.version";
 
 /// Begins a search for tasks.
-pub(super) const TASKS: &str = "SELECT body FROM tasks WHERE id > $1";
+pub(super) const TASKS: &str = "SELECT body, id, instance, version, status FROM tasks WHERE id > $1";
 
 pub(super) const SIGNALS: &str = concat!(
     "SELECT ",

@@ -46,6 +46,24 @@ fn the_store_keeps_every_promise() {
 }
 
 #[test]
+fn rows_of_a_later_version_hide_no_others() {
+    let server = start(&Settings::default());
+    runtime().block_on(async {
+        let store = Postgres::open(&server.uri(), 1, PARTITIONS).await.unwrap();
+        let damage = || async {
+            let (client, connection) = tokio_postgres::connect(&server.uri(), NoTls).await.unwrap();
+            tokio::spawn(connection);
+            let statements = "SET search_path = plimsoll_workflow; \
+                UPDATE instances SET status = 'later' WHERE id = 'b'; UPDATE signals SET body = '{' WHERE instance = 'b'; \
+                UPDATE dead SET reason = 'later' WHERE instance = 'a'; UPDATE tasks SET body = '{' WHERE id = 'b/2'; \
+                UPDATE definitions SET body = '{' WHERE name = 'b'";
+            client.batch_execute(statements).await.unwrap();
+        };
+        contract::check_damage(&store, damage).await.unwrap();
+    });
+}
+
+#[test]
 fn a_store_works_again_after_the_server_was_killed_and_keeps_its_number_of_partitions() {
     let mut server = start(&Settings::default());
     let runtime = runtime();

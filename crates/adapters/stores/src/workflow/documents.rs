@@ -3,8 +3,8 @@
 use bson::spec::BinarySubtype;
 use bson::{Binary, RawArrayBuf, RawDocument, RawDocumentBuf, cstr, rawdoc};
 use plimsoll_workflow::definition::Version;
-use plimsoll_workflow::instance::{DeadLetter, DeadReason, Signal, Status, TaskRow, TaskStatus};
-use plimsoll_workflow::port::{Record, Redrive, SignalKey, StoreError, Stored};
+use plimsoll_workflow::instance::{Body, DeadLetter, DeadReason, Signal, TaskRow, TaskStatus};
+use plimsoll_workflow::port::{Record, Redrive, SignalKey, StoreError, Stored, status_of};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -32,9 +32,9 @@ fn bytes<'a>(document: &'a RawDocument, key: &str) -> Stored<&'a [u8]> {
     document.get_binary(key).map(|binary| binary.bytes).map_err(|_| damaged(key))
 }
 
-/// The variant with a name.
-fn named<T: DeserializeOwned>(name: &str) -> Stored<T> {
-    serde_json::from_value(Value::String(name.into())).map_err(|_| damaged(name))
+/// The variant with a name; none if a later version has written it.
+fn named<T: DeserializeOwned>(name: &str) -> Option<T> {
+    serde_json::from_value(Value::String(name.into())).ok()
 }
 
 /// Bytes of the engine.
@@ -86,18 +86,23 @@ pub(super) fn extend(document: &mut RawDocumentBuf, more: &RawDocument) {
 }
 
 /// The instance of a document.
+///
+/// # Errors
+///
+/// If a field is missing that every version writes.
 pub(super) fn record(document: &RawDocument) -> Stored<Record> {
     let optional = |key| document.get_str(key).ok().map(str::to_owned);
+    let (status, note) = status_of(document.get_str("s").unwrap_or_default(), optional("n"));
     Ok(Record {
         id: text(document, "_id")?,
         partition: u16::try_from(unsigned(document, "p")?).map_err(|_| damaged("p"))?,
         version: unsigned(document, "v")?,
         epoch: unsigned(document, "e")?,
-        status: named::<Status>(&text(document, "s")?)?,
+        status,
         due_ms: unsigned(document, "due").ok(),
         definition: Version { name: text(document, "d")?, hash: text(document, "h")? },
         key: optional("k"),
-        note: optional("n"),
+        note,
         body: bytes(document, "b")?.to_vec(),
         changed_ms: unsigned(document, "w")?,
     })
@@ -112,8 +117,12 @@ pub(super) fn signal_id(instance: &str, id: &str) -> RawDocumentBuf {
 pub(super) fn signal(signal: &Signal, partition: u16) -> Stored<RawDocumentBuf> {
     Ok(rawdoc! {
         "_id": signal_id(&signal.instance, &signal.id), "p": i32::from(partition), "due": signed(signal.due_ms),
-        "at": signed(signal.sent_ms), "n": i64::from(signal.attempts), "b": json(&signal.body)?,
+        "at": signed(signal.sent_ms), "n": i64::from(signal.attempts), "b": body(signal)?,
     })
+}
+
+fn body(signal: &Signal) -> Stored<Binary> {
+    signal.body.encode().map(binary).map_err(|error| StoreError::Refused(error.to_string()))
 }
 
 /// The key in a document's `_id`.
@@ -131,7 +140,7 @@ pub(super) fn of_signal(document: &RawDocument) -> Stored<Signal> {
         due_ms: unsigned(document, "due")?,
         sent_ms: unsigned(document, "at")?,
         attempts: u32::try_from(unsigned(document, "n")?).unwrap_or(u32::MAX),
-        body: of_json(document, "b")?,
+        body: Body::decode(bytes(document, "b").unwrap_or_default()),
     })
 }
 
@@ -147,7 +156,7 @@ pub(super) fn letter(letter: &DeadLetter, partition: u16) -> Stored<RawDocumentB
 pub(super) fn of_letter(document: &RawDocument) -> Stored<DeadLetter> {
     Ok(DeadLetter {
         signal: of_signal(document)?,
-        reason: named::<DeadReason>(&text(document, "why")?)?,
+        reason: named(&text(document, "why")?).unwrap_or(DeadReason::Unreadable),
         buried_ms: unsigned(document, "dead")?,
     })
 }
@@ -161,6 +170,17 @@ pub(super) fn redrive(redrive: &Redrive) -> RawDocumentBuf {
 pub(super) fn of_redrive(document: &RawDocument) -> Stored<Redrive> {
     let key = SignalKey { instance: text(document, "i")?, id: text(document, "s")? };
     Ok(Redrive { key, by: text(document, "by")?, at_ms: unsigned(document, "at")? })
+}
+
+/// The task of a document: its fields if its content cannot be read.
+pub(super) fn of_task(document: &RawDocument) -> Stored<TaskRow> {
+    let error = match of_json(document, "b") {
+        Ok(task) => return Ok(task),
+        Err(error) => error,
+    };
+    let status = document.get_str("s").ok().and_then(named).unwrap_or(TaskStatus::Closed);
+    let (id, instance) = (text(document, "_id")?, text(document, "i")?);
+    Ok(TaskRow::unreadable(id, instance, unsigned(document, "v")?, status, &error.to_string()))
 }
 
 /// The name of a task's status.

@@ -2,6 +2,7 @@
 
 mod documents;
 mod pool;
+mod transaction;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::process;
@@ -20,6 +21,7 @@ use plimsoll_workflow::port::{
 use crate::reply::{self, DUPLICATE_KEY, number};
 use documents::{extend, signed};
 use pool::Pool;
+use transaction::{Together, end_sessions, together};
 
 /// The version of the collections.
 const FORM: i64 = 1;
@@ -27,6 +29,8 @@ const FORM: i64 = 1;
 const DOCUMENTS_MAX: usize = 1000;
 /// Bytes of documents in one command at most, half of what a server accepts.
 const BYTES_MAX: usize = 8 << 20;
+/// Connections of a process at most.
+const PLACES_MAX: usize = 1024;
 /// Prefix of the `_id` of an owner among the partitions.
 const OWNER: &str = "owner ";
 
@@ -47,7 +51,9 @@ impl Mongo {
     ///
     /// If no server answers, the URI is invalid, or the collections have another form.
     pub async fn open(uri: &str, db: &str, connections: usize, partitions: u16) -> Stored<Self> {
-        let pool = Pool::open(uri, db, connections).await?;
+        let first = mix(plimsoll_measure::clock::now().as_ns() ^ (u64::from(process::id()) << 32));
+        let first = first.cast_signed() >> 1;
+        let pool = Pool::open(uri, db, connections, first).await?;
         for (collection, indexes) in collections() {
             create(&pool, collection, indexes).await?;
         }
@@ -56,8 +62,7 @@ impl Mongo {
             rawdoc! {"_id": i32::from(partition), "owner": "", "epoch": 0_i64, "until": 0_i64}
         });
         insert(&pool, "partitions", &rows.collect::<Vec<_>>()).await?;
-        let first = mix(plimsoll_measure::clock::now().as_ns() ^ (u64::from(process::id()) << 32));
-        Ok(Self { pool, partitions, stamp: AtomicI64::new(first.cast_signed() >> 1) })
+        Ok(Self { pool, partitions, stamp: AtomicI64::new(first) })
     }
 
     fn partition(&self, instance: &str) -> u16 {
@@ -83,17 +88,47 @@ impl Mongo {
         self.find_all("partitions", rawdoc! {}, rawdoc! {"_id": 1}, usize::from(u16::MAX)).await
     }
 
-    /// Changes instances with one command. A reply gives only the number of changes. If it is too small, the stamps tell which of them are ours.
+    /// Changes instances: with one transaction if there is more than one write, or each by its own.
     async fn commit_group(
         &self,
         group: &[RawDocumentBuf],
         members: &[(i64, &Commit)],
     ) -> Stored<Vec<Committed>> {
-        let command = rawdoc! {"update": "instances", "updates": array(group), "ordered": false, "writeConcern": durable()};
-        let reply = self.pool.write(&command).await?;
-        if number(&reply, "n") == i64::try_from(group.len()).ok() {
-            return Ok(vec![Committed::Won; group.len()]);
+        let update = rawdoc! {"update": "instances", "updates": array(group), "ordered": false};
+        let signals: Vec<_> = members.iter().flat_map(|(_, commit)| consumed(commit)).collect();
+        let is_one_write = group.len() == 1 && signals.is_empty();
+        if !is_one_write && self.pool.has_transactions.load(Ordering::Relaxed) {
+            let mut writes = vec![(update.clone(), i64::try_from(group.len()).ok())];
+            writes.extend(groups(&signals).into_iter().map(|group| (removal("signals", group), None)));
+            if together(&self.pool, writes).await? == Together::Done {
+                return Ok(vec![Committed::Won; group.len()]);
+            }
         }
+        self.commit_each(update, members).await
+    }
+
+    /// Changes instances with one command, each by its own, and then removes the signals of the changed ones. A reply gives only the number of
+    /// changes. If it is too small, the stamps tell which of them are ours.
+    async fn commit_each(
+        &self,
+        mut update: RawDocumentBuf,
+        members: &[(i64, &Commit)],
+    ) -> Stored<Vec<Committed>> {
+        update.append(cstr!("writeConcern"), durable());
+        let reply = self.pool.write(&update).await?;
+        let results = if number(&reply, "n") == i64::try_from(members.len()).ok() {
+            vec![Committed::Won; members.len()]
+        } else {
+            self.results(members).await?
+        };
+        let won = members.iter().zip(&results).filter(|(_, result)| **result == Committed::Won);
+        self.delete("signals", &won.flat_map(|((_, commit), _)| consumed(commit)).collect::<Vec<_>>())
+            .await?;
+        Ok(results)
+    }
+
+    /// The results of changes, by their stamps.
+    async fn results(&self, members: &[(i64, &Commit)]) -> Stored<Vec<Committed>> {
         let ids: Vec<_> = members.iter().map(|(_, commit)| commit.record.id.as_str()).collect();
         let stamps = self.stamps(&ids).await?;
         let result = |(stamp, commit): &(i64, &Commit)| match stamps.get(&commit.record.id) {
@@ -101,6 +136,16 @@ impl Mongo {
             _ => Committed::Lost,
         };
         Ok(members.iter().map(result).collect())
+    }
+
+    /// Deletes documents by id, durably.
+    async fn delete(&self, collection: &str, ids: &[RawDocumentBuf]) -> Stored<()> {
+        for group in groups(ids) {
+            let mut delete = removal(collection, group);
+            delete.append(cstr!("writeConcern"), durable());
+            self.pool.write(&delete).await?;
+        }
+        Ok(())
     }
 
     /// The stamps of instances.
@@ -138,6 +183,18 @@ fn change(stamp: i64, record: &Record) -> RawDocumentBuf {
         change.append(cstr!("$unset"), absent);
     }
     rawdoc! {"q": query, "u": change}
+}
+
+/// The ids of the signals that a change applied.
+fn consumed(commit: &Commit) -> impl Iterator<Item = RawDocumentBuf> {
+    commit.consumed.iter().map(|signal| documents::signal_id(&commit.record.id, signal))
+}
+
+/// The command that deletes documents by id.
+fn removal(collection: &str, ids: &[RawDocumentBuf]) -> RawDocumentBuf {
+    let mut deletes = RawArrayBuf::new();
+    deletes.push(rawdoc! {"q": {"_id": {"$in": array(ids)}}, "limit": 0});
+    rawdoc! {"delete": collection, "deletes": deletes}
 }
 
 /// The write concern of everything that is acknowledged.
@@ -329,16 +386,17 @@ async fn server_time(pool: &Pool) -> Stored<i64> {
 }
 
 /// The statements that say that an owner lives, renew its partitions, and give others back.
-fn renewals(request: &LeaseRequest, now_ms: i64) -> Vec<RawDocumentBuf> {
+fn renewals(request: &LeaseRequest, pool: &Pool, now_ms: i64) -> Vec<RawDocumentBuf> {
     let (owner, until_ms) = (request.owner.as_str(), now_ms.saturating_add(signed(request.ttl_ms)));
     let mut release = RawArrayBuf::new();
     request.release.iter().for_each(|partition| release.push(i32::from(*partition)));
+    let alive = rawdoc! {"until": until_ms, "first": pool.first, "size": signed(pool.size as u64)};
     let mine = |partitions: RawDocumentBuf, until_ms: i64| {
         let query = rawdoc! {"_id": partitions, "owner": owner, "until": {"$gt": now_ms}};
         rawdoc! {"q": query, "u": {"$set": {"until": until_ms}}, "multi": true}
     };
     vec![
-        rawdoc! {"q": {"_id": format!("{OWNER}{owner}")}, "u": {"$set": {"until": until_ms}}, "upsert": true},
+        rawdoc! {"q": {"_id": format!("{OWNER}{owner}")}, "u": {"$set": alive}, "upsert": true},
         mine(rawdoc! {"$nin": release.clone()}, until_ms),
         mine(rawdoc! {"$in": release}, 0),
     ]
@@ -350,6 +408,16 @@ fn claim(request: &LeaseRequest, free: Lease, now_ms: i64) -> RawDocumentBuf {
         rawdoc! {"_id": i32::from(free.partition), "epoch": signed(free.epoch), "until": {"$lte": now_ms}};
     let until_ms = now_ms.saturating_add(signed(request.ttl_ms));
     rawdoc! {"q": query, "u": {"$set": {"owner": &*request.owner, "until": until_ms, "epoch": signed(free.epoch + 1)}}}
+}
+
+/// The sessions of owners whose leases have ended, as the first number and the number of places.
+fn gone(documents: &[RawDocumentBuf], now_ms: i64) -> impl Iterator<Item = (i64, usize)> {
+    let ended = documents
+        .iter()
+        .filter(move |document| number(document, "until").is_some_and(|until_ms| until_ms <= now_ms));
+    ended.filter_map(|document| {
+        Some((number(document, "first")?, usize::try_from(number(document, "size")?).ok()?.min(PLACES_MAX)))
+    })
 }
 
 /// The owner's partitions, and the free ones, among the documents about leases.
@@ -377,7 +445,7 @@ impl Store for Mongo {
     }
 
     fn commit_removes_signals(&self) -> bool {
-        false
+        true
     }
 
     async fn deploy(&self, definitions: &[Definition], now_ms: u64) -> Stored<()> {
@@ -397,7 +465,7 @@ impl Store for Mongo {
     async fn definitions(&self) -> Stored<Vec<Definition>> {
         let sort = rawdoc! {"number": 1, "at": 1};
         let rows = self.find_all("definitions", rawdoc! {}, sort, usize::from(u16::MAX)).await?;
-        rows.iter().map(|row| documents::of_json(row, "b")).collect()
+        Ok(rows.iter().filter_map(|row| documents::of_json(row, "b").ok()).collect())
     }
 
     async fn start(&self, records: &[Record]) -> Stored<Vec<Inserted>> {
@@ -414,13 +482,16 @@ impl Store for Mongo {
     /// The server's time is read first. It is past when it is used, so leases end a little early, and are free a little late.
     async fn lease(&self, request: &LeaseRequest) -> Stored<Leases> {
         let now_ms = server_time(&self.pool).await?;
-        let rows = self.change_leases(&renewals(request, now_ms)).await?;
+        let rows = self.change_leases(&renewals(request, &self.pool, now_ms)).await?;
         let (held, free) = leases(&rows, &request.owner, now_ms);
         let missing = request.want.saturating_sub(held.held.len());
         let free = free.iter().filter(|lease| !request.release.contains(&lease.partition));
         let claims: Vec<_> = free.take(missing).map(|lease| claim(request, *lease, now_ms)).collect();
         if claims.is_empty() {
             return Ok(held);
+        }
+        for (first, size) in gone(&rows, now_ms) {
+            end_sessions(&self.pool, first, size).await;
         }
         let gone = [rawdoc! {"q": {"_id": {"$gte": OWNER}, "until": {"$lte": now_ms}}, "limit": 0}];
         self.pool.write(&rawdoc! {"delete": "partitions", "deletes": array(&gone)}).await?;
@@ -452,8 +523,8 @@ impl Store for Mongo {
             self.find_all("instances", filter, rawdoc! {"due": 1}, limit),
         )?;
         Ok(Due {
-            signals: signals.iter().map(|document| documents::of_signal(document)).collect::<Stored<_>>()?,
-            records: records.iter().map(|document| documents::record(document)).collect::<Stored<_>>()?,
+            signals: readable(&signals, documents::of_signal),
+            records: readable(&records, documents::record),
         })
     }
 
@@ -463,9 +534,8 @@ impl Store for Mongo {
         }
         let filter = rawdoc! {"_id": {"$in": documents::texts(ids)}};
         let rows = self.find_all("instances", filter, rawdoc! {"_id": 1}, ids.len()).await?;
-        let records: Stored<HashMap<String, Record>> =
-            rows.iter().map(|row| documents::record(row).map(|record| (record.id.clone(), record))).collect();
-        let records = records?;
+        let records = readable(&rows, documents::record).into_iter();
+        let records: HashMap<String, Record> = records.map(|record| (record.id.clone(), record)).collect();
         Ok(ids.iter().map(|id| records.get(id).cloned()).collect())
     }
 
@@ -485,14 +555,7 @@ impl Store for Mongo {
     /// The removal is durable: an instance forgets the ids of signals whose removal is certain.
     async fn remove(&self, signals: &[SignalKey]) -> Stored<()> {
         let ids: Vec<_> = signals.iter().map(|key| documents::signal_id(&key.instance, &key.id)).collect();
-        for group in groups(&ids) {
-            let mut deletes = RawArrayBuf::new();
-            deletes.push(rawdoc! {"q": {"_id": {"$in": array(group)}}, "limit": 0});
-            self.pool
-                .write(&rawdoc! {"delete": "signals", "deletes": deletes, "writeConcern": durable()})
-                .await?;
-        }
-        Ok(())
+        self.delete("signals", &ids).await
     }
 
     async fn postpone(&self, signals: &[Postponed]) -> Stored<()> {
@@ -520,7 +583,7 @@ impl Store for Mongo {
 
     async fn dead(&self, after: Option<&SignalKey>, limit: usize) -> Stored<Vec<DeadLetter>> {
         let rows = self.find_all("dead", later(after), rawdoc! {"_id": 1}, limit).await?;
-        rows.iter().map(|row| documents::of_letter(row)).collect()
+        Ok(readable(&rows, documents::of_letter))
     }
 
     /// The signal is published before its letter goes: a crash between leaves both, and the instance recognises a repeated signal.
@@ -530,8 +593,8 @@ impl Store for Mongo {
         let mut count = 0;
         for group in groups(&ids) {
             let filter = rawdoc! {"_id": {"$in": array(group)}};
-            let rows = self.find_all("dead", filter.clone(), rawdoc! {"_id": 1}, group.len()).await?;
-            let letters = rows.iter().map(|row| documents::of_letter(row)).collect::<Stored<Vec<_>>>()?;
+            let rows = self.find_all("dead", filter, rawdoc! {"_id": 1}, group.len()).await?;
+            let letters = readable(&rows, documents::of_letter);
             let signals: Vec<_> = letters
                 .into_iter()
                 .map(|letter| Signal { due_ms: 0, attempts: 0, ..letter.signal })
@@ -542,11 +605,7 @@ impl Store for Mongo {
             let notes: Vec<_> = notes.collect();
             self.publish(&signals).await?;
             insert(&self.pool, "redriven", &notes).await?;
-            let mut deletes = RawArrayBuf::new();
-            deletes.push(rawdoc! {"q": filter, "limit": 0});
-            self.pool
-                .write(&rawdoc! {"delete": "dead", "deletes": deletes, "writeConcern": durable()})
-                .await?;
+            self.delete("dead", group).await?;
             count += signals.len();
         }
         Ok(count)
@@ -554,7 +613,7 @@ impl Store for Mongo {
 
     async fn redriven(&self, limit: usize) -> Stored<Vec<Redrive>> {
         let rows = self.find_all("redriven", rawdoc! {}, rawdoc! {"_id": 1}, limit).await?;
-        rows.iter().map(|row| documents::of_redrive(row)).collect()
+        Ok(readable(&rows, documents::of_redrive))
     }
 
     async fn write_tasks(&self, rows: &[TaskRow]) -> Stored<()> {
@@ -591,7 +650,7 @@ impl Store for Mongo {
             filter.append(cstr!("i"), instance.as_str());
         }
         let rows = self.find_all("tasks", filter, rawdoc! {"_id": 1}, inbox.limit).await?;
-        rows.iter().map(|row| documents::of_json(row, "b")).collect()
+        Ok(readable(&rows, documents::of_task))
     }
 
     async fn find(&self, find: &Find) -> Stored<Vec<Record>> {
@@ -606,13 +665,18 @@ impl Store for Mongo {
             filter.append(cstr!("d"), definition.as_str());
         }
         let rows = self.find_all("instances", filter, rawdoc! {"_id": 1}, find.limit).await?;
-        rows.iter().map(|row| documents::record(row)).collect()
+        Ok(readable(&rows, documents::record))
     }
 
     async fn signals(&self, after: Option<&SignalKey>, limit: usize) -> Stored<Vec<Signal>> {
         let rows = self.find_all("signals", later(after), rawdoc! {"_id": 1}, limit).await?;
-        rows.iter().map(|row| documents::of_signal(row)).collect()
+        Ok(readable(&rows, documents::of_signal))
     }
+}
+
+/// The values of documents. A document that lacks a field of every version is left out: it hides no other.
+fn readable<T>(documents: &[RawDocumentBuf], read: impl Fn(&RawDocument) -> Stored<T>) -> Vec<T> {
+    documents.iter().filter_map(|document| read(document).ok()).collect()
 }
 
 /// The filter for keys after one.

@@ -1,14 +1,19 @@
 //! Keeps connections to the primary. A command borrows one; a broken one is not returned.
 
-use std::sync::{Mutex, PoisonError};
+use std::collections::VecDeque;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bson::{RawDocument, RawDocumentBuf, rawdoc};
+use bson::spec::BinarySubtype;
+use bson::{Binary, RawDocument, RawDocumentBuf, rawdoc};
 use plimsoll_deployment::{Deployment, Error, is_transient_code};
+use plimsoll_measure::random::mix;
 use plimsoll_wire::{Connection, Error as WireError};
 use plimsoll_workflow::port::{StoreError, Stored};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
+use super::PLACES_MAX;
 use crate::reply::{failure, first};
 
 /// The time limit of a command and of a connection's start.
@@ -18,9 +23,24 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(super) struct Pool {
     deployment: Deployment,
-    db: String,
+    pub(super) db: String,
+    /// The number that the sessions of this process follow from. No other process has it.
+    pub(super) first: i64,
+    /// Places for connections.
+    pub(super) size: usize,
+    /// Whether the server has transactions, as far as it is known.
+    pub(super) has_transactions: AtomicBool,
     permits: Semaphore,
-    idle: Mutex<Vec<Connection>>,
+    /// Places that are not in use, those with an open connection last.
+    idle: Mutex<VecDeque<Place>>,
+}
+
+/// A place for a connection, with its session.
+#[derive(Debug)]
+struct Place {
+    number: usize,
+    transactions: i64,
+    connection: Option<Connection>,
 }
 
 impl Pool {
@@ -29,10 +49,31 @@ impl Pool {
     /// # Errors
     ///
     /// If the URI is unusable, or no server answers.
-    pub(super) async fn open(uri: &str, db: &str, connections: usize) -> Stored<Self> {
+    pub(super) async fn open(uri: &str, db: &str, connections: usize, first: i64) -> Stored<Self> {
         let deployment = Deployment::find(uri, PATIENCE).await.map_err(|error| classify(&error))?;
-        let permits = Semaphore::new(connections.max(1));
-        Ok(Self { deployment, db: db.to_owned(), permits, idle: Mutex::default() })
+        let size = connections.clamp(1, PLACES_MAX);
+        let places = (0..size).map(|number| Place { number, transactions: 0, connection: None });
+        Ok(Self {
+            deployment,
+            db: db.to_owned(),
+            first,
+            size,
+            has_transactions: AtomicBool::new(true),
+            permits: Semaphore::new(size),
+            idle: Mutex::new(places.collect()),
+        })
+    }
+
+    /// Takes a place that is not in use.
+    ///
+    /// # Errors
+    ///
+    /// If the pool is closed.
+    pub(super) async fn borrow(&self) -> Stored<Borrowed<'_>> {
+        let closed = || StoreError::Unavailable("the store is closed".into());
+        let permit = self.permits.acquire().await.map_err(|_| closed())?;
+        let place = lock(&self.idle).pop_back().ok_or_else(closed)?;
+        Ok(Borrowed { pool: self, place: Some(place), _permit: permit })
     }
 
     /// Runs a command. Failures of single writes are in the reply.
@@ -41,20 +82,7 @@ impl Pool {
     ///
     /// If the server does not answer, or refuses the command.
     pub(super) async fn run(&self, command: &RawDocument) -> Stored<RawDocumentBuf> {
-        let closed = |_| StoreError::Unavailable("the store is closed".into());
-        let _permit = self.permits.acquire().await.map_err(closed)?;
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut connection = match idle {
-            Some(connection) => connection,
-            None => self.deployment.connect().await.map_err(|error| classify(&error))?,
-        };
-        // A connection that is dropped in the middle of a command never comes back.
-        let reply = connection.command(&self.db, command).await;
-        let stays = !connection.is_broken() && !matches!(&reply, Err(error) if is_transient(error));
-        if stays {
-            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
-        }
-        reply.map_err(|error| classify(&Error::Wire(error)))
+        self.borrow().await?.command(&self.db, command).await.map_err(|error| classify(&error))
     }
 
     /// Creates a collection, unless it exists.
@@ -88,12 +116,65 @@ impl Pool {
     }
 }
 
+/// A place in use. It returns to the pool with this value.
+pub(super) struct Borrowed<'a> {
+    pool: &'a Pool,
+    place: Option<Place>,
+    _permit: SemaphorePermit<'a>,
+}
+
+impl Borrowed<'_> {
+    /// Runs a command, on a new connection if none is open. A connection that is dropped in the middle of a command never comes back.
+    ///
+    /// # Errors
+    ///
+    /// If the server does not answer, or refuses the command.
+    pub(super) async fn command(&mut self, db: &str, command: &RawDocument) -> Result<RawDocumentBuf, Error> {
+        let open = self.place.as_mut().and_then(|place| place.connection.take());
+        let mut connection = match open {
+            Some(connection) => connection,
+            None => self.pool.deployment.connect().await?,
+        };
+        let reply = connection.command(db, command).await;
+        let stays = !connection.is_broken() && !matches!(&reply, Err(error) if is_transient(error));
+        if let (true, Some(place)) = (stays, &mut self.place) {
+            place.connection = Some(connection);
+        }
+        Ok(reply?)
+    }
+
+    /// The session, and the number of its next transaction.
+    pub(super) fn next_transaction(&mut self) -> (Binary, i64) {
+        let (number, transaction) = self.place.as_mut().map_or((0, 0), |place| {
+            place.transactions += 1;
+            (place.number, place.transactions)
+        });
+        (session(self.pool.first, number), transaction)
+    }
+}
+
+impl Drop for Borrowed<'_> {
+    fn drop(&mut self) {
+        let Some(place) = self.place.take() else { return };
+        let mut idle = lock(&self.pool.idle);
+        if place.connection.is_some() {
+            idle.push_back(place);
+        } else {
+            idle.push_front(place);
+        }
+    }
+}
+
+fn lock(idle: &Mutex<VecDeque<Place>>) -> MutexGuard<'_, VecDeque<Place>> {
+    idle.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Whether another connection may succeed: this one may lead to a server that is no longer the primary.
 fn is_transient(error: &WireError) -> bool {
     matches!(error, WireError::Server(error) if is_transient_code(error.code))
 }
 
-fn classify(error: &Error) -> StoreError {
+pub(super) fn classify(error: &Error) -> StoreError {
     let is_refused = matches!(error, Error::Wire(WireError::Server(_))) && !error.is_transient();
     let is_unusable = matches!(
         error,
@@ -105,4 +186,30 @@ fn classify(error: &Error) -> StoreError {
     );
     let words = error.to_string();
     if is_refused || is_unusable { StoreError::Refused(words) } else { StoreError::Unavailable(words) }
+}
+
+/// The session of a place in the pool of the process with a number.
+pub(super) fn session(first: i64, place: usize) -> Binary {
+    let half = |salt: u64| mix(mix(first.cast_unsigned() ^ salt).wrapping_add(place as u64)).to_be_bytes();
+    let mut bytes = [half(0), half(u64::MAX)].concat();
+    // Version and variant of a random UUID.
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    Binary { subtype: BinarySubtype::Uuid, bytes }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_place_of_every_process_has_its_own_session() {
+        let sessions: BTreeSet<_> =
+            (-3..3).flat_map(|first| (0..50).map(move |place| session(first, place).bytes)).collect();
+        assert_eq!(sessions.len(), 300);
+        assert!(sessions.iter().all(|id| id.len() == 16 && id[6] >> 4 == 4 && id[8] >> 6 == 2));
+        assert_eq!(session(7, 3), session(7, 3));
+    }
 }

@@ -1,6 +1,6 @@
 //! Tests the scan source.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bson::{Bson, Document, doc};
 use plimsoll_host::{Server, scripted};
@@ -201,4 +201,49 @@ fn a_scan_sends_the_read_concern_of_its_address() {
     let find = server.commands().into_iter().find(|command| command.contains_key("find")).unwrap();
     assert_eq!(find.get_document("readConcern").unwrap(), &doc! {"level": "bogus"});
     assert!(find.get("$readPreference").is_none(), "a server outside a set answers every read: {find}");
+}
+
+/// A member of a set of two that finds two documents; the first is the primary.
+fn member(index: usize, names: Arc<OnceLock<[String; 2]>>) -> scripted::Server {
+    let script = move |command: &Document| match command.keys().next().map(String::as_str) {
+        Some("hello" | "isMaster" | "ismaster") => Some(doc! {
+            "isWritablePrimary": index == 0, "ismaster": index == 0, "secondary": index == 1, "setName": "rs",
+            "setVersion": 1, "hosts": names.get()?.to_vec(), "me": &names.get()?[index], "primary": &names.get()?[0],
+            "minWireVersion": 0, "maxWireVersion": 25, "maxBsonObjectSize": 1 << 24,
+            "maxMessageSizeBytes": 48_000_000, "maxWriteBatchSize": 100_000, "ok": 1.0,
+        }),
+        Some("find") => {
+            let is_first = command.get_document("filter").is_ok_and(Document::is_empty);
+            let found = if is_first { vec![doc! {"_id": 1}, doc! {"_id": 2}] } else { Vec::new() };
+            Some(doc! {"cursor": {"firstBatch": found, "id": 0_i64, "ns": "d.c"}, "ok": 1.0})
+        }
+        _ => None,
+    };
+    scripted::Server::start(script).unwrap()
+}
+
+#[test]
+fn a_scan_with_a_read_preference_reads_a_secondary() {
+    let names = Arc::<OnceLock<[String; 2]>>::default();
+    let members = [0, 1].map(|index| member(index, names.clone()));
+    names.set([0, 1].map(|index: usize| members[index].address().to_string())).unwrap();
+    for (mode, expected) in [("secondary", 1), ("primary", 0)] {
+        let uri =
+            format!("mongodb://{}/?replicaSet=rs&readPreference={mode}", names.get().unwrap().join(","));
+        let typed = format!(r#"{{"uri": "{uri}", "collection": "d.c"}}"#);
+        let scan = serde_json::from_str::<scenario::Scan>(&typed).unwrap().build().unwrap();
+        let collect = Collect::default();
+        let positions = positions(&shared(), &format!("sc_{mode}"));
+        run(scan, &collect, positions, &Arc::new(Control::default())).unwrap();
+        assert_eq!(collect.take().len(), 2, "{mode}");
+        let finds = |member: usize| {
+            let heard = members[member].commands().into_iter();
+            heard.filter(|command| command.contains_key("find")).collect::<Vec<_>>()
+        };
+        let read = finds(expected);
+        assert!(!read.is_empty() && (mode == "primary" || finds(0).is_empty()), "{mode}");
+        let sent = read[0].get_document("$readPreference").ok().map(|sent| sent.get_str("mode").unwrap());
+        assert_eq!(sent, (mode == "secondary").then_some(mode));
+        assert_eq!(read[0].get_document("readConcern").unwrap(), &doc! {"level": "majority"});
+    }
 }

@@ -3,12 +3,21 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use bson::spec::BinarySubtype;
+use bson::{Binary, Document, doc};
+use plimsoll_host::proxy::{Direction, Disturbance, Proxy};
+use plimsoll_measure::clock;
 use plimsoll_stores::workflow::Mongo;
 use plimsoll_workflow::contract;
-use plimsoll_workflow::port::{Find, Store, StoreError};
+use plimsoll_workflow::definition::Version;
+use plimsoll_workflow::instance::Status;
+use plimsoll_workflow::port::{
+    Commit, Committed, Find, LeaseRequest, Record, Store, StoreError, partition_of,
+};
 use tokio::runtime::{Builder, Runtime};
+use tokio::time::timeout;
 
-use crate::bench::{shared, start, uri};
+use crate::bench::{ask, shared, start, uri};
 
 const PARTITIONS: u16 = 8;
 
@@ -28,6 +37,32 @@ fn the_store_keeps_every_promise() {
         let pass = || tokio::time::sleep(Duration::from_millis(120));
         contract::check_expiry(&empty().await, 100, pass).await.unwrap();
     });
+}
+
+#[test]
+fn documents_of_a_later_version_hide_no_others() {
+    let server = shared();
+    runtime().block_on(async {
+        let store = Mongo::open(&uri(&server), "workflow_damage", 2, PARTITIONS).await.unwrap();
+        let body = || doc! {"$set": {"b": Binary { subtype: BinarySubtype::Generic, bytes: b"{".to_vec() }}};
+        let damage = || async {
+            update("instances", doc! {"_id": "b"}, doc! {"$set": {"s": "later"}}).await;
+            update("signals", doc! {"_id.i": "b"}, body()).await;
+            update("dead", doc! {"_id.i": "a"}, doc! {"$set": {"why": "later"}}).await;
+            update("tasks", doc! {"_id": "b/2"}, body()).await;
+            update("definitions", doc! {"_id.n": "b"}, body()).await;
+        };
+        contract::check_damage(&store, damage).await.unwrap();
+    });
+}
+
+/// Changes one document behind the store's back.
+async fn update(collection: &'static str, filter: Document, change: Document) {
+    let server = shared();
+    let command = doc! {"update": collection, "updates": [{"q": filter, "u": change}], "writeConcern": {"w": "majority"}};
+    let ask = move || ask(&server, "workflow_damage", command);
+    let reply = tokio::task::spawn_blocking(ask).await.unwrap();
+    assert_eq!(reply.get_i32("nModified").unwrap(), 1, "{collection}: {reply}");
 }
 
 #[test]
@@ -53,5 +88,57 @@ fn an_unusable_uri_is_refused() {
     runtime().block_on(async {
         let refused = Mongo::open("nonsense://", "workflow", 1, 1).await;
         assert!(matches!(refused, Err(StoreError::Refused(_))), "{refused:?}");
+    });
+}
+
+/// A record of an instance that nothing else touches.
+fn record(id: &str, version: u64) -> Record {
+    let name = Version { name: "one".into(), hash: "h".into() };
+    Record {
+        id: id.into(),
+        partition: partition_of(id, PARTITIONS),
+        version,
+        epoch: 1,
+        status: Status::Running,
+        due_ms: None,
+        definition: name,
+        key: None,
+        note: None,
+        body: b"{}".to_vec(),
+        changed_ms: 1,
+    }
+}
+
+fn changes(version: u64) -> Vec<Commit> {
+    ["a", "b"].map(|id| Commit { record: record(id, version), consumed: vec!["1".into()] }).to_vec()
+}
+
+fn lease(owner: &str, ttl_ms: u64) -> LeaseRequest {
+    LeaseRequest { owner: owner.into(), ttl_ms, want: PARTITIONS.into(), release: Vec::new() }
+}
+
+#[test]
+fn the_next_owner_ends_the_transaction_that_a_dead_owner_left_open() {
+    let server = shared();
+    let proxy = Proxy::start(server.address().to_string().parse().unwrap(), 1).unwrap();
+    let slow = format!("mongodb://{}/?directConnection=true", proxy.address());
+    runtime().block_on(async {
+        let dead = Mongo::open(&slow, "workflow_dead", 1, PARTITIONS).await.unwrap();
+        dead.start(&[record("a", 1), record("b", 1)]).await.unwrap();
+        let held = dead.lease(&lease("dead", 1)).await.unwrap().held;
+        assert_eq!(held.len(), usize::from(PARTITIONS));
+        // The server changes the instances, and its answer never comes: the transaction stays open.
+        let _cut = proxy.begin(Disturbance::HalfOpen { direction: Direction::ToClient }).unwrap();
+        timeout(Duration::from_secs(1), dead.commit(&changes(2))).await.unwrap_err();
+        drop(dead);
+
+        let next = Mongo::open(&uri(&server), "workflow_dead", 2, PARTITIONS).await.unwrap();
+        let find = next.load(&["a".into()]).await.unwrap();
+        assert_eq!(find[0].as_ref().unwrap().version, 1, "nothing of the open transaction is seen");
+        assert_eq!(next.lease(&lease("next", 60_000)).await.unwrap().held.len(), usize::from(PARTITIONS));
+        let began = clock::now();
+        let results = next.commit(&changes(2)).await.unwrap();
+        assert_eq!(results, [Committed::Won; 2]);
+        assert!(clock::now().since(began) < 20 * clock::SECOND_NS, "the server alone ends it after 60 s");
     });
 }

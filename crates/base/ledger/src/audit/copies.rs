@@ -16,7 +16,7 @@ pub struct Differences {
     pub corrupted: Vec<u64>,
     /// Only the member has them.
     pub extra: Vec<u64>,
-    /// The member's counters lack increments or show too many, unlike the primary's; at most [`EXAMPLES_MAX`] are counted.
+    /// The member's counters lack increments, show too many, or disagree, unlike the primary's.
     pub counters: Vec<u64>,
 }
 
@@ -52,6 +52,7 @@ enum Kind {
     Missing,
     Corrupted,
     Extra,
+    Counters,
 }
 
 impl Audit<'_> {
@@ -64,22 +65,26 @@ impl Audit<'_> {
     /// write that the primary had after its scan. Documents with a change in doubt are not compared, because it may happen between
     /// the scans.
     pub fn differences(&self, member: &Self) -> Differences {
-        let (mut missing, mut corrupted, mut extra) = (Noted::default(), Noted::default(), Noted::default());
-        let slots = self.ledger.slots();
-        let kinds = slots.filter_map(|slot| Some((slot, self.difference(member, slot)?)));
-        for (slot, kind) in kinds {
-            let noted = match kind {
-                Kind::Missing => &mut missing,
-                Kind::Corrupted => &mut corrupted,
-                Kind::Extra => &mut extra,
-            };
-            noted.note_slot(self, slot);
+        let mut noted: [Noted; 4] = Default::default();
+        for (number, kind) in self.kinds(member) {
+            noted[kind as usize].note(number);
         }
-        let counters = self.counters_of(member);
-        let count = missing.count + corrupted.count + extra.count + counters.len() as u64;
-        let [missing, corrupted, extra] =
-            [missing, corrupted, extra].map(|noted| noted.lowest.into_iter().collect());
+        let count = noted.iter().map(|noted| noted.count).sum();
+        let [missing, corrupted, extra, counters] = noted.map(|noted| noted.lowest.into_iter().collect());
         Differences { count, missing, corrupted, extra, counters }
+    }
+
+    /// The numbers of the documents that differ on a member.
+    pub fn differing(&self, member: &Self) -> impl Iterator<Item = u64> {
+        self.kinds(member).map(|(number, _)| number)
+    }
+
+    fn kinds(&self, member: &Self) -> impl Iterator<Item = (u64, Kind)> {
+        let kind = |slot| {
+            let kind = self.difference(member, slot).or_else(|| self.counters_of(member, slot))?;
+            Some((self.ledger.allocation().global(slot)?, kind))
+        };
+        self.ledger.slots().filter_map(kind)
     }
 
     fn difference(&self, member: &Self, slot: Slot) -> Option<Kind> {
@@ -96,15 +101,20 @@ impl Audit<'_> {
         }
     }
 
-    /// Documents whose counters are wrong on the member alone.
-    fn counters_of(&self, member: &Self) -> Vec<u64> {
-        let wrong = |audit: &Self| audit.tally.lost_increments.lowest.clone();
-        let extra = |audit: &Self| audit.tally.extra_increments.lowest.clone();
-        let mut numbers: Vec<u64> = wrong(member).difference(&wrong(self)).copied().collect();
-        numbers.extend(extra(member).difference(&extra(self)));
-        numbers.sort_unstable();
-        numbers.truncate(EXAMPLES_MAX);
-        numbers
+    /// Whether the counters of a document are wrong on the member alone. The bounds of a counter hold also while an increment is in doubt.
+    fn counters_of(&self, member: &Self, slot: Slot) -> Option<Kind> {
+        let bits = |audit: &Self| audit.counters[slot.worker as usize].get(slot.local);
+        (bits(member) & !bits(self) != 0).then_some(Kind::Counters)
+    }
+
+    /// The numbers of the documents that this scan through a mongos shows and that no later scan of a shard has.
+    pub fn unplaced(&self, shards: &[Self]) -> impl Iterator<Item = u64> {
+        let is_unplaced = |slot: &Slot| {
+            self.seen_at(*slot) != 0
+                && self.is_settled(*slot)
+                && shards.iter().all(|shard| shard.seen_at(*slot) == 0)
+        };
+        self.ledger.slots().filter(is_unplaced).filter_map(|slot| self.ledger.allocation().global(slot))
     }
 
     /// Compares this scan through a mongos with the later scans of its shards.

@@ -41,6 +41,11 @@ const EXPLAINED: u64 = 1;
 /// Set aside: older than promised, without explanation. A document can have both bits.
 const UNDONE: u64 = 2;
 
+/// The counters lack acknowledged increments, or disagree.
+const LACKING: u64 = 1;
+/// The counters show increments that were not sent, or disagree.
+const EXCEEDING: u64 = 2;
+
 /// One stored document, as the scan found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
@@ -137,6 +142,8 @@ pub struct Audit<'a> {
     seen: Vec<Pairs>,
     /// Further bits of a document: [`EXPLAINED`], [`UNDONE`].
     aside: Vec<Pairs>,
+    /// Bits of a document whose counters are wrong: [`LACKING`], [`EXCEEDING`].
+    counters: Vec<Pairs>,
     /// Documents in doubt that exist in the version of the unanswered replacement.
     renewed: HashSet<Slot>,
     /// Transactions that the server committed during the scan.
@@ -185,6 +192,7 @@ impl<'a> Audit<'a> {
             touched,
             other_writers,
             aside: seen.clone(),
+            counters: seen.clone(),
             seen,
             renewed: HashSet::new(),
             excused: HashSet::new(),
@@ -204,7 +212,9 @@ impl<'a> Audit<'a> {
         for (mine, theirs) in self.seen.iter_mut().zip(&other.seen) {
             fold::merge_seen(mine, theirs);
         }
-        self.aside.iter_mut().zip(&other.aside).for_each(|(mine, theirs)| touched::union(mine, theirs));
+        for (mine, theirs) in [(&mut self.aside, &other.aside), (&mut self.counters, &other.counters)] {
+            mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| touched::union(mine, theirs));
+        }
         self.tally.merge(&other.tally);
     }
 
@@ -253,7 +263,7 @@ impl<'a> Audit<'a> {
 
     /// Bytes allocated for the sightings.
     pub fn memory_bytes(&self) -> usize {
-        self.seen.iter().chain(&self.aside).map(Pairs::memory_bytes).sum()
+        self.seen.iter().chain(&self.aside).chain(&self.counters).map(Pairs::memory_bytes).sum()
     }
 
     /// Whether an unrecorded change explains the contradiction between a document and its promise.

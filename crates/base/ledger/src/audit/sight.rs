@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{Audit, CORRUPTED, Content, EXPLAINED, Found, INTACT, OtherWriters, REPEATED, UNDONE, findings};
+use super::{
+    Audit, CORRUPTED, Content, EXCEEDING, EXPLAINED, Found, INTACT, LACKING, OtherWriters, REPEATED, UNDONE,
+    findings,
+};
 use crate::intents::Intent;
 use crate::numbers::Slot;
 use crate::pairs::State;
@@ -69,13 +72,23 @@ impl Audit<'_> {
         let extra = shown.most.saturating_sub(i64::from(promised.sent()));
         if lost > 0 {
             self.tally.lost_increments.note_many(number, lost.unsigned_abs());
+            self.mark_counter(slot, LACKING);
         }
         if extra > 0 && !unseen.contains(Intent::Replace) {
             self.tally.extra_increments.note_many(number, extra.unsigned_abs());
+            self.mark_counter(slot, EXCEEDING);
         }
         if lost <= 0 && extra <= 0 && shown.least != shown.most {
             self.tally.corrupted.note(number);
+            self.mark_counter(slot, LACKING | EXCEEDING);
         }
+    }
+
+    /// Marks a document whose counters are wrong. This is rare.
+    #[cold]
+    fn mark_counter(&mut self, slot: Slot, bits: u64) {
+        let counters = &mut self.counters[slot.worker as usize];
+        counters.put(slot.local, counters.get(slot.local) | bits);
     }
 
     /// Notes a document in an earlier version than a read has shown.

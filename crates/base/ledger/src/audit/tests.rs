@@ -449,6 +449,32 @@ fn a_member_differs_in_a_counter_that_is_wrong_on_it_alone() {
 }
 
 #[test]
+fn every_differing_counter_of_a_member_counts_beyond_the_examples_and_one_that_is_wrong_on_both_does_not() {
+    let mut ledger = Ledger::new(RUN, Allocation::new(1000, 1, None).unwrap());
+    let mut changes = Changes::default();
+    ledger.set(0..1000, State::Acknowledged);
+    for number in 0..1000 {
+        let slot = ledger.allocation().locate(number).unwrap();
+        assert!(changes.versions.increment(slot));
+        changes.versions.acknowledge_increment(slot);
+    }
+    ledger.set_changes(Some(changes));
+    let scan = |shown: fn(u64) -> Shown| {
+        scan_of(&ledger, &Touched::None, (0..1000).map(|it| (it, Content::Counted(Some(shown(it))))))
+    };
+    // The primary lacks the increments of 400 documents; the member also those of the next 300, and an update in part of the last.
+    let primary = scan(|number| even(i64::from(number >= 400)));
+    let member = scan(|number| match number {
+        999 => Shown { least: 0, most: 2 },
+        number => even(i64::from(number >= 700)),
+    });
+    let differences = primary.differences(&member);
+    assert_eq!((differences.count, differences.counters[0]), (301, 400));
+    assert_eq!(differences.counters.len(), EXAMPLES_MAX);
+    assert_eq!(primary.differing(&member).last(), Some(999));
+}
+
+#[test]
 fn shards_hold_each_document_once_but_for_orphans_that_the_mongos_hides() {
     let ledger = changed_ledger();
     let follows = |numbers: std::ops::Range<u64>| numbers.map(|number| (number, Content::Follows(0)));
@@ -461,6 +487,7 @@ fn shards_hold_each_document_once_but_for_orphans_that_the_mongos_hides() {
         scan(follows(5..7).chain(follows(10..18)).chain(follows(19..20)).chain(follows(30..31)).collect()),
     ];
     let placement = mongos.placement(&shards);
+    assert_eq!(mongos.unplaced(&shards).collect::<Vec<_>>(), [18]);
     let expected =
         Placement { orphans: 1, unplaced: (1, vec![18]), hidden: (1, vec![19]), doubled: (1, vec![5]) };
     assert_eq!(placement, expected);

@@ -30,7 +30,31 @@ pub(super) fn integrity_value(name: &str, integrity: Option<&Integrity>) -> Resu
     if matches!(found.proof, Proof::Counted | Proof::NotApplicable) && CLAIMS.contains(&name) {
         return Err(found.reason.clone().unwrap_or_else(|| "the documents cannot be told apart".to_owned()));
     }
-    find(&INTEGRITY, name).map(|count| count(found) as f64)
+    let count = find(&INTEGRITY, name).map(|count| count(found) as f64)?;
+    match unmeasured(name, found) {
+        // A violation was measured in any case.
+        Some(reason) if count == 0.0 => Err(reason),
+        _ => Ok(count),
+    }
+}
+
+/// The reason why the audit could not find any violation of this kind; `None` if it could.
+fn unmeasured(name: &str, found: &Integrity) -> Option<String> {
+    let Integrity { indexes, members, shards, .. } = found;
+    let (is_measured, left_out, otherwise) = match name {
+        "missing_from_index" => (!indexes.checked.is_empty(), &indexes.skipped, "no index was checked"),
+        "member_differences" => {
+            (!members.compared.is_empty(), &members.open, "no member was compared with its primary")
+        }
+        "unplaced" => {
+            let left_out = if shards.open.is_empty() { &shards.skipped } else { &shards.open };
+            // A document may be on any shard that was not read.
+            let is_measured = !shards.documents.is_empty() && shards.open.is_empty();
+            (is_measured, left_out, "no shard was read past a mongos")
+        }
+        _ => return None,
+    };
+    (!is_measured).then(|| left_out.first().map_or_else(|| otherwise.to_owned(), Clone::clone))
 }
 
 /// The entry of `name`.

@@ -25,7 +25,8 @@ fn run<T>(work: impl Future<Output = T>) -> T {
 }
 
 async fn connect(address: SocketAddr, tls: Option<&Tls>, limit: Duration) -> Result<Stream, ConnectError> {
-    let destination = Destination { host: "localhost", port: address.port(), address: Some(address) };
+    let destination =
+        Destination { host: "localhost", port: address.port(), address: Some(address), proxy: None };
     plimsoll_net::connect(destination, tls, limit).await
 }
 

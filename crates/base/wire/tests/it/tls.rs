@@ -1,7 +1,8 @@
 //! Tests TLS against a real server with a self-signed certificate.
 
 use bson::rawdoc;
-use plimsoll_wire::{ConnectOptions, Connection, Error, Tls, TlsSettings, Trust};
+use plimsoll_wire::{ConnectOptions, Connection, Credential, Error, Proof, Tls, TlsSettings, Trust};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 
 use crate::client::run;
 use crate::server::Server;
@@ -86,5 +87,100 @@ fn plain_tcp_to_a_tls_server_and_tls_to_a_plain_server_have_different_errors() {
         };
         let error = Connection::connect(&options).await.unwrap_err();
         assert!(matches!(error, Error::Tls { .. } | Error::Timeout { .. }), "{error:?}");
+    });
+}
+
+/// A server that requires a user, and an authority that signs certificates of users.
+struct WithUsers {
+    secured: Secured,
+    authority: CertifiedIssuer<'static, KeyPair>,
+}
+
+impl WithUsers {
+    fn start() -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, "authority");
+        let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: String| {
+            let path = directory.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path.to_str().unwrap().to_owned()
+        };
+        let paths = [
+            file("cert.pem", made.cert.pem()),
+            file("key.pem", made.signing_key.serialize_pem()),
+            file("authority.pem", authority.pem()),
+        ];
+        let [certificate, key, trusted] = &paths;
+        let server = Server::start(&[
+            "--auth",
+            "--tls-cert-file",
+            certificate,
+            "--tls-key-file",
+            key,
+            "--tls-ca-file",
+            trusted,
+        ]);
+        let secured = Secured { server, certificate: made.cert.pem(), _directory: directory };
+        Self { secured, authority }
+    }
+
+    /// The settings of a user whose certificate carries this name.
+    fn user(&self, name: &str) -> Tls {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, name);
+        let certificate = params.signed_by(&key, &self.authority).unwrap();
+        let identity = Some((certificate.pem() + &key.serialize_pem()).into_bytes());
+        let trust = Trust::Authorities(self.secured.certificate.clone().into_bytes());
+        Tls::with(&TlsSettings { trust, any_host: false, identity }).unwrap().expecting("localhost")
+    }
+
+    async fn log_in(&self, certificate: &str, user: &str) -> Result<Connection, Error> {
+        let mut credential = Credential::new(user, "", "$external");
+        credential.proof = Proof::Certificate;
+        let options = ConnectOptions {
+            credential: Some(credential),
+            tls: Some(self.user(certificate)),
+            ..ConnectOptions::new(self.secured.server.address().parse().unwrap())
+        };
+        Connection::connect(&options).await
+    }
+}
+
+#[test]
+fn a_certificate_logs_its_user_in_and_no_other() {
+    let server = WithUsers::start();
+    run(async {
+        let root = rawdoc! {"createUser": "root", "pwd": "word", "roles": [{"role": "root", "db": "admin"}]};
+        let mut first = connect(&server.secured, Some(server.user("first"))).await.unwrap();
+        first.command("admin", &root).await.unwrap();
+        let options = ConnectOptions {
+            credential: Some(Credential::new("root", "word", "admin")),
+            tls: Some(server.user("first")),
+            ..ConnectOptions::new(server.secured.server.address().parse().unwrap())
+        };
+        let create = rawdoc! {
+            "createUser": "CN=ann", "roles": [{"role": "root", "db": "admin"}], "mechanisms": ["MONGODB-X509"],
+        };
+        let mut first = Connection::connect(&options).await.unwrap();
+        first.command("$external", &create).await.unwrap();
+        for user in ["CN=ann", ""] {
+            let mut connection = server.log_in("ann", user).await.unwrap();
+            connection.command("tls", &rawdoc! {"insert": "c", "documents": [{"x": 1}]}).await.unwrap();
+        }
+        for (certificate, user) in [("bob", "CN=bob"), ("bob", "CN=ann"), ("bob", "")] {
+            let error = server.log_in(certificate, user).await.unwrap_err();
+            assert!(matches!(error, Error::Authentication { .. }), "{certificate} {user}: {error:?}");
+            assert_eq!(
+                error.to_string().contains("authentication by certificate"),
+                user.is_empty(),
+                "{error}"
+            );
+        }
     });
 }

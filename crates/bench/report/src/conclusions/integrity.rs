@@ -165,7 +165,8 @@ pub(super) fn leftovers(run: &Run) -> Vec<String> {
         &format!("in the collection is not of this run{named}"),
         &format!("in the collection are not of this run{named}"),
     );
-    let left_out = [&integrity.members.open, &integrity.shards.skipped, &integrity.indexes.skipped];
+    let shards = &integrity.shards;
+    let left_out = [&integrity.members.open, &shards.open, &shards.skipped, &integrity.indexes.skipped];
     let left_out = left_out.into_iter().flatten().cloned();
     unknown
         .into_iter()

@@ -91,6 +91,27 @@ pub struct TaskRow {
     pub changed_ms: u64,
 }
 
+impl TaskRow {
+    /// A row whose content this version cannot read: only its columns are known.
+    pub fn unreadable(id: String, instance: String, version: u64, status: TaskStatus, why: &str) -> Self {
+        Self {
+            id,
+            version,
+            instance,
+            key: None,
+            visit: 0,
+            title: format!("unreadable: {why}"),
+            roles: Vec::new(),
+            payload: Value::Null,
+            status,
+            assignee: None,
+            refused: None,
+            due_ms: None,
+            changed_ms: 0,
+        }
+    }
+}
+
 /// The status of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -132,6 +153,8 @@ pub enum DeadReason {
     Refused,
     /// The instance is quarantined.
     Quarantined,
+    /// This version cannot read the signal, or the reason.
+    Unreadable,
 }
 
 impl DeadReason {
@@ -145,6 +168,7 @@ impl DeadReason {
             Self::Stale => "stale",
             Self::Refused => "refused",
             Self::Quarantined => "quarantined",
+            Self::Unreadable => "unreadable",
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Durable messages to an instance.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
-use super::Status;
+use super::{EncodeError, Status};
 use crate::definition::Version;
 
 /// A durable message to an instance. Its store keeps it until a change of the instance has applied it.
@@ -67,6 +67,44 @@ pub enum Body {
         /// The version.
         to: Version,
     },
+    /// Stored bytes that this version cannot read. They become a dead letter.
+    #[serde(skip_deserializing)]
+    Unreadable(Unreadable),
+}
+
+/// A stored body that this version cannot read: of a later version, or damaged.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Unreadable {
+    /// The bytes as stored. Readers see them as text.
+    #[serde(serialize_with = "as_text")]
+    pub bytes: Vec<u8>,
+    /// The reason.
+    pub why: String,
+}
+
+fn as_text<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&String::from_utf8_lossy(bytes))
+}
+
+impl Body {
+    /// The bytes for a store. Those of an unreadable body stay as they are.
+    ///
+    /// # Errors
+    ///
+    /// If the body has no JSON form.
+    pub fn encode(&self) -> Result<Vec<u8>, EncodeError> {
+        match self {
+            Self::Unreadable(unreadable) => Ok(unreadable.bytes.clone()),
+            body => serde_json::to_vec(body).map_err(|error| EncodeError::Form(error.to_string())),
+        }
+    }
+
+    /// The body of stored bytes.
+    pub fn decode(bytes: &[u8]) -> Self {
+        serde_json::from_slice(bytes).unwrap_or_else(|error| {
+            Self::Unreadable(Unreadable { bytes: bytes.to_vec(), why: error.to_string() })
+        })
+    }
 }
 
 /// The end of a sub-workflow.

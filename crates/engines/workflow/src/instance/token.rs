@@ -1,6 +1,6 @@
 //! Places of an instance in its program.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 /// One place of an instance in its program. A fork makes one for each branch.
@@ -37,6 +37,11 @@ pub struct Loop {
     pub count: u32,
 }
 
+/// A given null is an input, too.
+fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
 /// The reason why a token stays at its node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -50,7 +55,7 @@ pub enum Wait {
         /// The moment of the attempt.
         due_ms: u64,
         /// The input of every attempt. `None`: all data.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
         input: Option<Value>,
     },
     /// A signal.

@@ -1,6 +1,7 @@
 //! Applies the answers of calls, and finds the calls that a state asks for.
 
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 use plimsoll_measure::random::{FNV_BASIS, fnv1a, mix};
 
@@ -9,6 +10,9 @@ use super::{Again, Answer, CallError, Ignored, Outcome};
 use crate::definition::OnFailure;
 use crate::instance::{Ending, How, State, Wait};
 use crate::program::{self, Kind, Program, Target};
+
+/// Bytes of the hash in an idempotency key.
+const HASH_BYTES: usize = 8;
 
 /// A call that a state asks for.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,7 +23,7 @@ pub struct Call {
     pub visit: u64,
     /// The attempt, from 1.
     pub attempt: u32,
-    /// The idempotency key: the same for every attempt of a visit, and for no other visit.
+    /// The idempotency key: the same for every attempt of a visit, and for no other target or input. After a crash, a visit may lead elsewhere.
     pub key: String,
     /// The callee.
     pub target: Target,
@@ -31,23 +35,47 @@ pub struct Call {
 
 /// The calls that are due. They follow from the state alone, so a crash loses none.
 pub fn calls(program: &Program, state: &State, now_ms: u64) -> Vec<Call> {
+    calls_except(program, state, now_ms, |_, _| false)
+}
+
+/// The calls that are due, except for known visits and attempts.
+pub fn calls_except(
+    program: &Program,
+    state: &State,
+    now_ms: u64,
+    is_known: impl Fn(u64, u32) -> bool,
+) -> Vec<Call> {
     if !state.status.is_active() {
         return Vec::new();
     }
     let due = state.tokens.iter().filter_map(|token| {
         let Wait::Call { attempt, due_ms, input } = &token.wait else { return None };
-        let call = call_at(program, token.at).filter(|_| *due_ms <= now_ms)?;
+        let is_due = *due_ms <= now_ms && !is_known(token.visit, *attempt);
+        let call = call_at(program, token.at).filter(|_| is_due)?;
+        let input = input.as_ref().unwrap_or(&state.data).clone();
         Some(Call {
             instance: state.id.clone(),
             visit: token.visit,
             attempt: *attempt,
-            key: state.visit_id(token.visit),
+            key: key(&state.visit_id(token.visit), &call.target, &input),
             target: call.target.clone(),
-            input: input.as_ref().unwrap_or(&state.data).clone(),
+            input,
             timeout_ms: call.timeout_ms,
         })
     });
     due.collect()
+}
+
+/// A key that names one visit, one target and one input.
+fn key(visit: &str, target: &Target, input: &Value) -> String {
+    let method = match target {
+        Target::Function(_) => None,
+        Target::Http { method, .. } => Some(method),
+    };
+    let text = format!("{method:?} {target} {input}");
+    let hash: String =
+        Sha256::digest(text).iter().take(HASH_BYTES).map(|byte| format!("{byte:02x}")).collect();
+    format!("{visit}/{hash}")
 }
 
 pub(super) fn call_at(program: &Program, at: usize) -> Option<&program::Call> {

@@ -22,7 +22,10 @@ impl Run<'_> {
         let node = self.program.node(at).ok_or_else(|| format!("the definition has no node {at}"))?;
         match &node.kind {
             Kind::Call(call) => {
-                let input = call.input.as_ref().map(|input| self.input(Some(input))).transpose()?;
+                // Other branches may change the data, and every attempt has the same input.
+                let is_branch = self.token(index).parent.is_some();
+                let is_own = call.input.is_some() || is_branch;
+                let input = is_own.then(|| self.input(call.input.as_ref())).transpose()?;
                 self.stay(index, Wait::Call { attempt: 1, due_ms: 0, input });
             }
             Kind::Task(task) => self.open_task(index, task)?,

@@ -12,7 +12,7 @@ mod timeout;
 
 use serde_json::Value;
 
-pub use call::{Call, calls};
+pub use call::{Call, calls, calls_except};
 pub use migrate::{migrate, missing};
 pub use start::{ID_BYTES_MAX, StartError, start};
 

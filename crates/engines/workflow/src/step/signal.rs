@@ -14,6 +14,9 @@ impl Run<'_> {
         if self.state.status == Status::Quarantined && !frees {
             return Outcome::Refused(DeadReason::Quarantined);
         }
+        if matches!(signal.body, Body::Unreadable(_)) {
+            return Outcome::Refused(DeadReason::Unreadable);
+        }
         let id = signal.id.clone();
         let outcome = if self.state.status.is_ended() { after_end(&signal) } else { self.deliver(signal) };
         if outcome == Outcome::Applied {
@@ -30,7 +33,7 @@ impl Run<'_> {
             Body::Retry => self.retry(),
             Body::Ended(ended) => self.child_ended(ended),
             // The worker knows the other version, and applies `migrate`.
-            Body::Migrate { .. } => Outcome::Refused(DeadReason::Refused),
+            Body::Migrate { .. } | Body::Unreadable(_) => Outcome::Refused(DeadReason::Refused),
         }
     }
 

@@ -1,18 +1,19 @@
 //! Starts instances, sends signals and waits for ends, in a process with or without a worker.
 
-use std::collections::BTreeMap;
-use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Poll, Waker};
+
+use futures_util::future::{Either, select};
 
 use super::job::{Finished, Hint};
 use super::mailbox::Mailbox;
 use super::registry::Registry;
+use super::watch::Watchers;
 use crate::definition::Definition;
 use crate::group::Group;
-use crate::instance::{EncodeError, Signal, StartRequest, nesting};
-use crate::port::{Inserted, Record, Store, StoreError};
+use crate::instance::{EncodeError, Signal, StartRequest, State, nesting};
+use crate::port::{Clock, Inserted, Record, Store, StoreError};
 use crate::program::{Problem, Program};
 use crate::step::{ID_BYTES_MAX, StartError, start};
 
@@ -22,6 +23,10 @@ const SIGNAL_BYTES_MAX: usize = 1 << 20;
 const SIGNAL_NESTING_MAX: usize = 100;
 /// Batches of starts, and of signals, that are under way at once: while one waits for the disk, the next one is sent.
 const LANES: usize = 2;
+/// The first pause between two looks at an instance that another process may end. It doubles.
+const PAUSE_MIN_MS: u64 = 50;
+/// The longest pause between two looks.
+const PAUSE_MAX_MS: u64 = 2_000;
 
 /// Starts instances and sends signals.
 pub struct Client<S> {
@@ -159,64 +164,56 @@ impl<S: Store> Client<S> {
         Ok(inserted)
     }
 
+    /// Waits for the end of an instance in any process, until a moment. None: the instance has not ended by then, or does not exist. An end in
+    /// this process is seen at once, and an end in another process up to 2 s later.
+    ///
+    /// # Errors
+    ///
+    /// If the store refuses to load the instance, or did not answer the last attempt.
+    pub async fn wait_for_end(
+        &self,
+        instance: &str,
+        until_ms: u64,
+        clock: &impl Clock,
+    ) -> Result<Option<Finished>, ClientError> {
+        let mut end = pin!(self.watchers.watch(instance));
+        let mut pause_ms = PAUSE_MIN_MS;
+        loop {
+            let ended = self.ended(instance).await;
+            let now_ms = clock.now_ms();
+            let is_last = now_ms >= until_ms || matches!(ended, Ok(Some(_)) | Err(StoreError::Refused(_)));
+            if is_last {
+                return ended.map_err(ClientError::Store);
+            }
+            let pause = pin!(clock.until(until_ms.min(now_ms.saturating_add(pause_ms))));
+            if let Either::Left((finished, _)) = select(&mut end, pause).await {
+                return Ok(Some(finished));
+            }
+            pause_ms = (pause_ms * 2).min(PAUSE_MAX_MS);
+        }
+    }
+
+    /// The stored end of an instance.
+    async fn ended(&self, instance: &str) -> Result<Option<Finished>, StoreError> {
+        let records = self.store.load(&[instance.to_owned()]).await?;
+        Ok(records.into_iter().flatten().find(|record| record.status.is_ended()).map(end_of))
+    }
+
     fn check_backlog(&self) -> Result<(), ClientError> {
         let backlog = self.backlog.load(Ordering::Relaxed);
         if backlog > self.backlog_max { Err(ClientError::Busy(backlog)) } else { Ok(()) }
     }
 }
 
-/// Waits for ends of instances in this process. Clones share it.
-#[derive(Clone, Debug, Default)]
-pub struct Watchers {
-    watches: Arc<Mutex<BTreeMap<String, Watch>>>,
-}
-
-#[derive(Debug, Default)]
-struct Watch {
-    finished: Option<Finished>,
-    waker: Option<Waker>,
-}
-
-impl Watchers {
-    /// The end of an instance that a worker of this process will end. Call it before the instance starts. An end in another process is not told:
-    /// load the instance after a while.
-    pub fn watch(&self, instance: &str) -> impl Future<Output = Finished> + Send + use<> {
-        let (watches, instance) = (self.watches.clone(), instance.to_owned());
-        lock(&watches).entry(instance.clone()).or_default();
-        let guard = Unwatch { watches, instance };
-        poll_fn(move |context| {
-            let mut watches = lock(&guard.watches);
-            let watch = watches.entry(guard.instance.clone()).or_default();
-            if let Some(finished) = watch.finished.take() {
-                return Poll::Ready(finished);
-            }
-            watch.waker = Some(context.waker().clone());
-            Poll::Pending
-        })
+/// The end in a record. A state that this version cannot read has no data.
+fn end_of(record: Record) -> Finished {
+    match State::decode(&record.body) {
+        Ok(state) => Finished::of(&state),
+        Err(error) => Finished {
+            instance: record.id,
+            status: record.status,
+            data: serde_json::Value::Null,
+            error: Some(error.to_string()),
+        },
     }
-
-    pub(super) fn tell(&self, finished: Finished) {
-        let mut watches = lock(&self.watches);
-        let Some(watch) = watches.get_mut(&finished.instance) else { return };
-        let waker = watch.waker.take();
-        watch.finished = Some(finished);
-        drop(watches);
-        waker.into_iter().for_each(Waker::wake);
-    }
-}
-
-/// Forgets a watch with its future.
-struct Unwatch {
-    watches: Arc<Mutex<BTreeMap<String, Watch>>>,
-    instance: String,
-}
-
-impl Drop for Unwatch {
-    fn drop(&mut self) {
-        lock(&self.watches).remove(&self.instance);
-    }
-}
-
-fn lock(watches: &Mutex<BTreeMap<String, Watch>>) -> std::sync::MutexGuard<'_, BTreeMap<String, Watch>> {
-    watches.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -49,8 +49,9 @@ pub struct Core {
     bury: Vec<DeadLetter>,
     postpone: Vec<Postponed>,
     jobs: Vec<Job>,
-    /// Instances to load.
+    /// Instances to load, not before a moment.
     missing: BTreeSet<String>,
+    load_at_ms: u64,
     /// Signals that wait in the slots.
     backlog: usize,
     last_ms: u64,
@@ -92,6 +93,7 @@ impl Core {
             postpone: Vec::new(),
             jobs: Vec::new(),
             missing: BTreeSet::new(),
+            load_at_ms: 0,
             backlog: 0,
             last_ms: 0,
             definitions_at_ms: 0,
@@ -120,11 +122,11 @@ impl Core {
             Happened::Committed { tags, result } => self.committed(tags, result, now_ms),
             Happened::Settled { keys, result } => self.settled(keys, &result, now_ms),
             Happened::Drained { upto, result } => self.drained(upto, result, now_ms),
-            Happened::Called { instance, answer } => {
+            Happened::Called { instance, key, answer } => {
                 self.calls = self.calls.saturating_sub(1);
                 self.touched.append(&mut self.starved);
                 if let Some(slot) = self.slots.get_mut(&instance) {
-                    slot.answers.push_back(answer);
+                    slot.answered(&key, answer);
                     self.touched.insert(instance);
                 }
             }
@@ -140,7 +142,8 @@ impl Core {
         let alarm = self.alarms.peek().map(|Reverse((at_ms, _))| *at_ms);
         let delayed = self.delayed.keys().next().map(|(at_ms, _)| *at_ms);
         let scan = (!self.is_scanning && !self.held.is_empty()).then_some(self.scan_at_ms);
-        [alarm, delayed, scan].into_iter().flatten().fold(self.held.wake_ms(), u64::min)
+        let load = (!self.missing.is_empty()).then_some(self.load_at_ms);
+        [alarm, delayed, scan, load].into_iter().flatten().fold(self.held.wake_ms(), u64::min)
     }
 
     /// The same, but never far away: a clock may jump.
@@ -165,6 +168,7 @@ impl Core {
         if is_back {
             self.scan_at_ms = now_ms;
             self.definitions_at_ms = now_ms;
+            self.load_at_ms = now_ms;
         }
         is_back
     }
@@ -294,7 +298,7 @@ impl Core {
             (Some(program), Ok(state)) => {
                 let due_ms = state.due_ms();
                 // The answer of the commit that ended it may have been lost.
-                self.jobs.extend(state.status.is_ended().then(|| Job::Tell(finished(&state))));
+                self.jobs.extend(state.status.is_ended().then(|| Job::Tell(Finished::of(&state))));
                 let slot = self.slot(&id);
                 slot.is_loading = false;
                 slot.unconfirmed = state.applied.iter().cloned().collect();
@@ -341,8 +345,9 @@ impl Core {
 
     fn loaded(&mut self, tags: Vec<Tag>, result: Stored<Vec<Option<Record>>>, now_ms: u64) {
         let Ok(records) = result else {
-            tags.iter().for_each(|tag| self.forget(tag));
-            self.scan_at_ms = now_ms.saturating_add(self.settings.poll_min_ms);
+            // No scan finds an instance that has ended: only another load does.
+            self.load_at_ms = now_ms.saturating_add(self.settings.poll_min_ms);
+            tags.into_iter().for_each(|tag| self.load_again(tag));
             return;
         };
         for (tag, record) in tags.into_iter().zip(records) {
@@ -353,6 +358,12 @@ impl Core {
                 None => self.unknown(&tag, now_ms),
             }
         }
+    }
+
+    fn load_again(&mut self, tag: Tag) {
+        let Some(slot) = self.tagged(&tag) else { return };
+        slot.is_loading = false;
+        self.missing.insert(tag.instance);
     }
 
     /// Postpones or buries the signals of an instance that is not there.
@@ -403,7 +414,7 @@ impl Core {
         let Some(loaded) = &mut slot.loaded else { return };
         loaded.version += 1;
         let due_ms = loaded.state.due_ms();
-        let finished = loaded.state.status.is_ended().then(|| finished(&loaded.state));
+        let finished = loaded.state.status.is_ended().then(|| Finished::of(&loaded.state));
         match removes {
             Removes::Worker => self.remove.extend(removed),
             Removes::Store if self.is_scanning => self.gone.extend(removed),
@@ -464,7 +475,7 @@ impl Core {
             self.work(id, now_ms);
         }
         self.commit(&touched, now_ms);
-        self.load();
+        self.load(now_ms);
         self.drain(&touched, now_ms);
         self.settle();
         self.scan(now_ms);
@@ -546,7 +557,7 @@ impl Core {
                 return;
             }
             self.calls += 1;
-            slot.calls.insert((call.visit, call.attempt));
+            slot.calls.insert((call.visit, call.attempt), call.key.clone());
             if slot.is_dirty && slot.hold_until_ms.is_none() {
                 let until_ms = now_ms.saturating_add(self.settings.fuse_ms);
                 slot.hold_until_ms = Some(until_ms);
@@ -556,7 +567,10 @@ impl Core {
         }
     }
 
-    fn load(&mut self) {
+    fn load(&mut self, now_ms: u64) {
+        if now_ms < self.load_at_ms {
+            return;
+        }
         let mut tags = Vec::new();
         while tags.len() < self.settings.batch {
             let Some(instance) = self.missing.pop_first() else { break };
@@ -694,11 +708,103 @@ impl Core {
     }
 }
 
-fn finished(state: &State) -> Finished {
-    Finished {
-        instance: state.id.clone(),
-        status: state.status,
-        data: state.data.clone(),
-        error: state.error.clone(),
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use serde_json::Value;
+
+    use super::*;
+    use crate::definition::Definition;
+    use crate::instance::StartRequest;
+    use crate::memory::{Memory, Removal};
+    use crate::port::{Services, Store, StoreError};
+    use crate::step::{Call, CallError, start};
+    use crate::worker::perform;
+
+    struct Nothing;
+
+    impl Services for Nothing {
+        async fn call(&self, _: &Call) -> Result<Value, CallError> {
+            Ok(Value::Null)
+        }
+    }
+
+    /// A worker that does its jobs only when a test asks for it.
+    struct Lab {
+        core: Core,
+        store: Memory,
+        registry: Arc<Registry>,
+        jobs: Vec<Job>,
+        now_ms: u64,
+    }
+
+    impl Lab {
+        fn new(settings: Settings, definition: &Definition) -> Self {
+            let registry = Arc::new(Registry::default());
+            registry.add(definition).unwrap();
+            let store = Memory::new(1, Removal::WithCommit);
+            let core = Core::new(settings, registry.clone(), 1, true);
+            let mut lab = Self { core, store, registry, jobs: Vec::new(), now_ms: 1_000 };
+            lab.tell(Happened::Tick);
+            lab.perform_all();
+            lab
+        }
+
+        fn tell(&mut self, happened: Happened) {
+            self.jobs.extend(self.core.handle(happened, self.now_ms));
+        }
+
+        fn perform(&mut self, job: Job) {
+            self.store.set_clock(self.now_ms);
+            let done = perform(&self.store, &Nothing, &self.registry, job, self.now_ms).now_or_never();
+            self.tell(done.unwrap());
+        }
+
+        fn perform_all(&mut self) {
+            while !self.jobs.is_empty() {
+                let job = self.jobs.remove(0);
+                self.perform(job);
+            }
+        }
+
+        /// Takes the first job of a kind.
+        fn take(&mut self, is_it: impl Fn(&Job) -> bool) -> Job {
+            let at = self.jobs.iter().position(is_it).unwrap();
+            self.jobs.remove(at)
+        }
+
+        fn start(&mut self, id: &str) -> Record {
+            let program = self.registry.latest("a").unwrap();
+            let (id, definition) = (id.to_owned(), "a".to_owned());
+            let request =
+                StartRequest { id, definition, key: None, parent: None, depth: 0, input: Value::Null };
+            let state = start(&program, request, self.now_ms).unwrap();
+            let record = Record::of(&state, 1, 1, 0).unwrap();
+            self.store.start(std::slice::from_ref(&record)).now_or_never().unwrap().unwrap();
+            record
+        }
+    }
+
+    fn unavailable() -> StoreError {
+        StoreError::Unavailable("lost".into())
+    }
+
+    #[test]
+    fn an_end_is_told_although_the_answer_of_its_commit_and_the_next_load_are_lost() {
+        let mut lab = Lab::new(Settings::new("one"), &Definition::new("a").wait("go"));
+        let record = lab.start("i");
+        lab.tell(Happened::Hint(Hint::Started(record)));
+        lab.tell(Happened::Hint(Hint::Published(Signal::named("i", "s", "go", Value::Null, 0))));
+        let Job::Commit(commits) = lab.take(|job| matches!(job, Job::Commit(_))) else { panic!() };
+        let (tags, commits): (Vec<_>, Vec<_>) = commits.into_iter().unzip();
+        lab.store.commit(&commits).now_or_never().unwrap().unwrap();
+        lab.tell(Happened::Committed { tags, result: Err(unavailable()) });
+        let Job::Load(tags) = lab.take(|job| matches!(job, Job::Load(_))) else { panic!() };
+        lab.tell(Happened::Loaded { tags, result: Err(unavailable()) });
+        lab.now_ms = lab.core.wake_ms();
+        lab.tell(Happened::Tick);
+        let load = lab.take(|job| matches!(job, Job::Load(_)));
+        lab.perform(load);
+        assert!(lab.jobs.iter().any(|job| matches!(job, Job::Tell(end) if end.instance == "i")));
     }
 }

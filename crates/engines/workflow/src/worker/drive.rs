@@ -9,13 +9,13 @@ use std::task::Poll;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 
-use super::client::Watchers;
 use super::core::Core;
 use super::job::{Happened, Job};
 use super::mailbox::Mailbox;
 use super::perform::perform;
 use super::registry::Registry;
 use super::settings::Settings;
+use super::watch::Watchers;
 use crate::port::{Clock, LeaseRequest, Services, Store};
 
 /// The parts of a worker.
@@ -69,7 +69,7 @@ impl<S: Store, V: Services, C: Clock> Worker<S, V, C> {
         let now_ms = self.clock.now_ms();
         for job in jobs {
             if let Job::Tell(finished) = job {
-                self.watchers.tell(finished);
+                self.watchers.tell(&finished);
                 continue;
             }
             let (store, services, registry) =

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::definition::Definition;
-use crate::instance::{DeadLetter, Effect, Signal, Status};
+use crate::instance::{DeadLetter, Effect, Signal, State, Status};
 use crate::port::{Commit, Committed, Due, LeaseRequest, Leases, Postponed, Record, SignalKey, Stored};
 use crate::step::{Answer, Call};
 
@@ -64,6 +64,18 @@ pub struct Finished {
     pub error: Option<String>,
 }
 
+impl Finished {
+    /// The end of a state.
+    pub fn of(state: &State) -> Self {
+        Self {
+            instance: state.id.clone(),
+            status: state.status,
+            data: state.data.clone(),
+            error: state.error.clone(),
+        }
+    }
+}
+
 /// The result of a job, or news from outside.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Happened {
@@ -115,6 +127,8 @@ pub enum Happened {
     Called {
         /// The instance.
         instance: String,
+        /// The call's idempotency key.
+        key: String,
         /// The answer.
         answer: Answer,
     },

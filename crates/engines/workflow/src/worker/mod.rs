@@ -13,8 +13,9 @@ mod perform;
 mod registry;
 mod settings;
 mod slot;
+mod watch;
 
-pub use client::{Client, ClientError, Groups, Watchers};
+pub use client::{Client, ClientError, Groups};
 pub use core::Core;
 pub use drive::{Worker, drive};
 pub use job::{Finished, Happened, Hint, Job, Tag};
@@ -22,3 +23,4 @@ pub use mailbox::Mailbox;
 pub use perform::perform;
 pub use registry::Registry;
 pub use settings::Settings;
+pub use watch::Watchers;

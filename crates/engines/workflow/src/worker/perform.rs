@@ -49,7 +49,7 @@ pub async fn perform<S: Store, V: Services>(
             let result =
                 caught.unwrap_or_else(|_| Err(CallError { message: message(), again: Again::Maybe }));
             let answer = Answer { visit: call.visit, attempt: call.attempt, result };
-            Happened::Called { instance: call.instance, answer }
+            Happened::Called { instance: call.instance, key: call.key, answer }
         }
         Job::Tell(_) => Happened::Tick,
     }

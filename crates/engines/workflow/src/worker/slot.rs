@@ -1,13 +1,13 @@
 //! Holds one instance in a worker's memory, and steps it.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::registry::Registry;
 use crate::instance::{APPLIED_MAX, Body, DeadReason, Signal, State, Status};
 use crate::program::Program;
-use crate::step::{Answer, Call, Ignored, Input, Outcome, calls, migrate, step};
+use crate::step::{Answer, Call, Ignored, Input, Outcome, calls_except, migrate, step};
 
 /// An instance in memory.
 pub(super) struct Slot {
@@ -36,8 +36,8 @@ pub(super) struct Slot {
     pub is_draining: bool,
     /// No effect is tried again before this moment.
     pub drain_at_ms: u64,
-    /// Calls in flight: visit and attempt.
-    pub calls: BTreeSet<(u64, u32)>,
+    /// The idempotency keys of calls in flight, by visit and attempt.
+    pub calls: BTreeMap<(u64, u32), String>,
     /// The message of a panic, for the quarantine.
     pub poison: Option<String>,
 }
@@ -82,7 +82,7 @@ impl Slot {
             hold_until_ms: None,
             is_draining: false,
             drain_at_ms: 0,
-            calls: BTreeSet::new(),
+            calls: BTreeMap::new(),
             poison: None,
         }
     }
@@ -95,6 +95,14 @@ impl Slot {
         let at = self.signals.partition_point(|other| other.order() <= signal.order());
         self.signals.insert(at, signal);
         true
+    }
+
+    /// Takes an answer. The answer of an earlier life of the instance may belong to another call with the same number: it is of no use.
+    pub fn answered(&mut self, key: &str, answer: Answer) {
+        let called = self.calls.get(&(answer.visit, answer.attempt));
+        if called.is_some_and(|called| called == key) {
+            self.answers.push_back(answer);
+        }
     }
 
     /// Whether nothing happens to the instance in this worker.
@@ -206,9 +214,8 @@ impl Slot {
         else {
             return Vec::new();
         };
-        let mut due = calls(&loaded.program, &loaded.state, now_ms);
-        due.retain(|call| !self.calls.contains(&(call.visit, call.attempt)));
-        due
+        let is_known = |visit, attempt| self.calls.contains_key(&(visit, attempt));
+        calls_except(&loaded.program, &loaded.state, now_ms, is_known)
     }
 
     /// Whether the changes must be stored now.

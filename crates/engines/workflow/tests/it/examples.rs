@@ -219,7 +219,8 @@ fn a_call_is_retried_with_the_same_key_after_a_growing_time() {
         life.now_ms = due;
     }
     keys.dedup();
-    assert_eq!(keys, ["i/2"]);
+    assert_eq!(keys.len(), 1);
+    assert!(keys[0].starts_with("i/2/"), "{keys:?}");
     assert!(waits.windows(2).all(|pair| pair[0] <= pair[1]), "{waits:?}");
     life.answer("noop", Err(Again::Maybe));
     assert_eq!(life.state.status, Status::Failed);

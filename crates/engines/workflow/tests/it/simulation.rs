@@ -19,7 +19,7 @@ const TURNS: usize = 400;
 const WORKERS: usize = 3;
 const PARTITIONS: u16 = 4;
 
-const DEFINITIONS: [&str; 4] = [
+const DEFINITIONS: [&str; 5] = [
     "
 name: collect
 steps:
@@ -47,6 +47,17 @@ steps:
 - continue_with: {definition: short, input: '{}'}
 ",
     "
+name: race
+steps:
+- wait: {name: next, signal: s, timeout: 300ms, on_timeout: continue, result: last}
+- service: {function: count, input: '{last}'}
+- fork:
+    branches:
+    - - service: {function: count}
+    - - wait: {signal: s, timeout: 100ms, on_timeout: continue, result: other}
+- service: {function: count}
+",
+    "
 name: short
 steps:
 - timer: {after: 100ms}
@@ -64,16 +75,23 @@ fn registry() -> Arc<Registry> {
     REGISTRY.get_or_init(build).clone()
 }
 
-/// Functions that fail now and then. They count their calls by idempotency key.
+/// Functions that fail now and then. An idempotency key names one target and one input.
 #[derive(Default)]
 struct Functions {
     random: Mutex<Option<Random>>,
-    keys: Mutex<BTreeMap<String, u64>>,
+    keys: Mutex<BTreeMap<String, (String, Value)>>,
+    /// Keys with two calls.
+    ambiguous: Mutex<BTreeSet<String>>,
 }
 
 impl Services for Functions {
     async fn call(&self, call: &Call) -> Result<Value, CallError> {
-        *self.keys.lock().unwrap().entry(call.key.clone()).or_default() += 1;
+        let call_of_key = (call.target.to_string(), call.input.clone());
+        let mut keys = self.keys.lock().unwrap();
+        let known = keys.entry(call.key.clone()).or_insert_with(|| call_of_key.clone());
+        if *known != call_of_key {
+            self.ambiguous.lock().unwrap().insert(call.key.clone());
+        }
         let mut random = self.random.lock().unwrap();
         match random.as_mut().map(|random| random.bits() % 5) {
             Some(0) => Err(CallError { message: "broken".into(), again: Again::Maybe }),
@@ -232,7 +250,7 @@ impl World {
 
     fn start(&mut self) {
         let number = self.instances.len();
-        let definition = ["collect", "parent", "short"][number % 3];
+        let definition = ["collect", "parent", "short", "collect", "race", "race"][number % 6];
         let want = 1 + self.below(4);
         let input = if definition == "collect" { json!({"got": [], "want": want}) } else { Value::Null };
         let id = format!("i{number}");
@@ -295,8 +313,9 @@ impl World {
             3 => self.act(),
             _ => {
                 let at = self.below(self.instances.len() as u64) as usize;
-                // Only instances that collect prove their signals.
-                if let Some(instance) = self.instances.get(at - at % 3).cloned() {
+                // Instances that collect prove their signals, and those that race have timeouts.
+                let at = if at % 6 > 3 { at } else { at - at % 3 };
+                if let Some(instance) = self.instances.get(at).cloned() {
                     self.send(instance);
                 }
             }
@@ -375,6 +394,7 @@ impl World {
         let seed = self.seed;
         let report = audit(&self.store, self.now_ms).now_or_never().unwrap().unwrap();
         assert_eq!(report.findings, [], "seed {seed}");
+        assert!(self.functions.ambiguous.lock().unwrap().is_empty(), "seed {seed}: a key names two calls");
         let letters = self.store.dead(None, 10_000).now_or_never().unwrap().unwrap();
         for (record, state) in self.records() {
             assert!(state.status.is_ended(), "seed {seed}: {state:#?}");
@@ -422,7 +442,7 @@ fn failed(job: &Job, asked_ms: u64) -> Option<Happened> {
         Job::Call(call) => {
             let error = CallError { message: "lost".into(), again: Again::Maybe };
             let answer = Answer { visit: call.visit, attempt: call.attempt, result: Err(error) };
-            Happened::Called { instance: call.instance.clone(), answer }
+            Happened::Called { instance: call.instance.clone(), key: call.key.clone(), answer }
         }
         Job::Postpone(_) | Job::Bury(_) | Job::Tell(_) => return None,
     })

@@ -129,6 +129,43 @@ fn a_client_starts_signals_and_sees_the_end() {
 }
 
 #[test]
+fn every_watch_of_an_instance_gets_its_end_and_one_that_goes_away_disturbs_no_other() {
+    with_worker(async |client, clock| {
+        client.deploy(&read(text("timer")).unwrap().0, 0).await.unwrap();
+        let (first, gone, second) =
+            (client.watchers.watch("i"), client.watchers.watch("i"), client.watchers.watch("i"));
+        client.start(request("i", "timer"), clock.now_ms()).await.unwrap();
+        drop(gone);
+        assert_eq!((first.await.status, second.await.status), (Status::Done, Status::Done));
+    });
+}
+
+#[test]
+fn an_end_in_another_process_is_seen_and_a_wait_ends_at_its_moment() {
+    with_worker(async |client, clock| {
+        client.deploy(&read(text("timer")).unwrap().0, 0).await.unwrap();
+        // The worker of this process does not know these watchers.
+        let other = Client {
+            store: client.store.clone(),
+            registry: client.registry.clone(),
+            mailbox: Mailbox::default(),
+            backlog: Arc::default(),
+            backlog_max: 100,
+            watchers: Watchers::default(),
+            groups: Groups::default(),
+        };
+        let began_ms = clock.now_ms();
+        client.start(request("i", "timer"), began_ms).await.unwrap();
+        assert_eq!(other.wait_for_end("i", began_ms + 900, clock).await.unwrap(), None);
+        assert_eq!(clock.now_ms(), began_ms + 900);
+        let end = other.wait_for_end("i", u64::MAX, clock).await.unwrap().unwrap();
+        assert_eq!((end.instance.as_str(), end.status), ("i", Status::Done));
+        assert!(clock.now_ms() < began_ms + 1_000 + 2_000, "{}", clock.now_ms());
+        assert_eq!(other.wait_for_end("i", 0, clock).await.unwrap(), Some(end));
+    });
+}
+
+#[test]
 fn a_timer_ends_at_its_moment() {
     with_worker(async |client, clock| {
         client.deploy(&read(text("timer")).unwrap().0, 0).await.unwrap();

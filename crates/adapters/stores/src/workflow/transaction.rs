@@ -1,0 +1,94 @@
+//! Commits many changes as one transaction: a server that syncs its journal for each statement syncs it once for all of them.
+//!
+//! A process that dies in the middle leaves its transaction open, and its documents locked, for up to a minute. So sessions follow from a number that
+//! each owner of partitions keeps with its lease, and the next owner ends them.
+
+use std::sync::atomic::Ordering;
+
+use bson::{RawArrayBuf, RawDocumentBuf, cstr, rawdoc};
+use plimsoll_deployment::Error;
+use plimsoll_wire::Error as WireError;
+use plimsoll_workflow::port::{StoreError, Stored};
+
+use super::pool::{Pool, classify, session};
+use super::{durable, number};
+use crate::reply::failure;
+
+/// Codes of servers without transactions: IllegalOperation, CommandNotFound, CommandNotSupported, OperationNotSupportedInTransaction.
+const UNSUPPORTED: [i32; 4] = [20, 59, 115, 263];
+
+/// The result of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Together {
+    /// All changes are durable.
+    Done,
+    /// The transaction was aborted. A server without transactions may have kept its changes.
+    Aborted,
+}
+
+/// A command of a transaction, with the number of documents that it must change.
+pub(super) type Write = (RawDocumentBuf, Option<i64>);
+
+/// Runs writes as one transaction, which is aborted unless all of them succeed.
+///
+/// # Errors
+///
+/// If the connection fails, or the result of the commit is unknown: the changes may have been made.
+pub(super) async fn together(pool: &Pool, writes: Vec<Write>) -> Stored<Together> {
+    let mut place = pool.borrow().await?;
+    let (session, transaction) = place.next_transaction();
+    let marked = |mut command: RawDocumentBuf| {
+        command.append(cstr!("lsid"), rawdoc! {"id": session.clone()});
+        command.append(cstr!("txnNumber"), transaction);
+        command.append(cstr!("autocommit"), false);
+        command
+    };
+    for (at, (write, wanted)) in writes.into_iter().enumerate() {
+        let mut command = marked(write);
+        if at == 0 {
+            command.append(cstr!("startTransaction"), true);
+        }
+        let is_whole = match place.command(&pool.db, &command).await {
+            Ok(reply) => failure(&reply).is_none() && wanted.is_none_or(|n| number(&reply, "n") == Some(n)),
+            Err(Error::Wire(WireError::Server(error))) => {
+                note_support(pool, error.code);
+                false
+            }
+            Err(error) => return Err(classify(&error)),
+        };
+        if !is_whole {
+            // The server aborts it by itself if this fails: the next transaction of the session ends it.
+            drop(place.command("admin", &marked(rawdoc! {"abortTransaction": 1})).await);
+            return Ok(Together::Aborted);
+        }
+    }
+    let commit = rawdoc! {"commitTransaction": 1, "writeConcern": durable()};
+    match place.command("admin", &marked(commit)).await {
+        Ok(reply) => failure(&reply).map_or(Ok(Together::Done), |words| Err(StoreError::Unavailable(words))),
+        Err(error) if is_aborted(pool, &error) => Ok(Together::Aborted),
+        Err(error) => Err(StoreError::Unavailable(error.to_string())),
+    }
+}
+
+/// Whether the server certainly did not commit.
+fn is_aborted(pool: &Pool, error: &Error) -> bool {
+    let Error::Wire(WireError::Server(error)) = error else { return false };
+    note_support(pool, error.code);
+    UNSUPPORTED.contains(&error.code) || error.labels.iter().any(|label| label == "TransientTransactionError")
+}
+
+/// Remembers that the server has no transactions.
+fn note_support(pool: &Pool, code: i32) {
+    if UNSUPPORTED.contains(&code) {
+        pool.has_transactions.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Ends the transactions that a process left open. Without the right to do so, the server ends them after a minute.
+pub(super) async fn end_sessions(pool: &Pool, first: i64, count: usize) {
+    let mut sessions = RawArrayBuf::new();
+    (0..count).for_each(|place| sessions.push(rawdoc! {"id": session(first, place)}));
+    if let Ok(mut place) = pool.borrow().await {
+        drop(place.command("admin", &rawdoc! {"killSessions": sessions}).await);
+    }
+}
