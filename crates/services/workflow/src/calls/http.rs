@@ -41,7 +41,7 @@ pub(super) async fn call(request: &Request<'_>, hosts: &[String], tls: &Tls) -> 
 }
 
 async fn exchange(url: &Url<'_>, tls: &Tls, request: &[u8], timeout_ms: u64) -> Result<Answer, String> {
-    let destination = Destination { host: url.host, port: url.port, address: None };
+    let destination = Destination { host: url.host, port: url.port, address: None, proxy: None };
     let tls = url.is_secure.then_some(tls);
     let stream = connect(destination, tls, Duration::from_millis(timeout_ms)).await;
     let mut stream = stream.map_err(|error| error.to_string())?;
