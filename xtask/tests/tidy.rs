@@ -122,7 +122,13 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("scenario", &["measure", "document", "ledger", "yaml", "load", "host", "mongo", "http"]),
-    ("workflow-load", &["measure", "workflow", "install", "postgres", "process", "stores", "systems"]),
+    (
+        "workflow-load",
+        &[
+            "measure", "wire", "load", "install", "process", "host", "workflow", "postgres", "stores",
+            "scenario", "run", "systems",
+        ],
+    ),
     ("telemetry-load", &["measure", "http", "scenario", "run", "systems"]),
     (
         "plimsoll",
@@ -180,7 +186,17 @@ const RESTRICTED: &[Restricted] = &[
     Restricted { name: "clap", crates: &["plimsoll", "xtask"], tests: &[] },
     Restricted {
         name: "anyhow",
-        crates: &["scenario", "run", "systems", "telemetry-load", "series", "stream", "plimsoll", "xtask"],
+        crates: &[
+            "scenario",
+            "run",
+            "systems",
+            "telemetry-load",
+            "workflow-load",
+            "series",
+            "stream",
+            "plimsoll",
+            "xtask",
+        ],
         tests: &[],
     },
     Restricted { name: "mimalloc", crates: &["plimsoll"], tests: &[] },

@@ -18,6 +18,7 @@ use plimsoll_run::reexec;
 
 pub use cli::ServeArgs;
 pub use plimsoll_systems as systems;
+pub use plimsoll_workflow_load::WorkflowKind;
 pub use registry::{Registry, SHIPPED, Serve};
 
 /// Also for the C libraries: one thread allocates records and another frees them, where the default allocator takes locks.

@@ -53,6 +53,7 @@ macro_rules! registry {
         $crate::Registry {
             systems: &[
                 &$crate::systems::DatabaseKind,
+                &$crate::WorkflowKind,
                 &$crate::systems::HttpKind(&[$(&$load),*]),
             ],
             services: &[$(&$load),*],

@@ -37,3 +37,4 @@ pub mod size;
 pub mod stream;
 pub mod suite;
 pub mod threshold;
+pub mod workflow;

@@ -13,6 +13,7 @@ use crate::inspection::Collection;
 use crate::integrity::Integrity;
 use crate::ladder::Ladder;
 use crate::line::{Candidate, Line, Unchecked};
+use crate::workflow::Workflow;
 
 /// The version of the file's form. It grows when a key changes its meaning or goes away; new keys do not change it.
 pub const FORMAT: u32 = 1;
@@ -113,6 +114,9 @@ pub struct Run {
     /// Throughput at rising concurrency, of `ladder`.
     #[serde(default)]
     pub ladder: Option<Ladder>,
+    /// The figures of the workflow engine, if the load went to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<Workflow>,
     /// The conclusions, in sentences.
     pub conclusions: Vec<String>,
 }

@@ -168,6 +168,12 @@ pub struct Measured {
     pub total: u64,
     /// Median response time of an operation in nanoseconds; absent if too few values support it.
     pub p50_ns: Option<u64>,
+    /// The mean.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_ns: Option<u64>,
+    /// The 95th percentile, in the form of the median.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p95_ns: Option<u64>,
     /// The 99th percentile, in the same form.
     pub p99_ns: Option<u64>,
     /// The 99.9th percentile, in the same form.

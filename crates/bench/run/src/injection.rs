@@ -4,29 +4,16 @@ use std::sync::Arc;
 
 use plimsoll_host::fault::{Fault as Injection, Network};
 use plimsoll_host::proxy::{DisturbanceHandle, Proxy};
-use plimsoll_host::service::Service;
 use plimsoll_load::fault::Fault;
 
-pub use owned::Owned;
-use owned::{Done, Hurt, Process};
+use owned::Hurt;
+pub use owned::{Done, Owned, Process};
 
 mod owned;
 
-/// Connects a fault of the plan to its target. `None` if the target does not exist; an earlier check refuses such plans.
-pub fn tie(injection: &Injection, server: Option<&Owned>, proxies: &[Arc<Proxy>]) -> Option<Box<dyn Fault>> {
-    tie_to(injection, server, proxies)
-}
-
-/// Connects a fault to a service that Plimsoll started, or to the proxies in front of it.
-pub fn tie_service(
-    injection: &Injection,
-    service: Option<&Owned<Service>>,
-    proxies: &[Arc<Proxy>],
-) -> Option<Box<dyn Fault>> {
-    tie_to(injection, service, proxies)
-}
-
-fn tie_to<P: Process>(
+/// Connects a fault of the plan to a process that Plimsoll started, or to the proxies in front of it. `None` if the target does not exist; an
+/// earlier check refuses such plans.
+pub fn tie<P: Process>(
     injection: &Injection,
     process: Option<&Owned<P>>,
     proxies: &[Arc<Proxy>],
@@ -124,7 +111,7 @@ mod tests {
         let (server, _) = listener.accept().unwrap();
         let faults = hows.map(|how| {
             let injection = Injection::Network { lasts: Span::from_secs(1), how };
-            tie(&injection, None, &proxies).unwrap()
+            tie(&injection, None::<&Owned>, &proxies).unwrap()
         });
         (client, server, faults)
     }

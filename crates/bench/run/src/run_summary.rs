@@ -101,6 +101,7 @@ fn account<'a>(
         collection_after,
         collections_before,
         collections_after,
+        workflow: session.system.workflow(),
         ..Run::default()
     };
     Account {

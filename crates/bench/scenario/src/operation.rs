@@ -1,7 +1,9 @@
-//! Defines the operations of a plan, for databases and services.
+//! Defines the operations of a plan, for databases, services and the workflow engine.
 
 use plimsoll_http::Request;
 use plimsoll_mongo::scenario::Operation as Command;
+
+use crate::Unit;
 
 /// An operation of the plan.
 #[derive(Clone, Debug, PartialEq)]
@@ -10,6 +12,8 @@ pub enum Operation {
     Database(Command),
     /// A request to a service.
     Service(Request),
+    /// A unit of the workflow engine.
+    Workflow(Unit),
 }
 
 impl Operation {
@@ -18,6 +22,7 @@ impl Operation {
         match self {
             Self::Database(operation) => operation.documents(),
             Self::Service(request) => request.documents(),
+            Self::Workflow(_) => 1,
         }
     }
 
@@ -26,6 +31,7 @@ impl Operation {
         match self {
             Self::Database(operation) => operation.inserts(),
             Self::Service(request) => request.makes(),
+            Self::Workflow(_) => false,
         }
     }
 
@@ -38,7 +44,7 @@ impl Operation {
     pub const fn database(&self) -> Option<&Command> {
         match self {
             Self::Database(operation) => Some(operation),
-            Self::Service(_) => None,
+            Self::Service(_) | Self::Workflow(_) => None,
         }
     }
 
@@ -46,7 +52,15 @@ impl Operation {
     pub const fn service(&self) -> Option<&Request> {
         match self {
             Self::Service(request) => Some(request),
-            Self::Database(_) => None,
+            Self::Database(_) | Self::Workflow(_) => None,
+        }
+    }
+
+    /// The unit, if the operation is for the workflow engine.
+    pub const fn unit(&self) -> Option<&Unit> {
+        match self {
+            Self::Workflow(unit) => Some(unit),
+            Self::Database(_) | Self::Service(_) => None,
         }
     }
 }

@@ -17,7 +17,7 @@ use plimsoll_mongo::scenario::{Client, Operation as Command};
 use plimsoll_mongo::setup::{Context as SetupContext, index_key};
 
 use crate::operation::Operation;
-use crate::{self as scenario, Loaded};
+use crate::{self as scenario, Loaded, Unit};
 
 mod operations;
 mod phase;
@@ -100,6 +100,12 @@ impl Plan {
     /// The requests by index, for a plan on a service.
     pub fn service(&self) -> Vec<(String, Request)> {
         let of = |(name, work): &(String, Operation)| Some((name.clone(), work.service()?.clone()));
+        self.operations.iter().filter_map(of).collect()
+    }
+
+    /// The units by index, for a plan on the workflow engine.
+    pub fn units(&self) -> Vec<(String, Unit)> {
+        let of = |(name, work): &(String, Operation)| Some((name.clone(), work.unit()?.clone()));
         self.operations.iter().filter_map(of).collect()
     }
 

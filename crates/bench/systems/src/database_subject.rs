@@ -28,7 +28,7 @@ impl Kind for DatabaseKind {
         address: ServerAddress<'_>,
     ) -> anyhow::Result<Option<Arc<dyn Subject>>> {
         let scenario = &loaded.scenario;
-        if scenario.http.is_some() {
+        if scenario.http.is_some() || scenario.workflow.is_some() {
             return Ok(None);
         }
         ensure!(

@@ -269,7 +269,7 @@ impl System for Service {
         let injections = phase.faults.iter().filter_map(|planned| plan.injections.get(planned.key));
         let tied = injections.filter_map(|aimed| match aimed.victim {
             plimsoll_scenario::Victim::Service => {
-                injection::tie_service(&aimed.fault, self.process.as_ref(), &started.proxies)
+                injection::tie(&aimed.fault, self.process.as_ref(), &started.proxies)
             }
             plimsoll_scenario::Victim::Server => {
                 let place = &started.database.as_ref()?.place;

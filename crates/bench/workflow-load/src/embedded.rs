@@ -1,34 +1,55 @@
 //! Runs the engine as a library in the clients' process.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use plimsoll_measure::clock::{now, wall_ms};
-use plimsoll_workflow::instance::{Signal, StartRequest, Status};
-use plimsoll_workflow::port::{Clock, Services, Store};
+use plimsoll_scenario::Mode;
+use plimsoll_workflow::definition::Definition;
+use plimsoll_workflow::instance::{Signal, StartRequest, State, Status};
+use plimsoll_workflow::port::{Clock, Inserted, Record, Services, Store};
 use plimsoll_workflow::step::{Call, CallError};
 use plimsoll_workflow::worker::{
     Client, ClientError, Groups, Mailbox, Registry, Settings, Watchers, Worker, drive,
 };
 use serde_json::Value;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use crate::load::Sample;
-use crate::observed::{Observed, Waits};
+use crate::observed::Observed;
 use crate::unit::{SIGNAL, Unit};
 
-/// The limit of every wait.
+/// The limit of every wait of [`Embedded::once`].
 const PATIENCE: Duration = Duration::from_secs(60);
+/// The time without news after which a client reads its instance: news of a change whose answer was lost never come.
+const QUIET: Duration = Duration::from_secs(1);
 /// Signals in memory above which clients are refused.
 const BACKLOG_MAX: usize = 100_000;
+/// Transactions at the same time in the control arm: as many as the published baseline had signal workers.
+const TRANSACTIONS_MAX: usize = 8;
 
-/// The engine and a client of it. It needs a runtime of tokio.
+/// The engine and its clients. It needs a runtime of tokio.
 pub struct Embedded<S> {
-    client: Client<Observed<S>>,
-    waits: Waits,
-    worker: JoinHandle<()>,
+    store: Arc<Observed<S>>,
+    /// One client for each worker: it hints the worker that owns an instance.
+    clients: Vec<Client<Observed<S>>>,
+    workers: Mutex<Workers<S>>,
+}
+
+/// Workers that have not begun, and those that have.
+struct Workers<S> {
+    ready: Vec<Worker<Observed<S>, Nothing, Wall>>,
+    running: Vec<JoinHandle<()>>,
+}
+
+impl<S> std::fmt::Debug for Embedded<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Embedded {{ workers: {} }}", self.clients.len())
+    }
 }
 
 /// An instance did not end as it should.
@@ -38,12 +59,12 @@ pub enum UnitError {
     #[error(transparent)]
     Client(#[from] ClientError),
     /// Nothing came within the limit.
-    #[error("{instance} {missing} within {} s", PATIENCE.as_secs())]
+    #[error("{instance} did not end within {} s", .limit.as_secs_f64())]
     Late {
         /// The instance.
         instance: String,
-        /// The missing event.
-        missing: &'static str,
+        /// The limit.
+        limit: Duration,
     },
     /// The instance ended in another way.
     #[error("{instance} ended as {}: {}", .status.name(), .error.as_deref().unwrap_or("no reason is known"))]
@@ -58,7 +79,7 @@ pub enum UnitError {
 }
 
 /// The wall clock.
-struct Wall;
+pub(crate) struct Wall;
 
 impl Clock for Wall {
     fn now_ms(&self) -> u64 {
@@ -71,7 +92,7 @@ impl Clock for Wall {
 }
 
 /// Steps that do nothing.
-struct Nothing;
+pub(crate) struct Nothing;
 
 impl Services for Nothing {
     async fn call(&self, _: &Call) -> Result<Value, CallError> {
@@ -80,33 +101,94 @@ impl Services for Nothing {
 }
 
 impl<S: Store> Embedded<S> {
-    /// Starts a worker with a name that no other process has, and deploys all units.
+    /// Starts a worker with a name that no other process has, and deploys the units of [`Unit`].
     ///
     /// # Errors
     ///
     /// If the store fails.
     pub async fn start(store: S, owner: &str) -> Result<Self, UnitError> {
-        let waits = Waits::default();
-        let store = Arc::new(Observed { store, waits: waits.clone() });
-        let (registry, mailbox, watchers) =
-            (Arc::new(Registry::default()), Mailbox::default(), Watchers::default());
-        let backlog = Arc::new(AtomicUsize::new(0));
-        let worker = Worker {
-            store: store.clone(),
-            services: Arc::new(Nothing),
-            clock: Arc::new(Wall),
-            registry: registry.clone(),
-            settings: Settings::new(owner),
-            mailbox: mailbox.clone(),
-            backlog: backlog.clone(),
-            watchers: watchers.clone(),
-        };
-        let groups = Groups::default();
-        let client = Client { store, registry, mailbox, backlog, backlog_max: BACKLOG_MAX, watchers, groups };
-        for unit in Unit::ALL {
-            client.deploy(&unit.definition(), wall_ms()).await?;
+        let definitions = Unit::ALL.map(Unit::definition);
+        let engine = Self::prepare(store, Mode::Batches, vec![owner.to_owned()], &definitions).await?;
+        engine.begin(&Handle::current());
+        Ok(engine)
+    }
+
+    /// Deploys definitions, and prepares one worker for each name. No other process ever has one of the names.
+    ///
+    /// # Errors
+    ///
+    /// If the store fails, or a definition is invalid.
+    pub(crate) async fn prepare(
+        store: S,
+        mode: Mode,
+        owners: Vec<String>,
+        definitions: &[Definition],
+    ) -> Result<Self, UnitError> {
+        let store = Arc::new(Observed::new(store, mode, owners.clone()));
+        let registry = Arc::new(Registry::default());
+        let (mut clients, mut ready) = (Vec::new(), Vec::new());
+        for owner in owners {
+            let (client, worker) = worker(&store, &registry, settings(owner, mode));
+            clients.push(client);
+            ready.push(worker);
         }
-        Ok(Self { client, waits, worker: tokio::spawn(drive(worker)) })
+        let deployer =
+            clients.first().into_iter().flat_map(|client| definitions.iter().map(move |it| (client, it)));
+        for (client, definition) in deployer {
+            client.deploy(definition, wall_ms()).await?;
+        }
+        Ok(Self { store, clients, workers: Mutex::new(Workers { ready, running: Vec::new() }) })
+    }
+
+    /// Begins the prepared workers.
+    pub(crate) fn begin(&self, runtime: &Handle) {
+        let mut workers = self.workers();
+        let ready = std::mem::take(&mut workers.ready);
+        workers.running.extend(ready.into_iter().map(|worker| runtime.spawn(drive(worker))));
+    }
+
+    /// The store.
+    pub(crate) fn store(&self) -> &Observed<S> {
+        &self.store
+    }
+
+    /// Starts an instance: durable when the call returns.
+    ///
+    /// # Errors
+    ///
+    /// If the request is refused, or the store fails.
+    pub(crate) async fn begin_instance(&self, definition: &str, id: &str) -> Result<Inserted, ClientError> {
+        let request = StartRequest {
+            id: id.to_owned(),
+            definition: definition.to_owned(),
+            key: None,
+            parent: None,
+            depth: 0,
+            input: Value::Null,
+        };
+        self.client(id).start(request, wall_ms()).await
+    }
+
+    /// Sends a signal: durable when the call returns.
+    ///
+    /// # Errors
+    ///
+    /// If the signal is refused, or the store fails.
+    pub(crate) async fn publish(&self, signal: Signal) -> Result<Inserted, ClientError> {
+        self.client(&signal.instance).publish(signal).await
+    }
+
+    /// The next durable state of an instance.
+    pub(crate) async fn next(&self, news: &mut UnboundedReceiver<Record>, instance: &str) -> Record {
+        loop {
+            if let Ok(Some(record)) = timeout(QUIET, news.recv()).await {
+                return record;
+            }
+            let found = self.store.load(&[instance.to_owned()]).await;
+            if let Some(record) = found.ok().and_then(|found| found.into_iter().next().flatten()) {
+                return record;
+            }
+        }
     }
 
     /// Runs one unit to its end.
@@ -115,44 +197,109 @@ impl<S: Store> Embedded<S> {
     ///
     /// If a request fails, or the instance does not complete.
     pub async fn once(&self, unit: Unit, id: &str) -> Result<Sample, UnitError> {
-        let begin = now();
-        let (end, waiting) = (self.client.watchers.watch(id), self.waits.expect(id));
-        let request = StartRequest {
-            id: id.to_owned(),
-            definition: unit.name().to_owned(),
-            key: None,
-            parent: None,
-            depth: 0,
-            input: Value::Null,
-        };
-        self.client.start(request, wall_ms()).await?;
-        let mut signalled = begin;
-        if unit == Unit::RoundTrip {
-            let late = |_| late(id, "did not wait");
-            // The sender goes only if the instance waits.
-            timeout(PATIENCE, waiting).await.map_err(late)?.unwrap_or_default();
-            signalled = now();
-            self.client.publish(Signal::named(id, "1", SIGNAL, Value::Null, wall_ms())).await?;
-        }
-        let finished = timeout(PATIENCE, end).await.map_err(|_| late(id, "did not end"))?;
-        if finished.status != Status::Done {
-            return Err(UnitError::Ended {
-                instance: id.to_owned(),
-                status: finished.status,
-                error: finished.error,
-            });
-        }
-        Ok(Sample { total_ns: now().since(begin), signal_ns: now().since(signalled) })
+        let late = |_| UnitError::Late { instance: id.to_owned(), limit: PATIENCE };
+        let result = timeout(PATIENCE, self.follow(unit, id)).await.map_err(late);
+        self.store.forget(id);
+        result?
     }
 
-    /// Ends the worker, which gives its partitions back.
+    async fn follow(&self, unit: Unit, id: &str) -> Result<Sample, UnitError> {
+        let (begin, mut news) = (now(), self.store.listen(id));
+        self.begin_instance(unit.name(), id).await?;
+        let mut signalled = None;
+        loop {
+            let record = self.next(&mut news, id).await;
+            if record.status.is_ended() {
+                done(&record)?;
+                let end = now();
+                return Ok(Sample {
+                    total_ns: end.since(begin),
+                    signal_ns: end.since(signalled.unwrap_or(begin)),
+                });
+            }
+            // The sender goes only if the instance waits.
+            if unit == Unit::RoundTrip && record.due_ms.is_none() && signalled.is_none() {
+                signalled = Some(now());
+                self.publish(Signal::named(id, "1", SIGNAL, Value::Null, wall_ms())).await?;
+            }
+        }
+    }
+
+    /// Ends the workers, which give their partitions back.
     pub async fn stop(self) {
-        self.client.mailbox.close();
-        // A worker that panicked has ended too.
-        drop(self.worker.await);
+        self.halt().await;
+    }
+
+    /// Ends the workers, which give their partitions back.
+    pub(crate) async fn halt(&self) {
+        self.clients.iter().for_each(|client| client.mailbox.close());
+        let running = std::mem::take(&mut self.workers().running);
+        for worker in running {
+            // A worker that panicked has ended too.
+            drop(worker.await);
+        }
+    }
+
+    fn client(&self, instance: &str) -> &Client<Observed<S>> {
+        let owner = self.store.owner(instance);
+        &self.clients[owner.min(self.clients.len() - 1)]
+    }
+
+    fn workers(&self) -> MutexGuard<'_, Workers<S>> {
+        self.workers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn late(id: &str, missing: &'static str) -> UnitError {
-    UnitError::Late { instance: id.to_owned(), missing }
+/// Checks the end of an instance.
+///
+/// # Errors
+///
+/// If it is not `done`.
+pub(crate) fn done(record: &Record) -> Result<(), UnitError> {
+    if record.status == Status::Done {
+        return Ok(());
+    }
+    let error = State::decode(&record.body).ok().and_then(|state| state.error);
+    Err(UnitError::Ended { instance: record.id.clone(), status: record.status, error })
+}
+
+/// The control arm has one signal in a scan and one change in a commit.
+fn settings(owner: String, mode: Mode) -> Settings {
+    let settings = Settings::new(owner);
+    match mode {
+        Mode::Batches => settings,
+        Mode::Transactions => Settings { batch: 1, commits_max: TRANSACTIONS_MAX, ..settings },
+    }
+}
+
+type WorkerWithClient<S> = (Client<Observed<S>>, Worker<Observed<S>, Nothing, Wall>);
+
+/// A worker and the client that hints it.
+fn worker<S: Store>(
+    store: &Arc<Observed<S>>,
+    registry: &Arc<Registry>,
+    settings: Settings,
+) -> WorkerWithClient<S> {
+    let (mailbox, watchers) = (Mailbox::default(), Watchers::default());
+    let backlog = Arc::new(AtomicUsize::new(0));
+    let worker = Worker {
+        store: store.clone(),
+        services: Arc::new(Nothing),
+        clock: Arc::new(Wall),
+        registry: registry.clone(),
+        settings,
+        mailbox: mailbox.clone(),
+        backlog: backlog.clone(),
+        watchers: watchers.clone(),
+    };
+    let client = Client {
+        store: store.clone(),
+        registry: registry.clone(),
+        mailbox,
+        backlog,
+        backlog_max: BACKLOG_MAX,
+        watchers,
+        groups: Groups::default(),
+    };
+    (client, worker)
 }

@@ -1,40 +1,206 @@
-//! Watches the changes that a store confirms: an instance waits once its wait is durable.
+//! Watches the store of the engine: counts its calls, tells clients which changes are durable, and cuts batches for the control arm.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use futures_util::future::try_join_all;
+use plimsoll_measure::workflow::StoreCalls;
+use plimsoll_scenario::Mode;
 use plimsoll_workflow::definition::Definition;
-use plimsoll_workflow::instance::{DeadLetter, Signal, Status, TaskRow};
+use plimsoll_workflow::instance::{DeadLetter, Signal, TaskRow};
 use plimsoll_workflow::port::{
     Commit, Committed, Due, Find, Holder, Inbox, Inserted, LeaseRequest, Leases, Postponed, Record, Redrive,
-    SignalKey, Store, Stored,
+    SignalKey, Store, Stored, partition_of,
 };
-use tokio::sync::oneshot;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// Clients that expect an instance to wait for a signal.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Waits(Arc<Mutex<HashMap<String, oneshot::Sender<()>>>>);
+/// The time for which a claim hides a signal from other claims, in milliseconds.
+const CLAIM_MS: u64 = 30_000;
 
-impl Waits {
-    /// Expects that an instance will wait. Call it before the instance starts.
-    pub(crate) fn expect(&self, instance: &str) -> oneshot::Receiver<()> {
-        let (sender, receiver) = oneshot::channel();
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(instance.to_owned(), sender);
-        receiver
-    }
+/// The kinds of calls, in the order of [`NAMES`].
+#[derive(Clone, Copy, Debug)]
+enum Port {
+    Start,
+    Publish,
+    Due,
+    Load,
+    Commit,
+    Remove,
+    Claim,
+    Lease,
+    Postpone,
+    Bury,
+    Tasks,
+    Definitions,
+}
 
-    fn tell(&self, instance: &str) {
-        let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(instance);
-        // A client that gave up needs no answer.
-        sender.map(|sender| sender.send(())).unwrap_or(Ok(())).unwrap_or_default();
+/// The names of the kinds.
+const NAMES: [&str; 12] = [
+    "start",
+    "publish",
+    "due",
+    "load",
+    "commit",
+    "remove",
+    "claim",
+    "lease",
+    "postpone",
+    "bury",
+    "tasks",
+    "definitions",
+];
+
+/// A store that counts, and tells clients about durable changes.
+#[derive(Debug)]
+pub(crate) struct Observed<S> {
+    store: S,
+    mode: Mode,
+    counts: [Count; NAMES.len()],
+    conflicts: AtomicU64,
+    /// Started instances that have not ended.
+    open: AtomicI64,
+    listeners: Mutex<HashMap<String, UnboundedSender<Record>>>,
+    /// The owner of each partition: the index of a worker.
+    owners: Vec<AtomicUsize>,
+    workers: Vec<String>,
+}
+
+#[derive(Debug, Default)]
+struct Count {
+    calls: AtomicU64,
+    items: AtomicU64,
+    failed: AtomicU64,
+}
+
+impl Count {
+    fn read(&self) -> StoreCalls {
+        let [calls, items, failed] =
+            [&self.calls, &self.items, &self.failed].map(|count| count.load(Ordering::Relaxed));
+        StoreCalls { calls, items, failed }
     }
 }
 
-/// A store that tells when an instance waits.
-#[derive(Debug)]
-pub(crate) struct Observed<S> {
-    pub(crate) store: S,
-    pub(crate) waits: Waits,
+impl<S: Store> Observed<S> {
+    /// A store for workers with these names.
+    pub(crate) fn new(store: S, mode: Mode, workers: Vec<String>) -> Self {
+        let owners = (0..store.partitions()).map(|_| AtomicUsize::new(0)).collect();
+        Self {
+            store,
+            mode,
+            counts: Default::default(),
+            conflicts: AtomicU64::new(0),
+            open: AtomicI64::new(0),
+            listeners: Mutex::default(),
+            owners,
+            workers,
+        }
+    }
+
+    /// The durable states of an instance from now on. For a signal (`instance` and its id joined by a slash), the state that applied it.
+    pub(crate) fn listen(&self, subject: &str) -> UnboundedReceiver<Record> {
+        let (sender, receiver) = unbounded_channel();
+        self.listeners().insert(subject.to_owned(), sender);
+        receiver
+    }
+
+    /// Forgets a listener.
+    pub(crate) fn forget(&self, subject: &str) {
+        self.listeners().remove(subject);
+    }
+
+    /// The index of the worker that owns an instance's partition.
+    pub(crate) fn owner(&self, instance: &str) -> usize {
+        let partition = usize::from(partition_of(instance, self.store.partitions()));
+        self.owners.get(partition).map_or(0, |owner| owner.load(Ordering::Relaxed))
+    }
+
+    /// Started instances that have not ended, as far as the store told.
+    pub(crate) fn open(&self) -> i64 {
+        self.open.load(Ordering::Relaxed)
+    }
+
+    /// Changes that lost their compare-and-set.
+    pub(crate) fn conflicts(&self) -> u64 {
+        self.conflicts.load(Ordering::Relaxed)
+    }
+
+    /// The calls so far, by kind.
+    pub(crate) fn calls(&self) -> Vec<(&'static str, StoreCalls)> {
+        NAMES.into_iter().zip(self.counts.iter().map(Count::read)).collect()
+    }
+
+    fn listeners(&self) -> MutexGuard<'_, HashMap<String, UnboundedSender<Record>>> {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn counted<T>(&self, port: Port, items: usize, call: impl Future<Output = Stored<T>>) -> Stored<T> {
+        let count = &self.counts[port as usize];
+        count.calls.fetch_add(1, Ordering::Relaxed);
+        count.items.fetch_add(items as u64, Ordering::Relaxed);
+        let result = call.await;
+        count.failed.fetch_add(u64::from(result.is_err()), Ordering::Relaxed);
+        result
+    }
+
+    /// The parts of a batch that are one call each.
+    fn parts<'a, T>(&self, all: &'a [T]) -> std::slice::Chunks<'a, T> {
+        all.chunks(if self.mode == Mode::Transactions { 1 } else { all.len().max(1) })
+    }
+
+    /// Tells listeners about instances that were started.
+    fn started(&self, records: &[Record], inserted: &[Inserted]) {
+        let new = inserted.iter().filter(|inserted| **inserted == Inserted::New).count();
+        self.open.fetch_add(i64::try_from(new).unwrap_or(0), Ordering::Relaxed);
+        let listeners = self.listeners();
+        records.iter().for_each(|record| tell(&listeners, &record.id, record));
+    }
+
+    /// Tells listeners about durable changes.
+    fn changed(&self, commits: &[Commit], results: &[Committed]) {
+        let (mut ended, mut lost) = (0, 0);
+        let listeners = self.listeners();
+        for (commit, result) in commits.iter().zip(results) {
+            if *result == Committed::Lost {
+                lost += 1;
+                continue;
+            }
+            let record = &commit.record;
+            ended += i64::from(record.status.is_ended());
+            tell(&listeners, &record.id, record);
+            commit.consumed.iter().for_each(|id| tell(&listeners, &format!("{}/{id}", record.id), record));
+        }
+        drop(listeners);
+        self.open.fetch_sub(ended, Ordering::Relaxed);
+        self.conflicts.fetch_add(lost, Ordering::Relaxed);
+    }
+
+    /// Claims the signals of changes one by one: each becomes invisible for a while.
+    async fn claim(&self, commits: &[Commit]) -> Stored<()> {
+        let until_ms = plimsoll_measure::clock::wall_ms() + CLAIM_MS;
+        for commit in commits {
+            for id in &commit.consumed {
+                let key = SignalKey { instance: commit.record.id.clone(), id: id.clone() };
+                let claim = [Postponed { key, due_ms: until_ms, attempts: 1 }];
+                self.counted(Port::Claim, 1, self.store.postpone(&claim)).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn commit_part(&self, commits: &[Commit]) -> Stored<Vec<Committed>> {
+        if self.mode == Mode::Transactions {
+            self.claim(commits).await?;
+        }
+        self.counted(Port::Commit, commits.len(), self.store.commit(commits)).await
+    }
+}
+
+/// A listener that went away needs no news.
+fn tell(listeners: &HashMap<String, UnboundedSender<Record>>, subject: &str, record: &Record) {
+    if let Some(sender) = listeners.get(subject) {
+        sender.send(record.clone()).unwrap_or_default();
+    }
 }
 
 impl<S: Store> Store for Observed<S> {
@@ -51,19 +217,28 @@ impl<S: Store> Store for Observed<S> {
     }
 
     async fn definitions(&self) -> Stored<Vec<Definition>> {
-        self.store.definitions().await
+        self.counted(Port::Definitions, 1, self.store.definitions()).await
     }
 
     async fn start(&self, records: &[Record]) -> Stored<Vec<Inserted>> {
-        self.store.start(records).await
+        let part = |part| self.counted(Port::Start, <[Record]>::len(part), self.store.start(part));
+        let inserted = try_join_all(self.parts(records).map(part)).await?.concat();
+        self.started(records, &inserted);
+        Ok(inserted)
     }
 
     async fn publish(&self, signals: &[Signal]) -> Stored<Vec<Inserted>> {
-        self.store.publish(signals).await
+        let part = |part| self.counted(Port::Publish, <[Signal]>::len(part), self.store.publish(part));
+        Ok(try_join_all(self.parts(signals).map(part)).await?.concat())
     }
 
     async fn lease(&self, request: &LeaseRequest) -> Stored<Leases> {
-        self.store.lease(request).await
+        let leases = self.counted(Port::Lease, 1, self.store.lease(request)).await?;
+        if let Some(worker) = self.workers.iter().position(|name| *name == request.owner) {
+            let owners = leases.held.iter().filter_map(|lease| self.owners.get(usize::from(lease.partition)));
+            owners.for_each(|owner| owner.store(worker, Ordering::Relaxed));
+        }
+        Ok(leases)
     }
 
     async fn holders(&self) -> Stored<Vec<Holder>> {
@@ -71,34 +246,30 @@ impl<S: Store> Store for Observed<S> {
     }
 
     async fn due(&self, partitions: &[u16], until_ms: u64, limit: usize) -> Stored<Due> {
-        self.store.due(partitions, until_ms, limit).await
+        self.counted(Port::Due, 1, self.store.due(partitions, until_ms, limit)).await
     }
 
     async fn load(&self, ids: &[String]) -> Stored<Vec<Option<Record>>> {
-        self.store.load(ids).await
+        self.counted(Port::Load, ids.len(), self.store.load(ids)).await
     }
 
     async fn commit(&self, commits: &[Commit]) -> Stored<Vec<Committed>> {
-        let results = self.store.commit(commits).await?;
-        for (commit, result) in commits.iter().zip(&results) {
-            let record = &commit.record;
-            if *result == Committed::Won && record.status == Status::Running && record.due_ms.is_none() {
-                self.waits.tell(&record.id);
-            }
-        }
+        let results = try_join_all(self.parts(commits).map(|part| self.commit_part(part))).await?.concat();
+        self.changed(commits, &results);
         Ok(results)
     }
 
     async fn remove(&self, signals: &[SignalKey]) -> Stored<()> {
-        self.store.remove(signals).await
+        let part = |part| self.counted(Port::Remove, <[SignalKey]>::len(part), self.store.remove(part));
+        try_join_all(self.parts(signals).map(part)).await.map(drop)
     }
 
     async fn postpone(&self, signals: &[Postponed]) -> Stored<()> {
-        self.store.postpone(signals).await
+        self.counted(Port::Postpone, signals.len(), self.store.postpone(signals)).await
     }
 
     async fn bury(&self, letters: &[DeadLetter]) -> Stored<()> {
-        self.store.bury(letters).await
+        self.counted(Port::Bury, letters.len(), self.store.bury(letters)).await
     }
 
     async fn dead(&self, after: Option<&SignalKey>, limit: usize) -> Stored<Vec<DeadLetter>> {
@@ -114,7 +285,7 @@ impl<S: Store> Store for Observed<S> {
     }
 
     async fn write_tasks(&self, rows: &[TaskRow]) -> Stored<()> {
-        self.store.write_tasks(rows).await
+        self.counted(Port::Tasks, rows.len(), self.store.write_tasks(rows)).await
     }
 
     async fn tasks(&self, inbox: &Inbox) -> Stored<Vec<TaskRow>> {

@@ -19,7 +19,7 @@ pub struct SuiteArgs {
     /// With --resume: repeat runs that failed or hung.
     #[arg(long, requires = "resume")]
     pub retry: bool,
-    /// Run only these tests.
+    /// Run only these tests; `*` stands for any letters, as in '*-smoke'.
     #[arg(long, value_name = "TEST,TEST…", value_delimiter = ',')]
     pub only: Vec<String>,
     /// The number of repetitions of each test, instead of those in its row.

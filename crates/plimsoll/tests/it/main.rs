@@ -57,4 +57,5 @@ mod wording;
 mod workflow;
 mod workflow_guide;
 mod workflow_http;
+mod workflow_load;
 mod writer;

@@ -1,5 +1,6 @@
 //! Keeps the workflow engine's instances, signals and tasks in PostgreSQL. A batch is one statement, and a statement one transaction.
 
+mod counters;
 mod rows;
 mod session;
 mod sql;
@@ -15,6 +16,7 @@ use plimsoll_workflow::port::{
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
+pub use counters::{counters, version};
 use rows::{Records, SIGNAL, Signals, json, letter, record, signal, signed};
 use session::{Prepared, Session, Sessions, config, within};
 

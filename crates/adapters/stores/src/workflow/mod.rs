@@ -41,6 +41,8 @@ pub struct Mongo {
     partitions: u16,
     /// Numbers of changes. They differ from those of every other process, so that a process recognises its changes.
     stamp: AtomicI64,
+    /// Whether each start and each change has its own transaction.
+    is_single: bool,
 }
 
 impl Mongo {
@@ -62,7 +64,27 @@ impl Mongo {
             rawdoc! {"_id": i32::from(partition), "owner": "", "epoch": 0_i64, "until": 0_i64}
         });
         insert(&pool, "partitions", &rows.collect::<Vec<_>>()).await?;
-        Ok(Self { pool, partitions, stamp: AtomicI64::new(first) })
+        Ok(Self { pool, partitions, stamp: AtomicI64::new(first), is_single: false })
+    }
+
+    /// Opens a store as [`Self::open`] does, that writes each start and each change in a transaction. For comparisons: batches need fewer
+    /// commands.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Self::open`], and if the server has no transactions.
+    pub async fn open_in_transactions(
+        uri: &str,
+        db: &str,
+        connections: usize,
+        partitions: u16,
+    ) -> Stored<Self> {
+        let store = Self::open(uri, db, connections, partitions).await?;
+        let attempt = vec![(rawdoc! {"find": "form", "limit": 1}, None)];
+        if together(&store.pool, attempt).await? != Together::Done {
+            return Err(StoreError::Refused("the server has no transactions: use `mode: batches`".into()));
+        }
+        Ok(Self { is_single: true, ..store })
     }
 
     fn partition(&self, instance: &str) -> u16 {
@@ -88,6 +110,19 @@ impl Mongo {
         self.find_all("partitions", rawdoc! {}, rawdoc! {"_id": 1}, usize::from(u16::MAX)).await
     }
 
+    /// Inserts instances, each in a transaction.
+    async fn start_singly(&self, documents: &[RawDocumentBuf]) -> Stored<Vec<Inserted>> {
+        let mut inserted = Vec::with_capacity(documents.len());
+        for document in documents.chunks(1) {
+            let write = rawdoc! {"insert": "instances", "documents": array(document)};
+            match together(&self.pool, vec![(write, Some(1))]).await? {
+                Together::Done => inserted.push(Inserted::New),
+                Together::Aborted => inserted.extend(insert(&self.pool, "instances", document).await?),
+            }
+        }
+        Ok(inserted)
+    }
+
     /// Changes instances: with one transaction if there is more than one write, or each by its own.
     async fn commit_group(
         &self,
@@ -96,8 +131,8 @@ impl Mongo {
     ) -> Stored<Vec<Committed>> {
         let update = rawdoc! {"update": "instances", "updates": array(group), "ordered": false};
         let signals: Vec<_> = members.iter().flat_map(|(_, commit)| consumed(commit)).collect();
-        let is_one_write = group.len() == 1 && signals.is_empty();
-        if !is_one_write && self.pool.has_transactions.load(Ordering::Relaxed) {
+        let needs_transaction = group.len() > 1 || !signals.is_empty() || self.is_single;
+        if needs_transaction && self.pool.has_transactions.load(Ordering::Relaxed) {
             let mut writes = vec![(update.clone(), i64::try_from(group.len()).ok())];
             writes.extend(groups(&signals).into_iter().map(|group| (removal("signals", group), None)));
             if together(&self.pool, writes).await? == Together::Done {
@@ -470,6 +505,9 @@ impl Store for Mongo {
 
     async fn start(&self, records: &[Record]) -> Stored<Vec<Inserted>> {
         let documents: Vec<_> = records.iter().map(documents::instance).collect();
+        if self.is_single {
+            return self.start_singly(&documents).await;
+        }
         insert(&self.pool, "instances", &documents).await
     }
 
@@ -545,7 +583,8 @@ impl Store for Mongo {
         let statements: Vec<_> =
             (first..).zip(commits).map(|(stamp, commit)| change(stamp, &commit.record)).collect();
         let mut results = Vec::with_capacity(commits.len());
-        for group in groups(&statements) {
+        let groups = if self.is_single { statements.chunks(1).collect() } else { groups(&statements) };
+        for group in groups {
             let members = (first..).zip(commits).skip(results.len()).take(group.len());
             results.extend(self.commit_group(group, &members.collect::<Vec<_>>()).await?);
         }

@@ -66,6 +66,16 @@ async fn update(collection: &'static str, filter: Document, change: Document) {
 }
 
 #[test]
+fn a_store_in_transactions_keeps_every_promise() {
+    let (server, next) = (shared(), AtomicU32::new(0));
+    let empty = || async {
+        let db = format!("workflow_transactions_{}", next.fetch_add(1, Ordering::Relaxed));
+        Mongo::open_in_transactions(&uri(&server), &db, 2, PARTITIONS).await.unwrap()
+    };
+    runtime().block_on(async { contract::check(empty).await.unwrap() });
+}
+
+#[test]
 fn a_store_works_again_after_the_server_was_killed_and_keeps_its_number_of_partitions() {
     let mut server = start();
     let uri = uri(&server);

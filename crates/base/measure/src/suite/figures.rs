@@ -19,6 +19,15 @@ pub struct Figures {
     pub total: u64,
     /// Median response time of an operation in nanoseconds; absent if too few values support it.
     pub p50_ns: Option<Spread>,
+    /// The mean.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_ns: Option<Spread>,
+    /// The 95th percentile, in the form of the median.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p95_ns: Option<Spread>,
+    /// The longest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_ns: Option<Spread>,
     /// The 99th percentile, in the same form.
     pub p99_ns: Option<Spread>,
     /// The 99.9th percentile, in the same form.
@@ -51,6 +60,9 @@ impl Figures {
             unit,
             total: runs.iter().map(|run| run.total).sum(),
             p50_ns: time(|run| run.p50_ns),
+            mean_ns: time(|run| run.mean_ns),
+            p95_ns: time(|run| run.p95_ns),
+            max_ns: time(|run| run.max_ns),
             p99_ns: time(|run| run.p99_ns),
             p99_9_ns: time(|run| run.p99_9_ns),
             errors: runs.iter().map(|run| run.errors).sum(),

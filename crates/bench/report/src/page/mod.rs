@@ -191,7 +191,8 @@ fn over_time(page: &Page<'_>, timeline: &figures::Timeline) -> Markup {
 }
 
 fn results(run: &Run) -> Markup {
-    let tables = [tables::latencies(run), tables::rates(run)].into_iter().chain(tables::outcomes(run));
+    let first = [tables::latencies(run), tables::rates(run)].into_iter().chain(tables::workflow(run));
+    let tables = first.chain(tables::outcomes(run));
     html! { @for table in tables { (table::table(&table)) } }
 }
 

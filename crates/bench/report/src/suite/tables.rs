@@ -80,7 +80,19 @@ pub(super) fn full(suite: &Suite) -> Table {
 
 /// Response times and CPU, for a page.
 pub(super) fn times(suite: &Suite) -> Table {
-    let names = ["total", "p50", "p99", "p99.9", "errors", "lost", "Plimsoll's CPU", "server's CPU"];
+    let names = [
+        "total",
+        "mean",
+        "p50",
+        "p95",
+        "p99",
+        "p99.9",
+        "max",
+        "errors",
+        "lost",
+        "Plimsoll's CPU",
+        "server's CPU",
+    ];
     let columns = std::iter::once(left("test")).chain(names.map(right)).collect();
     let row = |test: &Test| {
         let figures = test.figures.as_ref()?;
@@ -88,7 +100,15 @@ pub(super) fn times(suite: &Suite) -> Table {
         let cpu =
             |spread: Option<Spread>| -> Cell { or_dash(spread, |spread| microseconds(spread.median)).into() };
         let mut row: Vec<Cell> = vec![test.name.clone().into(), exact(figures.total).into()];
-        row.extend([time(some, |it| it.p50_ns), time(some, |it| it.p99_ns), time(some, |it| it.p99_9_ns)]);
+        let picks: [fn(&Figures) -> Option<Spread>; 6] = [
+            |it| it.mean_ns,
+            |it| it.p50_ns,
+            |it| it.p95_ns,
+            |it| it.p99_ns,
+            |it| it.p99_9_ns,
+            |it| it.max_ns,
+        ];
+        row.extend(picks.map(|pick| time(some, pick)));
         row.extend([
             Cell::fault(figures.errors),
             lost(some),

@@ -5,11 +5,13 @@ mod facts;
 mod integrity;
 mod operations;
 mod search;
+mod workflow;
 
 pub(crate) use cost::{accuracy, cost, traffic};
 pub(crate) use facts::{environment, phase_figures, phases, scenario, server, server_in_words};
 pub(crate) use operations::{latencies, rates};
 pub(crate) use search::{at_limit, candidates, ladder, probes, result, stage, timings};
+pub(crate) use workflow::workflow;
 
 use std::borrow::Cow;
 

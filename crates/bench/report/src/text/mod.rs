@@ -62,6 +62,7 @@ fn tables(run: &Run) -> Vec<Table> {
     if run.phases.len() > 1 && run.line.is_none() && run.ladder.is_none() {
         tables.push(tables::phase_figures(run));
     }
+    tables.extend(tables::workflow(run));
     tables.extend(tables::outcomes(run));
     tables.extend(changed(run));
     tables.extend([tables::cost(run), tables::traffic(run), tables::accuracy(run)]);

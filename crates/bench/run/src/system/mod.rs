@@ -20,6 +20,7 @@ use plimsoll_measure::histogram::Latency;
 use plimsoll_measure::inspection::{Collection, Size};
 use plimsoll_measure::integrity::Integrity;
 use plimsoll_measure::run::{Answers, ServerShare};
+use plimsoll_measure::workflow::Workflow;
 use plimsoll_wire::ConnectOptions;
 
 use crate::exit::Outcome;
@@ -189,6 +190,11 @@ pub trait System: std::fmt::Debug {
 
     /// The size of its data, if known without an audit.
     fn size(&self) -> Option<Size> {
+        None
+    }
+
+    /// The figures of the workflow engine after the audit, if the load goes to it.
+    fn workflow(&self) -> Option<Workflow> {
         None
     }
 

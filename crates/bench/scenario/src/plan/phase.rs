@@ -102,6 +102,9 @@ fn connections(
     if !own.unwrap_or(scenario.connections.per_operation) {
         return Ok(Connections::Kept);
     }
+    if scenario.workflow.is_some() {
+        bail!("load.{name}.connections: the workflow engine keeps its connections: leave it out");
+    }
     if scenario.http.is_some() {
         bail!(
             "load.{name}.connections: HTTP/1.1 has its own key for this: set `requests_per_connection: 1` under `http.limits`"

@@ -26,7 +26,7 @@ macro_rules! shipped {
 
 /// Every shipped scenario, in the order of `plimsoll scenarios`.
 pub const fn all() -> &'static [Builtin] {
-    static ALL: [Builtin; 47] = shipped![
+    static ALL: [Builtin; 84] = shipped![
         "write" / "bulk-baseline",
         "write" / "vip-one-by-one",
         "write" / "vip-all-at-once",
@@ -67,6 +67,43 @@ pub const fn all() -> &'static [Builtin] {
         "telemetry" / "past-the-cache",
         "telemetry" / "kill-service",
         "telemetry" / "kill-server",
+        "workflow" / "workflow-roundtrip",
+        "workflow" / "workflow-rates",
+        "workflow" / "workflow-steps",
+        "workflow" / "workflow-out-of-order",
+        "workflow" / "workflow-timers",
+        "workflow" / "workflow-hot-instance",
+        "workflow" / "workflow-backlog",
+        "workflow" / "workflow-idle",
+        "workflow" / "workflow-kill",
+        "workflow" / "mongo-immediate-burst-smoke",
+        "workflow" / "postgres-immediate-burst-smoke",
+        "workflow" / "mongo-delayed-burst-smoke",
+        "workflow" / "postgres-delayed-burst-smoke",
+        "workflow" / "mongo-bulstrad-quote-or-apl-cancel-smoke",
+        "workflow" / "postgres-bulstrad-quote-or-apl-cancel-smoke",
+        "workflow" / "mongo-signal-roundtrip-latency-serial",
+        "workflow" / "postgres-signal-roundtrip-latency-serial",
+        "workflow" / "mongo-signal-roundtrip-throughput-parallel",
+        "workflow" / "postgres-signal-roundtrip-throughput-parallel",
+        "workflow" / "mongo-signal-roundtrip-capacity-c1",
+        "workflow" / "postgres-signal-roundtrip-capacity-c1",
+        "workflow" / "mongo-signal-roundtrip-capacity-c4",
+        "workflow" / "postgres-signal-roundtrip-capacity-c4",
+        "workflow" / "mongo-signal-roundtrip-capacity-c8",
+        "workflow" / "postgres-signal-roundtrip-capacity-c8",
+        "workflow" / "mongo-signal-roundtrip-capacity-c16",
+        "workflow" / "postgres-signal-roundtrip-capacity-c16",
+        "workflow" / "mongo-immediate-burst-nightly",
+        "workflow" / "postgres-immediate-burst-nightly",
+        "workflow" / "mongo-delayed-burst-nightly",
+        "workflow" / "postgres-delayed-burst-nightly",
+        "workflow" / "mongo-synthetic-external-resume-nightly",
+        "workflow" / "postgres-synthetic-external-resume-nightly",
+        "workflow" / "mongo-bulstrad-quotation-confirm-convert-to-policy-nightly",
+        "workflow" / "postgres-bulstrad-quotation-confirm-convert-to-policy-nightly",
+        "workflow" / "mongo-signal-roundtrip-soak",
+        "workflow" / "postgres-signal-roundtrip-soak",
         "selftest" / "freeze",
         "selftest" / "forget",
         "selftest" / "flip",
@@ -94,12 +131,12 @@ pub const fn pipelines() -> &'static [Builtin] {
 
 /// Every shipped suite, in the order of `plimsoll scenarios`.
 pub const fn suites() -> &'static [Builtin] {
-    static TABLES: [Builtin; 3] = {
-        let [table] = shipped![".csv": "suite" / "write-cost"];
+    static TABLES: [Builtin; 4] = {
+        let [table, workflow] = shipped![".csv": "suite" / "write-cost", "suite" / "workflow-tiers"];
         let [yaml] = shipped!["suite" / "strategies-stack"];
         // The suite of a folder has the folder's name.
         let [pipeline] = shipped![".csv": "pipeline" / "suite"];
-        [table, yaml, Builtin { name: "pipeline", ..pipeline }]
+        [table, yaml, Builtin { name: "pipeline", ..pipeline }, workflow]
     };
     &TABLES
 }
@@ -164,6 +201,21 @@ mod tests {
             let loaded = super::super::load(builtin.name, &[], None).unwrap();
             assert!(loaded.scenario.question.is_some(), "{}", builtin.name);
             crate::plan::Plan::build(&loaded).unwrap();
+        }
+    }
+
+    #[test]
+    fn the_workflow_scenarios_of_two_stores_differ_in_nothing_but_the_store() {
+        let tree = |name: &str| {
+            let mut scenario = super::super::load(name, &[], None).unwrap().scenario;
+            (scenario.title, scenario.question, scenario.collection) = Default::default();
+            scenario.workflow.as_mut().unwrap().store = super::super::Store::Mongodb;
+            scenario
+        };
+        let names: Vec<_> = all().iter().filter_map(|it| it.name.strip_prefix("mongo-")).collect();
+        assert_eq!(names.len(), 14);
+        for name in names {
+            assert_eq!(tree(&format!("mongo-{name}")), tree(&format!("postgres-{name}")), "{name}");
         }
     }
 }

@@ -19,8 +19,7 @@ use plimsoll_measure::metric::Tags;
 use plimsoll_measure::rule::{Rule, by_metric};
 use plimsoll_measure::size::Bytes;
 use plimsoll_mongo::scenario::{
-    Audit, Client, Connections, DocumentFile, Existing, Operation, ReadPreference, Section, Stamp,
-    WriteConcern,
+    Audit, Client, Connections, DocumentFile, Operation, ReadPreference, Section, Stamp, WriteConcern,
 };
 use plimsoll_mongo::sharding::Sharding;
 use schemars::JsonSchema;
@@ -34,15 +33,18 @@ mod overrides;
 mod read;
 mod redacted_errors;
 mod service_spec;
+mod workflow;
 
 pub use builtin::{Builtin, all as builtins, pipelines, suites};
 pub use matrix::{Axis, Bounds, LeaveOut, Matrix, Names};
 pub use mistaken::{Kind, mistaken_name, mistaken_text};
 pub use overrides::{assigned, put};
+pub use plimsoll_mongo::scenario::Existing;
 pub use plimsoll_yaml::{in_our_words, nearest};
 pub use read::{Loaded, Text, load, load_text, parse_with};
 pub use redacted_errors::{of_tree, rendered};
 pub use service_spec::ServiceSpec;
+pub use workflow::{Begin, Mode, Store, Unit, Workflow};
 
 /// A scenario, as typed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -102,6 +104,9 @@ pub struct Scenario {
     /// The service under load over HTTP, instead of a database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<plimsoll_http::Section>,
+    /// The workflow engine under load, instead of a database.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<Workflow>,
     /// The client that sends the operations.
     #[serde(default)]
     pub client: Client,
@@ -217,6 +222,9 @@ pub struct Load {
     /// The request, instead of an operation, if the load goes to a service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Request>,
+    /// The unit, instead of an operation, if the load goes to the workflow engine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<Unit>,
     /// Several operations by name and weight.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub mix: BTreeMap<String, Weighted>,
@@ -272,6 +280,9 @@ pub struct Weighted {
     /// The request, instead of an operation, if the load goes to a service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Request>,
+    /// The unit, instead of an operation, if the load goes to the workflow engine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<Unit>,
     /// Its tags, in addition to those of its load.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tags: Tags,

@@ -56,6 +56,9 @@ impl Loaded {
             let path = self.base.join(&file.path);
             file.path = path.canonicalize().unwrap_or(path).to_string_lossy().into_owned();
         }
+        if let Some(workflow) = &mut kept.workflow {
+            workflow.postgres = None;
+        }
         kept.service = kept.service.map(|service| service.rooted(&self.base));
         serde_saphyr::to_string(&kept).map_err(|error| anyhow!("write the scenario as YAML: {error}"))
     }

@@ -43,6 +43,9 @@ fn sent(scenario: &Scenario) -> Scenario {
     if let Some(http) = &mut sent.http {
         http.url.clear();
     }
+    if let Some(workflow) = &mut sent.workflow {
+        workflow.postgres = None;
+    }
     sent
 }
 

@@ -54,7 +54,7 @@ pub struct Arguments {
     pub existing: Option<Existing>,
     /// The repetitions, instead of those of the rows.
     pub repetitions: Option<u32>,
-    /// The tests to run; all if empty.
+    /// The tests to run, by name or by a pattern in which `*` stands for any letters; all if empty.
     pub only: Vec<String>,
 }
 
@@ -69,7 +69,8 @@ pub fn build(loaded: &Loaded, arguments: &Arguments, registry: Registry) -> anyh
     check_names(loaded)?;
     check_only(loaded, &arguments.only)?;
     let is_asked = |row: &Row| {
-        arguments.only.is_empty() || row.name.as_ref().is_some_and(|it| arguments.only.contains(it))
+        let asks = |name: &String| arguments.only.iter().any(|pattern| matches(pattern, name));
+        arguments.only.is_empty() || row.name.as_ref().is_some_and(asks)
     };
     let asked = tests.iter().zip(&loaded.places).filter(|(row, _)| is_asked(row));
     let build = |(row, place): (&Row, &String)| {
@@ -100,10 +101,17 @@ fn check_names(loaded: &Loaded) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Whether a name matches a pattern: `*` stands for any letters.
+fn matches(pattern: &str, name: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(left) = name.strip_prefix(start) else { return false };
+    (0..=left.len()).any(|at| left.is_char_boundary(at) && matches(rest, &left[at..]))
+}
+
 fn check_only(loaded: &Loaded, only: &[String]) -> anyhow::Result<()> {
     let names: Vec<&str> = loaded.suite.tests.iter().filter_map(|row| row.name.as_deref()).collect();
     for name in only {
-        if !names.contains(&name.as_str()) {
+        if !names.iter().any(|known| matches(name, known)) {
             let near =
                 nearest(name, &names).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
             anyhow::bail!("--only {name}: there is no such test{near}");
@@ -214,6 +222,20 @@ mod tests {
 
     fn built(text: &str, arguments: &Arguments) -> anyhow::Result<Vec<Test>> {
         build(&parse("s", "s.csv", text, PathBuf::from(".")).unwrap(), arguments, TEST_REGISTRY)
+    }
+
+    #[test]
+    fn a_star_in_only_stands_for_any_letters() {
+        for (pattern, name, expected) in [
+            ("*-smoke", "mongo-burst-smoke", true),
+            ("mongo-*", "mongo-burst-smoke", true),
+            ("mongo-*-smoke", "postgres-burst-smoke", false),
+            ("*capacity*", "mongo-capacity-c1", true),
+            ("mongo", "mongo-capacity-c1", false),
+            ("*", "", true),
+        ] {
+            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::directory::{SeriesDir, full};
 /// The file.
 const FILE: &str = "results.csv";
 /// The columns, in order.
-const COLUMNS: [&str; 22] = [
+const COLUMNS: [&str; 24] = [
     "run",
     "test",
     "kind",
@@ -39,11 +39,15 @@ const COLUMNS: [&str; 22] = [
     "exit",
     "directory",
     "reason",
+    "mean_ns",
+    "p95_ns",
 ];
+/// The number of columns of earlier versions.
+const COLUMNS_BEFORE: usize = 22;
 /// The columns of texts; all others are numbers.
 const TEXTS: [&str; 7] = ["test", "kind", "what", "outcome", "unit", "directory", "reason"];
 /// The columns of the figures.
-const MEASURED: std::ops::Range<usize> = 8..19;
+const MEASURED: [std::ops::Range<usize>; 2] = [8..19, COLUMNS_BEFORE..COLUMNS.len()];
 
 /// Replaces all lines of a suite's results.
 ///
@@ -96,7 +100,9 @@ fn line(row: &Row) -> String {
 /// The rows of a file that may be cut off anywhere. If a run has two rows, the later one counts.
 fn read(text: &str) -> anyhow::Result<Vec<Row>> {
     let whole = text.rfind('\n').map_or("", |at| &text[..=at]);
-    let Some(lines) = whole.strip_prefix(&table::write(COLUMNS)) else {
+    let headings =
+        [COLUMNS.len(), COLUMNS_BEFORE].map(|count| table::write(COLUMNS[..count].iter().copied()));
+    let Some(lines) = headings.iter().find_map(|heading| whole.strip_prefix(heading.as_str())) else {
         anyhow::ensure!(
             whole.is_empty(),
             "the first line names other columns: use the version that wrote it, or start anew without --resume"
@@ -115,13 +121,15 @@ fn read(text: &str) -> anyhow::Result<Vec<Row>> {
 }
 
 fn row(values: &[String]) -> Option<Row> {
-    if values.len() != COLUMNS.len() {
+    if ![COLUMNS_BEFORE, COLUMNS.len()].contains(&values.len()) {
         return None;
     }
     let cells =
         COLUMNS.iter().zip(values).map(|(column, text)| Some(((*column).to_owned(), value(column, text)?)));
     let cells: Vec<(String, Value)> = cells.collect::<Option<_>>()?;
-    let is_figure = |(column, _): &(String, Value)| COLUMNS[MEASURED].contains(&column.as_str());
+    let is_figure = |(column, _): &(String, Value)| {
+        MEASURED.iter().any(|range| COLUMNS[range.clone()].contains(&column.as_str()))
+    };
     let (figures, others): (Vec<_>, Vec<_>) = cells.into_iter().partition(is_figure);
     let (figures, mut tree) = (Map::from_iter(figures), Map::from_iter(others));
     let is_measured = figures["unit"] != "";
@@ -155,6 +163,7 @@ mod tests {
             total: 95_487_000,
             p50_ns: Some(1_000),
             p99_9_ns: None,
+            mean_ns: Some(1_200),
             max_ns: Some(9_000_000),
             lost: Some(0),
             client_cpu_us: Some(0.31),
@@ -197,6 +206,16 @@ mod tests {
                 text.as_bytes()[..end].iter().filter(|byte| **byte == b'\n').count().saturating_sub(1);
             assert_eq!(read(&cut).unwrap(), rows[..whole], "cut at byte {end}");
         }
+    }
+
+    #[test]
+    fn results_of_earlier_versions_are_read_without_the_new_columns() {
+        let old = |line: &str| line.rsplitn(3, ',').last().unwrap_or_default().to_owned();
+        let text: String = text(&rows()[..1]).lines().map(|line| old(line) + "\n").collect();
+        let mut expected = rows()[0].clone();
+        let measured = expected.measured.as_mut().unwrap();
+        (measured.mean_ns, measured.p95_ns) = (None, None);
+        assert_eq!(read(&text).unwrap(), [expected]);
     }
 
     #[test]

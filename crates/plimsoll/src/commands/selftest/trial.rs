@@ -23,7 +23,7 @@ use plimsoll_mongo::setup::{Context as SetupContext, Copies, Setup};
 use plimsoll_mongo::worker_ledger::WorkerLedger;
 use plimsoll_wire::Address;
 
-use plimsoll_run::injection;
+use plimsoll_run::injection::{self, Owned};
 use plimsoll_scenario as scenario;
 use plimsoll_scenario::Plan;
 use plimsoll_systems::client_engine::ClientEngine;
@@ -125,7 +125,7 @@ fn proxies(plan: &Plan, address: SocketAddr, seed: u64) -> anyhow::Result<Vec<Ar
 
 fn faults(plan: &Plan, phase: &Phase, proxies: &[Arc<Proxy>]) -> Vec<Box<dyn Fault>> {
     let planned = phase.faults.iter().filter_map(|planned| plan.injections.get(planned.key));
-    planned.filter_map(|aimed| injection::tie(&aimed.fault, None, proxies)).collect()
+    planned.filter_map(|aimed| injection::tie(&aimed.fault, None::<&Owned>, proxies)).collect()
 }
 
 impl Trial {

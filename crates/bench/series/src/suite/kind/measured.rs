@@ -52,6 +52,8 @@ fn measured(run: &Run) -> Option<Measured> {
         rate_per_s,
         total,
         p50_ns: latency.p50,
+        mean_ns: latency.mean.map(|mean| mean.round() as u64),
+        p95_ns: latency.p95,
         p99_ns: latency.p99,
         p99_9_ns: latency.p99_9,
         max_ns: latency.max,

@@ -34,6 +34,7 @@ fn measured(stream: &Stream) -> Measured {
         lost: None,
         client_cpu_us: (written > 0).then(|| last.process.cpu_ns as f64 / 1e3 / written as f64),
         server_cpu_us: None,
+        ..Measured::default()
     }
 }
 

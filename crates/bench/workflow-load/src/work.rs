@@ -1,0 +1,242 @@
+//! Compiles the unit of a load: its definitions, and the part that the client plays in an instance.
+
+use std::path::Path;
+
+use anyhow::Context;
+use plimsoll_measure::clock::wall_ms;
+use plimsoll_scenario::Unit;
+use plimsoll_workflow::definition::{Definition, Repeat, Set, Step, Wait};
+use plimsoll_workflow::explain::{Reason, explain};
+use plimsoll_workflow::file;
+use plimsoll_workflow::instance::{Act, Body, Signal, State};
+use plimsoll_workflow::port::Record;
+use plimsoll_workflow::program::{Kind, Program};
+use serde_json::Value;
+
+use crate::unit::{self, SIGNAL};
+
+/// The shipped flows. A flow comes before the flows that it starts.
+const FLOWS: [&str; 4] = [
+    include_str!("../flows/quote-or-apl-cancel.yaml"),
+    include_str!("../flows/quotation-confirm.yaml"),
+    include_str!("../flows/convert-to-policy.yaml"),
+    include_str!("../flows/external-resume.yaml"),
+];
+/// The signals of an instance that waits out of order, in the order of its waits.
+const SEQUENCE: [&str; 3] = ["first", "second", "third"];
+/// The person who completes tasks.
+const PERSON: &str = "client";
+
+/// A compiled unit.
+#[derive(Clone, Debug)]
+pub(crate) struct Work {
+    /// The definition of its instances, then those that they start.
+    pub(crate) definitions: Vec<Definition>,
+    /// The compiled first definition.
+    program: Program,
+    /// The client's part.
+    pub(crate) part: Part,
+}
+
+/// The part that the client plays in an instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Waits for the end.
+    Watch,
+    /// Does not wait for the end.
+    Leave,
+    /// Sends one signal once the instance waits for it.
+    Signal,
+    /// Sends all signals at once, the last one first.
+    Early,
+    /// Sends every signal that the instance waits for, and completes its tasks.
+    Answer,
+    /// Sends one signal to one of the instances that receive.
+    Deliver {
+        /// The number of receiving instances.
+        receivers: u32,
+        /// The time until the signal is due.
+        delay_ms: u64,
+    },
+}
+
+impl Work {
+    /// Compiles a unit; files start at `base`.
+    ///
+    /// # Errors
+    /// When the file of a definition cannot be read, or is no definition.
+    pub(crate) fn build(unit: &Unit, base: &Path) -> anyhow::Result<Self> {
+        let (definitions, part) = match unit {
+            Unit::RoundTrip => (vec![unit::Unit::RoundTrip.definition()], Part::Signal),
+            Unit::Steps => (vec![unit::Unit::Steps.definition()], Part::Watch),
+            Unit::Timer => (vec![unit::Unit::Timer.definition()], Part::Watch),
+            Unit::Start => (vec![unit::Unit::Steps.definition()], Part::Leave),
+            Unit::OutOfOrder => (vec![out_of_order()], Part::Early),
+            Unit::Signal { receivers, delay } => {
+                let delay_ms = delay.map_or(0, |delay| delay.as_ns() / 1_000_000);
+                (vec![receiver()], Part::Deliver { receivers: (*receivers).max(1), delay_ms })
+            }
+            Unit::Definition(name) => (definitions(name, base)?, Part::Answer),
+        };
+        let first = definitions.first().context("unit.definition: a unit has a definition")?;
+        let program = Program::compile(first)
+            .map_err(|problems| anyhow::anyhow!("unit.definition: {}", problems[0].words))?;
+        Ok(Self { definitions, program, part })
+    }
+
+    /// The name of the definition.
+    pub(crate) fn name(&self) -> &str {
+        &self.program.version.name
+    }
+
+    /// The signals that the client sends right after the start.
+    pub(crate) fn at_once(&self, instance: &str) -> Vec<Signal> {
+        let signal = |name: &&str| Signal::named(instance, *name, *name, Value::Null, wall_ms());
+        match self.part {
+            Part::Early => SEQUENCE.iter().rev().map(signal).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The signals that a stored instance waits for. A signal has the same id whenever it is asked for.
+    pub(crate) fn answers(&self, record: &Record) -> Vec<Signal> {
+        match self.part {
+            // The only wait without a moment is that for the signal.
+            Part::Signal if record.due_ms.is_none() => {
+                vec![Signal::named(&record.id, "1", SIGNAL, Value::Null, wall_ms())]
+            }
+            Part::Answer => self.explained(record),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The answers to every wait for a signal or a person.
+    fn explained(&self, record: &Record) -> Vec<Signal> {
+        let Ok(state) = State::decode(&record.body) else { return Vec::new() };
+        let reasons = explain(Some(&self.program), &state).reasons;
+        let body = |reason: &Reason| match reason.kind.as_str() {
+            "signal" => Some(Body::Named { name: reason.missing.clone()?, body: Value::Null }),
+            "task" => {
+                let act = Act::Complete { payload: Value::Null };
+                Some(Body::Act { visit: reason.visit?, by: PERSON.to_owned(), roles: self.roles(), act })
+            }
+            _ => None,
+        };
+        let signal = |reason: &Reason| {
+            Some(Signal::new(&record.id, reason.visit?.to_string(), body(reason)?, wall_ms()))
+        };
+        reasons.iter().filter_map(signal).collect()
+    }
+
+    /// The roles of all tasks.
+    fn roles(&self) -> Vec<String> {
+        let roles = self.program.nodes.iter().filter_map(|node| match &node.kind {
+            Kind::Task(task) => Some(task.roles.clone()),
+            _ => None,
+        });
+        roles.flatten().collect()
+    }
+}
+
+/// Waits in order for signals that come out of order.
+fn out_of_order() -> Definition {
+    SEQUENCE.iter().fold(Definition::new("out-of-order"), |definition, name| definition.wait(*name))
+}
+
+/// Counts its signals forever.
+fn receiver() -> Definition {
+    let wait = Step::Wait(Wait { signal: SIGNAL.to_owned(), ..Wait::default() });
+    let count = Step::Set(Set { value: "{count: ((.count // 0) + 1)}".to_owned(), ..Set::default() });
+    Definition::new("receiver").then(Step::Repeat(Repeat { steps: vec![wait, count], ..Repeat::default() }))
+}
+
+/// The signals that a receiver has applied.
+pub(crate) fn received(record: &Record) -> Option<u64> {
+    let state = State::decode(&record.body).ok()?;
+    Some(state.data.get("count").and_then(Value::as_u64).unwrap_or(0))
+}
+
+/// The definition of this name or file, and those that it may start.
+fn definitions(name: &str, base: &Path) -> anyhow::Result<Vec<Definition>> {
+    let shipped = FLOWS.iter().map(|text| Ok(file::read(text)?.0)).collect::<anyhow::Result<Vec<_>>>()?;
+    if let Some(at) = shipped.iter().position(|flow| flow.name == name) {
+        return Ok(shipped.into_iter().skip(at).collect());
+    }
+    let path = base.join(name);
+    let text = std::fs::read_to_string(&path).with_context(|| {
+        let names: Vec<_> = shipped.iter().map(|flow| flow.name.as_str()).collect();
+        format!(
+            "unit.definition: {} is no file, and the shipped ones are {}",
+            path.display(),
+            names.join(", ")
+        )
+    })?;
+    let read = file::read(&text).with_context(|| format!("unit.definition: {}", path.display()))?;
+    Ok(vec![read.0])
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_workflow::instance::StartRequest;
+    use plimsoll_workflow::step::start;
+
+    use super::*;
+
+    fn work(unit: Unit) -> Work {
+        Work::build(&unit, Path::new(".")).unwrap()
+    }
+
+    fn started(work: &Work) -> Record {
+        let request = StartRequest {
+            id: "i".into(),
+            definition: work.name().into(),
+            key: None,
+            parent: None,
+            depth: 0,
+            input: Value::Null,
+        };
+        Record::of(&start(&work.program, request, 1).unwrap(), 1, 1, 0).unwrap()
+    }
+
+    #[test]
+    fn every_shipped_flow_is_a_definition_that_starts_only_later_ones() {
+        for name in ["quote-or-apl-cancel", "quotation-confirm", "external-resume"] {
+            let work = work(Unit::Definition(name.into()));
+            assert_eq!((work.name(), &work.part), (name, &Part::Answer));
+        }
+        let all = work(Unit::Definition("quotation-confirm".into())).definitions;
+        assert!(all.iter().any(|it| it.name == "convert-to-policy"));
+    }
+
+    #[test]
+    fn a_missing_definition_is_refused_with_the_shipped_names() {
+        let said =
+            format!("{:#}", Work::build(&Unit::Definition("nothing".into()), Path::new("/x")).unwrap_err());
+        assert!(said.contains("/x/nothing is no file") && said.contains("quotation-confirm"), "{said}");
+    }
+
+    #[test]
+    fn a_receiver_waits_and_has_counted_nothing() {
+        let work = work(Unit::Signal { receivers: 0, delay: None });
+        assert_eq!(work.part, Part::Deliver { receivers: 1, delay_ms: 0 });
+        assert_eq!(received(&started(&work)), Some(0));
+    }
+
+    #[test]
+    fn the_client_answers_the_wait_of_any_definition_with_the_same_id() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = "name: a\nsteps:\n- wait: {signal: go}\n- task: {title: t, roles: [r]}\n";
+        std::fs::write(dir.path().join("a.yaml"), text).unwrap();
+        let work = Work::build(&Unit::Definition("a.yaml".into()), dir.path()).unwrap();
+        let ids = || work.answers(&started(&work)).into_iter().map(|signal| signal.id).collect::<Vec<_>>();
+        assert_eq!(ids().len(), 1);
+        assert_eq!(ids(), ids());
+        assert_eq!(work.roles(), ["r"]);
+    }
+
+    #[test]
+    fn out_of_order_signals_begin_with_the_last_one() {
+        let names: Vec<_> = work(Unit::OutOfOrder).at_once("i").into_iter().map(|signal| signal.id).collect();
+        assert_eq!(names, ["third", "second", "first"]);
+    }
+}
