@@ -73,6 +73,11 @@ pub fn list_width() -> Width {
     }
 }
 
+/// The medium of a list on stdout.
+pub fn list_screen() -> Screen {
+    Screen { width: list_width(), style: style() }
+}
+
 /// Whether text on stdout may have colours.
 fn style() -> Style {
     let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());

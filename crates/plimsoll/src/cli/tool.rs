@@ -97,6 +97,8 @@ pub enum SchemaOf {
     Pipeline,
     /// pipeline.json
     Stream,
+    /// Definitions of workflows.
+    Workflow,
 }
 
 /// Print completions.

@@ -36,6 +36,7 @@ fn text(of: SchemaOf, registry: &Registry) -> anyhow::Result<String> {
         SchemaOf::Suite => schemars::schema_for!(Suite),
         SchemaOf::Pipeline => schemars::schema_for!(PipelineFile),
         SchemaOf::Stream => schemars::schema_for!(Stream),
+        SchemaOf::Workflow => plimsoll_workflow::definition::schema(),
     };
     Ok(format!("{}\n", serde_json::to_string_pretty(&schema).context("write the schema")?))
 }
@@ -105,6 +106,7 @@ pub mod tests {
         #[cfg(feature = "full")]
         hold("docs/reference/pipeline.schema.json", &text(SchemaOf::Pipeline, &SHIPPED).unwrap());
         hold("docs/reference/stream.schema.json", &text(SchemaOf::Stream, &SHIPPED).unwrap());
+        hold("docs/reference/workflow.schema.json", &text(SchemaOf::Workflow, &SHIPPED).unwrap());
     }
 
     #[test]

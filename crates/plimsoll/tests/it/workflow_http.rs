@@ -8,7 +8,7 @@ use std::time::Duration;
 use plimsoll_measure::clock::{self, SECOND_NS};
 use serde_json::{Value, json};
 
-use crate::program::shared;
+use crate::program::{self, plimsoll_with, scenario, shared, stderr};
 use crate::service::{Client, Service};
 
 /// The time limit of every wait.
@@ -189,15 +189,48 @@ fn a_wrong_token_is_refused_and_a_scope_allows_only_its_own_requests() {
     }
 }
 
-#[test]
-fn a_step_calls_only_a_listed_host_with_its_idempotency_key() {
+/// A service whose steps may call the returned listener.
+fn with_target(database: &str) -> (Service, std::net::TcpListener, String) {
     let target = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = target.local_addr().unwrap().to_string();
-    let hosts = format!("calls.hosts=['{address}']");
-    let service = Service::of(
-        "workflow",
-        &["--server", &shared(), "--set", "database.name=workflow_http_calls", "--set", &hosts],
-    );
+    let (database, hosts) = (format!("database.name={database}"), format!("calls.hosts=['{address}']"));
+    let service = Service::of("workflow", &["--server", &shared(), "--set", &database, "--set", &hosts]);
+    (service, target, address)
+}
+
+/// The next request to a listener, with its head.
+fn requested(target: &std::net::TcpListener) -> (Client, String) {
+    let mut peer = Client(std::io::BufReader::new(target.accept().unwrap().0));
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        std::io::BufRead::read_line(&mut peer.0, &mut head).unwrap();
+    }
+    (peer, head)
+}
+
+#[test]
+fn a_stopping_service_waits_for_its_calls_in_flight_and_stores_their_results() {
+    let (mut service, target, address) = with_target("workflow_http_drained");
+    let mut client = service.client();
+    let called = json!({"name": "called", "steps": [{"http": {"url": format!("http://{address}/x"), "result": "answer"}}]});
+    put(&mut client, "/api/definitions/called", &called, 201);
+    put(&mut client, "/api/instances/c1", &json!({"definition": "called"}), 201);
+    let (mut peer, _) = requested(&target);
+    drop(client);
+    service.signal(rustix::process::Signal::TERM);
+    let began = clock::now();
+    while std::net::TcpStream::connect(&service.address).is_ok() {
+        assert!(clock::now().since(began) < PATIENCE_NS, "the service listens on");
+    }
+    peer.0.get_mut().write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n7").unwrap();
+    assert_eq!(service.wait().code(), Some(0));
+    let shown = crate::workflow::Store::shared("workflow_http_drained").json(&["show", "c1"]);
+    assert_eq!((&shown["status"], &shown["data"]["answer"]), (&"done".into(), &7.into()), "{shown}");
+}
+
+#[test]
+fn a_step_calls_only_a_listed_host_with_its_idempotency_key() {
+    let (service, target, address) = with_target("workflow_http_calls");
     let mut client = service.client();
     let step = |url: &str| json!({"http": {"url": url, "result": "answer", "input": "{a: 1}"}});
     let called = json!({"name": "called", "steps": [step(&format!("http://{address}/x"))]});
@@ -205,13 +238,8 @@ fn a_step_calls_only_a_listed_host_with_its_idempotency_key() {
     let refused = json!({"name": "refused", "steps": [step("http://localhost:1/x")]});
     put(&mut client, "/api/definitions/refused", &refused, 201);
     put(&mut client, "/api/instances/c1", &json!({"definition": "called"}), 201);
-    let (stream, _) = target.accept().unwrap();
-    let mut peer = Client(std::io::BufReader::new(stream));
-    let mut head = String::new();
-    while !head.ends_with("\r\n\r\n") {
-        std::io::BufRead::read_line(&mut peer.0, &mut head).unwrap();
-    }
-    assert!(head.starts_with("POST /x ") && head.contains("idempotency-key: c1/2\r\n"), "{head}");
+    let (mut peer, head) = requested(&target);
+    assert!(head.starts_with("POST /x ") && head.contains("idempotency-key: c1/2/"), "{head}");
     peer.0.get_mut().write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n7").unwrap();
     let done = until(&mut client, "/api/instances/c1", |it| it["status"] == "done");
     assert_eq!(done["data"]["answer"], 7);
@@ -232,4 +260,32 @@ fn an_instance_of_a_killed_service_goes_on_in_the_next_one() {
     first.wait();
     let second = service("workflow_http_killed");
     until(&mut second.client(), "/api/instances/i", |it| it["status"] == "done");
+}
+
+#[test]
+fn a_scenario_starts_the_service_and_loads_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "title: workflows over HTTP\nservice: {workflow: {settings: {limits: {page_max: 7}}}}\nhttp: {timeout: 10s}\nphases:\n\
+                - load:\n    deploy:\n      request:\n        put: /api/definitions/short\n        \
+                body: {name: short, steps: [{service: {function: nothing}}]}\n        check: {status: 201}\n      \
+                arrivals: {closed: {writers: 1}}\n  stop: {operations: 1}\n\
+                - load:\n    start:\n      request:\n        put: '/api/instances/{i}'\n        with: {i: {$sequence: {}}}\n        \
+                body: {definition: short}\n        check: {status: 201}\n      \
+                arrivals: {closed: {writers: 2}}\n  stop: {operations: 50}\n";
+    let (file, out) = (scenario(dir.path(), text), dir.path().join("run"));
+    let words = [
+        "run",
+        file.to_str().unwrap(),
+        "--server",
+        "embedded:relaxed",
+        "--json",
+        "--out",
+        out.to_str().unwrap(),
+    ];
+    let output = plimsoll_with(&words);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let run = program::json(&output);
+    assert!(run["server"]["product"].as_str().unwrap().starts_with("workflow on "), "{run}");
+    assert_eq!(run["operations"]["start"]["count"], 50, "{run}");
+    assert!(fs::read_to_string(out.join("service.yaml")).unwrap().contains("page_max: 7"));
 }

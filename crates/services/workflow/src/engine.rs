@@ -10,6 +10,7 @@ use plimsoll_workflow::definition::{Definition, Version};
 use plimsoll_workflow::instance::StartRequest;
 use plimsoll_workflow::port::{Clock as Port, Inserted, Stored};
 use plimsoll_workflow::program::Program;
+use plimsoll_workflow::step::ID_BYTES_MAX;
 use plimsoll_workflow::worker::{Client, ClientError, Groups, Mailbox, Settings, Watchers, Worker, drive};
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
@@ -18,8 +19,21 @@ use crate::calls::{Calls, unknown_function};
 use crate::metrics::Metrics;
 use crate::store::{Place, Size, Store};
 
+/// The longest wait for calls in flight at the end.
+const DRAIN_MAX: Duration = Duration::from_secs(10);
+/// The time between two checks whether a process is idle: longer than a result waits for its commit.
+const IDLE_EVERY: Duration = Duration::from_millis(30);
+/// Idle checks in sequence that end a drain.
+const IDLE_CHECKS: u32 = 4;
 /// The time between two loads of the definitions.
 const REFRESH_EVERY: Duration = Duration::from_secs(5);
+
+/// The reason why a business key is invalid, or `None`.
+pub fn key_fault(key: &str) -> Option<String> {
+    let is_invalid = key.is_empty() || key.len() > ID_BYTES_MAX || key.chars().any(char::is_control);
+    is_invalid
+        .then(|| format!("the key is invalid: use 1 to {ID_BYTES_MAX} bytes without control characters"))
+}
 
 /// The options of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -172,14 +186,28 @@ impl Engine {
         self.client.store.refresh().await
     }
 
-    /// Ends the worker, which gives its partitions back. Instances go on elsewhere, or later.
+    /// Begins no more calls, waits until those in flight have ended and their results are stored, and ends the worker, which gives its
+    /// partitions back. Instances go on elsewhere, or later. After ten seconds it waits no longer.
     pub async fn close(&self) {
-        self.client.mailbox.close();
         let tasks = self.tasks.lock().await.take();
         if let Some(Tasks { worker, refresh }) = tasks {
             refresh.abort();
+            self.metrics.begin_drain();
+            if tokio::time::timeout(DRAIN_MAX, self.idle()).await.is_err() {
+                tracing::warn!("calls in flight are cut off; they are made again with the same key");
+            }
+            self.client.mailbox.close();
             // A worker that panicked has ended too; the runtime has printed its message.
             worker.await.unwrap_or_default();
+        }
+    }
+
+    /// Waits until this process has been idle for some checks: a result is stored a moment after its call.
+    async fn idle(&self) {
+        let mut checks = 0;
+        while checks < IDLE_CHECKS {
+            tokio::time::sleep(IDLE_EVERY).await;
+            checks = if self.metrics.is_busy() { 0 } else { checks + 1 };
         }
     }
 

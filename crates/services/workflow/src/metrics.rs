@@ -1,6 +1,6 @@
 //! Counts the work of this process: operations of the store, starts, changes, ends and calls.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use plimsoll_service::metrics::{DurationHistogram, Page};
 use plimsoll_workflow::instance::{DeadLetter, DeadReason, Status};
@@ -77,8 +77,27 @@ pub struct Metrics {
     calls: Counts<3>,
     call_time: DurationHistogram,
     running_calls: AtomicUsize,
+    running_operations: AtomicUsize,
+    is_draining: AtomicBool,
     partitions: AtomicUsize,
     owners: AtomicUsize,
+}
+
+/// Work in flight; dropping it ends the work, also when its future is dropped.
+#[derive(Debug)]
+pub(crate) struct InFlight<'a>(&'a AtomicUsize);
+
+impl<'a> InFlight<'a> {
+    fn begin(running: &'a AtomicUsize) -> Self {
+        running.fetch_add(1, Ordering::SeqCst);
+        Self(running)
+    }
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 /// The outcome of a call, for its counter.
@@ -93,6 +112,11 @@ pub enum CallOutcome {
 }
 
 impl Metrics {
+    /// Counts an operation of the store as in flight until the guard is dropped.
+    pub(crate) fn operation_begins(&self) -> InFlight<'_> {
+        InFlight::begin(&self.running_operations)
+    }
+
     /// Counts an operation of the store.
     pub(crate) fn operation(&self, name: &str, ns: u64, is_done: bool) {
         let at = OPERATIONS.iter().position(|known| *known == name);
@@ -128,12 +152,25 @@ impl Metrics {
         self.owners.store(leases.owners, Ordering::Relaxed);
     }
 
-    pub(crate) fn call_begins(&self) {
-        self.running_calls.fetch_add(1, Ordering::Relaxed);
+    /// Counts a call as in flight until the guard is dropped; none if this process begins no more calls.
+    pub(crate) fn call_begins(&self) -> Option<InFlight<'_>> {
+        let call = InFlight::begin(&self.running_calls);
+        // The count comes first: a drain that sees no call must not miss this one.
+        (!self.is_draining.load(Ordering::SeqCst)).then_some(call)
+    }
+
+    /// Lets this process begin no more calls.
+    pub(crate) fn begin_drain(&self) {
+        self.is_draining.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether a call or an operation of the store is in flight.
+    pub(crate) fn is_busy(&self) -> bool {
+        let running = [&self.running_calls, &self.running_operations];
+        running.iter().any(|running| running.load(Ordering::SeqCst) > 0)
     }
 
     pub(crate) fn call_ends(&self, ns: u64, outcome: CallOutcome) {
-        self.running_calls.fetch_sub(1, Ordering::Relaxed);
         self.call_time.record(ns);
         self.calls.add(Some(outcome as usize));
     }
@@ -215,7 +252,11 @@ mod tests {
         let metrics = Metrics::default();
         metrics.started(&[Inserted::New, Inserted::New, Inserted::Known]);
         metrics.operation("commit", 1_000, false);
-        metrics.call_begins();
+        let call = metrics.call_begins();
+        assert!(call.is_some() && metrics.is_busy());
+        drop(call);
+        metrics.begin_drain();
+        assert!(metrics.call_begins().is_none() && !metrics.is_busy());
         metrics.call_ends(1_000, CallOutcome::Refused);
         metrics.leased(&Leases { held: Vec::new(), owners: 3 });
         let mut page = Page::default();

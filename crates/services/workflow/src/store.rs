@@ -66,8 +66,8 @@ pub struct Store {
 
 #[derive(Debug)]
 enum Kind {
-    Mongo(Mongo),
-    Postgres(Postgres),
+    Mongo(Box<Mongo>),
+    Postgres(Box<Postgres>),
 }
 
 impl Store {
@@ -80,9 +80,11 @@ impl Store {
         let Size { connections, partitions, held_max } = size;
         let kind = match place {
             Place::Mongo { uri, database } => {
-                Kind::Mongo(Mongo::open(uri, database, connections, partitions).await?)
+                Kind::Mongo(Box::new(Mongo::open(uri, database, connections, partitions).await?))
             }
-            Place::Postgres { uri } => Kind::Postgres(Postgres::open(uri, connections, partitions).await?),
+            Place::Postgres { uri } => {
+                Kind::Postgres(Box::new(Postgres::open(uri, connections, partitions).await?))
+            }
         };
         Ok(Self { kind, held_max, clock, metrics, registry: Arc::default() })
     }
@@ -117,6 +119,7 @@ impl Store {
 /// Runs an operation on the kind of store, and counts it.
 macro_rules! counted {
     ($store:ident, $operation:ident($($argument:expr),*)) => {{
+        let _running = $store.metrics.operation_begins();
         let begun_ns = $store.clock.now_ns();
         let result = match &$store.kind {
             Kind::Mongo(mongo) => mongo.$operation($($argument),*).await,

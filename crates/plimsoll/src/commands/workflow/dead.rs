@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::store::{Opened, failed, print_json};
 use crate::cli::{DeadCommand, StoreArgs};
-use crate::terminal::{print, screen};
+use crate::terminal::{list_screen, print};
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 
 /// Lists dead letters, or sends one again.
@@ -35,7 +35,7 @@ fn list(limit: usize, store: &StoreArgs) -> Outcome {
     } else if letters.is_empty() {
         print("no dead letters\n");
     } else {
-        print(&text("", Vec::new(), &[listing(&letters)], screen()));
+        print(&text("", Vec::new(), &[listing(&letters)], list_screen()));
     }
     Ok(Exit::Held)
 }

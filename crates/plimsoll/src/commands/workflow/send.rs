@@ -1,8 +1,10 @@
 //! Implements `plimsoll workflow start`, `signal`, `cancel` and `retry`: requests that are durable when the command ends.
 
+use anyhow::anyhow;
 use plimsoll_measure::clock::{now, wall_ms};
 use plimsoll_workflow::instance::{Body, Signal, StartRequest};
 use plimsoll_workflow::port::Inserted;
+use plimsoll_workflow_service::engine::key_fault;
 use serde_json::json;
 
 use super::store::{Opened, json, print_json, refused};
@@ -16,6 +18,9 @@ use plimsoll_run::exit::{Deserves, Exit, Outcome};
 /// The request is invalid, or the store fails.
 pub(super) fn start(args: &StartInstanceArgs) -> Outcome {
     let input = json("--input", args.input.as_ref()).deserves(Exit::Usage)?;
+    if let Some(fault) = args.key.as_deref().and_then(key_fault) {
+        return Err(anyhow!("--key: {fault}")).deserves(Exit::Usage);
+    }
     let (id, definition) = (args.instance.clone(), args.definition.clone());
     let request = StartRequest { id, definition, key: args.key.clone(), parent: None, depth: 0, input };
     let opened = Opened::open(&args.store)?;

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::store::{Opened, failed, print_json};
 use crate::cli::{InstanceArgs, ListInstancesArgs};
-use crate::terminal::{print, screen};
+use crate::terminal::{list_screen, print, screen};
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 
 /// Shows an instance with its history.
@@ -132,7 +132,7 @@ fn listed(rows: &[Row], next: Option<&str>) -> String {
         rows: rows.iter().map(row).collect(),
     };
     let more = next.map(|id| format!("\nmore: --after '{id}'\n")).unwrap_or_default();
-    text("", Vec::new(), &[list], screen()) + &more
+    text("", Vec::new(), &[list], list_screen()) + &more
 }
 
 /// Explains why an instance waits.

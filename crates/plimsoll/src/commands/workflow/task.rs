@@ -12,7 +12,7 @@ use serde_json::json;
 use super::send::publish;
 use super::store::{Opened, failed, json, print_json};
 use crate::cli::{TaskActArgs, TaskCommand, TaskListArgs};
-use crate::terminal::{print, screen};
+use crate::terminal::{list_screen, print};
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 
 /// Lists tasks, or acts on one.
@@ -61,7 +61,7 @@ fn list(args: &TaskListArgs) -> Outcome {
     } else if rows.is_empty() {
         print("no task matches\n");
     } else {
-        print(&text("", Vec::new(), &[listing(&rows)], screen()));
+        print(&text("", Vec::new(), &[listing(&rows)], list_screen()));
     }
     Ok(Exit::Held)
 }

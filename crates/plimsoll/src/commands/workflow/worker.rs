@@ -49,7 +49,7 @@ async fn run(engine: &Engine) -> Outcome {
         }
     }
     engine.close().await;
-    say("plimsoll: the worker gave its partitions back; calls in flight are made again with the same key");
+    say("plimsoll: the worker has ended and gave its partitions back");
     Ok(Exit::Held)
 }
 

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use axum::http::Method;
 use plimsoll_service::openapi::{body, in_path, responses};
-use plimsoll_service::{Answer, Call, Endpoint, Kind, Scope, Takes};
+use plimsoll_service::{Answer, Call, Endpoint, Kind, Problem, Scope, Takes};
 use plimsoll_workflow::instance::StartRequest;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::state::{Context, State};
 use super::{problems, request};
+use crate::engine::key_fault;
 
 /// Starts an instance.
 pub struct Start;
@@ -36,6 +37,9 @@ impl Endpoint<State> for Start {
         call.query(&[])?;
         let id = request::id(&call, "instance")?.to_owned();
         let Wanted { definition, key, input } = request::body(&call)?;
+        if let Some(fault) = key.as_deref().and_then(key_fault) {
+            return Err(Problem::field("key", fault));
+        }
         let answer = json!({"instance": id, "definition": definition});
         let wanted = StartRequest { id, definition, key, parent: None, depth: 0, input };
         let started = context.state.engine.start(wanted).await.map_err(problems::of_client)?;

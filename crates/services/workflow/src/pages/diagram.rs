@@ -8,7 +8,7 @@ use plimsoll_workflow::explain::Visited;
 use plimsoll_workflow::instance::How;
 
 use super::layout::{
-    BOX_HEIGHT, BOX_WIDTH, Drawn, GAP, Inside, column_size, columns_top, drawn, frame, size,
+    BOX_HEIGHT, BOX_WIDTH, Drawn, GAP, Inside, centers, column_size, columns_top, drawn, size, tops,
 };
 
 /// The space around the diagram.
@@ -49,16 +49,14 @@ impl<'a> Marks<'a> {
 
 /// Steps below each other. `is_left` tells whether the instance passed the last one. A step without visits was passed if a later one
 /// was visited.
-fn sequence(steps: &[Drawn], (x, mut y): (i64, i64), marks: &Marks<'_>, is_left: bool) -> Markup {
+fn sequence(steps: &[Drawn], (x, y): (i64, i64), marks: &Marks<'_>, is_left: bool) -> Markup {
     let last = steps.iter().rposition(|step| marks.of_step(step).is_some());
     let passed = |index: usize| is_left || last.is_some_and(|last| index < last);
     html! {
-        @for (index, step) in steps.iter().enumerate() {
+        @for (index, (step, y)) in steps.iter().zip(tops(steps, y)).enumerate() {
             @let how = marks.of_step(step).or_else(|| passed(index).then_some(How::Done));
-            @let height = step.size().1;
             @if index > 0 { (way((x, y - GAP), (x, y), how.is_some())) }
             (drawn_step(step, (x, y), how, marks, passed(index)))
-            @let _ = { y += height + GAP; };
         }
     }
 }
@@ -70,33 +68,36 @@ fn drawn_step(
     marks: &Marks<'_>,
     is_left: bool,
 ) -> Markup {
+    let is_left = is_left && how.is_some();
     html! {
-        (labelled_box(step, (x, y), how))
         @match &step.inside {
             Inside::Nothing => {}
-            Inside::Columns(columns) => (side_by_side(columns, (x, y), marks, is_left && how.is_some()))
+            Inside::Columns(columns) => (side_by_side(columns, (x, y), step.size().1, marks, is_left))
             Inside::Loop(steps) => (repeated(steps, step.size(), (x, y), marks, is_left))
         }
+        (labelled_box(step, (x, y), how))
     }
 }
 
+/// Columns below a box, and the ways to the point where they meet.
 fn side_by_side(
     columns: &[(String, Vec<Drawn>)],
     (x, y): (i64, i64),
+    height: i64,
     marks: &Marks<'_>,
     is_left: bool,
 ) -> Markup {
-    let width: i64 = columns.iter().map(|(_, steps)| column_size(steps).0 + GAP).sum::<i64>() - GAP;
-    let mut left = x - width / 2;
+    let is_visited = |steps: &[Drawn]| steps.iter().any(|step| marks.of_step(step).is_some());
+    // Without a visit in any column, the instance took the empty one.
+    let is_around = is_left && !columns.iter().any(|(_, steps)| is_visited(steps));
     html! {
-        @for (label, steps) in columns {
-            @let width = column_size(steps).0;
-            @let (center, top) = (left + width / 2, columns_top(y));
-            @let is_taken = steps.iter().any(|step| marks.of_step(step).is_some());
+        @for ((label, steps), center) in columns.iter().zip(centers(columns, x)) {
+            @let (length, top) = (column_size(steps).1, columns_top(y));
+            @let is_taken = is_visited(steps) || (is_around && steps.is_empty());
             (way((x, y + BOX_HEIGHT), (center, top), is_taken))
-            @if !label.is_empty() { text.kind x=(center) y=(top - 3) { (short(label)) } }
+            (way((center, top + length), (x, y + height), is_taken && is_left))
+            @if !label.is_empty() { text.kind.case x=(center) y=(top - 5) { (short(label)) } }
             (sequence(steps, (center, top), marks, is_left && is_taken))
-            @let _ = { left += width + GAP; };
         }
     }
 }
@@ -109,11 +110,12 @@ fn repeated(
     is_left: bool,
 ) -> Markup {
     let (frame_top, frame_height) = (y + BOX_HEIGHT / 2, height - BOX_HEIGHT / 2);
-    let top = y + BOX_HEIGHT + GAP;
+    let (top, length) = (y + BOX_HEIGHT + GAP, size(steps).1);
     let is_taken = steps.iter().any(|step| marks.of_step(step).is_some());
     html! {
-        rect.frame x=(x - width / 2) y=(frame_top) width=(width) height=(frame_height - frame()) rx="8" {}
+        rect.frame x=(x - width / 2) y=(frame_top) width=(width) height=(frame_height) rx="8" {}
         (way((x, y + BOX_HEIGHT), (x, top), is_taken))
+        (way((x, top + length), (x, y + height), is_taken && is_left))
         (sequence(steps, (x, top), marks, is_left && is_taken))
     }
 }
@@ -190,6 +192,19 @@ mod tests {
         ] {
             assert_eq!(class_of(&svg, path), class, "{path}");
         }
+    }
+
+    #[test]
+    fn the_empty_way_around_a_branch_is_taken_if_no_case_was() {
+        let (definition, _) =
+            read("name: a\nsteps:\n- branch: {cases: [{if: 'true', steps: [{wait: {signal: x}}]}]}\n- wait: {signal: y}\n").unwrap();
+        let taken = |history: &[Visited]| {
+            diagram(&definition, history, false).into_string().matches("class=\"way taken\"").count()
+        };
+        assert_eq!(taken(&[]), 0);
+        // Two ways around the case, and one to the second step.
+        assert_eq!(taken(&[visited("wait-1", How::Open)]), 3);
+        assert_eq!(taken(&[visited("branch-0/0/wait-0", How::Open)]), 1);
     }
 
     #[test]

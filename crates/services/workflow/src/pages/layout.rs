@@ -12,6 +12,8 @@ pub(super) const GAP: i64 = 26;
 const FRAME: i64 = 14;
 /// The space for the label above a column.
 const LABEL: i64 = 14;
+/// The space below columns, where their ways meet.
+const JOIN: i64 = 18;
 
 /// A drawn step.
 #[derive(Debug)]
@@ -103,11 +105,11 @@ impl Drawn {
                 let sizes = columns.iter().map(|(_, steps)| column_size(steps));
                 let (width, height) =
                     sizes.fold((0, 0), |(width, height), size| (width + size.0 + GAP, height.max(size.1)));
-                (BOX_WIDTH.max(width - GAP), BOX_HEIGHT + GAP + LABEL + height)
+                (BOX_WIDTH.max(width - GAP), columns_top(0) + height + JOIN)
             }
             Inside::Loop(steps) => {
                 let (width, height) = size(steps);
-                (width.max(BOX_WIDTH) + 2 * FRAME, BOX_HEIGHT + GAP + height + 2 * FRAME)
+                (width.max(BOX_WIDTH) + 2 * FRAME, BOX_HEIGHT + GAP + height + FRAME)
             }
         }
     }
@@ -127,14 +129,31 @@ pub(super) fn column_size(steps: &[Drawn]) -> (i64, i64) {
     (width.max(BOX_WIDTH / 2), height)
 }
 
+/// The tops of the boxes of a sequence that begins at `y`.
+pub(super) fn tops(steps: &[Drawn], y: i64) -> Vec<i64> {
+    let top = |top: &mut i64, step: &Drawn| {
+        let here = *top;
+        *top += step.size().1 + GAP;
+        Some(here)
+    };
+    steps.iter().scan(y, top).collect()
+}
+
+/// The centers of columns that lie around `x`.
+pub(super) fn centers(columns: &[(String, Vec<Drawn>)], x: i64) -> Vec<i64> {
+    let widths: Vec<i64> = columns.iter().map(|(_, steps)| column_size(steps).0).collect();
+    let left = x - (widths.iter().sum::<i64>() + GAP * (widths.len() as i64 - 1)) / 2;
+    let center = |left: &mut i64, width: i64| {
+        let here = *left + width / 2;
+        *left += width + GAP;
+        Some(here)
+    };
+    widths.into_iter().scan(left, center).collect()
+}
+
 /// The top of the columns of a step whose box begins at `y`.
 pub(super) const fn columns_top(y: i64) -> i64 {
     y + BOX_HEIGHT + GAP + LABEL
-}
-
-/// The frame's margin.
-pub(super) const fn frame() -> i64 {
-    FRAME
 }
 
 #[cfg(test)]
