@@ -111,7 +111,7 @@ mod tests {
         let (server, _) = listener.accept().unwrap();
         let faults = hows.map(|how| {
             let injection = Injection::Network { lasts: Span::from_secs(1), how };
-            tie(&injection, None, &proxies).unwrap()
+            tie(&injection, None::<&Owned>, &proxies).unwrap()
         });
         (client, server, faults)
     }

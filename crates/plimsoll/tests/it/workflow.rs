@@ -270,7 +270,8 @@ fn two_modes_on_two_stores_are_compared_in_turns() {
         let (side, stop) = (format!("set {set}"), "phases.0.stop={operations: 20}");
         let args = ["ab", "workflow-roundtrip", "--b", &side, "--set", stop, "--pairs", "8", "--json"];
         let output = plimsoll().args(args).args(["--out", out.to_str().unwrap()]).output().unwrap();
-        assert_eq!(output.status.code(), Some(0), "{set}: {}", stderr(&output));
+        // The verdict depends on the machine: 99 tells that B is worse.
+        assert!(matches!(output.status.code(), Some(0 | 99)), "{set}: {}", stderr(&output));
         let run = |name: &str| std::fs::read_to_string(out.join(name).join("run.json")).unwrap();
         let value = |name| serde_json::from_str::<Value>(&run(name)).unwrap()["workflow"][key].clone();
         assert_ne!(value("001-a"), value("001-b"), "{set}");

@@ -228,7 +228,7 @@ mod tests {
     use plimsoll_measure::duration::Span;
 
     use super::*;
-    use crate::injection::tie_service;
+    use crate::injection::tie;
 
     #[test]
     fn a_process_resumes_when_its_last_fault_ends() {
@@ -296,7 +296,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let service = service(directory.path());
         let lasts = Span::from_secs(1);
-        let tied = |injection| tie_service(&injection, Some(&service), &[]).unwrap();
+        let tied = |injection| tie(&injection, Some(&service), &[]).unwrap();
         let [mut long, mut short] = [(); 2].map(|()| tied(Injection::Kill { down: lasts }));
         long.begin().unwrap();
         short.begin().unwrap();
