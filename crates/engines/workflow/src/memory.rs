@@ -8,7 +8,7 @@ use crate::definition::{Definition, Version};
 use crate::instance::{DeadLetter, Signal, TaskRow};
 use crate::port::{
     Commit, Committed, Due, Find, Holder, Inbox, Inserted, Lease, LeaseRequest, Leases, Postponed, Record,
-    Redrive, SignalKey, Store, Stored, partition_of,
+    Redrive, SignalKey, Store, StoreError, Stored, partition_of,
 };
 
 /// Whether a commit removes the signals that it consumed, as a store with transactions does.
@@ -27,6 +27,8 @@ pub struct Memory {
     removal: Removal,
     clock_ms: Arc<AtomicU64>,
     tables: Arc<Mutex<Tables>>,
+    /// Batches with this text are refused.
+    refused: Arc<Mutex<Option<String>>>,
 }
 
 #[derive(Debug, Default)]
@@ -51,12 +53,24 @@ struct Row {
 impl Memory {
     /// An empty store.
     pub fn new(partitions: u16, removal: Removal) -> Self {
-        Self { partitions, removal, clock_ms: Arc::default(), tables: Arc::default() }
+        Self { partitions, removal, clock_ms: Arc::default(), tables: Arc::default(), refused: Arc::default() }
     }
 
     /// Sets the store's clock, by which leases end.
     pub fn set_clock(&self, now_ms: u64) {
         self.clock_ms.store(now_ms, Ordering::Relaxed);
+    }
+
+    /// Refuses every later batch with a record or a signal that contains a text, as a server refuses a batch with one large document.
+    pub fn refuse(&self, text: &str) {
+        *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(text.into());
+    }
+
+    fn check<'a>(&self, mut bytes: impl Iterator<Item = &'a [u8]>) -> Stored<()> {
+        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(text) = refused.as_deref() else { return Ok(()) };
+        let contains = |bytes: &[u8]| bytes.windows(text.len().max(1)).any(|part| part == text.as_bytes());
+        if bytes.any(contains) { Err(StoreError::Refused("a part is invalid".into())) } else { Ok(()) }
     }
 
     fn tables(&self) -> MutexGuard<'_, Tables> {
@@ -133,6 +147,7 @@ impl Store for Memory {
     }
 
     async fn start(&self, records: &[Record]) -> Stored<Vec<Inserted>> {
+        self.check(records.iter().map(|record| &record.body[..]))?;
         let mut tables = self.tables();
         let insert = |record: &Record| {
             if tables.instances.contains_key(&record.id) {
@@ -145,6 +160,7 @@ impl Store for Memory {
     }
 
     async fn publish(&self, signals: &[Signal]) -> Stored<Vec<Inserted>> {
+        self.check(signals.iter().map(|signal| signal.id.as_bytes()))?;
         let mut tables = self.tables();
         let insert = |signal: &Signal| {
             let key = SignalKey::of(signal);
@@ -199,6 +215,7 @@ impl Store for Memory {
     }
 
     async fn commit(&self, commits: &[Commit]) -> Stored<Vec<Committed>> {
+        self.check(commits.iter().map(|commit| &commit.record.body[..]))?;
         let mut tables = self.tables();
         Ok(commits.iter().map(|commit| tables.commit(commit, self.removal)).collect())
     }

@@ -6,6 +6,7 @@ mod sql;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use plimsoll_workflow::batch::cut;
 use plimsoll_workflow::definition::Definition;
 use plimsoll_workflow::instance::{DeadLetter, Signal, TaskRow, TaskStatus};
 use plimsoll_workflow::port::{
@@ -20,6 +21,8 @@ use session::{Prepared, Session, Sessions, config, within};
 
 /// The tables.
 const SCHEMA: &str = include_str!("schema.sql");
+/// Bytes of bodies in one statement at most. A server refuses a gigabyte.
+const BYTES_MAX: usize = 32 << 20;
 /// The version of the tables.
 const FORM: i32 = 1;
 /// The lock under which tables are created: `plimwflo` as a number.
@@ -174,9 +177,12 @@ impl Store for Postgres {
         let mut sorted: Vec<_> = records.iter().collect();
         // The sort keeps the order of equal ids, and the first of them is inserted.
         sorted.sort_by(|a, b| a.id.cmp(&b.id));
-        let c = Records::of(sorted.into_iter());
-        let rows =
-            self.sessions.query(Prepared::Start, &[&c.changed()[..], &[&c.partitions]].concat()).await?;
+        let mut rows = Vec::new();
+        for group in cut(&sorted, |record| record.body.len(), usize::MAX, BYTES_MAX) {
+            let c = Records::of(group.iter().copied());
+            let params = [&c.changed()[..], &[&c.partitions]].concat();
+            rows.append(&mut self.sessions.query(Prepared::Start, &params).await?);
+        }
         let new = rows.iter().map(|row| row.get::<_, &str>(0)).collect();
         Ok(inserted(records.iter().map(|record| record.id.as_str()), new))
     }
@@ -187,8 +193,12 @@ impl Store for Postgres {
         }
         let mut sorted: Vec<_> = signals.iter().collect();
         sorted.sort_by(|a, b| (&a.instance, &a.id).cmp(&(&b.instance, &b.id)));
-        let c = Signals::of(sorted.into_iter(), |instance| self.partition(instance))?;
-        let rows = self.sessions.query(Prepared::Publish, &c.params()).await?;
+        let encoded = rows::encoded(sorted.into_iter())?;
+        let mut rows = Vec::new();
+        for group in cut(&encoded, |(_, body)| body.len(), usize::MAX, BYTES_MAX) {
+            let c = Signals::of(group, |instance| self.partition(instance));
+            rows.append(&mut self.sessions.query(Prepared::Publish, &c.params()).await?);
+        }
         let new = rows.iter().map(|row| (row.get::<_, &str>(0), row.get::<_, &str>(1))).collect();
         Ok(inserted(signals.iter().map(|signal| (signal.instance.as_str(), signal.id.as_str())), new))
     }
@@ -265,10 +275,13 @@ impl Store for Postgres {
         }
         let mut sorted: Vec<_> = commits.iter().collect();
         sorted.sort_by(|a, b| a.record.id.cmp(&b.record.id));
-        let c = Records::of(sorted.iter().map(|commit| &commit.record));
-        let (instances, versions, ids) = consumed(&sorted);
-        let params = [&c.changed()[..], &[&instances, &versions, &ids]].concat();
-        let rows = self.sessions.query(Prepared::Commit, &params).await?;
+        let mut rows = Vec::new();
+        for group in cut(&sorted, |commit| commit.record.body.len(), usize::MAX, BYTES_MAX) {
+            let c = Records::of(group.iter().map(|commit| &commit.record));
+            let (instances, versions, ids) = consumed(group);
+            let params = [&c.changed()[..], &[&instances, &versions, &ids]].concat();
+            rows.append(&mut self.sessions.query(Prepared::Commit, &params).await?);
+        }
         let won = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
         Ok(committed(commits, won))
     }
@@ -299,11 +312,15 @@ impl Store for Postgres {
         let key = |letter: &DeadLetter| SignalKey::of(&letter.signal);
         letters.sort_by_key(|letter| key(letter));
         letters.dedup_by_key(|letter| key(letter));
-        let c =
-            Signals::of(letters.iter().map(|letter| &letter.signal), |instance| self.partition(instance))?;
-        let reasons: Vec<_> = letters.iter().map(|letter| letter.reason.name()).collect();
-        let buried_ms: Vec<_> = letters.iter().map(|letter| signed(letter.buried_ms)).collect();
-        self.rare(sql::BURY, &[&c.params()[..], &[&reasons, &buried_ms]].concat()).await?;
+        let encoded = rows::encoded(letters.iter().map(|letter| &letter.signal))?;
+        let mut letters = letters.into_iter();
+        for group in cut(&encoded, |(_, body)| body.len(), usize::MAX, BYTES_MAX) {
+            let c = Signals::of(group, |instance| self.partition(instance));
+            let group: Vec<_> = letters.by_ref().take(group.len()).collect();
+            let reasons: Vec<_> = group.iter().map(|letter| letter.reason.name()).collect();
+            let buried_ms: Vec<_> = group.iter().map(|letter| signed(letter.buried_ms)).collect();
+            self.rare(sql::BURY, &[&c.params()[..], &[&reasons, &buried_ms]].concat()).await?;
+        }
         Ok(())
     }
 

@@ -194,11 +194,12 @@ pub(super) async fn within<T>(answer: impl Future<Output = Result<T, Error>>) ->
     }
 }
 
-/// Connection failures, shutdowns, lack of resources and lost races may pass; everything else is refused.
+/// Invalid data, violated constraints and exceeded limits are the fault of the operation's content. Everything else may pass: a server that became
+/// read-only, a missing right.
 fn classify(error: &Error) -> StoreError {
-    let passes = |code: &str| ["08", "53", "57", "40", "55"].iter().any(|class| code.starts_with(class));
+    let is_content = |code: &str| ["22", "23", "54"].iter().any(|class| code.starts_with(class));
     match error.code() {
-        Some(code) if !passes(code.code()) => StoreError::Refused(words(error)),
+        Some(code) if is_content(code.code()) => StoreError::Refused(words(error)),
         None if error.to_string().contains("serializing") => StoreError::Refused(words(error)),
         _ => StoreError::Unavailable(words(error)),
     }

@@ -6,7 +6,9 @@ use std::time::Duration;
 use plimsoll_postgres::server::{Server, Settings};
 use plimsoll_postgres::workflow::Postgres;
 use plimsoll_workflow::contract;
-use plimsoll_workflow::port::{Find, Store, StoreError};
+use plimsoll_workflow::definition::Version;
+use plimsoll_workflow::instance::Status;
+use plimsoll_workflow::port::{Find, Inserted, Record, Store, StoreError, partition_of};
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::NoTls;
 
@@ -61,6 +63,38 @@ fn rows_of_a_later_version_hide_no_others() {
         };
         contract::check_damage(&store, damage).await.unwrap();
     });
+}
+
+#[test]
+fn a_key_that_no_index_can_hold_is_refused_and_a_batch_of_large_bodies_is_not() {
+    let server = start(&Settings::default());
+    runtime().block_on(async {
+        let store = Postgres::open(&server.uri(), 1, PARTITIONS).await.unwrap();
+        // Bytes that cannot be compressed, so that the server meets its limit.
+        let mut random = plimsoll_measure::random::Random::new(1);
+        let key: String = (0..20_000).map(|_| char::from(b'a' + (random.bits() % 26) as u8)).collect();
+        let long = Record { key: Some(key), ..record("long", vec![1]) };
+        let refused = store.start(&[record("short", vec![1]), long]).await;
+        assert!(matches!(refused, Err(StoreError::Refused(_))), "{refused:?}");
+        let large: Vec<_> = (0..9).map(|number| record(&format!("large{number}"), vec![1; 8 << 20])).collect();
+        assert_eq!(store.start(&large).await, Ok(vec![Inserted::New; 9]));
+    });
+}
+
+fn record(id: &str, body: Vec<u8>) -> Record {
+    Record {
+        id: id.into(),
+        partition: partition_of(id, PARTITIONS),
+        version: 1,
+        epoch: 0,
+        status: Status::Running,
+        due_ms: None,
+        definition: Version { name: "d".into(), hash: "h".into() },
+        key: None,
+        note: None,
+        body,
+        changed_ms: 1,
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use bson::raw::CStr;
 use bson::{RawArrayBuf, RawBsonRef, RawDocument, RawDocumentBuf, cstr, rawdoc};
 use plimsoll_measure::random::mix;
+use plimsoll_workflow::batch::cut;
 use plimsoll_workflow::definition::Definition;
 use plimsoll_workflow::instance::{DeadLetter, Signal, TaskRow};
 use plimsoll_workflow::port::{
@@ -19,7 +20,7 @@ use plimsoll_workflow::port::{
 
 use crate::reply::{self, DUPLICATE_KEY, number};
 use documents::{extend, signed};
-use pool::Pool;
+use pool::{Pool, is_content};
 
 /// The version of the collections.
 const FORM: i64 = 1;
@@ -260,19 +261,7 @@ fn batch(reply: &RawDocument, name: &str) -> Vec<RawDocumentBuf> {
 
 /// Cuts documents into groups that fit into one command.
 fn groups(documents: &[RawDocumentBuf]) -> Vec<&[RawDocumentBuf]> {
-    let (mut groups, mut from, mut bytes) = (Vec::new(), 0, 0);
-    for (at, document) in documents.iter().enumerate() {
-        let size = document.as_bytes().len();
-        if at > from && (at - from == DOCUMENTS_MAX || bytes + size > BYTES_MAX) {
-            groups.push(&documents[from..at]);
-            (from, bytes) = (at, 0);
-        }
-        bytes += size;
-    }
-    if from < documents.len() {
-        groups.push(&documents[from..]);
-    }
-    groups
+    cut(documents, |document| document.as_bytes().len(), DOCUMENTS_MAX, BYTES_MAX)
 }
 
 fn array(documents: &[RawDocumentBuf]) -> RawArrayBuf {
@@ -314,6 +303,7 @@ fn known(reply: &RawDocument) -> Stored<HashSet<usize>> {
     for value in errors {
         match value.ok().and_then(read) {
             Some((index, code, _)) if code == i64::from(DUPLICATE_KEY) => drop(known.insert(index)),
+            Some((_, code, words)) if is_content(code) => return Err(StoreError::Refused(words)),
             Some((_, _, words)) => return Err(StoreError::Unavailable(words)),
             None => return Err(StoreError::Unavailable("the server's error cannot be read".into())),
         }

@@ -7,7 +7,9 @@ use bson::spec::BinarySubtype;
 use bson::{Binary, Document, doc};
 use plimsoll_stores::workflow::Mongo;
 use plimsoll_workflow::contract;
-use plimsoll_workflow::port::{Find, Store, StoreError};
+use plimsoll_workflow::definition::Version;
+use plimsoll_workflow::instance::Status;
+use plimsoll_workflow::port::{Find, Inserted, Record, Store, StoreError, partition_of};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::bench::{ask, shared, start, uri};
@@ -56,6 +58,34 @@ async fn update(collection: &'static str, filter: Document, change: Document) {
     let ask = move || ask(&server, "workflow_damage", command);
     let reply = tokio::task::spawn_blocking(ask).await.unwrap();
     assert_eq!(reply.get_i32("nModified").unwrap(), 1, "{collection}: {reply}");
+}
+
+#[test]
+fn a_document_that_is_too_large_is_refused_and_a_batch_of_large_ones_is_not() {
+    let server = shared();
+    runtime().block_on(async {
+        let store = Mongo::open(&uri(&server), "workflow_large", 2, PARTITIONS).await.unwrap();
+        let refused = store.start(&[record("small", vec![1]), record("huge", vec![1; 17 << 20])]).await;
+        assert!(matches!(refused, Err(StoreError::Refused(_))), "{refused:?}");
+        let large: Vec<_> = (0..7).map(|number| record(&format!("large{number}"), vec![1; 8 << 20])).collect();
+        assert_eq!(store.start(&large).await, Ok(vec![Inserted::New; 7]));
+    });
+}
+
+fn record(id: &str, body: Vec<u8>) -> Record {
+    Record {
+        id: id.into(),
+        partition: partition_of(id, PARTITIONS),
+        version: 1,
+        epoch: 0,
+        status: Status::Running,
+        due_ms: None,
+        definition: Version { name: "d".into(), hash: "h".into() },
+        key: None,
+        note: None,
+        body,
+        changed_ms: 1,
+    }
 }
 
 #[test]

@@ -12,10 +12,10 @@ use super::registry::Registry;
 use super::watch::Watchers;
 use crate::definition::Definition;
 use crate::group::Group;
-use crate::instance::{EncodeError, Signal, StartRequest, State, nesting};
+use crate::instance::{Act, Body, EncodeError, Signal, StartRequest, State, nesting};
 use crate::port::{Clock, Inserted, Record, Store, StoreError};
 use crate::program::{Problem, Program};
-use crate::step::{ID_BYTES_MAX, StartError, start};
+use crate::step::{ID_BYTES_MAX, StartError, is_id, start};
 
 /// Bytes of a signal at most.
 const SIGNAL_BYTES_MAX: usize = 1 << 20;
@@ -36,9 +36,9 @@ pub struct Client<S> {
     pub registry: Arc<Registry>,
     /// The worker of this process.
     pub mailbox: Mailbox,
-    /// Signals that wait in the worker's memory.
+    /// Signals, starts and calls that wait in the worker's memory.
     pub backlog: Arc<AtomicUsize>,
-    /// Waiting signals above which senders are refused.
+    /// Waiting work above which senders are refused.
     pub backlog_max: usize,
     /// Waits for ends.
     pub watchers: Watchers,
@@ -83,8 +83,11 @@ pub enum ClientError {
     /// The signal's id is invalid.
     #[error("the signal's id is invalid: use 1 to {ID_BYTES_MAX} bytes without control characters")]
     SignalId,
-    /// Too many signals wait.
-    #[error("{0} signals wait for this process: send it again later")]
+    /// The name of an assignee is invalid.
+    #[error("the assignee is invalid: use 1 to {ID_BYTES_MAX} bytes without control characters")]
+    Assignee,
+    /// Too much work waits.
+    #[error("{0} signals, starts and calls wait for this process: send it again later")]
     Busy(usize),
     /// The store failed: the request may have happened, and may be repeated with the same id.
     #[error(transparent)]
@@ -128,8 +131,11 @@ impl<S: Store> Client<S> {
         let program = self.registry.latest(&request.definition).ok_or_else(unknown)?;
         let state = start(&program, request, now_ms)?;
         let record = Record::of(&state, self.store.partitions(), 1, 0)?;
-        let store = &self.store;
-        let write = |records: Vec<Record>| async move { store.start(&records).await };
+        let store = self.store.clone();
+        let write = move |records: Arc<[Record]>| {
+            let store = store.clone();
+            async move { store.start(&records).await }
+        };
         let inserted = self.groups.starts.run(record.clone(), write).await?;
         if inserted == Inserted::New {
             self.mailbox.hint(Hint::Started(record));
@@ -144,10 +150,13 @@ impl<S: Store> Client<S> {
     /// If the signal is invalid, this process has too much work, or the store fails.
     pub async fn publish(&self, signal: Signal) -> Result<Inserted, ClientError> {
         self.check_backlog()?;
-        let is_invalid =
-            |id: &str| id.is_empty() || id.len() > ID_BYTES_MAX || id.chars().any(char::is_control);
-        if is_invalid(&signal.id) || is_invalid(&signal.instance) {
+        if !is_id(&signal.id) || !is_id(&signal.instance) {
             return Err(ClientError::SignalId);
+        }
+        if let Body::Act { act: Act::Assign { to } | Act::Reassign { to }, .. } = &signal.body
+            && !is_id(to)
+        {
+            return Err(ClientError::Assignee);
         }
         let body = serde_json::to_vec(&signal.body).unwrap_or_default();
         if body.len() > SIGNAL_BYTES_MAX {
@@ -157,8 +166,11 @@ impl<S: Store> Client<S> {
         if nesting(&body) > SIGNAL_NESTING_MAX {
             return Err(ClientError::DeepSignal);
         }
-        let store = &self.store;
-        let write = |signals: Vec<Signal>| async move { store.publish(&signals).await };
+        let store = self.store.clone();
+        let write = move |signals: Arc<[Signal]>| {
+            let store = store.clone();
+            async move { store.publish(&signals).await }
+        };
         let inserted = self.groups.signals.run(signal.clone(), write).await?;
         self.mailbox.hint(Hint::Published(signal));
         Ok(inserted)

@@ -104,10 +104,8 @@ pub enum Happened {
     Defined(Stored<Vec<Definition>>),
     /// Instances were changed.
     Committed {
-        /// The instances.
-        tags: Vec<Tag>,
-        /// The results.
-        result: Stored<Vec<Committed>>,
+        /// The instances and their results.
+        results: Vec<(Tag, Stored<Committed>)>,
     },
     /// Signals were removed, postponed or buried.
     Settled {
@@ -118,10 +116,12 @@ pub enum Happened {
     },
     /// Effects were done.
     Drained {
-        /// The instances and their last done effects.
-        upto: Vec<(Tag, u64)>,
-        /// Started instances and sent signals.
-        result: Stored<(Vec<Record>, Vec<Signal>)>,
+        /// The instances and their last done effects. 0: none was possible.
+        upto: Vec<(Tag, Stored<u64>)>,
+        /// Started instances.
+        records: Vec<Record>,
+        /// Sent signals.
+        signals: Vec<Signal>,
     },
     /// A call was answered.
     Called {

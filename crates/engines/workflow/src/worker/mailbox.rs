@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 
 use super::job::Hint;
 
@@ -41,17 +41,18 @@ impl Mailbox {
         wake(inside);
     }
 
-    /// The next hint; none once the mailbox is closed.
-    pub(super) fn poll(&self, context: &Context<'_>) -> Poll<Option<Hint>> {
+    /// The next hints, and wakes the worker when there are more; none once the mailbox is closed.
+    pub(super) fn poll(&self, context: &Context<'_>, max: usize) -> Option<Vec<Hint>> {
         let mut inside = self.lock();
-        if inside.is_closed {
-            return Poll::Ready(None);
-        }
-        if let Some(hint) = inside.hints.pop_front() {
-            return Poll::Ready(Some(hint));
-        }
+        let count = inside.hints.len().min(max);
         inside.waker = Some(context.waker().clone());
-        Poll::Pending
+        let is_open = !inside.is_closed;
+        is_open.then(|| inside.hints.drain(..count).collect())
+    }
+
+    /// Hints that wait.
+    pub(super) fn len(&self) -> usize {
+        self.lock().hints.len()
     }
 
     fn lock(&self) -> MutexGuard<'_, Inside> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::registry::Registry;
 use crate::instance::{APPLIED_MAX, Body, DeadReason, Signal, State, Status};
 use crate::program::Program;
-use crate::step::{Answer, Call, Ignored, Input, Outcome, calls_except, migrate, step};
+use crate::step::{Answer, Call, Ignored, Input, Outcome, calls_except, has_calls, migrate, step};
 
 /// An instance in memory.
 pub(super) struct Slot {
@@ -38,6 +38,12 @@ pub(super) struct Slot {
     pub drain_at_ms: u64,
     /// The idempotency keys of calls in flight, by visit and attempt.
     pub calls: BTreeMap<(u64, u32), String>,
+    /// Whether calls wait in the worker's queue.
+    pub is_queued: bool,
+    /// Whether changes wait in the worker's list of commits.
+    pub is_listed: bool,
+    /// Whether a signal waits for the next commit.
+    pub is_blocked: bool,
     /// The message of a panic, for the quarantine.
     pub poison: Option<String>,
 }
@@ -83,6 +89,9 @@ impl Slot {
             is_draining: false,
             drain_at_ms: 0,
             calls: BTreeMap::new(),
+            is_queued: false,
+            is_listed: false,
+            is_blocked: false,
             poison: None,
         }
     }
@@ -108,6 +117,7 @@ impl Slot {
     /// Whether nothing happens to the instance in this worker.
     pub fn is_idle(&self) -> bool {
         !self.is_loading
+            && !self.is_queued
             && !self.is_dirty
             && !self.is_draining
             && self.committing.is_none()
@@ -210,12 +220,25 @@ impl Slot {
 
     /// The calls to begin now: none while a result is not stored.
     pub fn due_calls(&self, now_ms: u64) -> Vec<Call> {
-        let Some(loaded) = self.loaded.as_ref().filter(|_| !self.has_result && self.committing.is_none())
-        else {
-            return Vec::new();
+        let calls = |loaded: &Loaded| {
+            calls_except(&loaded.program, &loaded.state, now_ms, |visit, attempt| self.is_known(visit, attempt))
         };
-        let is_known = |visit, attempt| self.calls.contains_key(&(visit, attempt));
-        calls_except(&loaded.program, &loaded.state, now_ms, is_known)
+        self.settled().map(calls).unwrap_or_default()
+    }
+
+    /// Whether there are calls to begin now.
+    pub fn has_calls(&self, now_ms: u64) -> bool {
+        let is_known = |visit, attempt| self.is_known(visit, attempt);
+        self.settled().is_some_and(|loaded| has_calls(&loaded.state, now_ms, is_known))
+    }
+
+    /// The state, if its calls may begin.
+    fn settled(&self) -> Option<&Loaded> {
+        self.loaded.as_ref().filter(|_| !self.has_result && self.committing.is_none())
+    }
+
+    fn is_known(&self, visit: u64, attempt: u32) -> bool {
+        self.calls.contains_key(&(visit, attempt))
     }
 
     /// Whether the changes must be stored now.
@@ -225,9 +248,14 @@ impl Slot {
             && (self.has_result || self.hold_until_ms.is_none_or(|until_ms| until_ms <= now_ms))
     }
 
-    /// Puts the instance in quarantine.
+    /// Whether the instance is in quarantine.
+    pub fn is_quarantined(&self) -> bool {
+        self.loaded.as_ref().is_some_and(|loaded| loaded.state.status == Status::Quarantined)
+    }
+
+    /// Puts the instance in quarantine, unless it has ended.
     pub fn quarantine(&mut self, words: String, now_ms: u64) {
-        if let Some(loaded) = &mut self.loaded {
+        if let Some(loaded) = self.loaded.as_mut().filter(|loaded| !loaded.state.status.is_ended()) {
             loaded.state.status = Status::Quarantined;
             loaded.state.error = Some(words);
             loaded.state.changed_ms = now_ms;

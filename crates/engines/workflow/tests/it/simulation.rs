@@ -431,13 +431,12 @@ fn failed(job: &Job, asked_ms: u64) -> Option<Happened> {
         Job::Load(tags) => Happened::Loaded { tags: tags.clone(), result: Err(error()) },
         Job::Definitions => Happened::Defined(Err(error())),
         Job::Commit(commits) => {
-            let tags = commits.iter().map(|(tag, _)| tag.clone()).collect();
-            Happened::Committed { tags, result: Err(error()) }
+            Happened::Committed { results: commits.iter().map(|(tag, _)| (tag.clone(), Err(error()))).collect() }
         }
         Job::Remove(keys) => Happened::Settled { keys: keys.clone(), result: Err(error()) },
         Job::Drain(batches) => {
-            let upto = batches.iter().map(|(tag, _)| (tag.clone(), 0)).collect();
-            Happened::Drained { upto, result: Err(error()) }
+            let upto = batches.iter().map(|(tag, _)| (tag.clone(), Err(error()))).collect();
+            Happened::Drained { upto, records: Vec::new(), signals: Vec::new() }
         }
         Job::Call(call) => {
             let error = CallError { message: "lost".into(), again: Again::Maybe };
