@@ -29,6 +29,8 @@ pub struct Memory {
     tables: Arc<Mutex<Tables>>,
     /// Batches with this text are refused.
     refused: Arc<Mutex<Option<String>>>,
+    /// Writes before one fails.
+    writes: Arc<AtomicU64>,
 }
 
 #[derive(Debug, Default)]
@@ -53,7 +55,7 @@ struct Row {
 impl Memory {
     /// An empty store.
     pub fn new(partitions: u16, removal: Removal) -> Self {
-        Self { partitions, removal, clock_ms: Arc::default(), tables: Arc::default(), refused: Arc::default() }
+        Self { partitions, removal, clock_ms: Arc::default(), tables: Arc::default(), refused: Arc::default(), writes: Arc::new(AtomicU64::new(u64::MAX)) }
     }
 
     /// Sets the store's clock, by which leases end.
@@ -64,6 +66,17 @@ impl Memory {
     /// Refuses every later batch with a record or a signal that contains a text, as a server refuses a batch with one large document.
     pub fn refuse(&self, text: &str) {
         *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(text.into());
+    }
+
+    /// Lets a write fail after this number of writes, and all writes after it.
+    pub fn fail_after(&self, writes: u64) {
+        self.writes.store(writes, Ordering::Relaxed);
+    }
+
+    fn count_write(&self) -> Stored<()> {
+        let count = |left: u64| if left == u64::MAX { Some(left) } else { left.checked_sub(1) };
+        let counted = self.writes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count);
+        counted.map(drop).map_err(|_| StoreError::Unavailable("simulated".into()))
     }
 
     fn check<'a>(&self, mut bytes: impl Iterator<Item = &'a [u8]>) -> Stored<()> {
@@ -147,6 +160,7 @@ impl Store for Memory {
     }
 
     async fn start(&self, records: &[Record]) -> Stored<Vec<Inserted>> {
+        self.count_write()?;
         self.check(records.iter().map(|record| &record.body[..]))?;
         let mut tables = self.tables();
         let insert = |record: &Record| {
@@ -160,6 +174,7 @@ impl Store for Memory {
     }
 
     async fn publish(&self, signals: &[Signal]) -> Stored<Vec<Inserted>> {
+        self.count_write()?;
         self.check(signals.iter().map(|signal| signal.id.as_bytes()))?;
         let mut tables = self.tables();
         let insert = |signal: &Signal| {
@@ -237,6 +252,7 @@ impl Store for Memory {
     }
 
     async fn bury(&self, letters: &[DeadLetter]) -> Stored<()> {
+        self.count_write()?;
         let mut tables = self.tables();
         for letter in letters {
             let key = SignalKey::of(&letter.signal);
@@ -270,6 +286,7 @@ impl Store for Memory {
     }
 
     async fn write_tasks(&self, rows: &[TaskRow]) -> Stored<()> {
+        self.count_write()?;
         let mut tables = self.tables();
         for row in rows {
             if tables.tasks.get(&row.id).is_none_or(|known| known.version < row.version) {

@@ -258,8 +258,13 @@ pub trait Store: Send + Sync + 'static {
     /// Keeps definitions by version. A known version stays as it is.
     fn deploy(&self, definitions: &[Definition], now_ms: u64) -> impl Future<Output = Stored<()>> + Send;
 
-    /// All definitions, the latest deployed last.
+    /// All definitions, in order of their first deployment.
     fn definitions(&self) -> impl Future<Output = Stored<Vec<Definition>>> + Send;
+
+    /// The number of definitions, which grows with every new version. Cheap: clients ask for it often.
+    fn deployed(&self) -> impl Future<Output = Stored<u64>> + Send {
+        async { Ok(self.definitions().await?.len() as u64) }
+    }
 
     /// Inserts new instances, each by its own: a known id stays as it is.
     fn start(&self, records: &[Record]) -> impl Future<Output = Stored<Vec<Inserted>>> + Send;

@@ -17,7 +17,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use rows::{Records, SIGNAL, Signals, json, letter, record, signal, signed};
-use session::{Prepared, Session, Sessions, config, within};
+use session::{PATIENCE, Prepared, Session, Sessions, config};
 
 /// The tables.
 const SCHEMA: &str = include_str!("schema.sql");
@@ -44,14 +44,15 @@ impl Postgres {
     /// If the server does not answer, the URI is invalid, or the tables have another form.
     pub async fn open(uri: &str, connections: usize, partitions: u16) -> Stored<Self> {
         let config = config(uri)?;
-        let client = Session::open(&config).await?;
+        let session = Session::open(&config, PATIENCE).await?;
         let partitions = i16::try_from(partitions.max(1)).unwrap_or(i16::MAX);
-        within(client.execute("SELECT pg_advisory_lock($1)", &[&CREATION_LOCK])).await?;
-        within(client.batch_execute(SCHEMA)).await?;
+        session.rows("SELECT pg_advisory_lock($1)", &[&CREATION_LOCK]).await?;
+        session.run(SCHEMA).await?;
         let insert = "INSERT INTO form (version, partitions) VALUES ($1, $2) ON CONFLICT DO NOTHING";
-        within(client.execute(insert, &[&FORM, &partitions])).await?;
-        let row = within(client.query_one("SELECT version, partitions FROM form", &[])).await?;
-        let (form, partitions): (i32, i16) = (row.get(0), row.get(1));
+        session.rows(insert, &[&FORM, &partitions]).await?;
+        let rows = session.rows("SELECT version, partitions FROM form", &[]).await?;
+        let (form, partitions): (i32, i16) =
+            rows.first().map_or((0, 0), |row| (row.get(0), row.get(1)));
         if form != FORM {
             let words = format!(
                 "its tables have form {form}, and this version reads form {FORM}: upgrade this process"
@@ -59,9 +60,9 @@ impl Postgres {
             return Err(StoreError::Refused(words));
         }
         let fill = "INSERT INTO partitions SELECT p, '', 0, 0 FROM generate_series(0, $1::int - 1) AS p ON CONFLICT DO NOTHING";
-        within(client.execute(fill, &[&i32::from(partitions)])).await?;
+        session.rows(fill, &[&i32::from(partitions)]).await?;
         Ok(Self {
-            sessions: Sessions::new(config, connections),
+            sessions: Sessions::new(config, connections, PATIENCE),
             partitions: u16::try_from(partitions).unwrap_or(1),
         })
     }
@@ -72,8 +73,7 @@ impl Postgres {
 
     /// The rows of a statement that is used rarely.
     async fn rare(&self, text: &str, params: &[&(dyn ToSql + Sync)]) -> Stored<Vec<Row>> {
-        let session = self.sessions.get().await?;
-        within(session.client.query(text, params)).await
+        self.sessions.get().await?.rows(text, params).await
     }
 }
 
@@ -83,9 +83,9 @@ impl Postgres {
 ///
 /// If the server does not answer.
 pub async fn flushes(uri: &str) -> Stored<u64> {
-    let client = Session::open(&config(uri)?).await?;
-    let row = within(client.query_one("SELECT wal_sync FROM pg_stat_wal", &[])).await?;
-    Ok(u64::try_from(row.get::<_, i64>(0)).unwrap_or(0))
+    let session = Session::open(&config(uri)?, PATIENCE).await?;
+    let rows = session.rows("SELECT wal_sync FROM pg_stat_wal", &[]).await?;
+    Ok(rows.first().and_then(|row| u64::try_from(row.get::<_, i64>(0)).ok()).unwrap_or(0))
 }
 
 /// The results of an insert: the first of each key that the server names is new.
@@ -140,6 +140,11 @@ impl<'a> Query<'a> {
         self.text.push_str(&condition.replace('?', &number));
     }
 
+    /// Adds a condition without a parameter: only a literal lets a generic plan use a partial index.
+    fn fixed(&mut self, condition: &str) {
+        self.text.push_str(&format!(" AND {condition}"));
+    }
+
     /// Ends with the order and the limit.
     fn limited(&mut self, order: &str, limit: &'a (dyn ToSql + Sync)) {
         self.params.push(limit);
@@ -168,6 +173,11 @@ impl Store for Postgres {
     async fn definitions(&self) -> Stored<Vec<Definition>> {
         let rows = self.rare(sql::DEFINITIONS, &[]).await?;
         Ok(rows.iter().filter_map(|row| serde_json::from_str(row.get(0)).ok()).collect())
+    }
+
+    async fn deployed(&self) -> Stored<u64> {
+        let rows = self.rare("SELECT count(*) FROM definitions", &[]).await?;
+        Ok(rows.first().and_then(|row| u64::try_from(row.get::<_, i64>(0)).ok()).unwrap_or_default())
     }
 
     async fn start(&self, records: &[Record]) -> Stored<Vec<Inserted>> {
@@ -363,10 +373,10 @@ impl Store for Postgres {
 
     async fn tasks(&self, inbox: &Inbox) -> Stored<Vec<TaskRow>> {
         let after = inbox.after.clone().unwrap_or_default();
-        let (wanted, limit) = (inbox.status.map(status), i64::try_from(inbox.limit).unwrap_or(i64::MAX));
+        let limit = i64::try_from(inbox.limit).unwrap_or(i64::MAX);
         let mut query = Query::new(sql::TASKS, &after);
-        if let Some(status) = &wanted {
-            query.and("status = ?", status);
+        if let Some(wanted) = inbox.status {
+            query.fixed(&format!("status = '{}'", status(wanted)));
         }
         if !inbox.roles.is_empty() {
             query.and("(cardinality(roles) = 0 OR roles && ?)", &inbox.roles);
@@ -384,14 +394,13 @@ impl Store for Postgres {
 
     async fn find(&self, find: &Find) -> Stored<Vec<Record>> {
         let after = find.after.clone().unwrap_or_default();
-        let (wanted, limit) =
-            (find.status.map(|status| status.name()), i64::try_from(find.limit).unwrap_or(i64::MAX));
+        let limit = i64::try_from(find.limit).unwrap_or(i64::MAX);
         let mut query = Query::new(sql::FIND, &after);
         if let Some(key) = &find.key {
             query.and("i.key = ?", key);
         }
-        if let Some(status) = &wanted {
-            query.and("i.status = ?", status);
+        if let Some(status) = find.status {
+            query.fixed(&format!("i.status = '{}'", status.name()));
         }
         if let Some(definition) = &find.definition {
             query.and("i.definition = ?", definition);

@@ -38,12 +38,47 @@ fn the_store_keeps_every_promise() {
     let empty = || async {
         let name = format!("store_{}", next.fetch_add(1, Ordering::Relaxed));
         create(&server, &name).await;
-        Postgres::open(&database(&server, &name), 2, PARTITIONS).await.unwrap()
+        Postgres::open(&database(&server, &name), 4, PARTITIONS).await.unwrap()
     };
     runtime().block_on(async {
         contract::check(empty).await.unwrap();
+        contract::check_concurrency(&empty().await).await.unwrap();
         let pass = || tokio::time::sleep(Duration::from_millis(120));
         contract::check_expiry(&empty().await, 100, pass).await.unwrap();
+    });
+}
+
+/// Reads the server's counts of scans, which are those of the plans that really ran.
+#[test]
+fn no_statement_reads_a_whole_large_table_in_steady_state() {
+    let server = start(&Settings::default());
+    runtime().block_on(async {
+        let (client, connection) = tokio_postgres::connect(&server.uri(), NoTls).await.unwrap();
+        tokio::spawn(connection);
+        let store = Postgres::open(&server.uri(), 1, PARTITIONS).await.unwrap();
+        contract::fill(&store, 3_000).await.unwrap();
+        client.batch_execute("ANALYZE; SELECT pg_stat_reset()").await.unwrap();
+        contract::steady(&store).await.unwrap();
+        drop(store);
+        let scans = "SELECT relname::text, seq_scan, idx_scan FROM pg_stat_user_tables \
+             WHERE relname IN ('instances', 'signals', 'dead', 'tasks') ORDER BY relname";
+        let counts = loop {
+            let rows = client.query(scans, &[]).await.unwrap();
+            let counts: Vec<(String, i64, i64)> =
+                rows.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect();
+            // The server's process reports its counts when its connection ends.
+            if counts.iter().all(|(_, sequential, indexed)| sequential + indexed > 0) {
+                break counts;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        };
+        for (table, sequential, indexed) in counts {
+            assert_eq!(sequential, 0, "{table} is read as a whole, and {indexed} times by an index");
+        }
+        let unused = "SELECT string_agg(indexrelname, ', ') FROM pg_stat_user_indexes \
+             WHERE idx_scan = 0 AND relname IN ('instances', 'signals', 'tasks')";
+        let unused: Option<String> = client.query_one(unused, &[]).await.unwrap().get(0);
+        assert_eq!(unused, None, "indexes that no plan uses");
     });
 }
 

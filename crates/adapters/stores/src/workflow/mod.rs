@@ -26,8 +26,14 @@ use pool::{Pool, is_content};
 const FORM: i64 = 1;
 /// Documents in one command at most.
 const DOCUMENTS_MAX: usize = 1000;
-/// Bytes of documents in one command at most, half of what a server accepts.
+/// Bytes of documents in one command at most, a sixth of what a server accepts.
 const BYTES_MAX: usize = 8 << 20;
+/// Bytes of one document at most.
+const DOCUMENT_BYTES_MAX: usize = 16 << 20;
+/// Attempts to take the next number for a definition.
+const DEPLOY_ATTEMPTS_MAX: usize = 32;
+/// Partitions in one query at most: a server sorts up to 200 ranges of an index without reading all of them.
+const PARTITIONS_MAX: usize = 100;
 /// Prefix of the `_id` of an owner among the partitions.
 const OWNER: &str = "owner ";
 
@@ -74,6 +80,27 @@ impl Mongo {
         limit: usize,
     ) -> Stored<Vec<RawDocumentBuf>> {
         find(&self.pool, collection, filter, sort, limit).await
+    }
+
+    /// Keeps a definition, unless it is known. Its number orders the versions: the clocks of processes may differ.
+    async fn deploy_one(&self, definition: &Definition, now_ms: u64) -> Stored<()> {
+        let version = definition.version();
+        let id = rawdoc! {"n": version.name, "h": version.hash};
+        for _ in 0..DEPLOY_ATTEMPTS_MAX {
+            let known = rawdoc! {"_id": id.clone()};
+            if !self.find_all("definitions", known, rawdoc! {"_id": 1}, 1).await?.is_empty() {
+                return Ok(());
+            }
+            let last = self.find_all("definitions", rawdoc! {}, rawdoc! {"number": -1}, 1).await?;
+            let next = last.first().and_then(|last| number(last, "number")).unwrap_or_default() + 1;
+            let body = documents::json(definition)?;
+            let document = rawdoc! {"_id": id.clone(), "number": next, "at": signed(now_ms), "b": body};
+            // Another process may take the number first.
+            if insert(&self.pool, "definitions", &[document]).await? == [Inserted::New] {
+                return Ok(());
+            }
+        }
+        Err(StoreError::Unavailable("other processes deploy at the same time: deploy again".into()))
     }
 
     /// Changes the owners of partitions, and returns all documents about them.
@@ -152,6 +179,7 @@ struct Index {
     keys: RawDocumentBuf,
     /// The index contains only documents with this field, so it costs the others nothing.
     only: Option<&'static CStr>,
+    is_unique: bool,
 }
 
 impl Index {
@@ -162,13 +190,17 @@ impl Index {
             filter.append(only, rawdoc! {"$exists": true});
             index.append(cstr!("partialFilterExpression"), filter);
         }
+        if self.is_unique {
+            index.append(cstr!("unique"), true);
+        }
         index
     }
 }
 
 /// The collections with the indexes that they need.
 fn collections() -> [(&'static str, Vec<Index>); 8] {
-    let index = |name, keys, only| Index { name, keys, only };
+    let index = |name, keys, only| Index { name, keys, only, is_unique: false };
+    let unique = |name, keys| Index { name, keys, only: None, is_unique: true };
     [
         (
             "instances",
@@ -180,7 +212,7 @@ fn collections() -> [(&'static str, Vec<Index>); 8] {
         ),
         ("signals", vec![index("due", rawdoc! {"p": 1, "due": 1, "at": 1, "_id.s": 1}, None)]),
         ("partitions", Vec::new()),
-        ("definitions", vec![index("number", rawdoc! {"number": 1}, None)]),
+        ("definitions", vec![unique("order", rawdoc! {"number": 1})]),
         ("dead", Vec::new()),
         ("redriven", Vec::new()),
         (
@@ -260,8 +292,18 @@ fn batch(reply: &RawDocument, name: &str) -> Vec<RawDocumentBuf> {
 }
 
 /// Cuts documents into groups that fit into one command.
-fn groups(documents: &[RawDocumentBuf]) -> Vec<&[RawDocumentBuf]> {
-    cut(documents, |document| document.as_bytes().len(), DOCUMENTS_MAX, BYTES_MAX)
+///
+/// # Errors
+///
+/// If a document is larger than every server accepts.
+fn groups(documents: &[RawDocumentBuf]) -> Stored<Vec<&[RawDocumentBuf]>> {
+    let size = |document: &RawDocumentBuf| document.as_bytes().len();
+    match documents.iter().map(size).max().filter(|largest| *largest > DOCUMENT_BYTES_MAX) {
+        Some(largest) => Err(StoreError::Refused(format!(
+            "a document has {largest} bytes, and {DOCUMENT_BYTES_MAX} are allowed: keep large data elsewhere"
+        ))),
+        None => Ok(cut(documents, size, DOCUMENTS_MAX, BYTES_MAX)),
+    }
 }
 
 fn array(documents: &[RawDocumentBuf]) -> RawArrayBuf {
@@ -273,7 +315,7 @@ fn array(documents: &[RawDocumentBuf]) -> RawArrayBuf {
 /// Inserts documents, each by its own.
 async fn insert(pool: &Pool, collection: &str, documents: &[RawDocumentBuf]) -> Stored<Vec<Inserted>> {
     let mut results = Vec::with_capacity(documents.len());
-    for group in groups(documents) {
+    for group in groups(documents)? {
         let command = rawdoc! {"insert": collection, "documents": array(group), "ordered": false, "writeConcern": durable()};
         let known = known(&pool.run(&command).await?)?;
         let result = |at| if known.contains(&at) { Inserted::Known } else { Inserted::New };
@@ -372,22 +414,20 @@ impl Store for Mongo {
 
     async fn deploy(&self, definitions: &[Definition], now_ms: u64) -> Stored<()> {
         for definition in definitions {
-            let version = definition.version();
-            let last = self.find_all("definitions", rawdoc! {}, rawdoc! {"number": -1}, 1).await?;
-            let next = last.first().and_then(|last| number(last, "number")).unwrap_or_default() + 1;
-            let document = rawdoc! {
-                "_id": {"n": version.name, "h": version.hash}, "number": next, "at": signed(now_ms),
-                "b": documents::json(definition)?,
-            };
-            insert(&self.pool, "definitions", &[document]).await?;
+            self.deploy_one(definition, now_ms).await?;
         }
         Ok(())
     }
 
     async fn definitions(&self) -> Stored<Vec<Definition>> {
-        let sort = rawdoc! {"number": 1, "at": 1};
+        let sort = rawdoc! {"number": 1};
         let rows = self.find_all("definitions", rawdoc! {}, sort, usize::from(u16::MAX)).await?;
         Ok(rows.iter().filter_map(|row| documents::of_json(row, "b").ok()).collect())
+    }
+
+    async fn deployed(&self) -> Stored<u64> {
+        let reply = self.pool.run(&rawdoc! {"count": "definitions"}).await?;
+        Ok(number(&reply, "n").and_then(|count| u64::try_from(count).ok()).unwrap_or_default())
     }
 
     async fn start(&self, records: &[Record]) -> Stored<Vec<Inserted>> {
@@ -434,17 +474,23 @@ impl Store for Mongo {
     }
 
     async fn due(&self, partitions: &[u16], until_ms: u64, limit: usize) -> Stored<Due> {
-        let mut list = RawArrayBuf::new();
-        partitions.iter().for_each(|partition| list.push(i32::from(*partition)));
-        let filter = rawdoc! {"p": {"$in": list}, "due": {"$lte": signed(until_ms)}};
-        let (signals, records) = tokio::try_join!(
-            self.find_all("signals", filter.clone(), rawdoc! {"due": 1, "at": 1, "_id.s": 1}, limit),
-            self.find_all("instances", filter, rawdoc! {"due": 1}, limit),
-        )?;
-        Ok(Due {
-            signals: readable(&signals, documents::of_signal),
-            records: readable(&records, documents::record),
-        })
+        let mut due = Due::default();
+        for partitions in partitions.chunks(PARTITIONS_MAX) {
+            let mut list = RawArrayBuf::new();
+            partitions.iter().for_each(|partition| list.push(i32::from(*partition)));
+            let filter = rawdoc! {"p": {"$in": list}, "due": {"$lte": signed(until_ms)}};
+            let (signals, records) = tokio::try_join!(
+                self.find_all("signals", filter.clone(), rawdoc! {"due": 1, "at": 1, "_id.s": 1}, limit),
+                self.find_all("instances", filter, rawdoc! {"due": 1}, limit),
+            )?;
+            due.signals.append(&mut readable(&signals, documents::of_signal));
+            due.records.append(&mut readable(&records, documents::record));
+        }
+        due.signals.sort_by(|a, b| a.order().cmp(&b.order()));
+        due.records.sort_by_key(|record| record.due_ms);
+        due.signals.truncate(limit);
+        due.records.truncate(limit);
+        Ok(due)
     }
 
     async fn load(&self, ids: &[String]) -> Stored<Vec<Option<Record>>> {
@@ -464,7 +510,7 @@ impl Store for Mongo {
         let statements: Vec<_> =
             (first..).zip(commits).map(|(stamp, commit)| change(stamp, &commit.record)).collect();
         let mut results = Vec::with_capacity(commits.len());
-        for group in groups(&statements) {
+        for group in groups(&statements)? {
             let members = (first..).zip(commits).skip(results.len()).take(group.len());
             results.extend(self.commit_group(group, &members.collect::<Vec<_>>()).await?);
         }
@@ -474,7 +520,7 @@ impl Store for Mongo {
     /// The removal is durable: an instance forgets the ids of signals whose removal is certain.
     async fn remove(&self, signals: &[SignalKey]) -> Stored<()> {
         let ids: Vec<_> = signals.iter().map(|key| documents::signal_id(&key.instance, &key.id)).collect();
-        for group in groups(&ids) {
+        for group in groups(&ids)? {
             let mut deletes = RawArrayBuf::new();
             deletes.push(rawdoc! {"q": {"_id": {"$in": array(group)}}, "limit": 0});
             self.pool
@@ -490,7 +536,7 @@ impl Store for Mongo {
             rawdoc! {"q": {"_id": documents::signal_id(&signal.key.instance, &signal.key.id)}, "u": {"$set": set}}
         };
         let statements: Vec<_> = signals.iter().map(statement).collect();
-        for group in groups(&statements) {
+        for group in groups(&statements)? {
             self.pool
                 .write(&rawdoc! {"update": "signals", "updates": array(group), "writeConcern": durable()})
                 .await?;
@@ -517,7 +563,7 @@ impl Store for Mongo {
         let by_key: BTreeMap<_, _> = redrives.iter().map(|redrive| (&redrive.key, redrive)).collect();
         let ids: Vec<_> = by_key.keys().map(|key| documents::signal_id(&key.instance, &key.id)).collect();
         let mut count = 0;
-        for group in groups(&ids) {
+        for group in groups(&ids)? {
             let filter = rawdoc! {"_id": {"$in": array(group)}};
             let rows = self.find_all("dead", filter.clone(), rawdoc! {"_id": 1}, group.len()).await?;
             let letters = readable(&rows, documents::of_letter);

@@ -14,7 +14,8 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::bench::{ask, shared, start, uri};
 
-const PARTITIONS: u16 = 8;
+/// More than one query covers.
+const PARTITIONS: u16 = 230;
 
 fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()
@@ -25,12 +26,17 @@ fn the_store_keeps_every_promise() {
     let (server, next) = (shared(), AtomicU32::new(0));
     let empty = || async {
         let db = format!("workflow_{}", next.fetch_add(1, Ordering::Relaxed));
-        Mongo::open(&uri(&server), &db, 2, PARTITIONS).await.unwrap()
+        Mongo::open(&uri(&server), &db, 4, PARTITIONS).await.unwrap()
     };
     runtime().block_on(async {
         contract::check(empty).await.unwrap();
+        contract::check_concurrency(&empty().await).await.unwrap();
+        let store = empty().await;
+        contract::fill(&store, 600).await.unwrap();
+        contract::steady(&store).await.unwrap();
         let pass = || tokio::time::sleep(Duration::from_millis(120));
-        contract::check_expiry(&empty().await, 100, pass).await.unwrap();
+        let store = Mongo::open(&uri(&server), "workflow_expiry", 2, 8).await.unwrap();
+        contract::check_expiry(&store, 100, pass).await.unwrap();
     });
 }
 

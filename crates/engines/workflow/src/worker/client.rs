@@ -95,22 +95,23 @@ pub enum ClientError {
 }
 
 impl<S: Store> Client<S> {
-    /// Keeps a definition, which becomes the latest of its name, and starts its schedule if it has one.
+    /// Keeps a definition, which becomes the latest of its name unless it is known, and starts its schedule if it has one.
     ///
     /// # Errors
     ///
     /// If the definition is invalid, or the store fails.
     pub async fn deploy(&self, definition: &Definition, now_ms: u64) -> Result<(), ClientError> {
+        let schedule = definition.schedule();
+        let all: Vec<_> = [definition].into_iter().chain(&schedule).cloned().collect();
+        for definition in &all {
+            Program::compile(definition).map_err(ClientError::Definition)?;
+        }
         // This process knows the definition only after the store does: an instance must not start that no other process can run.
-        Program::compile(definition).map_err(ClientError::Definition)?;
-        self.store.deploy(std::slice::from_ref(definition), now_ms).await?;
-        self.registry.add(definition).map_err(ClientError::Definition)?;
-        let Some(schedule) = definition.schedule() else { return Ok(()) };
-        let program = self.registry.add(&schedule).map_err(ClientError::Definition)?;
-        self.store.deploy(std::slice::from_ref(&schedule), now_ms).await?;
-        let id = format!("{}/{}", schedule.name, program.version.hash);
+        self.store.deploy(&all, now_ms).await?;
+        self.registry.learn(&self.store.definitions().await?);
+        let Some(schedule) = schedule else { return Ok(()) };
         let request = StartRequest {
-            id,
+            id: format!("{}/{}", schedule.name, schedule.version().hash),
             definition: schedule.name,
             key: None,
             parent: None,
@@ -127,8 +128,7 @@ impl<S: Store> Client<S> {
     /// If the request is invalid, this process has too much work, or the store fails.
     pub async fn start(&self, request: StartRequest, now_ms: u64) -> Result<Inserted, ClientError> {
         self.check_backlog()?;
-        let unknown = || ClientError::UnknownDefinition(request.definition.clone());
-        let program = self.registry.latest(&request.definition).ok_or_else(unknown)?;
+        let program = self.program(&request.definition, now_ms).await?;
         let state = start(&program, request, now_ms)?;
         let record = Record::of(&state, self.store.partitions(), 1, 0)?;
         let store = self.store.clone();
@@ -209,6 +209,16 @@ impl<S: Store> Client<S> {
     async fn ended(&self, instance: &str) -> Result<Option<Finished>, StoreError> {
         let records = self.store.load(&[instance.to_owned()]).await?;
         Ok(records.into_iter().flatten().find(|record| record.status.is_ended()).map(end_of))
+    }
+
+    /// The latest program of a name, wherever it was deployed.
+    async fn program(&self, name: &str, now_ms: u64) -> Result<Arc<Program>, ClientError> {
+        match self.registry.latest(name) {
+            // Without an answer the known version is good enough.
+            Some(_) => drop(self.registry.refresh(&*self.store, now_ms).await),
+            None => self.registry.refresh_now(&*self.store).await?,
+        }
+        self.registry.latest(name).ok_or_else(|| ClientError::UnknownDefinition(name.into()))
     }
 
     fn check_backlog(&self) -> Result<(), ClientError> {

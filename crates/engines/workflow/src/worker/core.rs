@@ -135,8 +135,9 @@ impl Core {
             Happened::Scanned { limit, result } => self.scanned(limit, result, now_ms),
             Happened::Loaded { tags, result } => self.loaded(tags, result, now_ms),
             Happened::Defined(result) => {
-                // An invalid definition was refused when it was deployed: another version of this program may know more.
-                result.into_iter().flatten().for_each(|definition| drop(self.registry.add(&definition)));
+                if let Ok(definitions) = result {
+                    self.registry.learn(&definitions);
+                }
             }
             Happened::Committed { results } => self.committed(results, now_ms),
             Happened::Settled { keys, result } => self.settled(keys, &result, now_ms),
@@ -446,6 +447,7 @@ impl Core {
         let removes = self.removes;
         let Some(slot) = self.tagged(tag) else { return };
         let consumed = slot.committing.take().unwrap_or_default();
+        let refused = take(&mut slot.confirming);
         if removes == Removes::Store {
             consumed.iter().for_each(|id| {
                 slot.known.remove(id);
@@ -457,6 +459,8 @@ impl Core {
         loaded.version += 1;
         let due_ms = loaded.state.due_ms();
         let finished = loaded.state.status.is_ended().then(|| Finished::of(&loaded.state));
+        let letter = |(signal, reason)| DeadLetter { signal, reason, buried_ms: now_ms };
+        self.bury.extend(refused.into_iter().map(letter));
         match removes {
             Removes::Worker => self.remove.extend(removed),
             Removes::Store if self.is_scanning => self.gone.extend(removed),
@@ -692,7 +696,8 @@ impl Core {
         let record = record.map_err(|error| error.to_string())?;
         let consumed = take(&mut slot.consumed);
         slot.committing = Some(consumed.clone());
-        (slot.is_dirty, slot.has_result, slot.hold_until_ms) = (false, false, None);
+        slot.confirming = take(&mut slot.refused);
+        (slot.is_dirty, slot.is_doubtful, slot.has_result, slot.hold_until_ms) = (false, false, false, None);
         let tag = Tag { instance: id.to_owned(), generation: slot.generation };
         Ok(Some((tag, Commit { record, consumed })))
     }

@@ -80,6 +80,10 @@ async fn drain<S: Store>(
     now_ms: u64,
 ) -> Happened {
     let (tags, batches): (Vec<_>, Vec<_>) = batches.into_iter().unzip();
+    if let Err(error) = know(store, registry, &batches, now_ms).await {
+        let upto = tags.into_iter().map(|tag| (tag, Err(error.clone()))).collect();
+        return Happened::Drained { upto, records: Vec::new(), signals: Vec::new() };
+    }
     let done = &Mutex::new(Effects::default());
     let work = |batches: Arc<[Vec<Effect>]>| async move {
         let mut effects = Effects::default();
@@ -94,6 +98,26 @@ async fn drain<S: Store>(
     let upto = tags.into_iter().zip(each(batches.into(), work).await).collect();
     let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
     Happened::Drained { upto, records: take(&mut done.records), signals: take(&mut done.signals) }
+}
+
+/// Learns the definitions that effects start, wherever they were deployed.
+async fn know<S: Store>(
+    store: &S,
+    registry: &Registry,
+    batches: &[Vec<Effect>],
+    now_ms: u64,
+) -> Stored<()> {
+    let is_known = |effect: &Effect| match &effect.work {
+        Work::Start(request) => Some(registry.latest(&request.definition).is_some()),
+        _ => None,
+    };
+    let known: Vec<_> = batches.iter().flatten().filter_map(is_known).collect();
+    match known.iter().all(|is_known| *is_known) {
+        true if known.is_empty() => Ok(()),
+        // Without an answer the known versions are good enough.
+        true => Ok(registry.refresh(store, now_ms).await.unwrap_or_default()),
+        false => registry.refresh_now(store).await,
+    }
 }
 
 impl Effects {

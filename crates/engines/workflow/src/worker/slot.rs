@@ -27,6 +27,13 @@ pub(super) struct Slot {
     /// Signals that the next commit consumes, and those of the commit in flight.
     pub consumed: Vec<String>,
     pub committing: Option<Vec<String>>,
+    /// Refused signals. They become dead letters after a commit has confirmed that the state is not out of date: the clock of a process that has
+    /// lost the instance may be slow.
+    pub refused: Vec<(Signal, DeadReason)>,
+    /// Whether a signal was ignored or refused, and the next commit must confirm the state.
+    pub is_doubtful: bool,
+    /// The refused signals that the commit in flight confirms.
+    pub confirming: Vec<(Signal, DeadReason)>,
     /// Whether the state has changes that are not stored.
     pub is_dirty: bool,
     /// Whether a call's result is among the changes: it must be stored before the next call.
@@ -83,6 +90,9 @@ impl Slot {
             alarm_ms: None,
             consumed: Vec::new(),
             committing: None,
+            refused: Vec::new(),
+            is_doubtful: false,
+            confirming: Vec::new(),
             is_dirty: false,
             has_result: false,
             hold_until_ms: None,
@@ -118,6 +128,7 @@ impl Slot {
     pub fn is_idle(&self) -> bool {
         !self.is_loading
             && !self.is_queued
+            && !self.is_doubtful
             && !self.is_dirty
             && !self.is_draining
             && self.committing.is_none()
@@ -156,8 +167,18 @@ impl Slot {
                     stepped.is_blocked = true;
                     break;
                 }
-                Ok(Outcome::Ignored(_)) => stepped.remove.push(signal.id),
-                Ok(Outcome::Refused(reason)) => stepped.bury.push((signal, reason)),
+                // These are true of every later state, too.
+                Ok(Outcome::Ignored(Ignored::Duplicate)) => stepped.remove.push(signal.id),
+                Ok(Outcome::Ignored(_)) if self.is_over() => stepped.remove.push(signal.id),
+                Ok(Outcome::Refused(reason)) if self.is_over() => stepped.bury.push((signal, reason)),
+                Ok(Outcome::Ignored(_)) => {
+                    self.is_doubtful = true;
+                    self.consumed.push(signal.id);
+                }
+                Ok(Outcome::Refused(reason)) => {
+                    self.is_doubtful = true;
+                    self.refused.push((signal, reason));
+                }
                 Err(panic) => {
                     stepped.bury.push((signal, DeadReason::Quarantined));
                     return Stepped { panic: Some(panic), ..stepped };
@@ -241,9 +262,14 @@ impl Slot {
         self.calls.contains_key(&(visit, attempt))
     }
 
-    /// Whether the changes must be stored now.
+    /// Whether the instance has ended.
+    fn is_over(&self) -> bool {
+        self.loaded.as_ref().is_some_and(|loaded| loaded.state.status.is_ended())
+    }
+
+    /// Whether the state must be stored or confirmed now.
     pub fn is_ready(&self, now_ms: u64) -> bool {
-        self.is_dirty
+        (self.is_dirty || self.is_doubtful)
             && self.committing.is_none()
             && (self.has_result || self.hold_until_ms.is_none_or(|until_ms| until_ms <= now_ms))
     }
@@ -325,7 +351,8 @@ mod tests {
         slot.add(Signal::new("i", "2", Body::Retry, 0));
         assert!(slot.work(&registry, 0).is_blocked);
         slot.is_dirty = false;
-        assert_eq!(slot.work(&registry, 0).bury.len(), 1);
+        slot.work(&registry, 0);
+        assert!(slot.refused.len() == 1 && slot.is_ready(0), "a commit confirms the state first");
     }
 
     #[test]
