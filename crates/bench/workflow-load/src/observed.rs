@@ -54,6 +54,18 @@ impl<S: Store> Store for Observed<S> {
         self.store.definitions().await
     }
 
+    async fn deployed(&self) -> Stored<u64> {
+        self.store.deployed().await
+    }
+
+    fn announce(&self, partitions: &[u16]) {
+        self.store.announce(partitions);
+    }
+
+    async fn news(&self) -> Vec<u16> {
+        self.store.news().await
+    }
+
     async fn start(&self, records: &[Record]) -> Stored<Vec<Inserted>> {
         self.store.start(records).await
     }

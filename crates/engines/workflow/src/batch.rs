@@ -25,7 +25,9 @@ pub async fn each<T: Clone, R, F: Future<Output = Stored<Vec<R>>>>(
 }
 
 fn only<R>(mut results: Vec<R>) -> Stored<R> {
-    results.pop().ok_or_else(|| StoreError::Unavailable("the store gave no result: repeat the request".into()))
+    results
+        .pop()
+        .ok_or_else(|| StoreError::Unavailable("the store gave no result: repeat the request".into()))
 }
 
 /// Cuts items into groups of at most `items_max` items and `bytes_max` bytes. A larger item is a group alone.

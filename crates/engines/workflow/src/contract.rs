@@ -119,7 +119,11 @@ pub async fn check_damage<S: Store, F: Future<Output = ()>>(store: &S, damage: i
     let tasks = store.tasks(&Inbox { limit: 10, ..Inbox::default() }).await?;
     let titles: Vec<_> = tasks.iter().map(|task| (task.id.as_str(), task.title == "Review")).collect();
     same("all tasks are listed", &titles, &vec![("a/2", true), ("b/2", false), ("c/2", true)])?;
-    same("other definitions are loaded", &store.definitions().await?, &vec![Definition::new("c").service("f")])
+    same(
+        "other definitions are loaded",
+        &store.definitions().await?,
+        &vec![Definition::new("c").service("f")],
+    )
 }
 
 async fn damaged_instances_are_quarantined(store: &impl Store) -> Checked {

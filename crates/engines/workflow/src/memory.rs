@@ -55,7 +55,14 @@ struct Row {
 impl Memory {
     /// An empty store.
     pub fn new(partitions: u16, removal: Removal) -> Self {
-        Self { partitions, removal, clock_ms: Arc::default(), tables: Arc::default(), refused: Arc::default(), writes: Arc::new(AtomicU64::new(u64::MAX)) }
+        Self {
+            partitions,
+            removal,
+            clock_ms: Arc::default(),
+            tables: Arc::default(),
+            refused: Arc::default(),
+            writes: Arc::new(AtomicU64::new(u64::MAX)),
+        }
     }
 
     /// Sets the store's clock, by which leases end.

@@ -325,6 +325,14 @@ pub trait Store: Send + Sync + 'static {
     /// Instances by key, status and definition.
     fn find(&self, find: &Find) -> impl Future<Output = Stored<Vec<Record>>> + Send;
 
+    /// Tells other processes that partitions have new work, and returns at once. Lost news costs time and nothing else.
+    fn announce(&self, _partitions: &[u16]) {}
+
+    /// Waits for news of other processes: partitions with new work. A store without news waits for ever.
+    fn news(&self) -> impl Future<Output = Vec<u16>> + Send {
+        std::future::pending()
+    }
+
     /// Signals in order of (instance, id), after a key: for audits.
     fn signals(
         &self,

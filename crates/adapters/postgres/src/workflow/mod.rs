@@ -1,10 +1,12 @@
 //! Keeps the workflow engine's instances, signals and tasks in PostgreSQL. A batch is one statement, and a statement one transaction.
 
+mod news;
 mod rows;
 mod session;
 mod sql;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 use plimsoll_workflow::batch::cut;
 use plimsoll_workflow::definition::Definition;
@@ -14,8 +16,10 @@ use plimsoll_workflow::port::{
     Redrive, SignalKey, Store, StoreError, Stored, partition_of,
 };
 use tokio_postgres::Row;
+use tokio_postgres::config::Config;
 use tokio_postgres::types::ToSql;
 
+use news::{Incoming, Outgoing};
 use rows::{Records, SIGNAL, Signals, json, letter, record, signal, signed};
 use session::{PATIENCE, Prepared, Session, Sessions, config};
 
@@ -31,7 +35,10 @@ const CREATION_LOCK: i64 = 0x706c_696d_7766_6c6f;
 /// A store in one database of a PostgreSQL server. Its tables are in the schema `plimsoll_workflow`.
 #[derive(Debug)]
 pub struct Postgres {
-    sessions: Sessions,
+    sessions: Arc<Sessions>,
+    config: Config,
+    outgoing: Arc<Outgoing>,
+    incoming: Incoming,
     partitions: u16,
 }
 
@@ -51,8 +58,7 @@ impl Postgres {
         let insert = "INSERT INTO form (version, partitions) VALUES ($1, $2) ON CONFLICT DO NOTHING";
         session.rows(insert, &[&FORM, &partitions]).await?;
         let rows = session.rows("SELECT version, partitions FROM form", &[]).await?;
-        let (form, partitions): (i32, i16) =
-            rows.first().map_or((0, 0), |row| (row.get(0), row.get(1)));
+        let (form, partitions): (i32, i16) = rows.first().map_or((0, 0), |row| (row.get(0), row.get(1)));
         if form != FORM {
             let words = format!(
                 "its tables have form {form}, and this version reads form {FORM}: upgrade this process"
@@ -62,7 +68,10 @@ impl Postgres {
         let fill = "INSERT INTO partitions SELECT p, '', 0, 0 FROM generate_series(0, $1::int - 1) AS p ON CONFLICT DO NOTHING";
         session.rows(fill, &[&i32::from(partitions)]).await?;
         Ok(Self {
-            sessions: Sessions::new(config, connections, PATIENCE),
+            sessions: Arc::new(Sessions::new(config.clone(), connections, PATIENCE)),
+            config,
+            outgoing: Arc::default(),
+            incoming: Incoming::default(),
             partitions: u16::try_from(partitions).unwrap_or(1),
         })
     }
@@ -408,6 +417,14 @@ impl Store for Postgres {
         query.limited("i.id", &limit);
         let rows = self.rare(&query.text, &query.params).await?;
         Ok(rows.iter().map(|row| record(row, 0)).collect())
+    }
+
+    fn announce(&self, partitions: &[u16]) {
+        self.outgoing.announce(&self.sessions, partitions);
+    }
+
+    async fn news(&self) -> Vec<u16> {
+        self.incoming.next(&self.config, self.partitions).await
     }
 
     async fn signals(&self, after: Option<&SignalKey>, limit: usize) -> Stored<Vec<Signal>> {

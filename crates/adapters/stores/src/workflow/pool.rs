@@ -81,7 +81,10 @@ impl Pool {
     /// If the command or one of its writes fails, or the write concern is not satisfied.
     pub(super) async fn write(&self, command: &RawDocument) -> Stored<RawDocumentBuf> {
         let reply = self.run(command).await?;
-        let error = reply.get_array("writeErrors").ok().and_then(|errors| errors.into_iter().next()?.ok()?.as_document());
+        let error = reply
+            .get_array("writeErrors")
+            .ok()
+            .and_then(|errors| errors.into_iter().next()?.ok()?.as_document());
         let code = error.and_then(|error| number(error, "code"));
         match failure(&reply) {
             Some(words) if code.is_some_and(is_content) => Err(StoreError::Refused(words)),

@@ -73,7 +73,8 @@ fn a_document_that_is_too_large_is_refused_and_a_batch_of_large_ones_is_not() {
         let store = Mongo::open(&uri(&server), "workflow_large", 2, PARTITIONS).await.unwrap();
         let refused = store.start(&[record("small", vec![1]), record("huge", vec![1; 17 << 20])]).await;
         assert!(matches!(refused, Err(StoreError::Refused(_))), "{refused:?}");
-        let large: Vec<_> = (0..7).map(|number| record(&format!("large{number}"), vec![1; 8 << 20])).collect();
+        let large: Vec<_> =
+            (0..7).map(|number| record(&format!("large{number}"), vec![1; 8 << 20])).collect();
         assert_eq!(store.start(&large).await, Ok(vec![Inserted::New; 7]));
     });
 }

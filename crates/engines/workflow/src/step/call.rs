@@ -88,7 +88,8 @@ fn key(visit: &str, target: &Target, input: &Value) -> String {
         Target::Http { method, .. } => Some(method),
     };
     let text = format!("{method:?} {target} {input}");
-    let hash: String = Sha256::digest(text).iter().take(HASH_BYTES).map(|byte| format!("{byte:02x}")).collect();
+    let hash: String =
+        Sha256::digest(text).iter().take(HASH_BYTES).map(|byte| format!("{byte:02x}")).collect();
     format!("{visit}/{hash}")
 }
 

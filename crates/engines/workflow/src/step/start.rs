@@ -18,7 +18,9 @@ pub enum StartError {
     #[error("the id is invalid: use 1 to {ID_BYTES_MAX} bytes without control characters")]
     Id,
     /// The business key is empty, too long, or has control characters.
-    #[error("the business key is invalid: use 1 to {ID_BYTES_MAX} bytes without control characters, or no key")]
+    #[error(
+        "the business key is invalid: use 1 to {ID_BYTES_MAX} bytes without control characters, or no key"
+    )]
     Key,
     /// The input is neither an object nor null.
     #[error("the input must be an object: write {{\"value\": …}}")]

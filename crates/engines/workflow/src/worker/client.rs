@@ -1,8 +1,8 @@
 //! Starts instances, sends signals and waits for ends, in a process with or without a worker.
 
 use std::pin::pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::future::{Either, select};
 
@@ -13,7 +13,7 @@ use super::watch::Watchers;
 use crate::definition::Definition;
 use crate::group::Group;
 use crate::instance::{Act, Body, EncodeError, Signal, StartRequest, State, nesting};
-use crate::port::{Clock, Inserted, Record, Store, StoreError};
+use crate::port::{Clock, Inserted, Record, Store, StoreError, partition_of};
 use crate::program::{Problem, Program};
 use crate::step::{ID_BYTES_MAX, StartError, is_id, start};
 
@@ -131,10 +131,14 @@ impl<S: Store> Client<S> {
         let program = self.program(&request.definition, now_ms).await?;
         let state = start(&program, request, now_ms)?;
         let record = Record::of(&state, self.store.partitions(), 1, 0)?;
-        let store = self.store.clone();
+        let (store, mailbox) = (self.store.clone(), self.mailbox.clone());
         let write = move |records: Arc<[Record]>| {
-            let store = store.clone();
-            async move { store.start(&records).await }
+            let (store, mailbox) = (store.clone(), mailbox.clone());
+            async move {
+                let inserted = store.start(&records).await?;
+                store.announce(&mailbox.others(records.iter().map(|record| record.partition)));
+                Ok(inserted)
+            }
         };
         let inserted = self.groups.starts.run(record.clone(), write).await?;
         if inserted == Inserted::New {
@@ -166,10 +170,15 @@ impl<S: Store> Client<S> {
         if nesting(&body) > SIGNAL_NESTING_MAX {
             return Err(ClientError::DeepSignal);
         }
-        let store = self.store.clone();
+        let (store, mailbox) = (self.store.clone(), self.mailbox.clone());
         let write = move |signals: Arc<[Signal]>| {
-            let store = store.clone();
-            async move { store.publish(&signals).await }
+            let (store, mailbox) = (store.clone(), mailbox.clone());
+            async move {
+                let inserted = store.publish(&signals).await?;
+                let partition = |signal: &Signal| partition_of(&signal.instance, store.partitions());
+                store.announce(&mailbox.others(signals.iter().map(partition)));
+                Ok(inserted)
+            }
         };
         let inserted = self.groups.signals.run(signal.clone(), write).await?;
         self.mailbox.hint(Hint::Published(signal));

@@ -143,6 +143,7 @@ impl Core {
             Happened::Settled { keys, result } => self.settled(keys, &result, now_ms),
             Happened::Drained { upto, records, signals } => {
                 upto.into_iter().for_each(|(tag, upto)| self.drained(&tag, upto, now_ms));
+                self.announce(&records, &signals, now_ms);
                 records.into_iter().for_each(|record| self.hint(Hint::Started(record), now_ms));
                 signals.into_iter().for_each(|signal| self.hint(Hint::Published(signal), now_ms));
             }
@@ -211,7 +212,23 @@ impl Core {
             }
             Hint::Published(signal) if self.owns(&signal.instance, now_ms) => self.receive(signal, now_ms),
             Hint::Work => self.scan_soon(now_ms),
+            Hint::Partitions(partitions) => {
+                if partitions.iter().any(|partition| self.held.epoch(*partition, now_ms).is_some()) {
+                    self.scan_soon(now_ms);
+                }
+            }
             Hint::Started(_) | Hint::Published(_) => {}
+        }
+    }
+
+    /// Tells the owners of other partitions about started instances and sent signals.
+    fn announce(&mut self, records: &[Record], signals: &[Signal], now_ms: u64) {
+        let started = records.iter().map(|record| record.partition);
+        let sent = signals.iter().map(|signal| partition_of(&signal.instance, self.partitions));
+        let others = started.chain(sent).filter(|partition| self.held.epoch(*partition, now_ms).is_none());
+        let others: BTreeSet<_> = others.collect();
+        if !others.is_empty() {
+            self.jobs.push(Job::Announce(others.into_iter().collect()));
         }
     }
 
@@ -491,7 +508,8 @@ impl Core {
     }
 
     fn drained(&mut self, tag: &Tag, upto: Stored<u64>, now_ms: u64) {
-        let (soon_ms, later_ms) = (now_ms.saturating_add(self.settings.poll_min_ms), now_ms.saturating_add(UNREADABLE_MS));
+        let (soon_ms, later_ms) =
+            (now_ms.saturating_add(self.settings.poll_min_ms), now_ms.saturating_add(UNREADABLE_MS));
         let Some(slot) = self.tagged(tag) else { return };
         slot.is_draining = false;
         match upto {
@@ -841,7 +859,8 @@ mod tests {
             registry.add(definition).unwrap();
             let store = Memory::new(1, Removal::WithCommit);
             let core = Core::new(settings, registry.clone(), 1, true);
-            let mut lab = Self { core, store, registry, jobs: Vec::new(), now_ms: 1_000, scans: 0, rows: 0, ended: 0 };
+            let mut lab =
+                Self { core, store, registry, jobs: Vec::new(), now_ms: 1_000, scans: 0, rows: 0, ended: 0 };
             lab.tell(Happened::Tick);
             lab.perform_all();
             lab
@@ -882,7 +901,9 @@ mod tests {
         fn callers(&self) -> Vec<&str> {
             let caller = |job: &'_ Job| matches!(job, Job::Call(_));
             let calls = self.jobs.iter().filter(|job| caller(job));
-            calls.filter_map(|job| if let Job::Call(call) = job { Some(call.instance.as_str()) } else { None }).collect()
+            calls
+                .filter_map(|job| if let Job::Call(call) = job { Some(call.instance.as_str()) } else { None })
+                .collect()
         }
 
         /// Takes the first job of a kind.
@@ -894,7 +915,8 @@ mod tests {
         fn start(&mut self, id: &str) -> Record {
             let program = self.registry.latest("a").unwrap();
             let (id, definition) = (id.to_owned(), "a".to_owned());
-            let request = StartRequest { id, definition, key: None, parent: None, depth: 0, input: Value::Null };
+            let request =
+                StartRequest { id, definition, key: None, parent: None, depth: 0, input: Value::Null };
             let state = start(&program, request, self.now_ms).unwrap();
             let record = Record::of(&state, 1, 1, 0).unwrap();
             self.store.start(std::slice::from_ref(&record)).now_or_never().unwrap().unwrap();

@@ -10,7 +10,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 
 use super::core::Core;
-use super::job::{Happened, Job};
+use super::job::{Happened, Hint, Job};
 use super::mailbox::Mailbox;
 use super::perform::perform;
 use super::registry::Registry;
@@ -54,10 +54,15 @@ pub async fn drive<S: Store, V: Services, C: Clock>(worker: Worker<S, V, C>) {
     );
     let mut running = Running::new();
     worker.begin(vec![Job::Definitions], &mut running);
+    worker.listen(&mut running);
     let mut happened = running.next().await.map(|first| vec![first]);
     while let Some(news) = happened {
+        if news.iter().any(|news| matches!(news, Happened::Hint(Hint::Partitions(_)))) {
+            worker.listen(&mut running);
+        }
         let jobs = core.turn(news, worker.clock.now_ms());
         worker.begin(jobs, &mut running);
+        worker.mailbox.hold(core.partitions());
         worker.backlog.store(core.backlog() + worker.mailbox.len(), Ordering::Relaxed);
         happened = worker.next(&core, &mut running).await;
     }
@@ -78,6 +83,14 @@ impl<S: Store, V: Services, C: Clock> Worker<S, V, C> {
             let (store, services, registry) =
                 (self.store.clone(), self.services.clone(), self.registry.clone());
             running.push(Box::pin(async move { perform(&*store, &*services, &registry, job, now_ms).await }));
+        }
+    }
+
+    /// Waits for news of other processes. They come as a hint.
+    fn listen(&self, running: &mut Running) {
+        if self.settings.listens {
+            let store = self.store.clone();
+            running.push(Box::pin(async move { Happened::Hint(Hint::Partitions(store.news().await)) }));
         }
     }
 

@@ -45,6 +45,8 @@ pub enum Job {
     Bury(Vec<DeadLetter>),
     /// Does effects.
     Drain(Vec<(Tag, Vec<Effect>)>),
+    /// Tells the owners of other partitions that these have new work. It has no result.
+    Announce(Vec<u16>),
     /// Makes a call.
     Call(Call),
     /// Tells that an instance has ended. It has no result.
@@ -145,6 +147,8 @@ pub enum Hint {
     Started(Record),
     /// A signal was published.
     Published(Signal),
+    /// Other processes have brought new work to partitions.
+    Partitions(Vec<u16>),
     /// Something is new.
     Work,
 }

@@ -1,6 +1,6 @@
 //! Carries hints to a worker.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
 
@@ -19,6 +19,8 @@ pub struct Mailbox {
 struct Inside {
     hints: VecDeque<Hint>,
     waker: Option<Waker>,
+    /// The partitions that the worker holds.
+    held: BTreeSet<u16>,
     is_closed: bool,
 }
 
@@ -48,6 +50,18 @@ impl Mailbox {
         inside.waker = Some(context.waker().clone());
         let is_open = !inside.is_closed;
         is_open.then(|| inside.hints.drain(..count).collect())
+    }
+
+    /// Names the partitions that the worker holds: senders announce work for all others.
+    pub(super) fn hold(&self, partitions: Vec<u16>) {
+        self.lock().held = partitions.into_iter().collect();
+    }
+
+    /// The partitions that the worker does not hold.
+    pub(super) fn others(&self, partitions: impl Iterator<Item = u16>) -> Vec<u16> {
+        let inside = self.lock();
+        let others: BTreeSet<_> = partitions.filter(|partition| !inside.held.contains(partition)).collect();
+        others.into_iter().collect()
     }
 
     /// Hints that wait.

@@ -51,6 +51,10 @@ pub async fn perform<S: Store, V: Services>(
             let answer = Answer { visit: call.visit, attempt: call.attempt, result };
             Happened::Called { instance: call.instance, key: call.key, answer }
         }
+        Job::Announce(partitions) => {
+            store.announce(&partitions);
+            Happened::Tick
+        }
         Job::Tell(_) => Happened::Tick,
     }
 }
@@ -101,12 +105,7 @@ async fn drain<S: Store>(
 }
 
 /// Learns the definitions that effects start, wherever they were deployed.
-async fn know<S: Store>(
-    store: &S,
-    registry: &Registry,
-    batches: &[Vec<Effect>],
-    now_ms: u64,
-) -> Stored<()> {
+async fn know<S: Store>(store: &S, registry: &Registry, batches: &[Vec<Effect>], now_ms: u64) -> Stored<()> {
     let is_known = |effect: &Effect| match &effect.work {
         Work::Start(request) => Some(registry.latest(&request.definition).is_some()),
         _ => None,

@@ -242,7 +242,9 @@ impl Slot {
     /// The calls to begin now: none while a result is not stored.
     pub fn due_calls(&self, now_ms: u64) -> Vec<Call> {
         let calls = |loaded: &Loaded| {
-            calls_except(&loaded.program, &loaded.state, now_ms, |visit, attempt| self.is_known(visit, attempt))
+            calls_except(&loaded.program, &loaded.state, now_ms, |visit, attempt| {
+                self.is_known(visit, attempt)
+            })
         };
         self.settled().map(calls).unwrap_or_default()
     }

@@ -463,9 +463,9 @@ fn failed(job: &Job, asked_ms: u64) -> Option<Happened> {
         Job::Scan { limit, .. } => Happened::Scanned { limit: *limit, result: Err(error()) },
         Job::Load(tags) => Happened::Loaded { tags: tags.clone(), result: Err(error()) },
         Job::Definitions => Happened::Defined(Err(error())),
-        Job::Commit(commits) => {
-            Happened::Committed { results: commits.iter().map(|(tag, _)| (tag.clone(), Err(error()))).collect() }
-        }
+        Job::Commit(commits) => Happened::Committed {
+            results: commits.iter().map(|(tag, _)| (tag.clone(), Err(error()))).collect(),
+        },
         Job::Remove(keys) => Happened::Settled { keys: keys.clone(), result: Err(error()) },
         Job::Drain(batches) => {
             let upto = batches.iter().map(|(tag, _)| (tag.clone(), Err(error()))).collect();
@@ -484,7 +484,7 @@ fn failed(job: &Job, asked_ms: u64) -> Option<Happened> {
             let keys = letters.iter().map(|letter| SignalKey::of(&letter.signal)).collect();
             Happened::Settled { keys, result: Err(error()) }
         }
-        Job::Tell(_) => return None,
+        Job::Announce(_) | Job::Tell(_) => return None,
     })
 }
 
