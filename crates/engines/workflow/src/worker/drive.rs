@@ -55,6 +55,7 @@ pub async fn drive<S: Store, V: Services, C: Clock>(worker: Worker<S, V, C>) {
     let mut running = Running::new();
     worker.begin(vec![Job::Definitions], &mut running);
     worker.listen(&mut running);
+    let mut held = Vec::new();
     let mut happened = running.next().await.map(|first| vec![first]);
     while let Some(news) = happened {
         if news.iter().any(|news| matches!(news, Happened::Hint(Hint::Partitions(_)))) {
@@ -62,10 +63,15 @@ pub async fn drive<S: Store, V: Services, C: Clock>(worker: Worker<S, V, C>) {
         }
         let jobs = core.turn(news, worker.clock.now_ms());
         worker.begin(jobs, &mut running);
-        worker.mailbox.hold(core.partitions());
+        let now_held = core.partitions();
+        if now_held != held {
+            worker.mailbox.hold(&now_held);
+            held = now_held;
+        }
         worker.backlog.store(core.backlog() + worker.mailbox.len(), Ordering::Relaxed);
         happened = worker.next(&core, &mut running).await;
     }
+    worker.mailbox.hold(&[]);
     let release = core.partitions();
     let request = LeaseRequest { owner: worker.settings.owner.clone(), ttl_ms: 1, want: 0, release };
     // Without an answer the leases end by themselves.

@@ -53,8 +53,8 @@ impl Mailbox {
     }
 
     /// Names the partitions that the worker holds: senders announce work for all others.
-    pub(super) fn hold(&self, partitions: Vec<u16>) {
-        self.lock().held = partitions.into_iter().collect();
+    pub(super) fn hold(&self, partitions: &[u16]) {
+        self.lock().held = partitions.iter().copied().collect();
     }
 
     /// The partitions that the worker does not hold.

@@ -111,12 +111,14 @@ async fn know<S: Store>(store: &S, registry: &Registry, batches: &[Vec<Effect>],
         _ => None,
     };
     let known: Vec<_> = batches.iter().flatten().filter_map(is_known).collect();
-    match known.iter().all(|is_known| *is_known) {
-        true if known.is_empty() => Ok(()),
-        // Without an answer the known versions are good enough.
-        true => Ok(registry.refresh(store, now_ms).await.unwrap_or_default()),
-        false => registry.refresh_now(store).await,
+    if known.contains(&false) {
+        return registry.refresh_now(store).await;
     }
+    if !known.is_empty() {
+        // Without an answer the known versions are good enough.
+        drop(registry.refresh(store, now_ms).await);
+    }
+    Ok(())
 }
 
 impl Effects {
