@@ -13,6 +13,7 @@ use plimsoll_workflow::port::{Clock, Find, Inserted, Record, Services, Store, St
 use plimsoll_workflow::step::{Call, CallError};
 use plimsoll_workflow::worker::{Client, Groups, Mailbox, Settings, Watchers, Worker, drive};
 use tokio::runtime::{Builder, Runtime};
+use tokio::time::{sleep, timeout};
 use tokio_postgres::NoTls;
 
 use crate::server::start;
@@ -228,12 +229,22 @@ fn a_store_works_again_after_the_server_was_killed_and_keeps_its_number_of_parti
     runtime.block_on(async {
         let uri = server.uri();
         let store = Postgres::open(&uri, 1, PARTITIONS).await.unwrap();
-        assert!(store.find(&Find { limit: 1, ..Find::default() }).await.unwrap().is_empty());
+        let one = Find { limit: 1, ..Find::default() };
+        assert!(store.find(&one).await.unwrap().is_empty());
         server.kill().unwrap();
-        let dead = store.find(&Find { limit: 1, ..Find::default() }).await;
-        assert!(matches!(dead, Err(StoreError::Unavailable(_))), "{dead:?}");
+        // A process of the server ends once it notices that the first one is dead.
+        let dead = async {
+            loop {
+                match store.find(&one).await {
+                    Ok(_) => sleep(Duration::from_millis(10)).await,
+                    Err(error) => break error,
+                }
+            }
+        };
+        let dead = timeout(Duration::from_secs(30), dead).await.unwrap();
+        assert!(matches!(dead, StoreError::Unavailable(_)), "{dead:?}");
         server.restart().unwrap();
-        assert!(store.find(&Find { limit: 1, ..Find::default() }).await.unwrap().is_empty());
+        assert!(store.find(&one).await.unwrap().is_empty());
         assert_eq!(Postgres::open(&uri, 1, 64).await.unwrap().partitions(), PARTITIONS);
     });
 }
