@@ -5,7 +5,7 @@ use std::ops::Range;
 use plimsoll_element::{self as element, Element};
 
 use crate::json::{self, Stamps};
-use crate::setup::{Body, Call, Piece, Values};
+use crate::setup::{Body, Call, Part, Piece, Values};
 
 /// A request's bytes and reusable work buffers.
 #[derive(Debug, Default)]
@@ -54,6 +54,9 @@ impl Prepared {
                 Piece::Header(field) => room.header(call, *field, request, stamps),
                 Piece::Length => {
                     request.extend_from_slice(itoa::Buffer::new().format(room.body.len()).as_bytes())
+                }
+                Piece::Path => {
+                    call.reader().into_iter().for_each(|it| it.path(Part::of_document(first), request));
                 }
                 Piece::Token => {
                     self.token = Some(request.len()..request.len() + token.len());

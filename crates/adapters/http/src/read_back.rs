@@ -14,7 +14,7 @@ use tokio::task::{JoinSet, LocalSet};
 use crate::connect::Error;
 use crate::preflight;
 use crate::sent_documents::Document;
-use crate::setup::Setup;
+use crate::setup::{Setup, Shown};
 use crate::target::{Http, Lane};
 
 pub use crate::sent_documents::SentDocuments;
@@ -203,6 +203,10 @@ impl Work {
             let reply = self.http.send(open).await;
             let status = Http::status(open);
             answer = judge(reply.outcome, status, self.http.takes(document.operation, status));
+            if answer == Answer::Present {
+                answer =
+                    self.http.shown(open, document.number).map_or(answer, |shown| of_part(shown, status));
+            }
             lane.take_if(|lane| self.http.is_broken(lane));
             if !matches!(answer, Answer::Unread(_)) {
                 break;
@@ -224,6 +228,15 @@ const fn judge(outcome: Outcome, status: u16, takes: bool) -> Answer {
             Answer::Unread(0)
         }
         (Outcome::Rejected(_), status) => Answer::Unread(status),
+    }
+}
+
+const fn of_part(shown: Shown, status: u16) -> Answer {
+    match shown {
+        Shown::Intact => Answer::Present,
+        Shown::Altered => Answer::Altered,
+        Shown::Absent => Answer::Absent,
+        Shown::Unclear => Answer::Unread(status),
     }
 }
 

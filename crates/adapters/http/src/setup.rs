@@ -17,7 +17,7 @@ use head::Token;
 pub(crate) use head::{Head, Piece};
 pub(crate) use template::Values;
 pub(crate) use url::Url;
-pub use workload::{Workload, WorkloadContext, Workloads};
+pub use workload::{PARTS_MAX, Part, ReadBack, Shown, Workload, WorkloadContext, Workloads};
 
 mod auth;
 mod body;
@@ -75,9 +75,21 @@ pub(crate) struct Call {
     pub documents: u32,
     /// The request that reads one of its documents back, by the document's number.
     pub read_back: Option<Arc<Call>>,
+    /// The workload whose parts it reads back. Its number is that of a part.
+    pub reads: Option<Arc<dyn Workload>>,
 }
 
 impl Call {
+    /// Whether the body of an answer is needed.
+    pub fn needs_body(&self) -> bool {
+        self.checks.needs_body() || self.reads.is_some()
+    }
+
+    /// The read-back of the workload whose parts it reads.
+    pub fn reader(&self) -> Option<&dyn ReadBack> {
+        self.reads.as_ref()?.read_back()
+    }
+
     /// The request line with field names in place of values, and the number of documents.
     pub fn sample(&self) -> String {
         let mut line = Vec::new();
@@ -88,7 +100,7 @@ impl Call {
                     let name = self.with.as_ref().and_then(|with| with.names.get(*field));
                     line.extend_from_slice(format!("{{{}}}", name.map_or("", String::as_str)).as_bytes());
                 }
-                Piece::Header(_) | Piece::Token | Piece::Length => break,
+                Piece::Header(_) | Piece::Token | Piece::Length | Piece::Path => break,
             }
             if line.contains(&b'\r') {
                 break;

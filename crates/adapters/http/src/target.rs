@@ -22,7 +22,7 @@ use crate::login::{Tokens, now_ms};
 use crate::prepared::Prepared;
 use crate::scenario::Method;
 use crate::sent_documents::SentDocuments;
-use crate::setup::{Call, Login, Setup};
+use crate::setup::{Call, Login, Part, Setup, Shown};
 
 /// The status that rejects a token.
 const UNAUTHORIZED: u16 = 401;
@@ -82,8 +82,9 @@ impl Http {
     pub fn sent(&self) -> Vec<SentDocuments> {
         let (numbers, ledgers) = (self.numbers(), self.ledgers());
         let read_back = self.setup.calls.iter().enumerate().filter(|(_, call)| call.read_back.is_some());
-        let sent = |(operation, _): (usize, _)| {
-            SentDocuments::new(operation, numbers.layout(operation), ledgers[operation].clone())
+        let sent = |(operation, call): (usize, &Arc<Call>)| {
+            let reads = call.read_back.as_ref().and_then(|read| read.reads.clone());
+            SentDocuments::new(operation, numbers.layout(operation), ledgers[operation].clone(), reads)
         };
         read_back.map(sent).collect()
     }
@@ -99,6 +100,12 @@ impl Http {
     /// The status of the last answer, if the connection has one.
     pub(crate) fn status(lane: &Lane) -> u16 {
         lane.connection.answer().status
+    }
+
+    /// The part of a workload that the last answer shows; `None` for the documents of a template.
+    pub(crate) fn shown(&self, lane: &Lane, document: u64) -> Option<Shown> {
+        let reader = self.setup.calls[lane.operation].reader()?;
+        Some(reader.judge(Part::of_document(document), lane.connection.answer().body))
     }
 
     /// Whether the check of an operation accepts a status.
@@ -161,8 +168,7 @@ impl Http {
     /// Sends the prepared request and collects its answer.
     async fn exchange(&self, lane: &mut Lane) -> Result<(), ExchangeError> {
         let call = &*self.setup.calls[lane.operation];
-        let options =
-            ReadOptions { is_head: call.method == Method::Head, keep_body: call.checks.needs_body() };
+        let options = ReadOptions { is_head: call.method == Method::Head, keep_body: call.needs_body() };
         let prepared = &lane.prepared;
         lane.connection.exchange(prepared.bytes(), prepared.head_len(), options).await
     }

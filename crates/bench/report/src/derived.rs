@@ -56,7 +56,13 @@ pub(crate) fn promise(run: &Run, integrity: &Integrity) -> String {
     let declared = integrity.write_concern.as_str();
     let concern = if declared.is_empty() { NOT_REPORTED } else { declared };
     let profile = run.server.profile.as_ref().map(|profile| format!(", {profile} profile"));
-    format!("write concern {concern}{}", profile.unwrap_or_default())
+    let concern = match &run.workflow {
+        // The engine always asks for this, whatever the scenario says.
+        Some(work) if work.store == "postgres" => "synchronous_commit=on".to_owned(),
+        Some(_) => r#"write concern {"w": "majority", "j": true}"#.to_owned(),
+        None => format!("write concern {concern}"),
+    };
+    concern + &profile.unwrap_or_default()
 }
 
 /// Seconds from the start of its phase to the start of a fault.

@@ -123,11 +123,6 @@ impl Iot {
         (0..=DELAY_MAX).filter(due).flat_map(|delay| self.points(number - delay)).collect()
     }
 
-    /// The body for the batch route.
-    pub fn batch_json(&self, number: u64) -> Value {
-        self.batch(number).iter().map(Point::to_json).collect()
-    }
-
     /// The reading of request `number`, for requests with one reading. The points of the batches follow in order, ten requests
     /// per batch. A smaller batch repeats points; a larger batch drops its last points.
     pub fn single(&self, number: u64) -> Point {

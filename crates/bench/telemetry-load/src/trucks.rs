@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use plimsoll_http::setup::{Workload, WorkloadContext};
+use plimsoll_http::setup::{Part, ReadBack, Shown, Workload, WorkloadContext};
 use plimsoll_measure::duration::Span;
 use plimsoll_systems::WorkloadResult;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::iot::Iot;
+use crate::iot::{Iot, Point};
 
 /// The largest number of trucks.
 const TRUCKS_MAX: u64 = 10_000_000;
@@ -28,6 +28,9 @@ struct Trucks {
     /// and the service refuses readings from the future.
     #[serde(default = "before_default")]
     before: Span,
+    /// Whether each acknowledged reading is read back after the load.
+    #[serde(default)]
+    read_back: bool,
 }
 
 const fn interval_default() -> Span {
@@ -53,7 +56,8 @@ pub fn make(settings: &Value, context: WorkloadContext) -> WorkloadResult {
         return Err("iot.interval: points of a truck lie 1ms apart or more".to_owned());
     }
     let start_ms = context.start_ms.saturating_sub(milliseconds(trucks.before));
-    Ok(Arc::new(Batches(Iot { seed: context.seed, trucks: trucks.trucks, start_ms, interval_ms })))
+    let iot = Iot { seed: context.seed, trucks: trucks.trucks, start_ms, interval_ms };
+    Ok(Arc::new(Batches { iot, is_read_back: trucks.read_back }))
 }
 
 fn milliseconds(span: Span) -> i64 {
@@ -62,16 +66,57 @@ fn milliseconds(span: Span) -> i64 {
 
 /// The batches of the trucks' points as request bodies.
 #[derive(Clone, Copy, Debug)]
-struct Batches(Iot);
+struct Batches {
+    iot: Iot,
+    is_read_back: bool,
+}
+
+impl Batches {
+    /// The points of a body. Replaces a missing batch by a point of the batch before, because a body has at least one reading.
+    fn points(&self, number: u64) -> Vec<Point> {
+        let points = self.iot.batch(number);
+        if points.is_empty() { vec![self.iot.single(number.saturating_mul(POINTS))] } else { points }
+    }
+
+    fn point(&self, part: Part) -> Option<Point> {
+        self.points(part.number).into_iter().nth(usize::try_from(part.index).ok()?)
+    }
+}
 
 impl Workload for Batches {
-    /// Replaces a missing batch by a point of the batch before, because a body has at least one reading.
     fn body(&self, number: u64, out: &mut Vec<u8>) {
-        let points = self.0.batch_json(number);
-        let is_missing = points.as_array().is_none_or(Vec::is_empty);
-        let again = || Value::from(vec![self.0.single_json(number.saturating_mul(POINTS))]);
-        let points = if is_missing { again() } else { points };
+        let points: Value = self.points(number).iter().map(Point::to_json).collect();
         out.extend_from_slice(points.to_string().as_bytes());
+    }
+
+    fn read_back(&self) -> Option<&dyn ReadBack> {
+        self.is_read_back.then_some(self)
+    }
+}
+
+impl ReadBack for Batches {
+    fn parts(&self, number: u64) -> u64 {
+        self.points(number).len() as u64
+    }
+
+    /// The readings of its sensor in its millisecond.
+    fn path(&self, part: Part, out: &mut Vec<u8>) {
+        let Some(Point { sensor, at_ms, .. }) = self.point(part) else { return };
+        let to_ms = at_ms.saturating_add(1);
+        out.extend_from_slice(format!("/api/telemetry/{sensor}?from={at_ms}&to={to_ms}").as_bytes());
+    }
+
+    /// Points repeat only identically, so that another reading of the same sensor and time has changed.
+    fn judge(&self, part: Part, answer: &[u8]) -> Shown {
+        let page = serde_json::from_slice::<Value>(answer).unwrap_or_default();
+        match (self.point(part), page["readings"].as_array()) {
+            (Some(point), Some(readings)) if readings.contains(&point.to_json()) => Shown::Intact,
+            (Some(point), Some(readings)) if readings.iter().any(|it| it["timestamp"] == point.at_ms) => {
+                Shown::Altered
+            }
+            (Some(_), Some(_)) if page["next"].is_null() => Shown::Absent,
+            _ => Shown::Unclear,
+        }
     }
 }
 
@@ -113,5 +158,38 @@ mod tests {
         let lengths: Vec<_> = (0..3000).map(|number| body(number).len()).collect();
         assert!(lengths.iter().all(|length| *length > 0) && lengths.contains(&1));
         assert_eq!(body(1234), body(1234));
+    }
+    #[test]
+    fn each_point_of_a_body_is_read_by_its_sensor_and_time_and_compared() {
+        assert!(fleet("iot: {trucks: 20}").unwrap().read_back().is_none());
+        let fleet = fleet("iot: {trucks: 20, read_back: true}").unwrap();
+        let reader = fleet.read_back().unwrap();
+        for number in 0..500 {
+            let mut body = Vec::new();
+            fleet.body(number, &mut body);
+            let sent: Vec<Value> = serde_json::from_slice(&body).unwrap();
+            assert_eq!(reader.parts(number), sent.len() as u64);
+            for (point, index) in sent.iter().zip(0..) {
+                let part = Part { number, index };
+                let mut path = Vec::new();
+                reader.path(part, &mut path);
+                let (sensor, at) =
+                    (point["sensorId"].as_str().unwrap(), point["timestamp"].as_i64().unwrap());
+                let expected = format!("/api/telemetry/{sensor}?from={at}&to={}", at + 1);
+                assert_eq!(String::from_utf8(path).unwrap(), expected);
+                let judge = |readings: &[&Value], next: Option<&str>| {
+                    let page = serde_json::json!({"readings": readings, "next": next});
+                    reader.judge(part, page.to_string().as_bytes())
+                };
+                let mut altered = point.clone();
+                altered["velocity"] = (-1.0).into();
+                assert_eq!(judge(&[point], None), Shown::Intact);
+                assert_eq!(judge(&[&altered, point], None), Shown::Intact);
+                assert_eq!(judge(&[&altered], None), Shown::Altered);
+                assert_eq!(judge(&[], None), Shown::Absent);
+                assert_eq!(judge(&[], Some("more")), Shown::Unclear);
+                assert_eq!(reader.judge(part, b"{}"), Shown::Unclear);
+            }
+        }
     }
 }

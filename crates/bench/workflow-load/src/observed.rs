@@ -220,6 +220,18 @@ impl<S: Store> Store for Observed<S> {
         self.counted(Port::Definitions, 1, self.store.definitions()).await
     }
 
+    async fn deployed(&self) -> Stored<u64> {
+        self.store.deployed().await
+    }
+
+    fn announce(&self, partitions: &[u16]) {
+        self.store.announce(partitions);
+    }
+
+    async fn news(&self) -> Vec<u16> {
+        self.store.news().await
+    }
+
     async fn start(&self, records: &[Record]) -> Stored<Vec<Inserted>> {
         let part = |part| self.counted(Port::Start, <[Record]>::len(part), self.store.start(part));
         let inserted = try_join_all(self.parts(records).map(part)).await?.concat();

@@ -110,7 +110,7 @@ impl<S: Store> WorkflowSystem<S> {
     /// # Errors
     /// When the store refuses, or holds instances already.
     pub(crate) fn open(opened: Opened<'_>, store: S) -> Outcome<Self> {
-        let Opened { context, section, server, mut facts, threads } = opened;
+        let Opened { context, section, server, facts, threads } = opened;
         let run = id(context.run);
         let found = threads.block_on(store.find(&NONE)).deserves(Exit::Server)?;
         check_empty(!found.is_empty(), section, context).deserves(Exit::Usage)?;
@@ -128,7 +128,6 @@ impl<S: Store> WorkflowSystem<S> {
             .map(|thread| Arc::new(Instances::new(shared.clone(), thread, threads.handle().clone())));
         let load = Engine::new(targets.collect(), context.plan.operations.len(), context.shard, workers.spin);
         let load = load.context("start the clients")?;
-        add_settings(&mut facts, section);
         let figures = Figures::default();
         Ok(Self { section: section.clone(), facts, workers, load, shared, threads, server, figures })
     }
@@ -241,16 +240,6 @@ fn check_empty(is_used: bool, section: &Section, context: RunContext<'_>) -> any
     Ok(())
 }
 
-/// Adds the engine's settings to the facts of its database.
-fn add_settings(facts: &mut ServerFacts, section: &Section) {
-    let settings = [
-        ("workflow store", section.store.name().to_owned()),
-        ("workflow mode", section.mode.name().to_owned()),
-        ("workflow workers", section.workers.to_string()),
-    ];
-    facts.parameters.extend(settings.map(|(name, value)| (name.to_owned(), value)));
-}
-
 impl<S: Store + std::fmt::Debug> System for WorkflowSystem<S> {
     fn facts(&self) -> &ServerFacts {
         &self.facts
@@ -355,12 +344,7 @@ impl<S: Store + std::fmt::Debug> System for WorkflowSystem<S> {
         let promises = Promises(self.load.targets().map(Instances::ledger).collect());
         let audited = self.threads.block_on(audit(&self.shared, &promises, patience, progress));
         self.figures.audited = audited;
-        let concern = match self.section.store {
-            Kind::Mongodb => r#"{"w": "majority", "j": true}"#,
-            Kind::Postgres => "synchronous_commit=on",
-        };
-        let integrity = self.figures.audited.integrity.clone();
-        Some(Integrity { write_concern: concern.to_owned(), ..integrity })
+        Some(self.figures.audited.integrity.clone())
     }
 
     fn inspections(&self) -> (Option<Collection>, Option<Collection>) {

@@ -1,7 +1,9 @@
 //! Tests the promises of a store. Every store's tests run these checks, each on an empty store.
 
+use std::collections::BTreeSet;
 use std::future::Future;
 
+use futures_util::future::try_join_all;
 use serde_json::json;
 
 use crate::definition::{Definition, Version};
@@ -323,6 +325,100 @@ async fn instances_are_found(store: &impl Store) -> Checked {
     same("a signal may come before its instance", &store.publish(&[empty]).await?, &vec![Inserted::New])
 }
 
+/// Fills a store with instances, signals, tasks and dead letters.
+///
+/// # Errors
+///
+/// If the store fails.
+pub async fn fill(store: &impl Store, count: usize) -> Checked {
+    let ids: Vec<_> = (0..count).map(|number| format!("f{number}")).collect();
+    let records: Vec<_> = ids.iter().map(|id| record(store, id, 1, 0)).collect();
+    store.start(&records).await?;
+    let signals: Vec<_> = ids.iter().map(|id| signal(id, "1")).collect();
+    store.publish(&signals).await?;
+    let letters = ids.iter().map(|id| DeadLetter {
+        signal: signal(id, "dead"),
+        reason: DeadReason::Ended,
+        buried_ms: 9,
+    });
+    store.bury(&letters.collect::<Vec<_>>()).await?;
+    let rows: Vec<_> = ids.iter().map(|id| row(&format!("{id}/2"), 1, Some("ann"))).collect();
+    Ok(store.write_tasks(&rows).await?)
+}
+
+/// Does everything once that workers, clients and inboxes do all the time, on a store that [`fill`] filled.
+///
+/// # Errors
+///
+/// If the store fails.
+pub async fn steady(store: &impl Store) -> Checked {
+    let due = store.due(&all(store), 20, 10).await?;
+    same("work is due", &(due.signals.len(), due.records.len()), &(10, 10))?;
+    store.load(&["f1".to_owned(), "f2".to_owned()]).await?;
+    store.start(&[record(store, "new", 1, 0)]).await?;
+    store.publish(&[signal("new", "1")]).await?;
+    store.commit(&[Commit { record: record(store, "f1", 2, 1), consumed: vec!["1".into()] }]).await?;
+    store.remove(&[key("f2", "1")]).await?;
+    store.postpone(&[Postponed { key: key("f3", "1"), due_ms: 40, attempts: 2 }]).await?;
+    store.bury(&[DeadLetter { signal: signal("f4", "1"), reason: DeadReason::Ended, buried_ms: 9 }]).await?;
+    store.redrive(&[Redrive { key: key("f5", "dead"), by: "ann".into(), at_ms: 11 }]).await?;
+    store.dead(Some(&key("f1", "dead")), 10).await?;
+    store.signals(Some(&key("f1", "1")), 10).await?;
+    store.write_tasks(&[row("f6/2", 2, Some("bob"))]).await?;
+    store.tasks(&Inbox { status: Some(TaskStatus::Open), limit: 10, ..Inbox::default() }).await?;
+    store.tasks(&Inbox { assignee: Some("ann".into()), limit: 10, ..Inbox::default() }).await?;
+    store.tasks(&Inbox { instance: Some("f7".into()), limit: 10, ..Inbox::default() }).await?;
+    store.find(&Find { status: Some(Status::Parked), limit: 10, ..Find::default() }).await?;
+    store.find(&Find { key: Some("key of f8".into()), limit: 10, ..Find::default() }).await?;
+    Ok(())
+}
+
+/// Requests at the same time in a check of concurrency.
+const CALLERS: usize = 8;
+
+/// Checks that operations at the same time exclude each other, and that none fails because of another. The store is empty.
+///
+/// # Errors
+///
+/// The first broken promise.
+pub async fn check_concurrency(store: &impl Store) -> Checked {
+    let records = [record(store, "a", 1, 0), record(store, "b", 1, 0)];
+    let starts = try_join_all((0..CALLERS).map(|_| store.start(&records))).await?;
+    same("one start of an id is new", &count(&starts, Inserted::New), &2)?;
+    let signals = [signal("a", "1"), signal("b", "1")];
+    let published = try_join_all((0..CALLERS).map(|_| store.publish(&signals))).await?;
+    same("one signal of an id is new", &count(&published, Inserted::New), &2)?;
+    let change = |id: &str| Commit { record: record(store, id, 2, 1), consumed: Vec::new() };
+    let orders = [[change("a"), change("b")], [change("b"), change("a")]];
+    let commits = try_join_all((0..CALLERS).map(|at| store.commit(&orders[at % 2]))).await?;
+    same("one change of a version wins", &count(&commits, Committed::Won), &2)?;
+    leases_exclude_each_other(store).await
+}
+
+fn count<T: PartialEq>(results: &[Vec<T>], wanted: T) -> usize {
+    results.iter().flatten().filter(|result| **result == wanted).count()
+}
+
+async fn leases_exclude_each_other(store: &impl Store) -> Checked {
+    let request = |at: usize, ttl_ms, want| LeaseRequest {
+        owner: format!("owner {at}"),
+        ttl_ms,
+        want,
+        release: Vec::new(),
+    };
+    // Leases that end at once: all owners claim the same partitions, and remove each other's traces.
+    for _ in 0..CALLERS {
+        let all = usize::from(store.partitions());
+        let requests: Vec<_> = (0..CALLERS).map(|at| request(at, 1, all)).collect();
+        try_join_all(requests.iter().map(|request| store.lease(request))).await?;
+    }
+    let requests: Vec<_> = (0..CALLERS).map(|at| request(at + CALLERS, 60_000, 2)).collect();
+    let leases = try_join_all(requests.iter().map(|request| store.lease(request))).await?;
+    let held: Vec<_> = leases.iter().flat_map(|leases| &leases.held).map(|lease| lease.partition).collect();
+    let partitions: BTreeSet<_> = held.iter().copied().collect();
+    same("no partition has two owners", &partitions.len(), &held.len())
+}
+
 /// Checks that a lease ends: `pass` lets the store's time pass by a lease's length.
 ///
 /// # Errors
@@ -359,6 +455,12 @@ mod tests {
         for removal in [Removal::WithCommit, Removal::Separate] {
             let checked = check(|| async { Memory::new(8, removal) }).now_or_never();
             checked.unwrap().unwrap();
+            let store = Memory::new(8, removal);
+            let concurrent = check_concurrency(&store).now_or_never();
+            concurrent.unwrap().unwrap();
+            let store = Memory::new(8, removal);
+            fill(&store, 50).now_or_never().unwrap().unwrap();
+            steady(&store).now_or_never().unwrap().unwrap();
             let store = Memory::new(8, removal);
             let expired = check_expiry(&store, 100, || async { store.set_clock(1000) }).now_or_never();
             expired.unwrap().unwrap();

@@ -3,11 +3,14 @@
 //! Without it every start and every signal would be a write that waits for the disk alone.
 
 use std::future::Future;
-use std::sync::{Mutex, PoisonError};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::{Either, select};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
+use crate::batch::each;
 use crate::port::{StoreError, Stored};
 
 /// Requests in one batch at most.
@@ -16,60 +19,78 @@ const BATCH_MAX: usize = 256;
 /// Gathers requests of one kind.
 #[derive(Debug)]
 pub struct Group<T, R> {
-    waiting: Mutex<Vec<(T, oneshot::Sender<Stored<R>>)>>,
-    lanes: Semaphore,
+    waiting: Mutex<Vec<Waiting<T, R>>>,
+    lanes: Arc<Semaphore>,
 }
 
-impl<T, R> Group<T, R> {
+/// A request and its caller.
+type Waiting<T, R> = (T, oneshot::Sender<Stored<R>>);
+
+impl<T: Clone + Send + Sync + 'static, R: Send + 'static> Group<T, R> {
     /// A group with at most `lanes` batches under way.
     pub fn new(lanes: usize) -> Self {
-        Self { waiting: Mutex::default(), lanes: Semaphore::new(lanes.max(1)) }
+        Self { waiting: Mutex::default(), lanes: Arc::new(Semaphore::new(lanes.max(1))) }
     }
 
-    /// Adds a request, and returns its result. One of the callers whose requests wait does `work` on all of them. `work` returns results in the
-    /// order of the requests.
+    /// Adds a request, and returns its result. One of the callers whose requests wait begins `work` on all of them. `work` returns results in the
+    /// order of the requests. On a tokio runtime it goes on when that caller goes away.
     ///
     /// # Errors
     ///
-    /// If `work` fails, or the caller that does it goes away: then the request may have happened.
-    pub async fn run<F: Future<Output = Stored<Vec<R>>>>(
-        &self,
-        request: T,
-        work: impl Fn(Vec<T>) -> F,
-    ) -> Stored<R> {
+    /// If `work` fails. Without a runtime, also if the caller that does it goes away: then the request may have happened.
+    pub async fn run<F, W>(&self, request: T, work: W) -> Stored<R>
+    where
+        F: Future<Output = Stored<Vec<R>>> + Send + 'static,
+        W: Fn(Arc<[T]>) -> F + Clone + Send + Sync + 'static,
+    {
         let (sender, mut result) = oneshot::channel();
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push((request, sender));
         loop {
-            let lane = std::pin::pin!(self.lanes.acquire());
-            let _lane = match select(&mut result, lane).await {
+            let lane = pin!(self.lanes.clone().acquire_owned());
+            let lane = match select(&mut result, lane).await {
                 Either::Left((result, _)) => return result.unwrap_or_else(|_| Err(interrupted())),
                 Either::Right((lane, _)) => lane.map_err(|_| interrupted())?,
             };
-            self.lead(&work).await;
-            if let Ok(result) = result.try_recv() {
-                return result;
+            let batch = self.take();
+            // A full batch may have left this caller's request to the next one.
+            let has_all = batch.len() < BATCH_MAX;
+            go_on(lead(lane, batch, work.clone())).await;
+            if has_all {
+                return result.await.unwrap_or_else(|_| Err(interrupted()));
             }
         }
     }
 
-    async fn lead<F: Future<Output = Stored<Vec<R>>>>(&self, work: impl Fn(Vec<T>) -> F) {
-        let (requests, senders): (Vec<_>, Vec<_>) = {
-            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            // A caller that went away before its request was sent may not expect it to happen later.
-            waiting.retain(|(_, sender)| !sender.is_closed());
-            let count = waiting.len().min(BATCH_MAX);
-            waiting.drain(..count).unzip()
-        };
-        if requests.is_empty() {
-            return;
-        }
-        match work(requests).await {
-            // A caller that has gone away needs no result.
-            Ok(results) => {
-                senders.into_iter().zip(results).for_each(|(sender, result)| drop(sender.send(Ok(result))))
-            }
-            Err(error) => senders.into_iter().for_each(|sender| drop(sender.send(Err(error.clone())))),
-        }
+    /// The next batch.
+    fn take(&self) -> Vec<Waiting<T, R>> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        // A caller that went away before its request was sent may not expect it to happen later.
+        waiting.retain(|(_, sender)| !sender.is_closed());
+        let count = waiting.len().min(BATCH_MAX);
+        waiting.drain(..count).collect()
+    }
+}
+
+/// Does work on a batch, and tells the callers their results.
+async fn lead<T: Clone, R, F: Future<Output = Stored<Vec<R>>>>(
+    _lane: OwnedSemaphorePermit,
+    batch: Vec<Waiting<T, R>>,
+    work: impl Fn(Arc<[T]>) -> F,
+) {
+    if batch.is_empty() {
+        return;
+    }
+    let (requests, senders): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
+    let results = each(requests.into(), work).await;
+    // A caller that has gone away needs no result.
+    senders.into_iter().zip(results).for_each(|(sender, result)| drop(sender.send(result)));
+}
+
+/// Lets a batch go on without its caller, if there is a runtime.
+async fn go_on(batch: impl Future<Output = ()> + Send + 'static) {
+    match Handle::try_current() {
+        Ok(runtime) => drop(runtime.spawn(batch)),
+        Err(_) => batch.await,
     }
 }
 
@@ -81,8 +102,6 @@ fn interrupted() -> StoreError {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex as Batches;
-
     use futures_util::FutureExt;
     use futures_util::future::join_all;
     use tokio::sync::Notify;
@@ -91,16 +110,20 @@ mod tests {
 
     #[test]
     fn requests_gather_while_a_batch_is_under_way() {
-        let (group, batches, go) = (Group::new(1), Batches::new(Vec::new()), Notify::new());
-        let work = |requests: Vec<u32>| {
-            batches.lock().unwrap().push(requests.len());
-            let answers = requests.into_iter().map(|request| request * 10).collect();
-            async {
-                go.notified().await;
-                Ok(answers)
+        let (group, go) = (Group::new(1), Arc::new(Notify::new()));
+        let batches = Arc::new(Mutex::new(Vec::new()));
+        let work = {
+            let (batches, go) = (batches.clone(), go.clone());
+            move |requests: Arc<[u32]>| {
+                batches.lock().unwrap().push(requests.len());
+                let (go, answers) = (go.clone(), requests.iter().map(|request| request * 10).collect());
+                async move {
+                    go.notified().await;
+                    Ok(answers)
+                }
             }
         };
-        let mut all = Box::pin(join_all((0..4).map(|request| group.run(request, work))));
+        let mut all = Box::pin(join_all((0..4).map(|request| group.run(request, work.clone()))));
         assert!(all.as_mut().now_or_never().is_none());
         go.notify_one();
         assert!(all.as_mut().now_or_never().is_none());
@@ -118,15 +141,55 @@ mod tests {
     }
 
     #[test]
+    fn a_refused_request_fails_alone() {
+        let group = Group::<u32, u32>::new(1);
+        let work = |requests: Arc<[u32]>| async move {
+            let is_refused = requests.contains(&1);
+            if is_refused { Err(StoreError::Refused("1".into())) } else { Ok(requests.to_vec()) }
+        };
+        let lane = group.lanes.clone().try_acquire_owned().unwrap();
+        let mut all = Box::pin(join_all((0..3).map(|request| group.run(request, work))));
+        assert!(all.as_mut().now_or_never().is_none());
+        drop(lane);
+        let refused = Err(StoreError::Refused("1".into()));
+        assert_eq!(all.now_or_never().unwrap(), [Ok(0), refused, Ok(2)]);
+    }
+
+    #[test]
     fn a_caller_that_goes_away_holds_up_nobody() {
         let group = Group::<u32, u32>::new(1);
         let never = |_| std::future::pending();
-        let answers = |requests| async { Ok(requests) };
+        let answers = |requests: Arc<[u32]>| async move { Ok(requests.to_vec()) };
         let mut first = Box::pin(group.run(1, never));
         assert!(first.as_mut().now_or_never().is_none());
         let mut second = Box::pin(group.run(2, answers));
         assert!(second.as_mut().now_or_never().is_none());
         drop(first);
         assert_eq!(second.now_or_never().unwrap(), Ok(2));
+    }
+
+    #[test]
+    fn a_batch_goes_on_when_the_caller_that_began_it_goes_away() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let (group, go) = (Group::<u32, u32>::new(1), Arc::new(Notify::new()));
+            let waits = go.clone();
+            let work = move |requests: Arc<[u32]>| {
+                let go = waits.clone();
+                async move {
+                    go.notified().await;
+                    Ok(requests.to_vec())
+                }
+            };
+            let lane = group.lanes.clone().try_acquire_owned().unwrap();
+            let mut leader = Box::pin(group.run(1, work.clone()));
+            let mut other = Box::pin(group.run(2, work));
+            assert!(leader.as_mut().now_or_never().is_none() && other.as_mut().now_or_never().is_none());
+            drop(lane);
+            assert!(leader.as_mut().now_or_never().is_none());
+            drop(leader);
+            go.notify_one();
+            assert_eq!(other.await, Ok(2));
+        });
     }
 }

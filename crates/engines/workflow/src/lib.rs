@@ -14,6 +14,7 @@ pub mod explain;
 
 pub mod port;
 
+pub mod batch;
 pub mod group;
 pub mod worker;
 

@@ -8,7 +8,7 @@ use crate::definition::{Definition, Version};
 use crate::instance::{DeadLetter, Signal, TaskRow};
 use crate::port::{
     Commit, Committed, Due, Find, Holder, Inbox, Inserted, Lease, LeaseRequest, Leases, Postponed, Record,
-    Redrive, SignalKey, Store, Stored, partition_of,
+    Redrive, SignalKey, Store, StoreError, Stored, partition_of,
 };
 
 /// Whether a commit removes the signals that it consumed, as a store with transactions does.
@@ -27,6 +27,10 @@ pub struct Memory {
     removal: Removal,
     clock_ms: Arc<AtomicU64>,
     tables: Arc<Mutex<Tables>>,
+    /// Batches with this text are refused.
+    refused: Arc<Mutex<Option<String>>>,
+    /// Writes before one fails.
+    writes: Arc<AtomicU64>,
 }
 
 #[derive(Debug, Default)]
@@ -51,12 +55,42 @@ struct Row {
 impl Memory {
     /// An empty store.
     pub fn new(partitions: u16, removal: Removal) -> Self {
-        Self { partitions, removal, clock_ms: Arc::default(), tables: Arc::default() }
+        Self {
+            partitions,
+            removal,
+            clock_ms: Arc::default(),
+            tables: Arc::default(),
+            refused: Arc::default(),
+            writes: Arc::new(AtomicU64::new(u64::MAX)),
+        }
     }
 
     /// Sets the store's clock, by which leases end.
     pub fn set_clock(&self, now_ms: u64) {
         self.clock_ms.store(now_ms, Ordering::Relaxed);
+    }
+
+    /// Refuses every later batch with a record or a signal that contains a text, as a server refuses a batch with one large document.
+    pub fn refuse(&self, text: &str) {
+        *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(text.into());
+    }
+
+    /// Lets a write fail after this number of writes, and all writes after it.
+    pub fn fail_after(&self, writes: u64) {
+        self.writes.store(writes, Ordering::Relaxed);
+    }
+
+    fn count_write(&self) -> Stored<()> {
+        let count = |left: u64| if left == u64::MAX { Some(left) } else { left.checked_sub(1) };
+        let counted = self.writes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count);
+        counted.map(drop).map_err(|_| StoreError::Unavailable("simulated".into()))
+    }
+
+    fn check<'a>(&self, mut bytes: impl Iterator<Item = &'a [u8]>) -> Stored<()> {
+        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(text) = refused.as_deref() else { return Ok(()) };
+        let contains = |bytes: &[u8]| bytes.windows(text.len().max(1)).any(|part| part == text.as_bytes());
+        if bytes.any(contains) { Err(StoreError::Refused("a part is invalid".into())) } else { Ok(()) }
     }
 
     fn tables(&self) -> MutexGuard<'_, Tables> {
@@ -133,6 +167,8 @@ impl Store for Memory {
     }
 
     async fn start(&self, records: &[Record]) -> Stored<Vec<Inserted>> {
+        self.count_write()?;
+        self.check(records.iter().map(|record| &record.body[..]))?;
         let mut tables = self.tables();
         let insert = |record: &Record| {
             if tables.instances.contains_key(&record.id) {
@@ -145,6 +181,8 @@ impl Store for Memory {
     }
 
     async fn publish(&self, signals: &[Signal]) -> Stored<Vec<Inserted>> {
+        self.count_write()?;
+        self.check(signals.iter().map(|signal| signal.id.as_bytes()))?;
         let mut tables = self.tables();
         let insert = |signal: &Signal| {
             let key = SignalKey::of(signal);
@@ -199,6 +237,7 @@ impl Store for Memory {
     }
 
     async fn commit(&self, commits: &[Commit]) -> Stored<Vec<Committed>> {
+        self.check(commits.iter().map(|commit| &commit.record.body[..]))?;
         let mut tables = self.tables();
         Ok(commits.iter().map(|commit| tables.commit(commit, self.removal)).collect())
     }
@@ -220,6 +259,7 @@ impl Store for Memory {
     }
 
     async fn bury(&self, letters: &[DeadLetter]) -> Stored<()> {
+        self.count_write()?;
         let mut tables = self.tables();
         for letter in letters {
             let key = SignalKey::of(&letter.signal);
@@ -253,6 +293,7 @@ impl Store for Memory {
     }
 
     async fn write_tasks(&self, rows: &[TaskRow]) -> Stored<()> {
+        self.count_write()?;
         let mut tables = self.tables();
         for row in rows {
             if tables.tasks.get(&row.id).is_none_or(|known| known.version < row.version) {

@@ -17,7 +17,8 @@ pub enum StoreError {
     /// The store did not answer, or cannot work now. A later attempt may succeed.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
-    /// The store refuses the operation itself.
+    /// The store refuses the content of the operation: it is too large or invalid. A later attempt fails too. A refused batch may have happened in
+    /// part.
     #[error("the store refused the operation: {0}")]
     Refused(String),
 }
@@ -257,8 +258,13 @@ pub trait Store: Send + Sync + 'static {
     /// Keeps definitions by version. A known version stays as it is.
     fn deploy(&self, definitions: &[Definition], now_ms: u64) -> impl Future<Output = Stored<()>> + Send;
 
-    /// All definitions, the latest deployed last.
+    /// All definitions, in order of their first deployment.
     fn definitions(&self) -> impl Future<Output = Stored<Vec<Definition>>> + Send;
+
+    /// The number of definitions, which grows with every new version. Cheap: clients ask for it often.
+    fn deployed(&self) -> impl Future<Output = Stored<u64>> + Send {
+        async { Ok(self.definitions().await?.len() as u64) }
+    }
 
     /// Inserts new instances, each by its own: a known id stays as it is.
     fn start(&self, records: &[Record]) -> impl Future<Output = Stored<Vec<Inserted>>> + Send;
@@ -318,6 +324,14 @@ pub trait Store: Send + Sync + 'static {
 
     /// Instances by key, status and definition.
     fn find(&self, find: &Find) -> impl Future<Output = Stored<Vec<Record>>> + Send;
+
+    /// Tells other processes that partitions have new work, and returns at once. Lost news costs time and nothing else.
+    fn announce(&self, _partitions: &[u16]) {}
+
+    /// Waits for news of other processes: partitions with new work. A store without news waits for ever.
+    fn news(&self) -> impl Future<Output = Vec<u16>> + Send {
+        std::future::pending()
+    }
 
     /// Signals in order of (instance, id), after a key: for audits.
     fn signals(

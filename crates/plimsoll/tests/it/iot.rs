@@ -1,17 +1,23 @@
 //! Tests the readings of trucks that a run sends: late, out of order, incomplete and repeated, and the same
 //! each time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
+use bson::{Document, rawdoc};
+use plimsoll_deployment::Deployment;
 use plimsoll_telemetry::reading::{Limits, Reading};
 use plimsoll_telemetry_load::Iot;
 use serde_json::Value;
 
-use crate::program::{json, plimsoll_with, scenario};
+use crate::faults::wait_for;
+use crate::program::{json, plimsoll, plimsoll_with, scenario, shared};
+use crate::service::Service;
 
 /// The number of batches, of up to ten points each.
 const BATCHES: usize = 400;
@@ -117,8 +123,7 @@ fn a_run_sends_the_trucks_late_out_of_order_incomplete_and_twice() {
     assert!((0.02..0.10).contains(&repeated), "{repeated}");
     assert!((0.02..0.12).contains(&late), "{late}");
     assert!((0.05..0.40).contains(&disordered), "{disordered}");
-    let distinct: std::collections::BTreeSet<_> =
-        sent.iter().flatten().map(|it| (place(it), at(it))).collect();
+    let distinct: BTreeSet<_> = sent.iter().flatten().map(|it| (place(it), at(it))).collect();
     let missing = 1.0 - distinct.len() as f64 / (BATCHES * 10) as f64;
     assert!((0.05..0.20).contains(&missing), "a tenth of the points are missing: {missing}");
     let readings = || sent.iter().flatten().filter(|it| !place(it).1);
@@ -143,5 +148,83 @@ fn the_service_reads_every_body() {
         let read = Reading::parse(body.as_bytes(), NOW_MS, &Limits::default()).unwrap();
         assert_eq!((read.sensor, read.at_ms, read.metrics), (point.sensor, point.at_ms, point.metrics));
     }
-    assert_eq!(iot.batch_json(3).as_array().unwrap().len(), iot.batch(3).len());
+}
+
+/// Readings of trucks that are read back, and a phase in which readings can be deleted.
+const READ_BACK: &str = "title: test\nhttp: {url: \"http://127.0.0.1:1\"}\nseed: 5\nphases:\n  - name: load\n    load:\n      \
+    fleet:\n        request: {post: /api/telemetry/ingest/batch, body: {workload: {iot: {trucks: 20, read_back: true}}}, \
+    check: {status: 201}}\n        arrivals: {closed: {writers: 4}}\n    stop: {documents: 100}\n  - name: pause\n    load:\n      \
+    ready:\n        request: {get: /readyz}\n        arrivals: {constant: {rate: 5, connections: 1}}\n    stop: {duration: 4s}\n\
+    expect: {integrity.lost: [\"count==0\"]}\n";
+
+/// Deletes three readings of a database; returns their sensors and times.
+fn delete_three(database: &str) -> BTreeSet<(String, i64)> {
+    const SHIFT_MS: i64 = 1 << 47;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let ids = runtime.block_on(async {
+        let deployment = Deployment::find(&shared(), Duration::from_secs(20)).await.unwrap();
+        let mut connection = deployment.connect().await.unwrap();
+        let find = rawdoc! {"find": "readings", "skip": 400, "limit": 3, "singleBatch": true};
+        let found = connection.command(database, &find).await.unwrap();
+        let found = Document::try_from(found.as_ref()).unwrap();
+        let batch = found.get_document("cursor").unwrap().get_array("firstBatch").unwrap();
+        let ids: Vec<String> =
+            batch.iter().map(|it| it.as_document().unwrap().get_str("_id").unwrap().to_owned()).collect();
+        for id in &ids {
+            let one = rawdoc! {"q": {"_id": id.as_str()}, "limit": 1};
+            let deleted = connection
+                .command(database, &rawdoc! {"delete": "readings", "deletes": [one]})
+                .await
+                .unwrap();
+            assert_eq!(deleted.get_i32("n").unwrap(), 1, "{id}");
+        }
+        ids
+    });
+    let key = |id: &String| {
+        let (sensor, at) = id.split_once('\t').unwrap();
+        (sensor.to_owned(), i64::from_str_radix(at, 16).unwrap() - SHIFT_MS)
+    };
+    ids.iter().map(key).collect()
+}
+
+#[test]
+fn readings_that_the_database_behind_a_service_lost_are_named() {
+    let service = Service::on_shared("iot_lost");
+    let dir = tempfile::tempdir().unwrap();
+    let (file, out) = (scenario(dir.path(), READ_BACK), dir.path().join("run"));
+    let server = format!("http://{}", service.address);
+    let args = ["run", file.to_str().unwrap(), "--server", &server, "--json", "--out", out.to_str().unwrap()];
+    let run = plimsoll().args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for(&out, r#""event":"phase""#, 2);
+    let deleted = delete_three("iot_lost");
+    let run = run.wait_with_output().unwrap();
+    let integrity = &json(&run)["integrity"];
+    assert_eq!((run.status.code(), &integrity["proof"]), (Some(4), &"read_back".into()), "{integrity}");
+    let counts = ["acknowledged", "found", "lost", "not_audited"].map(|key| integrity[key].as_u64().unwrap());
+    let [acknowledged, found, lost, not_audited] = counts;
+    // A point that was sent twice counts twice.
+    assert!(
+        acknowledged > 800 && found + lost == acknowledged && not_audited == 0 && lost >= 3,
+        "{integrity}"
+    );
+    let named = |example: &Value| {
+        let path = example.as_str().unwrap().strip_prefix("lost: GET /api/telemetry/").unwrap().to_owned();
+        let (sensor, query) = path.split_once("?from=").unwrap();
+        (sensor.to_owned(), query.split_once("&to=").unwrap().0.parse().unwrap())
+    };
+    assert_eq!(integrity["examples"].as_array().unwrap().iter().map(named).collect::<BTreeSet<_>>(), deleted);
+}
+
+#[test]
+fn readings_that_a_service_does_not_show_leave_the_audit_open() {
+    let (address, _) = receiving_service();
+    let dir = tempfile::tempdir().unwrap();
+    let text = SCENARIO.replace("{trucks: 5}", "{trucks: 5, read_back: true}");
+    let (file, out) = (scenario(dir.path(), &text), dir.path().join("run"));
+    let server = format!("http://{address}");
+    let args = ["run", file.to_str().unwrap(), "--server", &server, "--json", "--out", out.to_str().unwrap()];
+    let run = plimsoll_with(&args);
+    let integrity = &json(&run)["integrity"];
+    assert_eq!((run.status.code(), &integrity["proof"]), (Some(3), &"not_audited".into()), "{integrity}");
+    assert_eq!((&integrity["lost"], &integrity["not_audited"]), (&0.into(), &integrity["acknowledged"]));
 }

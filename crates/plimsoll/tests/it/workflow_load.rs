@@ -71,7 +71,7 @@ fn round_trips_on_mongodb_are_timed_counted_and_proven() {
     check_round_trips(&summary);
     let inserted = summary["workflow"]["database"]["inserts"].as_u64().unwrap();
     assert!(inserted > 0, "{summary}");
-    assert_eq!(summary["server"]["parameters"]["workflow store"], "mongodb");
+    assert_eq!(summary["workflow"]["store"], "mongodb");
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn the_control_arm_claims_each_signal_and_commits_each_change_in_a_transaction()
 fn killed(section: &str, more: &[&str]) -> Value {
     let dir = tempfile::tempdir().unwrap();
     let load = [("round_trip", "unit: round_trip, arrivals: {closed: {writers: 4}}")];
-    let rest = "    stop: {duration: 8s}\n    faults:\n      - {at: 1s, every: 3s, times: 2, inject: {kill: {down: 200ms}}}\n\
+    let rest = "    stop: {duration: 11s}\n    faults:\n      - {at: 1s, every: 5s, times: 2, inject: {kill: {down: 200ms}}}\n\
                 timeout: 5s\nunreachable_for: 60s\nexpect: {round_trip.errors: ['rate<0.9']}\n";
     let file = written(dir.path(), section, &load, rest);
     let output = run(&file, "killed", more);
@@ -157,10 +157,8 @@ fn killed(section: &str, more: &[&str]) -> Value {
     let summary = json(&output);
     let (integrity, kills) = (&summary["integrity"], summary["faults"].as_array().unwrap());
     assert_eq!((kills.len(), &integrity["proof"]), (2, &"proven".into()), "{summary}");
-    assert!(
-        kills.iter().all(|kill| kill["error"].is_null() && kill["first_success_s"].is_number()),
-        "{kills:?}"
-    );
+    assert!(kills.iter().all(|kill| kill["error"].is_null()), "{kills:?}");
+    assert!(kills[1]["first_success_s"].is_number(), "{kills:?}");
     for kind in ["lost", "phantom", "duplicated", "corrupted"] {
         assert_eq!(integrity[kind], 0, "{kind}: {integrity}");
     }
@@ -265,13 +263,34 @@ fn the_summary_shows_the_parts_of_an_operation_and_the_calls_of_the_store() {
 }
 
 #[test]
-fn one_tier_of_the_suite_is_chosen_by_a_pattern() {
-    let listed = plimsoll_with(&["suite", "workflow-tiers", "--only", "*-smoke", "--list"]);
-    let text = stdout(&listed);
-    assert_eq!(listed.status.code(), Some(0), "{}", stderr(&listed));
+fn two_modes_on_two_stores_are_compared_in_turns() {
+    for (set, key) in [("workflow.mode=transactions", "mode"), ("workflow.store=postgres", "store")] {
+        let dir = tempfile::tempdir().unwrap();
+        let out = dir.path().join("ab");
+        let (side, stop) = (format!("set {set}"), "phases.0.stop={operations: 20}");
+        let args = ["ab", "workflow-roundtrip", "--b", &side, "--set", stop, "--pairs", "8", "--json"];
+        let output = plimsoll().args(args).args(["--out", out.to_str().unwrap()]).output().unwrap();
+        // The verdict depends on the machine: 99 tells that B is worse.
+        assert!(matches!(output.status.code(), Some(0 | 99)), "{set}: {}", stderr(&output));
+        let run = |name: &str| std::fs::read_to_string(out.join(name).join("run.json")).unwrap();
+        let value = |name| serde_json::from_str::<Value>(&run(name)).unwrap()["workflow"][key].clone();
+        assert_ne!(value("001-a"), value("001-b"), "{set}");
+    }
+}
+
+#[test]
+fn the_suite_has_every_tier_on_both_stores_and_a_pattern_chooses_one() {
+    let listed = |more: &[&str]| {
+        let output =
+            plimsoll_with(&[&["suite", "workflow-tiers", "--repetitions", "1", "--list"], more].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        stdout(&output)
+    };
+    let all = listed(&[]);
     assert!(
-        text.contains("postgres-immediate-burst-smoke") && text.contains("mongo-delayed-burst-smoke"),
-        "{text}"
+        all.contains("mongo-signal-roundtrip-soak") && all.contains("postgres-signal-roundtrip-soak"),
+        "{all}"
     );
-    assert!(!text.contains("nightly"), "{text}");
+    let smoke = listed(&["--only", "*-smoke"]);
+    assert!(smoke.contains("postgres-immediate-burst-smoke") && !smoke.contains("soak"), "{smoke}");
 }

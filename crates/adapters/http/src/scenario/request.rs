@@ -93,6 +93,13 @@ impl Request {
         }
     }
 
+    /// Whether its documents are read back after the load: by its own request, or because its workload has the setting `read_back: true`.
+    pub fn reads_back(&self) -> bool {
+        let wants = |settings: &serde_json::Value| settings["read_back"] == true;
+        let by_workload = matches!(&self.body, Some(Body::Workload(typed)) if typed.values().any(wants));
+        by_workload || self.read_back.is_some()
+    }
+
     /// Whether a template or a workload generates its body: such documents are numbered, and a phase may limit them.
     pub const fn makes(&self) -> bool {
         matches!(self.body, Some(Body::Document(_) | Body::Batch(_) | Body::Workload(_)))

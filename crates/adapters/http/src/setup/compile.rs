@@ -8,9 +8,10 @@ use plimsoll_measure::random::{FNV_BASIS, fnv1a};
 
 use super::head::Token;
 use super::{
-    Call, Checks, Context, Error, Login, Piece, Url, Values, Workloads, body, head, read_back, template,
+    Body, Call, Checks, Context, Error, Login, Piece, Url, Values, Workload, Workloads, body, head,
+    read_back, template,
 };
-use crate::scenario::{Auth, Request, Section};
+use crate::scenario::{Auth, Method, Request, Section};
 
 /// A section and its surroundings.
 pub(super) struct Compiler<'a> {
@@ -23,6 +24,24 @@ pub(super) struct Compiler<'a> {
 
 impl Compiler<'_> {
     pub(super) fn call(&self, name: &str, request: &Request, token: Token) -> Result<Call, Error> {
+        let call = self.call_of(name, request, None, token)?;
+        let reads = match &call.body {
+            Body::Workload(workload) if workload.read_back().is_some() => Some(workload.clone()),
+            _ => return Ok(call),
+        };
+        // The workload gives the path.
+        let read = self.call_of(name, &Request::new(Method::Get, "/"), reads, token)?;
+        Ok(Call { read_back: Some(Arc::new(read)), ..call })
+    }
+
+    /// Compiles a request, or the GET that reads the parts of a workload.
+    fn call_of(
+        &self,
+        name: &str,
+        request: &Request,
+        reads: Option<Arc<dyn Workload>>,
+        token: Token,
+    ) -> Result<Call, Error> {
         let place = format!("{name}.request");
         let settings =
             template::Settings { seed: salted(self.context.seed, name), start_ms: self.context.start_ms };
@@ -38,6 +57,7 @@ impl Compiler<'_> {
             body: &body,
             authorization: self.authorization,
             token,
+            has_path: reads.is_some(),
         };
         Ok(Call {
             name: name.to_owned(),
@@ -49,6 +69,7 @@ impl Compiler<'_> {
             with,
             body,
             read_back: self.read_back(name, request, token)?.map(Arc::new),
+            reads,
         })
     }
 
@@ -105,7 +126,7 @@ fn placeholders(call: &Call) -> impl Iterator<Item = &String> {
     let names = call.with.as_ref().map_or(&[][..], |with| with.names.as_slice());
     call.head.pieces.iter().filter_map(|piece| match piece {
         Piece::Url(field) | Piece::Header(field) => names.get(*field),
-        Piece::Bytes(_) | Piece::Token | Piece::Length => None,
+        Piece::Bytes(_) | Piece::Token | Piece::Length | Piece::Path => None,
     })
 }
 

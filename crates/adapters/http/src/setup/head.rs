@@ -51,6 +51,8 @@ pub(crate) enum Piece {
     Token,
     /// The body's length.
     Length,
+    /// The path and the query of a workload's part.
+    Path,
 }
 
 /// The inputs of a head.
@@ -65,6 +67,8 @@ pub(super) struct Parts<'a> {
     pub body: &'a Body,
     pub authorization: Option<&'a str>,
     pub token: Token,
+    /// Whether a workload gives the path and the query.
+    pub has_path: bool,
 }
 
 /// Encodes a head.
@@ -106,6 +110,10 @@ type Headers<'a> = BTreeMap<String, (String, &'a str)>;
 
 impl<'a> Parts<'a> {
     fn path(&self, head: &mut Head) -> Result<(), Error> {
+        if self.has_path {
+            head.pieces.push(Piece::Path);
+            return Ok(());
+        }
         let path = &self.request.path;
         let place = format!("{}.{}", self.place, self.request.method.name().to_lowercase());
         let refuse = |problem| Error::Path { place: place.clone(), path: path.clone(), problem };
@@ -241,6 +249,7 @@ mod tests {
             body,
             authorization: None,
             token,
+            has_path: false,
         };
         let piece = |piece: &Piece| match piece {
             Piece::Bytes(bytes) => String::from_utf8(bytes.clone()).unwrap(),

@@ -12,7 +12,7 @@ use super::Error;
 /// When an operation is a `delete`, and another one has a `read_back`.
 pub(super) fn check(requests: &[(String, Request)]) -> Result<(), Error> {
     let removes = requests.iter().any(|(_, request)| request.method == Method::Delete);
-    match requests.iter().find(|(_, request)| request.read_back.is_some()) {
+    match requests.iter().find(|(_, request)| request.reads_back()) {
         Some((name, _)) if removes => Err(Error::ReadBack {
             place: format!("{name}.request.read_back"),
             reason: "an operation with `delete` may remove the documents, which would count as lost: leave one of both out",

@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use plimsoll_http::Http;
 use plimsoll_http::read_back::{Findings, read};
+use plimsoll_http::setup::{Part, ReadBack, Shown, Workload};
+use plimsoll_http::{Http, Setup};
 use plimsoll_load::arrivals::Share;
 use plimsoll_load::target::{Prepared, Target};
 
-use crate::client::{run, send, setup};
+use crate::client::{run, send, setup, setup_with};
 use crate::service::{Answer, Seen, Service, WAYS, Way};
 
 /// A store of orders: POST adds the `id`s of its body, GET /orders/ID answers 200 with the id, or 404.
@@ -38,7 +39,13 @@ fn orders(forget: &'static [&'static str]) -> impl Fn(&Seen) -> Answer + Send + 
 
 /// The findings after `documents` of this operation by two workers.
 fn found(service: &Service, request: &str, documents: u64) -> Findings {
-    let setup = setup(&service.section(), &[("op", request)]);
+    let (findings, progress) = found_by(setup(&service.section(), &[("op", request)]), documents);
+    assert_eq!(progress, (documents, documents));
+    findings
+}
+
+/// The findings, and the last progress.
+fn found_by(setup: Arc<Setup>, documents: u64) -> (Findings, (u64, u64)) {
     run(async {
         let mut sent = Vec::new();
         for index in 0..2 {
@@ -52,9 +59,62 @@ fn found(service: &Service, request: &str, documents: u64) -> Findings {
         }
         let mut last = (0, 0);
         let findings = read(&setup, sent, Duration::ZERO, &mut |read, of| last = (read, of)).await;
-        assert_eq!(last, (documents, documents));
-        findings
+        (findings, last)
     })
+}
+
+/// Request n stores the orders 10 n and 10 n + 1; every fourth request stores one of them.
+#[derive(Debug)]
+struct Pairs;
+
+impl Workload for Pairs {
+    fn body(&self, number: u64, out: &mut Vec<u8>) {
+        let orders: Vec<_> =
+            (0..self.parts(number)).map(|index| serde_json::json!({"id": 10 * number + index})).collect();
+        out.extend(serde_json::to_vec(&orders).unwrap());
+    }
+
+    fn read_back(&self) -> Option<&dyn ReadBack> {
+        Some(self)
+    }
+}
+
+impl ReadBack for Pairs {
+    fn parts(&self, number: u64) -> u64 {
+        if number.is_multiple_of(4) { 1 } else { 2 }
+    }
+
+    fn path(&self, part: Part, out: &mut Vec<u8>) {
+        out.extend(format!("/orders/{}", 10 * part.number + part.index).into_bytes());
+    }
+
+    fn judge(&self, part: Part, answer: &[u8]) -> Shown {
+        match (part.number, answer) {
+            (6, _) => Shown::Unclear,
+            (7, _) => Shown::Absent,
+            (_, br#"{"state": "open"}"#) => Shown::Intact,
+            _ => Shown::Altered,
+        }
+    }
+}
+
+#[test]
+fn each_part_of_a_workloads_requests_is_read_by_its_path_and_judged_by_the_workload() {
+    for way in WAYS {
+        let service = Service::start(way, orders(&["31", "80"]));
+        let made =
+            |_: &serde_json::Map<String, serde_json::Value>, _| Ok(Arc::new(Pairs) as Arc<dyn Workload>);
+        let request = "post: /orders\nbody: {workload: {pairs: {}}}";
+        let (findings, progress) = found_by(setup_with(&service.section(), &[("op", request)], &made), 10);
+        // Ten requests; the numbers 0, 4 and 8 have one part.
+        assert_eq!(progress, (17, 17));
+        let counts = (findings.found, findings.lost, findings.altered, findings.unread);
+        assert_eq!(counts, (11, 4, 0, 2), "{way:?} {findings:?}");
+        let mut examples = findings.examples;
+        examples.sort();
+        let lost = ["31", "70", "71", "80"].map(|id| format!("lost: GET /orders/{id}"));
+        assert_eq!(examples, lost);
+    }
 }
 
 #[test]

@@ -53,12 +53,13 @@ pub(super) async fn of_member<'a>(
     let (mut numbers, unread) = bounded(seen.differing(copy));
     let mut differences = Differences::default();
     for _ in 0..ROUNDS {
+        if numbers.is_empty() {
+            break;
+        }
         let (mut here, mut there) = (seen.afresh(), seen.afresh());
         look_up(primary, &spec(primary, reader.scope.namespace), &numbers, &mut here, reader).await?;
-        if !numbers.is_empty() {
-            let target = progress(primary).await?.applied;
-            catch_up_to(member, target, reader.scope.lag_max).await?;
-        }
+        let target = progress(primary).await?.applied;
+        catch_up_to(member, target, reader.scope.lag_max).await?;
         look_up(member, &member_spec(member, reader), &numbers, &mut there, reader).await?;
         differences = here.differences(&there);
         numbers = here.differing(&there).collect();

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_workflow::port::Stored;
+use plimsoll_workflow::port::{StoreError, Stored};
+use tokio_postgres::Row;
 
-use super::session::{Session, config, within};
+use super::session::{PATIENCE, Session, config};
 
 /// The counters of the connected database and of the log. Names are those of a run's other databases where they mean the same.
 const COUNTERS: &str = "SELECT xact_commit AS transactions_committed, xact_rollback AS transactions_aborted, \
@@ -19,8 +20,7 @@ const COUNTERS: &str = "SELECT xact_commit AS transactions_committed, xact_rollb
 ///
 /// If the server does not answer.
 pub async fn counters(uri: &str) -> Stored<BTreeMap<String, u64>> {
-    let client = Session::open(&config(uri)?).await?;
-    let row = within(client.query_one(COUNTERS, &[])).await?;
+    let row = one(uri, COUNTERS).await?;
     let columns = row.columns().iter().enumerate();
     let total = |index| u64::try_from(row.get::<_, Option<i64>>(index).unwrap_or(0)).unwrap_or(0);
     Ok(columns.map(|(index, column)| (column.name().to_owned(), total(index))).collect())
@@ -32,8 +32,13 @@ pub async fn counters(uri: &str) -> Stored<BTreeMap<String, u64>> {
 ///
 /// If the server does not answer.
 pub async fn version(uri: &str) -> Stored<String> {
-    let client = Session::open(&config(uri)?).await?;
-    let row = within(client.query_one("SHOW server_version", &[])).await?;
+    let row = one(uri, "SHOW server_version").await?;
     let text: String = row.get(0);
     Ok(text.split(' ').next().unwrap_or_default().to_owned())
+}
+
+/// The only row of a text's result.
+async fn one(uri: &str, text: &str) -> Stored<Row> {
+    let rows = Session::open(&config(uri)?, PATIENCE).await?.rows(text, &[]).await?;
+    rows.into_iter().next().ok_or_else(|| StoreError::Unavailable("the server gave no row".into()))
 }

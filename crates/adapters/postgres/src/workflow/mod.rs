@@ -1,12 +1,15 @@
 //! Keeps the workflow engine's instances, signals and tasks in PostgreSQL. A batch is one statement, and a statement one transaction.
 
 mod counters;
+mod news;
 mod rows;
 mod session;
 mod sql;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
+use plimsoll_workflow::batch::cut;
 use plimsoll_workflow::definition::Definition;
 use plimsoll_workflow::instance::{DeadLetter, Signal, TaskRow, TaskStatus};
 use plimsoll_workflow::port::{
@@ -14,14 +17,18 @@ use plimsoll_workflow::port::{
     Redrive, SignalKey, Store, StoreError, Stored, partition_of,
 };
 use tokio_postgres::Row;
+use tokio_postgres::config::Config;
 use tokio_postgres::types::ToSql;
 
 pub use counters::{counters, version};
+use news::{Incoming, Outgoing};
 use rows::{Records, SIGNAL, Signals, json, letter, record, signal, signed};
-use session::{Prepared, Session, Sessions, config, within};
+use session::{PATIENCE, Prepared, Session, Sessions, config};
 
 /// The tables.
 const SCHEMA: &str = include_str!("schema.sql");
+/// Bytes of bodies in one statement at most. A server refuses a gigabyte.
+const BYTES_MAX: usize = 32 << 20;
 /// The version of the tables.
 const FORM: i32 = 1;
 /// The lock under which tables are created: `plimwflo` as a number.
@@ -30,7 +37,10 @@ const CREATION_LOCK: i64 = 0x706c_696d_7766_6c6f;
 /// A store in one database of a PostgreSQL server. Its tables are in the schema `plimsoll_workflow`.
 #[derive(Debug)]
 pub struct Postgres {
-    sessions: Sessions,
+    sessions: Arc<Sessions>,
+    config: Config,
+    outgoing: Arc<Outgoing>,
+    incoming: Incoming,
     partitions: u16,
 }
 
@@ -43,14 +53,14 @@ impl Postgres {
     /// If the server does not answer, the URI is invalid, or the tables have another form.
     pub async fn open(uri: &str, connections: usize, partitions: u16) -> Stored<Self> {
         let config = config(uri)?;
-        let client = Session::open(&config).await?;
+        let session = Session::open(&config, PATIENCE).await?;
         let partitions = i16::try_from(partitions.max(1)).unwrap_or(i16::MAX);
-        within(client.execute("SELECT pg_advisory_lock($1)", &[&CREATION_LOCK])).await?;
-        within(client.batch_execute(SCHEMA)).await?;
+        session.rows("SELECT pg_advisory_lock($1)", &[&CREATION_LOCK]).await?;
+        session.run(SCHEMA).await?;
         let insert = "INSERT INTO form (version, partitions) VALUES ($1, $2) ON CONFLICT DO NOTHING";
-        within(client.execute(insert, &[&FORM, &partitions])).await?;
-        let row = within(client.query_one("SELECT version, partitions FROM form", &[])).await?;
-        let (form, partitions): (i32, i16) = (row.get(0), row.get(1));
+        session.rows(insert, &[&FORM, &partitions]).await?;
+        let rows = session.rows("SELECT version, partitions FROM form", &[]).await?;
+        let (form, partitions): (i32, i16) = rows.first().map_or((0, 0), |row| (row.get(0), row.get(1)));
         if form != FORM {
             let words = format!(
                 "its tables have form {form}, and this version reads form {FORM}: upgrade this process"
@@ -58,9 +68,12 @@ impl Postgres {
             return Err(StoreError::Refused(words));
         }
         let fill = "INSERT INTO partitions SELECT p, '', 0, 0 FROM generate_series(0, $1::int - 1) AS p ON CONFLICT DO NOTHING";
-        within(client.execute(fill, &[&i32::from(partitions)])).await?;
+        session.rows(fill, &[&i32::from(partitions)]).await?;
         Ok(Self {
-            sessions: Sessions::new(config, connections),
+            sessions: Arc::new(Sessions::new(config.clone(), connections, PATIENCE)),
+            config,
+            outgoing: Arc::default(),
+            incoming: Incoming::default(),
             partitions: u16::try_from(partitions).unwrap_or(1),
         })
     }
@@ -71,8 +84,7 @@ impl Postgres {
 
     /// The rows of a statement that is used rarely.
     async fn rare(&self, text: &str, params: &[&(dyn ToSql + Sync)]) -> Stored<Vec<Row>> {
-        let session = self.sessions.get().await?;
-        within(session.client.query(text, params)).await
+        self.sessions.get().await?.rows(text, params).await
     }
 }
 
@@ -82,9 +94,9 @@ impl Postgres {
 ///
 /// If the server does not answer.
 pub async fn flushes(uri: &str) -> Stored<u64> {
-    let client = Session::open(&config(uri)?).await?;
-    let row = within(client.query_one("SELECT wal_sync FROM pg_stat_wal", &[])).await?;
-    Ok(u64::try_from(row.get::<_, i64>(0)).unwrap_or(0))
+    let session = Session::open(&config(uri)?, PATIENCE).await?;
+    let rows = session.rows("SELECT wal_sync FROM pg_stat_wal", &[]).await?;
+    Ok(rows.first().and_then(|row| u64::try_from(row.get::<_, i64>(0)).ok()).unwrap_or(0))
 }
 
 /// The results of an insert: the first of each key that the server names is new.
@@ -139,6 +151,11 @@ impl<'a> Query<'a> {
         self.text.push_str(&condition.replace('?', &number));
     }
 
+    /// Adds a condition without a parameter: only a literal lets a generic plan use a partial index.
+    fn fixed(&mut self, condition: &str) {
+        self.text.push_str(&format!(" AND {condition}"));
+    }
+
     /// Ends with the order and the limit.
     fn limited(&mut self, order: &str, limit: &'a (dyn ToSql + Sync)) {
         self.params.push(limit);
@@ -169,6 +186,11 @@ impl Store for Postgres {
         Ok(rows.iter().filter_map(|row| serde_json::from_str(row.get(0)).ok()).collect())
     }
 
+    async fn deployed(&self) -> Stored<u64> {
+        let rows = self.rare("SELECT count(*) FROM definitions", &[]).await?;
+        Ok(rows.first().and_then(|row| u64::try_from(row.get::<_, i64>(0)).ok()).unwrap_or_default())
+    }
+
     async fn start(&self, records: &[Record]) -> Stored<Vec<Inserted>> {
         if records.is_empty() {
             return Ok(Vec::new());
@@ -176,9 +198,12 @@ impl Store for Postgres {
         let mut sorted: Vec<_> = records.iter().collect();
         // The sort keeps the order of equal ids, and the first of them is inserted.
         sorted.sort_by(|a, b| a.id.cmp(&b.id));
-        let c = Records::of(sorted.into_iter());
-        let rows =
-            self.sessions.query(Prepared::Start, &[&c.changed()[..], &[&c.partitions]].concat()).await?;
+        let mut rows = Vec::new();
+        for group in cut(&sorted, |record| record.body.len(), usize::MAX, BYTES_MAX) {
+            let c = Records::of(group.iter().copied());
+            let params = [&c.changed()[..], &[&c.partitions]].concat();
+            rows.append(&mut self.sessions.query(Prepared::Start, &params).await?);
+        }
         let new = rows.iter().map(|row| row.get::<_, &str>(0)).collect();
         Ok(inserted(records.iter().map(|record| record.id.as_str()), new))
     }
@@ -189,8 +214,12 @@ impl Store for Postgres {
         }
         let mut sorted: Vec<_> = signals.iter().collect();
         sorted.sort_by(|a, b| (&a.instance, &a.id).cmp(&(&b.instance, &b.id)));
-        let c = Signals::of(sorted.into_iter(), |instance| self.partition(instance))?;
-        let rows = self.sessions.query(Prepared::Publish, &c.params()).await?;
+        let encoded = rows::encoded(sorted.into_iter())?;
+        let mut rows = Vec::new();
+        for group in cut(&encoded, |(_, body)| body.len(), usize::MAX, BYTES_MAX) {
+            let c = Signals::of(group, |instance| self.partition(instance));
+            rows.append(&mut self.sessions.query(Prepared::Publish, &c.params()).await?);
+        }
         let new = rows.iter().map(|row| (row.get::<_, &str>(0), row.get::<_, &str>(1))).collect();
         Ok(inserted(signals.iter().map(|signal| (signal.instance.as_str(), signal.id.as_str())), new))
     }
@@ -267,10 +296,13 @@ impl Store for Postgres {
         }
         let mut sorted: Vec<_> = commits.iter().collect();
         sorted.sort_by(|a, b| a.record.id.cmp(&b.record.id));
-        let c = Records::of(sorted.iter().map(|commit| &commit.record));
-        let (instances, versions, ids) = consumed(&sorted);
-        let params = [&c.changed()[..], &[&instances, &versions, &ids]].concat();
-        let rows = self.sessions.query(Prepared::Commit, &params).await?;
+        let mut rows = Vec::new();
+        for group in cut(&sorted, |commit| commit.record.body.len(), usize::MAX, BYTES_MAX) {
+            let c = Records::of(group.iter().map(|commit| &commit.record));
+            let (instances, versions, ids) = consumed(group);
+            let params = [&c.changed()[..], &[&instances, &versions, &ids]].concat();
+            rows.append(&mut self.sessions.query(Prepared::Commit, &params).await?);
+        }
         let won = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
         Ok(committed(commits, won))
     }
@@ -301,11 +333,15 @@ impl Store for Postgres {
         let key = |letter: &DeadLetter| SignalKey::of(&letter.signal);
         letters.sort_by_key(|letter| key(letter));
         letters.dedup_by_key(|letter| key(letter));
-        let c =
-            Signals::of(letters.iter().map(|letter| &letter.signal), |instance| self.partition(instance))?;
-        let reasons: Vec<_> = letters.iter().map(|letter| letter.reason.name()).collect();
-        let buried_ms: Vec<_> = letters.iter().map(|letter| signed(letter.buried_ms)).collect();
-        self.rare(sql::BURY, &[&c.params()[..], &[&reasons, &buried_ms]].concat()).await?;
+        let encoded = rows::encoded(letters.iter().map(|letter| &letter.signal))?;
+        let mut letters = letters.into_iter();
+        for group in cut(&encoded, |(_, body)| body.len(), usize::MAX, BYTES_MAX) {
+            let c = Signals::of(group, |instance| self.partition(instance));
+            let group: Vec<_> = letters.by_ref().take(group.len()).collect();
+            let reasons: Vec<_> = group.iter().map(|letter| letter.reason.name()).collect();
+            let buried_ms: Vec<_> = group.iter().map(|letter| signed(letter.buried_ms)).collect();
+            self.rare(sql::BURY, &[&c.params()[..], &[&reasons, &buried_ms]].concat()).await?;
+        }
         Ok(())
     }
 
@@ -348,10 +384,10 @@ impl Store for Postgres {
 
     async fn tasks(&self, inbox: &Inbox) -> Stored<Vec<TaskRow>> {
         let after = inbox.after.clone().unwrap_or_default();
-        let (wanted, limit) = (inbox.status.map(status), i64::try_from(inbox.limit).unwrap_or(i64::MAX));
+        let limit = i64::try_from(inbox.limit).unwrap_or(i64::MAX);
         let mut query = Query::new(sql::TASKS, &after);
-        if let Some(status) = &wanted {
-            query.and("status = ?", status);
+        if let Some(wanted) = inbox.status {
+            query.fixed(&format!("status = '{}'", status(wanted)));
         }
         if !inbox.roles.is_empty() {
             query.and("(cardinality(roles) = 0 OR roles && ?)", &inbox.roles);
@@ -369,14 +405,13 @@ impl Store for Postgres {
 
     async fn find(&self, find: &Find) -> Stored<Vec<Record>> {
         let after = find.after.clone().unwrap_or_default();
-        let (wanted, limit) =
-            (find.status.map(|status| status.name()), i64::try_from(find.limit).unwrap_or(i64::MAX));
+        let limit = i64::try_from(find.limit).unwrap_or(i64::MAX);
         let mut query = Query::new(sql::FIND, &after);
         if let Some(key) = &find.key {
             query.and("i.key = ?", key);
         }
-        if let Some(status) = &wanted {
-            query.and("i.status = ?", status);
+        if let Some(status) = find.status {
+            query.fixed(&format!("i.status = '{}'", status.name()));
         }
         if let Some(definition) = &find.definition {
             query.and("i.definition = ?", definition);
@@ -384,6 +419,14 @@ impl Store for Postgres {
         query.limited("i.id", &limit);
         let rows = self.rare(&query.text, &query.params).await?;
         Ok(rows.iter().map(|row| record(row, 0)).collect())
+    }
+
+    fn announce(&self, partitions: &[u16]) {
+        self.outgoing.announce(&self.sessions, partitions);
+    }
+
+    async fn news(&self) -> Vec<u16> {
+        self.incoming.next(&self.config, self.partitions).await
     }
 
     async fn signals(&self, after: Option<&SignalKey>, limit: usize) -> Stored<Vec<Signal>> {

@@ -81,6 +81,15 @@ pub(super) fn task(row: &Row) -> TaskRow {
     })
 }
 
+/// Signals with the bytes of their bodies.
+pub(super) fn encoded<'a>(signals: impl Iterator<Item = &'a Signal>) -> Stored<Vec<(&'a Signal, Vec<u8>)>> {
+    let encode = |signal: &'a Signal| match signal.body.encode() {
+        Ok(body) => Ok((signal, body)),
+        Err(error) => Err(StoreError::Refused(error.to_string())),
+    };
+    signals.map(encode).collect()
+}
+
 /// Signals as columns.
 #[derive(Default)]
 pub(super) struct Signals<'a> {
@@ -90,27 +99,22 @@ pub(super) struct Signals<'a> {
     pub(super) due_ms: Vec<i64>,
     pub(super) sent_ms: Vec<i64>,
     pub(super) attempts: Vec<i32>,
-    pub(super) bodies: Vec<Vec<u8>>,
+    pub(super) bodies: Vec<&'a [u8]>,
 }
 
 impl<'a> Signals<'a> {
-    pub(super) fn of(
-        signals: impl Iterator<Item = &'a Signal>,
-        partition: impl Fn(&str) -> i16,
-    ) -> Stored<Self> {
+    pub(super) fn of(signals: &'a [(&'a Signal, Vec<u8>)], partition: impl Fn(&str) -> i16) -> Self {
         let mut columns = Self::default();
-        for signal in signals {
+        for (signal, body) in signals {
             columns.instances.push(&signal.instance);
             columns.ids.push(&signal.id);
             columns.partitions.push(partition(&signal.instance));
             columns.due_ms.push(signed(signal.due_ms));
             columns.sent_ms.push(signed(signal.sent_ms));
             columns.attempts.push(i32::try_from(signal.attempts).unwrap_or(i32::MAX));
-            columns
-                .bodies
-                .push(signal.body.encode().map_err(|error| StoreError::Refused(error.to_string()))?);
+            columns.bodies.push(body);
         }
-        Ok(columns)
+        columns
     }
 
     /// The parameters of a statement.

@@ -2,11 +2,12 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use plimsoll_workflow::port::{StoreError, Stored};
 use tokio::sync::Mutex;
+use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use tokio_postgres::config::{Config, SslMode};
 use tokio_postgres::{Client, Error, NoTls, Row, Statement, types::ToSql};
@@ -14,11 +15,14 @@ use tokio_postgres::{Client, Error, NoTls, Row, Statement, types::ToSql};
 use super::sql;
 
 /// The time limit of a connection's start and of one statement.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+/// The time without traffic after which the operating system asks whether the peer lives.
+const KEEPALIVE: Duration = Duration::from_secs(10);
 /// Settings of every connection. Commits are durable. Plans are made once, and use indexes whatever the statistics say: tables that grow from
 /// nothing have none.
 const SETTINGS: &str = "-c synchronous_commit=on -c search_path=plimsoll_workflow -c plan_cache_mode=force_generic_plan \
-                        -c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c enable_bitmapscan=off -c jit=off";
+                        -c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c enable_bitmapscan=off -c jit=off \
+                        -c statement_timeout=30s";
 
 /// The statements that are prepared once for each connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,41 +66,87 @@ impl Prepared {
 /// A connection with its statements, in the order of [`Prepared::ALL`].
 #[derive(Debug)]
 pub(super) struct Session {
-    pub(super) client: Client,
+    client: Client,
     statements: Vec<Statement>,
+    /// Moves bytes between the client and the server.
+    connection: AbortHandle,
+    patience: Duration,
+    /// Whether an answer is overdue: nobody knows the state of the connection.
+    is_silent: AtomicBool,
 }
 
 impl Session {
-    /// Opens a connection.
+    /// Opens a connection without prepared statements.
     ///
     /// # Errors
     ///
-    /// If the server does not answer or refuses.
-    pub(super) async fn open(config: &Config) -> Stored<Client> {
-        let (client, connection) = within(config.connect(NoTls)).await?;
-        tokio::spawn(connection);
-        Ok(client)
+    /// If the server does not answer within the time limit, or refuses.
+    pub(super) async fn open(config: &Config, patience: Duration) -> Stored<Self> {
+        let (client, connection) = match timeout(patience, config.connect(NoTls)).await {
+            Ok(opened) => opened.map_err(|error| unopened(&error))?,
+            Err(_) => return Err(silent(patience)),
+        };
+        let connection = tokio::spawn(connection).abort_handle();
+        Ok(Self { client, statements: Vec::new(), connection, patience, is_silent: AtomicBool::new(false) })
     }
 
-    async fn prepare(client: Client) -> Stored<Self> {
-        let mut statements = Vec::new();
+    async fn prepared(mut self) -> Stored<Self> {
         for prepared in Prepared::ALL {
-            statements.push(within(client.prepare(prepared.text())).await?);
+            let statement = self.within(self.client.prepare(prepared.text())).await?;
+            self.statements.push(statement);
         }
-        Ok(Self { client, statements })
+        Ok(self)
     }
 
     /// The rows of a prepared statement.
     pub(super) async fn query(&self, prepared: Prepared, params: &[&(dyn ToSql + Sync)]) -> Stored<Vec<Row>> {
         let statement = &self.statements[prepared as usize];
-        within(self.client.query(statement, params)).await
+        self.within(self.client.query(statement, params)).await
     }
+
+    /// The rows of a text.
+    pub(super) async fn rows(&self, text: &str, params: &[&(dyn ToSql + Sync)]) -> Stored<Vec<Row>> {
+        self.within(self.client.query(text, params)).await
+    }
+
+    /// Runs several statements without parameters.
+    pub(super) async fn run(&self, texts: &str) -> Stored<()> {
+        self.within(self.client.batch_execute(texts)).await
+    }
+
+    /// Waits for an answer within the time limit. Without one, the connection is of no more use: the statement may still run.
+    async fn within<T>(&self, answer: impl Future<Output = Result<T, Error>>) -> Stored<T> {
+        match timeout(self.patience, answer).await {
+            Ok(answer) => answer.map_err(|error| classify(&error)),
+            Err(_) => {
+                self.is_silent.store(true, Ordering::Relaxed);
+                self.connection.abort();
+                Err(silent(self.patience))
+            }
+        }
+    }
+
+    fn is_usable(&self) -> bool {
+        !self.is_silent.load(Ordering::Relaxed) && !self.client.is_closed()
+    }
+}
+
+/// A connection ends with its session, even if the server is silent.
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.connection.abort();
+    }
+}
+
+fn silent(patience: Duration) -> StoreError {
+    StoreError::Unavailable(format!("no answer within {} s", patience.as_secs_f64()))
 }
 
 /// The connections.
 #[derive(Debug)]
 pub(super) struct Sessions {
     config: Config,
+    patience: Duration,
     slots: Vec<Slot>,
 }
 
@@ -140,8 +190,8 @@ impl Drop for Busy<'_> {
 
 impl Sessions {
     /// Connections to one server, opened when they are first used.
-    pub(super) fn new(config: Config, count: usize) -> Self {
-        Self { config, slots: (0..count.max(1)).map(|_| Slot::default()).collect() }
+    pub(super) fn new(config: Config, count: usize, patience: Duration) -> Self {
+        Self { config, patience, slots: (0..count.max(1)).map(|_| Slot::default()).collect() }
     }
 
     /// The first of the least busy connections. A process of the server that has just worked is quicker than one that has slept.
@@ -150,10 +200,10 @@ impl Sessions {
         let slot = least.ok_or_else(|| StoreError::Unavailable("the store has no connection".into()))?;
         let busy = Busy::new(&slot.busy);
         let mut place = slot.session.lock().await;
-        if let Some(session) = place.as_ref().filter(|session| !session.client.is_closed()) {
+        if let Some(session) = place.as_ref().filter(|session| session.is_usable()) {
             return Ok(Used { session: Arc::clone(session), _busy: busy });
         }
-        let session = Arc::new(Session::prepare(Session::open(&self.config).await?).await?);
+        let session = Arc::new(Session::open(&self.config, self.patience).await?.prepared().await?);
         *place = Some(Arc::clone(&session));
         Ok(Used { session, _busy: busy })
     }
@@ -182,23 +232,29 @@ pub(super) fn config(uri: &str) -> Stored<Config> {
     config
         .options(format!("{own}{SETTINGS}"))
         .application_name("plimsoll-workflow")
-        .connect_timeout(PATIENCE);
+        .connect_timeout(PATIENCE)
+        .tcp_user_timeout(PATIENCE)
+        .keepalives_idle(KEEPALIVE)
+        .keepalives_interval(KEEPALIVE);
     Ok(config)
 }
 
-/// Waits for an answer within the time limit.
-pub(super) async fn within<T>(answer: impl Future<Output = Result<T, Error>>) -> Stored<T> {
-    match timeout(PATIENCE, answer).await {
-        Ok(answer) => answer.map_err(|error| classify(&error)),
-        Err(_) => Err(StoreError::Unavailable(format!("no answer within {} s", PATIENCE.as_secs()))),
+/// A refused connection is refused for ever if the URI is to blame, and may succeed later otherwise.
+fn unopened(error: &Error) -> StoreError {
+    // Invalid authorization and an unknown database.
+    let is_uri = |code: &str| code.starts_with("28") || code.starts_with("3D");
+    match error.code() {
+        Some(code) if is_uri(code.code()) => StoreError::Refused(words(error)),
+        _ => StoreError::Unavailable(words(error)),
     }
 }
 
-/// Connection failures, shutdowns, lack of resources and lost races may pass; everything else is refused.
+/// Invalid data, violated constraints and exceeded limits are the fault of the operation's content. Everything else may pass: a server that became
+/// read-only, a missing right.
 fn classify(error: &Error) -> StoreError {
-    let passes = |code: &str| ["08", "53", "57", "40", "55"].iter().any(|class| code.starts_with(class));
+    let is_content = |code: &str| ["22", "23", "54"].iter().any(|class| code.starts_with(class));
     match error.code() {
-        Some(code) if !passes(code.code()) => StoreError::Refused(words(error)),
+        Some(code) if is_content(code.code()) => StoreError::Refused(words(error)),
         None if error.to_string().contains("serializing") => StoreError::Refused(words(error)),
         _ => StoreError::Unavailable(words(error)),
     }
@@ -211,5 +267,34 @@ fn words(error: &Error) -> String {
         (Some(said), _) => format!("{} ({})", said.message(), said.code().code()),
         (None, Some(cause)) => format!("{error}: {cause}"),
         (None, None) => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_install::Cache;
+    use tokio::runtime::Builder;
+
+    use super::*;
+    use crate::server::{Server, Settings};
+    use crate::workflow::Postgres;
+
+    async fn pid(sessions: &Sessions) -> i32 {
+        let session = sessions.get().await.unwrap();
+        session.rows("SELECT pg_backend_pid()", &[]).await.unwrap()[0].get(0)
+    }
+
+    #[test]
+    fn a_connection_with_an_overdue_answer_is_replaced() {
+        let server = Server::start(Cache::locate().unwrap().root(), &Settings::default()).unwrap();
+        Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+            Postgres::open(&server.uri(), 1, 1).await.unwrap();
+            let sessions = Sessions::new(config(&server.uri()).unwrap(), 1, Duration::from_secs(2));
+            let first = pid(&sessions).await;
+            assert_eq!(pid(&sessions).await, first);
+            let overdue = sessions.get().await.unwrap().rows("SELECT pg_sleep(60)", &[]).await;
+            assert_eq!(overdue.unwrap_err(), silent(Duration::from_secs(2)));
+            assert_ne!(pid(&sessions).await, first);
+        });
     }
 }

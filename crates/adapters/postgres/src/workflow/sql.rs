@@ -81,7 +81,8 @@ pub(super) const LEASE: &str = concat!(
     "WITH clock AS MATERIALIZED (SELECT ",
     now!(),
     " AS now_ms), ",
-    "gone AS (DELETE FROM owners USING clock WHERE until_ms <= now_ms AND owner <> $1), ",
+    "past AS (SELECT owner FROM owners, clock WHERE until_ms <= now_ms AND owner <> $1 FOR UPDATE OF owners SKIP LOCKED), \
+     gone AS (DELETE FROM owners USING past WHERE owners.owner = past.owner), ",
     "asked AS (INSERT INTO owners SELECT $1, now_ms + $2::bigint FROM clock \
          ON CONFLICT (owner) DO UPDATE SET until_ms = excluded.until_ms), ",
     "renewed AS (UPDATE partitions AS p SET until_ms = CASE WHEN p.partition = ANY ($4::smallint[]) THEN 0 ELSE now_ms + $2 END \

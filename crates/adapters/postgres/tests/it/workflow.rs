@@ -1,12 +1,17 @@
 //! Tests the promises of the workflow engine's store on a real server.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use plimsoll_postgres::server::{Server, Settings};
+use plimsoll_postgres::server::{self, Server};
 use plimsoll_postgres::workflow::Postgres;
 use plimsoll_workflow::contract;
-use plimsoll_workflow::port::{Find, Store, StoreError};
+use plimsoll_workflow::definition::{Definition, Version};
+use plimsoll_workflow::instance::{StartRequest, Status};
+use plimsoll_workflow::port::{Clock, Find, Inserted, Record, Services, Store, StoreError, partition_of};
+use plimsoll_workflow::step::{Call, CallError};
+use plimsoll_workflow::worker::{Client, Groups, Mailbox, Settings, Watchers, Worker, drive};
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::NoTls;
 
@@ -31,23 +36,58 @@ async fn create(server: &Server, name: &str) {
 
 #[test]
 fn the_store_keeps_every_promise() {
-    let server = start(&Settings::default());
+    let server = start(&server::Settings::default());
     let next = AtomicU32::new(0);
     let empty = || async {
         let name = format!("store_{}", next.fetch_add(1, Ordering::Relaxed));
         create(&server, &name).await;
-        Postgres::open(&database(&server, &name), 2, PARTITIONS).await.unwrap()
+        Postgres::open(&database(&server, &name), 4, PARTITIONS).await.unwrap()
     };
     runtime().block_on(async {
         contract::check(empty).await.unwrap();
+        contract::check_concurrency(&empty().await).await.unwrap();
         let pass = || tokio::time::sleep(Duration::from_millis(120));
         contract::check_expiry(&empty().await, 100, pass).await.unwrap();
     });
 }
 
+/// Reads the server's counts of scans, which are those of the plans that really ran.
+#[test]
+fn no_statement_reads_a_whole_large_table_in_steady_state() {
+    let server = start(&server::Settings::default());
+    runtime().block_on(async {
+        let (client, connection) = tokio_postgres::connect(&server.uri(), NoTls).await.unwrap();
+        tokio::spawn(connection);
+        let store = Postgres::open(&server.uri(), 1, PARTITIONS).await.unwrap();
+        contract::fill(&store, 3_000).await.unwrap();
+        client.batch_execute("ANALYZE; SELECT pg_stat_reset()").await.unwrap();
+        contract::steady(&store).await.unwrap();
+        drop(store);
+        let scans = "SELECT relname::text, seq_scan, idx_scan FROM pg_stat_user_tables \
+             WHERE relname IN ('instances', 'signals', 'dead', 'tasks') ORDER BY relname";
+        let counts = loop {
+            let rows = client.query(scans, &[]).await.unwrap();
+            let counts: Vec<(String, i64, i64)> =
+                rows.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect();
+            // The server's process reports its counts when its connection ends.
+            if counts.iter().all(|(_, sequential, indexed)| sequential + indexed > 0) {
+                break counts;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        };
+        for (table, sequential, indexed) in counts {
+            assert_eq!(sequential, 0, "{table} is read as a whole, and {indexed} times by an index");
+        }
+        let unused = "SELECT string_agg(indexrelname, ', ') FROM pg_stat_user_indexes \
+             WHERE idx_scan = 0 AND relname IN ('instances', 'signals', 'tasks')";
+        let unused: Option<String> = client.query_one(unused, &[]).await.unwrap().get(0);
+        assert_eq!(unused, None, "indexes that no plan uses");
+    });
+}
+
 #[test]
 fn rows_of_a_later_version_hide_no_others() {
-    let server = start(&Settings::default());
+    let server = start(&server::Settings::default());
     runtime().block_on(async {
         let store = Postgres::open(&server.uri(), 1, PARTITIONS).await.unwrap();
         let damage = || async {
@@ -63,9 +103,127 @@ fn rows_of_a_later_version_hide_no_others() {
     });
 }
 
+struct Now;
+
+impl Clock for Now {
+    fn now_ms(&self) -> u64 {
+        plimsoll_measure::clock::wall_ms()
+    }
+
+    async fn until(&self, at_ms: u64) {
+        tokio::time::sleep(Duration::from_millis(at_ms.saturating_sub(self.now_ms()))).await;
+    }
+}
+
+struct Nothing;
+
+impl Services for Nothing {
+    async fn call(&self, _: &Call) -> Result<serde_json::Value, CallError> {
+        Ok(serde_json::Value::Null)
+    }
+}
+
+/// The time from the start of an instance in one process to its end in another one that scans every `poll_ms`, in milliseconds.
+async fn latency_ms(uri: &str, listens: bool, poll_ms: u64) -> u64 {
+    let open = || async { Arc::new(Postgres::open(uri, 2, PARTITIONS).await.unwrap()) };
+    let (theirs, ours) = (open().await, open().await);
+    let settings = Settings {
+        listens,
+        poll_max_ms: poll_ms,
+        poll_min_ms: poll_ms,
+        ..Settings::new(format!("{listens}"))
+    };
+    let mailbox = Mailbox::default();
+    let worker = Worker {
+        store: theirs,
+        services: Arc::new(Nothing),
+        clock: Arc::new(Now),
+        registry: Arc::default(),
+        settings,
+        mailbox: mailbox.clone(),
+        backlog: Arc::default(),
+        watchers: Watchers::default(),
+    };
+    let worker = tokio::spawn(drive(worker));
+    let client = Client {
+        store: ours.clone(),
+        registry: Arc::default(),
+        mailbox: Mailbox::default(),
+        backlog: Arc::default(),
+        backlog_max: 100,
+        watchers: Watchers::default(),
+        groups: Groups::default(),
+    };
+    client.deploy(&Definition::new("a").service("f"), 1).await.unwrap();
+    let request = |id: &str| StartRequest {
+        id: format!("{id} {listens}"),
+        definition: "a".into(),
+        key: None,
+        parent: None,
+        depth: 0,
+        input: serde_json::Value::Null,
+    };
+    // The end of the first instance shows that the worker holds its partitions, and listens.
+    let mut began_ms = 0;
+    for id in ["first", "second"] {
+        began_ms = Now.now_ms();
+        client.start(request(id), began_ms).await.unwrap();
+        let end = client.wait_for_end(&request(id).id, began_ms + 60_000, &Now).await.unwrap();
+        assert_eq!(end.unwrap().status, Status::Done);
+    }
+    let passed_ms = Now.now_ms() - began_ms;
+    mailbox.close();
+    worker.await.unwrap();
+    passed_ms
+}
+
+#[test]
+fn work_of_another_process_begins_at_its_news_and_without_them_at_the_next_scan() {
+    let server = start(&server::Settings::default());
+    runtime().block_on(async {
+        let with_news_ms = latency_ms(&server.uri(), true, 20_000).await;
+        assert!(with_news_ms < 10_000, "{with_news_ms}");
+        let without_ms = latency_ms(&server.uri(), false, 1_500).await;
+        assert!(without_ms < 60_000, "{without_ms}");
+    });
+}
+
+#[test]
+fn a_key_that_no_index_can_hold_is_refused_and_a_batch_of_large_bodies_is_not() {
+    let server = start(&server::Settings::default());
+    runtime().block_on(async {
+        let store = Postgres::open(&server.uri(), 1, PARTITIONS).await.unwrap();
+        // Bytes that cannot be compressed, so that the server meets its limit.
+        let mut random = plimsoll_measure::random::Random::new(1);
+        let key: String = (0..20_000).map(|_| char::from(b'a' + (random.bits() % 26) as u8)).collect();
+        let long = Record { key: Some(key), ..record("long", vec![1]) };
+        let refused = store.start(&[record("short", vec![1]), long]).await;
+        assert!(matches!(refused, Err(StoreError::Refused(_))), "{refused:?}");
+        let large: Vec<_> =
+            (0..9).map(|number| record(&format!("large{number}"), vec![1; 8 << 20])).collect();
+        assert_eq!(store.start(&large).await, Ok(vec![Inserted::New; 9]));
+    });
+}
+
+fn record(id: &str, body: Vec<u8>) -> Record {
+    Record {
+        id: id.into(),
+        partition: partition_of(id, PARTITIONS),
+        version: 1,
+        epoch: 0,
+        status: Status::Running,
+        due_ms: None,
+        definition: Version { name: "d".into(), hash: "h".into() },
+        key: None,
+        note: None,
+        body,
+        changed_ms: 1,
+    }
+}
+
 #[test]
 fn a_store_works_again_after_the_server_was_killed_and_keeps_its_number_of_partitions() {
-    let mut server = start(&Settings::default());
+    let mut server = start(&server::Settings::default());
     let runtime = runtime();
     runtime.block_on(async {
         let uri = server.uri();

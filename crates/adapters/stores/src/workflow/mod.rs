@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use bson::raw::CStr;
 use bson::{RawArrayBuf, RawBsonRef, RawDocument, RawDocumentBuf, cstr, rawdoc};
 use plimsoll_measure::random::mix;
+use plimsoll_workflow::batch::cut;
 use plimsoll_workflow::definition::Definition;
 use plimsoll_workflow::instance::{DeadLetter, Signal, TaskRow};
 use plimsoll_workflow::port::{
@@ -20,17 +21,23 @@ use plimsoll_workflow::port::{
 
 use crate::reply::{self, DUPLICATE_KEY, number};
 use documents::{extend, signed};
-use pool::Pool;
+use pool::{Pool, is_content};
 use transaction::{Together, end_sessions, together};
 
 /// The version of the collections.
 const FORM: i64 = 1;
 /// Documents in one command at most.
 const DOCUMENTS_MAX: usize = 1000;
-/// Bytes of documents in one command at most, half of what a server accepts.
+/// Bytes of documents in one command at most, a sixth of what a server accepts.
 const BYTES_MAX: usize = 8 << 20;
 /// Connections of a process at most.
 const PLACES_MAX: usize = 1024;
+/// Bytes of one document at most.
+const DOCUMENT_BYTES_MAX: usize = 16 << 20;
+/// Attempts to take the next number for a definition.
+const DEPLOY_ATTEMPTS_MAX: usize = 32;
+/// Partitions in one query at most: a server sorts up to 200 ranges of an index without reading all of them.
+const PARTITIONS_MAX: usize = 100;
 /// Prefix of the `_id` of an owner among the partitions.
 const OWNER: &str = "owner ";
 
@@ -102,6 +109,27 @@ impl Mongo {
         find(&self.pool, collection, filter, sort, limit).await
     }
 
+    /// Keeps a definition, unless it is known. Its number orders the versions: the clocks of processes may differ.
+    async fn deploy_one(&self, definition: &Definition, now_ms: u64) -> Stored<()> {
+        let version = definition.version();
+        let id = rawdoc! {"n": version.name, "h": version.hash};
+        for _ in 0..DEPLOY_ATTEMPTS_MAX {
+            let known = rawdoc! {"_id": id.clone()};
+            if !self.find_all("definitions", known, rawdoc! {"_id": 1}, 1).await?.is_empty() {
+                return Ok(());
+            }
+            let last = self.find_all("definitions", rawdoc! {}, rawdoc! {"number": -1}, 1).await?;
+            let next = last.first().and_then(|last| number(last, "number")).unwrap_or_default() + 1;
+            let body = documents::json(definition)?;
+            let document = rawdoc! {"_id": id.clone(), "number": next, "at": signed(now_ms), "b": body};
+            // Another process may take the number first.
+            if insert(&self.pool, "definitions", &[document]).await? == [Inserted::New] {
+                return Ok(());
+            }
+        }
+        Err(StoreError::Unavailable("other processes deploy at the same time: deploy again".into()))
+    }
+
     /// Changes the owners of partitions, and returns all documents about them.
     async fn change_leases(&self, statements: &[RawDocumentBuf]) -> Stored<Vec<RawDocumentBuf>> {
         let command =
@@ -134,7 +162,7 @@ impl Mongo {
         let needs_transaction = group.len() > 1 || !signals.is_empty() || self.is_single;
         if needs_transaction && self.pool.has_transactions.load(Ordering::Relaxed) {
             let mut writes = vec![(update.clone(), i64::try_from(group.len()).ok())];
-            writes.extend(groups(&signals).into_iter().map(|group| (removal("signals", group), None)));
+            writes.extend(groups(&signals)?.into_iter().map(|group| (removal("signals", group), None)));
             if together(&self.pool, writes).await? == Together::Done {
                 return Ok(vec![Committed::Won; group.len()]);
             }
@@ -175,7 +203,7 @@ impl Mongo {
 
     /// Deletes documents by id, durably.
     async fn delete(&self, collection: &str, ids: &[RawDocumentBuf]) -> Stored<()> {
-        for group in groups(ids) {
+        for group in groups(ids)? {
             let mut delete = removal(collection, group);
             delete.append(cstr!("writeConcern"), durable());
             self.pool.write(&delete).await?;
@@ -243,6 +271,7 @@ struct Index {
     keys: RawDocumentBuf,
     /// The index contains only documents with this field, so it costs the others nothing.
     only: Option<&'static CStr>,
+    is_unique: bool,
 }
 
 impl Index {
@@ -253,13 +282,17 @@ impl Index {
             filter.append(only, rawdoc! {"$exists": true});
             index.append(cstr!("partialFilterExpression"), filter);
         }
+        if self.is_unique {
+            index.append(cstr!("unique"), true);
+        }
         index
     }
 }
 
 /// The collections with the indexes that they need.
 fn collections() -> [(&'static str, Vec<Index>); 8] {
-    let index = |name, keys, only| Index { name, keys, only };
+    let index = |name, keys, only| Index { name, keys, only, is_unique: false };
+    let unique = |name, keys| Index { name, keys, only: None, is_unique: true };
     [
         (
             "instances",
@@ -271,7 +304,7 @@ fn collections() -> [(&'static str, Vec<Index>); 8] {
         ),
         ("signals", vec![index("due", rawdoc! {"p": 1, "due": 1, "at": 1, "_id.s": 1}, None)]),
         ("partitions", Vec::new()),
-        ("definitions", vec![index("number", rawdoc! {"number": 1}, None)]),
+        ("definitions", vec![unique("order", rawdoc! {"number": 1})]),
         ("dead", Vec::new()),
         ("redriven", Vec::new()),
         (
@@ -351,20 +384,18 @@ fn batch(reply: &RawDocument, name: &str) -> Vec<RawDocumentBuf> {
 }
 
 /// Cuts documents into groups that fit into one command.
-fn groups(documents: &[RawDocumentBuf]) -> Vec<&[RawDocumentBuf]> {
-    let (mut groups, mut from, mut bytes) = (Vec::new(), 0, 0);
-    for (at, document) in documents.iter().enumerate() {
-        let size = document.as_bytes().len();
-        if at > from && (at - from == DOCUMENTS_MAX || bytes + size > BYTES_MAX) {
-            groups.push(&documents[from..at]);
-            (from, bytes) = (at, 0);
-        }
-        bytes += size;
+///
+/// # Errors
+///
+/// If a document is larger than every server accepts.
+fn groups(documents: &[RawDocumentBuf]) -> Stored<Vec<&[RawDocumentBuf]>> {
+    let size = |document: &RawDocumentBuf| document.as_bytes().len();
+    match documents.iter().map(size).max().filter(|largest| *largest > DOCUMENT_BYTES_MAX) {
+        Some(largest) => Err(StoreError::Refused(format!(
+            "a document has {largest} bytes, and {DOCUMENT_BYTES_MAX} are allowed: keep large data elsewhere"
+        ))),
+        None => Ok(cut(documents, size, DOCUMENTS_MAX, BYTES_MAX)),
     }
-    if from < documents.len() {
-        groups.push(&documents[from..]);
-    }
-    groups
 }
 
 fn array(documents: &[RawDocumentBuf]) -> RawArrayBuf {
@@ -376,7 +407,7 @@ fn array(documents: &[RawDocumentBuf]) -> RawArrayBuf {
 /// Inserts documents, each by its own.
 async fn insert(pool: &Pool, collection: &str, documents: &[RawDocumentBuf]) -> Stored<Vec<Inserted>> {
     let mut results = Vec::with_capacity(documents.len());
-    for group in groups(documents) {
+    for group in groups(documents)? {
         let command = rawdoc! {"insert": collection, "documents": array(group), "ordered": false, "writeConcern": durable()};
         let known = known(&pool.run(&command).await?)?;
         let result = |at| if known.contains(&at) { Inserted::Known } else { Inserted::New };
@@ -406,6 +437,7 @@ fn known(reply: &RawDocument) -> Stored<HashSet<usize>> {
     for value in errors {
         match value.ok().and_then(read) {
             Some((index, code, _)) if code == i64::from(DUPLICATE_KEY) => drop(known.insert(index)),
+            Some((_, code, words)) if is_content(code) => return Err(StoreError::Refused(words)),
             Some((_, _, words)) => return Err(StoreError::Unavailable(words)),
             None => return Err(StoreError::Unavailable("the server's error cannot be read".into())),
         }
@@ -485,22 +517,20 @@ impl Store for Mongo {
 
     async fn deploy(&self, definitions: &[Definition], now_ms: u64) -> Stored<()> {
         for definition in definitions {
-            let version = definition.version();
-            let last = self.find_all("definitions", rawdoc! {}, rawdoc! {"number": -1}, 1).await?;
-            let next = last.first().and_then(|last| number(last, "number")).unwrap_or_default() + 1;
-            let document = rawdoc! {
-                "_id": {"n": version.name, "h": version.hash}, "number": next, "at": signed(now_ms),
-                "b": documents::json(definition)?,
-            };
-            insert(&self.pool, "definitions", &[document]).await?;
+            self.deploy_one(definition, now_ms).await?;
         }
         Ok(())
     }
 
     async fn definitions(&self) -> Stored<Vec<Definition>> {
-        let sort = rawdoc! {"number": 1, "at": 1};
+        let sort = rawdoc! {"number": 1};
         let rows = self.find_all("definitions", rawdoc! {}, sort, usize::from(u16::MAX)).await?;
         Ok(rows.iter().filter_map(|row| documents::of_json(row, "b").ok()).collect())
+    }
+
+    async fn deployed(&self) -> Stored<u64> {
+        let reply = self.pool.run(&rawdoc! {"count": "definitions"}).await?;
+        Ok(number(&reply, "n").and_then(|count| u64::try_from(count).ok()).unwrap_or_default())
     }
 
     async fn start(&self, records: &[Record]) -> Stored<Vec<Inserted>> {
@@ -553,17 +583,23 @@ impl Store for Mongo {
     }
 
     async fn due(&self, partitions: &[u16], until_ms: u64, limit: usize) -> Stored<Due> {
-        let mut list = RawArrayBuf::new();
-        partitions.iter().for_each(|partition| list.push(i32::from(*partition)));
-        let filter = rawdoc! {"p": {"$in": list}, "due": {"$lte": signed(until_ms)}};
-        let (signals, records) = tokio::try_join!(
-            self.find_all("signals", filter.clone(), rawdoc! {"due": 1, "at": 1, "_id.s": 1}, limit),
-            self.find_all("instances", filter, rawdoc! {"due": 1}, limit),
-        )?;
-        Ok(Due {
-            signals: readable(&signals, documents::of_signal),
-            records: readable(&records, documents::record),
-        })
+        let mut due = Due::default();
+        for partitions in partitions.chunks(PARTITIONS_MAX) {
+            let mut list = RawArrayBuf::new();
+            partitions.iter().for_each(|partition| list.push(i32::from(*partition)));
+            let filter = rawdoc! {"p": {"$in": list}, "due": {"$lte": signed(until_ms)}};
+            let (signals, records) = tokio::try_join!(
+                self.find_all("signals", filter.clone(), rawdoc! {"due": 1, "at": 1, "_id.s": 1}, limit),
+                self.find_all("instances", filter, rawdoc! {"due": 1}, limit),
+            )?;
+            due.signals.append(&mut readable(&signals, documents::of_signal));
+            due.records.append(&mut readable(&records, documents::record));
+        }
+        due.signals.sort_by(|a, b| a.order().cmp(&b.order()));
+        due.records.sort_by_key(|record| record.due_ms);
+        due.signals.truncate(limit);
+        due.records.truncate(limit);
+        Ok(due)
     }
 
     async fn load(&self, ids: &[String]) -> Stored<Vec<Option<Record>>> {
@@ -583,7 +619,7 @@ impl Store for Mongo {
         let statements: Vec<_> =
             (first..).zip(commits).map(|(stamp, commit)| change(stamp, &commit.record)).collect();
         let mut results = Vec::with_capacity(commits.len());
-        let groups = if self.is_single { statements.chunks(1).collect() } else { groups(&statements) };
+        let groups = if self.is_single { statements.chunks(1).collect() } else { groups(&statements)? };
         for group in groups {
             let members = (first..).zip(commits).skip(results.len()).take(group.len());
             results.extend(self.commit_group(group, &members.collect::<Vec<_>>()).await?);
@@ -603,7 +639,7 @@ impl Store for Mongo {
             rawdoc! {"q": {"_id": documents::signal_id(&signal.key.instance, &signal.key.id)}, "u": {"$set": set}}
         };
         let statements: Vec<_> = signals.iter().map(statement).collect();
-        for group in groups(&statements) {
+        for group in groups(&statements)? {
             self.pool
                 .write(&rawdoc! {"update": "signals", "updates": array(group), "writeConcern": durable()})
                 .await?;
@@ -630,7 +666,7 @@ impl Store for Mongo {
         let by_key: BTreeMap<_, _> = redrives.iter().map(|redrive| (&redrive.key, redrive)).collect();
         let ids: Vec<_> = by_key.keys().map(|key| documents::signal_id(&key.instance, &key.id)).collect();
         let mut count = 0;
-        for group in groups(&ids) {
+        for group in groups(&ids)? {
             let filter = rawdoc! {"_id": {"$in": array(group)}};
             let rows = self.find_all("dead", filter, rawdoc! {"_id": 1}, group.len()).await?;
             let letters = readable(&rows, documents::of_letter);

@@ -14,7 +14,7 @@ use plimsoll_workflow::port::{StoreError, Stored};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::PLACES_MAX;
-use crate::reply::{failure, first};
+use crate::reply::{failure, first, number};
 
 /// The time limit of a command and of a connection's start.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -97,7 +97,7 @@ impl Pool {
         }
         match self.run(&rawdoc! {"create": collection}).await {
             // Another process created it meanwhile.
-            Err(StoreError::Refused(words)) if words.contains("exists") => Ok(()),
+            Err(error) if error.to_string().contains("exists") => Ok(()),
             result => result.map(drop),
         }
     }
@@ -109,7 +109,13 @@ impl Pool {
     /// If the command or one of its writes fails, or the write concern is not satisfied.
     pub(super) async fn write(&self, command: &RawDocument) -> Stored<RawDocumentBuf> {
         let reply = self.run(command).await?;
+        let error = reply
+            .get_array("writeErrors")
+            .ok()
+            .and_then(|errors| errors.into_iter().next()?.ok()?.as_document());
+        let code = error.and_then(|error| number(error, "code"));
         match failure(&reply) {
+            Some(words) if code.is_some_and(is_content) => Err(StoreError::Refused(words)),
             Some(words) => Err(StoreError::Unavailable(words)),
             None => Ok(reply),
         }
@@ -174,8 +180,16 @@ fn is_transient(error: &WireError) -> bool {
     matches!(error, WireError::Server(error) if is_transient_code(error.code))
 }
 
+/// Whether the content of an operation is to blame for an error: it is invalid or too large. All other errors may pass: a missing right, a server
+/// that shuts down.
+pub(super) fn is_content(code: i64) -> bool {
+    // BadValue, FailedToParse, TypeMismatch, Overflow, InvalidBSON, DocumentValidationFailure, BSONObjectTooLarge and KeyTooLong.
+    [2, 9, 14, 15, 22, 121, 10334, 17280, 17419, 17420].contains(&code)
+}
+
 pub(super) fn classify(error: &Error) -> StoreError {
-    let is_refused = matches!(error, Error::Wire(WireError::Server(_))) && !error.is_transient();
+    let is_refused =
+        matches!(error, Error::Wire(WireError::Server(error)) if is_content(i64::from(error.code)));
     let is_unusable = matches!(
         error,
         Error::Uri(_)

@@ -12,14 +12,15 @@ use plimsoll_workflow::contract;
 use plimsoll_workflow::definition::Version;
 use plimsoll_workflow::instance::Status;
 use plimsoll_workflow::port::{
-    Commit, Committed, Find, LeaseRequest, Record, Store, StoreError, partition_of,
+    Commit, Committed, Find, Inserted, LeaseRequest, Record, Store, StoreError, partition_of,
 };
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
 use crate::bench::{ask, shared, start, uri};
 
-const PARTITIONS: u16 = 8;
+/// More than one query covers.
+const PARTITIONS: u16 = 230;
 
 fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()
@@ -30,12 +31,17 @@ fn the_store_keeps_every_promise() {
     let (server, next) = (shared(), AtomicU32::new(0));
     let empty = || async {
         let db = format!("workflow_{}", next.fetch_add(1, Ordering::Relaxed));
-        Mongo::open(&uri(&server), &db, 2, PARTITIONS).await.unwrap()
+        Mongo::open(&uri(&server), &db, 4, PARTITIONS).await.unwrap()
     };
     runtime().block_on(async {
         contract::check(empty).await.unwrap();
+        contract::check_concurrency(&empty().await).await.unwrap();
+        let store = empty().await;
+        contract::fill(&store, 600).await.unwrap();
+        contract::steady(&store).await.unwrap();
         let pass = || tokio::time::sleep(Duration::from_millis(120));
-        contract::check_expiry(&empty().await, 100, pass).await.unwrap();
+        let store = Mongo::open(&uri(&server), "workflow_expiry", 2, 8).await.unwrap();
+        contract::check_expiry(&store, 100, pass).await.unwrap();
     });
 }
 
@@ -76,6 +82,35 @@ fn a_store_in_transactions_keeps_every_promise() {
 }
 
 #[test]
+fn a_document_that_is_too_large_is_refused_and_a_batch_of_large_ones_is_not() {
+    let server = shared();
+    runtime().block_on(async {
+        let store = Mongo::open(&uri(&server), "workflow_large", 2, PARTITIONS).await.unwrap();
+        let refused = store.start(&[record("small", vec![1]), record("huge", vec![1; 17 << 20])]).await;
+        assert!(matches!(refused, Err(StoreError::Refused(_))), "{refused:?}");
+        let large: Vec<_> =
+            (0..7).map(|number| record(&format!("large{number}"), vec![1; 8 << 20])).collect();
+        assert_eq!(store.start(&large).await, Ok(vec![Inserted::New; 7]));
+    });
+}
+
+fn record(id: &str, body: Vec<u8>) -> Record {
+    Record {
+        id: id.into(),
+        partition: partition_of(id, PARTITIONS),
+        version: 1,
+        epoch: 0,
+        status: Status::Running,
+        due_ms: None,
+        definition: Version { name: "d".into(), hash: "h".into() },
+        key: None,
+        note: None,
+        body,
+        changed_ms: 1,
+    }
+}
+
+#[test]
 fn a_store_works_again_after_the_server_was_killed_and_keeps_its_number_of_partitions() {
     let mut server = start();
     let uri = uri(&server);
@@ -101,26 +136,13 @@ fn an_unusable_uri_is_refused() {
     });
 }
 
-/// A record of an instance that nothing else touches.
-fn record(id: &str, version: u64) -> Record {
-    let name = Version { name: "one".into(), hash: "h".into() };
-    Record {
-        id: id.into(),
-        partition: partition_of(id, PARTITIONS),
-        version,
-        epoch: 1,
-        status: Status::Running,
-        due_ms: None,
-        definition: name,
-        key: None,
-        note: None,
-        body: b"{}".to_vec(),
-        changed_ms: 1,
-    }
+/// A record that nothing else touches.
+fn at_version(id: &str, version: u64) -> Record {
+    Record { version, epoch: 1, ..record(id, b"{}".to_vec()) }
 }
 
 fn changes(version: u64) -> Vec<Commit> {
-    ["a", "b"].map(|id| Commit { record: record(id, version), consumed: vec!["1".into()] }).to_vec()
+    ["a", "b"].map(|id| Commit { record: at_version(id, version), consumed: vec!["1".into()] }).to_vec()
 }
 
 fn lease(owner: &str, ttl_ms: u64) -> LeaseRequest {
@@ -134,7 +156,7 @@ fn the_next_owner_ends_the_transaction_that_a_dead_owner_left_open() {
     let slow = format!("mongodb://{}/?directConnection=true", proxy.address());
     runtime().block_on(async {
         let dead = Mongo::open(&slow, "workflow_dead", 1, PARTITIONS).await.unwrap();
-        dead.start(&[record("a", 1), record("b", 1)]).await.unwrap();
+        dead.start(&[at_version("a", 1), at_version("b", 1)]).await.unwrap();
         let held = dead.lease(&lease("dead", 1)).await.unwrap().held;
         assert_eq!(held.len(), usize::from(PARTITIONS));
         // The server changes the instances, and its answer never comes: the transaction stays open.

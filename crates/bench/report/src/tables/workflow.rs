@@ -103,7 +103,7 @@ mod tests {
     fn parts_that_did_not_happen_and_counters_that_did_not_grow_are_left_out() {
         let [times, left, calls, database] = workflow(&run()).try_into().unwrap();
         assert_eq!((times.rows.len(), calls.rows.len(), database.rows.len()), (1, 1, 1));
-        assert_eq!(database.rows[0][2].text, "10");
+        assert_eq!(database.rows[0][2].text, "10.0");
         let dead = left.rows.iter().find(|row| row[0].text == "dead letters").unwrap();
         assert_eq!((dead[1].text.as_str(), dead[1].tone), ("1", Tone::Bad));
         assert!(left.rows.iter().any(|row| row[1].text == "unknown"));

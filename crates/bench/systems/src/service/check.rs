@@ -66,7 +66,7 @@ fn client(scenario: &Scenario) -> [Key; 5] {
 fn check_proof(scenario: &Scenario, plan: &Plan) -> anyhow::Result<()> {
     let proof = scenario.expect.keys().find(|metric| metric.starts_with("integrity."));
     anyhow::ensure!(
-        proof.is_none() || plan.service().iter().any(|(_, request)| request.read_back.is_some()),
+        proof.is_none() || plan.service().iter().any(|(_, request)| request.reads_back()),
         "expect.{}: a service proves nothing by itself, so there is no audit: give a request a `read_back`, or expect checks or errors",
         proof.map_or("", String::as_str)
     );

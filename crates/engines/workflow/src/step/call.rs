@@ -8,7 +8,7 @@ use plimsoll_measure::random::{FNV_BASIS, fnv1a, mix};
 use super::run::Run;
 use super::{Again, Answer, CallError, Ignored, Outcome};
 use crate::definition::OnFailure;
-use crate::instance::{Ending, How, State, Wait};
+use crate::instance::{Ending, How, State, Token, Wait};
 use crate::program::{self, Kind, Program, Target};
 
 /// Bytes of the hash in an idempotency key.
@@ -45,18 +45,13 @@ pub fn calls_except(
     now_ms: u64,
     is_known: impl Fn(u64, u32) -> bool,
 ) -> Vec<Call> {
-    if !state.status.is_active() {
-        return Vec::new();
-    }
-    let due = state.tokens.iter().filter_map(|token| {
-        let Wait::Call { attempt, due_ms, input } = &token.wait else { return None };
-        let is_due = *due_ms <= now_ms && !is_known(token.visit, *attempt);
-        let call = call_at(program, token.at).filter(|_| is_due)?;
-        let input = input.as_ref().unwrap_or(&state.data).clone();
+    let due = due(state, now_ms, is_known).filter_map(|(token, attempt, input)| {
+        let call = call_at(program, token.at)?;
+        let input = input.unwrap_or(&state.data).clone();
         Some(Call {
             instance: state.id.clone(),
             visit: token.visit,
-            attempt: *attempt,
+            attempt,
             key: key(&state.visit_id(token.visit), &call.target, &input),
             target: call.target.clone(),
             input,
@@ -64,6 +59,26 @@ pub fn calls_except(
         })
     });
     due.collect()
+}
+
+/// Whether a call is due, except for known visits and attempts.
+pub fn has_calls(state: &State, now_ms: u64, is_known: impl Fn(u64, u32) -> bool) -> bool {
+    due(state, now_ms, is_known).next().is_some()
+}
+
+/// Tokens with a due call, with the attempt and the call's input.
+fn due(
+    state: &State,
+    now_ms: u64,
+    is_known: impl Fn(u64, u32) -> bool,
+) -> impl Iterator<Item = (&Token, u32, Option<&Value>)> {
+    let tokens = state.status.is_active().then_some(state.tokens.iter());
+    tokens.into_iter().flatten().filter_map(move |token| match &token.wait {
+        Wait::Call { attempt, due_ms, input } if *due_ms <= now_ms && !is_known(token.visit, *attempt) => {
+            Some((token, *attempt, input.as_ref()))
+        }
+        _ => None,
+    })
 }
 
 /// A key that names one visit, one target and one input.

@@ -12,9 +12,9 @@ mod timeout;
 
 use serde_json::Value;
 
-pub use call::{Call, calls, calls_except};
+pub use call::{Call, calls, calls_except, has_calls};
 pub use migrate::{migrate, missing};
-pub use start::{ID_BYTES_MAX, StartError, start};
+pub use start::{ID_BYTES_MAX, StartError, is_id, start};
 
 use crate::instance::{DeadReason, Signal, State};
 use crate::program::Program;

@@ -17,19 +17,32 @@ pub enum StartError {
     /// The id is empty, too long, or has control characters.
     #[error("the id is invalid: use 1 to {ID_BYTES_MAX} bytes without control characters")]
     Id,
+    /// The business key is empty, too long, or has control characters.
+    #[error(
+        "the business key is invalid: use 1 to {ID_BYTES_MAX} bytes without control characters, or no key"
+    )]
+    Key,
     /// The input is neither an object nor null.
     #[error("the input must be an object: write {{\"value\": …}}")]
     Input,
+}
+
+/// Whether a text can be an id: stores index it.
+pub fn is_id(text: &str) -> bool {
+    !text.is_empty() && text.len() <= ID_BYTES_MAX && !text.chars().any(char::is_control)
 }
 
 /// The first state: tokens have moved until each waits, and no effect is done.
 ///
 /// # Errors
 ///
-/// If the id or the input is invalid.
+/// If the id, the key or the input is invalid.
 pub fn start(program: &Program, request: StartRequest, now_ms: u64) -> Result<State, StartError> {
-    if request.id.is_empty() || request.id.len() > ID_BYTES_MAX || request.id.chars().any(char::is_control) {
+    if !is_id(&request.id) {
         return Err(StartError::Id);
+    }
+    if request.key.as_deref().is_some_and(|key| !is_id(key)) {
+        return Err(StartError::Key);
     }
     if !matches!(request.input, Value::Object(_) | Value::Null) {
         return Err(StartError::Input);

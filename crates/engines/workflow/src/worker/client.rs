@@ -12,10 +12,10 @@ use super::registry::Registry;
 use super::watch::Watchers;
 use crate::definition::Definition;
 use crate::group::Group;
-use crate::instance::{EncodeError, Signal, StartRequest, State, nesting};
-use crate::port::{Clock, Inserted, Record, Store, StoreError};
+use crate::instance::{Act, Body, EncodeError, Signal, StartRequest, State, nesting};
+use crate::port::{Clock, Inserted, Record, Store, StoreError, partition_of};
 use crate::program::{Problem, Program};
-use crate::step::{ID_BYTES_MAX, StartError, start};
+use crate::step::{ID_BYTES_MAX, StartError, is_id, start};
 
 /// Bytes of a signal at most.
 const SIGNAL_BYTES_MAX: usize = 1 << 20;
@@ -36,9 +36,9 @@ pub struct Client<S> {
     pub registry: Arc<Registry>,
     /// The worker of this process.
     pub mailbox: Mailbox,
-    /// Signals that wait in the worker's memory.
+    /// Signals, starts and calls that wait in the worker's memory.
     pub backlog: Arc<AtomicUsize>,
-    /// Waiting signals above which senders are refused.
+    /// Waiting work above which senders are refused.
     pub backlog_max: usize,
     /// Waits for ends.
     pub watchers: Watchers,
@@ -83,8 +83,11 @@ pub enum ClientError {
     /// The signal's id is invalid.
     #[error("the signal's id is invalid: use 1 to {ID_BYTES_MAX} bytes without control characters")]
     SignalId,
-    /// Too many signals wait.
-    #[error("{0} signals wait for this process: send it again later")]
+    /// The name of an assignee is invalid.
+    #[error("the assignee is invalid: use 1 to {ID_BYTES_MAX} bytes without control characters")]
+    Assignee,
+    /// Too much work waits.
+    #[error("{0} signals, starts and calls wait for this process: send it again later")]
     Busy(usize),
     /// The store failed: the request may have happened, and may be repeated with the same id.
     #[error(transparent)]
@@ -92,22 +95,23 @@ pub enum ClientError {
 }
 
 impl<S: Store> Client<S> {
-    /// Keeps a definition, which becomes the latest of its name, and starts its schedule if it has one.
+    /// Keeps a definition, which becomes the latest of its name unless it is known, and starts its schedule if it has one.
     ///
     /// # Errors
     ///
     /// If the definition is invalid, or the store fails.
     pub async fn deploy(&self, definition: &Definition, now_ms: u64) -> Result<(), ClientError> {
+        let schedule = definition.schedule();
+        let all: Vec<_> = [definition].into_iter().chain(&schedule).cloned().collect();
+        for definition in &all {
+            Program::compile(definition).map_err(ClientError::Definition)?;
+        }
         // This process knows the definition only after the store does: an instance must not start that no other process can run.
-        Program::compile(definition).map_err(ClientError::Definition)?;
-        self.store.deploy(std::slice::from_ref(definition), now_ms).await?;
-        self.registry.add(definition).map_err(ClientError::Definition)?;
-        let Some(schedule) = definition.schedule() else { return Ok(()) };
-        let program = self.registry.add(&schedule).map_err(ClientError::Definition)?;
-        self.store.deploy(std::slice::from_ref(&schedule), now_ms).await?;
-        let id = format!("{}/{}", schedule.name, program.version.hash);
+        self.store.deploy(&all, now_ms).await?;
+        self.registry.learn(&self.store.definitions().await?);
+        let Some(schedule) = schedule else { return Ok(()) };
         let request = StartRequest {
-            id,
+            id: format!("{}/{}", schedule.name, schedule.version().hash),
             definition: schedule.name,
             key: None,
             parent: None,
@@ -124,12 +128,18 @@ impl<S: Store> Client<S> {
     /// If the request is invalid, this process has too much work, or the store fails.
     pub async fn start(&self, request: StartRequest, now_ms: u64) -> Result<Inserted, ClientError> {
         self.check_backlog()?;
-        let unknown = || ClientError::UnknownDefinition(request.definition.clone());
-        let program = self.registry.latest(&request.definition).ok_or_else(unknown)?;
+        let program = self.program(&request.definition, now_ms).await?;
         let state = start(&program, request, now_ms)?;
         let record = Record::of(&state, self.store.partitions(), 1, 0)?;
-        let store = &self.store;
-        let write = |records: Vec<Record>| async move { store.start(&records).await };
+        let (store, mailbox) = (self.store.clone(), self.mailbox.clone());
+        let write = move |records: Arc<[Record]>| {
+            let (store, mailbox) = (store.clone(), mailbox.clone());
+            async move {
+                let inserted = store.start(&records).await?;
+                store.announce(&mailbox.others(records.iter().map(|record| record.partition)));
+                Ok(inserted)
+            }
+        };
         let inserted = self.groups.starts.run(record.clone(), write).await?;
         if inserted == Inserted::New {
             self.mailbox.hint(Hint::Started(record));
@@ -144,10 +154,13 @@ impl<S: Store> Client<S> {
     /// If the signal is invalid, this process has too much work, or the store fails.
     pub async fn publish(&self, signal: Signal) -> Result<Inserted, ClientError> {
         self.check_backlog()?;
-        let is_invalid =
-            |id: &str| id.is_empty() || id.len() > ID_BYTES_MAX || id.chars().any(char::is_control);
-        if is_invalid(&signal.id) || is_invalid(&signal.instance) {
+        if !is_id(&signal.id) || !is_id(&signal.instance) {
             return Err(ClientError::SignalId);
+        }
+        if let Body::Act { act: Act::Assign { to } | Act::Reassign { to }, .. } = &signal.body
+            && !is_id(to)
+        {
+            return Err(ClientError::Assignee);
         }
         let body = serde_json::to_vec(&signal.body).unwrap_or_default();
         if body.len() > SIGNAL_BYTES_MAX {
@@ -157,8 +170,16 @@ impl<S: Store> Client<S> {
         if nesting(&body) > SIGNAL_NESTING_MAX {
             return Err(ClientError::DeepSignal);
         }
-        let store = &self.store;
-        let write = |signals: Vec<Signal>| async move { store.publish(&signals).await };
+        let (store, mailbox) = (self.store.clone(), self.mailbox.clone());
+        let write = move |signals: Arc<[Signal]>| {
+            let (store, mailbox) = (store.clone(), mailbox.clone());
+            async move {
+                let inserted = store.publish(&signals).await?;
+                let partition = |signal: &Signal| partition_of(&signal.instance, store.partitions());
+                store.announce(&mailbox.others(signals.iter().map(partition)));
+                Ok(inserted)
+            }
+        };
         let inserted = self.groups.signals.run(signal.clone(), write).await?;
         self.mailbox.hint(Hint::Published(signal));
         Ok(inserted)
@@ -197,6 +218,16 @@ impl<S: Store> Client<S> {
     async fn ended(&self, instance: &str) -> Result<Option<Finished>, StoreError> {
         let records = self.store.load(&[instance.to_owned()]).await?;
         Ok(records.into_iter().flatten().find(|record| record.status.is_ended()).map(end_of))
+    }
+
+    /// The latest program of a name, wherever it was deployed.
+    async fn program(&self, name: &str, now_ms: u64) -> Result<Arc<Program>, ClientError> {
+        match self.registry.latest(name) {
+            // Without an answer the known version is good enough.
+            Some(_) => drop(self.registry.refresh(&*self.store, now_ms).await),
+            None => self.registry.refresh_now(&*self.store).await?,
+        }
+        self.registry.latest(name).ok_or_else(|| ClientError::UnknownDefinition(name.into()))
     }
 
     fn check_backlog(&self) -> Result<(), ClientError> {

@@ -1,7 +1,7 @@
 //! Decides about all work of a worker. It never waits, never reads a clock and never connects.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::mem::take;
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::registry::Registry;
 use super::settings::Settings;
 use super::slot::{Loaded, Slot, Stepped};
 use crate::instance::{DeadLetter, DeadReason, Signal, State};
-use crate::port::{Commit, Committed, Due, Postponed, Record, SignalKey, Stored, partition_of};
+use crate::port::{Commit, Committed, Due, Postponed, Record, SignalKey, StoreError, Stored, partition_of};
 
 /// The time before an instance is looked at again whose definition or form is unknown.
 const UNREADABLE_MS: u64 = 5_000;
@@ -39,12 +39,16 @@ pub struct Core {
     scan_at_ms: u64,
     scan_gap_ms: u64,
     is_scanning: bool,
+    /// Whether the last scan left work in the store.
+    is_more: bool,
     /// Signals that the store removed since the scan under way began. The scan may still deliver them.
     gone: BTreeSet<SignalKey>,
     commits: usize,
     calls: usize,
-    /// Instances with calls above the limit.
-    starved: BTreeSet<String>,
+    /// Instances whose calls wait, the first one first.
+    queue: VecDeque<String>,
+    /// Instances whose changes wait for a commit, the first one first.
+    ready: VecDeque<String>,
     remove: Vec<SignalKey>,
     bury: Vec<DeadLetter>,
     postpone: Vec<Postponed>,
@@ -54,6 +58,7 @@ pub struct Core {
     load_at_ms: u64,
     /// Signals that wait in the slots.
     backlog: usize,
+    looks: u64,
     last_ms: u64,
     /// The definitions are not loaded again before this moment.
     definitions_at_ms: u64,
@@ -84,10 +89,12 @@ impl Core {
             scan_at_ms: 0,
             scan_gap_ms,
             is_scanning: false,
+            is_more: false,
             gone: BTreeSet::new(),
             commits: 0,
             calls: 0,
-            starved: BTreeSet::new(),
+            queue: VecDeque::new(),
+            ready: VecDeque::new(),
             remove: Vec::new(),
             bury: Vec::new(),
             postpone: Vec::new(),
@@ -95,6 +102,7 @@ impl Core {
             missing: BTreeSet::new(),
             load_at_ms: 0,
             backlog: 0,
+            looks: 0,
             last_ms: 0,
             definitions_at_ms: 0,
         }
@@ -102,9 +110,20 @@ impl Core {
 
     /// Applies a result or news, and returns the work that follows.
     pub fn handle(&mut self, happened: Happened, now_ms: u64) -> Vec<Job> {
+        self.turn([happened], now_ms)
+    }
+
+    /// Applies results and news, and returns the work that follows from all of them.
+    pub fn turn(&mut self, news: impl IntoIterator<Item = Happened>, now_ms: u64) -> Vec<Job> {
         let lost =
             if self.jumped_back(now_ms) { self.held.restart(now_ms) } else { self.held.expire(now_ms) };
         self.forget_partitions(&lost);
+        news.into_iter().for_each(|happened| self.apply_news(happened, now_ms));
+        self.pump(now_ms);
+        take(&mut self.jobs)
+    }
+
+    fn apply_news(&mut self, happened: Happened, now_ms: u64) {
         match happened {
             Happened::Leased { asked_ms, result } => {
                 let (lost, is_new) = self.held.answer(&self.settings, asked_ms, now_ms, result);
@@ -116,15 +135,20 @@ impl Core {
             Happened::Scanned { limit, result } => self.scanned(limit, result, now_ms),
             Happened::Loaded { tags, result } => self.loaded(tags, result, now_ms),
             Happened::Defined(result) => {
-                // An invalid definition was refused when it was deployed: another version of this program may know more.
-                result.into_iter().flatten().for_each(|definition| drop(self.registry.add(&definition)));
+                if let Ok(definitions) = result {
+                    self.registry.learn(&definitions);
+                }
             }
-            Happened::Committed { tags, result } => self.committed(tags, result, now_ms),
+            Happened::Committed { results } => self.committed(results, now_ms),
             Happened::Settled { keys, result } => self.settled(keys, &result, now_ms),
-            Happened::Drained { upto, result } => self.drained(upto, result, now_ms),
+            Happened::Drained { upto, records, signals } => {
+                upto.into_iter().for_each(|(tag, upto)| self.drained(&tag, upto, now_ms));
+                self.announce(&records, &signals, now_ms);
+                records.into_iter().for_each(|record| self.hint(Hint::Started(record), now_ms));
+                signals.into_iter().for_each(|signal| self.hint(Hint::Published(signal), now_ms));
+            }
             Happened::Called { instance, key, answer } => {
                 self.calls = self.calls.saturating_sub(1);
-                self.touched.append(&mut self.starved);
                 if let Some(slot) = self.slots.get_mut(&instance) {
                     slot.answered(&key, answer);
                     self.touched.insert(instance);
@@ -133,8 +157,6 @@ impl Core {
             Happened::Hint(hint) => self.hint(hint, now_ms),
             Happened::Tick => {}
         }
-        self.pump(now_ms);
-        take(&mut self.jobs)
     }
 
     /// The moment of the next `Tick`.
@@ -151,9 +173,14 @@ impl Core {
         self.wake_ms().min(now_ms.saturating_add(WAKE_MAX_MS))
     }
 
-    /// Signals that wait in memory.
-    pub const fn backlog(&self) -> usize {
-        self.backlog
+    /// Signals and instances with calls that wait in memory.
+    pub fn backlog(&self) -> usize {
+        self.backlog + self.queue.len()
+    }
+
+    /// Instances looked at so far.
+    pub const fn looks(&self) -> u64 {
+        self.looks
     }
 
     /// The partitions that the worker holds.
@@ -185,7 +212,23 @@ impl Core {
             }
             Hint::Published(signal) if self.owns(&signal.instance, now_ms) => self.receive(signal, now_ms),
             Hint::Work => self.scan_soon(now_ms),
+            Hint::Partitions(partitions) => {
+                if partitions.iter().any(|partition| self.held.epoch(*partition, now_ms).is_some()) {
+                    self.scan_soon(now_ms);
+                }
+            }
             Hint::Started(_) | Hint::Published(_) => {}
+        }
+    }
+
+    /// Tells the owners of other partitions about started instances and sent signals.
+    fn announce(&mut self, records: &[Record], signals: &[Signal], now_ms: u64) {
+        let started = records.iter().map(|record| record.partition);
+        let sent = signals.iter().map(|signal| partition_of(&signal.instance, self.partitions));
+        let others = started.chain(sent).filter(|partition| self.held.epoch(*partition, now_ms).is_none());
+        let others: BTreeSet<_> = others.collect();
+        if !others.is_empty() {
+            self.jobs.push(Job::Announce(others.into_iter().collect()));
         }
     }
 
@@ -260,9 +303,9 @@ impl Core {
         }
         let doubled = self.scan_gap_ms.saturating_mul(2).min(self.settings.poll_max_ms);
         self.scan_gap_ms = if is_new { self.settings.poll_min_ms } else { doubled };
-        let gap_ms = if is_full && is_new { 0 } else { self.scan_gap_ms };
+        self.is_more = is_full && is_new;
         // Somebody may have asked for a scan while this one was under way.
-        self.scan_at_ms = self.scan_at_ms.min(now_ms.saturating_add(gap_ms));
+        self.scan_at_ms = self.scan_at_ms.min(now_ms.saturating_add(self.scan_gap_ms));
     }
 
     /// Takes a record of a scan; returns whether the worker did not know it.
@@ -282,6 +325,11 @@ impl Core {
                 }
                 // Somebody else changed the instance: everything here is out of date.
                 self.take(&record.id);
+            }
+            // A full memory would drop the instance at once, and the next scan would bring it again.
+            None if self.is_full() && record.due_ms.is_none_or(|due_ms| due_ms > now_ms) => {
+                self.scan_at_ms = self.scan_at_ms.min(record.due_ms.unwrap_or(u64::MAX));
+                return false;
             }
             None => {}
         }
@@ -380,30 +428,43 @@ impl Core {
         }
     }
 
-    fn committed(&mut self, tags: Vec<Tag>, result: Stored<Vec<Committed>>, now_ms: u64) {
+    fn committed(&mut self, results: Vec<(Tag, Stored<Committed>)>, now_ms: u64) {
         self.commits = self.commits.saturating_sub(1);
-        let is_error = result.is_err();
-        let results = result.unwrap_or_else(|_| vec![Committed::Lost; tags.len()]);
-        for (tag, result) in tags.iter().zip(results) {
-            if result == Committed::Won {
-                self.won(tag, now_ms);
-            } else {
-                self.forget(tag);
-                if is_error {
-                    // The change may have happened, and the instance may have ended: a scan would not find it.
-                    self.slot(&tag.instance);
-                    self.missing.insert(tag.instance.clone());
-                }
-                let gap_ms = if is_error { self.settings.poll_min_ms } else { 0 };
-                self.scan_at_ms = self.scan_at_ms.min(now_ms.saturating_add(gap_ms));
+        for (tag, result) in results {
+            match result {
+                Ok(Committed::Won) => self.won(&tag, now_ms),
+                Ok(Committed::Lost) => self.lost(&tag, now_ms),
+                Err(error) => self.uncertain(&tag, error, now_ms),
             }
         }
+    }
+
+    /// Begins an instance again from the store.
+    fn lost(&mut self, tag: &Tag, scan_at_ms: u64) {
+        self.forget(tag);
+        self.scan_at_ms = self.scan_at_ms.min(scan_at_ms);
+    }
+
+    /// Loads an instance whose change may have happened. It may have ended: a scan would not find it. A refused change leads to a quarantine.
+    fn uncertain(&mut self, tag: &Tag, error: StoreError, now_ms: u64) {
+        let is_hopeless = self.tagged(tag).is_none_or(|slot| slot.is_quarantined());
+        self.lost(tag, now_ms.saturating_add(self.settings.poll_min_ms));
+        if let StoreError::Refused(words) = error {
+            // The next scan brings an instance whose quarantine is refused, too.
+            if is_hopeless {
+                return;
+            }
+            self.slot(&tag.instance).poison = Some(words);
+        }
+        self.slot(&tag.instance);
+        self.missing.insert(tag.instance.clone());
     }
 
     fn won(&mut self, tag: &Tag, now_ms: u64) {
         let removes = self.removes;
         let Some(slot) = self.tagged(tag) else { return };
         let consumed = slot.committing.take().unwrap_or_default();
+        let refused = take(&mut slot.confirming);
         if removes == Removes::Store {
             consumed.iter().for_each(|id| {
                 slot.known.remove(id);
@@ -415,6 +476,8 @@ impl Core {
         loaded.version += 1;
         let due_ms = loaded.state.due_ms();
         let finished = loaded.state.status.is_ended().then(|| Finished::of(&loaded.state));
+        let letter = |(signal, reason)| DeadLetter { signal, reason, buried_ms: now_ms };
+        self.bury.extend(refused.into_iter().map(letter));
         match removes {
             Removes::Worker => self.remove.extend(removed),
             Removes::Store if self.is_scanning => self.gone.extend(removed),
@@ -444,25 +507,28 @@ impl Core {
         }
     }
 
-    fn drained(&mut self, upto: Vec<(Tag, u64)>, result: Stored<(Vec<Record>, Vec<Signal>)>, now_ms: u64) {
-        for (tag, last) in upto {
-            let upto = if result.is_ok() { last } else { 0 };
-            let gap_ms = self.settings.poll_min_ms;
-            let Some(slot) = self.tagged(&tag) else { continue };
-            slot.is_draining = false;
-            if upto == 0 {
-                slot.drain_at_ms = now_ms.saturating_add(gap_ms);
-                let at_ms = slot.drain_at_ms;
-                self.alarm(Some(at_ms), &tag.instance, now_ms);
-            } else if slot.step(crate::step::Input::Drained { upto }, now_ms).is_err() {
-                self.forget(&tag);
+    fn drained(&mut self, tag: &Tag, upto: Stored<u64>, now_ms: u64) {
+        let (soon_ms, later_ms) =
+            (now_ms.saturating_add(self.settings.poll_min_ms), now_ms.saturating_add(UNREADABLE_MS));
+        let Some(slot) = self.tagged(tag) else { return };
+        slot.is_draining = false;
+        match upto {
+            Ok(upto) if upto > 0 => {
+                if slot.step(crate::step::Input::Drained { upto }, now_ms).is_err() {
+                    self.forget(tag);
+                }
             }
-            self.touched.insert(tag.instance);
+            Ok(_) | Err(StoreError::Unavailable(_)) => slot.drain_at_ms = soon_ms,
+            Err(StoreError::Refused(words)) => {
+                slot.drain_at_ms = later_ms;
+                if !slot.is_quarantined() {
+                    slot.quarantine(format!("an effect is refused: {words}"), now_ms);
+                }
+            }
         }
-        if let Ok((records, signals)) = result {
-            records.into_iter().for_each(|record| self.hint(Hint::Started(record), now_ms));
-            signals.into_iter().for_each(|signal| self.hint(Hint::Published(signal), now_ms));
-        }
+        let again_ms = self.tagged(tag).map(|slot| slot.drain_at_ms).filter(|at_ms| *at_ms > now_ms);
+        self.alarm(again_ms, &tag.instance, now_ms);
+        self.touched.insert(tag.instance.clone());
     }
 
     // Work
@@ -474,6 +540,7 @@ impl Core {
         for id in &touched {
             self.work(id, now_ms);
         }
+        self.serve(now_ms);
         self.commit(&touched, now_ms);
         self.load(now_ms);
         self.drain(&touched, now_ms);
@@ -518,17 +585,17 @@ impl Core {
 
     fn work(&mut self, id: &str, now_ms: u64) {
         let Some(slot) = self.slots.get_mut(id).filter(|slot| slot.loaded.is_some()) else { return };
+        self.looks += 1;
         let before = slot.signals.len();
         let stepped = slot.work(&self.registry, now_ms);
         self.backlog = self.backlog.saturating_sub(before.saturating_sub(slot.signals.len()));
-        let is_blocked = stepped.is_blocked;
-        let poison = self.apply(id, stepped, now_ms);
-        if let Some(words) = poison {
-            return self.poison(id, words);
-        }
-        self.begin_calls(id, now_ms);
-        if let Some(slot) = self.slots.get_mut(id).filter(|_| is_blocked) {
+        slot.is_blocked = stepped.is_blocked;
+        if slot.is_blocked {
             slot.hold_until_ms = None;
+        }
+        match self.apply(id, stepped, now_ms) {
+            Some(words) => self.poison(id, words),
+            None => self.queue_calls(id, now_ms),
         }
     }
 
@@ -549,21 +616,40 @@ impl Core {
         self.touched.insert(id.to_owned());
     }
 
-    fn begin_calls(&mut self, id: &str, now_ms: u64) {
+    /// Lets the calls of an instance wait for their turn.
+    fn queue_calls(&mut self, id: &str, now_ms: u64) {
         let Some(slot) = self.slots.get_mut(id) else { return };
-        for call in slot.due_calls(now_ms) {
-            if self.calls >= self.settings.calls_max {
-                self.starved.insert(id.to_owned());
-                return;
-            }
+        if !slot.is_queued && slot.has_calls(now_ms) {
+            slot.is_queued = true;
+            self.queue.push_back(id.to_owned());
+        }
+    }
+
+    /// Begins waiting calls, the first one first.
+    fn serve(&mut self, now_ms: u64) {
+        while self.calls < self.settings.calls_max {
+            let Some(id) = self.queue.pop_front() else { return };
+            self.begin_calls(id, now_ms);
+        }
+    }
+
+    /// Begins as many calls of an instance as the limit allows. The others stay first in the queue.
+    fn begin_calls(&mut self, id: String, now_ms: u64) {
+        let Some(slot) = self.slots.get_mut(&id) else { return };
+        let (due, free) = (slot.due_calls(now_ms), self.settings.calls_max - self.calls);
+        slot.is_queued = due.len() > free;
+        for call in due.into_iter().take(free) {
             self.calls += 1;
             slot.calls.insert((call.visit, call.attempt), call.key.clone());
-            if slot.is_dirty && slot.hold_until_ms.is_none() {
+            if slot.is_dirty && !slot.is_blocked && slot.hold_until_ms.is_none() {
                 let until_ms = now_ms.saturating_add(self.settings.fuse_ms);
                 slot.hold_until_ms = Some(until_ms);
-                self.alarms.push(Reverse((until_ms, id.to_owned())));
+                self.alarms.push(Reverse((until_ms, id.clone())));
             }
             self.jobs.push(Job::Call(call));
+        }
+        if slot.is_queued {
+            self.queue.push_front(id);
         }
     }
 
@@ -585,20 +671,32 @@ impl Core {
         }
     }
 
+    /// Begins commits, the first ready instance first.
     fn commit(&mut self, touched: &BTreeSet<String>, now_ms: u64) {
-        let mut commits = Vec::new();
         for id in touched {
-            if !self.slots.get(id).is_some_and(|slot| slot.is_ready(now_ms)) {
+            let Some(slot) = self.slots.get_mut(id) else { continue };
+            if !slot.is_listed && slot.is_ready(now_ms) {
+                slot.is_listed = true;
+                self.ready.push_back(id.clone());
+            }
+        }
+        while self.commits < self.settings.commits_max && !self.ready.is_empty() {
+            self.commit_batch(now_ms);
+        }
+    }
+
+    fn commit_batch(&mut self, now_ms: u64) {
+        let mut commits = Vec::new();
+        while commits.len() < self.settings.batch {
+            let Some(id) = self.ready.pop_front() else { break };
+            let Some(slot) = self.slots.get_mut(&id) else { continue };
+            slot.is_listed = false;
+            if !slot.is_ready(now_ms) {
                 continue;
             }
-            if self.commits >= self.settings.commits_max || commits.len() >= self.settings.batch {
-                // The next result of a commit looks at it again.
-                self.touched.insert(id.clone());
-                continue;
-            }
-            match self.change(id, now_ms) {
+            match self.change(&id, now_ms) {
                 Ok(change) => commits.extend(change),
-                Err(words) => self.poison(id, words),
+                Err(words) => self.poison(&id, words),
             }
         }
         if !commits.is_empty() {
@@ -616,7 +714,8 @@ impl Core {
         let record = record.map_err(|error| error.to_string())?;
         let consumed = take(&mut slot.consumed);
         slot.committing = Some(consumed.clone());
-        (slot.is_dirty, slot.has_result, slot.hold_until_ms) = (false, false, None);
+        slot.confirming = take(&mut slot.refused);
+        (slot.is_dirty, slot.is_doubtful, slot.has_result, slot.hold_until_ms) = (false, false, false, None);
         let tag = Tag { instance: id.to_owned(), generation: slot.generation };
         Ok(Some((tag, Commit { record, consumed })))
     }
@@ -654,14 +753,15 @@ impl Core {
     }
 
     fn scan(&mut self, now_ms: u64) {
-        if self.is_scanning || self.held.is_empty() || now_ms < self.scan_at_ms {
+        let is_time = now_ms >= self.scan_at_ms || (self.is_more && self.has_room());
+        if self.is_scanning || self.held.is_empty() || !is_time {
             return;
         }
-        if self.backlog > self.settings.signals_max {
+        if self.backlog() > self.settings.signals_max {
             self.scan_at_ms = now_ms.saturating_add(self.settings.poll_min_ms);
             return;
         }
-        self.is_scanning = true;
+        (self.is_scanning, self.is_more) = (true, false);
         self.scan_at_ms = u64::MAX;
         let until_ms = now_ms.saturating_add(self.settings.ahead_ms);
         // Work that the worker knows comes again: it must not hide other work.
@@ -674,7 +774,16 @@ impl Core {
         self.jobs.push(Job::Scan { partitions: self.held.partitions(), until_ms, limit });
     }
 
+    /// Whether more work would begin soon. If not, it stays in the store until the next scan.
+    fn has_room(&self) -> bool {
+        self.queue.len() < self.settings.batch && !self.is_full()
+    }
+
     // Memory
+
+    fn is_full(&self) -> bool {
+        self.slots.len() >= self.settings.idle_max
+    }
 
     /// Drops an instance from memory. The store has everything that was acknowledged.
     fn forget(&mut self, tag: &Tag) {
@@ -688,6 +797,8 @@ impl Core {
             return;
         }
         self.slots.retain(|_, slot| !partitions.contains(&slot.partition));
+        self.queue.retain(|id| self.slots.contains_key(id));
+        self.ready.retain(|id| self.slots.contains_key(id));
         self.backlog = self.slots.values().map(|slot| slot.signals.len()).sum();
         let all = self.partitions;
         self.delayed.retain(|(_, key), _| !partitions.contains(&partition_of(&key.instance, all)));
@@ -717,7 +828,7 @@ mod tests {
     use crate::definition::Definition;
     use crate::instance::StartRequest;
     use crate::memory::{Memory, Removal};
-    use crate::port::{Services, Store, StoreError};
+    use crate::port::{Services, Store};
     use crate::step::{Call, CallError, start};
     use crate::worker::perform;
 
@@ -736,6 +847,10 @@ mod tests {
         registry: Arc<Registry>,
         jobs: Vec<Job>,
         now_ms: u64,
+        /// Scans, and the instances that they returned.
+        scans: usize,
+        rows: usize,
+        ended: usize,
     }
 
     impl Lab {
@@ -744,7 +859,8 @@ mod tests {
             registry.add(definition).unwrap();
             let store = Memory::new(1, Removal::WithCommit);
             let core = Core::new(settings, registry.clone(), 1, true);
-            let mut lab = Self { core, store, registry, jobs: Vec::new(), now_ms: 1_000 };
+            let mut lab =
+                Self { core, store, registry, jobs: Vec::new(), now_ms: 1_000, scans: 0, rows: 0, ended: 0 };
             lab.tell(Happened::Tick);
             lab.perform_all();
             lab
@@ -756,8 +872,14 @@ mod tests {
 
         fn perform(&mut self, job: Job) {
             self.store.set_clock(self.now_ms);
+            self.ended += usize::from(matches!(job, Job::Tell(_)));
             let done = perform(&self.store, &Nothing, &self.registry, job, self.now_ms).now_or_never();
-            self.tell(done.unwrap());
+            let done = done.unwrap();
+            if let Happened::Scanned { result: Ok(due), .. } = &done {
+                self.scans += 1;
+                self.rows += due.records.len();
+            }
+            self.tell(done);
         }
 
         fn perform_all(&mut self) {
@@ -765,6 +887,23 @@ mod tests {
                 let job = self.jobs.remove(0);
                 self.perform(job);
             }
+        }
+
+        /// Does all jobs but calls.
+        fn settle(&mut self) {
+            while let Some(at) = self.jobs.iter().position(|job| !matches!(job, Job::Call(_))) {
+                let job = self.jobs.remove(at);
+                self.perform(job);
+            }
+        }
+
+        /// The instances of calls that have begun.
+        fn callers(&self) -> Vec<&str> {
+            let caller = |job: &'_ Job| matches!(job, Job::Call(_));
+            let calls = self.jobs.iter().filter(|job| caller(job));
+            calls
+                .filter_map(|job| if let Job::Call(call) = job { Some(call.instance.as_str()) } else { None })
+                .collect()
         }
 
         /// Takes the first job of a kind.
@@ -798,7 +937,8 @@ mod tests {
         let Job::Commit(commits) = lab.take(|job| matches!(job, Job::Commit(_))) else { panic!() };
         let (tags, commits): (Vec<_>, Vec<_>) = commits.into_iter().unzip();
         lab.store.commit(&commits).now_or_never().unwrap().unwrap();
-        lab.tell(Happened::Committed { tags, result: Err(unavailable()) });
+        let results = tags.into_iter().map(|tag| (tag, Err(unavailable()))).collect();
+        lab.tell(Happened::Committed { results });
         let Job::Load(tags) = lab.take(|job| matches!(job, Job::Load(_))) else { panic!() };
         lab.tell(Happened::Loaded { tags, result: Err(unavailable()) });
         lab.now_ms = lab.core.wake_ms();
@@ -806,5 +946,96 @@ mod tests {
         let load = lab.take(|job| matches!(job, Job::Load(_)));
         lab.perform(load);
         assert!(lab.jobs.iter().any(|job| matches!(job, Job::Tell(end) if end.instance == "i")));
+    }
+    #[test]
+    fn calls_above_the_limit_begin_in_order_and_count_as_backlog() {
+        let settings = Settings { calls_max: 1, ..Settings::new("one") };
+        let mut lab = Lab::new(settings, &Definition::new("a").service("f").service("g"));
+        for id in ["z", "y", "a"] {
+            let record = lab.start(id);
+            lab.tell(Happened::Hint(Hint::Started(record)));
+        }
+        lab.settle();
+        assert_eq!((lab.callers(), lab.core.backlog()), (vec!["z"], 2));
+        let mut order = Vec::new();
+        while let Some(at) = lab.jobs.iter().position(|job| matches!(job, Job::Call(_))) {
+            let Job::Call(call) = &lab.jobs[at] else { panic!() };
+            order.push(call.instance.clone());
+            let job = lab.jobs.remove(at);
+            lab.perform(job);
+            lab.settle();
+        }
+        assert_eq!(order, ["z", "y", "a", "z", "y", "a"]);
+        assert_eq!(lab.core.backlog(), 0);
+    }
+
+    /// Completes the calls of instances that are all due at first. Returns scans, instances of scans and looks of the worker.
+    fn complete(count: usize) -> [usize; 3] {
+        let settings = Settings { calls_max: 64, batch: 128, ..Settings::new("one") };
+        let mut lab = Lab::new(settings, &Definition::new("a").service("f"));
+        (0..count).for_each(|number| drop(lab.start(&format!("i{number}"))));
+        (lab.scans, lab.rows) = (0, 0);
+        let looks = lab.core.looks();
+        lab.tell(Happened::Hint(Hint::Work));
+        while lab.ended < count {
+            lab.settle();
+            let calls: Vec<_> = lab.jobs.drain(..).collect();
+            assert!(calls.len() <= 64);
+            lab.now_ms += 10;
+            calls.into_iter().for_each(|call| lab.perform(call));
+            lab.tell(Happened::Tick);
+        }
+        [lab.scans, lab.rows, usize::try_from(lab.core.looks() - looks).unwrap()]
+    }
+
+    #[test]
+    fn the_work_for_a_call_does_not_grow_with_the_number_of_waiting_calls() {
+        let [_, _, looks] = complete(10);
+        assert!(looks <= 50, "{looks} looks for 10 calls");
+        let [scans, rows, looks] = complete(10_000);
+        assert!(scans <= 10_000 / 64, "{scans} scans");
+        assert!(rows <= 50_000, "{rows} rows for 10,000 calls");
+        assert!(looks <= 50_000, "{looks} looks for 10,000 calls");
+    }
+
+    #[test]
+    fn timers_that_do_not_fit_into_memory_stay_in_the_store_without_further_scans() {
+        let settings = Settings { idle_max: 10, batch: 8, ..Settings::new("one") };
+        let definition = Definition::new("a").timer_after_ms(5_000);
+        let mut lab = Lab::new(settings, &definition);
+        (0..50).for_each(|number| drop(lab.start(&format!("i{number}"))));
+        lab.tell(Happened::Hint(Hint::Work));
+        lab.perform_all();
+        lab.scans = 0;
+        let end_ms = lab.now_ms + 4_000;
+        while lab.core.wake_ms() < end_ms {
+            lab.now_ms = lab.core.wake_ms();
+            lab.tell(Happened::Tick);
+            lab.perform_all();
+        }
+        assert!(lab.scans <= 8, "{} scans", lab.scans);
+        while lab.ended < 50 {
+            lab.now_ms = lab.core.wake_ms().max(lab.now_ms);
+            lab.tell(Happened::Tick);
+            lab.perform_all();
+        }
+        assert!(lab.now_ms <= end_ms + 3_000, "{}", lab.now_ms);
+    }
+
+    #[test]
+    fn a_refused_change_puts_its_instance_in_quarantine_and_blocks_no_other() {
+        let mut lab = Lab::new(Settings::new("one"), &Definition::new("a").wait("go"));
+        let records: Vec<_> = ["good", "bad", "other"].map(|id| lab.start(id)).into();
+        records.into_iter().for_each(|record| lab.tell(Happened::Hint(Hint::Started(record))));
+        lab.store.refuse("forbidden");
+        let signal = |to: &str, id: &str| Hint::Published(Signal::named(to, id, "go", Value::Null, 0));
+        let news = [signal("good", "s"), signal("bad", "forbidden"), signal("other", "s")];
+        let jobs = lab.core.turn(news.map(Happened::Hint), lab.now_ms);
+        lab.jobs.extend(jobs);
+        lab.perform_all();
+        let ids = ["good", "bad", "other"].map(str::to_owned);
+        let stored = lab.store.load(&ids).now_or_never().unwrap().unwrap();
+        let statuses: Vec<_> = stored.iter().flatten().map(|record| record.status.name()).collect();
+        assert_eq!(statuses, ["done", "quarantined", "done"]);
     }
 }

@@ -10,7 +10,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 
 use super::core::Core;
-use super::job::{Happened, Job};
+use super::job::{Happened, Hint, Job};
 use super::mailbox::Mailbox;
 use super::perform::perform;
 use super::registry::Registry;
@@ -32,11 +32,14 @@ pub struct Worker<S, V, C> {
     pub settings: Settings,
     /// Hints from clients and from other processes.
     pub mailbox: Mailbox,
-    /// Signals that wait in memory, for clients that must slow down.
+    /// Signals, starts and calls that wait in memory, for clients that must slow down.
     pub backlog: Arc<AtomicUsize>,
     /// Clients that wait for an end.
     pub watchers: Watchers,
 }
+
+/// Results, and hints, of one turn at most.
+const TURN_MAX: usize = 256;
 
 type Running = FuturesUnordered<Pin<Box<dyn Future<Output = Happened> + Send>>>;
 
@@ -51,13 +54,24 @@ pub async fn drive<S: Store, V: Services, C: Clock>(worker: Worker<S, V, C>) {
     );
     let mut running = Running::new();
     worker.begin(vec![Job::Definitions], &mut running);
-    let mut happened = running.next().await;
+    worker.listen(&mut running);
+    let mut held = Vec::new();
+    let mut happened = running.next().await.map(|first| vec![first]);
     while let Some(news) = happened {
-        let jobs = core.handle(news, worker.clock.now_ms());
+        if news.iter().any(|news| matches!(news, Happened::Hint(Hint::Partitions(_)))) {
+            worker.listen(&mut running);
+        }
+        let jobs = core.turn(news, worker.clock.now_ms());
         worker.begin(jobs, &mut running);
-        worker.backlog.store(core.backlog(), Ordering::Relaxed);
+        let now_held = core.partitions();
+        if now_held != held {
+            worker.mailbox.hold(&now_held);
+            held = now_held;
+        }
+        worker.backlog.store(core.backlog() + worker.mailbox.len(), Ordering::Relaxed);
         happened = worker.next(&core, &mut running).await;
     }
+    worker.mailbox.hold(&[]);
     let release = core.partitions();
     let request = LeaseRequest { owner: worker.settings.owner.clone(), ttl_ms: 1, want: 0, release };
     // Without an answer the leases end by themselves.
@@ -78,19 +92,32 @@ impl<S: Store, V: Services, C: Clock> Worker<S, V, C> {
         }
     }
 
-    /// The next result, hint or tick; none once the mailbox is closed.
-    async fn next(&self, core: &Core, running: &mut Running) -> Option<Happened> {
+    /// Waits for news of other processes. They come as a hint.
+    fn listen(&self, running: &mut Running) {
+        if self.settings.listens {
+            let store = self.store.clone();
+            running.push(Box::pin(async move { Happened::Hint(Hint::Partitions(store.news().await)) }));
+        }
+    }
+
+    /// The next results and hints, or a tick; none once the mailbox is closed. Neither a flood of results nor one of hints delays the other.
+    async fn next(&self, core: &Core, running: &mut Running) -> Option<Vec<Happened>> {
         let at_ms = core.wake_soon_ms(self.clock.now_ms());
         let mut alarm = std::pin::pin!(self.clock.until(at_ms));
         poll_fn(|context| {
-            // Results come first: a flood of hints must not delay the leases.
-            if let Poll::Ready(Some(happened)) = running.poll_next_unpin(context) {
-                return Poll::Ready(Some(happened));
+            let mut news = Vec::new();
+            while let Poll::Ready(Some(happened)) = running.poll_next_unpin(context) {
+                news.push(happened);
+                if news.len() >= TURN_MAX {
+                    break;
+                }
             }
-            if let Poll::Ready(hint) = self.mailbox.poll(context) {
-                return Poll::Ready(hint.map(Happened::Hint));
+            let Some(hints) = self.mailbox.poll(context, TURN_MAX) else { return Poll::Ready(None) };
+            news.extend(hints.into_iter().map(Happened::Hint));
+            if !news.is_empty() {
+                return Poll::Ready(Some(news));
             }
-            alarm.as_mut().poll(context).map(|()| Some(Happened::Tick))
+            alarm.as_mut().poll(context).map(|()| Some(vec![Happened::Tick]))
         })
         .await
     }

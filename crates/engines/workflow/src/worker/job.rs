@@ -45,6 +45,8 @@ pub enum Job {
     Bury(Vec<DeadLetter>),
     /// Does effects.
     Drain(Vec<(Tag, Vec<Effect>)>),
+    /// Tells the owners of other partitions that these have new work. It has no result.
+    Announce(Vec<u16>),
     /// Makes a call.
     Call(Call),
     /// Tells that an instance has ended. It has no result.
@@ -104,10 +106,8 @@ pub enum Happened {
     Defined(Stored<Vec<Definition>>),
     /// Instances were changed.
     Committed {
-        /// The instances.
-        tags: Vec<Tag>,
-        /// The results.
-        result: Stored<Vec<Committed>>,
+        /// The instances and their results.
+        results: Vec<(Tag, Stored<Committed>)>,
     },
     /// Signals were removed, postponed or buried.
     Settled {
@@ -118,10 +118,12 @@ pub enum Happened {
     },
     /// Effects were done.
     Drained {
-        /// The instances and their last done effects.
-        upto: Vec<(Tag, u64)>,
-        /// Started instances and sent signals.
-        result: Stored<(Vec<Record>, Vec<Signal>)>,
+        /// The instances and their last done effects. 0: none was possible.
+        upto: Vec<(Tag, Stored<u64>)>,
+        /// Started instances.
+        records: Vec<Record>,
+        /// Sent signals.
+        signals: Vec<Signal>,
     },
     /// A call was answered.
     Called {
@@ -145,6 +147,8 @@ pub enum Hint {
     Started(Record),
     /// A signal was published.
     Published(Signal),
+    /// Other processes have brought new work to partitions.
+    Partitions(Vec<u16>),
     /// Something is new.
     Work,
 }

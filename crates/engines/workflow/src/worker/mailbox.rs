@@ -1,8 +1,8 @@
 //! Carries hints to a worker.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 
 use super::job::Hint;
 
@@ -19,6 +19,8 @@ pub struct Mailbox {
 struct Inside {
     hints: VecDeque<Hint>,
     waker: Option<Waker>,
+    /// The partitions that the worker holds.
+    held: BTreeSet<u16>,
     is_closed: bool,
 }
 
@@ -41,17 +43,30 @@ impl Mailbox {
         wake(inside);
     }
 
-    /// The next hint; none once the mailbox is closed.
-    pub(super) fn poll(&self, context: &Context<'_>) -> Poll<Option<Hint>> {
+    /// The next hints, and wakes the worker when there are more; none once the mailbox is closed.
+    pub(super) fn poll(&self, context: &Context<'_>, max: usize) -> Option<Vec<Hint>> {
         let mut inside = self.lock();
-        if inside.is_closed {
-            return Poll::Ready(None);
-        }
-        if let Some(hint) = inside.hints.pop_front() {
-            return Poll::Ready(Some(hint));
-        }
+        let count = inside.hints.len().min(max);
         inside.waker = Some(context.waker().clone());
-        Poll::Pending
+        let is_open = !inside.is_closed;
+        is_open.then(|| inside.hints.drain(..count).collect())
+    }
+
+    /// Names the partitions that the worker holds: senders announce work for all others.
+    pub(super) fn hold(&self, partitions: &[u16]) {
+        self.lock().held = partitions.iter().copied().collect();
+    }
+
+    /// The partitions that the worker does not hold.
+    pub(super) fn others(&self, partitions: impl Iterator<Item = u16>) -> Vec<u16> {
+        let inside = self.lock();
+        let others: BTreeSet<_> = partitions.filter(|partition| !inside.held.contains(partition)).collect();
+        others.into_iter().collect()
+    }
+
+    /// Hints that wait.
+    pub(super) fn len(&self) -> usize {
+        self.lock().hints.len()
     }
 
     fn lock(&self) -> MutexGuard<'_, Inside> {

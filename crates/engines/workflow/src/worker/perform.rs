@@ -1,14 +1,17 @@
 //! Does one job on the ports.
 
+use std::mem::take;
 use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::FutureExt;
 use serde_json::Value;
 
 use super::job::{Happened, Job, Tag};
 use super::registry::Registry;
+use crate::batch::each;
 use crate::instance::{Body, Effect, Ended, Signal, StartRequest, Status, Work};
-use crate::port::{Inserted, Record, Services, SignalKey, Store, Stored};
+use crate::port::{Commit, Inserted, Record, Services, SignalKey, Store, Stored};
 use crate::step::{Again, Answer, CallError, start};
 
 /// Does a job and tells its result. `now_ms` is the moment of its start.
@@ -29,10 +32,7 @@ pub async fn perform<S: Store, V: Services>(
             Happened::Loaded { result: store.load(&ids).await, tags }
         }
         Job::Definitions => Happened::Defined(store.definitions().await),
-        Job::Commit(commits) => {
-            let (tags, commits): (Vec<_>, Vec<_>) = commits.into_iter().unzip();
-            Happened::Committed { tags, result: store.commit(&commits).await }
-        }
+        Job::Commit(commits) => commit(store, commits).await,
         Job::Remove(keys) => Happened::Settled { result: store.remove(&keys).await, keys },
         Job::Postpone(signals) => {
             let keys = signals.iter().map(|signal| signal.key.clone()).collect();
@@ -51,8 +51,20 @@ pub async fn perform<S: Store, V: Services>(
             let answer = Answer { visit: call.visit, attempt: call.attempt, result };
             Happened::Called { instance: call.instance, key: call.key, answer }
         }
+        Job::Announce(partitions) => {
+            store.announce(&partitions);
+            Happened::Tick
+        }
         Job::Tell(_) => Happened::Tick,
     }
+}
+
+/// Changes instances. The store may refuse one of them.
+async fn commit<S: Store>(store: &S, commits: Vec<(Tag, Commit)>) -> Happened {
+    let (tags, commits): (Vec<_>, Vec<_>) = commits.into_iter().unzip();
+    let work = |commits: Arc<[Commit]>| async move { store.commit(&commits).await };
+    let results = each(commits.into(), work).await;
+    Happened::Committed { results: tags.into_iter().zip(results).collect() }
 }
 
 /// The effects of several instances, by kind.
@@ -64,29 +76,64 @@ struct Effects {
     letters: Vec<crate::instance::DeadLetter>,
 }
 
-/// Does the effects of each instance up to the first one that is impossible now.
+/// Does the effects of each instance up to the first one that is impossible now. The store may refuse those of one instance.
 async fn drain<S: Store>(
     store: &S,
     registry: &Registry,
     batches: Vec<(Tag, Vec<Effect>)>,
     now_ms: u64,
 ) -> Happened {
-    let (mut effects, mut upto) = (Effects::default(), Vec::new());
-    for (tag, batch) in batches {
+    let (tags, batches): (Vec<_>, Vec<_>) = batches.into_iter().unzip();
+    if let Err(error) = know(store, registry, &batches, now_ms).await {
+        let upto = tags.into_iter().map(|tag| (tag, Err(error.clone()))).collect();
+        return Happened::Drained { upto, records: Vec::new(), signals: Vec::new() };
+    }
+    let done = &Mutex::new(Effects::default());
+    let work = |batches: Arc<[Vec<Effect>]>| async move {
+        let mut effects = Effects::default();
+        let add = |batch: &Vec<Effect>| effects.add_all(batch, registry, store.partitions(), now_ms);
+        let upto = batches.iter().map(add).collect();
+        effects.write(store).await?;
+        let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+        done.records.append(&mut effects.records);
+        done.signals.append(&mut effects.signals);
+        Ok(upto)
+    };
+    let upto = tags.into_iter().zip(each(batches.into(), work).await).collect();
+    let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+    Happened::Drained { upto, records: take(&mut done.records), signals: take(&mut done.signals) }
+}
+
+/// Learns the definitions that effects start, wherever they were deployed.
+async fn know<S: Store>(store: &S, registry: &Registry, batches: &[Vec<Effect>], now_ms: u64) -> Stored<()> {
+    let is_known = |effect: &Effect| match &effect.work {
+        Work::Start(request) => Some(registry.latest(&request.definition).is_some()),
+        _ => None,
+    };
+    let known: Vec<_> = batches.iter().flatten().filter_map(is_known).collect();
+    if known.contains(&false) {
+        return registry.refresh_now(store).await;
+    }
+    if !known.is_empty() {
+        // Without an answer the known versions are good enough.
+        drop(registry.refresh(store, now_ms).await);
+    }
+    Ok(())
+}
+
+impl Effects {
+    /// Adds effects up to the first one that is impossible now; returns the number of the last one.
+    fn add_all(&mut self, effects: &[Effect], registry: &Registry, partitions: u16, now_ms: u64) -> u64 {
         let mut last = 0;
-        for effect in batch {
-            if !effects.add(effect.work, registry, store.partitions(), now_ms) {
+        for effect in effects {
+            if !self.add(effect.work.clone(), registry, partitions, now_ms) {
                 break;
             }
             last = effect.number;
         }
-        upto.push((tag, last));
+        last
     }
-    let result = effects.write(store).await;
-    Happened::Drained { upto, result: result.map(|()| (effects.records, effects.signals)) }
-}
 
-impl Effects {
     /// Adds an effect; returns whether it is possible now.
     fn add(&mut self, work: Work, registry: &Registry, partitions: u16, now_ms: u64) -> bool {
         match work {

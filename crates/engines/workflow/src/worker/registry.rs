@@ -1,21 +1,35 @@
 //! Holds compiled definitions. All workers and clients of a process share it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 
-use crate::definition::Definition;
+use crate::definition::{Definition, Version};
+use crate::port::{Store, Stored};
 use crate::program::{Problem, Program};
+
+/// The shortest time between two questions for definitions of other processes.
+const REFRESH_MS: u64 = 1_000;
 
 /// Compiled definitions by version.
 #[derive(Debug, Default)]
 pub struct Registry {
     programs: RwLock<Programs>,
+    asked: Mutex<Asked>,
 }
 
 #[derive(Debug, Default)]
 struct Programs {
     by_hash: BTreeMap<String, Arc<Program>>,
     latest: BTreeMap<String, String>,
+    /// The definitions of the longest list that was learnt: a shorter one is older.
+    learnt: usize,
+}
+
+/// The last question for definitions that other processes have deployed.
+#[derive(Debug, Default)]
+struct Asked {
+    at_ms: Option<u64>,
+    deployed: Option<u64>,
 }
 
 impl Registry {
@@ -25,13 +39,68 @@ impl Registry {
     ///
     /// Every problem of the definition.
     pub fn add(&self, definition: &Definition) -> Result<Arc<Program>, Vec<Problem>> {
-        let version = definition.version();
-        let known = self.program(&version.hash);
+        let known = self.program(&definition.version().hash);
         let program = known.map_or_else(|| Program::compile(definition).map(Arc::new), Ok)?;
-        let mut programs = self.programs.write().unwrap_or_else(PoisonError::into_inner);
-        programs.latest.insert(version.name, version.hash.clone());
-        programs.by_hash.insert(version.hash, program.clone());
+        self.write().insert(&program);
         Ok(program)
+    }
+
+    /// Takes over the definitions of a store, in its order. An invalid one was refused when it was deployed: another version of this program may
+    /// know more.
+    pub fn learn(&self, definitions: &[Definition]) {
+        let compile = |definition: &Definition| {
+            let known = self.program(&definition.version().hash);
+            known.or_else(|| Program::compile(definition).map(Arc::new).ok())
+        };
+        let all: Vec<_> = definitions.iter().filter_map(compile).collect();
+        let mut programs = self.write();
+        if definitions.len() >= programs.learnt {
+            programs.learnt = definitions.len();
+            all.iter().for_each(|program| programs.insert(program));
+        }
+    }
+
+    /// Loads definitions that other processes have deployed, if there are any. Asks the store once a second at most.
+    ///
+    /// # Errors
+    ///
+    /// If the store fails.
+    pub(super) async fn refresh(&self, store: &impl Store, now_ms: u64) -> Stored<()> {
+        if self.may_ask(now_ms) { self.refresh_now(store).await } else { Ok(()) }
+    }
+
+    /// Whether a question is allowed now, which is then the last one.
+    fn may_ask(&self, now_ms: u64) -> bool {
+        let is_recent = |at_ms: u64| (at_ms..at_ms.saturating_add(REFRESH_MS)).contains(&now_ms);
+        let mut asked = self.asked();
+        let may = !asked.at_ms.is_some_and(is_recent);
+        if may {
+            asked.at_ms = Some(now_ms);
+        }
+        may
+    }
+
+    /// The same, whenever the last question was.
+    ///
+    /// # Errors
+    ///
+    /// If the store fails.
+    pub(super) async fn refresh_now(&self, store: &impl Store) -> Stored<()> {
+        let deployed = store.deployed().await?;
+        if self.asked().deployed == Some(deployed) {
+            return Ok(());
+        }
+        self.learn(&store.definitions().await?);
+        self.asked().deployed = Some(deployed);
+        Ok(())
+    }
+
+    fn asked(&self) -> MutexGuard<'_, Asked> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Programs> {
+        self.programs.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The program of a version.
@@ -43,5 +112,56 @@ impl Registry {
     pub fn latest(&self, name: &str) -> Option<Arc<Program>> {
         let programs = self.programs.read().unwrap_or_else(PoisonError::into_inner);
         programs.latest.get(name).and_then(|hash| programs.by_hash.get(hash)).cloned()
+    }
+}
+
+impl Programs {
+    /// Adds a program, which becomes the latest of its name.
+    fn insert(&mut self, program: &Arc<Program>) {
+        let Version { name, hash } = program.version.clone();
+        self.latest.insert(name, hash.clone());
+        self.by_hash.insert(hash, program.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+    use crate::memory::{Memory, Removal};
+
+    fn versions() -> [Definition; 2] {
+        ["f", "g"].map(|function| Definition::new("a").service(function))
+    }
+
+    fn latest(registry: &Registry) -> Option<String> {
+        registry.latest("a").map(|program| program.version.hash.clone())
+    }
+
+    #[test]
+    fn a_version_of_another_process_is_seen_a_second_later_although_the_clock_goes_back() {
+        let (store, registry, [old, new]) =
+            (Memory::new(1, Removal::Separate), Registry::default(), versions());
+        let deploy = |definition: &Definition| {
+            store.deploy(std::slice::from_ref(definition), 0).now_or_never().unwrap().unwrap();
+        };
+        let refresh = |now_ms| registry.refresh(&store, now_ms).now_or_never().unwrap().unwrap();
+        deploy(&old);
+        refresh(10_000);
+        assert_eq!(latest(&registry), Some(old.version().hash));
+        deploy(&new);
+        refresh(10_000 + REFRESH_MS - 1);
+        assert_eq!(latest(&registry), Some(old.version().hash), "the store is not asked all the time");
+        refresh(500);
+        assert_eq!(latest(&registry), Some(new.version().hash));
+    }
+
+    #[test]
+    fn an_old_list_of_definitions_does_not_change_the_latest_version() {
+        let (registry, [old, new]) = (Registry::default(), versions());
+        registry.learn(&[old.clone(), new.clone()]);
+        registry.learn(std::slice::from_ref(&old));
+        assert_eq!(latest(&registry), Some(new.version().hash));
     }
 }

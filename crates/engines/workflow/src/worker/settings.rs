@@ -23,6 +23,8 @@ pub struct Settings {
     pub poll_min_ms: u64,
     /// The longest time between two scans.
     pub poll_max_ms: u64,
+    /// Whether the worker listens to news of other processes. Without them, their work waits for a scan.
+    pub listens: bool,
     /// Scans look ahead this far for timers: more than `poll_max_ms`.
     pub ahead_ms: u64,
     /// The longest time that a change waits for the call that it leads to, so that both are one commit.
@@ -45,6 +47,7 @@ impl Settings {
             idle_max: 20_000,
             poll_min_ms: 250,
             poll_max_ms: 5_000,
+            listens: true,
             ahead_ms: 8_000,
             fuse_ms: 20,
             unknown_attempts_max: 6,

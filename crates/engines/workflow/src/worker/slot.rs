@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::registry::Registry;
 use crate::instance::{APPLIED_MAX, Body, DeadReason, Signal, State, Status};
 use crate::program::Program;
-use crate::step::{Answer, Call, Ignored, Input, Outcome, calls_except, migrate, step};
+use crate::step::{Answer, Call, Ignored, Input, Outcome, calls_except, has_calls, migrate, step};
 
 /// An instance in memory.
 pub(super) struct Slot {
@@ -27,6 +27,13 @@ pub(super) struct Slot {
     /// Signals that the next commit consumes, and those of the commit in flight.
     pub consumed: Vec<String>,
     pub committing: Option<Vec<String>>,
+    /// Refused signals. They become dead letters after a commit has confirmed that the state is not out of date: the clock of a process that has
+    /// lost the instance may be slow.
+    pub refused: Vec<(Signal, DeadReason)>,
+    /// Whether a signal was ignored or refused, and the next commit must confirm the state.
+    pub is_doubtful: bool,
+    /// The refused signals that the commit in flight confirms.
+    pub confirming: Vec<(Signal, DeadReason)>,
     /// Whether the state has changes that are not stored.
     pub is_dirty: bool,
     /// Whether a call's result is among the changes: it must be stored before the next call.
@@ -38,6 +45,12 @@ pub(super) struct Slot {
     pub drain_at_ms: u64,
     /// The idempotency keys of calls in flight, by visit and attempt.
     pub calls: BTreeMap<(u64, u32), String>,
+    /// Whether calls wait in the worker's queue.
+    pub is_queued: bool,
+    /// Whether changes wait in the worker's list of commits.
+    pub is_listed: bool,
+    /// Whether a signal waits for the next commit.
+    pub is_blocked: bool,
     /// The message of a panic, for the quarantine.
     pub poison: Option<String>,
 }
@@ -77,12 +90,18 @@ impl Slot {
             alarm_ms: None,
             consumed: Vec::new(),
             committing: None,
+            refused: Vec::new(),
+            is_doubtful: false,
+            confirming: Vec::new(),
             is_dirty: false,
             has_result: false,
             hold_until_ms: None,
             is_draining: false,
             drain_at_ms: 0,
             calls: BTreeMap::new(),
+            is_queued: false,
+            is_listed: false,
+            is_blocked: false,
             poison: None,
         }
     }
@@ -108,6 +127,8 @@ impl Slot {
     /// Whether nothing happens to the instance in this worker.
     pub fn is_idle(&self) -> bool {
         !self.is_loading
+            && !self.is_queued
+            && !self.is_doubtful
             && !self.is_dirty
             && !self.is_draining
             && self.committing.is_none()
@@ -146,8 +167,18 @@ impl Slot {
                     stepped.is_blocked = true;
                     break;
                 }
-                Ok(Outcome::Ignored(_)) => stepped.remove.push(signal.id),
-                Ok(Outcome::Refused(reason)) => stepped.bury.push((signal, reason)),
+                // These are true of every later state, too.
+                Ok(Outcome::Ignored(Ignored::Duplicate)) => stepped.remove.push(signal.id),
+                Ok(Outcome::Ignored(_)) if self.is_over() => stepped.remove.push(signal.id),
+                Ok(Outcome::Refused(reason)) if self.is_over() => stepped.bury.push((signal, reason)),
+                Ok(Outcome::Ignored(_)) => {
+                    self.is_doubtful = true;
+                    self.consumed.push(signal.id);
+                }
+                Ok(Outcome::Refused(reason)) => {
+                    self.is_doubtful = true;
+                    self.refused.push((signal, reason));
+                }
                 Err(panic) => {
                     stepped.bury.push((signal, DeadReason::Quarantined));
                     return Stepped { panic: Some(panic), ..stepped };
@@ -210,24 +241,49 @@ impl Slot {
 
     /// The calls to begin now: none while a result is not stored.
     pub fn due_calls(&self, now_ms: u64) -> Vec<Call> {
-        let Some(loaded) = self.loaded.as_ref().filter(|_| !self.has_result && self.committing.is_none())
-        else {
-            return Vec::new();
+        let calls = |loaded: &Loaded| {
+            calls_except(&loaded.program, &loaded.state, now_ms, |visit, attempt| {
+                self.is_known(visit, attempt)
+            })
         };
-        let is_known = |visit, attempt| self.calls.contains_key(&(visit, attempt));
-        calls_except(&loaded.program, &loaded.state, now_ms, is_known)
+        self.settled().map(calls).unwrap_or_default()
     }
 
-    /// Whether the changes must be stored now.
+    /// Whether there are calls to begin now.
+    pub fn has_calls(&self, now_ms: u64) -> bool {
+        let is_known = |visit, attempt| self.is_known(visit, attempt);
+        self.settled().is_some_and(|loaded| has_calls(&loaded.state, now_ms, is_known))
+    }
+
+    /// The state, if its calls may begin.
+    fn settled(&self) -> Option<&Loaded> {
+        self.loaded.as_ref().filter(|_| !self.has_result && self.committing.is_none())
+    }
+
+    fn is_known(&self, visit: u64, attempt: u32) -> bool {
+        self.calls.contains_key(&(visit, attempt))
+    }
+
+    /// Whether the instance has ended.
+    fn is_over(&self) -> bool {
+        self.loaded.as_ref().is_some_and(|loaded| loaded.state.status.is_ended())
+    }
+
+    /// Whether the state must be stored or confirmed now.
     pub fn is_ready(&self, now_ms: u64) -> bool {
-        self.is_dirty
+        (self.is_dirty || self.is_doubtful)
             && self.committing.is_none()
             && (self.has_result || self.hold_until_ms.is_none_or(|until_ms| until_ms <= now_ms))
     }
 
-    /// Puts the instance in quarantine.
+    /// Whether the instance is in quarantine.
+    pub fn is_quarantined(&self) -> bool {
+        self.loaded.as_ref().is_some_and(|loaded| loaded.state.status == Status::Quarantined)
+    }
+
+    /// Puts the instance in quarantine, unless it has ended.
     pub fn quarantine(&mut self, words: String, now_ms: u64) {
-        if let Some(loaded) = &mut self.loaded {
+        if let Some(loaded) = self.loaded.as_mut().filter(|loaded| !loaded.state.status.is_ended()) {
             loaded.state.status = Status::Quarantined;
             loaded.state.error = Some(words);
             loaded.state.changed_ms = now_ms;
@@ -297,7 +353,8 @@ mod tests {
         slot.add(Signal::new("i", "2", Body::Retry, 0));
         assert!(slot.work(&registry, 0).is_blocked);
         slot.is_dirty = false;
-        assert_eq!(slot.work(&registry, 0).bury.len(), 1);
+        slot.work(&registry, 0);
+        assert!(slot.refused.len() == 1 && slot.is_ready(0), "a commit confirms the state first");
     }
 
     #[test]

@@ -102,7 +102,7 @@ fn operation(job: &Job) -> Option<&'static str> {
         Job::Postpone(_) => Some("postpone"),
         Job::Bury(_) => Some("bury"),
         Job::Drain(_) => Some("drain"),
-        Job::Call(_) | Job::Tell(_) => None,
+        Job::Announce(_) | Job::Call(_) | Job::Tell(_) => None,
     }
 }
 

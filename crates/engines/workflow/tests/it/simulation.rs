@@ -1,4 +1,5 @@
-//! Simulates several workers on one store: crashes after any store call, lost and repeated hints, lost answers, zombies and jumping clocks.
+//! Simulates several workers on one store: crashes after any store call, lost and repeated hints, lost answers, writes that happen in part, zombies
+//! and clocks that go back.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -9,7 +10,7 @@ use plimsoll_workflow::audit::audit;
 use plimsoll_workflow::file::read;
 use plimsoll_workflow::instance::{Act, Body, Signal, StartRequest, State, Status, TaskStatus};
 use plimsoll_workflow::memory::{Memory, Removal};
-use plimsoll_workflow::port::{Find, Inbox, Record, Services, Store, StoreError};
+use plimsoll_workflow::port::{Find, Inbox, Record, Services, SignalKey, Store, StoreError};
 use plimsoll_workflow::step::{Again, Answer, Call, CallError, start};
 use plimsoll_workflow::worker::{Core, Happened, Hint, Job, Registry, Settings, perform};
 use serde_json::{Value, json};
@@ -107,7 +108,14 @@ struct Process {
     results: Vec<Happened>,
     /// Frozen until this moment.
     frozen_until_ms: u64,
-    skew_ms: u64,
+    /// The clock's deviation.
+    skew_ms: i64,
+}
+
+impl Process {
+    fn clock_ms(&self, now_ms: u64) -> u64 {
+        now_ms.saturating_add_signed(self.skew_ms)
+    }
 }
 
 struct World {
@@ -173,7 +181,7 @@ impl World {
         };
         let removes = self.store.commit_removes_signals();
         let core = Core::new(settings, registry(), PARTITIONS, removes);
-        let skew_ms = self.random.bits() % 200;
+        let skew_ms = (self.random.bits() % 200).cast_signed();
         Process { core, jobs: Vec::new(), results: vec![Happened::Tick], frozen_until_ms: 0, skew_ms }
     }
 
@@ -185,9 +193,15 @@ impl World {
         }
         let loses_answer = self.mishap(15);
         self.store.set_clock(self.now_ms);
+        if matches!(job, Job::Drain(_)) && self.mishap(5) {
+            // One of the writes of a drain fails, and those before it have happened.
+            let writes = self.below(4);
+            self.store.fail_after(writes);
+        }
         let registry = registry();
         let given =
             perform(&self.store, &self.functions, &registry, job.clone(), asked_ms).now_or_never().unwrap();
+        self.store.fail_after(u64::MAX);
         if loses_answer { failed(&job, asked_ms).unwrap_or(given) } else { given }
     }
 
@@ -204,6 +218,10 @@ impl World {
             self.processes[index].frozen_until_ms = self.now_ms + 2000 + self.below(6000);
             return;
         }
+        if self.mishap(80) {
+            // The clock is set back, or forth again.
+            self.processes[index].skew_ms = 200 - self.below(5000).cast_signed();
+        }
         let (jobs, results) =
             (self.processes[index].jobs.len() as u64, self.processes[index].results.len() as u64);
         if jobs > 0 && (results == 0 || self.below(2) == 0) {
@@ -212,21 +230,36 @@ impl World {
             let result = self.perform(job, asked_ms);
             self.processes[index].results.push(result);
         } else if results > 0 {
-            let at = self.below(results) as usize;
-            let happened = self.processes[index].results.swap_remove(at);
-            self.handle(index, happened);
-        } else if self.processes[index].core.wake_ms() <= self.now_ms + self.processes[index].skew_ms {
-            self.handle(index, Happened::Tick);
+            let count = 1 + self.below(results.min(3));
+            let take = |_| {
+                let at = self.below(self.processes[index].results.len() as u64) as usize;
+                self.processes[index].results.swap_remove(at)
+            };
+            let news = (0..count).map(take).collect();
+            self.turn(index, news);
+        } else {
+            let process = &self.processes[index];
+            if process.core.wake_soon_ms(process.clock_ms(self.now_ms)) <= process.clock_ms(self.now_ms) {
+                self.turn(index, vec![Happened::Tick]);
+            }
         }
     }
 
-    fn handle(&mut self, index: usize, happened: Happened) {
-        let now_ms = self.now_ms + self.processes[index].skew_ms;
+    fn turn(&mut self, index: usize, news: Vec<Happened>) {
         let process = &mut self.processes[index];
-        let jobs = process.core.handle(happened, now_ms);
-        process
-            .jobs
-            .extend(jobs.into_iter().filter(|job| !matches!(job, Job::Tell(_))).map(|job| (job, now_ms)));
+        let now_ms = process.clock_ms(self.now_ms);
+        let (told, jobs): (Vec<_>, Vec<_>) =
+            process.core.turn(news, now_ms).into_iter().partition(|job| matches!(job, Job::Tell(_)));
+        process.jobs.extend(jobs.into_iter().map(|job| (job, now_ms)));
+        told.iter().for_each(|job| self.check_end(job));
+    }
+
+    /// An end is told only after it is stored.
+    fn check_end(&self, job: &Job) {
+        let Job::Tell(end) = job else { return };
+        let records = self.store.load(std::slice::from_ref(&end.instance)).now_or_never().unwrap().unwrap();
+        let state = State::decode(&records[0].as_ref().unwrap().body).unwrap();
+        assert_eq!((state.status, &state.data), (end.status, &end.data), "seed {}", self.seed);
     }
 
     /// Ends a worker. Some of its jobs reach the store, and nobody hears of it.
@@ -430,21 +463,28 @@ fn failed(job: &Job, asked_ms: u64) -> Option<Happened> {
         Job::Scan { limit, .. } => Happened::Scanned { limit: *limit, result: Err(error()) },
         Job::Load(tags) => Happened::Loaded { tags: tags.clone(), result: Err(error()) },
         Job::Definitions => Happened::Defined(Err(error())),
-        Job::Commit(commits) => {
-            let tags = commits.iter().map(|(tag, _)| tag.clone()).collect();
-            Happened::Committed { tags, result: Err(error()) }
-        }
+        Job::Commit(commits) => Happened::Committed {
+            results: commits.iter().map(|(tag, _)| (tag.clone(), Err(error()))).collect(),
+        },
         Job::Remove(keys) => Happened::Settled { keys: keys.clone(), result: Err(error()) },
         Job::Drain(batches) => {
-            let upto = batches.iter().map(|(tag, _)| (tag.clone(), 0)).collect();
-            Happened::Drained { upto, result: Err(error()) }
+            let upto = batches.iter().map(|(tag, _)| (tag.clone(), Err(error()))).collect();
+            Happened::Drained { upto, records: Vec::new(), signals: Vec::new() }
         }
         Job::Call(call) => {
             let error = CallError { message: "lost".into(), again: Again::Maybe };
             let answer = Answer { visit: call.visit, attempt: call.attempt, result: Err(error) };
             Happened::Called { instance: call.instance.clone(), key: call.key.clone(), answer }
         }
-        Job::Postpone(_) | Job::Bury(_) | Job::Tell(_) => return None,
+        Job::Postpone(signals) => {
+            let keys = signals.iter().map(|signal| signal.key.clone()).collect();
+            Happened::Settled { keys, result: Err(error()) }
+        }
+        Job::Bury(letters) => {
+            let keys = letters.iter().map(|letter| SignalKey::of(&letter.signal)).collect();
+            Happened::Settled { keys, result: Err(error()) }
+        }
+        Job::Announce(_) | Job::Tell(_) => return None,
     })
 }
 

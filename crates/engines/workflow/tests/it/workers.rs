@@ -7,9 +7,9 @@ use std::task::{Poll, Waker};
 
 use plimsoll_workflow::explain;
 use plimsoll_workflow::file::read;
-use plimsoll_workflow::instance::{DeadLetter, Signal, StartRequest, State, Status};
+use plimsoll_workflow::instance::{Act, Body, DeadLetter, Signal, StartRequest, State, Status};
 use plimsoll_workflow::memory::{Memory, Removal};
-use plimsoll_workflow::port::{Clock, Find, Inserted, Record, Services, Store};
+use plimsoll_workflow::port::{Clock, Find, Inserted, Record, Services, Store, StoreError};
 use plimsoll_workflow::step::{Call, CallError, start};
 use plimsoll_workflow::worker::{
     Client, ClientError, Groups, Mailbox, Registry, Settings, Watchers, Worker, drive,
@@ -264,6 +264,19 @@ fn a_schedule_starts_instances() {
 }
 
 #[test]
+fn a_refused_start_fails_alone() {
+    with_worker(async |client, _| {
+        client.deploy(&read(text("timer")).unwrap().0, 0).await.unwrap();
+        client.store.refuse("forbidden");
+        let starts = ["a", "forbidden", "c", "d", "e"].map(|id| client.start(request(id, "timer"), 0));
+        let results = futures_util::future::join_all(starts).await;
+        let is_new: Vec<_> = results.iter().map(|result| matches!(result, Ok(Inserted::New))).collect();
+        assert_eq!(is_new, [true, false, true, true, true], "{results:?}");
+        assert!(matches!(results[1], Err(ClientError::Store(StoreError::Refused(_)))));
+    });
+}
+
+#[test]
 fn bad_requests_name_their_remedy() {
     with_worker(async |client, _| {
         let words = |error: ClientError| error.to_string();
@@ -272,6 +285,12 @@ fn bad_requests_name_their_remedy() {
         client.deploy(&read(text("timer")).unwrap().0, 0).await.unwrap();
         let unnamed = client.start(request("", "timer"), 0).await.unwrap_err();
         assert!(words(unnamed).contains("the id is invalid"));
+        let keyed = StartRequest { key: Some("k".repeat(600)), ..request("i", "timer") };
+        assert!(words(client.start(keyed, 0).await.unwrap_err()).contains("the business key is invalid"));
+        let act = Act::Assign { to: "x".repeat(600) };
+        let body = Body::Act { visit: 1, by: "a".into(), roles: Vec::new(), act };
+        let assigned = client.publish(Signal::new("i", "s", body, 0)).await.unwrap_err();
+        assert!(words(assigned).contains("the assignee is invalid"));
         let listed = StartRequest { input: json!([1]), ..request("i", "timer") };
         assert!(words(client.start(listed, 0).await.unwrap_err()).contains("must be an object"));
         let large = Signal::named("i", "s", "go", json!("x".repeat(2 << 20)), 0);

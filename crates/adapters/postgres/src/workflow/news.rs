@@ -1,0 +1,157 @@
+//! Carries news of work between processes by LISTEN and NOTIFY. News may be lost: a scan finds all work.
+
+use std::collections::BTreeSet;
+use std::future::poll_fn;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Mutex, mpsc};
+use tokio::task::AbortHandle;
+use tokio::time::sleep;
+use tokio_postgres::config::Config;
+use tokio_postgres::{AsyncMessage, Client, NoTls, Socket, tls::NoTlsStream};
+
+use super::session::Sessions;
+
+/// The time in which news gathers for one notification.
+const GATHER: Duration = Duration::from_millis(5);
+/// The time between two attempts to listen.
+const AGAIN: Duration = Duration::from_secs(5);
+/// Notifications that wait for the worker at most. More are lost.
+const WAITING_MAX: usize = 256;
+/// Partitions in one notification at most. A server accepts 8,000 bytes.
+const PARTITIONS_MAX: usize = 1_000;
+/// A notification is a transaction, and need not wait for the disk.
+const NOTIFY: &str =
+    "SELECT set_config('synchronous_commit', 'off', true), pg_notify('plimsoll_workflow', $1)";
+
+/// Gathers partitions with new work until they are sent.
+#[derive(Debug, Default)]
+pub(super) struct Outgoing {
+    gathered: std::sync::Mutex<Gathered>,
+}
+
+#[derive(Debug, Default)]
+struct Gathered {
+    partitions: BTreeSet<u16>,
+    is_sending: bool,
+}
+
+impl Outgoing {
+    /// Sends partitions soon.
+    pub(super) fn announce(self: &Arc<Self>, sessions: &Arc<Sessions>, partitions: &[u16]) {
+        let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
+        gathered.partitions.extend(partitions);
+        if !gathered.partitions.is_empty() && !gathered.is_sending {
+            gathered.is_sending = true;
+            tokio::spawn(self.clone().send(sessions.clone()));
+        }
+    }
+
+    async fn send(self: Arc<Self>, sessions: Arc<Sessions>) {
+        loop {
+            sleep(GATHER).await;
+            let Some(partitions) = self.take() else { return };
+            let Ok(session) = sessions.get().await else { continue };
+            // Lost news costs time and nothing else.
+            drop(session.rows(NOTIFY, &[&text(&partitions)]).await);
+        }
+    }
+
+    /// The next partitions; none if there are no more, and then nobody sends.
+    fn take(&self) -> Option<Vec<u16>> {
+        let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut partitions = Vec::new();
+        while partitions.len() < PARTITIONS_MAX {
+            let Some(partition) = gathered.partitions.pop_first() else { break };
+            partitions.push(partition);
+        }
+        gathered.is_sending = !partitions.is_empty();
+        gathered.is_sending.then_some(partitions)
+    }
+}
+
+fn text(partitions: &[u16]) -> String {
+    partitions.iter().map(u16::to_string).collect::<Vec<_>>().join(",")
+}
+
+fn of_text(text: &str) -> Vec<u16> {
+    text.split(',').filter_map(|partition| partition.parse().ok()).collect()
+}
+
+/// Listens on a separate connection, which is opened when the first caller waits.
+#[derive(Debug, Default)]
+pub(super) struct Incoming {
+    listening: Mutex<Option<Listening>>,
+}
+
+#[derive(Debug)]
+struct Listening {
+    texts: mpsc::Receiver<String>,
+    /// The connection ends with its client.
+    _client: Client,
+    connection: AbortHandle,
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.connection.abort();
+    }
+}
+
+impl Incoming {
+    /// The next partitions with new work. After a broken connection all may have it.
+    pub(super) async fn next(&self, config: &Config, partitions: u16) -> Vec<u16> {
+        let mut place = self.listening.lock().await;
+        loop {
+            match place.as_mut() {
+                Some(listening) => match listening.texts.recv().await {
+                    Some(text) => return of_text(&text),
+                    None => *place = None,
+                },
+                None => match Listening::open(config).await {
+                    Ok(listening) => {
+                        *place = Some(listening);
+                        return (0..partitions).collect();
+                    }
+                    Err(_) => sleep(AGAIN).await,
+                },
+            }
+        }
+    }
+}
+
+impl Listening {
+    async fn open(config: &Config) -> Result<Self, tokio_postgres::Error> {
+        let (client, connection) = config.connect(NoTls).await?;
+        let (sender, texts) = mpsc::channel(WAITING_MAX);
+        let connection = tokio::spawn(forward(connection, sender)).abort_handle();
+        let listening = Self { texts, _client: client, connection };
+        listening._client.batch_execute("LISTEN plimsoll_workflow").await?;
+        Ok(listening)
+    }
+}
+
+/// Moves bytes, and forwards notifications until the connection ends.
+async fn forward(
+    mut connection: tokio_postgres::Connection<Socket, NoTlsStream>,
+    sender: mpsc::Sender<String>,
+) {
+    while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
+        if let AsyncMessage::Notification(notification) = message {
+            // A full channel already brings a scan.
+            drop(sender.try_send(notification.payload().to_owned()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn partitions_survive_their_text() {
+        assert_eq!(of_text(&text(&[0, 7, 32_767])), [0, 7, 32_767]);
+        assert!(of_text("").is_empty());
+    }
+}
