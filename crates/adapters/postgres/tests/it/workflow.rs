@@ -47,7 +47,7 @@ fn the_store_keeps_every_promise() {
     runtime().block_on(async {
         contract::check(empty).await.unwrap();
         contract::check_concurrency(&empty().await).await.unwrap();
-        let pass = || tokio::time::sleep(Duration::from_millis(120));
+        let pass = || sleep(Duration::from_millis(120));
         contract::check_expiry(&empty().await, 100, pass).await.unwrap();
     });
 }
@@ -74,7 +74,7 @@ fn no_statement_reads_a_whole_large_table_in_steady_state() {
             if counts.iter().all(|(_, sequential, indexed)| sequential + indexed > 0) {
                 break counts;
             }
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            sleep(Duration::from_millis(50)).await;
         };
         for (table, sequential, indexed) in counts {
             assert_eq!(sequential, 0, "{table} is read as a whole, and {indexed} times by an index");
@@ -112,7 +112,7 @@ impl Clock for Now {
     }
 
     async fn until(&self, at_ms: u64) {
-        tokio::time::sleep(Duration::from_millis(at_ms.saturating_sub(self.now_ms()))).await;
+        sleep(Duration::from_millis(at_ms.saturating_sub(self.now_ms()))).await;
     }
 }
 
