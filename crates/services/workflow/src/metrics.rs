@@ -7,9 +7,10 @@ use plimsoll_workflow::instance::{DeadLetter, DeadReason, Status};
 use plimsoll_workflow::port::{Commit, Committed, Inserted, Leases};
 
 /// The operations of a store, in the order of its trait.
-const OPERATIONS: [&str; 18] = [
+const OPERATIONS: [&str; 19] = [
     "deploy",
     "definitions",
+    "deployed",
     "start",
     "publish",
     "lease",

@@ -101,12 +101,7 @@ impl Store {
     /// If the store fails.
     pub async fn refresh(&self) -> Stored<Vec<Definition>> {
         let definitions = self.definitions().await?;
-        for definition in &definitions {
-            if let Err(problems) = self.registry.add(definition) {
-                let words = problems.first().map_or("", |problem| problem.words.as_str());
-                tracing::warn!(definition = %definition.name, problem = words, "a definition cannot be used");
-            }
-        }
+        self.registry.learn(&definitions);
         Ok(definitions)
     }
 
@@ -152,6 +147,10 @@ impl Port for Store {
 
     async fn definitions(&self) -> Stored<Vec<Definition>> {
         counted!(self, definitions())
+    }
+
+    async fn deployed(&self) -> Stored<u64> {
+        counted!(self, deployed())
     }
 
     async fn start(&self, records: &[Record]) -> Stored<Vec<Inserted>> {
@@ -233,6 +232,20 @@ impl Port for Store {
 
     async fn find(&self, find: &Find) -> Stored<Vec<Record>> {
         counted!(self, find(find))
+    }
+
+    fn announce(&self, partitions: &[u16]) {
+        match &self.kind {
+            Kind::Mongo(mongo) => mongo.announce(partitions),
+            Kind::Postgres(postgres) => postgres.announce(partitions),
+        }
+    }
+
+    async fn news(&self) -> Vec<u16> {
+        match &self.kind {
+            Kind::Mongo(mongo) => mongo.news().await,
+            Kind::Postgres(postgres) => postgres.news().await,
+        }
     }
 
     async fn signals(&self, after: Option<&SignalKey>, limit: usize) -> Stored<Vec<Signal>> {
