@@ -67,20 +67,25 @@ fn unread(reason: String) -> Audited {
     Audited { integrity, ..Audited::default() }
 }
 
-/// Sends signals that clients gave up, and waits until every instance has ended and every signal is consumed, as long as `patience` allows.
+/// Sends signals that clients gave up, and waits until every instance has ended and every signal is consumed. Gives up after `patience` without a
+/// change.
 async fn settle<S: Store>(
     shared: &Shared<S>,
     promises: &Promises<'_>,
     began: Instant,
     patience: Duration,
 ) -> Stored<()> {
-    let mut open = promises.open();
+    let (mut open, mut changes, mut progress) = (promises.open(), 0, began);
     loop {
         let result = step(shared, &mut open).await;
         if matches!(result, Ok(true)) {
             return Ok(());
         }
-        if u128::from(now().since(began)) > patience.as_nanos() {
+        let latest = shared.engine.store().changes();
+        if latest > changes {
+            (changes, progress) = (latest, now());
+        }
+        if u128::from(now().since(progress)) > patience.as_nanos() {
             return result.map(drop);
         }
         sleep(PAUSE).await;

@@ -125,6 +125,12 @@ impl<S: Store> Observed<S> {
         self.conflicts.load(Ordering::Relaxed)
     }
 
+    /// Batches of changes that the store answered: while they grow, the engine makes progress.
+    pub(crate) fn changes(&self) -> u64 {
+        let commits = self.counts[Port::Commit as usize].read();
+        commits.calls.saturating_sub(commits.failed)
+    }
+
     /// The calls so far, by kind.
     pub(crate) fn calls(&self) -> Vec<(&'static str, StoreCalls)> {
         NAMES.into_iter().zip(self.counts.iter().map(Count::read)).collect()

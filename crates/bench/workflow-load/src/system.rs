@@ -110,7 +110,9 @@ impl<S: Store> WorkflowSystem<S> {
     /// # Errors
     /// When the store refuses, or holds instances already.
     pub(crate) fn open(opened: Opened<'_>, store: S) -> Outcome<Self> {
-        let Opened { context, section, server, facts, threads } = opened;
+        let Opened { context, section, server, mut facts, threads } = opened;
+        // The engine gives its own with every write.
+        facts.default_write_concern = None;
         let run = id(context.run);
         let found = threads.block_on(store.find(&NONE)).deserves(Exit::Server)?;
         check_empty(!found.is_empty(), section, context).deserves(Exit::Usage)?;
@@ -200,14 +202,15 @@ impl<S: Store> WorkflowSystem<S> {
 /// The seconds until no instance beside `standing` ones is open and no signal is left. `None` if there is no progress.
 async fn drained<S: Store>(shared: &Shared<S>, standing: i64) -> Option<f64> {
     let store = shared.engine.store();
-    let (began, mut least, mut progress) = (now(), i64::MAX, now());
+    let (began, mut changes, mut progress) = (now(), 0, now());
     loop {
         let open = store.open() - standing;
         if open <= 0 && is_consumed(store.signals(None, 1).await) {
             return Some(now().since(began) as f64 / 1e9);
         }
-        if open < least {
-            (least, progress) = (open, now());
+        // Instances of many steps may all change long before the first one ends.
+        if store.changes() > changes {
+            (changes, progress) = (store.changes(), now());
         }
         if u128::from(now().since(progress)) > STALLED.as_nanos() {
             return None;
