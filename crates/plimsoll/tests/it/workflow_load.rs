@@ -60,7 +60,7 @@ fn check_round_trips(summary: &Value) {
         assert_eq!(work[part]["count"], 64, "{part}: {work}");
     }
     let items = |call: &str| work["calls"][call]["items"].as_u64().unwrap();
-    assert_eq!((items("start"), items("publish"), items("remove")), (64, 64, 64), "{work}");
+    assert_eq!((items("start"), items("publish")), (64, 64), "{work}");
     assert!(items("commit") >= 128, "a step before the wait, and one after: {work}");
     assert_eq!(summary["operations"]["round_trip"]["count"], 64);
 }

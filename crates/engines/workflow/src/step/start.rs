@@ -32,6 +32,11 @@ pub fn is_id(text: &str) -> bool {
     !text.is_empty() && text.len() <= ID_BYTES_MAX && !text.chars().any(char::is_control)
 }
 
+/// Whether the engine gives such ids to its own signals: to the ends of sub-workflows, and to their cancellations.
+pub fn is_internal(signal: &str) -> bool {
+    ["ended:", "cancel:"].iter().any(|prefix| signal.starts_with(prefix))
+}
+
 /// The first state: tokens have moved until each waits, and no effect is done.
 ///
 /// # Errors

@@ -15,7 +15,7 @@ use crate::group::Group;
 use crate::instance::{Act, Body, EncodeError, Signal, StartRequest, State, nesting};
 use crate::port::{Clock, Inserted, Record, Store, StoreError, partition_of};
 use crate::program::{Problem, Program};
-use crate::step::{ID_BYTES_MAX, StartError, is_id, start};
+use crate::step::{ID_BYTES_MAX, StartError, is_id, is_internal, start};
 
 /// Bytes of a signal at most.
 const SIGNAL_BYTES_MAX: usize = 1 << 20;
@@ -83,6 +83,11 @@ pub enum ClientError {
     /// The signal's id is invalid.
     #[error("the signal's id is invalid: use 1 to {ID_BYTES_MAX} bytes without control characters")]
     SignalId,
+    /// The signal's id is one of those that the engine gives its own signals.
+    #[error(
+        "ids that begin with `ended:` or `cancel:` are the engine's own: choose another id for the signal"
+    )]
+    InternalId,
     /// The name of an assignee is invalid.
     #[error("the assignee is invalid: use 1 to {ID_BYTES_MAX} bytes without control characters")]
     Assignee,
@@ -157,6 +162,9 @@ impl<S: Store> Client<S> {
         if !is_id(&signal.id) || !is_id(&signal.instance) {
             return Err(ClientError::SignalId);
         }
+        if is_internal(&signal.id) {
+            return Err(ClientError::InternalId);
+        }
         if let Body::Act { act: Act::Assign { to } | Act::Reassign { to }, .. } = &signal.body
             && !is_id(to)
         {
@@ -181,7 +189,8 @@ impl<S: Store> Client<S> {
             }
         };
         let inserted = self.groups.signals.run(signal.clone(), write).await?;
-        self.mailbox.hint(Hint::Published(signal));
+        // A known signal has the body and the moment of its first publication, not of this one.
+        self.mailbox.hint(if inserted == Inserted::New { Hint::Published(signal) } else { Hint::Work });
         Ok(inserted)
     }
 

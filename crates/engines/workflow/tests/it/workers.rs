@@ -295,10 +295,32 @@ fn bad_requests_name_their_remedy() {
         assert!(words(client.start(listed, 0).await.unwrap_err()).contains("must be an object"));
         let large = Signal::named("i", "s", "go", json!("x".repeat(2 << 20)), 0);
         assert!(words(client.publish(large).await.unwrap_err()).contains("keep large data elsewhere"));
+        for id in ["ended:i/2", "cancel:i/2"] {
+            let internal = client.publish(Signal::named("i", id, "go", Value::Null, 0)).await.unwrap_err();
+            assert!(words(internal).contains("the engine's own"));
+        }
         client.backlog.store(101, Ordering::Relaxed);
         let busy = client.publish(Signal::named("i", "s", "go", Value::Null, 0)).await.unwrap_err();
         assert!(words(busy).contains("send it again later"));
     });
+}
+
+#[test]
+fn a_signal_that_is_sent_again_with_another_body_changes_nothing() {
+    let (data, now_ms) = with_worker(async |client, clock| {
+        let definition = "name: kept\nsteps:\n- wait: {name: go, signal: go, result: given}\n";
+        client.deploy(&read(definition).unwrap().0, 0).await.unwrap();
+        let end = client.watchers.watch("i");
+        client.start(request("i", "kept"), 0).await.unwrap();
+        let signal = |body: u32, due_ms| Signal { due_ms, ..Signal::named("i", "s", "go", json!(body), 0) };
+        assert_eq!(client.publish(signal(1, 5_000)).await.unwrap(), Inserted::New);
+        assert_eq!(client.publish(signal(2, 0)).await.unwrap(), Inserted::Known);
+        end.await;
+        let record = client.store.load(&["i".into()]).await.unwrap().remove(0).unwrap();
+        (State::decode(&record.body).unwrap().data, clock.now_ms())
+    });
+    assert_eq!(data["given"], 1);
+    assert!(now_ms >= 5_000, "{now_ms}");
 }
 
 #[test]
