@@ -1,7 +1,8 @@
 //! Renders lists and facts of workflows for a terminal.
 
 use crate::layout::{Document, Screen};
-use crate::tables::{Cell, Table, left};
+use crate::prose::plain;
+use crate::tables::{Table, left};
 
 /// A list: its title, its columns, and its rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,7 +19,8 @@ pub struct Listing {
 /// if room is short.
 pub fn text(title: &str, facts: Vec<(&str, Option<String>)>, lists: &[Listing], screen: Screen) -> String {
     let mut document = Document::new(screen);
-    let facts = facts.into_iter().map(|(name, value)| (name, value.map(Cell::from))).collect();
+    let facts =
+        facts.into_iter().map(|(name, value)| (name, value.map(|text| plain(&text).into()))).collect();
     document.table(&Table::of_facts(title, facts));
     lists.iter().for_each(|list| document.table(&table(list)));
     document.finish()
@@ -28,7 +30,8 @@ fn table(list: &Listing) -> Table {
     Table {
         title: list.title.clone(),
         columns: list.columns.iter().map(|name| left(*name)).collect(),
-        rows: list.rows.iter().map(|row| row.iter().map(Cell::from).collect()).collect(),
+        // Texts of callers and of services must not command the terminal.
+        rows: list.rows.iter().map(|row| row.iter().map(|text| plain(text).into()).collect()).collect(),
         flexible: 0,
         wraps: true,
     }
@@ -44,12 +47,12 @@ mod tests {
         let list = Listing {
             title: "2 instances".into(),
             columns: vec!["instance", "status"],
-            rows: vec![vec!["i".repeat(90), "running".into()], vec!["j".into(), "done".into()]],
+            rows: vec![vec!["i".repeat(90), "running".into()], vec!["\u{1b}[31mj".into(), "done".into()]],
         };
         let screen = Screen { width: Width(60), style: Style::Plain };
         let text = text("x", vec![("key", None)], &[Listing::default(), list], screen);
         assert!(text.starts_with("2 instances\n"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
-        assert!(text.contains("running"), "{text}");
+        assert!(text.contains("running") && !text.contains('\u{1b}'), "{text}");
     }
 }

@@ -183,12 +183,19 @@ async fn changes_are_compare_and_set(store: &impl Store) -> Checked {
         &given,
         &vec![Committed::Lost, Committed::Lost, Committed::Won],
     )?;
-    let given = store.commit(&[change("a", 3, 6)]).await?;
+    let with = |consumed: &[&str]| Commit {
+        consumed: consumed.iter().map(ToString::to_string).collect(),
+        ..change("a", 3, 6)
+    };
+    store.publish(&[signal("a", "2")]).await?;
+    let given = store.commit(&[with(&["2", "gone"]), change("none", 2, 5)]).await?;
+    same("a change loses without its signal", &given, &vec![Committed::Lost; 2])?;
+    let given = store.commit(&[with(&["2"])]).await?;
     same("a newer epoch wins", &given, &vec![Committed::Won])?;
     let stored = store.load(&["a".to_owned()]).await?;
-    same("the store has the change", &stored, &vec![Some(change("a", 3, 6).record)])?;
+    same("the store has the change", &stored, &vec![Some(with(&[]).record)])?;
     let left = store.signals(None, 10).await?.len();
-    let wanted = if store.commit_removes_signals() { 0 } else { 2 };
+    let wanted = if store.commit_removes_signals() { 0 } else { 3 };
     same("consumed signals are removed as promised", &left, &wanted)
 }
 

@@ -132,11 +132,13 @@ impl Tables {
         if stored.version + 1 != commit.record.version || stored.epoch > commit.record.epoch {
             return Committed::Lost;
         }
+        let key = |id: &String| SignalKey { instance: commit.record.id.clone(), id: id.clone() };
+        if !commit.consumed.iter().map(key).all(|key| self.signals.contains_key(&key)) {
+            return Committed::Lost;
+        }
         *stored = commit.record.clone();
         if removal == Removal::WithCommit {
-            for id in &commit.consumed {
-                self.signals.remove(&SignalKey { instance: commit.record.id.clone(), id: id.clone() });
-            }
+            commit.consumed.iter().map(key).for_each(|key| drop(self.signals.remove(&key)));
         }
         Committed::Won
     }

@@ -172,10 +172,10 @@ pub struct Due {
 /// A change of an instance.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Commit {
-    /// The instance after the change. The change applies if the stored version is `record.version - 1`, and the stored epoch is not
-    /// greater than `record.epoch`.
+    /// The instance after the change. The change applies if the stored version is `record.version - 1`, the stored epoch is not greater than
+    /// `record.epoch`, and the store has all consumed signals: a signal that is gone was applied before.
     pub record: Record,
-    /// Ids of the signals that the change applied.
+    /// Ids of the signals that the change applied, each once.
     pub consumed: Vec<String>,
 }
 

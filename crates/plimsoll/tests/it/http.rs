@@ -247,7 +247,7 @@ fn invalid_service_scenarios_are_refused() {
     refused(&plain.replace("request:", "operation:"), &[], 2, "unknown");
     refused(&plain.replace("with: {n:", "with: {m:"), &[], 2, "{n}");
     let both = plain.replace("        arrivals:", "        operation: {insert: {}}\n        arrivals:");
-    refused(&both, &[], 2, "give one of `operation`, `request` and `mix`");
+    refused(&both, &[], 2, "give one of `operation`, `request`, `unit` and `mix`");
     let fault = text("    stop: {documents: 5}\n    faults:\n      - {at: 1s, inject: {kill: {down: 1s}}}\n");
     refused(&fault, &[], 2, "that Plimsoll started");
 }

@@ -3,10 +3,12 @@
 /// Replaces a secret.
 const MASK: &str = "***";
 /// Options of a connection string with secret values, in lower case.
-const SECRET_OPTIONS: [&str; 4] = [
+const SECRET_OPTIONS: [&str; 6] = [
     "authmechanismproperties",
+    "password",
     "proxypassword",
     "sslclientcertificatekeypassword",
+    "sslpassword",
     "tlscertificatekeyfilepassword",
 ];
 
@@ -73,6 +75,7 @@ mod tests {
             ("mongodb://h1:1,h2:2/?replicaSet=rs0", "mongodb://h1:1,h2:2/?replicaSet=rs0"),
             ("mongodb://ann:secret@h:1/db?w=1", "mongodb://ann:***@h:1/db?w=1"),
             ("mongodb+srv://ann:secret@h/", "mongodb+srv://ann:***@h/"),
+            ("postgres://h/db?user=ann&password=secret", "postgres://h/db?user=ann&password=***"),
             ("mongodb://ann@h/?authMechanism=MONGODB-X509", "mongodb://ann@h/?authMechanism=MONGODB-X509"),
             (
                 "mongodb://h/?tls=true&tlsCertificateKeyFilePassword=secret",

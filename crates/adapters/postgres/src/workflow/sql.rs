@@ -127,14 +127,20 @@ pub(super) const DUE_RECORDS: &str = concat!(
 pub(super) const LOAD: &str = concat!("SELECT ", record!("i"), " FROM instances AS i WHERE i.id = ANY ($1)");
 
 /// The second list names consumed signals. They go only with a change that won.
-pub(super) const COMMIT: &str = "WITH won AS (UPDATE instances AS i SET version = c.version, epoch = c.epoch, status = c.status, \
+/// A signal that is gone was applied before: its change loses.
+pub(super) const COMMIT: &str = "WITH x AS MATERIALIZED (SELECT * FROM unnest($12::text[], $13::bigint[], $14::text[]) \
+         AS x (instance, version, id)), \
+     late AS MATERIALIZED (SELECT x.instance FROM x WHERE NOT EXISTS \
+         (SELECT FROM signals AS s WHERE s.instance = x.instance AND s.id = x.id)), \
+     won AS (UPDATE instances AS i SET version = c.version, epoch = c.epoch, status = c.status, \
          due_ms = c.due_ms, definition = c.definition, hash = c.hash, key = c.key, note = c.note, body = c.body, \
          changed_ms = c.changed_ms \
      FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::text[], $7::text[], $8::text[], $9::text[], \
          $10::bytea[], $11::bigint[]) \
          AS c (id, version, epoch, status, due_ms, definition, hash, key, note, body, changed_ms) \
-     WHERE i.id = c.id AND i.version = c.version - 1 AND i.epoch <= c.epoch RETURNING i.id, i.version), \
-     consumed AS (DELETE FROM signals AS s USING unnest($12::text[], $13::bigint[], $14::text[]) AS x (instance, version, id), won \
+     WHERE i.id = c.id AND i.version = c.version - 1 AND i.epoch <= c.epoch \
+         AND c.id NOT IN (SELECT instance FROM late) RETURNING i.id, i.version), \
+     consumed AS (DELETE FROM signals AS s USING x, won \
      WHERE won.id = x.instance AND won.version = x.version AND s.instance = x.instance AND s.id = x.id) \
      SELECT id, version FROM won";
 

@@ -145,13 +145,15 @@ impl Mongo {
             let write = rawdoc! {"insert": "instances", "documents": array(document)};
             match together(&self.pool, vec![(write, Some(1))]).await? {
                 Together::Done => inserted.push(Inserted::New),
-                Together::Aborted => inserted.extend(insert(&self.pool, "instances", document).await?),
+                Together::Short | Together::Aborted => {
+                    inserted.extend(insert(&self.pool, "instances", document).await?)
+                }
             }
         }
         Ok(inserted)
     }
 
-    /// Changes instances: with one transaction if there is more than one write, or each by its own.
+    /// Changes instances with one transaction if there is more than one write. If a change loses, each has its own transaction.
     async fn commit_group(
         &self,
         group: &[RawDocumentBuf],
@@ -161,13 +163,32 @@ impl Mongo {
         let signals: Vec<_> = members.iter().flat_map(|(_, commit)| consumed(commit)).collect();
         let needs_transaction = group.len() > 1 || !signals.is_empty() || self.is_single;
         if needs_transaction && self.pool.has_transactions.load(Ordering::Relaxed) {
-            let mut writes = vec![(update.clone(), i64::try_from(group.len()).ok())];
-            writes.extend(groups(&signals)?.into_iter().map(|group| (removal("signals", group), None)));
-            if together(&self.pool, writes).await? == Together::Done {
-                return Ok(vec![Committed::Won; group.len()]);
+            let count = |len: usize| i64::try_from(len).ok();
+            let mut writes = vec![(update.clone(), count(group.len()))];
+            writes.extend(
+                groups(&signals)?.into_iter().map(|group| (removal("signals", group), count(group.len()))),
+            );
+            match together(&self.pool, writes).await? {
+                Together::Done => return Ok(vec![Committed::Won; group.len()]),
+                Together::Short if group.len() == 1 => return Ok(vec![Committed::Lost]),
+                Together::Short => return self.commit_singly(group, members).await,
+                Together::Aborted => {}
             }
         }
         self.commit_each(update, members).await
+    }
+
+    /// Changes instances, each with its own transaction.
+    async fn commit_singly(
+        &self,
+        group: &[RawDocumentBuf],
+        members: &[(i64, &Commit)],
+    ) -> Stored<Vec<Committed>> {
+        let mut results = Vec::with_capacity(group.len());
+        for (change, member) in group.chunks(1).zip(members.chunks(1)) {
+            results.extend(Box::pin(self.commit_group(change, member)).await?);
+        }
+        Ok(results)
     }
 
     /// Changes instances with one command, each by its own, and then removes the signals of the changed ones. A reply gives only the number of

@@ -22,6 +22,8 @@ const UNSUPPORTED: [i32; 4] = [20, 59, 115, 263];
 pub(super) enum Together {
     /// All changes are durable.
     Done,
+    /// A write changed fewer documents than it must: nothing happened.
+    Short,
     /// The transaction was aborted. A server without transactions may have kept its changes.
     Aborted,
 }
@@ -48,19 +50,19 @@ pub(super) async fn together(pool: &Pool, writes: Vec<Write>) -> Stored<Together
         if at == 0 {
             command.append(cstr!("startTransaction"), true);
         }
-        let is_whole = match place.command(&pool.db, &command).await {
-            Ok(reply) => failure(&reply).is_none() && wanted.is_none_or(|n| number(&reply, "n") == Some(n)),
+        let undone = match place.command(&pool.db, &command).await {
+            Ok(reply) if failure(&reply).is_some() => Together::Aborted,
+            Ok(reply) if wanted.is_none_or(|n| number(&reply, "n") == Some(n)) => continue,
+            Ok(_) => Together::Short,
             Err(Error::Wire(WireError::Server(error))) => {
                 note_support(pool, error.code);
-                false
+                Together::Aborted
             }
             Err(error) => return Err(classify(&error)),
         };
-        if !is_whole {
-            // The server aborts it by itself if this fails: the next transaction of the session ends it.
-            drop(place.command("admin", &marked(rawdoc! {"abortTransaction": 1})).await);
-            return Ok(Together::Aborted);
-        }
+        // If this fails, the next transaction of the session ends it.
+        drop(place.command("admin", &marked(rawdoc! {"abortTransaction": 1})).await);
+        return Ok(undone);
     }
     let commit = rawdoc! {"commitTransaction": 1, "writeConcern": durable()};
     match place.command("admin", &marked(commit)).await {

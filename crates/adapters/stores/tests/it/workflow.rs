@@ -10,7 +10,7 @@ use plimsoll_measure::clock;
 use plimsoll_stores::workflow::Mongo;
 use plimsoll_workflow::contract;
 use plimsoll_workflow::definition::Version;
-use plimsoll_workflow::instance::Status;
+use plimsoll_workflow::instance::{Signal, Status};
 use plimsoll_workflow::port::{
     Commit, Committed, Find, Inserted, LeaseRequest, Record, Store, StoreError, partition_of,
 };
@@ -157,6 +157,8 @@ fn the_next_owner_ends_the_transaction_that_a_dead_owner_left_open() {
     runtime().block_on(async {
         let dead = Mongo::open(&slow, "workflow_dead", 1, PARTITIONS).await.unwrap();
         dead.start(&[at_version("a", 1), at_version("b", 1)]).await.unwrap();
+        let signals = ["a", "b"].map(|id| Signal::named(id, "1", "go", serde_json::Value::Null, 1));
+        dead.publish(&signals).await.unwrap();
         let held = dead.lease(&lease("dead", 1)).await.unwrap().held;
         assert_eq!(held.len(), usize::from(PARTITIONS));
         // The server changes the instances, and its answer never comes: the transaction stays open.

@@ -922,6 +922,12 @@ mod tests {
             self.store.start(std::slice::from_ref(&record)).now_or_never().unwrap().unwrap();
             record
         }
+
+        fn publish(&self, to: &str, id: &str) -> Happened {
+            let signal = Signal::named(to, id, "go", Value::Null, 0);
+            self.store.publish(std::slice::from_ref(&signal)).now_or_never().unwrap().unwrap();
+            Happened::Hint(Hint::Published(signal))
+        }
     }
 
     fn unavailable() -> StoreError {
@@ -933,7 +939,7 @@ mod tests {
         let mut lab = Lab::new(Settings::new("one"), &Definition::new("a").wait("go"));
         let record = lab.start("i");
         lab.tell(Happened::Hint(Hint::Started(record)));
-        lab.tell(Happened::Hint(Hint::Published(Signal::named("i", "s", "go", Value::Null, 0))));
+        lab.tell(lab.publish("i", "s"));
         let Job::Commit(commits) = lab.take(|job| matches!(job, Job::Commit(_))) else { panic!() };
         let (tags, commits): (Vec<_>, Vec<_>) = commits.into_iter().unzip();
         lab.store.commit(&commits).now_or_never().unwrap().unwrap();
@@ -1027,10 +1033,9 @@ mod tests {
         let mut lab = Lab::new(Settings::new("one"), &Definition::new("a").wait("go"));
         let records: Vec<_> = ["good", "bad", "other"].map(|id| lab.start(id)).into();
         records.into_iter().for_each(|record| lab.tell(Happened::Hint(Hint::Started(record))));
+        let news = [("good", "s"), ("bad", "forbidden"), ("other", "s")].map(|(to, id)| lab.publish(to, id));
         lab.store.refuse("forbidden");
-        let signal = |to: &str, id: &str| Hint::Published(Signal::named(to, id, "go", Value::Null, 0));
-        let news = [signal("good", "s"), signal("bad", "forbidden"), signal("other", "s")];
-        let jobs = lab.core.turn(news.map(Happened::Hint), lab.now_ms);
+        let jobs = lab.core.turn(news, lab.now_ms);
         lab.jobs.extend(jobs);
         lab.perform_all();
         let ids = ["good", "bad", "other"].map(str::to_owned);
