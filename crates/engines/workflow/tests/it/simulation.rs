@@ -254,7 +254,7 @@ impl World {
         told.iter().for_each(|job| self.check_end(job));
     }
 
-    /// An end is told only after it is stored.
+    /// Checks that the worker reports an end only after the store has it.
     fn check_end(&self, job: &Job) {
         let Job::Tell(end) = job else { return };
         let records = self.store.load(std::slice::from_ref(&end.instance)).now_or_never().unwrap().unwrap();
