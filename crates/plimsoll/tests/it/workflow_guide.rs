@@ -32,7 +32,7 @@ fn words(line: &str) -> Vec<String> {
 fn every_command_of_the_guide_succeeds_in_its_order() {
     let (store, dir) = (Store::shared("workflow_guide"), tempfile::tempdir().unwrap());
     fs::write(dir.path().join("order.yaml"), block("Save this as `order.yaml`", "yaml")).unwrap();
-    let commands = [block("Start a worker", "sh"), block("Other functions need", "sh")].concat();
+    let commands = [block("Start a worker", "sh"), block("To add functions", "sh")].concat();
     let (mut worker, mut count) = (None, 0);
     for line in commands.lines() {
         count += 1;
