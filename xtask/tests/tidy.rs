@@ -42,6 +42,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("stores", &["measure", "element", "ledger", "wire", "pipeline", "workflow", "deployment"]),
     ("service", &["yaml"]),
     ("telemetry", &["service"]),
+    ("catalogue", &["service"]),
     ("report", &["measure"]),
     (
         "series",
@@ -169,7 +170,7 @@ struct Restricted {
 
 const RESTRICTED: &[Restricted] = &[
     // The tests of `wire` compare it with the driver.
-    Restricted { name: "mongodb", crates: &["deployment", "mongo", "stores", "telemetry"], tests: &["wire"] },
+    Restricted { name: "mongodb", crates: &["deployment", "mongo", "stores", "telemetry", "catalogue"], tests: &["wire"] },
     Restricted { name: "rustls", crates: &["net", "service"], tests: &["telemetry"] },
     // The tests of `http` and `telemetry` speak TLS themselves.
     Restricted { name: "tokio-rustls", crates: &["net", "service"], tests: &["http", "telemetry"] },
@@ -180,7 +181,7 @@ const RESTRICTED: &[Restricted] = &[
         tests: &[],
     },
     Restricted { name: "mimalloc", crates: &["plimsoll"], tests: &[] },
-    Restricted { name: "axum", crates: &["service", "telemetry", "stream"], tests: &["plimsoll"] },
+    Restricted { name: "axum", crates: &["service", "telemetry", "catalogue", "stream"], tests: &["plimsoll"] },
     Restricted { name: "ort", crates: &["onnx"], tests: &[] },
     Restricted { name: "tokenizers", crates: &["onnx"], tests: &[] },
     Restricted { name: "rdkafka", crates: &["kafka"], tests: &[] },

@@ -1,0 +1,5 @@
+//! Makes stored documents of bodies, and bodies of stored documents.
+
+pub mod schema;
+
+pub mod metadata;

@@ -1,0 +1,17 @@
+//! Serves a science catalogue over HTTP as SciCat's clients expect, stored in MongoDB under SciCat's names.
+//!
+//! It knows only `plimsoll-service`: the measured system shares no code with the measuring tool.
+//!
+//! * [`Refusal`]: a refused request, in SciCat's words and shapes.
+//! * [`query`]: translates the filters, limits and facets of clients into queries of MongoDB.
+//! * [`access`]: decides who may read and change a dataset.
+//! * [`documents`]: makes and shows datasets, file blocks, attachments and history entries.
+
+pub mod access;
+pub mod documents;
+pub mod query;
+
+mod moment;
+mod refusal;
+
+pub use refusal::Refusal;
