@@ -6,10 +6,17 @@
 //! * [`query`]: translates the filters, limits and facets of clients into queries of MongoDB.
 //! * [`access`]: decides who may read and change a dataset.
 //! * [`documents`]: makes and shows datasets, file blocks, attachments and history entries.
+//! * [`storage`]: keeps them in MongoDB.
+//! * [`api`]: the HTTP endpoints; [`accounts`]: functional accounts; [`settings`]: the settings file; [`serve`]: starts the service.
 
 pub mod access;
+pub mod accounts;
+pub mod api;
 pub mod documents;
 pub mod query;
+pub mod serve;
+pub mod settings;
+pub mod storage;
 
 mod moment;
 mod refusal;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::http::Method;
+use axum::http::{HeaderMap, Method};
 use serde_json::Value;
 
 use crate::body::{self, Media, Takes};
@@ -27,6 +27,8 @@ pub trait Endpoint<S>: 'static {
     const SCOPE: Option<Scope>;
     /// The body that it accepts.
     const TAKES: Takes;
+    /// The part of the service that identifies the caller.
+    const IDENTIFIES: Identifies = Identifies::Middleware;
     /// The refusals of the endpoint itself, besides those of the middleware.
     const REFUSES: &'static [Kind] = &[];
 
@@ -37,6 +39,15 @@ pub trait Endpoint<S>: 'static {
     fn describe() -> Value;
 }
 
+/// The part of a service that identifies callers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Identifies {
+    /// The middleware, by keys and tokens. It also checks the scope.
+    Middleware,
+    /// The endpoint, by the headers of the call. The middleware limits the rate of each address, and checks no scope.
+    Endpoint,
+}
+
 /// A request that has passed the middleware.
 #[derive(Debug)]
 pub struct Call {
@@ -44,6 +55,8 @@ pub struct Call {
     pub params: Vec<(String, String)>,
     /// The query, not decoded.
     pub query: Option<String>,
+    /// The headers.
+    pub headers: HeaderMap,
     /// The body.
     pub body: Bytes,
     /// The format of the body.

@@ -55,7 +55,7 @@ pub use body::{Media, Takes};
 pub use budget::{Budget, BudgetError, Reservation};
 pub use clock::Clock;
 pub use context::{Context, State};
-pub use endpoint::{Call, Endpoint};
+pub use endpoint::{Call, Endpoint, Identifies};
 pub use limits::Limits;
 pub use openapi::About;
 pub use problem::{InvalidField, Kind, Problem};

@@ -173,11 +173,11 @@ pub fn store(
     head: &Head,
     creation: &Creation<'_>,
     files: Vec<Document>,
-    files_count: i64,
+    file_count: i64,
     parts: i32,
 ) -> Document {
     let mut document = doc! {
-        "_id": creation.id, "datasetId": &head.dataset, "size": head.size, "dataFileList": files,
+        "_id": creation.id, "datasetId": &head.dataset, "size": head.size, "fileCount": file_count,
         "createdBy": creation.by, "updatedBy": creation.by, "createdAt": creation.at, "updatedAt": creation.at,
     };
     if let Some(checksum) = &head.checksum {
@@ -188,8 +188,9 @@ pub fn store(
             document.insert(name, value.clone());
         }
     }
+    document.insert("dataFileList", files);
     if parts > 0 {
-        document.extend(doc! {"fileCount": files_count, "parts": parts});
+        document.insert("parts", parts);
     }
     document
 }

@@ -1,1 +1,12 @@
-//! Tests.
+//! Tests the catalogue against a real server.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod blocks;
+mod crash;
+mod datasets;
+mod keys;
+mod lists;
+mod plans;
+mod samples;
+mod server;

@@ -1,0 +1,126 @@
+//! Lists and counts datasets.
+
+use bson::{Document, doc};
+use futures_util::TryStreamExt;
+use mongodb::Collection;
+use serde_json::{Map, Value, json};
+
+use super::{Error, READ_MAX, Store};
+use crate::documents::value;
+use crate::query::facets::{Facet, Facets};
+use crate::query::page::Cursor;
+use crate::query::{Find, under};
+
+/// A page of a list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listing {
+    /// The stored documents.
+    pub documents: Vec<Document>,
+    /// The place after the last one, if a cursor can page the list and the page is full.
+    pub next: Option<Cursor>,
+}
+
+impl Store {
+    /// The datasets of a query that the access part admits, from the start or after a cursor.
+    ///
+    /// # Errors
+    /// The server failed.
+    pub async fn list(
+        &self,
+        access: &Document,
+        find: &Find,
+        after: Option<&Cursor>,
+    ) -> Result<Listing, Error> {
+        list(&self.datasets, access, find, after).await
+    }
+
+    /// The number of datasets, counted up to `cap` if given. The answer may be 30 s old.
+    ///
+    /// # Errors
+    /// The server failed.
+    pub async fn count(
+        &self,
+        access: &Document,
+        filter: &Document,
+        cap: Option<u32>,
+        now_ms: i64,
+    ) -> Result<u64, Error> {
+        let mut stages = vec![doc! {"$match": under(access, filter)}];
+        if let Some(cap) = cap {
+            stages.push(doc! {"$limit": i64::from(cap.max(1))});
+        }
+        stages.push(doc! {"$group": {"_id": null, "count": {"$sum": 1}}});
+        let key = doc! {"stages": stages.clone()};
+        if let Some(count) = self.counts.get(&key, now_ms) {
+            return Ok(count);
+        }
+        let mut groups = self.datasets.aggregate(stages).max_time(READ_MAX).await?;
+        let count = groups.try_next().await?.map_or(0, |group| whole(&group, "count"));
+        self.counts.put(&key, count, now_ms);
+        Ok(count)
+    }
+
+    /// The total and the facets, each from a query by itself. The answer may be 30 s old.
+    ///
+    /// # Errors
+    /// The server failed.
+    pub async fn facets(&self, access: &Document, facets: &Facets, now_ms: i64) -> Result<Value, Error> {
+        let total = self.count(access, &facets.all, None, now_ms).await?;
+        let all = if total == 0 { json!([]) } else { json!([{"totalSets": total}]) };
+        let mut body = Map::from_iter([("all".to_owned(), all)]);
+        for facet in &facets.each {
+            body.insert(facet.name.clone(), self.facet(access, facet, now_ms).await?);
+        }
+        Ok(json!([body]))
+    }
+
+    async fn facet(&self, access: &Document, facet: &Facet, now_ms: i64) -> Result<Value, Error> {
+        let pipeline = facet.pipeline(access);
+        let key = doc! {"stages": pipeline.clone()};
+        if let Some(buckets) = self.facets.get(&key, now_ms) {
+            return Ok(buckets);
+        }
+        let buckets = self.datasets.aggregate(pipeline).max_time(READ_MAX).await?;
+        let buckets: Vec<Document> = buckets.try_collect().await?;
+        let buckets: Value = buckets.iter().map(|bucket| Value::from(value::object(bucket))).collect();
+        self.facets.put(&key, buckets.clone(), now_ms);
+        Ok(buckets)
+    }
+}
+
+async fn list(
+    collection: &Collection<Document>,
+    access: &Document,
+    find: &Find,
+    after: Option<&Cursor>,
+) -> Result<Listing, Error> {
+    let (mut filter, mut page) = (under(access, &find.filter), find.page.clone());
+    if let Some(cursor) = after {
+        filter = doc! {"$and": [filter, cursor.condition()]};
+        (page.skip, page.sort) = (0, cursor.sort());
+    }
+    // The bounds of a page fit into 63 bits.
+    let mut request = collection.find(filter).skip(page.skip).limit(page.limit as i64).max_time(READ_MAX);
+    if !page.sort.is_empty() {
+        request = request.sort(page.sort.clone());
+    }
+    if let Some(projection) = &find.projection {
+        request = request.projection(projection.clone());
+    }
+    let documents: Vec<Document> = request.await?.try_collect().await?;
+    let is_full = documents.len() as u64 == page.limit;
+    let last = documents.last().filter(|_| is_full);
+    let next = last.and_then(|last| Cursor::of(last, &page.sort));
+    Ok(Listing { documents, next })
+}
+
+/// A whole number of any type that the server returns.
+pub(super) fn whole(document: &Document, name: &str) -> u64 {
+    let number = match document.get(name) {
+        Some(bson::Bson::Int32(number)) => i64::from(*number),
+        Some(bson::Bson::Int64(number)) => *number,
+        Some(bson::Bson::Double(number)) => *number as i64,
+        _ => 0,
+    };
+    u64::try_from(number).unwrap_or(0)
+}
