@@ -170,7 +170,11 @@ struct Restricted {
 
 const RESTRICTED: &[Restricted] = &[
     // The tests of `wire` compare it with the driver.
-    Restricted { name: "mongodb", crates: &["deployment", "mongo", "stores", "telemetry", "catalogue"], tests: &["wire"] },
+    Restricted {
+        name: "mongodb",
+        crates: &["deployment", "mongo", "stores", "telemetry", "catalogue"],
+        tests: &["wire"],
+    },
     Restricted { name: "rustls", crates: &["net", "service"], tests: &["telemetry"] },
     // The tests of `http` and `telemetry` speak TLS themselves.
     Restricted { name: "tokio-rustls", crates: &["net", "service"], tests: &["http", "telemetry"] },
@@ -181,7 +185,11 @@ const RESTRICTED: &[Restricted] = &[
         tests: &[],
     },
     Restricted { name: "mimalloc", crates: &["plimsoll"], tests: &[] },
-    Restricted { name: "axum", crates: &["service", "telemetry", "catalogue", "stream"], tests: &["plimsoll"] },
+    Restricted {
+        name: "axum",
+        crates: &["service", "telemetry", "catalogue", "stream"],
+        tests: &["plimsoll"],
+    },
     Restricted { name: "ort", crates: &["onnx"], tests: &[] },
     Restricted { name: "tokenizers", crates: &["onnx"], tests: &[] },
     Restricted { name: "rdkafka", crates: &["kafka"], tests: &[] },

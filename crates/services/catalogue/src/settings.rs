@@ -234,8 +234,8 @@ mod tests {
     #[test]
     fn an_empty_file_means_the_defaults_and_one_value_keeps_the_others() {
         assert_eq!(settings::read::<Typed>("").unwrap(), Typed::default());
-        let typed: Typed = settings::read("limits: {idle: 5s}\nroles: {admin_groups: [admin]}").unwrap();
-        assert_eq!((typed.limits.body_bytes_max, typed.limits.idle), (16 << 20, Span::seconds(5)));
+        let typed: Typed = settings::read("limits: {idle: 50s}\nroles: {admin_groups: [admin]}").unwrap();
+        assert_eq!((typed.limits.body_bytes_max, typed.limits.idle), (16 << 20, Span::seconds(50)));
         assert!(typed.build(Path::new(".")).is_ok());
     }
 

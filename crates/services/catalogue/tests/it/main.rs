@@ -10,3 +10,4 @@ mod lists;
 mod plans;
 mod samples;
 mod server;
+mod web;

@@ -1,0 +1,8 @@
+//! Tests the catalogue over HTTP.
+
+mod bench;
+mod client;
+
+mod access;
+mod clients;
+mod routes;
