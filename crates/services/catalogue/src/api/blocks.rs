@@ -1,7 +1,7 @@
 //! Adds, lists and removes blocks of files.
 
 use plimsoll_service::Routes;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::action::{Of, Reply, Request, action};
 use super::datasets::{changeable, readable, relation_of};
@@ -69,5 +69,5 @@ async fn remove(request: Request) -> Result<Reply, Refusal> {
     let head = blocks.into_iter().find(|head| head.get_str("_id").is_ok_and(|it| it == id));
     let head = head.ok_or_else(|| Refusal::NotFound("origDatablock not found".into()))?;
     state.store.delete_block(&head).await?;
-    Ok(Reply::Found(Value::from(block::show(&head))))
+    Ok(Reply::Found(block::show(&head)))
 }

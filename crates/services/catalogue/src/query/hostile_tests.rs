@@ -15,86 +15,19 @@ const OPERATORS: [&str; 17] = [
 ];
 
 /// Words that open doors elsewhere.
+const WORDS: &str = "
+    $where $expr $function $accumulator $text $jsonSchema $comment $lookup $and $or $nor $not $in
+    $nin $eq $ne $gt $regex $options $exists $elemMatch $size and or inq nin like ilike gt lte
+    where fields limits include mode text scientific lhs relation rhs unit pid _id isPublished
+    ownerGroup accessGroups userGroups sharedWith creationTime begin end min max size skip limit
+    order sort scientificMetadata.a.value a.$where a..b 2024-01-01 RANGE EQUAL_TO_STRING
+    CONTAINS_STRING mm (a+)+$ all __proto__ type keywords creationTime:desc admin
+";
+/// More of them, with spaces or quotes.
+const TEXTS: [&str; 4] = ["", "\0", "{\"$where\":1}", "[{\"$expr\":1}]"];
+
 fn word() -> impl Strategy<Value = String> {
-    let words = vec![
-        "$where",
-        "$expr",
-        "$function",
-        "$accumulator",
-        "$text",
-        "$jsonSchema",
-        "$comment",
-        "$lookup",
-        "$and",
-        "$or",
-        "$nor",
-        "$not",
-        "$in",
-        "$nin",
-        "$eq",
-        "$ne",
-        "$gt",
-        "$regex",
-        "$options",
-        "$exists",
-        "$elemMatch",
-        "$size",
-        "and",
-        "or",
-        "inq",
-        "nin",
-        "like",
-        "ilike",
-        "gt",
-        "lte",
-        "where",
-        "fields",
-        "limits",
-        "include",
-        "mode",
-        "text",
-        "scientific",
-        "lhs",
-        "relation",
-        "rhs",
-        "unit",
-        "pid",
-        "_id",
-        "isPublished",
-        "ownerGroup",
-        "accessGroups",
-        "userGroups",
-        "sharedWith",
-        "creationTime",
-        "begin",
-        "end",
-        "min",
-        "max",
-        "size",
-        "skip",
-        "limit",
-        "order",
-        "sort",
-        "scientificMetadata.a.value",
-        "a.$where",
-        "a..b",
-        "",
-        "\0",
-        "2024-01-01",
-        "RANGE",
-        "EQUAL_TO_STRING",
-        "CONTAINS_STRING",
-        "mm",
-        "(a+)+$",
-        "{\"$where\":1}",
-        "[{\"$expr\":1}]",
-        "all",
-        "__proto__",
-        "type",
-        "keywords",
-        "creationTime:desc",
-        "admin",
-    ];
+    let words: Vec<&str> = WORDS.split_whitespace().chain(TEXTS).collect();
     prop_oneof![4 => proptest::sample::select(words).prop_map(str::to_owned), 1 => ".{0,12}"]
 }
 

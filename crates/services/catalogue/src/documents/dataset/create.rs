@@ -11,6 +11,8 @@ use crate::refusal::shortened;
 
 /// The most faults in an answer.
 const FAULTS_MAX: usize = 50;
+/// The types of every catalogue.
+const BUILT_IN: [&str; 2] = ["raw", "derived"];
 /// The longest PID, in bytes: it is part of paths.
 const PID_BYTES_MAX: usize = 512;
 
@@ -159,16 +161,18 @@ fn wrong(document: &Document, types: &[String]) -> Vec<String> {
             faults.push(format!("{name} must be an email"));
         }
     }
-    if let Some(name) = text("type").filter(|name| !["raw", "derived", ""].contains(name)) {
-        if !types.iter().any(|known| known == name) {
-            let known = ["raw".to_owned(), "derived".to_owned()].into_iter().chain(types.iter().cloned());
-            faults.push(format!("type must be one of: {}", known.collect::<Vec<_>>().join(", ")));
-        }
+    if text("type").is_some_and(|name| !name.is_empty() && !is_type(name, types)) {
+        let known = BUILT_IN.into_iter().chain(types.iter().map(String::as_str));
+        faults.push(format!("type must be one of: {}", known.collect::<Vec<_>>().join(", ")));
     }
     if text("pid").is_some_and(|pid| !is_pid(pid)) {
         faults.push("pid must have 1 to 512 bytes without control characters".to_owned());
     }
     faults
+}
+
+fn is_type(name: &str, types: &[String]) -> bool {
+    BUILT_IN.contains(&name) || types.iter().any(|known| known == name)
 }
 
 fn is_pid(pid: &str) -> bool {
@@ -224,7 +228,7 @@ mod tests {
         assert_eq!(stored.get_datetime("createdAt").unwrap().timestamp_millis(), 1_000);
         assert_eq!(stored.get_document("datasetlifecycle").unwrap(), &new_lifecycle());
         assert_eq!((stored.get_i64("size").unwrap(), stored.get_i64("numberOfFiles").unwrap()), (0, 0));
-        assert_eq!(stored.get_bool("isPublished").unwrap(), false);
+        assert!(!stored.get_bool("isPublished").unwrap());
     }
 
     #[test]
