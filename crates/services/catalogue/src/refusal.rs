@@ -38,6 +38,9 @@ pub enum Refusal {
     /// 413.
     #[error("request entity too large")]
     TooLarge,
+    /// 429: answers to other requests use the memory.
+    #[error("too many answers are in memory: retry later")]
+    Busy,
     /// 503: the database does not answer.
     #[error("the database failed: retry")]
     Unavailable,
@@ -64,6 +67,7 @@ impl Refusal {
             Self::Conflict(_) => 409,
             Self::Precondition(_) => 412,
             Self::TooLarge => 413,
+            Self::Busy => 429,
             Self::Unavailable => 503,
         }
     }
@@ -77,6 +81,7 @@ impl Refusal {
             409 => Some("Conflict"),
             412 => Some("Precondition Failed"),
             413 => Some("Payload Too Large"),
+            429 => Some("Too Many Requests"),
             503 => Some("Service Unavailable"),
             _ => None,
         }

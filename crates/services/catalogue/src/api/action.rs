@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::http::{Method, Response, StatusCode};
 use bson::DateTime;
 use plimsoll_service::openapi::responses;
-use plimsoll_service::{Answer, Call, Endpoint, Identifies, Scope, Takes, reply};
+use plimsoll_service::{Answer, BudgetError, Call, Endpoint, Identifies, Reservation, Scope, Takes, reply};
 use serde_json::{Value, json};
 
 use super::state::{Context, State};
@@ -15,6 +15,8 @@ use super::{identity, problems};
 use crate::Refusal;
 use crate::access::{Caller, User};
 
+/// The memory of a document as JSON, for each of its stored bytes.
+const JSON_FACTOR: usize = 6;
 /// The parameters of a query.
 const PARAMETERS_MAX: usize = 100;
 
@@ -60,6 +62,8 @@ pub(super) struct Request {
     /// Its sender.
     pub(super) caller: Caller,
     query: Vec<(String, String)>,
+    /// The memory of the stored documents of the answer, until the answer is made.
+    memory: Reservation,
 }
 
 /// An answer.
@@ -81,12 +85,26 @@ impl Request {
             query.iter().find(|(name, _)| name == "access_token").map(|(_, value)| value.as_str());
         let now_ms = context.clock.now_ms();
         let caller = identity::caller(&context.state.sessions, &call.headers, access_token, now_ms)?;
-        Ok(Self { context, call, caller, query })
+        let memory = context.answers.reservation();
+        Ok(Self { context, call, caller, query, memory })
     }
 
     /// The state.
     pub(super) fn state(&self) -> &State {
         &self.context.state
+    }
+
+    /// Takes memory for the bytes of a stored document that the answer shows.
+    ///
+    /// # Errors
+    /// Other answers use the memory, or the answer is too large.
+    pub(super) fn take(&self, bytes: usize) -> Result<(), Refusal> {
+        self.memory.grow(bytes.saturating_mul(JSON_FACTOR)).map_err(|error| match error {
+            BudgetError::Busy => Refusal::Busy,
+            BudgetError::TooLarge { .. } => {
+                Refusal::bad("the answer is too large: ask for fewer documents, or for some fields of them")
+            }
+        })
     }
 
     /// The time.

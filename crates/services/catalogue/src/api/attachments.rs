@@ -15,10 +15,16 @@ action!(Add, POST "/api/v4/attachments", "add_attachment", Json, "Add an attachm
 action!(AddTo, POST "/api/v3/datasets/{pid}/attachments", "add_attachment_to", Json, "Add an attachment to a dataset", of_path);
 action!(List, GET "/api/v3/datasets/{pid}/attachments", "list_attachments", Nothing, "The attachments of a dataset", list);
 action!(Count, GET "/api/v3/datasets/{pid}/attachments/count", "count_attachments", Nothing, "Count the attachments", count);
+action!(Thumbnail, GET "/api/v3/datasets/{pid}/thumbnail", "read_thumbnail", Nothing, "The image of a dataset", thumbnail);
 
 /// Adds the endpoints.
 pub(super) fn add(routes: Routes<State>) -> Routes<State> {
-    routes.with::<Of<Add>>().with::<Of<AddTo>>().with::<Of<List>>().with::<Of<Count>>()
+    routes
+        .with::<Of<Add>>()
+        .with::<Of<AddTo>>()
+        .with::<Of<List>>()
+        .with::<Of<Count>>()
+        .with::<Of<Thumbnail>>()
 }
 
 async fn of_path(request: Request) -> Result<Reply, Refusal> {
@@ -39,11 +45,20 @@ async fn add_to(request: Request, pid: Option<String>) -> Result<Reply, Refusal>
 
 async fn list(request: Request) -> Result<Reply, Refusal> {
     let dataset = readable(&request).await?;
-    Ok(Reply::Found(relation_of(request.state(), &dataset, Relation::Attachments).await?))
+    Ok(Reply::Found(relation_of(&request, &dataset, Relation::Attachments).await?))
 }
 
 async fn count(request: Request) -> Result<Reply, Refusal> {
     readable(&request).await?;
-    let attachments = request.state().store.attachments(request.part("pid")).await?;
-    Ok(Reply::Found(json!({"count": attachments.len()})))
+    let count = request.state().store.count_attachments(request.part("pid")).await?;
+    Ok(Reply::Found(json!({"count": count})))
+}
+
+/// The first image; an empty object without one.
+async fn thumbnail(request: Request) -> Result<Reply, Refusal> {
+    readable(&request).await?;
+    let attachments =
+        request.state().store.attachments(request.part("pid"), &|bytes| request.take(bytes)).await?;
+    let mut images = attachments.iter().filter_map(|attachment| attachment.get_str("thumbnail").ok());
+    Ok(Reply::Found(images.next().map_or_else(|| json!({}), |image| json!({"thumbnail": image}))))
 }

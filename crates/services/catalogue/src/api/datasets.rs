@@ -115,44 +115,59 @@ async fn related(request: &Request, dataset: &Document) -> Result<Reply, Refusal
     let relations = include::named(request.parameters("include"))?;
     let mut body = show(dataset, Version::V4);
     for relation in relations {
-        body.insert(relation.name().into(), relation_of(request.state(), dataset, relation).await?);
+        body.insert(relation.name().into(), relation_of(request, dataset, relation).await?);
     }
     Ok(Reply::Found(body.into()))
 }
 
 /// The documents of a relation. Those that the catalogue does not keep are none.
 pub(super) async fn relation_of(
-    state: &State,
+    request: &Request,
     dataset: &Document,
     relation: Relation,
 ) -> Result<Value, Refusal> {
+    let (store, room) = (&request.state().store, |bytes| request.take(bytes));
     let pid = dataset.get_str("_id").unwrap_or_default();
     Ok(match relation {
         Relation::OrigDatablocks => {
             let mut blocks = Vec::new();
-            for head in state.store.blocks(pid).await? {
-                blocks.push(block::show(&state.store.whole_block(head).await?));
+            for head in store.blocks(pid, &room).await? {
+                blocks.push(block::show(&store.whole_block(head, &room).await?));
             }
             blocks.into()
         }
-        Relation::Attachments => state.store.attachments(pid).await?.iter().map(attachment::show).collect(),
+        Relation::Attachments => store.attachments(pid, &room).await?.iter().map(attachment::show).collect(),
         Relation::Datablocks | Relation::Instruments | Relation::Proposals | Relation::Samples => json!([]),
     })
 }
 
 async fn patch(request: Request, version: Version) -> Result<Reply, Refusal> {
-    let (body, form) = (request.json()?, form(&request));
+    let body = request.json()?;
+    let dataset = changed(&request, &body, version, Change::Update).await?;
+    Ok(Reply::Found(show(&dataset, version).into()))
+}
+
+/// Changes the dataset of the path by a body. Returns the dataset after it.
+///
+/// # Errors
+/// The dataset does not exist, belongs to others or has changed meanwhile, or the body is wrong.
+pub(super) async fn changed(
+    request: &Request,
+    body: &Value,
+    version: Version,
+    change: Change,
+) -> Result<Document, Refusal> {
     let pid = request.part("pid");
     for _ in 0..ATTEMPTS_MAX {
-        let stored = changeable(&request, pid, Change::Update).await?;
-        unmodified(&request, &stored)?;
-        let patch = dataset::patch(&stored, &body, version, form)?;
+        let stored = changeable(request, pid, change).await?;
+        unmodified(request, &stored)?;
+        let patch = dataset::patch(&stored, body, version, form(request))?;
         if patch.is_empty() {
-            return Ok(Reply::Found(show(&stored, version).into()));
+            return Ok(stored);
         }
         match request.state().store.update(&stored, &patch, request.username(), request.now()).await {
             Err(storage::Error::Changed) => (),
-            changed => return Ok(Reply::Found(show(&changed?, version).into())),
+            changed => return Ok(changed?),
         }
     }
     Err(storage::Error::Changed.into())

@@ -44,7 +44,7 @@ fn dialect(version: Version) -> Dialect {
 
 async fn full_query(request: Request) -> Result<Reply, Refusal> {
     let query = full::translate(request.parameter("fields"), request.parameter("limits"))?;
-    listed(&request, &access(&request), &query, Version::V3).await
+    listed(&request, &access(&request), query, Version::V3).await
 }
 
 async fn full_facet(request: Request) -> Result<Reply, Refusal> {
@@ -59,31 +59,32 @@ async fn find(request: Request, version: Version) -> Result<Reply, Refusal> {
         request.caller.user().ok_or(Refusal::Forbidden)?;
     }
     let query = filter::translate(request.filter()?, dialect(version))?;
-    listed(&request, &access(&request), &query, version).await
+    listed(&request, &access(&request), query, version).await
 }
 
 async fn find_public(request: Request) -> Result<Reply, Refusal> {
     let query = filter::translate(request.filter()?, Dialect::V4)?;
     let access = request.state().rules.read_filter(&Caller::Anonymous);
-    listed(&request, &access, &query, Version::V4).await
+    listed(&request, &access, query, Version::V4).await
 }
 
 /// A list. With `after`, even an empty one, it is an object with the place of the next page.
 async fn listed(
     request: &Request,
     access: &Document,
-    query: &Find,
+    query: Find,
     version: Version,
 ) -> Result<Reply, Refusal> {
     let state = request.state();
     let after = request.parameter("after");
+    let query = if after.is_some() { query.followed() } else { query };
     let cursor = after.filter(|text| !text.is_empty()).map(Cursor::parse).transpose()?;
-    let page = state.store.list(access, query, cursor.as_ref()).await?;
+    let page = state.store.list(access, &query, cursor.as_ref(), &|bytes| request.take(bytes)).await?;
     let mut datasets = Vec::with_capacity(page.documents.len());
     for document in &page.documents {
         let mut body = show(document, version);
         for relation in &query.include {
-            body.insert(relation.name().into(), relation_of(state, document, *relation).await?);
+            body.insert(relation.name().into(), relation_of(request, document, *relation).await?);
         }
         datasets.push(Value::from(body));
     }
@@ -99,11 +100,12 @@ async fn find_one(request: Request, version: Version) -> Result<Reply, Refusal> 
     }
     let mut query = filter::translate(request.filter()?, dialect(version))?;
     query.page.limit = 1;
-    let page = request.state().store.list(&access(&request), &query, None).await?;
+    let page =
+        request.state().store.list(&access(&request), &query, None, &|bytes| request.take(bytes)).await?;
     let Some(document) = page.documents.first() else { return Ok(Reply::Empty) };
     let mut body = show(document, version);
     for relation in &query.include {
-        body.insert(relation.name().into(), relation_of(request.state(), document, *relation).await?);
+        body.insert(relation.name().into(), relation_of(&request, document, *relation).await?);
     }
     Ok(Reply::Found(body.into()))
 }

@@ -5,6 +5,8 @@ pub mod auth;
 pub mod blocks;
 pub mod datasets;
 pub mod health;
+pub mod keys;
+pub mod lifecycle;
 pub mod lists;
 pub mod state;
 
@@ -44,7 +46,9 @@ fn about() -> About {
 fn routes() -> Routes<State> {
     let routes = auth::add(Routes::new());
     let routes = datasets::add(routes);
+    let routes = lifecycle::add(routes);
     let routes = lists::add(routes);
+    let routes = keys::add(routes);
     let routes = blocks::add(routes);
     let routes = attachments::add(routes);
     health::add(routes)

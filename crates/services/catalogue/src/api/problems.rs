@@ -37,6 +37,9 @@ impl From<storage::Error> for Refusal {
         match error {
             storage::Error::Refused(refusal) => refusal,
             storage::Error::Changed => Self::Conflict("the document changes all the time: retry".into()),
+            storage::Error::Database(error) if storage::is_too_slow(&error) => {
+                Self::bad("the query takes longer than 10 s: add conditions, or ask for a smaller page")
+            }
             storage::Error::Database(error) => {
                 // The database's message stays in the log, because it may contain private names.
                 tracing::warn!(%error, "the database failed");

@@ -33,7 +33,7 @@ const FILE: [(&str, Kind, bool); 9] = [
 const BLOCK: [&str; 7] =
     ["datasetId", "size", "chkAlg", "dataFileList", "ownerGroup", "accessGroups", "instrumentGroup"];
 /// The fields that a block has from its dataset.
-const INHERITED: [&str; 4] = ["ownerGroup", "accessGroups", "instrumentGroup", "isPublished"];
+pub const INHERITED: [&str; 4] = ["ownerGroup", "accessGroups", "instrumentGroup", "isPublished"];
 
 /// A block without its files.
 #[derive(Clone, Debug, PartialEq)]

@@ -30,6 +30,8 @@ pub(super) const FACETS_MAX: usize = 32;
 pub(super) const SCIENTIFIC_MAX: usize = 32;
 /// The relations of a query.
 pub(super) const INCLUDES_MAX: usize = 16;
+/// The largest page with relations: each takes a read.
+pub(super) const LIMIT_WITH_RELATIONS_MAX: u64 = 100;
 /// The largest page.
 pub const LIMIT_MAX: u64 = 10_000;
 /// The most documents that a page may skip; a cursor goes further.

@@ -3,7 +3,7 @@
 use bson::Document;
 use serde_json::{Map, Value};
 
-use super::bounds::FIELDS_MAX;
+use super::bounds::{FIELDS_MAX, LIMIT_WITH_RELATIONS_MAX};
 use super::clause::{self, Dialect};
 use super::field::Field;
 use super::{Find, include, page, parameter, unknown};
@@ -22,12 +22,14 @@ pub fn translate(filter: Option<&str>, dialect: Dialect) -> Result<Find, Refusal
         return Err(unknown(other));
     }
     let part = |name: &str| filter.get(name).unwrap_or(&Value::Null);
-    Ok(Find {
-        filter: conditions(part("where"), dialect)?,
-        projection: projection(part("fields"), dialect)?,
-        page: page::page(part("limits"), dialect)?,
-        include: include::relations(part("include"))?,
-    })
+    let page = page::page(part("limits"), dialect)?;
+    let include = include::relations(part("include"))?;
+    if !include.is_empty() && page.limit > LIMIT_WITH_RELATIONS_MAX {
+        let most = LIMIT_WITH_RELATIONS_MAX;
+        return Err(Refusal::bad(format!("a page with relations has at most {most} datasets: lower limit")));
+    }
+    let projection = projection(part("fields"), dialect)?;
+    Ok(Find { filter: conditions(part("where"), dialect)?, projection, page, include })
 }
 
 fn conditions(part: &Value, dialect: Dialect) -> Result<Document, Refusal> {
@@ -138,6 +140,20 @@ mod tests {
             json!({"fields": {"datasetlifecycle": 1, "datasetlifecycle.archivable": true, "pid": true}});
         let find = translated(fields, Dialect::V3).unwrap();
         assert_eq!(find.projection, Some(doc! {"_id": 1, "datasetlifecycle": 1}));
+    }
+
+    #[test]
+    fn a_page_with_relations_is_small() {
+        let filter = |limit: u64| json!({"include": ["attachments"], "limits": {"limit": limit}});
+        assert!(translated(filter(100), Dialect::V4).is_ok());
+        assert!(translated(filter(101), Dialect::V4).unwrap_err().to_string().contains("at most 100"));
+    }
+
+    #[test]
+    fn a_list_that_is_followed_shows_the_field_of_its_order() {
+        let find = translated(json!({"fields": ["owner"]}), Dialect::V4).unwrap();
+        assert_eq!(find.projection, Some(doc! {"owner": 1}));
+        assert_eq!(find.followed().projection, Some(doc! {"owner": 1, "createdAt": 1}));
     }
 
     #[test]

@@ -45,6 +45,18 @@ pub struct Find {
     pub include: Vec<include::Relation>,
 }
 
+impl Find {
+    /// A list whose next page is asked for by a cursor: it shows the field of its order.
+    #[must_use]
+    pub fn followed(mut self) -> Self {
+        let place = self.page.sort.keys().next().filter(|name| page::KEYSET.contains(&name.as_str()));
+        if let (Some(projection), Some(name)) = (&mut self.projection, place) {
+            projection.insert(name, 1);
+        }
+        self
+    }
+}
+
 /// The filter of a query: the caller's access, and below it the client's conditions.
 #[must_use]
 pub fn under(access: &Document, client: &Document) -> Document {

@@ -16,7 +16,7 @@ const LIMIT_V3: u64 = 100;
 /// The limit of version 4 without one.
 const LIMIT_V4: u64 = 10;
 /// The date fields by which a cursor may page, newest first.
-const KEYSET: [&str; 3] = ["createdAt", "creationTime", "updatedAt"];
+pub(super) const KEYSET: [&str; 3] = ["createdAt", "creationTime", "updatedAt"];
 
 /// A page of a list.
 #[derive(Clone, Debug, PartialEq)]

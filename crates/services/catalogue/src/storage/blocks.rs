@@ -5,7 +5,7 @@ use futures_util::TryStreamExt;
 
 use super::error::is_duplicate;
 use super::transaction::{self, Matches, Outcome, Write};
-use super::{Error, READ_MAX, Store, Transactions};
+use super::{Error, READ_MAX, Room, Store, Transactions, room};
 use crate::Refusal;
 use crate::documents::block::{self, Creation, Head, Splitter};
 
@@ -54,28 +54,44 @@ impl Store {
     /// The heads of the blocks of a dataset: each with all its files, or with the first of many.
     ///
     /// # Errors
-    /// The server failed.
-    pub async fn blocks(&self, pid: &str) -> Result<Vec<Document>, Error> {
+    /// The answer has no room, or the server failed.
+    pub async fn blocks(&self, pid: &str, room: Room<'_>) -> Result<Vec<Document>, Error> {
         let found = self.blocks.find(doc! {"datasetId": pid}).limit(BLOCKS_MAX).max_time(READ_MAX);
-        Ok(found.await?.try_collect().await?)
+        room::read(found.await?, room).await
+    }
+
+    /// The head of a block of a dataset.
+    ///
+    /// # Errors
+    /// The server failed.
+    pub async fn block(&self, pid: &str, id: &str) -> Result<Option<Document>, Error> {
+        Ok(self.blocks.find_one(doc! {"_id": id, "datasetId": pid}).max_time(READ_MAX).await?)
+    }
+
+    /// The number of blocks of a dataset.
+    ///
+    /// # Errors
+    /// The server failed.
+    pub async fn count_blocks(&self, pid: &str) -> Result<u64, Error> {
+        Ok(self.blocks.count_documents(doc! {"datasetId": pid}).max_time(READ_MAX).await?)
     }
 
     /// A block with all its files.
     ///
     /// # Errors
-    /// The server failed.
-    pub async fn whole_block(&self, mut head: Document) -> Result<Document, Error> {
-        let parts = head.get_i32("parts").unwrap_or(0);
-        let id = head.get_str("_id").unwrap_or_default().to_owned();
-        if parts == 0 {
+    /// The answer has no room, or the server failed.
+    pub async fn whole_block(&self, mut head: Document, room: Room<'_>) -> Result<Document, Error> {
+        if head.get_i32("parts").unwrap_or(0) == 0 {
             return Ok(head);
         }
-        let mut found = self.parts.find(of_block(&id)).sort(doc! {"_id": 1}).max_time(READ_MAX).await?;
-        while let Some(mut part) = found.try_next().await? {
-            if let (Ok(files), Some(bson::Bson::Array(more))) =
-                (head.get_array_mut("dataFileList"), part.remove("dataFileList"))
-            {
-                files.extend(more);
+        let id = head.get_str("_id").unwrap_or_default().to_owned();
+        let parts = self.parts.find(of_block(&id)).sort(doc! {"_id": 1}).max_time(READ_MAX).await?;
+        let parts = room::read(parts, room).await?;
+        if let Ok(files) = head.get_array_mut("dataFileList") {
+            for mut part in parts {
+                if let Some(bson::Bson::Array(more)) = part.remove("dataFileList") {
+                    files.extend(more);
+                }
             }
         }
         Ok(head)

@@ -5,8 +5,9 @@ use futures_util::TryStreamExt;
 
 use super::error::is_duplicate;
 use super::transaction::{self, Matches, Outcome, Write};
-use super::{Error, READ_MAX, Store};
+use super::{Error, READ_MAX, Room, Store, room};
 use crate::Refusal;
+use crate::documents::block::INHERITED;
 use crate::documents::dataset::Patch;
 use crate::documents::history;
 
@@ -39,7 +40,8 @@ impl Store {
         Ok(self.datasets.find_one(doc! {"_id": pid}).max_time(READ_MAX).await?)
     }
 
-    /// Changes a dataset that was read as `stored`, and keeps the change in the history. Returns the dataset after it.
+    /// Changes a dataset that was read as `stored`, and keeps the change in the history. Its blocks and attachments follow a change of its
+    /// groups. Returns the dataset after it.
     ///
     /// # Errors
     /// [`Error::Changed`] if the dataset has changed since.
@@ -62,11 +64,17 @@ impl Store {
             );
         }
         let id = stored.get("_id").cloned();
+        let of_dataset = doc! {"datasetId": id.clone()};
         let filter = doc! {"_id": id, "updatedAt": before};
-        let writes = [
+        let mut writes = vec![
             Write::Update(self.datasets.clone(), filter, change, Matches::Some),
             Write::Insert(self.history.clone(), history::update(stored, patch, user, at)),
         ];
+        if let Some(change) = inherited(patch) {
+            for collection in [&self.blocks, &self.attachments] {
+                writes.push(Write::UpdateAll(collection.clone(), of_dataset.clone(), change.clone()));
+            }
+        }
         match transaction::run(&self.client, self.transactions, &writes).await? {
             Outcome::Unmatched(_) => Err(Error::Changed),
             Outcome::Done => {
@@ -126,11 +134,30 @@ impl Store {
     /// The attachments of a dataset.
     ///
     /// # Errors
-    /// The server failed.
-    pub async fn attachments(&self, pid: &str) -> Result<Vec<Document>, Error> {
+    /// The answer has no room, or the server failed.
+    pub async fn attachments(&self, pid: &str, room: Room<'_>) -> Result<Vec<Document>, Error> {
         let found = self.attachments.find(doc! {"datasetId": pid}).limit(ATTACHMENTS_MAX);
-        Ok(found.max_time(READ_MAX).await?.try_collect().await?)
+        room::read(found.max_time(READ_MAX).await?, room).await
     }
+
+    /// The number of attachments of a dataset.
+    ///
+    /// # Errors
+    /// The server failed.
+    pub async fn count_attachments(&self, pid: &str) -> Result<u64, Error> {
+        Ok(self.attachments.count_documents(doc! {"datasetId": pid}).max_time(READ_MAX).await?)
+    }
+}
+
+/// The changes that blocks and attachments of a dataset take over: those of its access.
+fn inherited(patch: &Patch) -> Option<Document> {
+    let set = patch.set.iter().filter(|(name, _)| INHERITED.contains(&name.as_str()));
+    let set: Document = set.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let unset = patch.unset.iter().filter(|name| INHERITED.contains(&name.as_str()));
+    let unset: Document = unset.map(|name| (name.clone(), Bson::from(""))).collect();
+    let parts = [("$set", set), ("$unset", unset)].into_iter().filter(|(_, part)| !part.is_empty());
+    let change: Document = parts.map(|(operator, part)| (operator.to_owned(), Bson::from(part))).collect();
+    (!change.is_empty()).then_some(change)
 }
 
 /// The time of a change: later than the change before, so that two changes in one millisecond differ.

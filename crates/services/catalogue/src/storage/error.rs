@@ -7,6 +7,9 @@ use crate::Refusal;
 /// The code of a duplicate key.
 const DUPLICATE_KEY: i32 = 11_000;
 
+/// The code of a read that took longer than its limit.
+const TOO_SLOW: i32 = 50;
+
 /// The storage refuses, or the server failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -19,6 +22,11 @@ pub enum Error {
     /// The server failed.
     #[error(transparent)]
     Database(#[from] mongodb::error::Error),
+}
+
+/// Whether a read took longer than its limit.
+pub(crate) fn is_too_slow(error: &mongodb::error::Error) -> bool {
+    matches!(error.kind.as_ref(), ErrorKind::Command(refused) if refused.code == TOO_SLOW)
 }
 
 /// Whether an insert failed because its key exists.

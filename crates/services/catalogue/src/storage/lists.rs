@@ -2,10 +2,9 @@
 
 use bson::{Document, doc};
 use futures_util::TryStreamExt;
-use mongodb::Collection;
 use serde_json::{Map, Value, json};
 
-use super::{Error, READ_MAX, Store};
+use super::{Error, READ_MAX, Room, Store, room};
 use crate::documents::value;
 use crate::query::facets::{Facet, Facets};
 use crate::query::page::Cursor;
@@ -24,14 +23,33 @@ impl Store {
     /// The datasets of a query that the access part admits, from the start or after a cursor.
     ///
     /// # Errors
-    /// The server failed.
+    /// The answer has no room, or the server failed.
     pub async fn list(
         &self,
         access: &Document,
         find: &Find,
         after: Option<&Cursor>,
+        room: Room<'_>,
     ) -> Result<Listing, Error> {
-        list(&self.datasets, access, find, after).await
+        let (mut filter, mut page) = (under(access, &find.filter), find.page.clone());
+        if let Some(cursor) = after {
+            filter = doc! {"$and": [filter, cursor.condition()]};
+            (page.skip, page.sort) = (0, cursor.sort());
+        }
+        // The bounds of a page fit into 63 bits.
+        let mut request =
+            self.datasets.find(filter).skip(page.skip).limit(page.limit as i64).max_time(READ_MAX);
+        if !page.sort.is_empty() {
+            request = request.sort(page.sort.clone());
+        }
+        if let Some(projection) = &find.projection {
+            request = request.projection(projection.clone());
+        }
+        let documents = room::read(request.await?, room).await?;
+        let is_full = documents.len() as u64 == page.limit;
+        let last = documents.last().filter(|_| is_full);
+        let next = last.and_then(|last| Cursor::of(last, &page.sort));
+        Ok(Listing { documents, next })
     }
 
     /// The number of datasets, counted up to `cap` if given. The answer may be 30 s old.
@@ -86,32 +104,6 @@ impl Store {
         self.facets.put(&key, buckets.clone(), now_ms);
         Ok(buckets)
     }
-}
-
-async fn list(
-    collection: &Collection<Document>,
-    access: &Document,
-    find: &Find,
-    after: Option<&Cursor>,
-) -> Result<Listing, Error> {
-    let (mut filter, mut page) = (under(access, &find.filter), find.page.clone());
-    if let Some(cursor) = after {
-        filter = doc! {"$and": [filter, cursor.condition()]};
-        (page.skip, page.sort) = (0, cursor.sort());
-    }
-    // The bounds of a page fit into 63 bits.
-    let mut request = collection.find(filter).skip(page.skip).limit(page.limit as i64).max_time(READ_MAX);
-    if !page.sort.is_empty() {
-        request = request.sort(page.sort.clone());
-    }
-    if let Some(projection) = &find.projection {
-        request = request.projection(projection.clone());
-    }
-    let documents: Vec<Document> = request.await?.try_collect().await?;
-    let is_full = documents.len() as u64 == page.limit;
-    let last = documents.last().filter(|_| is_full);
-    let next = last.and_then(|last| Cursor::of(last, &page.sort));
-    Ok(Listing { documents, next })
 }
 
 /// A whole number of any type that the server returns.

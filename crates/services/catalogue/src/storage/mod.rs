@@ -11,13 +11,16 @@ mod indexes;
 mod keys;
 mod lists;
 mod locks;
+mod room;
 mod sizes;
 mod transaction;
 
 pub use blocks::BlockWriter;
 pub use error::Error;
+pub(crate) use error::is_too_slow;
 pub use keys::Batch;
 pub use lists::Listing;
+pub use room::Room;
 pub use sizes::Sizes;
 
 use std::sync::Arc;

@@ -29,6 +29,7 @@ pub(super) enum Matches {
 pub(super) enum Write {
     Insert(Collection<Document>, Document),
     Update(Collection<Document>, Document, Document, Matches),
+    UpdateAll(Collection<Document>, Document, Document),
     Delete(Collection<Document>, Document, Matches),
 }
 
@@ -133,6 +134,14 @@ async fn one(write: &Write, session: &mut Option<ClientSession>) -> mongodb::err
                 None => update.await?,
             };
             Ok((updated.matched_count, *matches))
+        }
+        Write::UpdateAll(collection, filter, update) => {
+            let update = collection.update_many(filter.clone(), update.clone());
+            let updated = match session {
+                Some(session) => update.session(session).await?,
+                None => update.await?,
+            };
+            Ok((updated.matched_count, Matches::Any))
         }
         Write::Delete(collection, filter, matches) => {
             let delete = collection.delete_many(filter.clone());

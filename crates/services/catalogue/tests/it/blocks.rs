@@ -4,7 +4,7 @@ use bson::Document;
 use plimsoll_catalogue::documents::block;
 use plimsoll_catalogue::storage::Error;
 
-use crate::samples::{add, at, catalogue, counts, create, file, head, stored, without_transactions};
+use crate::samples::{add, any, at, catalogue, counts, create, file, head, stored, without_transactions};
 
 #[tokio::test]
 async fn a_block_and_the_counts_of_its_dataset_change_together() {
@@ -16,7 +16,7 @@ async fn a_block_and_the_counts_of_its_dataset_change_together() {
         let taken = add(&store, &dataset, "2", 7).await.unwrap_err();
         assert!(matches!(taken, Error::Refused(_)), "{taken}");
         assert_eq!(counts(&store, "a").await, (36, 12), "a refused block counts nothing");
-        let heads = store.blocks("a").await.unwrap();
+        let heads = store.blocks("a", &any).await.unwrap();
         store.delete_block(&heads[0]).await.unwrap();
         assert_eq!(counts(&store, "a").await, (21, 7));
         assert!(matches!(store.delete_block(&heads[0]).await, Err(Error::Changed)));
@@ -29,7 +29,7 @@ async fn a_block_without_a_dataset_is_refused_and_leaves_nothing() {
     for store in [catalogue("orphan").await, without_transactions("orphan_in_steps").await] {
         let refused = add(&store, &stored("gone", 1), "1", 5).await.unwrap_err();
         assert_eq!(refused.to_string(), "dataset: gone not found");
-        assert!(store.blocks("gone").await.unwrap().is_empty());
+        assert!(store.blocks("gone", &any).await.unwrap().is_empty());
     }
 }
 
@@ -63,21 +63,21 @@ async fn a_long_block_appears_whole_and_is_read_in_order() {
     for number in 0..FILES {
         writer.push(file(number)).await.unwrap();
     }
-    assert!(store.blocks("a").await.unwrap().is_empty(), "an unfinished block is invisible");
+    assert!(store.blocks("a", &any).await.unwrap().is_empty(), "an unfinished block is invisible");
     assert_eq!(counts(&store, "a").await, (0, 0));
     let stated = head("a", writer.bytes());
     let stored = writer.finish(&stated).await.unwrap();
     assert!(stored.get_i32("parts").unwrap() >= 2);
     assert_eq!(counts(&store, "a").await, (3 * FILES as i64, FILES as i64));
-    let heads = store.blocks("a").await.unwrap();
-    let whole = store.whole_block(heads[0].clone()).await.unwrap();
+    let heads = store.blocks("a", &any).await.unwrap();
+    let whole = store.whole_block(heads[0].clone(), &any).await.unwrap();
     let expected = (0..FILES).map(file);
     let found = whole.get_array("dataFileList").unwrap();
     assert_eq!(found.len(), FILES);
     assert!(found.iter().zip(expected).all(|(found, expected)| found.as_document() == Some(&expected)));
     assert!(store.verify("a").await.unwrap().is_right());
     store.delete(&dataset, "ann", at(1)).await.unwrap();
-    assert_eq!(store.whole_block(heads[0].clone()).await.unwrap(), heads[0], "its parts are gone");
+    assert_eq!(store.whole_block(heads[0].clone(), &any).await.unwrap(), heads[0], "its parts are gone");
 }
 
 #[tokio::test]
@@ -102,7 +102,7 @@ async fn an_abandoned_block_is_swept_after_an_hour() {
     assert_eq!(store.sweep(at(3_600_001)).await.unwrap(), 2);
     let refused = late.finish(&head("a", 1)).await.unwrap_err();
     assert_eq!(refused.to_string(), "the block took too long: send it again");
-    assert!(store.blocks("a").await.unwrap().is_empty());
+    assert!(store.blocks("a", &any).await.unwrap().is_empty());
 }
 
 #[tokio::test]

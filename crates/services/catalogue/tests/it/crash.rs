@@ -8,7 +8,7 @@ use plimsoll_catalogue::storage::{Store, Transactions};
 use plimsoll_host::Profile;
 use tokio::task::JoinSet;
 
-use crate::samples::{add, counts, create};
+use crate::samples::{add, any, counts, create};
 use crate::server;
 
 /// The states that a crash leaves where the server has no transactions: after the head, after the counts, after the mark of the head.
@@ -75,14 +75,14 @@ async fn kill_rounds(rounds: usize) {
         for writer in 0..4 {
             writers.spawn(load(store.clone(), dataset.clone(), round, writer));
         }
-        while store.blocks("a").await.unwrap().len() < acknowledged.len() + 20 {
+        while store.blocks("a", &any).await.unwrap().len() < acknowledged.len() + 20 {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
         server.kill().unwrap();
         acknowledged.extend(writers.join_all().await.into_iter().flatten());
         server.restart().unwrap();
         let store = open(&server::uri(&server)).await;
-        let stored = store.blocks("a").await.unwrap();
+        let stored = store.blocks("a", &any).await.unwrap();
         let ids: Vec<&str> = stored.iter().map(|block| block.get_str("_id").unwrap()).collect();
         let lost: Vec<_> = acknowledged.iter().filter(|id| !ids.contains(&id.as_str())).collect();
         assert!(lost.is_empty(), "round {round}: {lost:?}");

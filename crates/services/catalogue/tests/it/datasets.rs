@@ -7,7 +7,7 @@ use plimsoll_catalogue::documents::dataset::{Form, Patch, Version, patch};
 use plimsoll_catalogue::storage::Error;
 use serde_json::json;
 
-use crate::samples::{add, at, catalogue, create, stored, without_transactions};
+use crate::samples::{add, any, at, catalogue, create, stored, without_transactions};
 
 #[tokio::test]
 async fn a_dataset_is_read_back_as_it_was_stored_and_its_pid_is_taken() {
@@ -46,6 +46,24 @@ async fn an_update_changes_the_dataset_and_its_history_together() {
 }
 
 #[tokio::test]
+async fn blocks_and_attachments_follow_the_groups_of_their_dataset() {
+    let store = catalogue("inherited").await;
+    let dataset = create(&store, "a", 1).await;
+    add(&store, &dataset, "1", 2).await.unwrap();
+    let body = attachment::read(&json!({"caption": "c"}), Some("a")).unwrap();
+    store.attach(&attachment::store(body, &dataset, "x", "ann", at(0))).await.unwrap();
+    let change =
+        Patch { set: doc! {"ownerGroup": "new", "isPublished": true, "description": "d"}, unset: vec![] };
+    store.update(&dataset, &change, "ann", at(5)).await.unwrap();
+    for document in
+        [&store.blocks("a", &any).await.unwrap()[0], &store.attachments("a", &any).await.unwrap()[0]]
+    {
+        assert_eq!(document.get_str("ownerGroup").unwrap(), "new");
+        assert!(document.get_bool("isPublished").unwrap() && !document.contains_key("description"));
+    }
+}
+
+#[tokio::test]
 async fn a_change_of_an_older_state_is_refused_and_leaves_no_history() {
     let store = catalogue("stale").await;
     let dataset = create(&store, "a", 1).await;
@@ -68,11 +86,17 @@ async fn a_removal_takes_blocks_and_attachments_along() {
         let body = attachment::read(&json!({"caption": "c"}), dataset.get_str("_id").ok()).unwrap();
         store.attach(&attachment::store(body, dataset, aid, "ann", at(0))).await.unwrap();
     }
-    assert_eq!(store.attachments("a").await.unwrap().len(), 1);
+    assert_eq!(store.attachments("a", &any).await.unwrap().len(), 1);
     store.delete(&dataset, "ann", at(9)).await.unwrap();
     assert_eq!(store.dataset("a").await.unwrap(), None);
-    assert!(store.blocks("a").await.unwrap().is_empty() && store.attachments("a").await.unwrap().is_empty());
-    assert!(store.blocks("b").await.unwrap().len() == 1 && store.attachments("b").await.unwrap().len() == 1);
+    assert!(
+        store.blocks("a", &any).await.unwrap().is_empty()
+            && store.attachments("a", &any).await.unwrap().is_empty()
+    );
+    assert!(
+        store.blocks("b", &any).await.unwrap().len() == 1
+            && store.attachments("b", &any).await.unwrap().len() == 1
+    );
     assert_eq!(store.history("a").await.unwrap()[0].get_str("operation").unwrap(), "delete");
     let again = store.delete(&dataset, "ann", at(9)).await.unwrap_err();
     assert_eq!(again.to_string(), "dataset: a not found");

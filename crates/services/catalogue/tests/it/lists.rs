@@ -1,12 +1,15 @@
 //! Tests lists, counts and facets.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use bson::{Document, doc};
+use plimsoll_catalogue::Refusal;
 use plimsoll_catalogue::access::{Caller, Roles, Rules, User};
 use plimsoll_catalogue::query::{Dialect, facets, filter, full};
-use plimsoll_catalogue::storage::Store;
+use plimsoll_catalogue::storage::{Error, Store};
 use serde_json::{Value, json};
 
-use crate::samples::{NOW_MS, catalogue, create};
+use crate::samples::{NOW_MS, any, catalogue, create};
 
 /// The datasets of a catalogue: every second one is published.
 const DATASETS: usize = 60;
@@ -44,10 +47,10 @@ async fn a_list_pages_by_skip_and_by_cursor_alike() {
             let (mut skipped, mut followed, mut after) = (Vec::new(), Vec::new(), None);
             loop {
                 let find = filter::translate(Some(&page(skipped.len())), Dialect::V4).unwrap();
-                let listing = store.list(&access, &find, None).await.unwrap();
+                let listing = store.list(&access, &find, None, &any).await.unwrap();
                 skipped.extend(pids(&listing.documents));
                 let find = filter::translate(Some(&page(0)), Dialect::V4).unwrap();
-                let followed_page = store.list(&access, &find, after.as_ref()).await.unwrap();
+                let followed_page = store.list(&access, &find, after.as_ref(), &any).await.unwrap();
                 followed.extend(pids(&followed_page.documents));
                 after = followed_page.next;
                 if listing.documents.len() < 7 {
@@ -65,6 +68,20 @@ async fn a_list_pages_by_skip_and_by_cursor_alike() {
 }
 
 #[tokio::test]
+async fn a_list_ends_when_the_answer_has_no_room() {
+    let store = filled("roomless").await;
+    let taken = AtomicUsize::new(0);
+    let room = |bytes: usize| match taken.fetch_add(bytes, Ordering::Relaxed) {
+        0..10_000 => Ok(()),
+        _ => Err(Refusal::Busy),
+    };
+    let find = full::translate(None, Some(r#"{"limit": 1000}"#)).unwrap();
+    let refused = store.list(&doc! {}, &find, None, &room).await.unwrap_err();
+    assert!(matches!(refused, Error::Refused(Refusal::Busy)), "{refused}");
+    assert!(taken.into_inner() < 15_000, "it stops at the first document without room");
+}
+
+#[tokio::test]
 async fn a_caller_lists_and_counts_only_its_datasets_whatever_it_asks_for() {
     let store = filled("scoped").await;
     let fields = json!({
@@ -76,7 +93,7 @@ async fn a_caller_lists_and_counts_only_its_datasets_whatever_it_asks_for() {
         [(Caller::Anonymous, 30), (user(&[]), 30), (user(&["g1"]), 45), (user(&["admin"]), 60)]
     {
         let access = access(&caller);
-        let listing = store.list(&access, &find, None).await.unwrap();
+        let listing = store.list(&access, &find, None, &any).await.unwrap();
         assert_eq!(listing.documents.len(), expected, "{caller:?}");
         assert_eq!(store.count(&access, &find.filter, None, NOW_MS).await.unwrap(), expected as u64);
     }
@@ -89,7 +106,7 @@ async fn conditions_find_the_same_datasets_as_a_walk_over_all() {
     let check = async |fields: Value, expected: fn(usize) -> bool| {
         let find =
             full::translate(Some(&fields.to_string()), Some(r#"{"limit": 1000, "order": "pid"}"#)).unwrap();
-        let found = pids(&store.list(&access, &find, None).await.unwrap().documents);
+        let found = pids(&store.list(&access, &find, None, &any).await.unwrap().documents);
         let walked: Vec<_> =
             (0..DATASETS).filter(|&it| expected(it)).map(|it| format!("p/{it:02}")).collect();
         assert_eq!(found, walked, "{fields}");

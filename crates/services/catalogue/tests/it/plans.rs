@@ -12,7 +12,7 @@ use plimsoll_catalogue::documents::dataset::Patch;
 use plimsoll_catalogue::query::{Dialect, Find, facets, filter, full};
 use plimsoll_catalogue::storage::Store;
 
-use crate::samples::{NOW_MS, add, at, create};
+use crate::samples::{NOW_MS, add, any, at, create};
 use crate::server;
 
 /// The commands that have a plan.
@@ -80,12 +80,12 @@ fn find(text: &str) -> Find {
 async fn send_all(store: &Store) {
     let dataset = create(store, "p/1", 1).await;
     add(store, &dataset, "1", 3).await.unwrap();
-    store.blocks("p/1").await.unwrap();
+    store.blocks("p/1", &any).await.unwrap();
     store.verify("p/1").await.unwrap();
     store.repair().await.unwrap();
     store.sweep(at(9_000_000)).await.unwrap();
     store.history("p/1").await.unwrap();
-    store.attachments("p/1").await.unwrap();
+    store.attachments("p/1", &any).await.unwrap();
     store.collect_keys(at(60_000)).await.unwrap();
     create(store, "p/2", 2).await;
     store.collect_keys(at(60_000)).await.unwrap();
@@ -96,9 +96,12 @@ async fn send_all(store: &Store) {
     for caller in [Caller::Anonymous, Caller::User(user)] {
         lists(store, &rules.read_filter(&caller)).await;
     }
-    let change = Patch { set: doc! {"description": "x"}, unset: vec![] };
+    store.block("p/1", "1").await.unwrap();
+    store.count_blocks("p/1").await.unwrap();
+    store.count_attachments("p/1").await.unwrap();
+    let change = Patch { set: doc! {"ownerGroup": "x"}, unset: vec![] };
     let changed = store.update(&dataset, &change, "ann", at(50)).await.unwrap();
-    let head = store.blocks("p/1").await.unwrap().remove(0);
+    let head = store.blocks("p/1", &any).await.unwrap().remove(0);
     store.delete_block(&head).await.unwrap();
     store.delete(&changed, "ann", at(99)).await.unwrap();
 }
@@ -110,14 +113,14 @@ async fn lists(store: &Store, access: &Document) {
         r#"{"where": {"ownerGroup": "g1"}, "limits": {"sort": {"creationTime": "desc"}}}"#,
         r#"{"where": {"sourceFolder": "/data"}, "limits": {"limit": 1}}"#,
     ] {
-        let listing = store.list(access, &find(query), None).await.unwrap();
+        let listing = store.list(access, &find(query), None, &any).await.unwrap();
         if let Some(next) = listing.next {
-            store.list(access, &find("{}"), Some(&next)).await.unwrap();
+            store.list(access, &find("{}"), Some(&next), &any).await.unwrap();
         }
     }
     let published = r#"{"mode":{},"pid":"p/1"}"#;
     let limits = r#"{"skip":0,"limit":25,"order":"creationTime:desc"}"#;
-    store.list(access, &full::translate(Some(published), Some(limits)).unwrap(), None).await.unwrap();
+    store.list(access, &full::translate(Some(published), Some(limits)).unwrap(), None, &any).await.unwrap();
     store.count(access, &doc! {}, Some(10_000), NOW_MS).await.unwrap();
     let facets =
         facets::translate(Some(r#"{"type":["raw"]}"#), Some(r#"["type","keywords","creationTime"]"#))
@@ -154,7 +157,7 @@ async fn the_anonymous_list_reads_the_index_in_order() {
     commands.lock().unwrap().clear();
     let access = Rules::default().read_filter(&Caller::Anonymous);
     let limits = r#"{"skip":0,"limit":25,"order":"creationTime:desc"}"#;
-    store.list(&access, &full::translate(Some("{}"), Some(limits)).unwrap(), None).await.unwrap();
+    store.list(&access, &full::translate(Some("{}"), Some(limits)).unwrap(), None, &any).await.unwrap();
     let sent: Vec<Document> = commands.lock().unwrap().iter().filter_map(explainable).collect();
     let explained =
         database.run_command(doc! {"explain": &sent[0], "verbosity": "queryPlanner"}).await.unwrap();

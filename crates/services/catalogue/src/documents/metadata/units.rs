@@ -1,6 +1,6 @@
 //! Converts a value with a unit into SI base units, in the spelling of SciCat's databases.
 //!
-//! `docs/decisions/0054-catalogue.md` says why the table of units is ours.
+//! `docs/decisions/0060-catalogue.md` says why the table of units is ours.
 
 mod table;
 

@@ -89,6 +89,19 @@ async fn published_data_is_open_to_everyone() {
 }
 
 #[tokio::test]
+async fn an_answer_beyond_the_memory_is_refused() {
+    let service = serve("memory", "limits: {answers_bytes_max: 100000}").await;
+    let mut ann = Client::user(service.address(), "ann").await;
+    ann.post("/api/v3/datasets", &raw("p/1")).await.is(201);
+    let large = json!({"thumbnail": "x".repeat(50_000), "caption": "c"});
+    ann.post("/api/v3/datasets/p%2F1/attachments", &large).await.is(201);
+    let refused = ann.get("/api/v3/datasets/p%2F1/attachments").await.is(400);
+    assert!(refused["message"].as_str().unwrap().starts_with("the answer is too large"), "{refused}");
+    assert_eq!(ann.get("/api/v3/datasets/p%2F1").await.is(200)["pid"], "p/1");
+    service.stop().await;
+}
+
+#[tokio::test]
 async fn a_body_over_the_limit_is_refused_before_it_is_read() {
     let service = serve("large", "limits: {body_bytes_max: 1000}").await;
     let mut ann = Client::user(service.address(), "ann").await;

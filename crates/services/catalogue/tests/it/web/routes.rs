@@ -157,3 +157,37 @@ async fn a_size_is_verified_and_health_is_shown() {
     assert_eq!(ann.get("/api/v3/health").await.is(200)["status"], "ok");
     service.stop().await;
 }
+
+#[tokio::test]
+async fn a_life_cycle_is_changed_alone() {
+    let service = serve("lifecycle", "").await;
+    let mut ann = Client::user(service.address(), "ann").await;
+    ann.post("/api/v3/datasets", &raw("p")).await.is(201);
+    let path = "/api/v3/Datasets/p/datasetLifecycle";
+    let changed =
+        ann.patch(path, &[], &json!({"archivable": false, "archiveStatusMessage": "stored"})).await.is(200);
+    assert_eq!(changed["datasetlifecycle"]["archiveStatusMessage"], "stored");
+    let read = ann.get("/api/v4/datasets/p/datasetlifecycle").await.is(200);
+    assert_eq!((&read["archivable"], &read["isOnCentralDisk"]), (&json!(false), &json!(true)));
+    ann.patch(path, &[], &json!({"owner": "eve"})).await.is(400);
+    let mut bob = Client::user(service.address(), "bob").await;
+    bob.patch(path, &[], &json!({"archivable": true})).await.is(403);
+    assert_eq!(ann.get("/api/v3/datasets/p/datablocks/count").await.is(200), json!({"count": 0}));
+    assert_eq!(ann.get("/api/v3/datasets/p/thumbnail").await.is(200), json!({}));
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn keys_of_metadata_are_listed_for_their_readers() {
+    let service = serve("metadata", "").await;
+    let mut ann = Client::user(service.address(), "ann").await;
+    ann.post("/api/v3/datasets", &raw("p")).await.is(201);
+    let fields = encoded(r#"{"metadataKey": "len"}"#);
+    let path = format!("/api/v4/datasets/metadataKeys?fields={fields}");
+    let later = bson::DateTime::from_millis(service.context().clock.now_ms() + 60_000);
+    service.context().state.store.collect_keys(later).await.unwrap();
+    assert_eq!(ann.get(&path).await.is(200), json!(["length"]));
+    let mut nobody = Client::connect(service.address()).await;
+    assert_eq!(nobody.get(&path).await.is(200), json!([]));
+    service.stop().await;
+}
