@@ -10,7 +10,7 @@ use super::state::State;
 use crate::Refusal;
 use crate::access::Change;
 use crate::documents::dataset::{Version, show};
-use crate::documents::value;
+use crate::documents::json;
 
 action!(ReadV3, GET "/api/v3/datasets/{pid}/datasetlifecycle", "read_lifecycle_v3", Nothing, "Read the life cycle", read);
 action!(ReadV4, GET "/api/v4/datasets/{pid}/datasetlifecycle", "read_lifecycle", Nothing, "Read the life cycle", read);
@@ -28,7 +28,7 @@ async fn read(request: Request) -> Result<Reply, Refusal> {
 }
 
 fn lifecycle(dataset: &Document) -> Value {
-    dataset.get_document("datasetlifecycle").map(value::object).unwrap_or_default().into()
+    dataset.get_document("datasetlifecycle").map(json::object).unwrap_or_default().into()
 }
 
 async fn patch(request: Request, version: Version) -> Result<Reply, Refusal> {

@@ -3,8 +3,9 @@
 use bson::{Bson, DateTime, Document, bson, doc};
 use serde_json::{Map, Value};
 
+use super::json::object;
 use super::schema::Kind;
-use super::value::{object, typed};
+use super::value::typed;
 use crate::Refusal;
 use crate::refusal::shortened;
 

@@ -4,7 +4,7 @@ use bson::{DateTime, Document, doc};
 use serde_json::{Map, Value, json};
 
 use super::dataset::Patch;
-use super::value::{object, shown};
+use super::json::{object, shown};
 
 /// The fields that change with every update.
 const STAMPS: [&str; 2] = ["updatedBy", "updatedAt"];

@@ -4,19 +4,11 @@ use bson::{Bson, Document, doc};
 use serde_json::{Map, Value};
 
 use super::bounds::{CONDITIONS_MAX, DEPTH_MAX, VALUES_MAX};
+use super::dialect::Dialect;
 use super::field::Field;
 use super::literal::{self, Dates, too_deep};
 use super::{all, pattern, unknown};
 use crate::Refusal;
-
-/// The language of a filter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dialect {
-    /// The words of LoopBack (`inq`, `like`, `or`) and the accepted operators of MongoDB, on any field.
-    V3,
-    /// The accepted operators of MongoDB, on known properties.
-    V4,
-}
 
 /// Translates a map of conditions.
 ///

@@ -1,7 +1,7 @@
 //! Checks and translates the names of fields.
 
 use super::bounds::{NAME_BYTES_MAX, NAME_PARTS_MAX};
-use super::clause::Dialect;
+use super::dialect::Dialect;
 use super::unknown;
 use crate::Refusal;
 use crate::documents::metadata::key;

@@ -4,7 +4,8 @@ use bson::Document;
 use serde_json::{Map, Value};
 
 use super::bounds::{FIELDS_MAX, LIMIT_WITH_RELATIONS_MAX};
-use super::clause::{self, Dialect};
+use super::clause;
+use super::dialect::Dialect;
 use super::field::Field;
 use super::{Find, include, page, parameter, unknown};
 use crate::Refusal;

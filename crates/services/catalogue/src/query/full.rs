@@ -4,7 +4,8 @@ use bson::{Bson, Document, doc};
 use serde_json::{Map, Value};
 
 use super::bounds::{CONDITIONS_MAX, SEARCH_WORDS_MAX};
-use super::clause::{self, Dialect};
+use super::clause;
+use super::dialect::Dialect;
 use super::field::Field;
 use super::literal::{self, Dates};
 use super::{Find, all, joined, page, parameter, pattern, scientific};

@@ -15,6 +15,7 @@ pub mod page;
 
 mod bounds;
 mod clause;
+mod dialect;
 mod field;
 mod literal;
 mod pattern;
@@ -30,7 +31,7 @@ use crate::Refusal;
 use crate::refusal::shortened;
 
 pub use bounds::{LIMIT_MAX, SKIP_MAX};
-pub use clause::Dialect;
+pub use dialect::Dialect;
 
 /// A translated query.
 #[derive(Clone, Debug, Default, PartialEq)]

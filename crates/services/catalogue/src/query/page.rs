@@ -6,7 +6,7 @@ use bson::{Bson, DateTime, Document, doc};
 use serde_json::{Map, Value, json};
 
 use super::bounds::{LIMIT_MAX, SKIP_MAX, SORTS_MAX};
-use super::clause::Dialect;
+use super::dialect::Dialect;
 use super::field::Field;
 use super::{bounds::NAME_BYTES_MAX, unknown};
 use crate::Refusal;

@@ -4,7 +4,7 @@ use bson::{Bson, Document, doc};
 use serde_json::Value;
 
 use super::bounds::SCIENTIFIC_MAX;
-use super::clause::Dialect;
+use super::dialect::Dialect;
 use super::field::Field;
 use super::{literal, pattern, unknown};
 use crate::Refusal;

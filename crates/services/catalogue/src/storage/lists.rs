@@ -5,7 +5,7 @@ use futures_util::TryStreamExt;
 use serde_json::{Map, Value, json};
 
 use super::{Error, READ_MAX, Room, Store, room};
-use crate::documents::value;
+use crate::documents::json;
 use crate::query::facets::{Facet, Facets};
 use crate::query::page::Cursor;
 use crate::query::{Find, under};
@@ -100,7 +100,7 @@ impl Store {
         }
         let buckets = self.datasets.aggregate(pipeline).max_time(READ_MAX).await?;
         let buckets: Vec<Document> = buckets.try_collect().await?;
-        let buckets: Value = buckets.iter().map(|bucket| Value::from(value::object(bucket))).collect();
+        let buckets: Value = buckets.iter().map(|bucket| Value::from(json::object(bucket))).collect();
         self.facets.put(&key, buckets.clone(), now_ms);
         Ok(buckets)
     }

@@ -4,7 +4,7 @@ use bson::{Bson, Document};
 use serde_json::{Map, Value};
 
 use super::Version;
-use crate::documents::{metadata, schema, value};
+use crate::documents::{json, metadata, schema};
 
 /// The fields of a stored dataset that no answer has.
 pub const INTERNAL: [&str; 3] = ["_id", "__v", "uncountedBlocks"];
@@ -13,7 +13,7 @@ pub const INTERNAL: [&str; 3] = ["_id", "__v", "uncountedBlocks"];
 pub fn show(document: &Document, version: Version) -> Map<String, Value> {
     let mut body = Map::new();
     if let Some(id) = document.get("_id") {
-        body.insert("pid".into(), value::shown(id));
+        body.insert("pid".into(), json::shown(id));
     }
     let fields = document.iter().filter(|(name, _)| !INTERNAL.contains(&name.as_str()));
     body.extend(fields.map(|(name, value)| (name.clone(), shown(name, value))));
@@ -26,7 +26,7 @@ pub fn show(document: &Document, version: Version) -> Map<String, Value> {
 fn shown(name: &str, value: &Bson) -> Value {
     match value {
         Bson::Document(stored) if name == "scientificMetadata" => metadata::show(stored).into(),
-        other => value::shown(other),
+        other => json::shown(other),
     }
 }
 
@@ -34,7 +34,7 @@ fn shown(name: &str, value: &Bson) -> Value {
 fn singles(document: &Document) -> impl Iterator<Item = (String, Value)> {
     schema::SINGULAR.iter().filter_map(|(one, many)| {
         let first = document.get_array(many).ok()?.first()?;
-        Some(((*one).to_owned(), value::shown(first)))
+        Some(((*one).to_owned(), json::shown(first)))
     })
 }
 

@@ -6,7 +6,7 @@ pub mod units;
 use bson::{Bson, Document};
 use serde_json::{Map, Value};
 
-use super::value;
+use super::json;
 
 /// The most keys of one object.
 const KEYS_MAX: usize = 20_000;
@@ -58,7 +58,7 @@ fn stored(value: &Value, depth: u32) -> Result<Bson, String> {
         Value::Array(items) if depth < DEPTH_MAX => {
             items.iter().map(|item| stored(item, depth + 1)).collect::<Result<_, _>>().map(Bson::Array)
         }
-        other => value::free("scientificMetadata", other, depth),
+        other => json::free("scientificMetadata", other, depth),
     }
 }
 
@@ -86,7 +86,7 @@ fn shown(value: &Bson) -> Value {
     match value {
         Bson::Document(fields) => show(fields).into(),
         Bson::Array(items) => items.iter().map(shown).collect(),
-        other => value::shown(other),
+        other => json::shown(other),
     }
 }
 
