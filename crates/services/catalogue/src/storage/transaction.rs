@@ -10,8 +10,8 @@ use super::{Error, Transactions};
 
 /// The attempts of a transaction that conflicts with others.
 const ATTEMPTS_MAX: u32 = 30;
-/// The attempts while the server does not answer, each as long as the driver waits for a server.
-const UNANSWERED_MAX: u32 = 2;
+/// The attempts of a transaction whose connection failed: another server may take over.
+const CUT_MAX: u32 = 2;
 /// The longest pause before the next attempt.
 const PAUSE_MAX_MS: u64 = 64;
 
@@ -66,9 +66,13 @@ pub(super) async fn run(
     }
 }
 
+/// The attempts after an error. Without a server there is one, because the driver has waited for one.
 fn most(error: &mongodb::error::Error) -> u32 {
-    let answered = !matches!(error.kind.as_ref(), ErrorKind::Io(_) | ErrorKind::ServerSelection { .. });
-    if answered { ATTEMPTS_MAX } else { UNANSWERED_MAX }
+    match error.kind.as_ref() {
+        ErrorKind::ServerSelection { .. } => 1,
+        ErrorKind::Io(_) => CUT_MAX,
+        _ => ATTEMPTS_MAX,
+    }
 }
 
 /// The pause after a conflict. One of the transactions in conflict always succeeds.
@@ -84,6 +88,7 @@ async fn once(client: &Client, writes: &[Write]) -> mongodb::error::Result<Outco
     let Some(mut session) = session else { return result };
     match result {
         Ok(Outcome::Done) => commit(&mut session).await.map(|()| Outcome::Done),
+        Err(error) if most(&error) < ATTEMPTS_MAX => Err(error),
         other => {
             // A failed abort has no effect: the server ends the transaction by itself.
             session.abort_transaction().await.unwrap_or_default();
