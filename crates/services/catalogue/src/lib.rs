@@ -4,7 +4,7 @@
 //!
 //! * [`Refusal`]: a refused request, in SciCat's words and shapes.
 //! * [`query`]: translates the filters, limits and facets of clients into queries of MongoDB.
-//! * [`access`]: decides who may read and change a dataset.
+//! * [`access`]: decides whether a caller may read or change a dataset.
 //! * [`documents`]: makes and shows datasets, file blocks, attachments and history entries.
 //! * [`storage`]: keeps them in MongoDB.
 //! * [`api`]: the HTTP endpoints; [`accounts`]: functional accounts; [`settings`]: the settings file; [`serve`]: starts the service.

@@ -1,4 +1,4 @@
-//! Decides who may read and change a dataset. It reads no database: groups come from the caller's token.
+//! Decides whether a caller may read or change a dataset. It reads no database: groups come from the caller's token.
 
 mod caller;
 mod roles;

@@ -1,4 +1,4 @@
-//! States the rules: who may read, create, change and delete.
+//! States the rules of reading, creating, changing and removing.
 
 use bson::{Document, doc};
 

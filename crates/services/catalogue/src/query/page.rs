@@ -152,7 +152,8 @@ impl Cursor {
         Some(Self { field, at, id: document.get_str("_id").ok()?.to_owned() })
     }
 
-    fn field(sort: &Document) -> Option<&'static str> {
+    /// The date of a list by one date, newest first.
+    pub fn field(sort: &Document) -> Option<&'static str> {
         let (name, direction) = sort.iter().next()?;
         let by_date_and_key = sort.len() == 2 && *direction == Bson::Int32(-1);
         KEYSET.into_iter().find(|known| by_date_and_key && known == name)

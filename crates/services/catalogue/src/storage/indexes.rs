@@ -9,7 +9,7 @@ use mongodb::options::IndexOptions;
 use super::Store;
 
 /// Indexes of datasets with one field, which SciCat has as well.
-const DATASET_SINGLE: [&str; 11] = [
+const DATASET_SINGLE: [&str; 10] = [
     "owner",
     "contactEmail",
     "sourceFolder",
@@ -18,14 +18,13 @@ const DATASET_SINGLE: [&str; 11] = [
     "type",
     "creationLocation",
     "createdBy",
-    "sharedWith",
     "keywords",
     "datasetName",
 ];
 /// The dates by which lists are ordered.
 const DATES: [&str; 2] = ["creationTime", "createdAt"];
 /// The fields that access depends on; each is followed by a date, so that a list needs no sort.
-const ACCESS: [&str; 3] = ["isPublished", "ownerGroup", "accessGroups"];
+const ACCESS: [&str; 4] = ["isPublished", "ownerGroup", "accessGroups", "sharedWith"];
 
 fn plain(keys: Document) -> IndexModel {
     IndexModel::builder().keys(keys).build()

@@ -4,10 +4,11 @@ use bson::{Document, doc};
 use futures_util::TryStreamExt;
 use serde_json::{Map, Value, json};
 
+use super::merge::Merge;
 use super::{Error, READ_MAX, Room, Store, room};
 use crate::documents::json;
 use crate::query::facets::{Facet, Facets};
-use crate::query::page::Cursor;
+use crate::query::page::{Cursor, Page};
 use crate::query::{Find, under};
 
 /// A page of a list.
@@ -31,25 +32,44 @@ impl Store {
         after: Option<&Cursor>,
         room: Room<'_>,
     ) -> Result<Listing, Error> {
-        let (mut filter, mut page) = (under(access, &find.filter), find.page.clone());
+        let mut page = find.page.clone();
+        let mut client = find.filter.clone();
         if let Some(cursor) = after {
-            filter = doc! {"$and": [filter, cursor.condition()]};
+            client = doc! {"$and": [client, cursor.condition()]};
             (page.skip, page.sort) = (0, cursor.sort());
         }
+        let (skip, limit) = (page.skip, page.limit);
+        if let Some(field) = Cursor::field(&page.sort) {
+            let merge = Merge { access, client: &client, field, skip, limit };
+            if let Some(branches) = merge.branches(&find.filter) {
+                let merged = merge.read(self, &branches, find.projection.as_ref(), room).await?;
+                let next = merged.last.and_then(|last| Cursor::of(&last, &page.sort));
+                return Ok(Listing { documents: merged.documents, next });
+            }
+        }
+        let documents = self.page(under(access, &client), &page, find.projection.as_ref(), room).await?;
+        let last = documents.last().filter(|_| documents.len() as u64 == limit);
+        let next = last.and_then(|last| Cursor::of(last, &page.sort));
+        Ok(Listing { documents, next })
+    }
+
+    async fn page(
+        &self,
+        filter: Document,
+        page: &Page,
+        projection: Option<&Document>,
+        room: Room<'_>,
+    ) -> Result<Vec<Document>, Error> {
         // The bounds of a page fit into 63 bits.
         let mut request =
             self.datasets.find(filter).skip(page.skip).limit(page.limit as i64).max_time(READ_MAX);
         if !page.sort.is_empty() {
             request = request.sort(page.sort.clone());
         }
-        if let Some(projection) = &find.projection {
+        if let Some(projection) = projection {
             request = request.projection(projection.clone());
         }
-        let documents = room::read(request.await?, room).await?;
-        let is_full = documents.len() as u64 == page.limit;
-        let last = documents.last().filter(|_| is_full);
-        let next = last.and_then(|last| Cursor::of(last, &page.sort));
-        Ok(Listing { documents, next })
+        room::read(request.await?, room).await
     }
 
     /// The number of datasets, counted up to `cap` if given. The answer may be 30 s old.

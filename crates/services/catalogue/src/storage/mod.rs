@@ -11,6 +11,7 @@ mod indexes;
 mod keys;
 mod lists;
 mod locks;
+mod merge;
 mod room;
 mod sizes;
 mod transaction;

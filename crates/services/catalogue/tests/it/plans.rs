@@ -9,8 +9,9 @@ use mongodb::options::ClientOptions;
 use mongodb::{Client, Database};
 use plimsoll_catalogue::access::{Caller, Roles, Rules, User};
 use plimsoll_catalogue::documents::dataset::Patch;
+use plimsoll_catalogue::query::page::Cursor;
 use plimsoll_catalogue::query::{Dialect, Find, facets, filter, full};
-use plimsoll_catalogue::storage::Store;
+use plimsoll_catalogue::storage::{Store, Transactions};
 
 use crate::samples::{NOW_MS, add, any, at, create};
 use crate::server;
@@ -150,18 +151,54 @@ async fn no_query_scans_a_collection() {
     }
 }
 
-#[tokio::test]
-async fn the_anonymous_list_reads_the_index_in_order() {
-    let (database, commands) = noted("plans_anonymous").await;
-    let store = Store::open(&database).await.unwrap();
-    commands.lock().unwrap().clear();
-    let access = Rules::default().read_filter(&Caller::Anonymous);
+/// The plans of a list by date, for a caller.
+async fn plans_of_list(
+    database: &Database,
+    commands: &Mutex<Vec<Document>>,
+    caller: &Caller,
+    after: Option<&Cursor>,
+) -> Vec<Vec<String>> {
+    let store = Store::of(database, Transactions::Used);
+    let rules = Rules::new(Roles { admin_groups: vec!["admin".into()], ..Roles::default() });
     let limits = r#"{"skip":0,"limit":25,"order":"creationTime:desc"}"#;
-    store.list(&access, &full::translate(Some("{}"), Some(limits)).unwrap(), None, &any).await.unwrap();
+    commands.lock().unwrap().clear();
+    store
+        .list(&rules.read_filter(caller), &full::translate(Some("{}"), Some(limits)).unwrap(), after, &any)
+        .await
+        .unwrap();
     let sent: Vec<Document> = commands.lock().unwrap().iter().filter_map(explainable).collect();
-    let explained =
-        database.run_command(doc! {"explain": &sent[0], "verbosity": "queryPlanner"}).await.unwrap();
-    let mut found = Vec::new();
-    stages(&explained.into(), &mut found);
-    assert_eq!(found, ["LIMIT", "FETCH", "IXSCAN"], "{sent:?}");
+    let mut plans = Vec::new();
+    for command in sent {
+        let explain = doc! {"explain": command, "verbosity": "queryPlanner"};
+        let mut found = Vec::new();
+        stages(&database.run_command(explain).await.unwrap().into(), &mut found);
+        plans.push(found);
+    }
+    plans
+}
+
+#[tokio::test]
+async fn a_list_by_date_reads_its_index_in_order_for_every_caller() {
+    let (database, commands) = noted("plans_of_lists").await;
+    let store = Store::open(&database).await.unwrap();
+    for number in 0..40 {
+        create(&store, &format!("q/{number}"), number).await;
+    }
+    let user = |groups: &[&str]| {
+        let groups = groups.iter().map(|&group| group.into()).collect();
+        Caller::User(User { groups, email: "ann@x.org".into(), ..User::default() })
+    };
+    let after = store
+        .list(&doc! {}, &find(r#"{"limits": {"limit": 3, "sort": {"creationTime": "desc"}}}"#), None, &any)
+        .await;
+    let after = after.unwrap().next;
+    for (caller, lists) in [(Caller::Anonymous, 1), (user(&["admin"]), 1), (user(&["g1", "g2"]), 7)] {
+        let mut plans = plans_of_list(&database, &commands, &caller, None).await;
+        plans.extend(plans_of_list(&database, &commands, &caller, after.as_ref()).await);
+        assert_eq!(plans.len(), 2 * lists, "{caller:?}");
+        for plan in plans {
+            let scans = plan.iter().filter(|stage| stage.contains("IXSCAN")).count();
+            assert!(scans == 1 && !plan.iter().any(|stage| stage == "SORT"), "{caller:?}: {plan:?}");
+        }
+    }
 }
