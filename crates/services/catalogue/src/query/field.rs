@@ -27,7 +27,9 @@ impl Field {
     pub(super) fn parse(name: &str, dialect: Dialect) -> Result<Self, Refusal> {
         let parts: Vec<&str> = name.split('.').collect();
         let is_plain = |part: &&str| !part.is_empty() && !part.starts_with('$') && !part.contains('\0');
-        if name.len() > NAME_BYTES_MAX || parts.len() > NAME_PARTS_MAX || !parts.iter().all(is_plain) {
+        let is_encoded = parts[0] == METADATA;
+        let is_valid = parts.iter().all(is_plain) && (is_encoded || !name.contains('$'));
+        if name.len() > NAME_BYTES_MAX || parts.len() > NAME_PARTS_MAX || !is_valid {
             return Err(unknown(name));
         }
         if dialect == Dialect::V4 && !is_known(&parts) {
@@ -94,6 +96,7 @@ mod tests {
             ("proposalId", "proposalIds"),
             ("datasetlifecycle.archivable", "datasetlifecycle.archivable"),
             ("scientificMetadata.sample temp.value", "scientificMetadata.sample%20temp.value"),
+            ("scientificMetadata.a$b", "scientificMetadata.a%24b"),
             ("scientificMetadata.sample%20temp.valueSI", "scientificMetadata.sample%20temp.valueSI"),
         ] {
             assert_eq!(Field::parse(name, Dialect::V3).unwrap().path, path);
@@ -103,7 +106,8 @@ mod tests {
     #[test]
     fn a_name_with_a_meaning_to_the_database_is_refused() {
         for dialect in [Dialect::V3, Dialect::V4] {
-            for name in ["", "$where", "a.$where", ".", "a..b", "a.", "$expr", "x\0y", &"a.".repeat(40)] {
+            for name in ["", "$where", "a.$where", "a$", ".", "a..b", "a.", "$expr", "x\0y", &"a.".repeat(40)]
+            {
                 assert!(Field::parse(name, dialect).is_err(), "{name}");
             }
         }
