@@ -9,6 +9,7 @@ use serde_json::error::Category;
 
 use crate::budget::{Budget, Reservation};
 use crate::limits::Limits;
+use crate::lines::Lines;
 use crate::problem::{Kind, Problem};
 use crate::strict_json;
 
@@ -21,6 +22,8 @@ pub enum Takes {
     Json,
     /// A JSON array or lines of JSON, up to `batch_bytes_max`.
     Batch,
+    /// Any number of lines of JSON, which the endpoint reads as they arrive. It may use `batch_bytes_max` of memory.
+    Stream,
 }
 
 /// The format of a body.
@@ -32,6 +35,8 @@ pub enum Media {
     Lines,
 }
 
+/// The longest line of a stream.
+const LINE_BYTES_MAX: usize = 64 << 10;
 /// The number of bytes that the service discards of a body that is too large: many clients read the answer
 /// only after sending.
 const DISCARDED_BYTES_MAX: u64 = 32 << 20;
@@ -46,7 +51,7 @@ pub(crate) async fn read(
     budget: &Budget,
 ) -> Result<(Media, Bytes, Option<Reservation>), Problem> {
     let most = match takes {
-        Takes::Nothing => return Ok((Media::Json, Bytes::new(), None)),
+        Takes::Nothing | Takes::Stream => return Ok((Media::Json, Bytes::new(), None)),
         Takes::Json => limits.body_bytes_max,
         Takes::Batch => limits.batch_bytes_max,
     };
@@ -65,14 +70,30 @@ pub(crate) async fn read(
         }
         Ok(Ok(bytes)) => Ok((media, bytes, Some(memory))),
         Ok(Err(Broken::Large(body))) => Err(refuse_large(body, most, limits).await),
-        Ok(Err(Broken::Busy)) => {
-            let detail = "too many request bodies are in memory: retry later";
-            Err(Problem::new(Kind::Busy, detail).retry_after(1))
-        }
+        Ok(Err(Broken::Busy)) => Err(busy()),
         Ok(Err(Broken::Transport)) => {
             Err(Problem::new(Kind::Malformed, "the body ended early: send all of it"))
         }
     }
+}
+
+/// The lines of a body that the endpoint reads as they arrive.
+pub(crate) fn lines(
+    headers: &HeaderMap,
+    body: Body,
+    limits: &Limits,
+    budget: &Budget,
+) -> Result<Lines, Problem> {
+    if media(Takes::Stream, headers)? != Media::Lines {
+        return Err(Problem::new(Kind::MediaType, "send `Content-Type: application/x-ndjson`"));
+    }
+    let memory = budget.reservation();
+    memory.grow(limits.batch_bytes_max as usize).map_err(|_| busy())?;
+    Ok(Lines::new(body, limits.body.duration(), LINE_BYTES_MAX, memory))
+}
+
+fn busy() -> Problem {
+    Problem::new(Kind::Busy, "too many request bodies are in memory: retry later").retry_after(1)
 }
 
 enum Broken {
@@ -134,7 +155,7 @@ fn media(takes: Takes, headers: &HeaderMap) -> Result<Media, Problem> {
     let name = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     match name.as_str() {
         "application/json" => Ok(Media::Json),
-        "application/x-ndjson" | "application/ndjson" | "application/jsonl" if takes == Takes::Batch => {
+        "application/x-ndjson" | "application/ndjson" | "application/jsonl" if takes != Takes::Json => {
             Ok(Media::Lines)
         }
         name if name.starts_with("application/") && name.ends_with("+json") => Ok(Media::Json),

@@ -1,6 +1,7 @@
 //! Defines an endpoint: one method of one path, the body it accepts, and its answer.
 
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Bytes;
 use axum::http::{HeaderMap, Method};
@@ -9,6 +10,7 @@ use serde_json::Value;
 use crate::body::{self, Media, Takes};
 use crate::budget::Reservation;
 use crate::context::Context;
+use crate::lines::Lines;
 use crate::name;
 use crate::problem::{Kind, Problem};
 use crate::query::Query;
@@ -49,7 +51,6 @@ pub enum Identifies {
 }
 
 /// A request that has passed the middleware.
-#[derive(Debug)]
 pub struct Call {
     /// The variable parts of the path, decoded.
     pub params: Vec<(String, String)>,
@@ -61,11 +62,27 @@ pub struct Call {
     pub body: Bytes,
     /// The format of the body.
     pub media: Media,
+    /// The body of a stream, until the endpoint takes it.
+    pub(crate) lines: Mutex<Option<Lines>>,
     /// Reserves the memory of the body until the request is answered.
     pub(crate) _memory: Option<Reservation>,
 }
 
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call")
+            .field("params", &self.params)
+            .field("query", &self.query)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Call {
+    /// The lines of a body of [`Takes::Stream`]; `None` the second time.
+    pub fn lines(&self) -> Option<Lines> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
     /// A name in the path.
     ///
     /// # Errors

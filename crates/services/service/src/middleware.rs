@@ -2,7 +2,7 @@
 
 use std::iter;
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::body::Body;
@@ -106,6 +106,10 @@ impl<S: State> Handler<S> {
             _ => check_rate(context, &Caller::Address(address(&parts)))?,
         }
         let call = call(context, self.takes, params, parts, body).await?;
+        if self.takes == Takes::Stream {
+            // A stream may take as long as its lines arrive in time.
+            return (self.answer)(context.clone(), call).await;
+        }
         let limit = context.limits.request;
         match tokio::time::timeout(limit.duration(), (self.answer)(context.clone(), call)).await {
             Ok(answer) => answer,
@@ -186,8 +190,13 @@ async fn call<S>(
 ) -> Result<Call, Problem> {
     let params = params.ok_or_else(|| Problem::new(Kind::Malformed, "the path is not UTF-8"))?;
     let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    let (media, body, memory) =
-        body::read(takes, &parts.headers, body, &context.limits, &context.bodies).await?;
+    let (limits, bodies) = (&context.limits, &context.bodies);
+    let (lines, body) = match takes {
+        Takes::Stream => (Some(body::lines(&parts.headers, body, limits, bodies)?), Body::empty()),
+        _ => (None, body),
+    };
+    let (media, body, memory) = body::read(takes, &parts.headers, body, limits, bodies).await?;
     let query = parts.uri.query().map(str::to_owned);
-    Ok(Call { params, query, headers: parts.headers, body, media, _memory: memory })
+    let lines = Mutex::new(lines);
+    Ok(Call { params, query, headers: parts.headers, body, media, lines, _memory: memory })
 }

@@ -9,6 +9,7 @@ pub mod keys;
 pub mod lifecycle;
 pub mod lists;
 pub mod state;
+pub mod stream;
 
 mod action;
 mod identity;
@@ -50,6 +51,7 @@ fn routes() -> Routes<State> {
     let routes = lists::add(routes);
     let routes = keys::add(routes);
     let routes = blocks::add(routes);
+    let routes = stream::add(routes);
     let routes = attachments::add(routes);
     health::add(routes)
 }

@@ -1,7 +1,7 @@
 //! Reads paths in any case, and with a slash at their end, as SciCat does.
 
 /// The fixed segments of all paths, in lower case.
-const FIXED: [&str; 30] = [
+const FIXED: [&str; 31] = [
     "api",
     "v3",
     "v4",
@@ -32,6 +32,7 @@ const FIXED: [&str; 30] = [
     "settings",
     "thumbnail",
     "datablocks",
+    "stream",
 ];
 
 /// The path with fixed segments in lower case and no slash at the end; `None` if it is so already. Other segments stay.

@@ -211,6 +211,23 @@ impl BlockWriter<'_> {
         }
     }
 
+    /// The number of files so far.
+    pub fn files(&self) -> i64 {
+        self.files
+    }
+
+    /// Removes the files so far: the block is not published.
+    ///
+    /// # Errors
+    /// The server failed. A sweep removes the files later.
+    pub async fn abandon(self) -> Result<(), Error> {
+        if self.parts > 0 {
+            self.store.remove_parts(&[self.creation.id.to_owned()]).await?;
+            self.store.staging.delete_one(doc! {"_id": self.creation.id}).await?;
+        }
+        Ok(())
+    }
+
     /// The bytes of the files so far.
     pub fn bytes(&self) -> i64 {
         self.bytes

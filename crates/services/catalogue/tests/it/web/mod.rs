@@ -6,3 +6,4 @@ mod client;
 mod access;
 mod clients;
 mod routes;
+mod stream;
