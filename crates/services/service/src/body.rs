@@ -22,7 +22,8 @@ pub enum Takes {
     Json,
     /// A JSON array or lines of JSON, up to `batch_bytes_max`.
     Batch,
-    /// Any number of lines of JSON, which the endpoint reads as they arrive. It may use `batch_bytes_max` of memory.
+    /// Any number of lines of JSON, each up to `body_bytes_max`, which the endpoint reads as they arrive. It may use `batch_bytes_max`
+    /// of memory.
     Stream,
 }
 
@@ -35,8 +36,6 @@ pub enum Media {
     Lines,
 }
 
-/// The longest line of a stream.
-const LINE_BYTES_MAX: usize = 64 << 10;
 /// The number of bytes that the service discards of a body that is too large: many clients read the answer
 /// only after sending.
 const DISCARDED_BYTES_MAX: u64 = 32 << 20;
@@ -89,7 +88,7 @@ pub(crate) fn lines(
     }
     let memory = budget.reservation();
     memory.grow(limits.batch_bytes_max as usize).map_err(|_| busy())?;
-    Ok(Lines::new(body, limits.body.duration(), LINE_BYTES_MAX, memory))
+    Ok(Lines::new(body, limits.body.duration(), limits.body_bytes_max as usize, memory))
 }
 
 fn busy() -> Problem {

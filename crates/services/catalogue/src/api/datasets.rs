@@ -43,7 +43,17 @@ pub(super) fn add(routes: Routes<State>) -> Routes<State> {
 }
 
 async fn create(request: Request, version: Version) -> Result<Reply, Refusal> {
-    let (state, body) = (request.state(), request.json()?);
+    let stored = made(&request, &request.json()?, version)?;
+    request.state().store.create(&stored).await?;
+    Ok(Reply::Created(show(&stored, version).into()))
+}
+
+/// The stored form of a body, if the caller may create it.
+///
+/// # Errors
+/// The caller may not, or the body is wrong.
+pub(super) fn made(request: &Request, body: &Value, version: Version) -> Result<Document, Refusal> {
+    let state = request.state();
     let text = |name: &str| body.get(name).and_then(Value::as_str);
     state.rules.create(&request.caller, text("ownerGroup").unwrap_or_default(), text("pid"))?;
     let creation = Creation {
@@ -53,9 +63,7 @@ async fn create(request: Request, version: Version) -> Result<Reply, Refusal> {
         types: &state.datasets.types,
         tape_redundancy: None,
     };
-    let stored = dataset::create(&body, version, &creation)?;
-    state.store.create(&stored).await?;
-    Ok(Reply::Created(show(&stored, version).into()))
+    dataset::create(body, version, &creation)
 }
 
 async fn check(request: Request, version: Version) -> Result<Reply, Refusal> {

@@ -3,6 +3,7 @@
 pub mod attachments;
 pub mod auth;
 pub mod blocks;
+pub mod bulk;
 pub mod datasets;
 pub mod health;
 pub mod keys;
@@ -50,6 +51,7 @@ fn routes() -> Routes<State> {
     let routes = lifecycle::add(routes);
     let routes = lists::add(routes);
     let routes = keys::add(routes);
+    let routes = bulk::add(routes);
     let routes = blocks::add(routes);
     let routes = stream::add(routes);
     let routes = attachments::add(routes);

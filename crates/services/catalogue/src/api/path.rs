@@ -1,7 +1,7 @@
 //! Reads paths in any case, and with a slash at their end, as SciCat does.
 
 /// The fixed segments of all paths, in lower case.
-const FIXED: [&str; 31] = [
+const FIXED: [&str; 32] = [
     "api",
     "v3",
     "v4",
@@ -33,6 +33,7 @@ const FIXED: [&str; 31] = [
     "thumbnail",
     "datablocks",
     "stream",
+    "bulk",
 ];
 
 /// The path with fixed segments in lower case and no slash at the end; `None` if it is so already. Other segments stay.

@@ -67,7 +67,8 @@ async fn write(writer: &mut BlockWriter<'_>, lines: &mut Lines) -> Result<(), Re
     if writer.files() == 0 { Err(Refusal::Properties(vec!["send at least one file".into()])) } else { Ok(()) }
 }
 
-fn unread(problem: &Problem) -> Refusal {
+/// The refusal of lines that cannot be read.
+pub(super) fn unread(problem: &Problem) -> Refusal {
     match problem.kind() {
         Kind::TooLarge => Refusal::TooLarge,
         _ => Refusal::bad(problem.detail()),

@@ -3,7 +3,7 @@
 use bson::{Bson, DateTime, Document, doc};
 use futures_util::TryStreamExt;
 
-use super::error::is_duplicate;
+use super::error::{duplicates, is_duplicate};
 use super::transaction::{self, Matches, Outcome, Write};
 use super::{Error, READ_MAX, Room, Store, room};
 use crate::Refusal;
@@ -23,13 +23,30 @@ impl Store {
     /// [`Refusal::Conflict`] if its PID exists.
     pub async fn create(&self, dataset: &Document) -> Result<(), Error> {
         let pid = dataset.get_str("_id").unwrap_or_default();
-        self.datasets.insert_one(dataset).await.map(drop).map_err(|error| {
-            if is_duplicate(&error) {
-                Refusal::Conflict(format!("A dataset with pid {pid} already exists!")).into()
-            } else {
-                error.into()
-            }
-        })
+        self.datasets
+            .insert_one(dataset)
+            .await
+            .map(drop)
+            .map_err(|error| if is_duplicate(&error) { exists(pid).into() } else { error.into() })
+    }
+
+    /// Stores new datasets in one command. Returns the refusal of each that is not stored, by its place.
+    ///
+    /// # Errors
+    /// The server failed; some may be stored.
+    pub async fn create_many(&self, datasets: &[Document]) -> Result<Vec<(usize, Refusal)>, Error> {
+        match self.datasets.insert_many(datasets).ordered(false).await {
+            Ok(_) => Ok(Vec::new()),
+            Err(error) => match duplicates(&error) {
+                Some(places) => {
+                    let pid = |place: usize| {
+                        datasets.get(place).and_then(|it| it.get_str("_id").ok()).unwrap_or_default()
+                    };
+                    Ok(places.into_iter().map(|place| (place, exists(pid(place)))).collect())
+                }
+                None => Err(error.into()),
+            },
+        }
     }
 
     /// A dataset by its PID, in one read.
@@ -147,6 +164,10 @@ impl Store {
     pub async fn count_attachments(&self, pid: &str) -> Result<u64, Error> {
         Ok(self.attachments.count_documents(doc! {"datasetId": pid}).max_time(READ_MAX).await?)
     }
+}
+
+fn exists(pid: &str) -> Refusal {
+    Refusal::Conflict(format!("A dataset with pid {pid} already exists!"))
 }
 
 /// The changes that blocks and attachments of a dataset take over: those of its access.

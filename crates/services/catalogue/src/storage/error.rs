@@ -29,6 +29,14 @@ pub(crate) fn is_too_slow(error: &mongodb::error::Error) -> bool {
     matches!(error.kind.as_ref(), ErrorKind::Command(refused) if refused.code == TOO_SLOW)
 }
 
+/// The places of documents whose keys exist, if nothing else kept an insert of many from success.
+pub(super) fn duplicates(error: &mongodb::error::Error) -> Option<Vec<usize>> {
+    let ErrorKind::InsertMany(failed) = error.kind.as_ref() else { return None };
+    let errors = failed.write_errors.as_ref().filter(|_| failed.write_concern_error.is_none())?;
+    let places = errors.iter().map(|error| (error.code == DUPLICATE_KEY).then_some(error.index));
+    places.collect()
+}
+
 /// Whether an insert failed because its key exists.
 pub(super) fn is_duplicate(error: &mongodb::error::Error) -> bool {
     match error.kind.as_ref() {
