@@ -78,6 +78,12 @@ impl Rules {
         doc! {"$or": readable}
     }
 
+    /// The groups whose data the caller may read; `None` for all groups.
+    pub fn read_groups<'a>(&self, caller: &'a Caller) -> Option<&'a [String]> {
+        let groups = caller.user().map_or(&[][..], |user| &user.groups);
+        (!has(caller, &self.roles.admin_groups)).then_some(groups)
+    }
+
     /// Whether the caller may read a document.
     ///
     /// # Errors
@@ -197,6 +203,11 @@ mod tests {
             {"sharedWith": "ann@x"},
         ]};
         assert_eq!(rules.read_filter(&user(&["a", "b"])), expected);
+        assert_eq!(rules.read_groups(&Caller::Anonymous), Some(&[][..]));
+        assert_eq!(
+            (rules.read_groups(&user(&["a"])), rules.read_groups(&user(&["admin"]))),
+            (Some(&["a".into()][..]), None)
+        );
         let nobody = Caller::User(User::default());
         assert_eq!(rules.read_filter(&nobody), doc! {"$or": [{"isPublished": true}]});
     }

@@ -7,7 +7,9 @@ use axum::body::Body;
 use axum::http::{Method, Response, StatusCode};
 use bson::DateTime;
 use plimsoll_service::openapi::responses;
-use plimsoll_service::{Answer, BudgetError, Call, Endpoint, Identifies, Reservation, Scope, Takes, reply};
+use plimsoll_service::{
+    Answer, BudgetError, Call, Endpoint, Identifies, Reservation, Scope, Takes, blocking, body, reply,
+};
 use serde_json::{Value, json};
 
 use super::state::{Context, State};
@@ -17,6 +19,8 @@ use crate::access::{Caller, User};
 
 /// The memory of a document as JSON, for each of its stored bytes.
 const JSON_FACTOR: usize = 6;
+/// Longer bodies are parsed on another thread, in bytes.
+const INLINE_BYTES_MAX: usize = 256 << 10;
 /// The parameters of a query.
 const PARAMETERS_MAX: usize = 100;
 
@@ -155,6 +159,25 @@ impl Request {
                 header.map(Some).map_err(|_| Refusal::bad("the header filter is not ASCII"))
             }
         }
+    }
+
+    /// Reads the body as JSON and the value in it; a long body on another thread, so that other requests do not wait.
+    ///
+    /// # Errors
+    /// The body is not JSON, or has a duplicate key, or `read` refuses it.
+    pub(super) async fn parsed<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Value) -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        if self.call.body.len() <= INLINE_BYTES_MAX {
+            return read(&self.json()?);
+        }
+        let body = self.call.body.clone();
+        let work = move || {
+            let value = body::json(&body).map_err(|problem| Refusal::bad(problem.detail()))?;
+            read(&value)
+        };
+        blocking::run(work).await.unwrap_or(Err(Refusal::Unavailable))
     }
 
     /// The body as JSON.

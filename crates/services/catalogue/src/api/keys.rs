@@ -29,7 +29,7 @@ async fn keys(request: Request) -> Result<Reply, Refusal> {
     if prefix.len() > PREFIX_BYTES_MAX {
         return Err(Refusal::bad(format!("metadataKey accepts at most {PREFIX_BYTES_MAX} bytes")));
     }
-    let groups = request.caller.user().map_or(&[][..], |user| &user.groups);
+    let groups = request.state().rules.read_groups(&request.caller);
     let keys = request.state().store.metadata_keys(groups, prefix, KEYS_MAX).await?;
     Ok(Reply::Found(json!(keys)))
 }

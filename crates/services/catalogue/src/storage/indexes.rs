@@ -64,7 +64,11 @@ fn of_blocks() -> Vec<IndexModel> {
 pub(super) async fn create(store: &Store) -> mongodb::error::Result<()> {
     let by_dataset = vec![plain(doc! {"datasetId": 1}), plain(doc! {"relationships.targetId": 1})];
     let by_document = vec![plain(doc! {"documentId": 1, "timestamp": -1})];
-    let by_reader = vec![plain(doc! {"isPublished": 1, "key": 1}), plain(doc! {"userGroups": 1, "key": 1})];
+    let by_reader = vec![
+        plain(doc! {"isPublished": 1, "key": 1}),
+        plain(doc! {"userGroups": 1, "key": 1}),
+        plain(doc! {"key": 1}),
+    ];
     for (collection, indexes) in [
         (&store.datasets, of_datasets()),
         (&store.blocks, of_blocks()),

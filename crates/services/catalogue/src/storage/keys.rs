@@ -74,22 +74,24 @@ impl Store {
         Ok(found.projection(fields).max_time(READ_MAX).await?.try_collect().await?)
     }
 
-    /// The keys that these groups may see and that begin with `prefix`, in order.
+    /// The keys that these groups may see and that begin with `prefix`, in order; all such keys without groups.
     ///
     /// # Errors
     /// The server failed.
     pub async fn metadata_keys(
         &self,
-        groups: &[String],
+        groups: Option<&[String]>,
         prefix: &str,
         limit: u32,
     ) -> Result<Vec<String>, Error> {
         let range = doc! {"$gte": prefix, "$lt": format!("{prefix}\u{10ffff}")};
-        let mut seen = vec![doc! {"isPublished": true, "key": range.clone()}];
-        if !groups.is_empty() {
-            seen.push(doc! {"userGroups": {"$in": groups}, "key": range});
-        }
-        let found = self.keys.find(doc! {"$or": seen}).sort(doc! {"key": 1}).limit(i64::from(limit.max(1)));
+        let published = doc! {"isPublished": true, "key": range.clone()};
+        let filter = match groups {
+            None => doc! {"key": range},
+            Some([]) => published,
+            Some(groups) => doc! {"$or": [published, {"userGroups": {"$in": groups}, "key": range}]},
+        };
+        let found = self.keys.find(filter).sort(doc! {"key": 1}).limit(i64::from(limit.max(1)));
         let found: Vec<Document> = found.max_time(READ_MAX).await?.try_collect().await?;
         Ok(found.iter().filter_map(|it| it.get_str("key").ok().map(str::to_owned)).collect())
     }

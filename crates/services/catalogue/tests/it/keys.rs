@@ -6,7 +6,7 @@ use crate::samples::{at, catalogue, create};
 
 async fn keys(store: &Store, groups: &[&str], prefix: &str) -> Vec<String> {
     let groups: Vec<String> = groups.iter().map(|&group| group.into()).collect();
-    store.metadata_keys(&groups, prefix, 100).await.unwrap()
+    store.metadata_keys(Some(&groups), prefix, 100).await.unwrap()
 }
 
 #[tokio::test]
@@ -27,6 +27,7 @@ async fn keys_are_collected_in_batches_and_shown_to_their_readers() {
     assert_eq!(keys(&store, &["g1"], "").await, ["field 1", "only.odd"]);
     assert_eq!(keys(&store, &["h1"], "on").await, ["only.odd"]);
     assert_eq!(keys(&store, &["other"], "").await, [""; 0]);
+    assert_eq!(store.metadata_keys(None, "f", 100).await.unwrap(), ["field 1"]);
     assert_eq!(keys(&store, &[], "").await, [""; 0]);
     create(&store, "published", 2).await;
     store.collect_keys(later).await.unwrap();

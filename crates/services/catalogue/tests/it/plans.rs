@@ -91,7 +91,8 @@ async fn send_all(store: &Store) {
     create(store, "p/2", 2).await;
     store.collect_keys(at(60_000)).await.unwrap();
     let groups = vec!["g1".to_owned(), "h2".to_owned()];
-    store.metadata_keys(&groups, "a", 10).await.unwrap();
+    store.metadata_keys(Some(&groups), "a", 10).await.unwrap();
+    store.metadata_keys(None, "a", 10).await.unwrap();
     let user = User { id: "1".into(), username: "ann".into(), email: "ann@x.org".into(), groups };
     let rules = Rules::new(Roles { admin_groups: vec!["admin".into()], ..Roles::default() });
     for caller in [Caller::Anonymous, Caller::User(user)] {

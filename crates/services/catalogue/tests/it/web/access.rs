@@ -85,6 +85,17 @@ async fn published_data_is_open_to_everyone() {
     assert_eq!(nobody.get("/api/v4/datasets/public/open%2F1").await.is(200)["pid"], "open/1");
     assert_eq!(nobody.get("/api/v3/datasets/fullquery").await.is(200).as_array().unwrap().len(), 1);
     assert_eq!(nobody.get("/api/v4/datasets/public").await.is(200).as_array().unwrap().len(), 1);
+    assert_eq!(nobody.get("/api/v4/datasets/public/count").await.is(200), json!({"count": 1}));
+    assert_eq!(nobody.get("/api/v4/datasets/public/findOne").await.is(200)["pid"], "open/1");
+    ann.post("/api/v3/datasets", &raw("closed/1")).await.is(201);
+    assert_eq!(
+        ann.get("/api/v4/datasets/public/fullfacet").await.is(200),
+        json!([{"all": [{"totalSets": 1}]}])
+    );
+    assert_eq!(ann.get("/api/v4/datasets/fullfacet").await.is(200), json!([{"all": [{"totalSets": 2}]}]));
+    for path in ["fullfacet", "count", "findOne"] {
+        nobody.get(&format!("/api/v4/datasets/{path}")).await.is(403);
+    }
     service.stop().await;
 }
 
