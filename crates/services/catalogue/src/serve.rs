@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bson::{DateTime, doc};
 use mongodb::Client;
+use mongodb::error::ErrorKind;
 use mongodb::options::ClientOptions;
 use mongodb::options::{Acknowledgment, WriteConcern};
 use plimsoll_service::security::Sessions;
@@ -54,10 +55,27 @@ impl Product for Catalogue {
     }
 }
 
-fn storage(error: impl Display) -> StartError {
+fn unusable(reason: impl Display) -> StartError {
     StartError::Storage(format!(
-        "the database cannot be used ({error}): check --server, and that the server runs"
+        "the database cannot be used ({reason}): check --server, and that the server runs"
     ))
+}
+
+fn storage(error: storage::Error) -> StartError {
+    match error {
+        storage::Error::Database(error) => unusable(reason(&error)),
+        other => unusable(other),
+    }
+}
+
+/// The driver's message without its labels, and without the bytes of the server's answer.
+fn reason(error: &mongodb::error::Error) -> String {
+    match error.kind.as_ref() {
+        ErrorKind::ServerSelection { .. } => "no server answers".into(),
+        ErrorKind::Command(refused) => refused.message.clone(),
+        ErrorKind::Authentication { message, .. } => message.clone(),
+        other => other.to_string(),
+    }
 }
 
 /// Opens the database, creates missing indexes, and serves.
@@ -68,16 +86,18 @@ pub async fn start(settings: Settings) -> Result<Running, StartError> {
     let listener = Listener::bind(settings.http.listen).await?;
     let clock = Clock::start();
     let uri =
-        settings.database.uri.as_deref().ok_or_else(|| storage("no server is named: set database.uri"))?;
+        settings.database.uri.as_deref().ok_or_else(|| unusable("no server is named: set database.uri"))?;
     let mut options =
-        ClientOptions::parse(uri).await.map_err(|_| storage("the connection string cannot be read"))?;
+        ClientOptions::parse(uri).await.map_err(|_| unusable("the connection string cannot be read"))?;
     options.app_name.get_or_insert_with(|| "plimsoll-catalogue".into());
     options.server_selection_timeout.get_or_insert(SELECT_MAX);
     let concern = options.write_concern.get_or_insert_with(WriteConcern::default);
     concern.w.get_or_insert(Acknowledgment::Majority);
     concern.journal.get_or_insert(true);
-    let database = Client::with_options(options).map_err(storage)?.database(&settings.database.name);
-    database.run_command(doc! {"ping": 1}).await.map_err(|_| storage("no server answers"))?;
+    let database = Client::with_options(options)
+        .map_err(|error| unusable(reason(&error)))?
+        .database(&settings.database.name);
+    database.run_command(doc! {"ping": 1}).await.map_err(|error| unusable(reason(&error)))?;
     let store = Store::open(&database).await.map_err(storage)?;
     store.repair().await.map_err(storage)?;
     let upkeep = tokio::spawn(upkeep(store.clone(), clock)).abort_handle();

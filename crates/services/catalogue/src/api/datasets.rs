@@ -10,7 +10,7 @@ use time::format_description::well_known::Rfc2822;
 use super::action::{Of, Reply, Request, action};
 use super::state::State;
 use crate::access::{Change, Owned};
-use crate::documents::dataset::{self, Creation, Form, Version, show};
+use crate::documents::dataset::{self, Creation, Form, Patch, Version, show};
 use crate::documents::{attachment, block, history};
 use crate::query::include::{self, Relation};
 use crate::storage;
@@ -30,6 +30,8 @@ action!(PatchV3, PATCH "/api/v3/datasets/{pid}", "patch_dataset_v3", Json, "Chan
 action!(PatchV4, PATCH "/api/v4/datasets/{pid}", "patch_dataset", Json, "Change a dataset", |it| patch(it, Version::V4));
 action!(DeleteV3, DELETE "/api/v3/datasets/{pid}", "delete_dataset_v3", Nothing, "Remove a dataset", |it| delete(it, Version::V3));
 action!(DeleteV4, DELETE "/api/v4/datasets/{pid}", "delete_dataset", Nothing, "Remove a dataset", |it| delete(it, Version::V4));
+action!(ReplaceV3, PUT "/api/v3/datasets/{pid}", "replace_dataset_v3", Json, "Replace a dataset", |it| replace(it, Version::V3));
+action!(ReplaceV4, PUT "/api/v4/datasets/{pid}", "replace_dataset", Json, "Replace a dataset", |it| replace(it, Version::V4));
 action!(Verify, POST "/api/v4/datasets/{pid}/size/verify", "verify_size", Json, "Correct the size of a dataset", verify);
 
 /// Adds the endpoints.
@@ -39,7 +41,7 @@ pub(super) fn add(routes: Routes<State>) -> Routes<State> {
     let routes = routes.with::<Of<ReadV3>>().with::<Of<ReadV4>>().with::<Of<ReadPublic>>();
     let routes =
         routes.with::<Of<PatchV3>>().with::<Of<PatchV4>>().with::<Of<DeleteV3>>().with::<Of<DeleteV4>>();
-    routes.with::<Of<Verify>>()
+    routes.with::<Of<ReplaceV3>>().with::<Of<ReplaceV4>>().with::<Of<Verify>>()
 }
 
 async fn create(request: Request, version: Version) -> Result<Reply, Refusal> {
@@ -155,21 +157,47 @@ async fn patch(request: Request, version: Version) -> Result<Reply, Refusal> {
     Ok(Reply::Found(show(&dataset, version).into()))
 }
 
-/// Changes the dataset of the path by a body. Returns the dataset after it.
+async fn replace(request: Request, version: Version) -> Result<Reply, Refusal> {
+    let body = request.json()?;
+    let types = &request.state().datasets.types;
+    let make = |stored: &Document| {
+        let pid = request.part("pid").to_owned();
+        let creation =
+            Creation { pid, by: request.username(), at: request.now(), types, tape_redundancy: None };
+        dataset::replace(stored, &body, version, &creation)
+    };
+    let dataset = altered(&request, Change::Update, make).await?;
+    Ok(Reply::Found(show(&dataset, version).into()))
+}
+
+/// Changes the dataset of the path by a part of a body. Returns the dataset after it.
 ///
 /// # Errors
-/// The dataset does not exist, belongs to others or has changed meanwhile, or the body is wrong.
+/// Those of [`altered`].
 pub(super) async fn changed(
     request: &Request,
     body: &Value,
     version: Version,
     change: Change,
 ) -> Result<Document, Refusal> {
+    let form = form(request);
+    altered(request, change, |stored| dataset::patch(stored, body, version, form)).await
+}
+
+/// Changes the dataset of the path by the patch that `make` returns. Returns the dataset after it.
+///
+/// # Errors
+/// The dataset does not exist, belongs to others or has changed meanwhile, or the body is wrong.
+async fn altered(
+    request: &Request,
+    change: Change,
+    make: impl Fn(&Document) -> Result<Patch, Refusal> + Send + Sync,
+) -> Result<Document, Refusal> {
     let pid = request.part("pid");
     for _ in 0..ATTEMPTS_MAX {
         let stored = changeable(request, pid, change).await?;
         unmodified(request, &stored)?;
-        let patch = dataset::patch(&stored, body, version, form(request))?;
+        let patch = make(&stored)?;
         if patch.is_empty() {
             return Ok(stored);
         }

@@ -2,10 +2,12 @@
 
 mod create;
 mod patch;
+mod replace;
 mod show;
 
 pub use create::{Creation, create, faults};
 pub use patch::{Form, Patch, patch};
+pub use replace::replace;
 pub use show::{INTERNAL, show};
 
 use bson::{Document, doc};

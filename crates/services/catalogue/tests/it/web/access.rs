@@ -1,5 +1,10 @@
 //! Tests that nobody reads or changes data of others, whatever the request says.
 
+use std::path::Path;
+
+use plimsoll_catalogue::serve::start;
+use plimsoll_catalogue::settings::Typed;
+use plimsoll_service::settings;
 use serde_json::{Value, json};
 
 use super::bench::{block, raw, serve};
@@ -124,4 +129,17 @@ async fn a_body_over_the_limit_is_refused_before_it_is_read() {
     let unknown = ann.get("/api/v3/nothing").await.is(404);
     assert_eq!(unknown["error"], Value::from("Not Found"));
     service.stop().await;
+}
+
+#[tokio::test]
+async fn a_catalogue_without_a_database_does_not_start_and_keeps_the_password() {
+    for (uri, said) in [
+        ("mongodb://ann:hunter2@127.0.0.1:1/?serverSelectionTimeoutMS=100", "no server answers"),
+        ("mongodb://ann:hunter2", "the connection string cannot be read"),
+    ] {
+        let typed: Typed =
+            settings::read(&format!("listen: 127.0.0.1:0\ndatabase: {{uri: '{uri}'}}")).unwrap();
+        let error = start(typed.build(Path::new(".")).unwrap()).await.err().unwrap().to_string();
+        assert!(error.contains(said) && !error.contains("hunter2"), "{error}");
+    }
 }

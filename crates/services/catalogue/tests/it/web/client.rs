@@ -61,6 +61,10 @@ impl Client {
         self.send("PATCH", path, headers, body.to_string().as_bytes()).await
     }
 
+    pub async fn put(&mut self, path: &str, body: &Value) -> Answer {
+        self.send("PUT", path, &[], body.to_string().as_bytes()).await
+    }
+
     pub async fn delete(&mut self, path: &str) -> Answer {
         self.send("DELETE", path, &[], b"").await
     }

@@ -191,3 +191,23 @@ async fn keys_of_metadata_are_listed_for_their_readers() {
     assert_eq!(nobody.get(&path).await.is(200), json!([]));
     service.stop().await;
 }
+
+#[tokio::test]
+async fn a_replaced_dataset_keeps_its_files() {
+    let service = serve("replaced", "").await;
+    let mut ann = Client::user(service.address(), "ann").await;
+    ann.post("/api/v3/datasets", &raw("p/1")).await.is(201);
+    ann.post("/api/v3/origdatablocks", &block("p/1", 4)).await.is(201);
+    let mut body = raw("p/1");
+    body["owner"] = "eve".into();
+    body.as_object_mut().unwrap().remove("scientificMetadata");
+    let replaced = ann.put("/api/v3/datasets/p%2F1", &body).await.is(200);
+    assert_eq!(
+        (&replaced["owner"], &replaced["size"], &replaced["scientificMetadata"]),
+        (&json!("eve"), &json!(8), &json!({}))
+    );
+    ann.put("/api/v3/datasets/p%2F1", &raw("p/2")).await.is(400);
+    ann.put("/api/v3/datasets/p%2F1", &json!({"owner": "x"})).await.is(400);
+    ann.put("/api/v3/datasets/p%2F9", &raw("p/9")).await.is(404);
+    service.stop().await;
+}
