@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::http::{Method, Response, StatusCode};
+use axum::http::{HeaderMap, Method, Response, StatusCode};
 use bson::DateTime;
 use plimsoll_service::openapi::responses;
 use plimsoll_service::{
@@ -13,7 +13,7 @@ use plimsoll_service::{
 use serde_json::{Value, json};
 
 use super::state::{Context, State};
-use super::{identity, problems};
+use super::{identity, problems, tag};
 use crate::Refusal;
 use crate::access::{Caller, User};
 
@@ -201,11 +201,12 @@ impl<A: Action> Endpoint<State> for Of<A> {
     const IDENTIFIES: Identifies = Identifies::Endpoint;
 
     async fn answer(context: Arc<Context>, call: Call) -> Answer {
+        let headers = call.headers.clone();
         let answered = match Request::new(context, call) {
             Ok(request) => A::run(request).await,
             Err(refusal) => Err(refusal),
         };
-        Ok(answered.map_or_else(|refusal| problems::refused(&refusal), Reply::response))
+        Ok(answered.map_or_else(|refusal| problems::refused(&refusal), |reply| reply.response(&headers)))
     }
 
     fn describe() -> Value {
@@ -215,10 +216,10 @@ impl<A: Action> Endpoint<State> for Of<A> {
 }
 
 impl Reply {
-    fn response(self) -> Response<Body> {
+    fn response(self, request: &HeaderMap) -> Response<Body> {
         match self {
-            Self::Found(body) => reply::json(StatusCode::OK, &body),
-            Self::Created(body) => reply::json(StatusCode::CREATED, &body),
+            Self::Found(body) => tag::json(StatusCode::OK, &body, request),
+            Self::Created(body) => tag::json(StatusCode::CREATED, &body, request),
             Self::Empty => reply::empty(StatusCode::OK),
         }
     }

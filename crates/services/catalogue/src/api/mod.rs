@@ -16,6 +16,7 @@ mod action;
 mod identity;
 mod path;
 mod problems;
+mod tag;
 
 use plimsoll_service::{About, Clock, Routes, Service};
 use serde_json::{Value, json};

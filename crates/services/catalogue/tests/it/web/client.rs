@@ -18,6 +18,8 @@ pub struct Client {
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
+    /// The head; the service writes names in lower case.
+    pub head: String,
     pub body: Vec<u8>,
 }
 
@@ -90,14 +92,14 @@ impl Client {
             }
             self.more().await;
         };
-        let head = String::from_utf8(self.read.drain(..end + 4).collect()).unwrap().to_ascii_lowercase();
+        let head = String::from_utf8(self.read.drain(..end + 4).collect()).unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
         let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
         let length: usize = length.map_or(0, |it| it.parse().unwrap());
         while self.read.len() < length {
             self.more().await;
         }
-        Answer { status, body: self.read.drain(..length).collect() }
+        Answer { status, head, body: self.read.drain(..length).collect() }
     }
 
     async fn more(&mut self) {

@@ -211,3 +211,18 @@ async fn a_replaced_dataset_keeps_its_files() {
     ann.put("/api/v3/datasets/p%2F9", &raw("p/9")).await.is(404);
     service.stop().await;
 }
+
+#[tokio::test]
+async fn an_unchanged_answer_is_sent_once() {
+    let service = serve("tagged", "").await;
+    let mut ann = Client::user(service.address(), "ann").await;
+    ann.post("/api/v3/datasets", &raw("p")).await.is(201);
+    let path = "/api/v4/datasets/p";
+    let first = ann.get(path).await;
+    let tag = first.head.lines().find_map(|line| line.strip_prefix("etag: ")).unwrap().to_owned();
+    let again = ann.send("GET", path, &[("if-none-match", &tag)], b"").await;
+    assert_eq!((again.status, again.body.len()), (304, 0));
+    ann.patch(path, &[], &json!({"description": "new"})).await.is(200);
+    assert_eq!(ann.send("GET", path, &[("if-none-match", &tag)], b"").await.is(200)["description"], "new");
+    service.stop().await;
+}
