@@ -81,8 +81,8 @@ async fn full_query(request: Request) -> Result<Reply, Refusal> {
 async fn facet(request: Request, view: View) -> Result<Reply, Refusal> {
     let access = view.access(&request)?;
     let query = facets::translate(request.parameter("fields"), request.parameter("facets"))?;
-    let now_ms = request.now().timestamp_millis();
-    Ok(Reply::Found(request.state().store.facets(&access, &query, now_ms).await?))
+    let clock = || request.now().timestamp_millis();
+    Ok(Reply::Found(request.state().store.facets(&access, &query, &clock).await?))
 }
 
 async fn find(request: Request, view: View) -> Result<Reply, Refusal> {
@@ -128,8 +128,8 @@ async fn count(request: Request, view: View) -> Result<Reply, Refusal> {
     let cap = request.parameter("cap").map(|cap| cap.parse::<u32>().ok().filter(|cap| *cap > 0));
     let cap =
         cap.map(|cap| cap.ok_or_else(|| Refusal::bad("cap needs a whole number from 1"))).transpose()?;
-    let now_ms = request.now().timestamp_millis();
-    let count = request.state().store.count(&access, &query.filter, cap, now_ms).await?;
+    let clock = || request.now().timestamp_millis();
+    let count = request.state().store.count(&access, &query.filter, cap, &clock).await?;
     let mut body = json!({"count": count});
     if cap.is_some_and(|cap| count >= u64::from(cap)) {
         body["capped"] = true.into();

@@ -1,4 +1,5 @@
-//! Keeps answers for a stated time, so that counts and facets of a large catalogue are computed seldom.
+//! Keeps answers that took long for a stated time, so that counts and facets of a large catalogue are computed seldom. Those of a small
+//! catalogue are always exact.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,10 +8,15 @@ use bson::Document;
 
 /// The age up to which an answer counts as fresh, in milliseconds.
 pub(super) const FRESH_MS: i64 = 30_000;
+/// The time from which an answer took long, in milliseconds.
+pub(super) const SLOW_MS: i64 = 50;
 /// The answers in memory.
 const ANSWERS_MAX: usize = 1_000;
 /// The longest key in memory, in bytes; an answer to a longer query is not kept.
 const KEY_BYTES_MAX: usize = 4_096;
+
+/// A clock: milliseconds since 1970.
+pub type Clock<'a> = &'a (dyn Fn() -> i64 + Send + Sync);
 
 /// Answers by query.
 #[derive(Debug)]
@@ -35,15 +41,15 @@ impl<V: Clone> Cache<V> {
         self.lock().get(&key).filter(|kept| is_fresh(kept.at_ms, now_ms)).map(|kept| kept.value.clone())
     }
 
-    /// Keeps an answer. If the memory is full of fresh answers, it is not kept.
-    pub(super) fn put(&self, query: &Document, value: V, now_ms: i64) {
-        let Some(key) = key(query) else { return };
+    /// Keeps an answer that took long. It is as old as its query. If the memory is full of fresh answers, it is not kept.
+    pub(super) fn put(&self, query: &Document, value: V, begun_ms: i64, now_ms: i64) {
+        let Some(key) = key(query).filter(|_| now_ms - begun_ms >= SLOW_MS) else { return };
         let mut answers = self.lock();
         if answers.len() >= ANSWERS_MAX {
             answers.retain(|_, kept| is_fresh(kept.at_ms, now_ms));
         }
         if answers.len() < ANSWERS_MAX || answers.contains_key(&key) {
-            answers.insert(key, Kept { value, at_ms: now_ms });
+            answers.insert(key, Kept { value, at_ms: begun_ms });
         }
     }
 
@@ -69,7 +75,9 @@ mod tests {
     #[test]
     fn an_answer_is_kept_as_long_as_it_is_fresh() {
         let cache = Cache::default();
-        cache.put(&doc! {"a": 1}, 5, 1_000);
+        cache.put(&doc! {"a": 1}, 5, 1_000, 1_000 + SLOW_MS - 1);
+        assert_eq!(cache.get(&doc! {"a": 1}, 1_000), None, "it was quick");
+        cache.put(&doc! {"a": 1}, 5, 1_000, 1_000 + SLOW_MS);
         assert_eq!(cache.get(&doc! {"a": 1}, 1_000 + FRESH_MS - 1), Some(5));
         assert_eq!(cache.get(&doc! {"a": 1}, 1_000 + FRESH_MS), None);
         assert_eq!(
@@ -84,11 +92,11 @@ mod tests {
     fn the_memory_is_bounded() {
         let cache = Cache::default();
         for n in 0..3_000 {
-            cache.put(&doc! {"a": n}, n, 0);
+            cache.put(&doc! {"a": n}, n, 0, SLOW_MS);
         }
         assert_eq!(cache.lock().len(), ANSWERS_MAX);
-        cache.put(&doc! {"a": "x".repeat(KEY_BYTES_MAX)}, 1, FRESH_MS);
-        cache.put(&doc! {"b": 1}, 1, FRESH_MS);
+        cache.put(&doc! {"a": "x".repeat(KEY_BYTES_MAX)}, 1, FRESH_MS, FRESH_MS + SLOW_MS);
+        cache.put(&doc! {"b": 1}, 1, FRESH_MS, FRESH_MS + SLOW_MS);
         assert_eq!(cache.lock().len(), 1, "stale answers leave first");
     }
 }

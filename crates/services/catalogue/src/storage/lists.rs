@@ -1,9 +1,13 @@
 //! Lists and counts datasets.
 
+use std::iter::once;
+
 use bson::{Document, doc};
 use futures_util::TryStreamExt;
+use futures_util::future::{try_join, try_join_all};
 use serde_json::{Map, Value, json};
 
+use super::cache::Clock;
 use super::merge::Merge;
 use super::{Error, READ_MAX, Room, Store, room};
 use crate::documents::json;
@@ -72,7 +76,7 @@ impl Store {
         room::read(request.await?, room).await
     }
 
-    /// The number of datasets, counted up to `cap` if given. The answer may be 30 s old.
+    /// The number of datasets, counted up to `cap` if given. An answer that took long is kept for 30 s.
     ///
     /// # Errors
     /// The server failed.
@@ -81,7 +85,7 @@ impl Store {
         access: &Document,
         filter: &Document,
         cap: Option<u32>,
-        now_ms: i64,
+        clock: Clock<'_>,
     ) -> Result<u64, Error> {
         let mut stages = vec![doc! {"$match": under(access, filter)}];
         if let Some(cap) = cap {
@@ -89,39 +93,39 @@ impl Store {
         }
         stages.push(doc! {"$group": {"_id": null, "count": {"$sum": 1}}});
         let key = doc! {"stages": stages.clone()};
-        if let Some(count) = self.counts.get(&key, now_ms) {
+        let begun_ms = clock();
+        if let Some(count) = self.counts.get(&key, begun_ms) {
             return Ok(count);
         }
         let mut groups = self.datasets.aggregate(stages).max_time(READ_MAX).await?;
         let count = groups.try_next().await?.map_or(0, |group| whole(&group, "count"));
-        self.counts.put(&key, count, now_ms);
+        self.counts.put(&key, count, begun_ms, clock());
         Ok(count)
     }
 
-    /// The total and the facets, each from a query by itself. The answer may be 30 s old.
+    /// The total and the facets, each from a query by itself. Answers that took long are kept for 30 s.
     ///
     /// # Errors
     /// The server failed.
-    pub async fn facets(&self, access: &Document, facets: &Facets, now_ms: i64) -> Result<Value, Error> {
-        let total = self.count(access, &facets.all, None, now_ms).await?;
+    pub async fn facets(&self, access: &Document, facets: &Facets, clock: Clock<'_>) -> Result<Value, Error> {
+        let buckets = try_join_all(facets.each.iter().map(|facet| self.facet(access, facet, clock)));
+        let (total, buckets) = try_join(self.count(access, &facets.all, None, clock), buckets).await?;
         let all = if total == 0 { json!([]) } else { json!([{"totalSets": total}]) };
-        let mut body = Map::from_iter([("all".to_owned(), all)]);
-        for facet in &facets.each {
-            body.insert(facet.name.clone(), self.facet(access, facet, now_ms).await?);
-        }
+        let names = facets.each.iter().map(|facet| facet.name.clone());
+        let body: Map<String, Value> = once(("all".to_owned(), all)).chain(names.zip(buckets)).collect();
         Ok(json!([body]))
     }
 
-    async fn facet(&self, access: &Document, facet: &Facet, now_ms: i64) -> Result<Value, Error> {
+    async fn facet(&self, access: &Document, facet: &Facet, clock: Clock<'_>) -> Result<Value, Error> {
         let pipeline = facet.pipeline(access);
-        let key = doc! {"stages": pipeline.clone()};
-        if let Some(buckets) = self.facets.get(&key, now_ms) {
+        let (key, begun_ms) = (doc! {"stages": pipeline.clone()}, clock());
+        if let Some(buckets) = self.facets.get(&key, begun_ms) {
             return Ok(buckets);
         }
         let buckets = self.datasets.aggregate(pipeline).max_time(READ_MAX).await?;
         let buckets: Vec<Document> = buckets.try_collect().await?;
         let buckets: Value = buckets.iter().map(|bucket| Value::from(json::object(bucket))).collect();
-        self.facets.put(&key, buckets.clone(), now_ms);
+        self.facets.put(&key, buckets.clone(), begun_ms, clock());
         Ok(buckets)
     }
 }

@@ -17,6 +17,7 @@ mod sizes;
 mod transaction;
 
 pub use blocks::BlockWriter;
+pub use cache::Clock;
 pub use error::Error;
 pub(crate) use error::is_too_slow;
 pub use keys::Batch;

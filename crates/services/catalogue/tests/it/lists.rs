@@ -1,6 +1,6 @@
 //! Tests lists, counts and facets.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
 use bson::{Document, doc};
 use plimsoll_catalogue::Refusal;
@@ -95,7 +95,7 @@ async fn a_caller_lists_and_counts_only_its_datasets_whatever_it_asks_for() {
         let access = access(&caller);
         let listing = store.list(&access, &find, None, &any).await.unwrap();
         assert_eq!(listing.documents.len(), expected, "{caller:?}");
-        assert_eq!(store.count(&access, &find.filter, None, NOW_MS).await.unwrap(), expected as u64);
+        assert_eq!(store.count(&access, &find.filter, None, &|| NOW_MS).await.unwrap(), expected as u64);
     }
 }
 
@@ -123,14 +123,21 @@ async fn conditions_find_the_same_datasets_as_a_walk_over_all() {
 }
 
 #[tokio::test]
-async fn a_count_stops_at_its_cap_and_is_kept_for_a_while() {
+async fn a_count_stops_at_its_cap_and_is_kept_if_it_took_long() {
     let store = filled("counted").await;
     let admin = access(&user(&["admin"]));
-    let count = async |cap, now| store.count(&admin, &doc! {}, cap, now).await.unwrap();
-    assert_eq!((count(Some(10), 0).await, count(None, 0).await), (10, 60));
+    // Each look at the clock takes this long.
+    let count = async |cap, begun_ms: i64, look_ms: i64| {
+        let looks = AtomicI64::new(0);
+        let clock = || begun_ms + look_ms * looks.fetch_add(1, Ordering::Relaxed);
+        store.count(&admin, &doc! {}, cap, &clock).await.unwrap()
+    };
+    assert_eq!((count(Some(10), 0, 0).await, count(None, 0, 0).await), (10, 60));
     create(&store, "p/new", 1).await;
-    assert_eq!(count(None, 29_999).await, 60, "the answer is fresh for 30 s");
-    assert_eq!(count(None, 30_000).await, 61);
+    assert_eq!(count(None, 1, 1_000).await, 61, "a quick answer is not kept");
+    create(&store, "p/newer", 1).await;
+    assert_eq!(count(None, 30_000, 0).await, 61, "an answer that took long is fresh for 30 s");
+    assert_eq!(count(None, 30_001, 0).await, 62);
 }
 
 #[tokio::test]
@@ -138,11 +145,11 @@ async fn facets_count_the_values_under_all_other_conditions() {
     let store = filled("facets").await;
     let fields = json!({"type": ["derived"]}).to_string();
     let facets = facets::translate(Some(&fields), Some(r#"["type", "keywords", "creationTime"]"#)).unwrap();
-    let body = store.facets(&access(&Caller::Anonymous), &facets, 0).await.unwrap();
+    let body = store.facets(&access(&Caller::Anonymous), &facets, &|| 0).await.unwrap();
     assert_eq!(body[0]["all"], json!([{"totalSets": 10}]));
     assert_eq!(body[0]["type"], json!([{"_id": "raw", "count": 20}, {"_id": "derived", "count": 10}]));
     assert_eq!(body[0]["keywords"], json!([{"_id": "k0", "count": 10}, {"_id": "k", "count": 10}]));
     assert_eq!(body[0]["creationTime"][0]["_id"], json!({"year": 2024, "month": 1, "day": 27}));
     let nothing = facets::translate(Some(r#"{"owner": "nobody"}"#), None).unwrap();
-    assert_eq!(store.facets(&doc! {}, &nothing, 0).await.unwrap(), json!([{"all": []}]));
+    assert_eq!(store.facets(&doc! {}, &nothing, &|| 0).await.unwrap(), json!([{"all": []}]));
 }

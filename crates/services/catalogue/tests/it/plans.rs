@@ -123,11 +123,11 @@ async fn lists(store: &Store, access: &Document) {
     let published = r#"{"mode":{},"pid":"p/1"}"#;
     let limits = r#"{"skip":0,"limit":25,"order":"creationTime:desc"}"#;
     store.list(access, &full::translate(Some(published), Some(limits)).unwrap(), None, &any).await.unwrap();
-    store.count(access, &doc! {}, Some(10_000), NOW_MS).await.unwrap();
+    store.count(access, &doc! {}, Some(10_000), &|| NOW_MS).await.unwrap();
     let facets =
         facets::translate(Some(r#"{"type":["raw"]}"#), Some(r#"["type","keywords","creationTime"]"#))
             .unwrap();
-    store.facets(access, &facets, NOW_MS).await.unwrap();
+    store.facets(access, &facets, &|| NOW_MS).await.unwrap();
 }
 
 #[tokio::test]
