@@ -22,6 +22,12 @@ pub(crate) struct Environment {
 /// The environment of the tests.
 pub(crate) const TESTS: Environment =
     Environment { directory: "python", holds: "PyMongo", requirements: include_str!("../requirements.txt") };
+/// The environment of the catalogue's tests.
+pub(crate) const SCICAT: Environment = Environment {
+    directory: "python-scicat",
+    holds: "SciCat's clients",
+    requirements: include_str!("../requirements-scicat.txt"),
+};
 /// The environment of the embedding benchmark.
 pub(crate) const EMBEDDING: Environment = Environment {
     directory: "python-onnx",
@@ -81,7 +87,7 @@ mod tests {
 
     #[test]
     fn every_package_is_pinned_by_version_and_hash() {
-        for environment in [TESTS, EMBEDDING, TOOLS] {
+        for environment in [TESTS, SCICAT, EMBEDDING, TOOLS] {
             let statements = environment.requirements.replace("\\\n", " ");
             for statement in statements.lines().filter(|line| !line.starts_with('#')) {
                 assert!(statement.contains("==") && statement.contains("--hash=sha256:"), "{statement}");

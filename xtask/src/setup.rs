@@ -27,11 +27,12 @@ pub(crate) fn run() -> Result<()> {
     install(&build()?)
 }
 
-/// Installs the Python environment, Prometheus, the other servers, the Kafka broker, PostgreSQL, the embedding model and the embedded
+/// Installs the Python environments, Prometheus, the other servers, the Kafka broker, PostgreSQL, the embedding model and the embedded
 /// server with the programs in `built`. It compiles no workspace crate, so another cargo may run meanwhile.
 pub(crate) fn install(built: &Path) -> Result<()> {
     let cache = Cache::locate()?;
     python::install(cache.root(), &python::TESTS)?;
+    python::install(cache.root(), &python::SCICAT)?;
     prometheus::install(cache.root())?;
     peers::install(cache.root())?;
     // Maven fetches 54 MB the first time, and the client library is built.

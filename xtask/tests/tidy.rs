@@ -43,6 +43,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("service", &["yaml"]),
     ("telemetry", &["service"]),
     ("workflow-service", &["net", "workflow", "stores", "postgres", "service"]),
+    ("catalogue", &["service"]),
     ("report", &["measure"]),
     (
         "series",
@@ -179,7 +180,11 @@ struct Restricted {
 
 const RESTRICTED: &[Restricted] = &[
     // The tests of `wire` compare it with the driver.
-    Restricted { name: "mongodb", crates: &["deployment", "mongo", "stores", "telemetry"], tests: &["wire"] },
+    Restricted {
+        name: "mongodb",
+        crates: &["deployment", "mongo", "stores", "telemetry", "catalogue"],
+        tests: &["wire"],
+    },
     Restricted { name: "rustls", crates: &["net", "service"], tests: &["telemetry"] },
     // The tests of `http` and `telemetry` speak TLS themselves.
     Restricted { name: "tokio-rustls", crates: &["net", "service"], tests: &["http", "telemetry"] },
@@ -202,7 +207,7 @@ const RESTRICTED: &[Restricted] = &[
     Restricted { name: "mimalloc", crates: &["plimsoll"], tests: &[] },
     Restricted {
         name: "axum",
-        crates: &["service", "telemetry", "workflow-service", "stream"],
+        crates: &["service", "telemetry", "catalogue", "workflow-service", "stream"],
         tests: &["plimsoll"],
     },
     Restricted { name: "ort", crates: &["onnx"], tests: &[] },

@@ -9,6 +9,7 @@ use serde_json::error::Category;
 
 use crate::budget::{Budget, Reservation};
 use crate::limits::Limits;
+use crate::lines::Lines;
 use crate::problem::{Kind, Problem};
 use crate::strict_json;
 
@@ -21,6 +22,9 @@ pub enum Takes {
     Json,
     /// A JSON array or lines of JSON, up to `batch_bytes_max`.
     Batch,
+    /// Any number of lines of JSON, each up to `body_bytes_max`, which the endpoint reads as they arrive. It may use `batch_bytes_max`
+    /// of memory.
+    Stream,
 }
 
 /// The format of a body.
@@ -46,7 +50,7 @@ pub(crate) async fn read(
     budget: &Budget,
 ) -> Result<(Media, Bytes, Option<Reservation>), Problem> {
     let most = match takes {
-        Takes::Nothing => return Ok((Media::Json, Bytes::new(), None)),
+        Takes::Nothing | Takes::Stream => return Ok((Media::Json, Bytes::new(), None)),
         Takes::Json => limits.body_bytes_max,
         Takes::Batch => limits.batch_bytes_max,
     };
@@ -65,14 +69,30 @@ pub(crate) async fn read(
         }
         Ok(Ok(bytes)) => Ok((media, bytes, Some(memory))),
         Ok(Err(Broken::Large(body))) => Err(refuse_large(body, most, limits).await),
-        Ok(Err(Broken::Busy)) => {
-            let detail = "too many request bodies are in memory: retry later";
-            Err(Problem::new(Kind::Busy, detail).retry_after(1))
-        }
+        Ok(Err(Broken::Busy)) => Err(busy()),
         Ok(Err(Broken::Transport)) => {
             Err(Problem::new(Kind::Malformed, "the body ended early: send all of it"))
         }
     }
+}
+
+/// The lines of a body that the endpoint reads as they arrive.
+pub(crate) fn lines(
+    headers: &HeaderMap,
+    body: Body,
+    limits: &Limits,
+    budget: &Budget,
+) -> Result<Lines, Problem> {
+    if media(Takes::Stream, headers)? != Media::Lines {
+        return Err(Problem::new(Kind::MediaType, "send `Content-Type: application/x-ndjson`"));
+    }
+    let memory = budget.reservation();
+    memory.grow(limits.batch_bytes_max as usize).map_err(|_| busy())?;
+    Ok(Lines::new(body, limits.body.duration(), limits.body_bytes_max as usize, memory))
+}
+
+fn busy() -> Problem {
+    Problem::new(Kind::Busy, "too many request bodies are in memory: retry later").retry_after(1)
 }
 
 enum Broken {
@@ -134,7 +154,7 @@ fn media(takes: Takes, headers: &HeaderMap) -> Result<Media, Problem> {
     let name = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     match name.as_str() {
         "application/json" => Ok(Media::Json),
-        "application/x-ndjson" | "application/ndjson" | "application/jsonl" if takes == Takes::Batch => {
+        "application/x-ndjson" | "application/ndjson" | "application/jsonl" if takes != Takes::Json => {
             Ok(Media::Lines)
         }
         name if name.starts_with("application/") && name.ends_with("+json") => Ok(Media::Json),

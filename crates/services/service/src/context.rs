@@ -3,13 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
+use axum::http::Response;
 use tokio::sync::Semaphore;
 
 use crate::budget::Budget;
 use crate::clock::Clock;
 use crate::limits::Limits;
 use crate::metrics::{EndpointMetrics, Page};
+use crate::problem::Problem;
 use crate::rate_limit::RateLimiter;
 use crate::readiness::Readiness;
 use crate::security::Authenticator;
@@ -27,6 +29,16 @@ pub trait State: Send + Sync + 'static {
 
     /// Writes the metrics of the state, after those of the endpoints.
     fn write_metrics(&self, page: &mut Page);
+
+    /// The answer to a request that the middleware or an endpoint refuses.
+    fn refusal(problem: &Problem) -> Response<Body> {
+        problem.response()
+    }
+
+    /// The path to route instead of this one, both percent-encoded; `None` to route it as it is.
+    fn canonical_path(_path: &str) -> Option<String> {
+        None
+    }
 
     /// Finishes background work. The service calls it once, after the last request.
     fn close(&self) -> impl Future<Output = ()> + Send;

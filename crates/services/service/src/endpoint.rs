@@ -1,14 +1,16 @@
 //! Defines an endpoint: one method of one path, the body it accepts, and its answer.
 
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Bytes;
-use axum::http::Method;
+use axum::http::{HeaderMap, Method};
 use serde_json::Value;
 
 use crate::body::{self, Media, Takes};
 use crate::budget::Reservation;
 use crate::context::Context;
+use crate::lines::Lines;
 use crate::name;
 use crate::problem::{Kind, Problem};
 use crate::query::Query;
@@ -27,6 +29,8 @@ pub trait Endpoint<S>: 'static {
     const SCOPE: Option<Scope>;
     /// The body that it accepts.
     const TAKES: Takes;
+    /// The part of the service that identifies the caller.
+    const IDENTIFIES: Identifies = Identifies::Middleware;
     /// The refusals of the endpoint itself, besides those of the middleware.
     const REFUSES: &'static [Kind] = &[];
 
@@ -37,22 +41,48 @@ pub trait Endpoint<S>: 'static {
     fn describe() -> Value;
 }
 
+/// The part of a service that identifies callers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Identifies {
+    /// The middleware, by keys and tokens. It also checks the scope.
+    Middleware,
+    /// The endpoint, by the headers of the call. The middleware limits the rate of each address, and checks no scope.
+    Endpoint,
+}
+
 /// A request that has passed the middleware.
-#[derive(Debug)]
 pub struct Call {
     /// The variable parts of the path, decoded.
     pub params: Vec<(String, String)>,
     /// The query, not decoded.
     pub query: Option<String>,
+    /// The headers.
+    pub headers: HeaderMap,
     /// The body.
     pub body: Bytes,
     /// The format of the body.
     pub media: Media,
+    /// The body of a stream, until the endpoint takes it.
+    pub(crate) lines: Mutex<Option<Lines>>,
     /// Reserves the memory of the body until the request is answered.
     pub(crate) _memory: Option<Reservation>,
 }
 
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call")
+            .field("params", &self.params)
+            .field("query", &self.query)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Call {
+    /// The lines of a body of [`Takes::Stream`]; `None` the second time.
+    pub fn lines(&self) -> Option<Lines> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
     /// A name in the path.
     ///
     /// # Errors

@@ -11,7 +11,7 @@
 //!   that is read into two structs.
 //! * [`Context`]: the shared state of all requests: state, limits, clock, memory budget.
 //! * [`Problem`]: a refusal; [`reply`] makes the other answers.
-//! * [`query`], [`body`], [`strict_json`], [`name`], [`timestamp`]: parse requests strictly.
+//! * [`query`], [`body`], [`lines`], [`strict_json`], [`name`], [`timestamp`]: parse requests strictly.
 //! * [`budget`]: limits memory; [`blocking`]: runs CPU-bound work on other threads.
 
 pub mod budget;
@@ -31,6 +31,7 @@ pub mod settings;
 pub mod tls;
 
 pub mod body;
+pub mod lines;
 pub mod problem;
 pub mod query;
 pub mod reply;
@@ -55,8 +56,9 @@ pub use body::{Media, Takes};
 pub use budget::{Budget, BudgetError, Reservation};
 pub use clock::Clock;
 pub use context::{Context, State};
-pub use endpoint::{Call, Endpoint};
+pub use endpoint::{Call, Endpoint, Identifies};
 pub use limits::Limits;
+pub use lines::Lines;
 pub use openapi::About;
 pub use problem::{InvalidField, Kind, Problem};
 pub use product::{Product, StartError};

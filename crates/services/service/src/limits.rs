@@ -23,7 +23,7 @@ pub struct Limits {
     pub answers_bytes_max: u32,
     /// Bytes of an ordinary body.
     pub body_bytes_max: u32,
-    /// Bytes of the body of a batch.
+    /// Bytes of the body of a batch, and of the memory of a stream.
     pub batch_bytes_max: u32,
     /// Bytes of a request's head.
     pub head_bytes_max: u32,

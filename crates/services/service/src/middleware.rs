@@ -2,7 +2,7 @@
 
 use std::iter;
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::body::Body;
@@ -15,7 +15,7 @@ use tokio::sync::SemaphorePermit;
 
 use crate::body::{self, Takes};
 use crate::context::{Context, State};
-use crate::endpoint::Call;
+use crate::endpoint::{Call, Identifies};
 use crate::metrics::EndpointMetrics;
 use crate::problem::{Kind, Problem};
 use crate::reply::Answer;
@@ -30,6 +30,7 @@ pub(crate) struct Peer(pub(crate) IpAddr);
 /// The parts of a route that a request needs.
 struct Handler<S> {
     scope: Option<Scope>,
+    identifies: Identifies,
     takes: Takes,
     answer: AnswerFn<S>,
     metrics: Arc<EndpointMetrics>,
@@ -40,6 +41,7 @@ pub(crate) fn router<S: State>(context: Arc<Context<S>>, routes: &Routes<S>) -> 
     let mount = |router: Router<Arc<Context<S>>>, (route, metrics): (&Route<S>, &Arc<EndpointMetrics>)| {
         let handler = Arc::new(Handler {
             scope: route.scope,
+            identifies: route.identifies,
             takes: route.takes,
             answer: route.answer,
             metrics: metrics.clone(),
@@ -52,10 +54,10 @@ pub(crate) fn router<S: State>(context: Arc<Context<S>>, routes: &Routes<S>) -> 
     };
     let router = iter::zip(routes.iter(), &context.metrics).fold(Router::new(), mount);
     let no_path = || async {
-        Problem::new(Kind::NotFound, "the path does not exist: /openapi.json lists all paths").response()
+        S::refusal(&Problem::new(Kind::NotFound, "the path does not exist: /openapi.json lists all paths"))
     };
     let no_method =
-        || async { Problem::new(Kind::Method, "the header Allow lists the supported methods").response() };
+        || async { S::refusal(&Problem::new(Kind::Method, "the header Allow lists the supported methods")) };
     router.fallback(no_path).method_not_allowed_fallback(no_method).with_state(context)
 }
 
@@ -66,6 +68,10 @@ fn filter(method: &Method) -> MethodFilter {
 }
 
 impl<S: State> Handler<S> {
+    fn is_open(&self) -> bool {
+        self.scope.is_none() && self.identifies == Identifies::Middleware
+    }
+
     /// Answers a request and counts it.
     async fn handle(
         &self,
@@ -75,8 +81,8 @@ impl<S: State> Handler<S> {
     ) -> Response<Body> {
         let begun_ns = context.clock.now_ns();
         let answer = self.checked(&context, params, request).await;
-        let answer = answer.unwrap_or_else(|problem| problem.response());
-        let need = if self.scope.is_some() { Need::Refusable } else { Need::Urgent };
+        let answer = answer.unwrap_or_else(|problem| S::refusal(&problem));
+        let need = if self.is_open() { Need::Urgent } else { Need::Refusable };
         let response = sending::charged(&context.answers, answer, need);
         self.metrics.record(response.status(), context.clock.now_ns().saturating_sub(begun_ns));
         response
@@ -89,14 +95,21 @@ impl<S: State> Handler<S> {
         request: Request,
     ) -> Answer {
         let (parts, body) = request.into_parts();
-        let Some(scope) = self.scope else {
+        if self.is_open() {
             // Open endpoints report the state of the service, so they need no capacity. They have no body.
-            let call = call(context, Takes::Nothing, params, &parts, Body::empty()).await?;
+            let call = call(context, Takes::Nothing, params, parts, Body::empty()).await?;
             return (self.answer)(context.clone(), call).await;
-        };
+        }
         let _capacity = capacity(context)?;
-        authorize(context, scope, &parts)?;
-        let call = call(context, self.takes, params, &parts, body).await?;
+        match self.scope {
+            Some(scope) if self.identifies == Identifies::Middleware => authorize(context, scope, &parts)?,
+            _ => check_rate(context, &Caller::Address(address(&parts)))?,
+        }
+        let call = call(context, self.takes, params, parts, body).await?;
+        if self.takes == Takes::Stream {
+            // A stream may take as long as its lines arrive in time.
+            return (self.answer)(context.clone(), call).await;
+        }
         let limit = context.limits.request;
         match tokio::time::timeout(limit.duration(), (self.answer)(context.clone(), call)).await {
             Ok(answer) => answer,
@@ -115,8 +128,13 @@ fn capacity<S>(context: &Context<S>) -> Result<SemaphorePermit<'_>, Problem> {
         .map_err(|_| Problem::new(Kind::Busy, "too many requests are in flight: retry later").retry_after(1))
 }
 
+/// The address of the client.
+fn address(parts: &request::Parts) -> IpAddr {
+    parts.extensions.get::<Peer>().map_or(Ipv4Addr::UNSPECIFIED.into(), |peer| peer.0)
+}
+
 fn authorize<S>(context: &Context<S>, scope: Scope, parts: &request::Parts) -> Result<(), Problem> {
-    let address = parts.extensions.get::<Peer>().map_or(Ipv4Addr::UNSPECIFIED.into(), |peer| peer.0);
+    let address = address(parts);
     let Some(authenticator) = &context.authenticator else {
         check_rate(context, &Caller::Address(address))?;
         return refuse_browser(&parts.headers);
@@ -167,12 +185,18 @@ async fn call<S>(
     context: &Context<S>,
     takes: Takes,
     params: Option<RawPathParams>,
-    parts: &request::Parts,
+    parts: request::Parts,
     body: Body,
 ) -> Result<Call, Problem> {
     let params = params.ok_or_else(|| Problem::new(Kind::Malformed, "the path is not UTF-8"))?;
     let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    let (media, body, memory) =
-        body::read(takes, &parts.headers, body, &context.limits, &context.bodies).await?;
-    Ok(Call { params, query: parts.uri.query().map(str::to_owned), body, media, _memory: memory })
+    let (limits, bodies) = (&context.limits, &context.bodies);
+    let (lines, body) = match takes {
+        Takes::Stream => (Some(body::lines(&parts.headers, body, limits, bodies)?), Body::empty()),
+        _ => (None, body),
+    };
+    let (media, body, memory) = body::read(takes, &parts.headers, body, limits, bodies).await?;
+    let query = parts.uri.query().map(str::to_owned);
+    let lines = Mutex::new(lines);
+    Ok(Call { params, query, headers: parts.headers, body, media, lines, _memory: memory })
 }

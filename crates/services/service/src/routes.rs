@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::body::Takes;
 use crate::context::Context;
-use crate::endpoint::{Call, Endpoint};
+use crate::endpoint::{Call, Endpoint, Identifies};
 use crate::problem::Kind;
 use crate::reply::Answer;
 use crate::security::Scope;
@@ -26,6 +26,7 @@ pub struct Route<S> {
     pub name: &'static str,
     /// The required scope.
     pub scope: Option<Scope>,
+    pub(crate) identifies: Identifies,
     pub(crate) takes: Takes,
     pub(crate) describe: fn() -> Value,
     pub(crate) answer: AnswerFn<S>,
@@ -49,6 +50,7 @@ impl<S: Send + Sync + 'static> Routes<S> {
             path: E::PATH,
             name: E::NAME,
             scope: E::SCOPE,
+            identifies: E::IDENTIFIES,
             takes: E::TAKES,
             describe: E::describe,
             answer: |context, call| Box::pin(E::answer(context, call)),
@@ -64,6 +66,11 @@ impl<S: Send + Sync + 'static> Routes<S> {
 }
 
 impl<S> Route<S> {
+    /// Whether everyone may send any number of requests.
+    pub(crate) fn is_open(&self) -> bool {
+        self.scope.is_none() && self.identifies == Identifies::Middleware
+    }
+
     /// The kinds of refusal: those of the middleware, those of a failing dependency, and the endpoint's own.
     pub fn refusals(&self) -> impl Iterator<Item = Kind> {
         const GUARDED: [Kind; 8] = [
@@ -77,7 +84,7 @@ impl<S> Route<S> {
             Kind::Unavailable,
         ];
         const SIZED: [Kind; 3] = [Kind::Slow, Kind::TooLarge, Kind::MediaType];
-        let guarded = GUARDED.into_iter().filter(|_| self.scope.is_some());
+        let guarded = GUARDED.into_iter().filter(|_| !self.is_open());
         let sized = SIZED.into_iter().filter(|_| self.takes != Takes::Nothing);
         guarded.chain(sized).chain(self.refuses.iter().copied())
     }

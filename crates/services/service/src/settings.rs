@@ -54,7 +54,8 @@ pub enum Error {
 }
 
 impl Http {
-    /// Checks the sections. Files are relative to `base`; `scopes` are those of the service.
+    /// Checks the sections. Files are relative to `base`; `scopes` are those of the service. A service without scopes identifies
+    /// callers itself, so it may be open to the network.
     ///
     /// # Errors
     /// [`Error`].
@@ -67,7 +68,7 @@ impl Http {
         scopes: &'static [Scope],
     ) -> Result<Self, Error> {
         check("limits", limits.fault())?;
-        if security.is_none() && !listen.ip().is_loopback() {
+        if security.is_none() && !scopes.is_empty() && !listen.ip().is_loopback() {
             return Err(Error::Open(listen));
         }
         let authenticator =

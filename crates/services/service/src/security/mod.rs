@@ -6,8 +6,10 @@ pub mod scope;
 mod authenticator;
 mod crypto;
 mod principal;
+mod sessions;
 mod token;
 
 pub use authenticator::{Authenticator, Error, Unauthenticated};
 pub use principal::{Caller, Principal};
 pub use scope::{Scope, Scopes};
+pub use sessions::Sessions;

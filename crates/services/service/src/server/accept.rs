@@ -11,7 +11,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::Phase;
 use super::connection::Connection;
-use crate::context::Context;
+use crate::context::{Context, State};
 
 /// The pause after a failed accept, as when no file descriptors are left.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -24,7 +24,7 @@ pub(super) struct Acceptor {
 }
 
 impl Acceptor {
-    pub(super) fn new<S>(
+    pub(super) fn new<S: State>(
         router: Router,
         context: &Context<S>,
         tls: Option<Arc<ServerConfig>>,
@@ -32,6 +32,7 @@ impl Acceptor {
     ) -> Self {
         let connection = Connection {
             router,
+            canonical_path: S::canonical_path,
             limits: Arc::new(context.limits.clone()),
             tls: tls.map(TlsAcceptor::from),
             phase: phase.clone(),

@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::http::Request;
+use axum::http::{Request, Uri};
 use hyper::body::Incoming;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -28,6 +28,7 @@ use crate::sending::{self, Outbox};
 #[derive(Clone)]
 pub(super) struct Connection {
     pub(super) router: Router,
+    pub(super) canonical_path: fn(&str) -> Option<String>,
     pub(super) limits: Arc<Limits>,
     pub(super) tls: Option<TlsAcceptor>,
     pub(super) phase: watch::Receiver<Phase>,
@@ -47,9 +48,12 @@ impl Connection {
     }
 
     async fn drive(mut self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, peer: IpAddr) {
-        let app = TowerToHyperService::new(self.router);
+        let (app, canonical_path) = (TowerToHyperService::new(self.router), self.canonical_path);
         let service = service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(Peer(peer));
+            if let Some(uri) = rewritten(request.uri(), canonical_path) {
+                *request.uri_mut() = uri;
+            }
             let answer = app.call(request);
             async move { answer.await.map(sending::outgoing) }
         });
@@ -76,6 +80,18 @@ impl Connection {
             }
         }
     }
+}
+
+/// The URI with its path in canonical form, if that is another one.
+fn rewritten(uri: &Uri, canonical_path: fn(&str) -> Option<String>) -> Option<Uri> {
+    let path = canonical_path(uri.path())?;
+    let path_and_query = match uri.query() {
+        Some(query) => format!("{path}?{query}"),
+        None => path,
+    };
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = Some(path_and_query.parse().ok()?);
+    Uri::from_parts(parts).ok()
 }
 
 fn http(limits: &Limits, streams: Streams) -> Builder<Streams> {

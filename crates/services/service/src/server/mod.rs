@@ -114,7 +114,7 @@ impl Listener {
     pub fn serve<S: State>(self, service: Service<S>, http: Http) -> Running<S> {
         let Service { about, routes, state, clock } = service;
         let (address, name) = (self.address, about.name);
-        if http.authenticator.is_none() {
+        if http.authenticator.is_none() && routes.iter().any(|route| route.scope.is_some()) {
             tracing::warn!(name, %address, "no security: everyone on this machine may write and read everything");
         }
         let (drain, connections_max, tls) = (http.limits.drain, http.limits.connections_max, http.tls);

@@ -8,14 +8,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use axum::http::{Method, StatusCode};
+use axum::body::Body;
+use axum::http::{Method, Response, StatusCode};
 use plimsoll_service::limits::Rate;
 use plimsoll_service::metrics::Page;
 use plimsoll_service::openapi::{body, responses};
 use plimsoll_service::security::config::{Key, Security};
 use plimsoll_service::{
-    About, Answer, Call, Clock, Context, Ending, Endpoint, Http, Limits, Listener, Problem, Routes, Running,
-    Scope, Service, Span, State, Takes, document, reply,
+    About, Answer, Call, Clock, Context, Ending, Endpoint, Http, Identifies, Limits, Listener, Problem,
+    Routes, Running, Scope, Service, Span, State, Takes, document, reply,
 };
 use ring::digest;
 use serde_json::{Value, json};
@@ -46,6 +47,17 @@ impl State for Notes {
 
     fn write_metrics(&self, page: &mut Page) {
         page.single("notes_total", "counter", "Notes.", self.count.load(Ordering::Relaxed));
+    }
+
+    fn refusal(problem: &Problem) -> Response<Body> {
+        let mut response = problem.response();
+        response.headers_mut().insert("x-detail-bytes", problem.detail().len().into());
+        response
+    }
+
+    /// Paths are read in any case.
+    fn canonical_path(path: &str) -> Option<String> {
+        Some(path.to_ascii_lowercase()).filter(|lower| lower != path)
     }
 
     async fn close(&self) {
@@ -97,6 +109,27 @@ impl Endpoint<Notes> for Get {
     }
 }
 
+/// `GET /who` answers with the caller that a header names.
+struct Who;
+
+impl Endpoint<Notes> for Who {
+    const METHOD: Method = Method::GET;
+    const PATH: &'static str = "/who";
+    const NAME: &'static str = "who";
+    const SCOPE: Option<Scope> = None;
+    const TAKES: Takes = Takes::Nothing;
+    const IDENTIFIES: Identifies = Identifies::Endpoint;
+
+    async fn answer(_: Arc<Context<Notes>>, call: Call) -> Answer {
+        let name = call.headers.get("x-api-key").and_then(|name| name.to_str().ok()).unwrap_or_default();
+        Ok(reply::text(StatusCode::OK, "text/plain", format!("{name} {}", call.query.unwrap_or_default())))
+    }
+
+    fn describe() -> Value {
+        json!({"summary": "The caller", "responses": responses(&[(200, "The caller.", None)])})
+    }
+}
+
 fn about() -> About {
     let (name, title, version) = ("notes", "Notes", "1.0.0");
     let schemas = json!({"Note": {"type": "object"}});
@@ -105,7 +138,7 @@ fn about() -> About {
 }
 
 fn routes() -> Routes<Notes> {
-    Routes::new().with::<Put>().with::<Get>()
+    Routes::new().with::<Put>().with::<Get>().with::<Who>()
 }
 
 fn key(name: &str, secret: &str, scope: Scope) -> Key {
@@ -160,6 +193,7 @@ async fn a_refused_request_gets_a_problem_body() {
         assert!(answer.contains(part), "{method} {path}: {answer}");
         let problem = status >= 400;
         assert_eq!(head.contains("content-type: application/problem+json"), problem, "{head}");
+        assert_eq!(head.contains("x-detail-bytes"), problem, "the state makes the answer: {head}");
     }
     assert_eq!(service.stop().await, Ending::Drained);
 }
@@ -175,6 +209,22 @@ async fn a_caller_beyond_its_rate_is_told_when_to_retry() {
     assert!(head.contains("retry-after: "), "{head}");
     assert_eq!(put("r-key").await.0, 403, "another caller has its own limit");
     assert_eq!(send(service.address(), "GET", "/healthz", "", "").await.0, 200, "health has no limit");
+}
+
+#[tokio::test]
+async fn an_endpoint_that_identifies_callers_is_limited_by_address() {
+    let rate = Some(Rate { per_s: 0.1, burst: 1 });
+    let (service, _) = start(Limits { rate, ..Limits::default() }).await;
+    let (status, _, body) = send(service.address(), "GET", "/who", "ann", "").await;
+    assert_eq!((status, body.as_str()), (200, "ann "));
+    assert_eq!(send(service.address(), "GET", "/who", "bob", "").await.0, 429, "a name is no proof");
+}
+
+#[tokio::test]
+async fn a_path_is_routed_in_its_canonical_form_with_its_query() {
+    let (service, _) = start(Limits::default()).await;
+    let (status, _, body) = send(service.address(), "GET", "/WHO?A=b", "ann", "").await;
+    assert_eq!((status, body.as_str()), (200, "ann A=b"));
 }
 
 #[tokio::test]
@@ -199,7 +249,9 @@ async fn the_description_lists_every_endpoint_and_refusal() {
     let described: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(described, document(&about(), routes()));
     let paths: Vec<_> = described["paths"].as_object().unwrap().keys().collect();
-    assert_eq!(paths, ["/notes/{id}", "/healthz", "/readyz", "/metrics", "/openapi.json"]);
+    assert_eq!(paths, ["/notes/{id}", "/who", "/healthz", "/readyz", "/metrics", "/openapi.json"]);
+    let who = &described["paths"]["/who"]["get"];
+    assert!(who["responses"]["429"].is_object() && who["security"].is_null(), "{who}");
     let put = &described["paths"]["/notes/{id}"]["put"];
     assert!(
         ["201", "400", "401", "403", "413", "429"].iter().all(|it| put["responses"][it].is_object()),

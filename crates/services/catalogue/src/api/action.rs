@@ -1,0 +1,226 @@
+//! Makes endpoints of actions: identifies the caller, reads the query, and answers in SciCat's shapes.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, Method, Response, StatusCode};
+use bson::DateTime;
+use plimsoll_service::openapi::responses;
+use plimsoll_service::{
+    Answer, BudgetError, Call, Endpoint, Identifies, Reservation, Scope, Takes, blocking, body, reply,
+};
+use serde_json::{Value, json};
+
+use super::state::{Context, State};
+use super::{identity, problems, tag};
+use crate::Refusal;
+use crate::access::{Caller, User};
+
+/// The memory of a document as JSON, for each of its stored bytes.
+const JSON_FACTOR: usize = 6;
+/// Longer bodies are parsed on another thread, in bytes.
+const INLINE_BYTES_MAX: usize = 256 << 10;
+/// The parameters of a query.
+const PARAMETERS_MAX: usize = 100;
+
+/// A method of a path.
+pub(super) trait Action: 'static {
+    const METHOD: Method;
+    const PATH: &'static str;
+    const NAME: &'static str;
+    const TAKES: Takes;
+    const SUMMARY: &'static str;
+
+    fn run(request: Request) -> impl Future<Output = Result<Reply, Refusal>> + Send;
+}
+
+/// Defines an action: its type, method, path, name, body, summary and function.
+macro_rules! action {
+    ($Name:ident, $method:ident $path:literal, $name:literal, $takes:ident, $summary:literal, $run:expr) => {
+        struct $Name;
+
+        impl $crate::api::action::Action for $Name {
+            const METHOD: axum::http::Method = axum::http::Method::$method;
+            const PATH: &'static str = $path;
+            const NAME: &'static str = $name;
+            const TAKES: plimsoll_service::Takes = plimsoll_service::Takes::$takes;
+            const SUMMARY: &'static str = $summary;
+
+            async fn run(
+                request: $crate::api::action::Request,
+            ) -> Result<$crate::api::action::Reply, $crate::Refusal> {
+                ($run)(request).await
+            }
+        }
+    };
+}
+
+pub(super) use action;
+
+/// A request with its caller.
+pub(super) struct Request {
+    context: Arc<Context>,
+    /// The request.
+    pub(super) call: Call,
+    /// Its sender.
+    pub(super) caller: Caller,
+    query: Vec<(String, String)>,
+    /// The memory of the stored documents of the answer, until the answer is made.
+    memory: Reservation,
+}
+
+/// An answer.
+pub(super) enum Reply {
+    /// 200 with a body.
+    Found(Value),
+    /// 201 with a body.
+    Created(Value),
+    /// 200 without a body.
+    Empty,
+}
+
+impl Request {
+    fn new(context: Arc<Context>, call: Call) -> Result<Self, Refusal> {
+        let text = call.query.clone().unwrap_or_default();
+        let pairs = form_urlencoded::parse(text.as_bytes()).take(PARAMETERS_MAX);
+        let query: Vec<(String, String)> = pairs.map(|(name, value)| (name.into(), value.into())).collect();
+        let access_token =
+            query.iter().find(|(name, _)| name == "access_token").map(|(_, value)| value.as_str());
+        let now_ms = context.clock.now_ms();
+        let caller = identity::caller(&context.state.sessions, &call.headers, access_token, now_ms)?;
+        let memory = context.answers.reservation();
+        Ok(Self { context, call, caller, query, memory })
+    }
+
+    /// The state.
+    pub(super) fn state(&self) -> &State {
+        &self.context.state
+    }
+
+    /// Takes memory for the bytes of a stored document that the answer shows.
+    ///
+    /// # Errors
+    /// Other answers use the memory, or the answer is too large.
+    pub(super) fn take(&self, bytes: usize) -> Result<(), Refusal> {
+        self.memory.grow(bytes.saturating_mul(JSON_FACTOR)).map_err(|error| match error {
+            BudgetError::Busy => Refusal::Busy,
+            BudgetError::TooLarge { .. } => {
+                Refusal::bad("the answer is too large: ask for fewer documents, or for some fields of them")
+            }
+        })
+    }
+
+    /// The time.
+    pub(super) fn now(&self) -> DateTime {
+        DateTime::from_millis(self.context.clock.now_ms())
+    }
+
+    /// The user.
+    ///
+    /// # Errors
+    /// [`Refusal::Unauthorized`] for an anonymous caller.
+    pub(super) fn user(&self) -> Result<&User, Refusal> {
+        self.caller.user().ok_or(Refusal::Unauthorized)
+    }
+
+    /// The name of the user; empty for an anonymous caller.
+    pub(super) fn username(&self) -> &str {
+        self.caller.user().map_or("", |user| &user.username)
+    }
+
+    /// A variable part of the path.
+    pub(super) fn part(&self, name: &str) -> &str {
+        self.call.params.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
+    }
+
+    /// A parameter of the query. A name without a value may be the value itself, as some clients write it.
+    pub(super) fn parameter(&self, name: &str) -> Option<&str> {
+        self.query.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// All values of a parameter.
+    pub(super) fn parameters<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.query.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The filter: a parameter or a header, not both.
+    ///
+    /// # Errors
+    /// Both are given, or the header is not ASCII.
+    pub(super) fn filter(&self) -> Result<Option<&str>, Refusal> {
+        let header = self.call.headers.get("filter").map(|value| value.to_str());
+        match (self.parameter("filter"), header) {
+            (Some(_), Some(_)) => {
+                Err(Refusal::bad("give the filter as a parameter or as a header, not both"))
+            }
+            (parameter, None) => Ok(parameter),
+            (None, Some(header)) => {
+                header.map(Some).map_err(|_| Refusal::bad("the header filter is not ASCII"))
+            }
+        }
+    }
+
+    /// Reads the body as JSON and the value in it; a long body on another thread, so that other requests do not wait.
+    ///
+    /// # Errors
+    /// The body is not JSON, or has a duplicate key, or `read` refuses it.
+    pub(super) async fn parsed<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Value) -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        if self.call.body.len() <= INLINE_BYTES_MAX {
+            return read(&self.json()?);
+        }
+        let body = self.call.body.clone();
+        let work = move || {
+            let value = body::json(&body).map_err(|problem| Refusal::bad(problem.detail()))?;
+            read(&value)
+        };
+        blocking::run(work).await.unwrap_or(Err(Refusal::Unavailable))
+    }
+
+    /// The body as JSON.
+    ///
+    /// # Errors
+    /// It is not JSON, or has a duplicate key.
+    pub(super) fn json(&self) -> Result<Value, Refusal> {
+        self.call.json().map_err(|problem| Refusal::bad(problem.detail()))
+    }
+}
+
+/// The endpoint of an action.
+pub(super) struct Of<A>(PhantomData<A>);
+
+impl<A: Action> Endpoint<State> for Of<A> {
+    const METHOD: Method = A::METHOD;
+    const PATH: &'static str = A::PATH;
+    const NAME: &'static str = A::NAME;
+    const SCOPE: Option<Scope> = None;
+    const TAKES: Takes = A::TAKES;
+    const IDENTIFIES: Identifies = Identifies::Endpoint;
+
+    async fn answer(context: Arc<Context>, call: Call) -> Answer {
+        let headers = call.headers.clone();
+        let answered = match Request::new(context, call) {
+            Ok(request) => A::run(request).await,
+            Err(refusal) => Err(refusal),
+        };
+        Ok(answered.map_or_else(|refusal| problems::refused(&refusal), |reply| reply.response(&headers)))
+    }
+
+    fn describe() -> Value {
+        let status = if A::METHOD == Method::POST { 201 } else { 200 };
+        json!({"summary": A::SUMMARY, "responses": responses(&[(status, "The answer.", None)])})
+    }
+}
+
+impl Reply {
+    fn response(self, request: &HeaderMap) -> Response<Body> {
+        match self {
+            Self::Found(body) => tag::json(StatusCode::OK, &body, request),
+            Self::Created(body) => tag::json(StatusCode::CREATED, &body, request),
+            Self::Empty => reply::empty(StatusCode::OK),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Creates many datasets, one a line.
+
+use bson::Document;
+use plimsoll_service::{Routes, strict_json};
+use serde_json::{Value, json};
+
+use super::action::{Of, Reply, Request, action};
+use super::datasets::made;
+use super::state::State;
+use super::stream::unread;
+use crate::Refusal;
+use crate::documents::dataset::Version;
+
+/// The datasets of a request, because the answer has a result for each.
+const LINES_MAX: usize = 10_000;
+/// The datasets of one command.
+const BATCH_MAX: usize = 200;
+/// The bytes of lines after which a command is sent.
+const BATCH_BYTES_MAX: usize = 4 << 20;
+
+action!(Bulk, POST "/api/v4/datasets/bulk", "create_datasets", Stream, "Create datasets, one a line", bulk);
+
+/// Adds the endpoint.
+pub(super) fn add(routes: Routes<State>) -> Routes<State> {
+    routes.with::<Of<Bulk>>()
+}
+
+/// The results of the lines, and the datasets that are not stored yet.
+#[derive(Default)]
+struct Work {
+    results: Vec<Result<String, Refusal>>,
+    waiting: Vec<(usize, Document)>,
+    waiting_bytes: usize,
+}
+
+async fn bulk(request: Request) -> Result<Reply, Refusal> {
+    request.caller.user().ok_or(Refusal::Forbidden)?;
+    let mut lines = request.call.lines().ok_or_else(|| Refusal::bad("the body is missing"))?;
+    let mut work = Work::default();
+    while let Some(line) = lines.next().await.map_err(|problem| unread(&problem))? {
+        if work.results.len() == LINES_MAX {
+            return Err(Refusal::bad(format!(
+                "send at most {LINES_MAX} lines at once; the first ones are stored"
+            )));
+        }
+        work.add(&request, &line);
+        if work.waiting.len() == BATCH_MAX || work.waiting_bytes > BATCH_BYTES_MAX {
+            work.store(&request).await?;
+        }
+    }
+    work.store(&request).await?;
+    Ok(Reply::Created(work.body()))
+}
+
+impl Work {
+    fn add(&mut self, request: &Request, line: &[u8]) {
+        let body = strict_json::parse(line).map_err(|error| Refusal::bad(error.to_string()));
+        let dataset = body.and_then(|body| made(request, &body, Version::V4));
+        self.results.push(match dataset {
+            Ok(dataset) => {
+                let pid = dataset.get_str("_id").unwrap_or_default().to_owned();
+                self.waiting.push((self.results.len(), dataset));
+                self.waiting_bytes += line.len();
+                Ok(pid)
+            }
+            Err(refusal) => Err(refusal),
+        });
+    }
+
+    async fn store(&mut self, request: &Request) -> Result<(), Refusal> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        let (places, datasets): (Vec<usize>, Vec<Document>) =
+            std::mem::take(&mut self.waiting).into_iter().unzip();
+        self.waiting_bytes = 0;
+        for (place, refusal) in request.state().store.create_many(&datasets).await? {
+            if let Some(result) = places.get(place).and_then(|place| self.results.get_mut(*place)) {
+                *result = Err(refusal);
+            }
+        }
+        Ok(())
+    }
+
+    fn body(&self) -> Value {
+        let created = self.results.iter().filter(|result| result.is_ok()).count();
+        let result = |(index, result): (usize, &Result<String, Refusal>)| match result {
+            Ok(pid) => json!({"line": index + 1, "statusCode": 201, "pid": pid}),
+            Err(refusal) => {
+                let mut body = refusal.body();
+                body["line"] = (index + 1).into();
+                body["statusCode"] = refusal.status().into();
+                body
+            }
+        };
+        let results: Vec<Value> = self.results.iter().enumerate().map(result).collect();
+        json!({"created": created, "failed": results.len() - created, "results": results})
+    }
+}

@@ -1,0 +1,100 @@
+//! Identifies callers by their token, without a read of the database.
+
+use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
+use plimsoll_service::security::Sessions;
+use serde::{Deserialize, Serialize};
+
+use crate::Refusal;
+use crate::access::{Caller, User};
+
+/// The claims of a token.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Claims {
+    #[serde(rename = "_id")]
+    id: String,
+    username: String,
+    email: String,
+    #[serde(rename = "authStrategy")]
+    strategy: String,
+    groups: Vec<String>,
+    iat: i64,
+    exp: i64,
+}
+
+impl Claims {
+    /// The claims of a user who logs in now.
+    pub(super) fn new(user: &User, now_ms: i64, life_s: i64) -> Self {
+        let User { id, username, email, groups } = user.clone();
+        let now = now_ms.div_euclid(1_000);
+        Self {
+            id,
+            username,
+            email,
+            strategy: "local".into(),
+            groups,
+            iat: now,
+            exp: now.saturating_add(life_s),
+        }
+    }
+}
+
+/// The caller of a request: by `Authorization: Bearer`, or by `access_token` in the query without such a header. An invalid token counts
+/// as none.
+///
+/// # Errors
+/// [`Refusal::SessionExpired`].
+pub(super) fn caller(
+    sessions: &Sessions,
+    headers: &HeaderMap,
+    access_token: Option<&str>,
+    now_ms: i64,
+) -> Result<Caller, Refusal> {
+    let Some(token) = bearer(headers).or(access_token) else { return Ok(Caller::Anonymous) };
+    let Some(claims) = sessions.verify::<Claims>(token) else { return Ok(Caller::Anonymous) };
+    if claims.exp.saturating_mul(1_000) <= now_ms {
+        return Err(Refusal::SessionExpired);
+    }
+    let Claims { id, username, email, groups, .. } = claims;
+    Ok(Caller::User(User { id, username, email, groups }))
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sessions() -> Sessions {
+        Sessions::new(&[7; 32]).unwrap()
+    }
+
+    fn user() -> User {
+        User { id: "1".into(), username: "ann".into(), email: "a@x".into(), groups: vec!["g".into()] }
+    }
+
+    fn headers(value: &str) -> HeaderMap {
+        [(AUTHORIZATION, value.parse().unwrap())].into_iter().collect()
+    }
+
+    #[test]
+    fn a_token_identifies_its_user_until_it_expires() {
+        let sessions = sessions();
+        let token = sessions.sign(&Claims::new(&user(), 5_000, 10)).unwrap();
+        let found = |now| caller(&sessions, &headers(&format!("bearer {token}")), None, now);
+        assert_eq!(found(14_999), Ok(Caller::User(user())));
+        assert_eq!(found(15_000), Err(Refusal::SessionExpired));
+        assert_eq!(caller(&sessions, &HeaderMap::new(), Some(&token), 6_000), Ok(Caller::User(user())));
+    }
+
+    #[test]
+    fn an_invalid_token_counts_as_none() {
+        let foreign = Sessions::new(&[8; 32]).unwrap().sign(&Claims::new(&user(), 0, 1_000)).unwrap();
+        for value in [format!("Bearer {foreign}"), "Bearer".into(), "Bearer x".into(), "Basic YTpi".into()] {
+            assert_eq!(caller(&sessions(), &headers(&value), None, 0), Ok(Caller::Anonymous), "{value}");
+        }
+    }
+}

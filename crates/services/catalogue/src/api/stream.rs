@@ -1,0 +1,76 @@
+//! Adds a block of any number of files, one a line, as they arrive.
+
+use plimsoll_service::{Kind, Lines, Problem, Routes, strict_json};
+use serde_json::Value;
+
+use super::action::{Of, Reply, Request, action};
+use super::datasets::changeable;
+use super::state::State;
+use crate::Refusal;
+use crate::access::Change;
+use crate::documents::block::{self, Creation, Head};
+use crate::storage::BlockWriter;
+
+action!(Stream, POST "/api/v4/origdatablocks/stream", "stream_block", Stream, "Add a block of files, one a line", stream);
+
+/// Adds the endpoint.
+pub(super) fn add(routes: Routes<State>) -> Routes<State> {
+    routes.with::<Of<Stream>>()
+}
+
+async fn stream(request: Request) -> Result<Reply, Refusal> {
+    let mut head = head(&request)?;
+    let stated = request.parameter("size").map(size).transpose()?;
+    let dataset = changeable(&request, &head.dataset, Change::Update).await?;
+    let mut lines = request.call.lines().ok_or_else(|| Refusal::bad("the body is missing"))?;
+    let id = request.state().new_id();
+    let creation = Creation { id: &id, dataset: &dataset, by: request.username(), at: request.now() };
+    let mut writer = request.state().store.block_writer(creation);
+    if let Err(refusal) = write(&mut writer, &mut lines).await {
+        writer.abandon().await?;
+        return Err(refusal);
+    }
+    head.size = stated.unwrap_or_else(|| writer.bytes());
+    let files = writer.files();
+    let mut body = block::show(&writer.finish(&head).await?);
+    if let Some(body) = body.as_object_mut() {
+        body.remove("dataFileList");
+        body.insert("numberOfFiles".into(), files.into());
+    }
+    Ok(Reply::Created(body))
+}
+
+fn head(request: &Request) -> Result<Head, Refusal> {
+    request.caller.user().ok_or(Refusal::Forbidden)?;
+    let text = |name: &str| request.parameter(name).filter(|text| !text.is_empty()).map(str::to_owned);
+    let missing = || Refusal::Properties(vec!["datasetId should not be empty".into()]);
+    Ok(Head { dataset: text("datasetId").ok_or_else(missing)?, size: 0, checksum: text("chkAlg") })
+}
+
+fn size(text: &str) -> Result<i64, Refusal> {
+    let size = text.parse().ok().filter(|size| *size >= 0);
+    size.ok_or_else(|| Refusal::bad("size must be an integer number and not less than 0"))
+}
+
+/// Writes the files of all lines. A fault names its line.
+async fn write(writer: &mut BlockWriter<'_>, lines: &mut Lines) -> Result<(), Refusal> {
+    let mut number = 0_u64;
+    while let Some(line) = lines.next().await.map_err(|problem| unread(&problem))? {
+        number += 1;
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let fault = |fault: String| Refusal::Properties(vec![format!("line {number}: {fault}")]);
+        let file: Value = strict_json::parse(&line).map_err(|error| fault(error.to_string()))?;
+        writer.push(block::file(&file).map_err(fault)?).await?;
+    }
+    if writer.files() == 0 { Err(Refusal::Properties(vec!["send at least one file".into()])) } else { Ok(()) }
+}
+
+/// The refusal of lines that cannot be read.
+pub(super) fn unread(problem: &Problem) -> Refusal {
+    match problem.kind() {
+        Kind::TooLarge => Refusal::TooLarge,
+        _ => Refusal::bad(problem.detail()),
+    }
+}

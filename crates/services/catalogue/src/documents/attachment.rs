@@ -1,0 +1,152 @@
+//! Makes and shows attachments: images of a dataset.
+
+use bson::{Bson, DateTime, Document, bson, doc};
+use serde_json::{Map, Value};
+
+use super::json::object;
+use super::schema::Kind;
+use super::value::typed;
+use crate::Refusal;
+use crate::refusal::shortened;
+
+/// The fields of a body.
+const FIELDS: [(&str, Kind); 14] = [
+    ("aid", Kind::Text),
+    ("id", Kind::Text),
+    ("thumbnail", Kind::Text),
+    ("caption", Kind::Text),
+    ("datasetId", Kind::Text),
+    ("proposalId", Kind::Text),
+    ("sampleId", Kind::Text),
+    ("ownerGroup", Kind::Text),
+    ("accessGroups", Kind::Texts),
+    ("instrumentGroup", Kind::Text),
+    ("isPublished", Kind::Flag),
+    ("relationships", Kind::Objects),
+    ("orcidOfOwner", Kind::Text),
+    ("sharedWith", Kind::Texts),
+];
+/// The key of an attachment, in each version.
+const KEYS: [&str; 2] = ["aid", "id"];
+
+/// Reads a body. `dataset` is the PID in the path, if any.
+///
+/// # Errors
+/// The faults of the body, or no dataset.
+pub fn read(body: &Value, dataset: Option<&str>) -> Result<Document, Refusal> {
+    let fields = body.as_object().ok_or_else(|| Refusal::bad("the body must be an object"))?;
+    let (mut document, mut faults) = (Document::new(), Vec::new());
+    for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
+        match field(name, value) {
+            Ok(value) => drop(document.insert(name, value)),
+            Err(fault) => faults.push(fault),
+        }
+    }
+    if let Some(pid) = dataset {
+        document.insert("datasetId", pid);
+    }
+    match target(&document) {
+        Some(pid) => relate(&mut document, pid),
+        None => faults.push("relationships should name a dataset".into()),
+    }
+    if faults.is_empty() { Ok(document) } else { Err(Refusal::Properties(faults)) }
+}
+
+fn field(name: &str, value: &Value) -> Result<Bson, String> {
+    let known = FIELDS.iter().find(|(known, _)| *known == name);
+    let (_, kind) = known.ok_or_else(|| format!("property {} should not exist", shortened(name)))?;
+    typed(name, *kind, value)
+}
+
+/// The dataset of an attachment: `datasetId`, or the first relationship to a dataset.
+pub fn target(document: &Document) -> Option<String> {
+    let stated = document.get_str("datasetId").ok().filter(|pid| !pid.is_empty());
+    let related = || {
+        let relationships = document.get_array("relationships").ok()?;
+        let to_dataset = |it: &&Document| it.get_str("targetType").is_ok_and(|kind| kind == "dataset");
+        relationships.iter().filter_map(Bson::as_document).find(to_dataset)?.get_str("targetId").ok()
+    };
+    stated.or_else(related).map(str::to_owned)
+}
+
+fn relate(document: &mut Document, pid: String) {
+    let relationship = bson!([{"targetId": &pid, "targetType": "dataset", "relationType": "is attached to"}]);
+    document.entry("relationships").or_insert(relationship);
+    document.insert("datasetId", pid);
+}
+
+/// The stored form: the body, its key and stamps. `dataset` gives the groups that the body leaves out.
+pub fn store(mut body: Document, dataset: &Document, id: &str, by: &str, at: DateTime) -> Document {
+    let stated = KEYS.into_iter().filter_map(|name| body.remove(name)).next();
+    KEYS.into_iter().for_each(|name| drop(body.remove(name)));
+    let id = stated.and_then(|id| id.as_str().map(str::to_owned)).unwrap_or_else(|| id.to_owned());
+    let mut document = doc! {"_id": &id, "aid": id};
+    document.extend(body);
+    for name in ["ownerGroup", "accessGroups", "instrumentGroup", "isPublished"] {
+        if let Some(value) = dataset.get(name).filter(|_| !document.contains_key(name)) {
+            document.insert(name, value.clone());
+        }
+    }
+    document.extend(doc! {"createdBy": by, "updatedBy": by, "createdAt": at, "updatedAt": at});
+    document
+}
+
+/// The body of a stored attachment.
+pub fn show(document: &Document) -> Value {
+    let mut body: Map<String, Value> = object(document);
+    let id = body.remove("_id");
+    body.remove("__v");
+    if let Some(id) = id {
+        body.insert("id".into(), id.clone());
+        body.entry("aid").or_insert(id);
+    }
+    body.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_attachment_belongs_to_a_dataset_in_both_versions() {
+        let v4 = json!({
+            "thumbnail": "data:image/png;base64,AA==", "caption": "c", "ownerGroup": "g",
+            "relationships": [{"targetId": "a/b", "targetType": "dataset", "relationType": "is attached to"}],
+        });
+        let v3 = json!({"thumbnail": "data:image/png;base64,AA==", "caption": "c", "ownerGroup": "g"});
+        for (body, dataset) in [(v4, None), (v3, Some("a/b"))] {
+            let read = read(&body, dataset).unwrap();
+            let stored = store(read, &doc! {"accessGroups": ["h"]}, "1", "ann", DateTime::from_millis(0));
+            assert_eq!(target(&stored).as_deref(), Some("a/b"));
+            let shown = show(&stored);
+            assert_eq!(
+                (&shown["id"], &shown["aid"], &shown["accessGroups"]),
+                (&json!("1"), &json!("1"), &json!(["h"]))
+            );
+            assert_eq!(shown["relationships"][0]["targetId"], "a/b");
+        }
+    }
+
+    #[test]
+    fn a_stated_key_is_kept() {
+        let read = read(&json!({"aid": "x", "datasetId": "a"}), None).unwrap();
+        assert_eq!(store(read, &doc! {}, "1", "ann", DateTime::from_millis(0)).get_str("_id").unwrap(), "x");
+    }
+
+    #[test]
+    fn a_malformed_attachment_is_refused() {
+        for body in [
+            json!({}),
+            json!({"datasetId": ""}),
+            json!({"datasetId": {"$ne": ""}}),
+            json!({"datasetId": "a", "_id": "x"}),
+            json!({"datasetId": "a", "thumbnail": 5}),
+            json!({"relationships": [{"targetType": "dataset", "targetId": {"$ne": 1}}]}),
+            json!([]),
+        ] {
+            assert!(read(&body, None).is_err(), "{body}");
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! Makes blocks of files of bodies, splits long ones, and shows them.
+//!
+//! A block is one document as SciCat stores it, if it fits. A longer one is a head with the first files, and parts with the others. The
+//! head alone makes a block visible, so a block appears whole or not at all.
+
+use bson::{Bson, Document, doc};
+use serde_json::{Map, Value};
+
+use super::json::object;
+use super::schema::Kind;
+use super::value::typed;
+use crate::Refusal;
+use crate::refusal::shortened;
+
+/// The bytes of the files in one document. MongoDB accepts 16 MiB; smaller documents need less memory at a time.
+pub const PART_BYTES_MAX: usize = 4 << 20;
+/// The longest path, in bytes.
+const PATH_BYTES_MAX: usize = 4_096;
+/// The most faults in an answer.
+const FAULTS_MAX: usize = 20;
+/// The fields of a file, and whether each is required.
+const FILE: [(&str, Kind, bool); 9] = [
+    ("path", Kind::Text, true),
+    ("size", Kind::Number, true),
+    ("time", Kind::Date, true),
+    ("chk", Kind::Text, false),
+    ("uid", Kind::Text, false),
+    ("gid", Kind::Text, false),
+    ("perm", Kind::Text, false),
+    ("type", Kind::Text, false),
+    ("metadata", Kind::Free, false),
+];
+/// The fields of a body.
+const BLOCK: [&str; 7] =
+    ["datasetId", "size", "chkAlg", "dataFileList", "ownerGroup", "accessGroups", "instrumentGroup"];
+/// The fields that a block has from its dataset.
+pub const INHERITED: [&str; 4] = ["ownerGroup", "accessGroups", "instrumentGroup", "isPublished"];
+
+/// A block without its files.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Head {
+    /// The PID of the dataset.
+    pub dataset: String,
+    /// The bytes of all files, as stated.
+    pub size: i64,
+    /// The algorithm of the checksums.
+    pub checksum: Option<String>,
+}
+
+/// Reads a body: the head and its files. `dataset` is the PID in the path, if any.
+///
+/// # Errors
+/// The faults of the body.
+pub fn read(body: &Value, dataset: Option<&str>) -> Result<(Head, Vec<Document>), Refusal> {
+    let mut faults = Vec::new();
+    let empty = Map::new();
+    let fields = body.as_object().unwrap_or(&empty);
+    let others = fields.keys().filter(|name| !BLOCK.contains(&name.as_str()));
+    faults.extend(others.map(|name| format!("property {} should not exist", shortened(name))));
+    let head = head(fields, dataset, &mut faults);
+    let list = fields.get("dataFileList").and_then(Value::as_array).filter(|list| !list.is_empty());
+    if list.is_none() {
+        faults.push("dataFileList should not be empty".into());
+    }
+    let mut files = Vec::with_capacity(list.map_or(0, Vec::len));
+    for (index, value) in list.into_iter().flatten().enumerate() {
+        match file(value) {
+            Ok(file) => files.push(file),
+            Err(fault) => faults.push(format!("dataFileList.{index}.{fault}")),
+        }
+        if faults.len() >= FAULTS_MAX {
+            break;
+        }
+    }
+    if faults.is_empty() { Ok((head, files)) } else { Err(Refusal::Properties(faults)) }
+}
+
+fn head(fields: &Map<String, Value>, dataset: Option<&str>, faults: &mut Vec<String>) -> Head {
+    let stated = fields.get("datasetId").and_then(Value::as_str);
+    if dataset.is_some() && stated.is_some() && stated != dataset {
+        faults.push("datasetId must be that of the path".into());
+    }
+    let dataset = dataset.or(stated).unwrap_or_default().to_owned();
+    if dataset.is_empty() {
+        faults.push("datasetId should not be empty".into());
+    }
+    let size = fields.get("size").and_then(Value::as_i64).filter(|size| *size >= 0);
+    if size.is_none() {
+        faults.push("size must be an integer number and not less than 0".into());
+    }
+    let checksum = match fields.get("chkAlg") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(name)) if !name.is_empty() => Some(name.clone()),
+        Some(_) => {
+            faults.push("chkAlg must be a string and not empty".into());
+            None
+        }
+    };
+    Head { dataset, size: size.unwrap_or_default(), checksum }
+}
+
+/// The stored form of a file.
+///
+/// # Errors
+/// The fault: the name of the field, and a sentence about it.
+pub fn file(value: &Value) -> Result<Document, String> {
+    let fields = value.as_object().ok_or("a file must be an object")?;
+    let other = fields.keys().find(|name| !FILE.iter().any(|(known, ..)| known == name));
+    if let Some(name) = other {
+        return Err(format!("property {} should not exist", shortened(name)));
+    }
+    let mut file = Document::new();
+    for (name, kind, required) in FILE {
+        match fields.get(name).filter(|value| !value.is_null()) {
+            Some(value) => drop(file.insert(name, typed(name, kind, value)?)),
+            None if required => return Err(format!("{name} should not be empty")),
+            None => (),
+        }
+    }
+    let path = file.get_str("path").unwrap_or_default();
+    let valid = (1..=PATH_BYTES_MAX).contains(&path.len());
+    if valid { Ok(file) } else { Err(format!("path must have 1 to {PATH_BYTES_MAX} bytes")) }
+}
+
+/// Splits files into lists that fit into documents, one list in memory at a time.
+#[derive(Debug, Default)]
+pub struct Splitter {
+    files: Vec<Document>,
+    bytes: usize,
+}
+
+impl Splitter {
+    /// Adds a file. Returns the list before it once that is full.
+    pub fn push(&mut self, file: Document) -> Option<Vec<Document>> {
+        let bytes = encoded_bytes(&file);
+        let full = self.bytes + bytes > PART_BYTES_MAX && !self.files.is_empty();
+        let before = full.then(|| {
+            self.bytes = 0;
+            std::mem::take(&mut self.files)
+        });
+        self.bytes += bytes;
+        self.files.push(file);
+        before
+    }
+
+    /// The last list.
+    pub fn finish(self) -> Vec<Document> {
+        self.files
+    }
+}
+
+/// The bytes of a file in an array: itself, and a key of up to ten digits.
+fn encoded_bytes(file: &Document) -> usize {
+    const KEY_BYTES: usize = 12;
+    // Names have no zero byte, so encoding does not fail.
+    file.to_vec().map_or(0, |bytes| bytes.len()) + KEY_BYTES
+}
+
+/// The facts about a new block that its body does not state.
+#[derive(Clone, Debug)]
+pub struct Creation<'a> {
+    /// The key of the block.
+    pub id: &'a str,
+    /// The stored dataset.
+    pub dataset: &'a Document,
+    /// The name of the creator.
+    pub by: &'a str,
+    /// The time.
+    pub at: bson::DateTime,
+}
+
+/// The stored head with the first files. `files_count` counts those of all `parts`, which is zero for a block in one document.
+pub fn store(
+    head: &Head,
+    creation: &Creation<'_>,
+    files: Vec<Document>,
+    file_count: i64,
+    parts: i32,
+) -> Document {
+    let mut document = doc! {
+        "_id": creation.id, "datasetId": &head.dataset, "size": head.size, "fileCount": file_count,
+        "createdBy": creation.by, "updatedBy": creation.by, "createdAt": creation.at, "updatedAt": creation.at,
+    };
+    if let Some(checksum) = &head.checksum {
+        document.insert("chkAlg", checksum);
+    }
+    for name in INHERITED {
+        if let Some(value) = creation.dataset.get(name) {
+            document.insert(name, value.clone());
+        }
+    }
+    document.insert("dataFileList", files);
+    if parts > 0 {
+        document.insert("parts", parts);
+    }
+    document
+}
+
+/// A stored part of a block.
+pub fn part(block: &str, number: i32, files: Vec<Document>) -> Document {
+    doc! {"_id": {"block": block, "part": number}, "dataFileList": files}
+}
+
+/// The files of a stored block.
+pub fn file_count(block: &Document) -> i64 {
+    let listed = || block.get_array("dataFileList").map_or(0, |list| list.len() as i64);
+    block.get_i64("fileCount").unwrap_or_else(|_| listed())
+}
+
+/// The body of a stored block.
+pub fn show(block: &Document) -> Value {
+    let mut body = object(block);
+    for internal in ["fileCount", "parts", "uncounted", "__v"] {
+        body.remove(internal);
+    }
+    if let Some(id) = block.get("_id").and_then(Bson::as_str) {
+        body.insert("id".into(), id.into());
+    }
+    body.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::DateTime;
+    use serde_json::json;
+
+    use super::*;
+
+    fn body() -> Value {
+        json!({
+            "datasetId": "a/b", "size": 41_780_189_i64, "chkAlg": "sha256",
+            "dataFileList": [{"path": "a.dat", "size": 1, "time": "2017-07-24T13:56:30.000Z", "chk": "c",
+                "uid": "u", "gid": "g", "perm": "-rw-r--r--"}],
+        })
+    }
+
+    #[test]
+    fn a_block_is_stored_and_shown() {
+        let (head, files) = read(&body(), None).unwrap();
+        let dataset = doc! {"ownerGroup": "g", "accessGroups": ["h"], "isPublished": true, "owner": "x"};
+        let creation = Creation { id: "1", dataset: &dataset, by: "ann", at: DateTime::from_millis(0) };
+        let stored = store(&head, &creation, files, 1, 0);
+        assert_eq!(file_count(&stored), 1);
+        let shown = show(&stored);
+        let mut expected = body();
+        for (name, value) in [
+            ("_id", json!("1")),
+            ("id", json!("1")),
+            ("ownerGroup", json!("g")),
+            ("accessGroups", json!(["h"])),
+            ("isPublished", json!(true)),
+            ("createdBy", json!("ann")),
+            ("updatedBy", json!("ann")),
+            ("createdAt", json!("1970-01-01T00:00:00.000Z")),
+            ("updatedAt", json!("1970-01-01T00:00:00.000Z")),
+        ] {
+            expected[name] = value;
+        }
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn a_malformed_block_is_refused() {
+        let with = |name: &str, value: Value| {
+            let mut body = body();
+            body[name] = value;
+            body
+        };
+        for body in [
+            with("size", json!(-1)),
+            with("size", json!(0.5)),
+            with("size", json!("5")),
+            with("chkAlg", json!("")),
+            with("dataFileList", json!([])),
+            with("dataFileList", json!({})),
+            with("dataFileList", json!([{"path": "a", "size": 1}])),
+            with("dataFileList", json!([{"path": "", "size": 1, "time": "2017-01-01"}])),
+            with("dataFileList", json!([{"path": "a", "size": -1, "time": "2017-01-01"}])),
+            with("dataFileList", json!([{"path": "a", "size": 1, "time": "2017-01-01", "$x": 1}])),
+            with("dataFileList", json!([{"path": {"$gt": ""}, "size": 1, "time": "2017-01-01"}])),
+            with("fileCount", json!(5)),
+            with("datasetId", json!({"$ne": ""})),
+            json!([]),
+        ] {
+            assert!(matches!(read(&body, None), Err(Refusal::Properties(_))), "{body}");
+        }
+        assert!(read(&body(), Some("other")).is_err());
+        assert!(read(&body(), Some("a/b")).is_ok());
+        let many = with("dataFileList", vec![json!({}); 100_000].into());
+        let Err(Refusal::Properties(faults)) = read(&many, None) else { panic!("it is refused") };
+        assert_eq!(faults.len(), FAULTS_MAX);
+    }
+
+    #[test]
+    fn files_are_split_into_documents_that_fit() {
+        let file = |n: usize| doc! {"path": format!("{n:08}.dat"), "chk": "x".repeat(1_000)};
+        let (mut splitter, mut lists) = (Splitter::default(), Vec::new());
+        for n in 0..10_000 {
+            lists.extend(splitter.push(file(n)));
+        }
+        lists.push(splitter.finish());
+        assert!(lists.len() > 1);
+        let files: Vec<Document> = lists.iter().flatten().cloned().collect();
+        assert_eq!(files, (0..10_000).map(file).collect::<Vec<_>>(), "none is lost, and the order stays");
+        for list in lists {
+            let bytes = part("b", 1, list).to_vec().unwrap().len();
+            assert!(bytes <= PART_BYTES_MAX + 1_024, "{bytes}");
+        }
+    }
+}

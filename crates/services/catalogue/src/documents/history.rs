@@ -1,0 +1,87 @@
+//! Makes and shows entries of the history.
+
+use bson::{DateTime, Document, doc};
+use serde_json::{Map, Value, json};
+
+use super::dataset::Patch;
+use super::json::{object, shown};
+
+/// The fields that change with every update.
+const STAMPS: [&str; 2] = ["updatedBy", "updatedAt"];
+
+/// The entry for an update of a dataset: the changed fields before and after.
+pub fn update(stored: &Document, patch: &Patch, user: &str, at: DateTime) -> Document {
+    let changed = patch.set.keys().chain(&patch.unset);
+    let before: Document =
+        changed.filter_map(|name| Some((name.clone(), stored.get(name)?.clone()))).collect();
+    entry(stored, "update", (before, patch.set.clone()), user, at)
+}
+
+/// The entry for a removal: the whole dataset before.
+pub fn delete(stored: &Document, user: &str, at: DateTime) -> Document {
+    entry(stored, "delete", (stored.clone(), Document::new()), user, at)
+}
+
+fn entry(
+    stored: &Document,
+    operation: &str,
+    (before, after): (Document, Document),
+    user: &str,
+    at: DateTime,
+) -> Document {
+    let id = stored.get("_id").cloned();
+    doc! {
+        "subsystem": "Dataset", "documentId": id, "operation": operation, "user": user, "timestamp": at,
+        "before": before, "after": after,
+    }
+}
+
+/// An entry in the form of version 3: `{updatedBy, updatedAt, field: {previousValue, currentValue}}`.
+pub fn show(entry: &Document) -> Value {
+    let part = |name: &str| entry.get_document(name).map(object).unwrap_or_default();
+    let (before, after) = (part("before"), part("after"));
+    let mut names: Vec<&String> = before.keys().chain(after.keys()).collect();
+    names.sort();
+    names.dedup();
+    let change = |name: &String| {
+        let value = |side: &Map<String, Value>| side.get(name).cloned().unwrap_or(Value::Null);
+        (name.clone(), json!({"previousValue": value(&before), "currentValue": value(&after)}))
+    };
+    let mut body: Map<String, Value> =
+        names.into_iter().filter(|name| !STAMPS.contains(&name.as_str())).map(change).collect();
+    for (name, stored) in STAMPS.into_iter().zip(["user", "timestamp"]) {
+        body.insert(name.into(), entry.get(stored).map_or(Value::Null, shown));
+    }
+    body.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_update_is_kept_as_a_delta() {
+        let stored = doc! {"_id": "a", "owner": "ann", "comment": "c", "keywords": ["k"]};
+        let patch = Patch { set: doc! {"owner": "eve", "license": "l"}, unset: vec!["comment".into()] };
+        let entry = update(&stored, &patch, "bob", DateTime::from_millis(0));
+        assert_eq!(entry.get_document("before").unwrap(), &doc! {"owner": "ann", "comment": "c"});
+        assert_eq!(entry.get_document("after").unwrap(), &patch.set);
+        assert_eq!(
+            show(&entry),
+            json!({
+                "comment": {"previousValue": "c", "currentValue": null},
+                "license": {"previousValue": null, "currentValue": "l"},
+                "owner": {"previousValue": "ann", "currentValue": "eve"},
+                "updatedAt": "1970-01-01T00:00:00.000Z", "updatedBy": "bob",
+            })
+        );
+    }
+
+    #[test]
+    fn a_removal_keeps_the_whole_dataset() {
+        let stored = doc! {"_id": "a", "owner": "ann"};
+        let entry = delete(&stored, "bob", DateTime::from_millis(0));
+        assert_eq!(entry.get_document("before").unwrap(), &stored);
+        assert_eq!(entry.get_str("operation").unwrap(), "delete");
+    }
+}

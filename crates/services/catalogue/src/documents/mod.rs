@@ -1,0 +1,18 @@
+//! Makes stored documents of bodies, and bodies of stored documents. It reads no database and no clock.
+//!
+//! * [`schema`]: the fields of a dataset; [`value`]: JSON into BSON by type; [`mod@json`]: any JSON into BSON, and back.
+//! * [`metadata`]: keys and SI units of scientific metadata.
+//! * [`dataset`], [`block`], [`attachment`], [`history`]: the documents.
+
+pub mod schema;
+
+pub mod json;
+
+pub mod metadata;
+pub mod value;
+
+pub mod dataset;
+
+pub mod attachment;
+pub mod block;
+pub mod history;

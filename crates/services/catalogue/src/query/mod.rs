@@ -1,0 +1,99 @@
+//! Translates the queries of clients into queries of MongoDB: a whitelist of operators, within bounds of depth, length and work.
+//!
+//! Every result is a part of `{$and: [ACCESS, client]}` ([`under`]), so no query of a client can widen its access.
+//!
+//! * [`filter`]: `filter` of version 3 and of version 4.
+//! * [`full`]: `fields` and `limits` of version 3's `fullquery`.
+//! * [`facets`]: `facets` of `fullfacet`.
+//! * [`page`]: skip, limit, sort and the cursor of a list; [`include`]: the relations that an answer includes.
+
+pub mod facets;
+pub mod filter;
+pub mod full;
+pub mod include;
+pub mod page;
+
+mod bounds;
+mod clause;
+mod dialect;
+mod field;
+mod literal;
+mod pattern;
+mod scientific;
+
+#[cfg(test)]
+mod hostile_tests;
+
+use bson::{Document, doc};
+use serde_json::Value;
+
+use crate::Refusal;
+use crate::refusal::shortened;
+
+pub use bounds::{LIMIT_MAX, SKIP_MAX};
+pub use dialect::Dialect;
+
+/// A translated query.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Find {
+    /// The client's conditions.
+    pub filter: Document,
+    /// The fields of the answer; all if absent.
+    pub projection: Option<Document>,
+    /// The page.
+    pub page: page::Page,
+    /// The relations that the answer includes.
+    pub include: Vec<include::Relation>,
+}
+
+impl Find {
+    /// A list whose next page is asked for by a cursor: it shows the field of its order.
+    #[must_use]
+    pub fn followed(mut self) -> Self {
+        let place = self.page.sort.keys().next().filter(|name| page::KEYSET.contains(&name.as_str()));
+        if let (Some(projection), Some(name)) = (&mut self.projection, place) {
+            projection.insert(name, 1);
+        }
+        self
+    }
+}
+
+/// The filter of a query: the caller's access, and below it the client's conditions.
+#[must_use]
+pub fn under(access: &Document, client: &Document) -> Document {
+    doc! {"$and": [access, client]}
+}
+
+/// Parses a parameter that holds JSON; `{}` if it is absent or empty.
+///
+/// # Errors
+/// It is too long, or no JSON without duplicate keys.
+fn parameter(name: &str, text: Option<&str>) -> Result<Value, Refusal> {
+    let text = text.map(str::trim).filter(|text| !text.is_empty()).unwrap_or("{}");
+    if text.len() > bounds::TEXT_BYTES_MAX {
+        let most = bounds::TEXT_BYTES_MAX;
+        return Err(Refusal::bad(format!("{name} has {} bytes: at most {most} are accepted", text.len())));
+    }
+    plimsoll_service::strict_json::parse(text.as_bytes())
+        .map_err(|error| Refusal::bad(format!("Invalid JSON in {name}: {error}")))
+}
+
+/// The refusal of an unknown property, in SciCat's words.
+fn unknown(property: &str) -> Refusal {
+    Refusal::bad(format!("Property {} should not exist in the filter object", shortened(property)))
+}
+
+/// Joins conditions. Two conditions on one field stay two.
+fn all(mut conditions: Vec<Document>) -> Document {
+    conditions.retain(|condition| !condition.is_empty());
+    if conditions.len() == 1 { conditions.remove(0) } else { joined("$and", conditions) }
+}
+
+/// Joins any number of conditions by an operator; no conditions, no filter.
+fn joined(operator: &str, conditions: Vec<Document>) -> Document {
+    if conditions.is_empty() {
+        Document::new()
+    } else {
+        doc! {operator: conditions}
+    }
+}

@@ -1,0 +1,202 @@
+//! Accepts regular expressions whose work is bounded.
+
+use super::bounds::{PATTERN_BYTES_MAX, QUANTIFIERS_MAX, SEARCH_BYTES_MAX};
+use crate::Refusal;
+use crate::refusal::shortened;
+
+/// The largest number in a quantifier such as `{1,100}`.
+const REPEAT_MAX: u32 = 100;
+
+/// Checks a pattern: short, few quantifiers, none around another, no look-around, no reference.
+///
+/// # Errors
+/// The fault.
+pub(super) fn check(pattern: &str) -> Result<(), Refusal> {
+    let fault = fault(pattern);
+    fault.map_or(Ok(()), |why| Err(Refusal::bad(format!("$regex {}: {why}", shortened(pattern)))))
+}
+
+/// Checks the options of a pattern.
+///
+/// # Errors
+/// An unknown option.
+pub(super) fn check_options(options: &str) -> Result<(), Refusal> {
+    let known = options.len() <= 4 && options.chars().all(|option| "imsx".contains(option));
+    if known { Ok(()) } else { Err(Refusal::bad("$options accepts i, m, s and x")) }
+}
+
+/// A pattern that finds `text` itself.
+pub(super) fn escaped(text: &str) -> String {
+    let escape = |c: char| (c.is_ascii_punctuation() || c == ' ').then_some('\\');
+    text.chars().flat_map(|c| escape(c).into_iter().chain([c])).collect()
+}
+
+/// A short text that a client searches for.
+///
+/// # Errors
+/// It is too long or has a zero character.
+pub(super) fn searched(text: &str) -> Result<String, Refusal> {
+    if text.len() > SEARCH_BYTES_MAX || text.contains('\0') {
+        return Err(Refusal::bad(format!("search for at most {SEARCH_BYTES_MAX} bytes of text")));
+    }
+    Ok(escaped(text))
+}
+
+fn fault(pattern: &str) -> Option<String> {
+    if pattern.len() > PATTERN_BYTES_MAX || pattern.contains('\0') {
+        return Some(format!("write at most {PATTERN_BYTES_MAX} bytes"));
+    }
+    let mut scan = Scan { rest: pattern.chars().peekable(), groups: Vec::new(), quantifiers: 0 };
+    scan.run().err().map(str::to_owned)
+}
+
+/// Walks a pattern once.
+struct Scan<'a> {
+    rest: std::iter::Peekable<std::str::Chars<'a>>,
+    /// For each open group whether it contains a quantifier.
+    groups: Vec<bool>,
+    quantifiers: u32,
+}
+
+impl Scan<'_> {
+    fn run(&mut self) -> Result<(), &'static str> {
+        while let Some(c) = self.rest.next() {
+            match c {
+                '\\' => self.escape()?,
+                '[' => self.class()?,
+                '(' => self.open()?,
+                ')' => self.close()?,
+                '*' | '+' | '?' | '{' => self.quantifier(c)?,
+                _ => (),
+            }
+        }
+        if self.groups.is_empty() { Ok(()) } else { Err("close every group") }
+    }
+
+    fn escape(&mut self) -> Result<(), &'static str> {
+        match self.rest.next() {
+            None => Err("an escape needs a character"),
+            Some(c) if c.is_ascii_digit() || "gkKRXCNPpQE".contains(c) => Err("this escape is not supported"),
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn class(&mut self) -> Result<(), &'static str> {
+        self.rest.next_if_eq(&'^');
+        self.rest.next_if_eq(&']');
+        while let Some(c) = self.rest.next() {
+            match c {
+                ']' => return Ok(()),
+                '\\' => self.escape()?,
+                _ => (),
+            }
+        }
+        Err("close every class")
+    }
+
+    fn open(&mut self) -> Result<(), &'static str> {
+        self.groups.push(false);
+        if self.rest.next_if_eq(&'*').is_some() {
+            return Err("verbs are not supported");
+        }
+        if self.rest.next_if_eq(&'?').is_none() || self.rest.next_if_eq(&':').is_some() {
+            return Ok(());
+        }
+        Err("only plain groups and (?:…) are supported")
+    }
+
+    fn close(&mut self) -> Result<(), &'static str> {
+        let inner = self.groups.pop().ok_or("open every group")?;
+        let repeats = matches!(self.rest.peek(), Some('*' | '+' | '{'));
+        if inner && repeats {
+            return Err("a quantifier around another is not supported");
+        }
+        self.mark(inner);
+        Ok(())
+    }
+
+    fn mark(&mut self, quantified: bool) {
+        if let Some(group) = self.groups.last_mut() {
+            *group |= quantified;
+        }
+    }
+
+    fn quantifier(&mut self, opening: char) -> Result<(), &'static str> {
+        if opening == '{' {
+            self.repeat()?;
+        }
+        // `?` and `+` after a quantifier change its greed only.
+        self.rest.next_if(|c| matches!(c, '?' | '+'));
+        self.quantifiers += 1;
+        self.mark(true);
+        if self.quantifiers > QUANTIFIERS_MAX { Err("use fewer quantifiers") } else { Ok(()) }
+    }
+
+    fn repeat(&mut self) -> Result<(), &'static str> {
+        let mut text = String::new();
+        while let Some(c) = self.rest.next_if(|c| c.is_ascii_digit() || *c == ',') {
+            text.push(c);
+        }
+        let ended = self.rest.next_if_eq(&'}').is_some();
+        let small = |number: &str| number.is_empty() || number.parse().is_ok_and(|it: u32| it <= REPEAT_MAX);
+        if ended && text.split(',').all(small) { Ok(()) } else { Err("repeat at most 100 times: {1,100}") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn usual_patterns_are_accepted() {
+        for pattern in [
+            "^20\\.500",
+            "raw",
+            ".*scan.*",
+            "^/data/(a|b)/[^/]+$",
+            "a{1,3}b?",
+            "(?:ab)+c",
+            "[]a]",
+            "x*?",
+            "(a+)?",
+        ] {
+            assert_eq!(check(pattern), Ok(()), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn patterns_of_unbounded_work_are_refused() {
+        for pattern in [
+            "(a+)+$",
+            "((a*))*",
+            "(a|b+){2,}",
+            "(?=a)",
+            "(?<n>a)",
+            "(a)\\1",
+            "(?R)",
+            "a{1,9999}",
+            "(*ACCEPT)",
+            "a*a*a*a*a*a*a*a*a*",
+            "[a",
+            "(a",
+            "a)",
+            "\\",
+            "\\Q",
+            "(?i)a",
+            &"a".repeat(300),
+            "a\0",
+        ] {
+            assert!(check(pattern).is_err(), "{pattern}");
+        }
+        assert!(check_options("ig").is_err() && check_options("i").is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn an_escaped_text_is_an_accepted_pattern_unless_it_is_long(text in "[^\0]{0,40}") {
+            prop_assert!(check(&escaped(&text)).is_ok() || escaped(&text).len() > PATTERN_BYTES_MAX);
+        }
+    }
+}

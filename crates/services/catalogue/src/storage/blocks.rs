@@ -1,0 +1,304 @@
+//! Stores blocks of files: any number of files, published atomically, counted with their dataset.
+
+use bson::{DateTime, Document, doc};
+use futures_util::TryStreamExt;
+
+use super::error::is_duplicate;
+use super::transaction::{self, Matches, Outcome, Write};
+use super::{Error, READ_MAX, Room, Store, Transactions, room};
+use crate::Refusal;
+use crate::documents::block::{self, Creation, Head, Splitter};
+
+/// The blocks of a dataset that an answer has.
+const BLOCKS_MAX: i64 = 10_000;
+/// The age of an unfinished block that is removed.
+const ABANDONED_MS: i64 = 3_600_000;
+/// The unfinished blocks that one sweep removes.
+const SWEPT_MAX: i64 = 100;
+
+/// Writes a block as its files arrive. It keeps the first list of files and the current one in memory.
+pub struct BlockWriter<'a> {
+    store: &'a Store,
+    creation: Creation<'a>,
+    splitter: Splitter,
+    first: Option<Vec<Document>>,
+    files: i64,
+    bytes: i64,
+    parts: i32,
+}
+
+impl Store {
+    /// Begins a block.
+    pub fn block_writer<'a>(&'a self, creation: Creation<'a>) -> BlockWriter<'a> {
+        let splitter = Splitter::default();
+        BlockWriter { store: self, creation, splitter, first: None, files: 0, bytes: 0, parts: 0 }
+    }
+
+    /// Stores a block whose files are in memory. Returns its stored head.
+    ///
+    /// # Errors
+    /// Those of [`BlockWriter::finish`].
+    pub async fn add_block(
+        &self,
+        head: &Head,
+        creation: Creation<'_>,
+        files: Vec<Document>,
+    ) -> Result<Document, Error> {
+        let mut writer = self.block_writer(creation);
+        for file in files {
+            writer.push(file).await?;
+        }
+        writer.finish(head).await
+    }
+
+    /// The heads of the blocks of a dataset: each with all its files, or with the first of many.
+    ///
+    /// # Errors
+    /// The answer has no room, or the server failed.
+    pub async fn blocks(&self, pid: &str, room: Room<'_>) -> Result<Vec<Document>, Error> {
+        let found = self.blocks.find(doc! {"datasetId": pid}).limit(BLOCKS_MAX).max_time(READ_MAX);
+        room::read(found.await?, room).await
+    }
+
+    /// The head of a block of a dataset.
+    ///
+    /// # Errors
+    /// The server failed.
+    pub async fn block(&self, pid: &str, id: &str) -> Result<Option<Document>, Error> {
+        Ok(self.blocks.find_one(doc! {"_id": id, "datasetId": pid}).max_time(READ_MAX).await?)
+    }
+
+    /// The number of blocks of a dataset.
+    ///
+    /// # Errors
+    /// The server failed.
+    pub async fn count_blocks(&self, pid: &str) -> Result<u64, Error> {
+        Ok(self.blocks.count_documents(doc! {"datasetId": pid}).max_time(READ_MAX).await?)
+    }
+
+    /// A block with all its files.
+    ///
+    /// # Errors
+    /// The answer has no room, or the server failed.
+    pub async fn whole_block(&self, mut head: Document, room: Room<'_>) -> Result<Document, Error> {
+        if head.get_i32("parts").unwrap_or(0) == 0 {
+            return Ok(head);
+        }
+        let id = head.get_str("_id").unwrap_or_default().to_owned();
+        let parts = self.parts.find(of_block(&id)).sort(doc! {"_id": 1}).max_time(READ_MAX).await?;
+        let parts = room::read(parts, room).await?;
+        if let Ok(files) = head.get_array_mut("dataFileList") {
+            for mut part in parts {
+                if let Some(bson::Bson::Array(more)) = part.remove("dataFileList") {
+                    files.extend(more);
+                }
+            }
+        }
+        Ok(head)
+    }
+
+    /// Removes a block, and counts it out of its dataset.
+    ///
+    /// # Errors
+    /// [`Error::Changed`] if it does not exist any more.
+    pub async fn delete_block(&self, head: &Document) -> Result<(), Error> {
+        let id = head.get_str("_id").unwrap_or_default();
+        let size = super::lists::whole(head, "size") as i64;
+        let less = doc! {"$inc": {"size": -size, "numberOfFiles": -block::file_count(head)}};
+        let pid = head.get_str("datasetId").unwrap_or_default();
+        let writes = [
+            Write::Delete(self.blocks.clone(), doc! {"_id": id}, Matches::Some),
+            Write::Update(self.datasets.clone(), doc! {"_id": pid}, less, Matches::Any),
+        ];
+        match transaction::run(&self.client, self.transactions, &writes).await? {
+            Outcome::Unmatched(_) => Err(Error::Changed),
+            Outcome::Done => self.remove_parts(&[id.to_owned()]).await,
+        }
+    }
+
+    /// The keys of the blocks of a dataset that have parts.
+    pub(super) async fn long_blocks(&self, pid: &str) -> Result<Vec<String>, Error> {
+        let long = self.blocks.find(doc! {"datasetId": pid, "parts": {"$gt": 0}}).projection(doc! {"_id": 1});
+        let heads: Vec<Document> = long.max_time(READ_MAX).await?.try_collect().await?;
+        Ok(heads.iter().filter_map(|head| head.get_str("_id").ok().map(str::to_owned)).collect())
+    }
+
+    /// Removes the parts of blocks that have no head.
+    pub(super) async fn remove_parts(&self, blocks: &[String]) -> Result<(), Error> {
+        for id in blocks {
+            self.parts.delete_many(of_block(id)).await?;
+        }
+        Ok(())
+    }
+
+    /// Removes blocks that were begun an hour ago and never finished. Returns their number.
+    ///
+    /// # Errors
+    /// The server failed.
+    pub async fn sweep(&self, now: DateTime) -> Result<usize, Error> {
+        let before = DateTime::from_millis(now.timestamp_millis().saturating_sub(ABANDONED_MS));
+        let old = self.staging.find(doc! {"at": {"$lt": before}}).limit(SWEPT_MAX).max_time(READ_MAX);
+        let old: Vec<Document> = old.await?.try_collect().await?;
+        for staged in &old {
+            let id = staged.get_str("_id").unwrap_or_default();
+            // Without its entry a block cannot be published any more, so no reader misses the parts.
+            self.staging.delete_one(doc! {"_id": id}).await?;
+            if self.blocks.find_one(doc! {"_id": id}).projection(doc! {"_id": 1}).await?.is_none() {
+                self.parts.delete_many(of_block(id)).await?;
+            }
+        }
+        Ok(old.len())
+    }
+
+    /// Finishes the blocks that a crash left uncounted where the server has no transactions. Returns their number.
+    ///
+    /// # Errors
+    /// The server failed.
+    pub async fn repair(&self) -> Result<usize, Error> {
+        let left = self.blocks.find(doc! {"uncounted": true}).projection(doc! {"dataFileList": 0});
+        let left: Vec<Document> = left.max_time(READ_MAX).await?.try_collect().await?;
+        for head in &left {
+            self.count_in(head).await?;
+        }
+        Ok(left.len())
+    }
+
+    /// Counts an uncounted block into its dataset. Every step may be repeated: the dataset remembers the block until the head says
+    /// that it is counted.
+    async fn count_in(&self, head: &Document) -> Result<(), Error> {
+        let id = head.get_str("_id").unwrap_or_default();
+        let pid = head.get_str("datasetId").unwrap_or_default();
+        let mut more = counted(head);
+        more.insert("$push", doc! {"uncountedBlocks": id});
+        let once = doc! {"_id": pid, "uncountedBlocks": {"$ne": id}};
+        let added = self.datasets.update_one(once, more).await?;
+        if added.matched_count == 0 && self.dataset(pid).await?.is_none() {
+            self.blocks.delete_one(doc! {"_id": id}).await?;
+            return Err(Refusal::no_dataset(pid).into());
+        }
+        self.blocks.update_one(doc! {"_id": id}, doc! {"$unset": {"uncounted": ""}}).await?;
+        let forget = doc! {"$pull": {"uncountedBlocks": id}};
+        self.datasets.update_one(doc! {"_id": pid}, forget).await?;
+        Ok(())
+    }
+}
+
+/// The parts of a block, by their key.
+fn of_block(id: &str) -> Document {
+    doc! {"_id": {"$gte": {"block": id, "part": 0}, "$lte": {"block": id, "part": i32::MAX}}}
+}
+
+/// Adds a head to the counts of its dataset.
+fn counted(head: &Document) -> Document {
+    doc! {"$inc": {"size": super::lists::whole(head, "size") as i64, "numberOfFiles": block::file_count(head)}}
+}
+
+impl BlockWriter<'_> {
+    /// Adds a file.
+    ///
+    /// # Errors
+    /// The server failed.
+    pub async fn push(&mut self, file: Document) -> Result<(), Error> {
+        self.files += 1;
+        self.bytes = self.bytes.saturating_add(super::lists::whole(&file, "size") as i64);
+        match self.splitter.push(file) {
+            None => Ok(()),
+            Some(full) if self.first.is_none() => {
+                self.first = Some(full);
+                Ok(())
+            }
+            Some(full) => self.write_part(full).await,
+        }
+    }
+
+    /// The number of files so far.
+    pub fn files(&self) -> i64 {
+        self.files
+    }
+
+    /// Removes the files so far: the block is not published.
+    ///
+    /// # Errors
+    /// The server failed. A sweep removes the files later.
+    pub async fn abandon(self) -> Result<(), Error> {
+        if self.parts > 0 {
+            self.store.remove_parts(&[self.creation.id.to_owned()]).await?;
+            self.store.staging.delete_one(doc! {"_id": self.creation.id}).await?;
+        }
+        Ok(())
+    }
+
+    /// The bytes of the files so far.
+    pub fn bytes(&self) -> i64 {
+        self.bytes
+    }
+
+    async fn write_part(&mut self, files: Vec<Document>) -> Result<(), Error> {
+        let id = self.creation.id;
+        if self.parts == 0 {
+            self.store.staging.insert_one(doc! {"_id": id, "at": self.creation.at}).await?;
+        }
+        self.parts += 1;
+        self.store.parts.insert_one(block::part(id, self.parts, files)).await?;
+        Ok(())
+    }
+
+    /// Publishes the block: from now on it is visible and counted. Returns its stored head.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] if the dataset does not exist, [`Refusal::Conflict`] if the key exists or the block took too long.
+    pub async fn finish(mut self, head: &Head) -> Result<Document, Error> {
+        let last = std::mem::take(&mut self.splitter).finish();
+        let files = match self.first.take() {
+            None => last,
+            Some(first) => {
+                self.write_part(last).await?;
+                first
+            }
+        };
+        let stored = block::store(head, &self.creation, files, self.files, self.parts);
+        match self.store.transactions {
+            Transactions::Used => self.publish(head, stored).await,
+            Transactions::Missing => self.publish_in_steps(stored).await,
+        }
+    }
+
+    async fn publish(&self, head: &Head, stored: Document) -> Result<Document, Error> {
+        let store = self.store;
+        let of_dataset = doc! {"_id": &head.dataset};
+        let mut writes = vec![
+            Write::Update(store.datasets.clone(), of_dataset, counted(&stored), Matches::Some),
+            Write::Insert(store.blocks.clone(), stored.clone()),
+        ];
+        if self.parts > 0 {
+            let staged = doc! {"_id": self.creation.id};
+            writes.push(Write::Delete(store.staging.clone(), staged, Matches::Some));
+        }
+        let _locked = store.locks.lock(&head.dataset).await;
+        match transaction::run(&store.client, store.transactions, &writes).await {
+            Ok(Outcome::Done) => Ok(stored),
+            Ok(Outcome::Unmatched(0)) => Err(Refusal::no_dataset(&head.dataset).into()),
+            Ok(Outcome::Unmatched(_)) => {
+                Err(Refusal::Conflict("the block took too long: send it again".into()).into())
+            }
+            Err(Error::Database(error)) if is_duplicate(&error) => Err(taken()),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn publish_in_steps(&self, stored: Document) -> Result<Document, Error> {
+        let mut uncounted = stored.clone();
+        uncounted.insert("uncounted", true);
+        let inserted = self.store.blocks.insert_one(&uncounted).await;
+        inserted.map_err(|error| if is_duplicate(&error) { taken() } else { error.into() })?;
+        self.store.count_in(&uncounted).await?;
+        if self.parts > 0 {
+            self.store.staging.delete_one(doc! {"_id": self.creation.id}).await?;
+        }
+        Ok(stored)
+    }
+}
+
+fn taken() -> Error {
+    Refusal::Conflict("A block with this id already exists!".into()).into()
+}

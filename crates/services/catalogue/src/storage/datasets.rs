@@ -1,0 +1,202 @@
+//! Creates, reads, changes and removes datasets, their attachments and their history.
+
+use bson::{Bson, DateTime, Document, doc};
+use futures_util::TryStreamExt;
+
+use super::error::{duplicates, is_duplicate};
+use super::transaction::{self, Matches, Outcome, Write};
+use super::{Error, READ_MAX, Room, Store, room};
+use crate::Refusal;
+use crate::documents::block::INHERITED;
+use crate::documents::dataset::Patch;
+use crate::documents::history;
+
+/// The entries of the history of a dataset that an answer has.
+const HISTORY_MAX: i64 = 100;
+/// The attachments of a dataset that an answer has.
+const ATTACHMENTS_MAX: i64 = 1_000;
+
+impl Store {
+    /// Stores a new dataset.
+    ///
+    /// # Errors
+    /// [`Refusal::Conflict`] if its PID exists.
+    pub async fn create(&self, dataset: &Document) -> Result<(), Error> {
+        let pid = dataset.get_str("_id").unwrap_or_default();
+        self.datasets
+            .insert_one(dataset)
+            .await
+            .map(drop)
+            .map_err(|error| if is_duplicate(&error) { exists(pid).into() } else { error.into() })
+    }
+
+    /// Stores new datasets in one command. Returns the refusal of each that is not stored, by its place.
+    ///
+    /// # Errors
+    /// The server failed; some may be stored.
+    pub async fn create_many(&self, datasets: &[Document]) -> Result<Vec<(usize, Refusal)>, Error> {
+        match self.datasets.insert_many(datasets).ordered(false).await {
+            Ok(_) => Ok(Vec::new()),
+            Err(error) => match duplicates(&error) {
+                Some(places) => {
+                    let pid = |place: usize| {
+                        datasets.get(place).and_then(|it| it.get_str("_id").ok()).unwrap_or_default()
+                    };
+                    Ok(places.into_iter().map(|place| (place, exists(pid(place)))).collect())
+                }
+                None => Err(error.into()),
+            },
+        }
+    }
+
+    /// A dataset by its PID, in one read.
+    ///
+    /// # Errors
+    /// The server failed.
+    pub async fn dataset(&self, pid: &str) -> Result<Option<Document>, Error> {
+        Ok(self.datasets.find_one(doc! {"_id": pid}).max_time(READ_MAX).await?)
+    }
+
+    /// Changes a dataset that was read as `stored`, and keeps the change in the history. Its blocks and attachments follow a change of its
+    /// groups. Returns the dataset after it.
+    ///
+    /// # Errors
+    /// [`Error::Changed`] if the dataset has changed since.
+    pub async fn update(
+        &self,
+        stored: &Document,
+        patch: &Patch,
+        user: &str,
+        now: DateTime,
+    ) -> Result<Document, Error> {
+        let before = stored.get("updatedAt").cloned().unwrap_or(Bson::Null);
+        let at = later(&before, now);
+        let mut set = patch.set.clone();
+        set.extend(doc! {"updatedBy": user, "updatedAt": at});
+        let mut change = doc! {"$set": set.clone()};
+        if !patch.unset.is_empty() {
+            change.insert(
+                "$unset",
+                patch.unset.iter().map(|name| (name.clone(), Bson::from(""))).collect::<Document>(),
+            );
+        }
+        let id = stored.get("_id").cloned();
+        let of_dataset = doc! {"datasetId": id.clone()};
+        let filter = doc! {"_id": id, "updatedAt": before};
+        let mut writes = vec![
+            Write::Update(self.datasets.clone(), filter, change, Matches::Some),
+            Write::Insert(self.history.clone(), history::update(stored, patch, user, at)),
+        ];
+        if let Some(change) = inherited(patch) {
+            for collection in [&self.blocks, &self.attachments] {
+                writes.push(Write::UpdateAll(collection.clone(), of_dataset.clone(), change.clone()));
+            }
+        }
+        match transaction::run(&self.client, self.transactions, &writes).await? {
+            Outcome::Unmatched(_) => Err(Error::Changed),
+            Outcome::Done => {
+                let mut changed = stored.clone();
+                changed.extend(set);
+                patch.unset.iter().for_each(|name| drop(changed.remove(name)));
+                Ok(changed)
+            }
+        }
+    }
+
+    /// Removes a dataset with its blocks and attachments, and keeps it in the history.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] if it does not exist.
+    pub async fn delete(&self, stored: &Document, user: &str, now: DateTime) -> Result<(), Error> {
+        let pid = stored.get_str("_id").unwrap_or_default();
+        let long = self.long_blocks(pid).await?;
+        let of_dataset = doc! {"datasetId": pid};
+        let writes = [
+            Write::Delete(self.datasets.clone(), doc! {"_id": pid}, Matches::Some),
+            Write::Delete(self.blocks.clone(), of_dataset.clone(), Matches::Any),
+            Write::Delete(self.attachments.clone(), of_dataset, Matches::Any),
+            Write::Insert(self.history.clone(), history::delete(stored, user, now)),
+        ];
+        match transaction::run(&self.client, self.transactions, &writes).await? {
+            Outcome::Unmatched(_) => Err(Refusal::no_dataset(pid).into()),
+            Outcome::Done => self.remove_parts(&long).await,
+        }
+    }
+
+    /// The changes of a dataset, the newest first.
+    ///
+    /// # Errors
+    /// The server failed.
+    pub async fn history(&self, pid: &str) -> Result<Vec<Document>, Error> {
+        let entries = self.history.find(doc! {"documentId": pid, "subsystem": "Dataset"});
+        let entries = entries.sort(doc! {"timestamp": -1}).limit(HISTORY_MAX).max_time(READ_MAX).await?;
+        Ok(entries.try_collect().await?)
+    }
+
+    /// Stores an attachment.
+    ///
+    /// # Errors
+    /// [`Refusal::Conflict`] if its key exists.
+    pub async fn attach(&self, attachment: &Document) -> Result<(), Error> {
+        let stored = self.attachments.insert_one(attachment).await;
+        stored.map(drop).map_err(|error| {
+            if is_duplicate(&error) {
+                Refusal::Conflict("An attachment with this aid already exists!".into()).into()
+            } else {
+                error.into()
+            }
+        })
+    }
+
+    /// The attachments of a dataset.
+    ///
+    /// # Errors
+    /// The answer has no room, or the server failed.
+    pub async fn attachments(&self, pid: &str, room: Room<'_>) -> Result<Vec<Document>, Error> {
+        let found = self.attachments.find(doc! {"datasetId": pid}).limit(ATTACHMENTS_MAX);
+        room::read(found.max_time(READ_MAX).await?, room).await
+    }
+
+    /// The number of attachments of a dataset.
+    ///
+    /// # Errors
+    /// The server failed.
+    pub async fn count_attachments(&self, pid: &str) -> Result<u64, Error> {
+        Ok(self.attachments.count_documents(doc! {"datasetId": pid}).max_time(READ_MAX).await?)
+    }
+}
+
+fn exists(pid: &str) -> Refusal {
+    Refusal::Conflict(format!("A dataset with pid {pid} already exists!"))
+}
+
+/// The changes that blocks and attachments of a dataset take over: those of its access.
+fn inherited(patch: &Patch) -> Option<Document> {
+    let set = patch.set.iter().filter(|(name, _)| INHERITED.contains(&name.as_str()));
+    let set: Document = set.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let unset = patch.unset.iter().filter(|name| INHERITED.contains(&name.as_str()));
+    let unset: Document = unset.map(|name| (name.clone(), Bson::from(""))).collect();
+    let parts = [("$set", set), ("$unset", unset)].into_iter().filter(|(_, part)| !part.is_empty());
+    let change: Document = parts.map(|(operator, part)| (operator.to_owned(), Bson::from(part))).collect();
+    (!change.is_empty()).then_some(change)
+}
+
+/// The time of a change: later than the change before, so that two changes in one millisecond differ.
+fn later(before: &Bson, now: DateTime) -> DateTime {
+    let after = before.as_datetime().map_or(i64::MIN, |before| before.timestamp_millis().saturating_add(1));
+    DateTime::from_millis(now.timestamp_millis().max(after))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_later_than_the_change_before() {
+        let at = DateTime::from_millis;
+        assert_eq!(later(&at(5).into(), at(9)), at(9));
+        assert_eq!(later(&at(5).into(), at(5)), at(6));
+        assert_eq!(later(&at(5).into(), at(1)), at(6), "the clock went back");
+        assert_eq!(later(&Bson::Null, at(1)), at(1));
+    }
+}

@@ -1,0 +1,83 @@
+//! Creates the indexes: SciCat's, and those that no listed query scans a collection without.
+//!
+//! SciCat's text index over all fields is left out: it tokenizes every value on every write. An existing one stays.
+
+use bson::{Document, doc};
+use mongodb::IndexModel;
+use mongodb::options::IndexOptions;
+
+use super::Store;
+
+/// Indexes of datasets with one field, which SciCat has as well.
+const DATASET_SINGLE: [&str; 10] = [
+    "owner",
+    "contactEmail",
+    "sourceFolder",
+    "sourceFolderHost",
+    "size",
+    "type",
+    "creationLocation",
+    "createdBy",
+    "keywords",
+    "datasetName",
+];
+/// The dates by which lists are ordered.
+const DATES: [&str; 2] = ["creationTime", "createdAt"];
+/// The fields that access depends on; each is followed by a date, so that a list needs no sort.
+const ACCESS: [&str; 4] = ["isPublished", "ownerGroup", "accessGroups", "sharedWith"];
+
+fn plain(keys: Document) -> IndexModel {
+    IndexModel::builder().keys(keys).build()
+}
+
+fn with(keys: Document, options: IndexOptions) -> IndexModel {
+    IndexModel::builder().keys(keys).options(options).build()
+}
+
+fn of_datasets() -> Vec<IndexModel> {
+    let single = DATASET_SINGLE.iter().map(|field| plain(doc! {*field: 1}));
+    let by_date = DATES.iter().map(|date| plain(doc! {*date: -1, "_id": -1}));
+    let by_access = ACCESS
+        .iter()
+        .flat_map(|access| DATES.iter().map(|date| plain(doc! {*access: 1, *date: -1, "_id": -1})));
+    let unique = IndexOptions::builder().unique(true).build();
+    let sparse = IndexOptions::builder().sparse(true).build();
+    let others = [
+        with(doc! {"pid": 1}, unique),
+        with(doc! {"techniques.pid": 1}, sparse),
+        plain(doc! {"updatedAt": 1, "_id": 1}),
+    ];
+    single.chain(by_date).chain(by_access).chain(others).collect()
+}
+
+fn of_blocks() -> Vec<IndexModel> {
+    let sparse = IndexOptions::builder().sparse(true).build();
+    let single = ["datasetId", "createdBy", "ownerGroup", "accessGroups"];
+    let single = single.iter().map(|field| plain(doc! {*field: 1}));
+    single.chain([with(doc! {"uncounted": 1}, sparse)]).collect()
+}
+
+/// Creates the missing indexes.
+///
+/// # Errors
+/// The refusal of the server.
+pub(super) async fn create(store: &Store) -> mongodb::error::Result<()> {
+    let by_dataset = vec![plain(doc! {"datasetId": 1}), plain(doc! {"relationships.targetId": 1})];
+    let by_document = vec![plain(doc! {"documentId": 1, "timestamp": -1})];
+    let by_reader = vec![
+        plain(doc! {"isPublished": 1, "key": 1}),
+        plain(doc! {"userGroups": 1, "key": 1}),
+        plain(doc! {"key": 1}),
+    ];
+    for (collection, indexes) in [
+        (&store.datasets, of_datasets()),
+        (&store.blocks, of_blocks()),
+        (&store.staging, vec![plain(doc! {"at": 1})]),
+        (&store.attachments, by_dataset),
+        (&store.history, by_document),
+        (&store.keys, by_reader),
+    ] {
+        collection.create_indexes(indexes).await?;
+    }
+    Ok(())
+}

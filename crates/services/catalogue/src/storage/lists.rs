@@ -1,0 +1,142 @@
+//! Lists and counts datasets.
+
+use std::iter::once;
+
+use bson::{Document, doc};
+use futures_util::TryStreamExt;
+use futures_util::future::{try_join, try_join_all};
+use serde_json::{Map, Value, json};
+
+use super::cache::Clock;
+use super::merge::Merge;
+use super::{Error, READ_MAX, Room, Store, room};
+use crate::documents::json;
+use crate::query::facets::{Facet, Facets};
+use crate::query::page::{Cursor, Page};
+use crate::query::{Find, under};
+
+/// A page of a list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listing {
+    /// The stored documents.
+    pub documents: Vec<Document>,
+    /// The place after the last one, if a cursor can page the list and the page is full.
+    pub next: Option<Cursor>,
+}
+
+impl Store {
+    /// The datasets of a query that the access part admits, from the start or after a cursor.
+    ///
+    /// # Errors
+    /// The answer has no room, or the server failed.
+    pub async fn list(
+        &self,
+        access: &Document,
+        find: &Find,
+        after: Option<&Cursor>,
+        room: Room<'_>,
+    ) -> Result<Listing, Error> {
+        let mut page = find.page.clone();
+        let mut client = find.filter.clone();
+        if let Some(cursor) = after {
+            client = doc! {"$and": [client, cursor.condition()]};
+            (page.skip, page.sort) = (0, cursor.sort());
+        }
+        let (skip, limit) = (page.skip, page.limit);
+        if let Some(field) = Cursor::field(&page.sort) {
+            let merge = Merge { access, client: &client, field, skip, limit };
+            if let Some(branches) = merge.branches(&find.filter) {
+                let merged = merge.read(self, &branches, find.projection.as_ref(), room).await?;
+                let next = merged.last.and_then(|last| Cursor::of(&last, &page.sort));
+                return Ok(Listing { documents: merged.documents, next });
+            }
+        }
+        let documents = self.page(under(access, &client), &page, find.projection.as_ref(), room).await?;
+        let last = documents.last().filter(|_| documents.len() as u64 == limit);
+        let next = last.and_then(|last| Cursor::of(last, &page.sort));
+        Ok(Listing { documents, next })
+    }
+
+    async fn page(
+        &self,
+        filter: Document,
+        page: &Page,
+        projection: Option<&Document>,
+        room: Room<'_>,
+    ) -> Result<Vec<Document>, Error> {
+        // The bounds of a page fit into 63 bits.
+        let mut request =
+            self.datasets.find(filter).skip(page.skip).limit(page.limit as i64).max_time(READ_MAX);
+        if !page.sort.is_empty() {
+            request = request.sort(page.sort.clone());
+        }
+        if let Some(projection) = projection {
+            request = request.projection(projection.clone());
+        }
+        room::read(request.await?, room).await
+    }
+
+    /// The number of datasets, counted up to `cap` if given. An answer that took long is kept for 30 s.
+    ///
+    /// # Errors
+    /// The server failed.
+    pub async fn count(
+        &self,
+        access: &Document,
+        filter: &Document,
+        cap: Option<u32>,
+        clock: Clock<'_>,
+    ) -> Result<u64, Error> {
+        let mut stages = vec![doc! {"$match": under(access, filter)}];
+        if let Some(cap) = cap {
+            stages.push(doc! {"$limit": i64::from(cap.max(1))});
+        }
+        stages.push(doc! {"$group": {"_id": null, "count": {"$sum": 1}}});
+        let key = doc! {"stages": stages.clone()};
+        let begun_ms = clock();
+        if let Some(count) = self.counts.get(&key, begun_ms) {
+            return Ok(count);
+        }
+        let mut groups = self.datasets.aggregate(stages).max_time(READ_MAX).await?;
+        let count = groups.try_next().await?.map_or(0, |group| whole(&group, "count"));
+        self.counts.put(&key, count, begun_ms, clock());
+        Ok(count)
+    }
+
+    /// The total and the facets, each from a query by itself. Answers that took long are kept for 30 s.
+    ///
+    /// # Errors
+    /// The server failed.
+    pub async fn facets(&self, access: &Document, facets: &Facets, clock: Clock<'_>) -> Result<Value, Error> {
+        let buckets = try_join_all(facets.each.iter().map(|facet| self.facet(access, facet, clock)));
+        let (total, buckets) = try_join(self.count(access, &facets.all, None, clock), buckets).await?;
+        let all = if total == 0 { json!([]) } else { json!([{"totalSets": total}]) };
+        let names = facets.each.iter().map(|facet| facet.name.clone());
+        let body: Map<String, Value> = once(("all".to_owned(), all)).chain(names.zip(buckets)).collect();
+        Ok(json!([body]))
+    }
+
+    async fn facet(&self, access: &Document, facet: &Facet, clock: Clock<'_>) -> Result<Value, Error> {
+        let pipeline = facet.pipeline(access);
+        let (key, begun_ms) = (doc! {"stages": pipeline.clone()}, clock());
+        if let Some(buckets) = self.facets.get(&key, begun_ms) {
+            return Ok(buckets);
+        }
+        let buckets = self.datasets.aggregate(pipeline).max_time(READ_MAX).await?;
+        let buckets: Vec<Document> = buckets.try_collect().await?;
+        let buckets: Value = buckets.iter().map(|bucket| Value::from(json::object(bucket))).collect();
+        self.facets.put(&key, buckets.clone(), begun_ms, clock());
+        Ok(buckets)
+    }
+}
+
+/// A whole number of any type that the server returns.
+pub(super) fn whole(document: &Document, name: &str) -> u64 {
+    let number = match document.get(name) {
+        Some(bson::Bson::Int32(number)) => i64::from(*number),
+        Some(bson::Bson::Int64(number)) => *number,
+        Some(bson::Bson::Double(number)) => *number as i64,
+        _ => 0,
+    };
+    u64::try_from(number).unwrap_or(0)
+}

@@ -1,0 +1,101 @@
+//! Keeps the catalogue in MongoDB, under SciCat's names of collections and indexes.
+//!
+//! Sizes are always right: a block and the counts of its dataset change in one transaction. Where the server has none, they change in
+//! steps that a crash can only leave repairable ([`Store::repair`]).
+
+mod blocks;
+mod cache;
+mod datasets;
+mod error;
+mod indexes;
+mod keys;
+mod lists;
+mod locks;
+mod merge;
+mod room;
+mod sizes;
+mod transaction;
+
+pub use blocks::BlockWriter;
+pub use cache::Clock;
+pub use error::Error;
+pub(crate) use error::is_too_slow;
+pub use keys::Batch;
+pub use lists::Listing;
+pub use room::Room;
+pub use sizes::Sizes;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bson::{Document, doc};
+use mongodb::{Client, Collection, Database};
+
+use cache::Cache;
+
+/// The longest time of a read on the server.
+const READ_MAX: Duration = Duration::from_secs(10);
+
+/// Whether the server has transactions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transactions {
+    /// It has.
+    Used,
+    /// It has none: changes of several documents take several steps.
+    Missing,
+}
+
+/// The catalogue in a database. Clones share it.
+#[derive(Clone)]
+pub struct Store {
+    client: Client,
+    transactions: Transactions,
+    datasets: Collection<Document>,
+    blocks: Collection<Document>,
+    /// The files of long blocks after the first.
+    parts: Collection<Document>,
+    /// Blocks whose parts are being written.
+    staging: Collection<Document>,
+    attachments: Collection<Document>,
+    history: Collection<Document>,
+    keys: Collection<Document>,
+    progress: Collection<Document>,
+    locks: Arc<locks::Locks>,
+    counts: Arc<Cache<u64>>,
+    facets: Arc<Cache<serde_json::Value>>,
+}
+
+impl Store {
+    /// Opens the catalogue in a database and creates missing indexes.
+    ///
+    /// # Errors
+    /// The refusal of the server.
+    pub async fn open(database: &Database) -> Result<Self, Error> {
+        let hello = database.run_command(doc! {"hello": 1}).await?;
+        let has_transactions =
+            hello.contains_key("setName") || hello.get_str("msg").is_ok_and(|msg| msg == "isdbgrid");
+        let transactions = if has_transactions { Transactions::Used } else { Transactions::Missing };
+        let store = Self::of(database, transactions);
+        indexes::create(&store).await?;
+        Ok(store)
+    }
+
+    /// The catalogue in a database that has its indexes.
+    pub fn of(database: &Database, transactions: Transactions) -> Self {
+        Self {
+            client: database.client().clone(),
+            transactions,
+            datasets: database.collection("Dataset"),
+            blocks: database.collection("OrigDatablock"),
+            parts: database.collection("OrigDatablockPart"),
+            staging: database.collection("OrigDatablockStaging"),
+            attachments: database.collection("Attachment"),
+            history: database.collection("History"),
+            keys: database.collection("MetadataKeys"),
+            progress: database.collection("MetadataKeysProgress"),
+            locks: Arc::default(),
+            counts: Arc::default(),
+            facets: Arc::default(),
+        }
+    }
+}

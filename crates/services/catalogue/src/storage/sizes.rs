@@ -1,0 +1,75 @@
+//! Verifies the size and the number of files of a dataset against its blocks.
+
+use bson::{Document, doc};
+use futures_util::TryStreamExt;
+
+use super::lists::whole;
+use super::{Error, READ_MAX, Store};
+use crate::Refusal;
+
+/// The attempts while blocks are added.
+const ATTEMPTS_MAX: u32 = 20;
+
+/// The counts of a dataset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counts {
+    /// The bytes of all files.
+    pub size: u64,
+    /// The number of files.
+    pub files: u64,
+}
+
+/// A verified dataset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// The counts that the dataset had.
+    pub stated: Counts,
+    /// The counts of its blocks, which the dataset has now.
+    pub counted: Counts,
+}
+
+impl Sizes {
+    /// Whether the dataset was right.
+    pub fn is_right(&self) -> bool {
+        self.stated == self.counted
+    }
+}
+
+impl Store {
+    /// Counts the blocks of a dataset and corrects the dataset.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] if it does not exist; [`Error::Changed`] if blocks are added all the time.
+    pub async fn verify(&self, pid: &str) -> Result<Sizes, Error> {
+        for _ in 0..ATTEMPTS_MAX {
+            let dataset = self.dataset(pid).await?.ok_or_else(|| Refusal::no_dataset(pid))?;
+            let stated = Counts { size: whole(&dataset, "size"), files: whole(&dataset, "numberOfFiles") };
+            let counted = self.counted(pid).await?;
+            if stated == counted || self.correct(&dataset, counted).await? {
+                return Ok(Sizes { stated, counted });
+            }
+        }
+        Err(Error::Changed)
+    }
+
+    async fn counted(&self, pid: &str) -> Result<Counts, Error> {
+        let files = doc! {"$ifNull": ["$fileCount", {"$size": "$dataFileList"}]};
+        let stages = [
+            doc! {"$match": {"datasetId": pid}},
+            doc! {"$project": {"size": 1, "files": files}},
+            doc! {"$group": {"_id": null, "size": {"$sum": "$size"}, "files": {"$sum": "$files"}}},
+        ];
+        let mut groups = self.blocks.aggregate(stages).max_time(READ_MAX).await?;
+        let group = groups.try_next().await?.unwrap_or_default();
+        Ok(Counts { size: whole(&group, "size"), files: whole(&group, "files") })
+    }
+
+    /// Corrects the counts unless they have changed since they were read.
+    async fn correct(&self, dataset: &Document, counted: Counts) -> Result<bool, Error> {
+        let field = |name: &str| dataset.get(name).cloned();
+        let unchanged =
+            doc! {"_id": field("_id"), "size": field("size"), "numberOfFiles": field("numberOfFiles")};
+        let right = doc! {"$set": {"size": counted.size as i64, "numberOfFiles": counted.files as i64}};
+        Ok(self.datasets.update_one(unchanged, right).await?.matched_count == 1)
+    }
+}

@@ -1,0 +1,120 @@
+//! Tests blocks of files: counts that are always right, and blocks of any length.
+
+use bson::Document;
+use plimsoll_catalogue::documents::block;
+use plimsoll_catalogue::storage::Error;
+
+use crate::samples::{add, any, at, catalogue, counts, create, file, head, stored, without_transactions};
+
+#[tokio::test]
+async fn a_block_and_the_counts_of_its_dataset_change_together() {
+    for store in [catalogue("counts").await, without_transactions("counts_in_steps").await] {
+        let dataset = create(&store, "a", 1).await;
+        add(&store, &dataset, "1", 5).await.unwrap();
+        add(&store, &dataset, "2", 7).await.unwrap();
+        assert_eq!(counts(&store, "a").await, (36, 12));
+        let taken = add(&store, &dataset, "2", 7).await.unwrap_err();
+        assert!(matches!(taken, Error::Refused(_)), "{taken}");
+        assert_eq!(counts(&store, "a").await, (36, 12), "a refused block counts nothing");
+        let heads = store.blocks("a", &any).await.unwrap();
+        store.delete_block(&heads[0]).await.unwrap();
+        assert_eq!(counts(&store, "a").await, (21, 7));
+        assert!(matches!(store.delete_block(&heads[0]).await, Err(Error::Changed)));
+        assert!(store.verify("a").await.unwrap().is_right());
+    }
+}
+
+#[tokio::test]
+async fn a_block_without_a_dataset_is_refused_and_leaves_nothing() {
+    for store in [catalogue("orphan").await, without_transactions("orphan_in_steps").await] {
+        let refused = add(&store, &stored("gone", 1), "1", 5).await.unwrap_err();
+        assert_eq!(refused.to_string(), "dataset: gone not found");
+        assert!(store.blocks("gone", &any).await.unwrap().is_empty());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn concurrent_blocks_are_all_counted() {
+    for store in [catalogue("concurrent").await, without_transactions("concurrent_in_steps").await] {
+        let dataset = create(&store, "a", 1).await;
+        let writers = (0..4).map(|writer| {
+            let (store, dataset) = (store.clone(), dataset.clone());
+            tokio::spawn(async move {
+                for number in 0..8 {
+                    add(&store, &dataset, &format!("{writer}-{number}"), 2).await.unwrap();
+                }
+            })
+        });
+        for writer in writers.collect::<Vec<_>>() {
+            writer.await.unwrap();
+        }
+        assert_eq!(counts(&store, "a").await, (3 * 64, 64));
+        assert!(store.verify("a").await.unwrap().is_right());
+    }
+}
+
+#[tokio::test]
+async fn a_long_block_appears_whole_and_is_read_in_order() {
+    const FILES: usize = 60_000;
+    let store = catalogue("long").await;
+    let dataset = create(&store, "a", 1).await;
+    let creation = block::Creation { id: "1", dataset: &dataset, by: "ann", at: at(0) };
+    let mut writer = store.block_writer(creation);
+    for number in 0..FILES {
+        writer.push(file(number)).await.unwrap();
+    }
+    assert!(store.blocks("a", &any).await.unwrap().is_empty(), "an unfinished block is invisible");
+    assert_eq!(counts(&store, "a").await, (0, 0));
+    let stated = head("a", writer.bytes());
+    let stored = writer.finish(&stated).await.unwrap();
+    assert!(stored.get_i32("parts").unwrap() >= 2);
+    assert_eq!(counts(&store, "a").await, (3 * FILES as i64, FILES as i64));
+    let heads = store.blocks("a", &any).await.unwrap();
+    let whole = store.whole_block(heads[0].clone(), &any).await.unwrap();
+    let expected = (0..FILES).map(file);
+    let found = whole.get_array("dataFileList").unwrap();
+    assert_eq!(found.len(), FILES);
+    assert!(found.iter().zip(expected).all(|(found, expected)| found.as_document() == Some(&expected)));
+    assert!(store.verify("a").await.unwrap().is_right());
+    store.delete(&dataset, "ann", at(1)).await.unwrap();
+    assert_eq!(store.whole_block(heads[0].clone(), &any).await.unwrap(), heads[0], "its parts are gone");
+}
+
+#[tokio::test]
+async fn an_abandoned_block_is_swept_after_an_hour() {
+    let store = catalogue("abandoned").await;
+    let dataset = create(&store, "a", 1).await;
+    let begin = async |id: &'static str, dataset: &Document| {
+        let creation = block::Creation { id, dataset, by: "ann", at: at(0) };
+        let mut writer = store.block_writer(creation);
+        for number in 0..60_000 {
+            writer.push(file(number)).await.unwrap();
+        }
+        writer.finish(&head("nowhere", 0)).await.unwrap_err();
+    };
+    begin("lost", &dataset).await;
+    assert_eq!(store.sweep(at(3_600_000)).await.unwrap(), 0, "it may still arrive");
+    let mut late =
+        store.block_writer(block::Creation { id: "late", dataset: &dataset, by: "ann", at: at(0) });
+    for number in 0..60_000 {
+        late.push(file(number)).await.unwrap();
+    }
+    assert_eq!(store.sweep(at(3_600_001)).await.unwrap(), 2);
+    let refused = late.finish(&head("a", 1)).await.unwrap_err();
+    assert_eq!(refused.to_string(), "the block took too long: send it again");
+    assert!(store.blocks("a", &any).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn verify_corrects_a_wrong_dataset() {
+    let store = catalogue("verified").await;
+    let mut dataset = stored("a", 1);
+    dataset.extend(bson::doc! {"size": 99_i64, "numberOfFiles": 1_i64});
+    store.create(&dataset).await.unwrap();
+    add(&store, &dataset, "1", 5).await.unwrap();
+    let sizes = store.verify("a").await.unwrap();
+    assert_eq!((sizes.stated.size, sizes.counted.size, sizes.counted.files), (114, 15, 5));
+    assert_eq!(counts(&store, "a").await, (15, 5));
+    assert!(store.verify("a").await.unwrap().is_right());
+    assert_eq!(store.verify("b").await.unwrap_err().to_string(), "dataset: b not found");
+}

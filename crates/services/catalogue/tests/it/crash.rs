@@ -1,0 +1,104 @@
+//! Tests crashes: of the service between two writes, and of the server during them.
+
+use std::time::Duration;
+
+use bson::{Document, doc};
+use mongodb::Client;
+use plimsoll_catalogue::storage::{Store, Transactions};
+use plimsoll_host::Profile;
+use tokio::task::JoinSet;
+
+use crate::samples::{add, any, counts, create};
+use crate::server;
+
+/// The states that a crash leaves where the server has no transactions: after the head, after the counts, after the mark of the head.
+#[tokio::test]
+async fn a_crash_between_two_steps_is_repaired_once() {
+    let database = server::database(server::shared(), "crashed").await;
+    Store::open(&database).await.unwrap();
+    let store = Store::of(&database, Transactions::Missing);
+    let (blocks, datasets) =
+        (database.collection::<Document>("OrigDatablock"), database.collection::<Document>("Dataset"));
+    for steps in 0..3 {
+        let pid = format!("p{steps}");
+        let dataset = create(&store, &pid, 1).await;
+        let id = format!("b{steps}");
+        let uncounted =
+            doc! {"_id": &id, "datasetId": &pid, "size": 15_i64, "fileCount": 5_i64, "uncounted": true};
+        blocks.insert_one(uncounted).await.unwrap();
+        if steps >= 1 {
+            let more =
+                doc! {"$inc": {"size": 15_i64, "numberOfFiles": 5_i64}, "$push": {"uncountedBlocks": &id}};
+            datasets.update_one(doc! {"_id": &pid}, more).await.unwrap();
+        }
+        if steps >= 2 {
+            blocks.update_one(doc! {"_id": &id}, doc! {"$unset": {"uncounted": ""}}).await.unwrap();
+        }
+        for _ in 0..2 {
+            store.repair().await.unwrap();
+            assert_eq!(counts(&store, &pid).await, (15, 5), "after {steps} steps");
+        }
+        assert!(store.verify(&pid).await.unwrap().is_right());
+        add(&store, &dataset, &format!("c{steps}"), 1).await.unwrap();
+        assert_eq!(counts(&store, &pid).await, (18, 6));
+    }
+}
+
+/// Adds blocks until the server dies. Returns the acknowledged ones.
+async fn load(store: Store, dataset: Document, round: usize, writer: usize) -> Vec<String> {
+    let mut acknowledged = Vec::new();
+    for number in 0.. {
+        let id = format!("{round}-{writer}-{number}");
+        match add(&store, &dataset, &id, 3).await {
+            Ok(_) => acknowledged.push(id),
+            Err(_) => break,
+        }
+    }
+    acknowledged
+}
+
+async fn open(uri: &str) -> Store {
+    let database = Client::with_uri_str(uri).await.unwrap().database("killed");
+    Store::of(&database, Transactions::Used)
+}
+
+/// Kills the server while four writers add blocks, and restarts it: every acknowledged block exists, and sizes are right.
+async fn kill_rounds(rounds: usize) {
+    let mut server = server::start(Profile::Journaled);
+    let database = server::database(&server, "killed").await;
+    let store = Store::open(&database).await.unwrap();
+    let dataset = create(&store, "a", 1).await;
+    let mut acknowledged = Vec::new();
+    for round in 0..rounds {
+        let store = open(&server::uri(&server)).await;
+        let mut writers = JoinSet::new();
+        for writer in 0..4 {
+            writers.spawn(load(store.clone(), dataset.clone(), round, writer));
+        }
+        while store.blocks("a", &any).await.unwrap().len() < acknowledged.len() + 20 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        server.kill().unwrap();
+        acknowledged.extend(writers.join_all().await.into_iter().flatten());
+        server.restart().unwrap();
+        let store = open(&server::uri(&server)).await;
+        let stored = store.blocks("a", &any).await.unwrap();
+        let ids: Vec<&str> = stored.iter().map(|block| block.get_str("_id").unwrap()).collect();
+        let lost: Vec<_> = acknowledged.iter().filter(|id| !ids.contains(&id.as_str())).collect();
+        assert!(lost.is_empty(), "round {round}: {lost:?}");
+        let sizes = store.verify("a").await.unwrap();
+        assert!(sizes.is_right(), "round {round}: {sizes:?}");
+    }
+    assert!(acknowledged.len() >= rounds);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_server_leaves_every_acknowledged_block_and_right_sizes() {
+    kill_rounds(2).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: cargo xtask test --all runs it"]
+async fn a_server_killed_a_hundred_times_leaves_right_sizes() {
+    kill_rounds(100).await;
+}

@@ -1,0 +1,155 @@
+//! Tests lists, counts and facets.
+
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+
+use bson::{Document, doc};
+use plimsoll_catalogue::Refusal;
+use plimsoll_catalogue::access::{Caller, Roles, Rules, User};
+use plimsoll_catalogue::query::{Dialect, facets, filter, full};
+use plimsoll_catalogue::storage::{Error, Store};
+use serde_json::{Value, json};
+
+use crate::samples::{NOW_MS, any, catalogue, create};
+
+/// The datasets of a catalogue: every second one is published.
+const DATASETS: usize = 60;
+
+async fn filled(name: &str) -> Store {
+    let store = catalogue(name).await;
+    for number in 0..DATASETS {
+        create(&store, &format!("p/{number:02}"), number).await;
+    }
+    store
+}
+
+fn user(groups: &[&str]) -> Caller {
+    let groups = groups.iter().map(|&group| group.into()).collect();
+    Caller::User(User { id: "1".into(), username: "ann".into(), email: "ann@x.org".into(), groups })
+}
+
+fn access(caller: &Caller) -> Document {
+    Rules::new(Roles { admin_groups: vec!["admin".into()], ..Roles::default() }).read_filter(caller)
+}
+
+fn pids(documents: &[Document]) -> Vec<String> {
+    documents.iter().map(|document| document.get_str("_id").unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_list_pages_by_skip_and_by_cursor_alike() {
+    let store = filled("paged").await;
+    for caller in [Caller::Anonymous, user(&["g1", "h2"]), user(&["admin"])] {
+        for order in ["createdAt", "creationTime"] {
+            let access = access(&caller);
+            let page = |skip: usize| {
+                json!({"limits": {"limit": 7, "skip": skip, "sort": {order: "desc"}}}).to_string()
+            };
+            let (mut skipped, mut followed, mut after) = (Vec::new(), Vec::new(), None);
+            loop {
+                let find = filter::translate(Some(&page(skipped.len())), Dialect::V4).unwrap();
+                let listing = store.list(&access, &find, None, &any).await.unwrap();
+                skipped.extend(pids(&listing.documents));
+                let find = filter::translate(Some(&page(0)), Dialect::V4).unwrap();
+                let followed_page = store.list(&access, &find, after.as_ref(), &any).await.unwrap();
+                followed.extend(pids(&followed_page.documents));
+                after = followed_page.next;
+                if listing.documents.len() < 7 {
+                    break;
+                }
+            }
+            assert_eq!(skipped, followed);
+            let mut once = skipped.clone();
+            once.sort();
+            once.dedup();
+            assert_eq!(once.len(), skipped.len());
+            assert!(skipped.len() >= DATASETS / 2, "{}", skipped.len());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_list_ends_when_the_answer_has_no_room() {
+    let store = filled("roomless").await;
+    let taken = AtomicUsize::new(0);
+    let room = |bytes: usize| match taken.fetch_add(bytes, Ordering::Relaxed) {
+        0..10_000 => Ok(()),
+        _ => Err(Refusal::Busy),
+    };
+    let find = full::translate(None, Some(r#"{"limit": 1000}"#)).unwrap();
+    let refused = store.list(&doc! {}, &find, None, &room).await.unwrap_err();
+    assert!(matches!(refused, Error::Refused(Refusal::Busy)), "{refused}");
+    assert!(taken.into_inner() < 15_000, "it stops at the first document without room");
+}
+
+#[tokio::test]
+async fn a_caller_lists_and_counts_only_its_datasets_whatever_it_asks_for() {
+    let store = filled("scoped").await;
+    let fields = json!({
+        "mode": {"$or": [{"isPublished": false}, {"ownerGroup": {"$exists": true}}]},
+        "userGroups": ["admin", "g0", "g1", "g2", "g3"],
+    });
+    let find = full::translate(Some(&fields.to_string()), Some(r#"{"limit": 1000}"#)).unwrap();
+    for (caller, expected) in
+        [(Caller::Anonymous, 30), (user(&[]), 30), (user(&["g1"]), 45), (user(&["admin"]), 60)]
+    {
+        let access = access(&caller);
+        let listing = store.list(&access, &find, None, &any).await.unwrap();
+        assert_eq!(listing.documents.len(), expected, "{caller:?}");
+        assert_eq!(store.count(&access, &find.filter, None, &|| NOW_MS).await.unwrap(), expected as u64);
+    }
+}
+
+#[tokio::test]
+async fn conditions_find_the_same_datasets_as_a_walk_over_all() {
+    let store = filled("found").await;
+    let access = access(&user(&["admin"]));
+    let check = async |fields: Value, expected: fn(usize) -> bool| {
+        let find =
+            full::translate(Some(&fields.to_string()), Some(r#"{"limit": 1000, "order": "pid"}"#)).unwrap();
+        let found = pids(&store.list(&access, &find, None, &any).await.unwrap().documents);
+        let walked: Vec<_> =
+            (0..DATASETS).filter(|&it| expected(it)).map(|it| format!("p/{it:02}")).collect();
+        assert_eq!(found, walked, "{fields}");
+    };
+    check(json!({"type": ["derived"]}), |it| it % 3 == 0).await;
+    check(json!({"keywords": ["k1"]}), |it| it % 3 == 1).await;
+    check(json!({"text": "SCAN 5"}), |it| it % 10 == 5 || it / 10 == 5).await;
+    check(json!({"creationTime": {"begin": "2024-01-01", "end": "2024-01-01"}}), |it| it % 28 == 0).await;
+    check(json!({"mode": {"pid": {"inq": ["p/03", "p/99"]}}}), |it| it == 3).await;
+    let range = json!([{"lhs": "field 1", "relation": "RANGE", "rhs": [1, 3], "unit": "cm"}]);
+    check(json!({"scientific": range}), |it| (10..=30).contains(&it)).await;
+    let odd = json!({"mode": {"scientificMetadata.only%2Eodd": 1}});
+    check(odd, |it| it % 2 == 1).await;
+}
+
+#[tokio::test]
+async fn a_count_stops_at_its_cap_and_is_kept_if_it_took_long() {
+    let store = filled("counted").await;
+    let admin = access(&user(&["admin"]));
+    // Each look at the clock takes this long.
+    let count = async |cap, begun_ms: i64, look_ms: i64| {
+        let looks = AtomicI64::new(0);
+        let clock = || begun_ms + look_ms * looks.fetch_add(1, Ordering::Relaxed);
+        store.count(&admin, &doc! {}, cap, &clock).await.unwrap()
+    };
+    assert_eq!((count(Some(10), 0, 0).await, count(None, 0, 0).await), (10, 60));
+    create(&store, "p/new", 1).await;
+    assert_eq!(count(None, 1, 1_000).await, 61, "a quick answer is not kept");
+    create(&store, "p/newer", 1).await;
+    assert_eq!(count(None, 30_000, 0).await, 61, "an answer that took long is fresh for 30 s");
+    assert_eq!(count(None, 30_001, 0).await, 62);
+}
+
+#[tokio::test]
+async fn facets_count_the_values_under_all_other_conditions() {
+    let store = filled("facets").await;
+    let fields = json!({"type": ["derived"]}).to_string();
+    let facets = facets::translate(Some(&fields), Some(r#"["type", "keywords", "creationTime"]"#)).unwrap();
+    let body = store.facets(&access(&Caller::Anonymous), &facets, &|| 0).await.unwrap();
+    assert_eq!(body[0]["all"], json!([{"totalSets": 10}]));
+    assert_eq!(body[0]["type"], json!([{"_id": "raw", "count": 20}, {"_id": "derived", "count": 10}]));
+    assert_eq!(body[0]["keywords"], json!([{"_id": "k0", "count": 10}, {"_id": "k", "count": 10}]));
+    assert_eq!(body[0]["creationTime"][0]["_id"], json!({"year": 2024, "month": 1, "day": 27}));
+    let nothing = facets::translate(Some(r#"{"owner": "nobody"}"#), None).unwrap();
+    assert_eq!(store.facets(&doc! {}, &nothing, &|| 0).await.unwrap(), json!([{"all": []}]));
+}

@@ -1,0 +1,13 @@
+//! Tests the catalogue against a real server.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod blocks;
+mod crash;
+mod datasets;
+mod keys;
+mod lists;
+mod plans;
+mod samples;
+mod server;
+mod web;

@@ -1,0 +1,205 @@
+//! Tests the server's plan of every query that the storage sends: none scans a collection.
+
+use std::sync::{Arc, Mutex};
+
+use bson::{Bson, Document, doc};
+use mongodb::event::EventHandler;
+use mongodb::event::command::CommandEvent;
+use mongodb::options::ClientOptions;
+use mongodb::{Client, Database};
+use plimsoll_catalogue::access::{Caller, Roles, Rules, User};
+use plimsoll_catalogue::documents::dataset::Patch;
+use plimsoll_catalogue::query::page::Cursor;
+use plimsoll_catalogue::query::{Dialect, Find, facets, filter, full};
+use plimsoll_catalogue::storage::{Store, Transactions};
+
+use crate::samples::{NOW_MS, add, any, at, create};
+use crate::server;
+
+/// The commands that have a plan.
+const PLANNED: [&str; 4] = ["find", "aggregate", "update", "delete"];
+
+/// A database whose commands are noted.
+async fn noted(name: &str) -> (Database, Arc<Mutex<Vec<Document>>>) {
+    let commands: Arc<Mutex<Vec<Document>>> = Arc::default();
+    let note = commands.clone();
+    let mut options = ClientOptions::parse(server::uri(server::shared())).await.unwrap();
+    options.command_event_handler = Some(EventHandler::callback(move |event| {
+        if let CommandEvent::Started(started) = event {
+            note.lock().unwrap().push(started.command);
+        }
+    }));
+    (Client::with_options(options).unwrap().database(name), commands)
+}
+
+/// A command without the parts that `explain` refuses.
+fn explainable(command: &Document) -> Option<Document> {
+    let name = command.keys().next().filter(|name| PLANNED.contains(&name.as_str()))?;
+    let mut bare = command.clone();
+    for part in [
+        "lsid",
+        "$db",
+        "$clusterTime",
+        "txnNumber",
+        "startTransaction",
+        "autocommit",
+        "writeConcern",
+        "readConcern",
+        "maxTimeMS",
+        "ordered",
+        "$readPreference",
+    ] {
+        bare.remove(part);
+    }
+    if matches!(name.as_str(), "update" | "delete") {
+        let list = if name == "update" { "updates" } else { "deletes" };
+        bare.get_array_mut(list).unwrap().truncate(1);
+    }
+    Some(bare)
+}
+
+fn stages(explained: &Bson, found: &mut Vec<String>) {
+    match explained {
+        Bson::Document(document) => {
+            for (name, value) in document.iter().filter(|(name, _)| *name != "rejectedPlans") {
+                match value {
+                    Bson::String(stage) if name == "stage" => found.push(stage.clone()),
+                    other => stages(other, found),
+                }
+            }
+        }
+        Bson::Array(all) => all.iter().for_each(|one| stages(one, found)),
+        _ => (),
+    }
+}
+
+fn find(text: &str) -> Find {
+    filter::translate(Some(text), Dialect::V4).unwrap()
+}
+
+/// Sends every query of the storage.
+async fn send_all(store: &Store) {
+    let dataset = create(store, "p/1", 1).await;
+    add(store, &dataset, "1", 3).await.unwrap();
+    store.blocks("p/1", &any).await.unwrap();
+    store.verify("p/1").await.unwrap();
+    store.repair().await.unwrap();
+    store.sweep(at(9_000_000)).await.unwrap();
+    store.history("p/1").await.unwrap();
+    store.attachments("p/1", &any).await.unwrap();
+    store.collect_keys(at(60_000)).await.unwrap();
+    create(store, "p/2", 2).await;
+    store.collect_keys(at(60_000)).await.unwrap();
+    let groups = vec!["g1".to_owned(), "h2".to_owned()];
+    store.metadata_keys(Some(&groups), "a", 10).await.unwrap();
+    store.metadata_keys(None, "a", 10).await.unwrap();
+    let user = User { id: "1".into(), username: "ann".into(), email: "ann@x.org".into(), groups };
+    let rules = Rules::new(Roles { admin_groups: vec!["admin".into()], ..Roles::default() });
+    for caller in [Caller::Anonymous, Caller::User(user)] {
+        lists(store, &rules.read_filter(&caller)).await;
+    }
+    store.block("p/1", "1").await.unwrap();
+    store.count_blocks("p/1").await.unwrap();
+    store.count_attachments("p/1").await.unwrap();
+    let change = Patch { set: doc! {"ownerGroup": "x"}, unset: vec![] };
+    let changed = store.update(&dataset, &change, "ann", at(50)).await.unwrap();
+    let head = store.blocks("p/1", &any).await.unwrap().remove(0);
+    store.delete_block(&head).await.unwrap();
+    store.delete(&changed, "ann", at(99)).await.unwrap();
+}
+
+async fn lists(store: &Store, access: &Document) {
+    for query in [
+        "{}",
+        r#"{"where": {"pid": "p/1"}}"#,
+        r#"{"where": {"ownerGroup": "g1"}, "limits": {"sort": {"creationTime": "desc"}}}"#,
+        r#"{"where": {"sourceFolder": "/data"}, "limits": {"limit": 1}}"#,
+    ] {
+        let listing = store.list(access, &find(query), None, &any).await.unwrap();
+        if let Some(next) = listing.next {
+            store.list(access, &find("{}"), Some(&next), &any).await.unwrap();
+        }
+    }
+    let published = r#"{"mode":{},"pid":"p/1"}"#;
+    let limits = r#"{"skip":0,"limit":25,"order":"creationTime:desc"}"#;
+    store.list(access, &full::translate(Some(published), Some(limits)).unwrap(), None, &any).await.unwrap();
+    store.count(access, &doc! {}, Some(10_000), &|| NOW_MS).await.unwrap();
+    let facets =
+        facets::translate(Some(r#"{"type":["raw"]}"#), Some(r#"["type","keywords","creationTime"]"#))
+            .unwrap();
+    store.facets(access, &facets, &|| NOW_MS).await.unwrap();
+}
+
+#[tokio::test]
+async fn no_query_scans_a_collection() {
+    let (database, commands) = noted("plans").await;
+    let store = Store::open(&database).await.unwrap();
+    for number in 0..40 {
+        create(&store, &format!("q/{number}"), number).await;
+    }
+    commands.lock().unwrap().clear();
+    send_all(&store).await;
+    let sent: Vec<Document> = commands.lock().unwrap().iter().filter_map(explainable).collect();
+    assert!(sent.len() >= 40, "{} commands were noted", sent.len());
+    for command in sent {
+        let explain = doc! {"explain": &command, "verbosity": "queryPlanner"};
+        let explained =
+            database.run_command(explain).await.unwrap_or_else(|error| panic!("{command}: {error}"));
+        let mut found = Vec::new();
+        stages(&explained.clone().into(), &mut found);
+        assert!(!found.is_empty(), "{command}: {explained}");
+        assert!(!found.iter().any(|stage| stage == "COLLSCAN"), "{command}: {found:?}");
+    }
+}
+
+/// The plans of a list by date, for a caller.
+async fn plans_of_list(
+    database: &Database,
+    commands: &Mutex<Vec<Document>>,
+    caller: &Caller,
+    after: Option<&Cursor>,
+) -> Vec<Vec<String>> {
+    let store = Store::of(database, Transactions::Used);
+    let rules = Rules::new(Roles { admin_groups: vec!["admin".into()], ..Roles::default() });
+    let limits = r#"{"skip":0,"limit":25,"order":"creationTime:desc"}"#;
+    commands.lock().unwrap().clear();
+    store
+        .list(&rules.read_filter(caller), &full::translate(Some("{}"), Some(limits)).unwrap(), after, &any)
+        .await
+        .unwrap();
+    let sent: Vec<Document> = commands.lock().unwrap().iter().filter_map(explainable).collect();
+    let mut plans = Vec::new();
+    for command in sent {
+        let explain = doc! {"explain": command, "verbosity": "queryPlanner"};
+        let mut found = Vec::new();
+        stages(&database.run_command(explain).await.unwrap().into(), &mut found);
+        plans.push(found);
+    }
+    plans
+}
+
+#[tokio::test]
+async fn a_list_by_date_reads_its_index_in_order_for_every_caller() {
+    let (database, commands) = noted("plans_of_lists").await;
+    let store = Store::open(&database).await.unwrap();
+    for number in 0..40 {
+        create(&store, &format!("q/{number}"), number).await;
+    }
+    let user = |groups: &[&str]| {
+        let groups = groups.iter().map(|&group| group.into()).collect();
+        Caller::User(User { groups, email: "ann@x.org".into(), ..User::default() })
+    };
+    let after = store
+        .list(&doc! {}, &find(r#"{"limits": {"limit": 3, "sort": {"creationTime": "desc"}}}"#), None, &any)
+        .await;
+    let after = after.unwrap().next;
+    for (caller, lists) in [(Caller::Anonymous, 1), (user(&["admin"]), 1), (user(&["g1", "g2"]), 7)] {
+        let mut plans = plans_of_list(&database, &commands, &caller, None).await;
+        plans.extend(plans_of_list(&database, &commands, &caller, after.as_ref()).await);
+        assert_eq!(plans.len(), 2 * lists, "{caller:?}");
+        for plan in plans {
+            let scans = plan.iter().filter(|stage| stage.contains("IXSCAN")).count();
+            assert!(scans == 1 && !plan.iter().any(|stage| stage == "SORT"), "{caller:?}: {plan:?}");
+        }
+    }
+}

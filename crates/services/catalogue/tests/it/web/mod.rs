@@ -1,0 +1,9 @@
+//! Tests the catalogue over HTTP.
+
+mod bench;
+mod client;
+
+mod access;
+mod clients;
+mod routes;
+mod stream;

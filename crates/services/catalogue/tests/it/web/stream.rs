@@ -1,0 +1,131 @@
+//! Tests blocks whose files arrive as lines.
+
+use std::fmt::Write as _;
+
+use serde_json::json;
+
+use super::bench::{raw, serve};
+use super::client::Client;
+
+const PATH: &str = "/api/v4/origdatablocks/stream?datasetId=p%2F1&chkAlg=sha256";
+const LINES: [(&str, &str); 1] = [("content-type", "application/x-ndjson")];
+
+fn lines(files: usize) -> String {
+    let mut text = String::new();
+    for n in 0..files {
+        let checksum = "0123456789abcdef".repeat(4);
+        let time = "2017-07-24T13:56:30.000Z";
+        writeln!(
+            text,
+            r#"{{"path":"{n:08}.dat","size":2,"time":"{time}","chk":"{checksum}","perm":"-rw-r--r--"}}"#
+        )
+        .unwrap();
+    }
+    text
+}
+
+#[tokio::test]
+async fn a_block_of_many_lines_is_one_block() {
+    const FILES: usize = 60_000;
+    let service = serve("stream", "limits: {body_bytes_max: 1000000}").await;
+    let mut ann = Client::user(service.address(), "ann").await;
+    ann.post("/api/v3/datasets", &raw("p/1")).await.is(201);
+    let added = ann.send("POST", PATH, &LINES, lines(FILES).as_bytes()).await.is(201);
+    assert_eq!(
+        (&added["numberOfFiles"], &added["size"], &added["chkAlg"]),
+        (&json!(FILES), &json!(2 * FILES), &json!("sha256"))
+    );
+    let dataset = ann.get("/api/v3/datasets/p%2F1").await.is(200);
+    assert_eq!((&dataset["numberOfFiles"], &dataset["size"]), (&json!(FILES), &json!(2 * FILES)));
+    let blocks = ann.get("/api/v3/datasets/p%2F1/origdatablocks").await.is(200);
+    let files = blocks[0]["dataFileList"].as_array().unwrap();
+    assert_eq!((blocks.as_array().unwrap().len(), files.len()), (1, FILES));
+    assert_eq!(files[FILES - 1]["path"], format!("{:08}.dat", FILES - 1));
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn a_faulty_line_refuses_the_block_and_leaves_nothing() {
+    let service = serve("stream_faulty", "limits: {body_bytes_max: 65536}").await;
+    let mut ann = Client::user(service.address(), "ann").await;
+    ann.post("/api/v3/datasets", &raw("p/1")).await.is(201);
+    for (text, said) in [
+        (lines(50_000) + "{\"path\": 1}\n", "line 50001: path must be a string"),
+        ("{}\n".into(), "line 1: path should not be empty"),
+        ("\n\n{\n".into(), "line 3: EOF"),
+        ("\n".into(), "send at least one file"),
+    ] {
+        let refused = ann.send("POST", PATH, &LINES, text.as_bytes()).await.is(400);
+        assert!(refused["message"][0].as_str().unwrap().starts_with(said), "{refused}");
+    }
+    ann.send("POST", PATH, &LINES, "x".repeat(100_000).as_bytes()).await.is(413);
+    let mut ann = Client::user(service.address(), "ann").await;
+    ann.send("POST", PATH, &[("content-type", "application/json")], b"{}").await.is(415);
+    let mut nobody = Client::connect(service.address()).await;
+    nobody.send("POST", PATH, &LINES, lines(1).as_bytes()).await.is(403);
+    let mut bob = Client::user(service.address(), "bob").await;
+    bob.send("POST", PATH, &LINES, lines(1).as_bytes()).await.is(403);
+    let state = &service.context().state;
+    for name in ["OrigDatablock", "OrigDatablockPart", "OrigDatablockStaging"] {
+        let left =
+            state.database.collection::<bson::Document>(name).count_documents(bson::doc! {}).await.unwrap();
+        assert_eq!(left, 0, "{name}");
+    }
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn many_datasets_are_created_with_a_result_for_each_line() {
+    let service = serve("bulk", "").await;
+    let mut ann = Client::user(service.address(), "ann").await;
+    let line = |pid: &str, group: &str| {
+        let mut body = raw(pid);
+        body.as_object_mut().unwrap().remove("principalInvestigator");
+        body["ownerGroup"] = group.into();
+        body.to_string()
+    };
+    let mut text: Vec<String> = (0..450).map(|n| line(&format!("p/{n}"), "group1")).collect();
+    text.extend([
+        line("p/7", "group1"),
+        line("q", "group2"),
+        "{".into(),
+        json!({"ownerGroup": "group1"}).to_string(),
+    ]);
+    let path = "/api/v4/datasets/bulk";
+    let answer = ann.send("POST", path, &LINES, text.join("\n").as_bytes()).await.is(201);
+    assert_eq!((&answer["created"], &answer["failed"]), (&json!(450), &json!(4)));
+    let status = |line: usize| answer["results"][line - 1]["statusCode"].as_u64().unwrap();
+    assert_eq!([1, 450, 451, 452, 453, 454].map(status), [201, 201, 409, 403, 400, 400]);
+    assert_eq!(answer["results"][449], json!({"line": 450, "statusCode": 201, "pid": "p/449"}));
+    assert_eq!(ann.get("/api/v4/datasets/count").await.is(200), json!({"count": 450}));
+    let mut nobody = Client::connect(service.address()).await;
+    nobody.send("POST", path, &LINES, line("x", "group1").as_bytes()).await.is(403);
+    service.stop().await;
+}
+
+/// A line of this process's status, in bytes.
+fn memory_bytes(name: &str) -> i64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<i64>().unwrap() << 10
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: cargo xtask test --all runs it"]
+async fn a_million_files_in_one_request_take_bounded_memory() {
+    const FILES: usize = 1_000_000;
+    let service = serve("stream_long", "").await;
+    let mut ann = Client::user(service.address(), "ann").await;
+    ann.post("/api/v3/datasets", &raw("p/1")).await.is(201);
+    let text = lines(FILES);
+    // The client copies the text once to send it. The write resets the peak.
+    let before = memory_bytes("VmRSS:") + text.len() as i64;
+    std::fs::write("/proc/self/clear_refs", "5").unwrap();
+    let added = ann.send("POST", PATH, &LINES, text.as_bytes()).await.is(201);
+    let grown = memory_bytes("VmHWM:") - before;
+    assert_eq!(added["numberOfFiles"], json!(FILES));
+    let dataset = ann.get("/api/v3/datasets/p%2F1").await.is(200);
+    assert_eq!(dataset["numberOfFiles"], json!(FILES));
+    assert!(grown < 200 << 20, "{} MiB", grown >> 20);
+    service.stop().await;
+}
