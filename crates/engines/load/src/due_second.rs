@@ -58,6 +58,11 @@ impl DueSecond {
         add(&mut self.sum_ns, &other.sum_ns);
     }
 
+    /// The operations without a good answer: those that failed or were skipped, and those that never ended.
+    pub fn not_answered(&self) -> u64 {
+        self.failed + self.due.saturating_sub(self.ended)
+    }
+
     /// The operations over a limit: those that ended over it, and those that never ended.
     pub fn over(&self, limit: usize) -> u64 {
         self.over.get(limit).copied().unwrap_or(0) + self.due.saturating_sub(self.ended)

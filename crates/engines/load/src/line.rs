@@ -134,7 +134,10 @@ impl LineSearch {
             let at_ns = measured.from_ns + second.index * SECOND_NS;
             Block { at_ns, excess: bounds.into_iter().chain(own).collect() }
         };
-        let trial = Trial { rate: attempt.rate, blocks: due.iter().map(block).collect() };
+        let mut trial = Trial { rate: attempt.rate, blocks: due.iter().map(block).collect() };
+        if attempt.stage == Stage::Soak {
+            trial.blocks = self.soak_block(&trial, &due).into_iter().collect();
+        }
         let bounds = self.objective.bounds.len();
         let means: Vec<f64> = (0..bounds).map(|bound| trial.mean(bound)).collect();
         let mut reasons = self.objective.reasons(&means, &due, window);
@@ -143,6 +146,18 @@ impl LineSearch {
         reasons.extend(is_only_late.then(|| window.not_reached()));
         reasons.extend(background);
         (self.probe(attempt, measured, &trial, reasons), trial)
+    }
+
+    /// The whole time of a soak as one block. A search asks how often a second breaks a bound, and allows an error or a latency
+    /// over `max` in some seconds; a soak asks whether the objective held.
+    fn soak_block(&self, trial: &Trial, due: &[DueSecond]) -> Option<Block> {
+        let at_ns = trial.blocks.first()?.at_ns;
+        let mut whole = DueSecond::default();
+        due.iter().for_each(|second| whole.merge(second));
+        // The counts are those of the whole window, so a count of errors applies to them as it is.
+        let bounds = self.objective.excess(&whole, 1.0);
+        let own = (bounds.len()..trial.bounds()).map(|bound| trial.mean(bound));
+        Some(Block { at_ns, excess: bounds.iter().copied().chain(own).collect() })
     }
 
     fn probe(&self, attempt: &Attempt, measured: &Measured, trial: &Trial, reasons: Vec<String>) -> Probe {

@@ -81,7 +81,9 @@ fn latency_excess(threshold: &Threshold, second: &DueSecond, limit: usize) -> f6
         Some(allowed) => share(second.over(limit), second.due) / allowed,
         None if threshold.aggregate == Aggregate::Avg => {
             let sum_ns = second.sum_ns.get(limit).copied().unwrap_or(0);
-            share(sum_ns, second.ended) / threshold.bound.as_ns().max(1.0)
+            let mean = share(sum_ns, second.ended) / threshold.bound.as_ns().max(1.0);
+            // A failure is infinitely slow, and so is the mean with it.
+            mean.max(rare(second.not_answered() > 0))
         }
         None => rare(second.over(limit) > 0),
     }
@@ -97,7 +99,7 @@ fn allowed(threshold: &Threshold) -> Option<f64> {
 }
 
 fn errors_excess(threshold: &Threshold, second: &DueSecond, window_s: f64) -> f64 {
-    let failed = second.failed + second.due.saturating_sub(second.ended);
+    let failed = second.not_answered();
     let bound = threshold.bound.as_number().unwrap_or(0.0);
     let is_none = bound == 0.0 || (threshold.comparison == Comparison::Less && bound <= 1.0);
     match threshold.aggregate {
@@ -117,6 +119,7 @@ fn latency_reason(metric: Metric, threshold: &Threshold, due: &[DueSecond], limi
             share(over, all) * 100.0,
             (allowed * 1e6).round() / 1e4
         ),
+        None if threshold.aggregate == Aggregate::Avg && failures(due) > 0 => not_sent(due),
         None if threshold.aggregate == Aggregate::Avg => {
             let ended: u64 = due.iter().map(|second| second.ended).sum();
             let sum_ns: u64 = due.iter().filter_map(|second| second.sum_ns.get(limit)).sum();
@@ -126,9 +129,12 @@ fn latency_reason(metric: Metric, threshold: &Threshold, due: &[DueSecond], limi
     }
 }
 
+fn failures(due: &[DueSecond]) -> u64 {
+    due.iter().map(DueSecond::not_answered).sum()
+}
+
 fn not_sent(due: &[DueSecond]) -> String {
-    let failed: u64 = due.iter().map(|it| it.failed + it.due.saturating_sub(it.ended)).sum();
-    format!("{failed} operations failed or were not sent in time")
+    format!("{} operations failed or were not sent in time", failures(due))
 }
 
 impl Objective {
@@ -323,6 +329,13 @@ mod tests {
         assert_eq!(excess(&response, &second(980, 0, 0)), [2.0], "operations that never ended are over");
         assert_eq!(excess(&[(Metric::Response, "med<50ms")], &second(1000, 0, 250)), [0.5]);
         assert_eq!(excess(&[(Metric::Response, "avg<4ms")], &second(1000, 0, 0)), [0.5]);
+        for failed in [second(1000, 1, 1), second(999, 0, 0)] {
+            assert_eq!(
+                excess(&[(Metric::Response, "avg<4ms")], &failed),
+                [20.0],
+                "a failure is infinitely slow"
+            );
+        }
         assert_eq!(excess(&[(Metric::Service, "max<1s")], &second(1000, 0, 1)), [20.0]);
     }
 

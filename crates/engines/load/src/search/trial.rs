@@ -20,7 +20,7 @@ pub struct Trial {
 
 impl Trial {
     /// The number of bounds.
-    pub(super) fn bounds(&self) -> usize {
+    pub(crate) fn bounds(&self) -> usize {
         self.blocks.first().map_or(0, |block| block.excess.len())
     }
 

@@ -151,6 +151,16 @@ fn a_soak_holds_nine_tenths_of_the_line_and_an_interrupted_one_says_nothing() {
     assert_eq!(cut.notes[0], "the search ended early: it was interrupted");
 }
 
+/// The server is down for a moment in the 21st second, which only the soak reaches. One such second in thirty breaks "no errors".
+#[test]
+fn a_soak_with_failures_in_one_second_did_not_hold() {
+    let down = (20 * SECOND_NS, 20 * SECOND_NS + 5_000_000);
+    let script = Script { turn_ns: 2_000_000, down, ..Script::steady(0) };
+    let simulation = Simulation { script, probes: 0, probes_max: usize::MAX, says: None };
+    let soak = soaked(simulation, Objective::standard(), 170.0, Some(30)).soak.unwrap();
+    assert!(soak.errors > 0 && !soak.held && soak.reasons[0].contains(" errors: "), "{soak:?}");
+}
+
 #[test]
 fn the_line_of_a_server_with_a_known_capacity_is_its_capacity() {
     // One operation at a time, 2 ms each: 500 a second. Below that no operation waits; above it the queue
