@@ -4,17 +4,21 @@ use plimsoll_measure::clock::SECOND_NS;
 use plimsoll_measure::host_sample::HostSample;
 use plimsoll_measure::interval::Tally;
 use plimsoll_measure::line::{Drift, Line, Probe, Stage};
-use plimsoll_measure::sample::{Checkpoint, ServerSample, checkpoints};
+use plimsoll_measure::sample::ServerSample;
 
 use crate::background_load::BackgroundLoad;
 use crate::bottlenecks::{Examination, Observation, Rule, SecondOfService, examine};
 use crate::due_second::DueSecond;
 use crate::objective::{Objective, Window};
-use crate::search::estimate::{CONFIDENCE, Estimate, Mixed, estimate, mixed};
+use crate::search::estimate::{CONFIDENCE, Estimate, Mixed, mixed};
 use crate::search::trial::{Block, Trial};
 use crate::search::{Attempt, Search, Settings};
 
 pub use crate::objective::SETTLE_S;
+
+mod events;
+
+use events::lowering;
 
 /// The excess of a trial in which a background load fell behind: it does not hold, at any weight.
 const BACKGROUND_EXCESS: f64 = 20.0;
@@ -22,11 +26,6 @@ const BACKGROUND_EXCESS: f64 = 20.0;
 const WIDE: f64 = 0.08;
 /// The share of the line that a soak holds.
 const SOAK: f64 = 0.9;
-/// The limit of listed checkpoints.
-const LISTED_MAX: usize = 4;
-/// Without its checkpoints, the load line must rise by this factor to be worth a sentence.
-const CALM: f64 = 1.05;
-
 /// The measurements at one rate.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
@@ -242,8 +241,13 @@ impl LineSearch {
         let Some(found) = found else { return nothing_held(trials).into_iter().collect() };
         let Some(high) = found.high else { return Vec::new() };
         let is_wide = high / found.low > (1.0 + WIDE) * (1.0 + WIDE);
-        let alternates = mixed(trials).filter(|_| is_wide).map(|mixed| self.alternating(mixed));
-        self.checkpoints(observations, search, found).or(alternates).into_iter().collect()
+        if !is_wide {
+            return self.lowered(observations, search, found).into_iter().collect();
+        }
+        let cause = self
+            .lowered(observations, search, found)
+            .or_else(|| mixed(trials).map(|it| self.alternating(it)));
+        vec![cause.unwrap_or_else(|| unexplained(search))]
     }
 
     fn alternating(&self, Mixed { low, high, .. }: Mixed) -> String {
@@ -255,26 +259,12 @@ impl LineSearch {
         )
     }
 
-    /// Compares the estimate with one without the seconds under a checkpoint, if that is higher.
-    fn checkpoints(&self, observations: &[Observation], search: &Search, found: Estimate) -> Option<String> {
-        let samples: Vec<_> = observations.iter().flat_map(|it| it.samples.iter().cloned()).collect();
-        let checkpoints = checkpoints(&samples);
-        let (calm, under) = split(search.trials(), &checkpoints);
-        let between = estimate(&calm, self.settings.seed)?;
-        let failed = under.iter().filter(|trial| !trial.held()).map(|trial| trial.rate).reduce(f64::min)?;
-        // Checkpoints explain nothing if the rates that failed during them fail without them.
-        if between.rate < found.rate * CALM || failed >= between.rate {
-            return None;
-        }
-        let listed = checkpoints.iter().take(LISTED_MAX).map(|it| format!("{} s", it.from_ns / SECOND_NS));
-        let more = checkpoints.len().saturating_sub(LISTED_MAX);
-        let times: Vec<_> = listed.chain((more > 0).then(|| format!("and {more} more"))).collect();
-        Some(format!(
-            "checkpoints began {} after the start: between them {} holds, during them {} failed",
-            times.join(", "),
-            self.rate(between.rate),
-            self.rate(failed)
-        ))
+    /// The events that lowered the line most, if any did.
+    fn lowered(&self, observations: &[Observation], search: &Search, found: Estimate) -> Option<String> {
+        let events = events::all(observations, self.rules);
+        let most = lowering(&events, search.trials(), found, self.settings.seed)?;
+        let (between, failed) = (self.rate(most.between), self.rate(most.failed));
+        Some(format!("{}: between them {between} holds, during them {failed} failed", most.events))
     }
 
     /// A rate of operations in the line's unit.
@@ -296,19 +286,13 @@ fn nothing_held(trials: &[Trial]) -> Option<String> {
     Some(format!("no rate held, down to {lowest:.1} operations/s"))
 }
 
-/// The trials without their seconds under a checkpoint, and those seconds alone.
-fn split(trials: &[Trial], checkpoints: &[Checkpoint]) -> (Vec<Trial>, Vec<Trial>) {
-    let is_under = |block: &Block| {
-        checkpoints.iter().any(|it| block.at_ns + SECOND_NS > it.from_ns && block.at_ns < it.to_ns)
+/// A wide interval without an event.
+fn unexplained(search: &Search) -> String {
+    let cause = match search.drift() {
+        Some(_) => "the line moved during the search".to_owned(),
+        None => format!("{} trials say no more", search.trials().len()),
     };
-    let with = |under: bool| {
-        let of = trials.iter().map(|trial| Trial {
-            rate: trial.rate,
-            blocks: trial.blocks.iter().filter(|block| is_under(block) == under).cloned().collect(),
-        });
-        of.filter(|trial| !trial.blocks.is_empty()).collect()
-    };
-    (with(false), with(true))
+    format!("the interval is wide because {cause}; a larger --budget narrows it")
 }
 
 /// Keeps the values of a window that the rules need. A second is slow if its due operations broke a bound.

@@ -31,7 +31,7 @@ pub const RULES: [Rule; 16] = [
     Rule::new("tickets", tickets::check, tickets::levels),
     Rule::new("write conflicts", conflicts::check, conflicts::levels),
     Rule::new("checkpoint", checkpoint::check, checkpoint::levels),
-    Rule::new("journal sync", durability::journal, durability::journal_levels),
+    Rule::new("journal sync", durability::journal, durability::journal_levels).intermittent(),
     Rule::new("flow control", durability::flow_control, durability::flow_control_levels),
     Rule::new("replication lag", durability::replication_lag, durability::replication_lag_levels),
     DISK,

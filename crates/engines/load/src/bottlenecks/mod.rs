@@ -53,6 +53,9 @@ pub struct Rule {
     pub check: Check,
     /// Its times at the limit within a trial. None for a resource that every slow second exhausts, whatever the cause.
     pub levels: Option<Levels>,
+    /// Whether it may be at its limit at some times whatever the rate, as a disk under another program's writes is. Such times may make
+    /// an interval wide.
+    pub is_intermittent: bool,
     /// The rule's use for a load without a baseline.
     pub without_baseline: WithoutBaseline,
 }
@@ -69,7 +72,13 @@ pub enum WithoutBaseline {
 impl Rule {
     /// A rule that also holds against an idle server.
     pub const fn new(name: &'static str, check: Check, levels: Levels) -> Self {
-        Self { name, check, levels: Some(levels), without_baseline: WithoutBaseline::Compared }
+        let without_baseline = WithoutBaseline::Compared;
+        Self { name, check, levels: Some(levels), is_intermittent: false, without_baseline }
+    }
+
+    /// The same rule about a resource that may be at its limit at some times whatever the rate.
+    pub const fn intermittent(self) -> Self {
+        Self { is_intermittent: true, ..self }
     }
 }
 
@@ -91,6 +100,7 @@ pub const NETWORK: Rule = Rule {
     name: "network",
     check: client::network,
     levels: None,
+    is_intermittent: false,
     without_baseline: WithoutBaseline::LeftOut,
 };
 /// Connections in use. A closed load uses all of them, so they mean nothing without a lower rate; and a slow second does so too.
@@ -98,6 +108,7 @@ pub const CONNECTIONS: Rule = Rule {
     name: "connections",
     check: client::connections,
     levels: None,
+    is_intermittent: false,
     without_baseline: WithoutBaseline::LeftOut,
 };
 /// The CPU that the server's processes may use.
@@ -105,11 +116,12 @@ pub const SERVER_CPU: Rule = Rule::new("server CPU", resources::server_cpu, reso
 /// The CPU quotas of the server's cgroups.
 pub const CPU_QUOTA: Rule = Rule::new("CPU quota", resources::quota, resources::quota_levels);
 /// The CPU time that the hypervisor gives to other machines.
-pub const STOLEN_CPU: Rule = Rule::new("stolen CPU", resources::stolen, resources::stolen_levels);
+pub const STOLEN_CPU: Rule =
+    Rule::new("stolen CPU", resources::stolen, resources::stolen_levels).intermittent();
 /// The memory of the server's machine.
 pub const MEMORY: Rule = Rule::new("memory", resources::memory, resources::memory_levels);
 /// The disk below the server's storage.
-pub const DISK: Rule = Rule::new("disk", resources::disk, resources::disk_levels);
+pub const DISK: Rule = Rule::new("disk", resources::disk, resources::disk_levels).intermittent();
 
 /// Every rule's resource, in exactly one of three lists, in the order of the rules.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use plimsoll_load::arrivals::{Arrivals, Share};
-use plimsoll_load::bottlenecks::level::levels_between;
+use plimsoll_load::bottlenecks::level::{levels_between, per_s_between};
 use plimsoll_load::bottlenecks::observation::both;
 use plimsoll_load::bottlenecks::reading::share;
 use plimsoll_load::bottlenecks::{
@@ -77,13 +77,14 @@ impl Prober for Simulation {
 }
 
 /// The rules of a search: those of this crate, and one about the server.
-const RULES: [Rule; 7] = [
+const RULES: [Rule; 8] = [
     CLIENT_CPU,
     WAKE,
     CONNECTIONS_RULE,
     SERVER_CPU,
     Rule::new("dirty cache", dirty_cache, dirty_levels),
-    Rule::new("queue", queue, queue_levels),
+    Rule::new("queue", queue, queue_levels).intermittent(),
+    Rule::new("journal", journal, journal_levels).intermittent(),
     DISK,
 ];
 
@@ -109,6 +110,17 @@ fn queue(baseline: &Observation, knee: &Observation) -> Result<Finding, NotObser
 
 fn queue_levels(side: &Observation) -> Result<Vec<Level>, NotObserved> {
     levels_between(side, |sample, _| Some(sample.write_tickets_waiting? > 0))
+}
+
+/// A resource that only its times describe: the time spent in syncs of the journal.
+fn journal(_: &Observation, _: &Observation) -> Result<Finding, NotObserved> {
+    Err("not compared")
+}
+
+fn journal_levels(side: &Observation) -> Result<Vec<Level>, NotObserved> {
+    levels_between(side, |before, after| {
+        Some(per_s_between(before, after, |sample| sample.journal_sync_us)? >= 500_000.0)
+    })
 }
 
 fn search(script: Script, objective: Objective, start: f64) -> Line {
@@ -215,7 +227,7 @@ fn server_samples_at_the_knee_are_compared_with_the_baseline() {
     let lowest = failed.map(|probe| probe.rate).fold(f64::INFINITY, f64::min);
     assert!((knee / lowest - 1.0).abs() < 0.01, "{knee} {lowest}");
     let unchecked: Vec<_> = line.unchecked.iter().map(|it| it.name.as_str()).collect();
-    assert_eq!(unchecked, ["server CPU", "queue", "disk"]);
+    assert_eq!(unchecked, ["server CPU", "queue", "journal", "disk"]);
     assert_eq!(
         line.unmoved.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(),
         ["client CPU", "wake", "connections"]
@@ -251,6 +263,11 @@ fn checkpoints_that_lower_the_line_are_named() {
     let line = search_with(simulation, Objective::standard(), 170.0);
     let note = line.notes.iter().find(|note| note.starts_with("checkpoints began")).unwrap();
     assert!(note.contains("and 20 more after the start: between them 3"), "{note}");
+    assert_failed_below(note);
+}
+
+/// Asserts that the lowest rate that failed during the events of a note is below the line between them.
+fn assert_failed_below(note: &str) {
     let (between, failed) = note.split_once(" documents/s holds, during them ").unwrap();
     let number = |text: &str| {
         let digits: String = text.chars().filter(char::is_ascii_digit).collect();
@@ -258,6 +275,23 @@ fn checkpoints_that_lower_the_line_are_named() {
     };
     let between = number(between.rsplit_once("between them ").unwrap().1);
     assert!(failed.ends_with(" documents/s failed") && number(failed) < between, "{note}");
+}
+
+/// The server stands still in the fourth second of each trial that is long enough, and its journal syncs slowly then. A second resource
+/// is at its limit in another second of each trial.
+#[test]
+fn a_resource_whose_times_lower_the_line_is_named() {
+    let script = Script { frozen: (3 * SECOND_NS, 4 * SECOND_NS), ..Script::steady(5_000_000) };
+    let slow: Says = |_, second, sample| {
+        // The queue of the stop drains in the fifth second.
+        sample.journal_sync_us = Some((second.clamp(3, 5) - 3) * 900_000);
+        sample.write_tickets_waiting = Some(u64::from(second == 1));
+    };
+    let simulation = Simulation { script, probes: 0, probes_max: usize::MAX, says: Some(slow) };
+    let line = search_with(simulation, Objective::standard(), 170.0);
+    let [note] = line.notes.as_slice() else { panic!("{:?}", line.notes) };
+    assert!(note.starts_with("journal reached its limit 3 s, ") && note.contains("between them 3"), "{note}");
+    assert_failed_below(note);
 }
 
 /// The server stands still in the fourth second of each trial, in which its cache is dirty at every rate. Its queue is as long as
