@@ -19,7 +19,7 @@ const COMPLETIONS: [(&str, &str); 3] = [
     ("zsh", "share/zsh/vendor-completions/_plimsoll"),
     ("fish", "share/fish/vendor_completions.d/plimsoll.fish"),
 ];
-const UNITS: [&str; 2] = ["plimsoll-telemetry.service", "plimsoll-pipeline@.service"];
+const UNITS: [&str; 2] = ["plimsoll-serve@.service", "plimsoll-pipeline@.service"];
 /// The profile of the packed binary.
 const PROFILE: &str = "release-lto";
 /// Packs the table of relocations, which saves a megabyte. Needs glibc 2.36.

@@ -31,6 +31,11 @@ They are separate processes or libraries that a user installs on request. None o
 | all-MiniLM-L6-v2 | Apache-2.0 | the weights of the embedding model |
 | PyMongo, dnspython | Apache-2.0, ISC | a peer in tests and benchmarks |
 | Prometheus | Apache-2.0 | tests of the dashboards |
+| PostgreSQL | PostgreSQL | the server of workflows on PostgreSQL, in tests and in loads without `--postgres` |
+| FerretDB | Apache-2.0 | a server in tests |
+| mongo-java-server | BSD-3-Clause | a server in tests |
+| pyscicat, scitacean | BSD-3-Clause | clients in tests of the catalogue |
+| DBOS Transact, Restate | MIT, BUSL-1.1 | peers in the benchmark of workflows |
 
 ## C libraries that are compiled in
 

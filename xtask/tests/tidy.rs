@@ -73,7 +73,6 @@ const EDGES: &[(&str, &[&str])] = &[
         &[
             "measure",
             "document",
-            "document",
             "ledger",
             "wire",
             "process",
