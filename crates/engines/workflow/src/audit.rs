@@ -51,6 +51,9 @@ pub struct Report {
     pub dead: BTreeMap<String, u64>,
     /// Broken invariants.
     pub findings: Vec<Finding>,
+    /// Whether the audit ended at its bound: the rest of the store is unchecked.
+    #[serde(default)]
+    pub is_cut: bool,
 }
 
 /// Audits a store at rest: clients are quiet and workers have finished. In a store at work, findings may be work in flight: audit again.
@@ -59,8 +62,19 @@ pub struct Report {
 ///
 /// If the store fails.
 pub async fn audit(store: &impl Store, now_ms: u64) -> Stored<Report> {
+    within(store, now_ms, usize::MAX).await
+}
+
+/// The same, but reads at most `rows_max` instances, open tasks, signals and dead letters, each.
+///
+/// # Errors
+///
+/// If the store fails.
+pub async fn within(store: &impl Store, now_ms: u64, rows_max: usize) -> Stored<Report> {
     let mut report = Report::default();
-    let mut open_rows = open_rows(store).await?;
+    let mut open_rows = open_rows(store, rows_max).await?;
+    report.is_cut = open_rows.len() >= rows_max;
+    let mut seen = 0;
     let mut find = Find { limit: PAGE, ..Find::default() };
     loop {
         let page = store.find(&find).await?;
@@ -72,18 +86,25 @@ pub async fn audit(store: &impl Store, now_ms: u64) -> Stored<Report> {
             children.extend(family(&state));
         }
         report.family(store, children.into_iter().collect()).await?;
+        seen += page.len();
+        if seen >= rows_max {
+            report.is_cut = true;
+            break;
+        }
         let Some(last) = page.last().filter(|_| page.len() == PAGE) else { break };
         find.after = Some(last.id.clone());
     }
-    for row in open_rows.into_values() {
+    let is_cut = report.is_cut;
+    // A task without its instance proves nothing in a part of the store.
+    for row in open_rows.into_values().filter(|_| !is_cut) {
         report.add(
             &row.instance,
             FindingKind::Task,
             format!("the open task {} has no waiting token", row.id),
         );
     }
-    report.signals(store).await?;
-    report.dead(store).await?;
+    report.signals(store, rows_max).await?;
+    report.dead(store, rows_max).await?;
     Ok(report)
 }
 
@@ -103,7 +124,7 @@ fn family(state: &State) -> Vec<Relative> {
     family
 }
 
-async fn open_rows(store: &impl Store) -> Stored<BTreeMap<String, TaskRow>> {
+async fn open_rows(store: &impl Store, rows_max: usize) -> Stored<BTreeMap<String, TaskRow>> {
     let mut rows = BTreeMap::new();
     let mut inbox = Inbox { status: Some(TaskStatus::Open), limit: PAGE, ..Inbox::default() };
     loop {
@@ -111,7 +132,7 @@ async fn open_rows(store: &impl Store) -> Stored<BTreeMap<String, TaskRow>> {
         inbox.after = page.last().map(|row| row.id.clone());
         let is_last = page.len() < PAGE;
         rows.extend(page.into_iter().map(|row| (row.id.clone(), row)));
-        if is_last {
+        if is_last || rows.len() >= rows_max {
             return Ok(rows);
         }
     }
@@ -180,7 +201,7 @@ impl Report {
         Ok(())
     }
 
-    async fn signals(&mut self, store: &impl Store) -> Stored<()> {
+    async fn signals(&mut self, store: &impl Store, rows_max: usize) -> Stored<()> {
         let mut after = None;
         loop {
             let page = store.signals(after.as_ref(), PAGE).await?;
@@ -193,11 +214,15 @@ impl Report {
                 );
             }
             let Some(last) = page.last().filter(|_| page.len() == PAGE) else { return Ok(()) };
+            self.is_cut |= self.signals >= rows_max as u64;
+            if self.is_cut {
+                return Ok(());
+            }
             after = Some(SignalKey::of(last));
         }
     }
 
-    async fn dead(&mut self, store: &impl Store) -> Stored<()> {
+    async fn dead(&mut self, store: &impl Store, rows_max: usize) -> Stored<()> {
         let mut after = None;
         loop {
             let page = store.dead(after.as_ref(), PAGE).await?;
@@ -205,6 +230,10 @@ impl Report {
                 *self.dead.entry(letter.reason.name().into()).or_default() += 1;
             }
             let Some(last) = page.last().filter(|_| page.len() == PAGE) else { return Ok(()) };
+            self.is_cut |= self.dead.values().sum::<u64>() >= rows_max as u64;
+            if self.is_cut {
+                return Ok(());
+            }
             after = Some(SignalKey::of(&last.signal));
         }
     }

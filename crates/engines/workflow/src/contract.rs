@@ -307,7 +307,18 @@ async fn definitions_are_kept_by_version(store: &impl Store) -> Checked {
     let (one, two) = (Definition::new("d").service("f"), Definition::new("d").service("g"));
     store.deploy(&[one.clone(), two.clone()], 1).await?;
     store.deploy(std::slice::from_ref(&one), 2).await?;
-    same("versions are kept in order of their first deployment", &store.definitions().await?, &vec![one, two])
+    let first_again = vec![two, one.clone()];
+    same("a version that is deployed again is the latest again", &store.definitions().await?, &first_again)?;
+    let deployed = store.deployed().await?;
+    store.deploy(std::slice::from_ref(&one), 3).await?;
+    same("a repeated deployment changes nothing", &store.deployed().await?, &deployed)?;
+    store.deploy(&first_again[..1], 4).await?;
+    same("every change of the order shows", &(store.deployed().await? == deployed), &false)?;
+    same(
+        "versions are kept in order of deployment",
+        &store.definitions().await?,
+        &vec![one, first_again[0].clone()],
+    )
 }
 
 async fn instances_are_found(store: &impl Store) -> Checked {
@@ -326,6 +337,9 @@ async fn instances_are_found(store: &impl Store) -> Checked {
     same("a status is found", &ids(find(done).await?), &vec!["b".to_owned()])?;
     let key = Find { key: Some("key of c".into()), ..Find::default() };
     same("a business key is found", &ids(find(key).await?), &vec!["c".to_owned()])?;
+    let listed = store.list(&Find { limit: 2, ..Find::default() }).await?;
+    let empty = listed.iter().all(|record| record.body.is_empty() && record.definition.name == "d");
+    same("a list has no states", &(listed.len(), empty), &(2, true))?;
     let nothing = Find { definition: Some("x".into()), ..Find::default() };
     same("another definition is not found", &ids(find(nothing).await?), &Vec::new())?;
     let empty = signal("none", "1");

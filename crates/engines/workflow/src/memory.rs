@@ -36,6 +36,8 @@ pub struct Memory {
 #[derive(Debug, Default)]
 struct Tables {
     definitions: Vec<(Version, Definition)>,
+    /// Deployments that changed the definitions or their order.
+    deployed: u64,
     instances: BTreeMap<String, Record>,
     signals: BTreeMap<SignalKey, Signal>,
     leases: BTreeMap<u16, Row>,
@@ -157,11 +159,18 @@ impl Store for Memory {
         let mut tables = self.tables();
         for definition in definitions {
             let version = definition.version();
-            if tables.definitions.iter().all(|(known, _)| *known != version) {
+            let latest = tables.definitions.iter().rfind(|(known, _)| known.name == version.name);
+            if latest.is_none_or(|(known, _)| *known != version) {
+                tables.definitions.retain(|(known, _)| *known != version);
                 tables.definitions.push((version, definition.clone()));
+                tables.deployed += 1;
             }
         }
         Ok(())
+    }
+
+    async fn deployed(&self) -> Stored<u64> {
+        Ok(self.tables().deployed)
     }
 
     async fn definitions(&self) -> Stored<Vec<Definition>> {

@@ -23,6 +23,13 @@ pub enum StoreError {
     Refused(String),
 }
 
+/// The refusal to read a store that does not exist.
+pub fn missing_store() -> StoreError {
+    StoreError::Refused(
+        "no workflow store here: name another database, or create a store with `deploy` or a worker".into(),
+    )
+}
+
 /// The result of an operation of a store.
 pub type Stored<T> = Result<T, StoreError>;
 
@@ -255,13 +262,13 @@ pub trait Store: Send + Sync + 'static {
     /// Whether [`Store::commit`] also removes the consumed signals of won changes. If not, the worker removes them.
     fn commit_removes_signals(&self) -> bool;
 
-    /// Keeps definitions by version. A known version stays as it is.
+    /// Keeps definitions by version. The last one is the latest of its name: a known version that is not the latest becomes the latest again.
     fn deploy(&self, definitions: &[Definition], now_ms: u64) -> impl Future<Output = Stored<()>> + Send;
 
-    /// All definitions, in order of their first deployment.
+    /// All definitions, in order of deployment: the latest of each name is its last one.
     fn definitions(&self) -> impl Future<Output = Stored<Vec<Definition>>> + Send;
 
-    /// The number of definitions, which grows with every new version. Cheap: clients ask for it often.
+    /// A number that changes with every deployment that changes the definitions or their order. Cheap: clients ask for it often.
     fn deployed(&self) -> impl Future<Output = Stored<u64>> + Send {
         async { Ok(self.definitions().await?.len() as u64) }
     }
@@ -324,6 +331,15 @@ pub trait Store: Send + Sync + 'static {
 
     /// Instances by key, status and definition.
     fn find(&self, find: &Find) -> impl Future<Output = Stored<Vec<Record>>> + Send;
+
+    /// Instances by key, status and definition, with empty bodies: lists show no states.
+    fn list(&self, find: &Find) -> impl Future<Output = Stored<Vec<Record>>> + Send {
+        async {
+            let mut records = self.find(find).await?;
+            records.iter_mut().for_each(|record| record.body.clear());
+            Ok(records)
+        }
+    }
 
     /// Tells other processes that partitions have new work, and returns at once. Lost news costs time and nothing else.
     fn announce(&self, _partitions: &[u16]) {}

@@ -75,6 +75,9 @@ pub struct WorkerArgs {
     /// A host that `http` steps may call, as host or host:port.
     #[arg(long = "host", value_name = "HOST")]
     pub hosts: Vec<String>,
+    /// A secret that headers of `http` steps refer to as ${NAME}, for example crm=env:CRM_TOKEN or crm=file:/run/secrets/crm
+    #[arg(long = "secret", value_name = "NAME=SOURCE")]
+    pub secrets: Vec<String>,
     /// Calls at the same time.
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub calls: u32,

@@ -150,6 +150,10 @@ async fn run<P: Product>(settings: P::Settings, server: Option<&Server>) -> Outc
             service.stop().await;
             Err(anyhow!(reason)).deserves(Exit::Server)
         }
+        reason = service.failure() => {
+            service.stop().await;
+            Err(anyhow!(reason)).deserves(Exit::Failed)
+        }
     }
 }
 

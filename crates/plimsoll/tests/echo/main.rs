@@ -33,6 +33,7 @@ fn main() -> ExitCode {
     a_run_starts_the_service_and_loads_it();
     the_command_line_and_the_schema_know_the_service();
     invalid_sections_are_refused_before_anything_starts();
+    a_service_that_fails_ends_with_its_reason();
     ExitCode::SUCCESS
 }
 
@@ -83,4 +84,11 @@ fn invalid_sections_are_refused_before_anything_starts() {
         assert_eq!(code, Some(2), "{set}: {told}");
         assert!(told.contains(reason), "{set}: {told}");
     }
+}
+
+fn a_service_that_fails_ends_with_its_reason() {
+    let output = plimsoll(&["serve", "echo", "--listen", "127.0.0.1:0", "--set", "key=failing"]);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("the service ends") && told.contains("it fails as asked"), "{told}");
 }

@@ -89,6 +89,11 @@ impl State for Echoes {
         page.single("echoes_total", "counter", "Answers.", self.count.load(Ordering::Relaxed));
     }
 
+    /// A test asks for it by this key.
+    async fn failure(&self) -> String {
+        if self.key == "failing" { "it fails as asked".to_owned() } else { std::future::pending().await }
+    }
+
     async fn close(&self) {}
 }
 

@@ -59,21 +59,21 @@ fn a_request_is_answered_201_and_its_repetition_200_and_the_instance_runs_to_its
     for status in [201, 200] {
         put(&mut client, "/api/definitions/order", &order(), status);
         let start = json!({"definition": "order", "key": "k<1>", "input": {"item": "<b>"}});
-        put(&mut client, "/api/instances/o%2F1", &start, status);
+        put(&mut client, "/api/instances/o%2Fa", &start, status);
     }
     let waits_for = |kind: &'static str| move |it: &Value| it["waits"][0]["kind"] == kind;
-    until(&mut client, "/api/instances/o%2F1", waits_for("task"));
+    until(&mut client, "/api/instances/o%2Fa", waits_for("task"));
     let tasks =
-        until(&mut client, "/api/tasks?instance=o/1&role=clerk&status=open", |it| it["tasks"][0].is_object());
+        until(&mut client, "/api/tasks?instance=o/a&role=clerk&status=open", |it| it["tasks"][0].is_object());
     let visit = &tasks["tasks"][0]["visit"];
     let act = json!({"by": "ann", "roles": ["clerk"], "act": {"complete": {"payload": {"ok": true}}}});
-    put(&mut client, &format!("/api/instances/o%2F1/tasks/{visit}/acts/a1"), &act, 201);
-    until(&mut client, "/api/instances/o%2F1", waits_for("signal"));
-    let explained = client.get("/api/instances/o%2F1/explanation");
+    put(&mut client, &format!("/api/instances/o%2Fa/tasks/{visit}/acts/a1"), &act, 201);
+    until(&mut client, "/api/instances/o%2Fa", waits_for("signal"));
+    let explained = client.get("/api/instances/o%2Fa/explanation");
     assert_eq!(explained["reasons"][0]["missing"], "paid");
     assert!(explained["lease_ms"].as_i64().unwrap() > 0, "{explained}");
 
-    let (status, page) = html(&mut client, "/instances/o%2F1");
+    let (status, page) = html(&mut client, "/instances/o%2Fa");
     assert_eq!(status, 200);
     check_page(&page);
     assert!(page.contains("<g class=\"step open\" data-path=\"paid\">"), "{page}");
@@ -82,15 +82,41 @@ fn a_request_is_answered_201_and_its_repetition_200_and_the_instance_runs_to_its
     let (status, page) = html(&mut client, "/?key=k%3C1%3E&status=&definition=");
     assert_eq!(status, 200);
     check_page(&page);
-    assert!(page.contains("href=\"/instances/o%2F1\"") && page.contains("k&lt;1&gt;"), "{page}");
+    assert!(page.contains("href=\"/instances/o%2Fa\"") && page.contains("k&lt;1&gt;"), "{page}");
 
-    put(&mut client, "/api/instances/o%2F1/signals/s1", &json!({"name": "paid"}), 201);
-    let done = until(&mut client, "/api/instances/o%2F1", |it| it["status"] == "done");
+    put(&mut client, "/api/instances/o%2Fa/signals/s1", &json!({"name": "paid"}), 201);
+    let done = until(&mut client, "/api/instances/o%2Fa", |it| it["status"] == "done");
     let paths: Vec<_> = done["history"].as_array().unwrap().iter().map(|visit| &visit["path"]).collect();
     assert_eq!(paths, ["reserve", "check", "paid"]);
-    assert_eq!(client.get("/api/instances?status=done&key=k%3C1%3E")["instances"][0]["instance"], "o/1");
+    assert_eq!(client.get("/api/instances?status=done&key=k%3C1%3E")["instances"][0]["instance"], "o/a");
     assert_eq!(client.get("/api/instances?status=running")["instances"], json!([]));
     assert_eq!(client.get("/readyz")["status"], "ready");
+}
+
+#[test]
+fn dead_letters_are_listed_and_sent_again_and_the_audit_has_a_bound() {
+    let service = service("workflow_http_dead");
+    let mut client = service.client();
+    put(&mut client, "/api/definitions/order", &order(), 201);
+    put(&mut client, "/api/instances/d", &json!({"definition": "order"}), 201);
+    let retry = client.send("PUT", "/api/instances/d/retries/r1", "").unwrap();
+    assert_eq!(retry.0, 201, "{}", retry.1);
+    let listed = until(&mut client, "/api/dead-letters?limit=1", |it| it["dead_letters"][0].is_object());
+    let letter = &listed["dead_letters"][0];
+    assert_eq!(
+        (&letter["instance"], &letter["signal"], &letter["reason"]),
+        (&json!("d"), &json!("r1"), &json!("refused"))
+    );
+    let next = &listed["next"];
+    assert_eq!(*next, json!({"after_instance": "d", "after_signal": "r1"}));
+    let empty = client.get("/api/dead-letters?after_instance=d&after_signal=r1");
+    assert_eq!(empty, json!({"dead_letters": [], "next": null}));
+    put(&mut client, "/api/instances/d/redrives/r1", &json!({"by": "ann"}), 200);
+    put(&mut client, "/api/instances/d/redrives/none", &json!({"by": "ann"}), 404);
+    let whole = client.get("/api/audit");
+    assert_eq!((&whole["instances"]["running"], &whole["is_cut"]), (&json!(1), &json!(false)));
+    put(&mut client, "/api/instances/e", &json!({"definition": "order"}), 201);
+    assert_eq!(client.get("/api/audit?limit=1")["is_cut"], true);
 }
 
 /// Every element of a page is closed in order, and no script is in it.

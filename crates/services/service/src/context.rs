@@ -40,6 +40,11 @@ pub trait State: Send + Sync + 'static {
         None
     }
 
+    /// Waits for a failure that ends the service, such as the death of a worker. A service without one waits for ever.
+    fn failure(&self) -> impl Future<Output = String> + Send {
+        std::future::pending()
+    }
+
     /// Finishes background work. The service calls it once, after the last request.
     fn close(&self) -> impl Future<Output = ()> + Send;
 }

@@ -1,10 +1,12 @@
 //! Opens the engine on a store: a client, and a worker if this process shall run instances.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use plimsoll_service::Clock;
 use plimsoll_workflow::definition::{Definition, Version};
 use plimsoll_workflow::instance::StartRequest;
@@ -12,12 +14,12 @@ use plimsoll_workflow::port::{Clock as Port, Inserted, Stored};
 use plimsoll_workflow::program::Program;
 use plimsoll_workflow::step::ID_BYTES_MAX;
 use plimsoll_workflow::worker::{Client, ClientError, Groups, Mailbox, Settings, Watchers, Worker, drive};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 use tokio::task::JoinHandle;
 
-use crate::calls::{Calls, unknown_function};
+use crate::calls::{Calls, Secrets, unknown_function};
 use crate::metrics::Metrics;
-use crate::store::{Place, Size, Store};
+use crate::store::{Missing, Place, Size, Store};
 
 /// The longest wait for calls in flight at the end.
 const DRAIN_MAX: Duration = Duration::from_secs(10);
@@ -40,6 +42,8 @@ pub fn key_fault(key: &str) -> Option<String> {
 pub struct WorkerOptions {
     /// The hosts that steps may call.
     pub hosts: Vec<String>,
+    /// The secrets of headers.
+    pub secrets: Secrets,
     /// Calls at the same time.
     pub calls_max: usize,
 }
@@ -51,6 +55,8 @@ pub struct Options {
     pub place: Place,
     /// Its size.
     pub size: Size,
+    /// The consequence of a missing store.
+    pub missing: Missing,
     /// Waiting signals in memory above which senders are refused.
     pub backlog_max: usize,
     /// The worker; none if this process only sends.
@@ -92,6 +98,7 @@ pub struct Engine {
     pub metrics: Arc<Metrics>,
     clock: Clock,
     tasks: Mutex<Option<Tasks>>,
+    death: watch::Receiver<bool>,
 }
 
 /// The tasks of a process that runs instances.
@@ -110,8 +117,9 @@ impl Engine {
         let metrics = Arc::new(Metrics::default());
         let place = format!("{:?}", options.place);
         let failed = |error| OpenError::Store { place: place.clone(), error };
-        let store =
-            Store::open(&options.place, options.size, clock, metrics.clone()).await.map_err(failed)?;
+        let store = Store::open(&options.place, options.size, options.missing, clock, metrics.clone())
+            .await
+            .map_err(failed)?;
         store.refresh().await.map_err(failed)?;
         let client = Client {
             registry: store.registry().clone(),
@@ -122,8 +130,10 @@ impl Engine {
             watchers: Watchers::default(),
             groups: Groups::default(),
         };
-        let tasks = options.worker.map(|worker| start(&client, worker, clock, &metrics)).transpose()?;
-        Ok(Self { client, metrics, clock, tasks: Mutex::new(tasks) })
+        let (dies, death) = watch::channel(false);
+        let begin = |worker| start(&client, worker, clock, &metrics, dies);
+        let tasks = options.worker.map(begin).transpose()?;
+        Ok(Self { client, metrics, clock, tasks: Mutex::new(tasks), death })
     }
 
     /// Milliseconds since 1970.
@@ -197,7 +207,6 @@ impl Engine {
                 tracing::warn!("calls in flight are cut off; they are made again with the same key");
             }
             self.client.mailbox.close();
-            // A worker that panicked has ended too; the runtime has printed its message.
             worker.await.unwrap_or_default();
         }
     }
@@ -211,9 +220,16 @@ impl Engine {
         }
     }
 
-    /// Whether the worker has ended by itself, which is a defect.
-    pub async fn has_died(&self) -> bool {
-        self.tasks.lock().await.as_ref().is_some_and(|tasks| tasks.worker.is_finished())
+    /// Whether the worker has died, which is a defect.
+    pub fn has_died(&self) -> bool {
+        *self.death.borrow()
+    }
+
+    /// Waits for the death of the worker. Without one, waits for ever.
+    pub async fn death(&self) {
+        if self.death.clone().wait_for(|is_dead| *is_dead).await.is_err() {
+            std::future::pending().await
+        }
     }
 }
 
@@ -232,11 +248,12 @@ fn start(
     options: WorkerOptions,
     clock: Clock,
     metrics: &Arc<Metrics>,
+    dies: watch::Sender<bool>,
 ) -> Result<Tasks, plimsoll_net::TlsError> {
     let settings = Settings { calls_max: options.calls_max, ..Settings::new(owner(&Wall(clock))) };
     let worker = Worker {
         store: client.store.clone(),
-        services: Arc::new(Calls::new(options.hosts, clock, metrics.clone())?),
+        services: Arc::new(Calls::new(options.hosts, options.secrets, clock, metrics.clone())?),
         clock: Arc::new(Wall(clock)),
         registry: client.registry.clone(),
         settings,
@@ -245,9 +262,17 @@ fn start(
         watchers: client.watchers.clone(),
     };
     Ok(Tasks {
-        worker: tokio::spawn(drive(worker)),
+        worker: tokio::spawn(watched(drive(worker), dies)),
         refresh: tokio::spawn(keep_current(client.store.clone())),
     })
+}
+
+/// Runs a worker, and tells of its death. Requests that were acknowledged are durable: another process does their work.
+async fn watched(worker: impl Future<Output = ()>, dies: watch::Sender<bool>) {
+    if AssertUnwindSafe(worker).catch_unwind().await.is_err() {
+        tracing::error!("the worker has died by a defect: report the message above, and restart the process");
+        dies.send_replace(true);
+    }
 }
 
 /// A name that no other process has: machine, process, moment and a random number.
@@ -267,5 +292,20 @@ impl Port for Wall {
 
     async fn until(&self, at_ms: u64) {
         tokio::time::sleep(Duration::from_millis(at_ms.saturating_sub(self.now_ms()))).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_worker_that_panics_is_told_as_dead_and_one_that_ends_is_not() {
+        let (dies, death) = watch::channel(false);
+        watched(async { panic!("as asked") }, dies.clone()).await;
+        assert!(*death.borrow());
+        let (dies, death) = watch::channel(false);
+        watched(async {}, dies).await;
+        assert!(!*death.borrow());
     }
 }

@@ -7,7 +7,7 @@ use plimsoll_workflow::instance::{DeadLetter, DeadReason, Status};
 use plimsoll_workflow::port::{Commit, Committed, Inserted, Leases};
 
 /// The operations of a store, in the order of its trait.
-const OPERATIONS: [&str; 19] = [
+const OPERATIONS: [&str; 20] = [
     "deploy",
     "definitions",
     "deployed",
@@ -27,6 +27,7 @@ const OPERATIONS: [&str; 19] = [
     "write_tasks",
     "tasks",
     "find",
+    "list",
 ];
 const ENDS: [Status; 5] =
     [Status::Done, Status::Failed, Status::Cancelled, Status::Parked, Status::Quarantined];

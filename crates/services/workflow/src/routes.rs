@@ -4,8 +4,8 @@ use plimsoll_service::{About, Clock, Routes, Service};
 
 use crate::api::state::State;
 use crate::api::{
-    act, cancel, definition, definitions, deploy, explanation, instance, instances, retry, schemas, signal,
-    start, tasks,
+    act, audit, cancel, dead_letters, definition, definitions, deploy, explanation, instance, instances,
+    redrive, retry, schemas, signal, start, tasks,
 };
 use crate::{pages, scopes};
 
@@ -40,6 +40,9 @@ fn routes() -> Routes<State> {
         .with::<signal::SendSignal>()
         .with::<cancel::Cancel>()
         .with::<retry::Retry>()
+        .with::<dead_letters::DeadLetters>()
+        .with::<redrive::RedriveLetter>()
+        .with::<audit::Audit>()
         .with::<tasks::Tasks>()
         .with::<act::ActOnTask>()
         .with::<pages::list::ListPage>()

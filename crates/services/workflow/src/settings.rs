@@ -1,5 +1,6 @@
 //! Reads and checks the settings of the service.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -12,9 +13,10 @@ use plimsoll_service::tls::Tls;
 use plimsoll_service::{part, redact};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::calls::Secrets;
 use crate::engine::{Options, WorkerOptions};
 use crate::scopes;
-use crate::store::{Place, Size};
+use crate::store::{Missing, Place, Size};
 
 pub use plimsoll_service::settings::Error;
 
@@ -90,6 +92,8 @@ pub struct Worker {
 pub struct Calls {
     /// The hosts that `http` steps may call, each as `host` or `host:port`.
     pub hosts: Vec<String>,
+    /// The secrets that headers of `http` steps refer to as `${name}`: each with its source, `env:VARIABLE` or `file:PATH`.
+    pub secrets: BTreeMap<String, String>,
     /// Calls at the same time.
     pub at_once_max: u32,
 }
@@ -168,7 +172,7 @@ impl Default for Worker {
 
 impl Default for Calls {
     fn default() -> Self {
-        Self { hosts: Vec::new(), at_once_max: 256 }
+        Self { hosts: Vec::new(), secrets: BTreeMap::new(), at_once_max: 256 }
     }
 }
 
@@ -192,7 +196,9 @@ impl Typed {
         settings::check("limits", zero(&counts))?;
         let (security, tls) = (self.security.as_ref(), self.tls.as_ref());
         let http = Http::build(self.listen, self.limits.http.clone(), security, tls, base, scopes::ALL)?;
-        Ok(Settings { http, engine: self.engine(), limits })
+        let sources = self.calls.secrets.iter().map(|(name, source)| (name.as_str(), source.as_str()));
+        let secrets = Secrets::read(sources, base).map_err(|why| Error::Section { section: "calls", why })?;
+        Ok(Settings { http, engine: self.engine(secrets), limits })
     }
 
     fn postgres_fault(&self) -> Option<String> {
@@ -209,13 +215,13 @@ impl Typed {
     }
 
     /// The options of the engine. Without a URI the place names no server.
-    fn engine(self) -> Options {
+    fn engine(self, secrets: Secrets) -> Options {
         let place = match self.postgres {
             Some(Uri(uri)) => Place::Postgres { uri },
             None => Place::Mongo { uri: self.database.uri.unwrap_or_default(), database: self.database.name },
         };
         let calls_max = self.calls.at_once_max as usize;
-        let worker = WorkerOptions { hosts: self.calls.hosts, calls_max };
+        let worker = WorkerOptions { hosts: self.calls.hosts, secrets, calls_max };
         Options {
             place,
             size: Size {
@@ -223,6 +229,7 @@ impl Typed {
                 partitions: self.store.partitions,
                 held_max: self.worker.partitions_max.map_or(usize::MAX, usize::from),
             },
+            missing: Missing::Create,
             backlog_max: self.limits.request.backlog_max as usize,
             worker: self.worker.enabled.then_some(worker),
         }
@@ -257,6 +264,7 @@ mod tests {
             ("postgres: mysql://h", "postgres: it is no address of PostgreSQL"),
             ("{postgres: postgres://h, database: {uri: mongodb://h}}", "a second store"),
             ("store: {partitions: 0}", "store: partitions is 0"),
+            ("calls: {secrets: {crm: hunter2}}", "calls: the secret `crm`: write its source as env:VARIABLE"),
             ("limits: {page_max: 0}", "limits: page_max is 0"),
             ("listen: 0.0.0.0:1", "is not a loopback address"),
             ("security: {keys: [{name: a, sha256: '00', scopes: [workflow:reed]}]}", "sha256"),

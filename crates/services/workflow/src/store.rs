@@ -43,6 +43,15 @@ impl fmt::Debug for Place {
     }
 }
 
+/// The consequence of a missing store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// It is created.
+    Create,
+    /// It is an error: readers create nothing.
+    Refuse,
+}
+
 /// The size of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
@@ -71,19 +80,33 @@ enum Kind {
 }
 
 impl Store {
-    /// Connects, and creates collections or tables unless they exist.
+    /// Connects. A missing store is created or refused.
     ///
     /// # Errors
     ///
     /// If the server does not answer or refuses.
-    pub async fn open(place: &Place, size: Size, clock: Clock, metrics: Arc<Metrics>) -> Stored<Self> {
+    pub async fn open(
+        place: &Place,
+        size: Size,
+        missing: Missing,
+        clock: Clock,
+        metrics: Arc<Metrics>,
+    ) -> Stored<Self> {
         let Size { connections, partitions, held_max } = size;
-        let kind = match place {
-            Place::Mongo { uri, database } => {
-                Kind::Mongo(Box::new(Mongo::open(uri, database, connections, partitions).await?))
+        let mongo = |mongo| Kind::Mongo(Box::new(mongo));
+        let postgres = |postgres| Kind::Postgres(Box::new(postgres));
+        let kind = match (place, missing) {
+            (Place::Mongo { uri, database }, Missing::Create) => {
+                mongo(Mongo::open(uri, database, connections, partitions).await?)
             }
-            Place::Postgres { uri } => {
-                Kind::Postgres(Box::new(Postgres::open(uri, connections, partitions).await?))
+            (Place::Mongo { uri, database }, Missing::Refuse) => {
+                mongo(Mongo::open_existing(uri, database, connections).await?)
+            }
+            (Place::Postgres { uri }, Missing::Create) => {
+                postgres(Postgres::open(uri, connections, partitions).await?)
+            }
+            (Place::Postgres { uri }, Missing::Refuse) => {
+                postgres(Postgres::open_existing(uri, connections).await?)
             }
         };
         Ok(Self { kind, held_max, clock, metrics, registry: Arc::default() })
@@ -232,6 +255,10 @@ impl Port for Store {
 
     async fn find(&self, find: &Find) -> Stored<Vec<Record>> {
         counted!(self, find(find))
+    }
+
+    async fn list(&self, find: &Find) -> Stored<Vec<Record>> {
+        counted!(self, list(find))
     }
 
     fn announce(&self, partitions: &[u16]) {

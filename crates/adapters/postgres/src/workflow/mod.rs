@@ -14,7 +14,7 @@ use plimsoll_workflow::definition::Definition;
 use plimsoll_workflow::instance::{DeadLetter, Signal, TaskRow, TaskStatus};
 use plimsoll_workflow::port::{
     Commit, Committed, Due, Find, Holder, Inbox, Inserted, Lease, LeaseRequest, Leases, Postponed, Record,
-    Redrive, SignalKey, Store, StoreError, Stored, partition_of,
+    Redrive, SignalKey, Store, StoreError, Stored, missing_store, partition_of,
 };
 use tokio_postgres::Row;
 use tokio_postgres::config::Config;
@@ -59,33 +59,78 @@ impl Postgres {
         session.run(SCHEMA).await?;
         let insert = "INSERT INTO form (version, partitions) VALUES ($1, $2) ON CONFLICT DO NOTHING";
         session.rows(insert, &[&FORM, &partitions]).await?;
-        let rows = session.rows("SELECT version, partitions FROM form", &[]).await?;
-        let (form, partitions): (i32, i16) = rows.first().map_or((0, 0), |row| (row.get(0), row.get(1)));
-        if form != FORM {
-            let words = format!(
-                "its tables have form {form}, and this version reads form {FORM}: upgrade this process"
-            );
-            return Err(StoreError::Refused(words));
-        }
+        let partitions = stored_form(&session).await?;
         let fill = "INSERT INTO partitions SELECT p, '', 0, 0 FROM generate_series(0, $1::int - 1) AS p ON CONFLICT DO NOTHING";
         session.rows(fill, &[&i32::from(partitions)]).await?;
-        Ok(Self {
+        Ok(Self::of(config, connections, partitions))
+    }
+
+    /// Opens an existing store, and creates nothing.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Self::open`], and if the database has no store.
+    pub async fn open_existing(uri: &str, connections: usize) -> Stored<Self> {
+        let config = config(uri)?;
+        let session = Session::open(&config, PATIENCE).await?;
+        let exists = "SELECT to_regclass('plimsoll_workflow.form') IS NOT NULL";
+        let exists = session.rows(exists, &[]).await?.first().is_some_and(|row| row.get(0));
+        if !exists {
+            return Err(missing_store());
+        }
+        let partitions = stored_form(&session).await?;
+        Ok(Self::of(config, connections, partitions))
+    }
+
+    fn of(config: Config, connections: usize, partitions: i16) -> Self {
+        Self {
             sessions: Arc::new(Sessions::new(config.clone(), connections, PATIENCE)),
             config,
             outgoing: Arc::default(),
             incoming: Incoming::default(),
             partitions: u16::try_from(partitions).unwrap_or(1),
-        })
+        }
     }
 
     fn partition(&self, instance: &str) -> i16 {
         i16::try_from(partition_of(instance, self.partitions)).unwrap_or(i16::MAX)
     }
 
+    /// Finds instances with a statement that begins with a text.
+    async fn search(&self, text: &str, find: &Find) -> Stored<Vec<Record>> {
+        let after = find.after.clone().unwrap_or_default();
+        let limit = i64::try_from(find.limit).unwrap_or(i64::MAX);
+        let mut query = Query::new(text, &after);
+        if let Some(key) = &find.key {
+            query.and("i.key = ?", key);
+        }
+        if let Some(status) = find.status {
+            query.fixed(&format!("i.status = '{}'", status.name()));
+        }
+        if let Some(definition) = &find.definition {
+            query.and("i.definition = ?", definition);
+        }
+        query.limited("i.id", &limit);
+        let rows = self.rare(&query.text, &query.params).await?;
+        Ok(rows.iter().map(|row| record(row, 0)).collect())
+    }
+
     /// The rows of a statement that is used rarely.
     async fn rare(&self, text: &str, params: &[&(dyn ToSql + Sync)]) -> Stored<Vec<Row>> {
         self.sessions.get().await?.rows(text, params).await
     }
+}
+
+/// The number of partitions of an existing store.
+async fn stored_form(session: &Session) -> Stored<i16> {
+    let rows = session.rows("SELECT version, partitions FROM plimsoll_workflow.form", &[]).await?;
+    let (form, partitions): (i32, i16) = rows.first().map_or((0, 0), |row| (row.get(0), row.get(1)));
+    if form == FORM {
+        return Ok(partitions);
+    }
+    let words =
+        format!("its tables have form {form}, and this version reads form {FORM}: upgrade this process");
+    Err(StoreError::Refused(words))
 }
 
 /// Flushes of the log since the start of the server of `uri`. Its processes report their counts once a second at most.
@@ -187,7 +232,7 @@ impl Store for Postgres {
     }
 
     async fn deployed(&self) -> Stored<u64> {
-        let rows = self.rare("SELECT count(*) FROM definitions", &[]).await?;
+        let rows = self.rare("SELECT coalesce(max(number), 0) FROM definitions", &[]).await?;
         Ok(rows.first().and_then(|row| u64::try_from(row.get::<_, i64>(0)).ok()).unwrap_or_default())
     }
 
@@ -404,21 +449,11 @@ impl Store for Postgres {
     }
 
     async fn find(&self, find: &Find) -> Stored<Vec<Record>> {
-        let after = find.after.clone().unwrap_or_default();
-        let limit = i64::try_from(find.limit).unwrap_or(i64::MAX);
-        let mut query = Query::new(sql::FIND, &after);
-        if let Some(key) = &find.key {
-            query.and("i.key = ?", key);
-        }
-        if let Some(status) = find.status {
-            query.fixed(&format!("i.status = '{}'", status.name()));
-        }
-        if let Some(definition) = &find.definition {
-            query.and("i.definition = ?", definition);
-        }
-        query.limited("i.id", &limit);
-        let rows = self.rare(&query.text, &query.params).await?;
-        Ok(rows.iter().map(|row| record(row, 0)).collect())
+        self.search(sql::FIND, find).await
+    }
+
+    async fn list(&self, find: &Find) -> Stored<Vec<Record>> {
+        self.search(sql::LIST, find).await
     }
 
     fn announce(&self, partitions: &[u16]) {

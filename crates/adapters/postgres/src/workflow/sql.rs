@@ -62,7 +62,8 @@ macro_rules! now {
 }
 
 pub(super) const DEPLOY: &str = "INSERT INTO definitions (name, hash, body, deployed_ms) VALUES ($1, $2, $3, $4) \
-     ON CONFLICT DO NOTHING";
+     ON CONFLICT (name, hash) DO UPDATE SET number = DEFAULT, deployed_ms = excluded.deployed_ms \
+     WHERE definitions.number < (SELECT max(number) FROM definitions AS d WHERE d.name = excluded.name)";
 
 pub(super) const DEFINITIONS: &str = "SELECT body FROM definitions ORDER BY number";
 
@@ -188,3 +189,7 @@ pub(super) const SIGNALS: &str = concat!(
 
 /// Begins a search for instances.
 pub(super) const FIND: &str = concat!("SELECT ", record!("i"), " FROM instances AS i WHERE i.id > $1");
+
+/// The same, with empty states: a server reads no large value that nobody asks for.
+pub(super) const LIST: &str = "SELECT i.id, i.partition, i.version, i.epoch, i.status, i.due_ms, i.definition, i.hash, i.key, i.note, \
+     ''::bytea, i.changed_ms FROM instances AS i WHERE i.id > $1";

@@ -52,6 +52,21 @@ fn the_store_keeps_every_promise() {
     });
 }
 
+#[test]
+fn a_store_that_is_missing_is_not_created_by_readers() {
+    let server = start(&server::Settings::default());
+    runtime().block_on(async {
+        create(&server, "missing").await;
+        let uri = database(&server, "missing");
+        for _ in 0..2 {
+            let error = Postgres::open_existing(&uri, 2).await.unwrap_err();
+            assert!(error.to_string().contains("no workflow store here"), "{error}");
+        }
+        Postgres::open(&uri, 2, 7).await.unwrap();
+        assert_eq!(Postgres::open_existing(&uri, 2).await.unwrap().partitions(), 7);
+    });
+}
+
 /// Reads the server's counts of scans, which are those of the plans that really ran.
 #[test]
 fn no_statement_reads_a_whole_large_table_in_steady_state() {

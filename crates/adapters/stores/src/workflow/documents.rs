@@ -3,7 +3,7 @@
 use bson::spec::BinarySubtype;
 use bson::{Binary, RawArrayBuf, RawDocument, RawDocumentBuf, cstr, rawdoc};
 use plimsoll_workflow::definition::Version;
-use plimsoll_workflow::instance::{Body, DeadLetter, DeadReason, Signal, TaskRow, TaskStatus};
+use plimsoll_workflow::instance::{Body, DeadLetter, DeadReason, Signal, Status, TaskRow, TaskStatus};
 use plimsoll_workflow::port::{Record, Redrive, SignalKey, StoreError, Stored, status_of};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -108,6 +108,41 @@ pub(super) fn record(document: &RawDocument) -> Stored<Record> {
     })
 }
 
+/// The instance of a document for a list: a damaged one is quarantined with its reason, so that it hides no other and shortens no page.
+pub(super) fn found(document: &RawDocument) -> Option<Record> {
+    let id = document.get_str("_id").ok()?;
+    let damaged = |error: StoreError| Record {
+        id: id.to_owned(),
+        partition: unsigned(document, "p")
+            .ok()
+            .and_then(|number| u16::try_from(number).ok())
+            .unwrap_or_default(),
+        version: unsigned(document, "v").unwrap_or_default(),
+        epoch: unsigned(document, "e").unwrap_or_default(),
+        status: Status::Quarantined,
+        due_ms: unsigned(document, "due").ok(),
+        definition: Version {
+            name: text(document, "d").unwrap_or_default(),
+            hash: text(document, "h").unwrap_or_default(),
+        },
+        key: document.get_str("k").ok().map(str::to_owned),
+        note: Some(error.to_string()),
+        body: bytes(document, "b").unwrap_or_default().to_vec(),
+        changed_ms: unsigned(document, "w").unwrap_or_default(),
+    };
+    Some(listed(document).unwrap_or_else(damaged))
+}
+
+/// The instance of a document that may have no body.
+fn listed(document: &RawDocument) -> Stored<Record> {
+    if document.get("b").is_ok_and(|body| body.is_none()) {
+        let mut with_body = document.to_owned();
+        with_body.append(cstr!("b"), binary(Vec::new()));
+        return record(&with_body);
+    }
+    record(document)
+}
+
 /// The `_id` of a signal or a dead letter.
 pub(super) fn signal_id(instance: &str, id: &str) -> RawDocumentBuf {
     rawdoc! {"i": instance, "s": id}
@@ -137,9 +172,9 @@ pub(super) fn of_signal(document: &RawDocument) -> Stored<Signal> {
     Ok(Signal {
         instance,
         id,
-        due_ms: unsigned(document, "due")?,
-        sent_ms: unsigned(document, "at")?,
-        attempts: u32::try_from(unsigned(document, "n")?).unwrap_or(u32::MAX),
+        due_ms: unsigned(document, "due").unwrap_or_default(),
+        sent_ms: unsigned(document, "at").unwrap_or_default(),
+        attempts: u32::try_from(unsigned(document, "n").unwrap_or_default()).unwrap_or(u32::MAX),
         body: Body::decode(bytes(document, "b").unwrap_or_default()),
     })
 }
@@ -156,8 +191,8 @@ pub(super) fn letter(letter: &DeadLetter, partition: u16) -> Stored<RawDocumentB
 pub(super) fn of_letter(document: &RawDocument) -> Stored<DeadLetter> {
     Ok(DeadLetter {
         signal: of_signal(document)?,
-        reason: named(&text(document, "why")?).unwrap_or(DeadReason::Unreadable),
-        buried_ms: unsigned(document, "dead")?,
+        reason: document.get_str("why").ok().and_then(named).unwrap_or(DeadReason::Unreadable),
+        buried_ms: unsigned(document, "dead").unwrap_or_default(),
     })
 }
 
@@ -179,8 +214,9 @@ pub(super) fn of_task(document: &RawDocument) -> Stored<TaskRow> {
         Err(error) => error,
     };
     let status = document.get_str("s").ok().and_then(named).unwrap_or(TaskStatus::Closed);
-    let (id, instance) = (text(document, "_id")?, text(document, "i")?);
-    Ok(TaskRow::unreadable(id, instance, unsigned(document, "v")?, status, &error.to_string()))
+    let (id, instance) = (text(document, "_id")?, text(document, "i").unwrap_or_default());
+    let version = unsigned(document, "v").unwrap_or_default();
+    Ok(TaskRow::unreadable(id, instance, version, status, &error.to_string()))
 }
 
 /// The name of a task's status.

@@ -16,7 +16,7 @@ use plimsoll_workflow::definition::Definition;
 use plimsoll_workflow::instance::{DeadLetter, Signal, TaskRow};
 use plimsoll_workflow::port::{
     Commit, Committed, Due, Find, Holder, Inbox, Inserted, Lease, LeaseRequest, Leases, Postponed, Record,
-    Redrive, SignalKey, Store, StoreError, Stored, partition_of,
+    Redrive, SignalKey, Store, StoreError, Stored, missing_store, partition_of,
 };
 
 use crate::reply::{self, DUPLICATE_KEY, number};
@@ -60,8 +60,7 @@ impl Mongo {
     ///
     /// If no server answers, the URI is invalid, or the collections have another form.
     pub async fn open(uri: &str, db: &str, connections: usize, partitions: u16) -> Stored<Self> {
-        let first = mix(plimsoll_measure::clock::now().as_ns() ^ (u64::from(process::id()) << 32));
-        let first = first.cast_signed() >> 1;
+        let first = first_number();
         let pool = Pool::open(uri, db, connections, first).await?;
         for (collection, indexes) in collections() {
             create(&pool, collection, indexes).await?;
@@ -71,6 +70,18 @@ impl Mongo {
             rawdoc! {"_id": i32::from(partition), "owner": "", "epoch": 0_i64, "until": 0_i64}
         });
         insert(&pool, "partitions", &rows.collect::<Vec<_>>()).await?;
+        Ok(Self { pool, partitions, stamp: AtomicI64::new(first), is_single: false })
+    }
+
+    /// Opens an existing store, and creates nothing.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Self::open`], and if the database has no store.
+    pub async fn open_existing(uri: &str, db: &str, connections: usize) -> Stored<Self> {
+        let first = first_number();
+        let pool = Pool::open(uri, db, connections, first).await?;
+        let partitions = stored_form(&pool).await?.ok_or_else(missing_store)?;
         Ok(Self { pool, partitions, stamp: AtomicI64::new(first), is_single: false })
     }
 
@@ -109,21 +120,31 @@ impl Mongo {
         find(&self.pool, collection, filter, sort, limit).await
     }
 
-    /// Keeps a definition, unless it is known. Its number orders the versions: the clocks of processes may differ.
+    /// Keeps a definition, which becomes the latest of its name. Its number orders the versions: the clocks of processes may differ.
     async fn deploy_one(&self, definition: &Definition, now_ms: u64) -> Stored<()> {
         let version = definition.version();
-        let id = rawdoc! {"n": version.name, "h": version.hash};
+        let id = rawdoc! {"n": &*version.name, "h": &*version.hash};
         for _ in 0..DEPLOY_ATTEMPTS_MAX {
-            let known = rawdoc! {"_id": id.clone()};
-            if !self.find_all("definitions", known, rawdoc! {"_id": 1}, 1).await?.is_empty() {
+            let same_name = rawdoc! {"_id.n": &*version.name};
+            let latest = self.find_all("definitions", same_name, rawdoc! {"number": -1}, 1).await?;
+            let is_latest = |latest: &RawDocumentBuf| {
+                latest
+                    .get_document("_id")
+                    .and_then(|id| id.get_str("h"))
+                    .is_ok_and(|hash| hash == version.hash)
+            };
+            if latest.first().is_some_and(is_latest) {
                 return Ok(());
             }
             let last = self.find_all("definitions", rawdoc! {}, rawdoc! {"number": -1}, 1).await?;
             let next = last.first().and_then(|last| number(last, "number")).unwrap_or_default() + 1;
             let body = documents::json(definition)?;
-            let document = rawdoc! {"_id": id.clone(), "number": next, "at": signed(now_ms), "b": body};
+            let mut updates = RawArrayBuf::new();
+            let fields = rawdoc! {"number": next, "at": signed(now_ms), "b": body};
+            updates.push(rawdoc! {"q": {"_id": id.clone()}, "u": {"$set": fields}, "upsert": true});
+            let command = rawdoc! {"update": "definitions", "updates": updates, "writeConcern": durable()};
             // Another process may take the number first.
-            if insert(&self.pool, "definitions", &[document]).await? == [Inserted::New] {
+            if known(&self.pool.run(&command).await?)?.is_empty() {
                 return Ok(());
             }
         }
@@ -354,9 +375,14 @@ async fn create(pool: &Pool, collection: &str, indexes: Vec<Index>) -> Stored<()
 async fn form(pool: &Pool, partitions: u16) -> Stored<u16> {
     let new = rawdoc! {"_id": "form", "version": FORM, "partitions": i32::from(partitions.max(1))};
     insert(pool, "form", &[new]).await?;
+    let missing = || StoreError::Unavailable("the form of the store is missing".into());
+    stored_form(pool).await?.ok_or_else(missing)
+}
+
+/// The number of partitions of a store; none if there is no store.
+async fn stored_form(pool: &Pool) -> Stored<Option<u16>> {
     let rows = find(pool, "form", rawdoc! {"_id": "form"}, rawdoc! {"_id": 1}, 1).await?;
-    let row =
-        rows.first().ok_or_else(|| StoreError::Unavailable("the form of the store is missing".into()))?;
+    let Some(row) = rows.first() else { return Ok(None) };
     match number(row, "version") {
         Some(FORM) => {}
         other => {
@@ -367,7 +393,12 @@ async fn form(pool: &Pool, partitions: u16) -> Stored<u16> {
         }
     }
     let partitions = number(row, "partitions").and_then(|number| u16::try_from(number).ok());
-    partitions.ok_or_else(|| StoreError::Refused("the number of partitions is damaged".into()))
+    partitions.map(Some).ok_or_else(|| StoreError::Refused("the number of partitions is damaged".into()))
+}
+
+/// A number that no other process has: changes and sessions follow from it.
+fn first_number() -> i64 {
+    mix(plimsoll_measure::clock::now().as_ns() ^ (u64::from(process::id()) << 32)).cast_signed() >> 1
 }
 
 /// Finds documents and reads all of them, at majority.
@@ -378,10 +409,25 @@ async fn find(
     sort: RawDocumentBuf,
     limit: usize,
 ) -> Stored<Vec<RawDocumentBuf>> {
+    find_some(pool, collection, filter, None, sort, limit).await
+}
+
+/// The same, with some fields only.
+async fn find_some(
+    pool: &Pool,
+    collection: &str,
+    filter: RawDocumentBuf,
+    projection: Option<RawDocumentBuf>,
+    sort: RawDocumentBuf,
+    limit: usize,
+) -> Stored<Vec<RawDocumentBuf>> {
     let size = signed(limit.max(1) as u64).min(i64::from(i32::MAX));
-    let command = rawdoc! {
+    let mut command = rawdoc! {
         "find": collection, "filter": filter, "sort": sort, "limit": size, "batchSize": size, "readConcern": {"level": "majority"},
     };
+    if let Some(projection) = projection {
+        command.append(cstr!("projection"), projection);
+    }
     let reply = pool.run(&command).await?;
     let mut all = batch(&reply, "firstBatch");
     let mut cursor = cursor(&reply);
@@ -550,8 +596,10 @@ impl Store for Mongo {
     }
 
     async fn deployed(&self) -> Stored<u64> {
-        let reply = self.pool.run(&rawdoc! {"count": "definitions"}).await?;
-        Ok(number(&reply, "n").and_then(|count| u64::try_from(count).ok()).unwrap_or_default())
+        let (fields, sort) = (Some(rawdoc! {"number": 1}), rawdoc! {"number": -1});
+        let rows = find_some(&self.pool, "definitions", rawdoc! {}, fields, sort, 1).await?;
+        let last = rows.first().and_then(|row| number(row, "number"));
+        Ok(last.and_then(|last| u64::try_from(last).ok()).unwrap_or_default())
     }
 
     async fn start(&self, records: &[Record]) -> Stored<Vec<Inserted>> {
@@ -713,15 +761,9 @@ impl Store for Mongo {
     }
 
     async fn write_tasks(&self, rows: &[TaskRow]) -> Stored<()> {
-        for row in rows {
-            let mut change = rawdoc! {"$set": documents::task(row)?};
-            if row.assignee.is_none() {
-                change.append(cstr!("$unset"), rawdoc! {"a": ""});
-            }
-            let query = rawdoc! {"_id": &*row.id, "v": {"$lt": signed(row.version)}};
-            let mut updates = RawArrayBuf::new();
-            updates.push(rawdoc! {"q": query, "u": change, "upsert": true});
-            let command = rawdoc! {"update": "tasks", "updates": updates, "writeConcern": durable()};
+        let statements = newest(rows).map(task_change).collect::<Stored<Vec<_>>>()?;
+        for group in groups(&statements)? {
+            let command = rawdoc! {"update": "tasks", "updates": array(group), "ordered": false, "writeConcern": durable()};
             // A newer row has the id already.
             known(&self.pool.run(&command).await?)?;
         }
@@ -750,24 +792,58 @@ impl Store for Mongo {
     }
 
     async fn find(&self, find: &Find) -> Stored<Vec<Record>> {
-        let mut filter = rawdoc! {"_id": {"$gt": find.after.as_deref().unwrap_or_default()}};
-        if let Some(key) = &find.key {
-            filter.append(cstr!("k"), key.as_str());
-        }
-        if let Some(status) = find.status {
-            filter.append(cstr!("s"), status.name());
-        }
-        if let Some(definition) = &find.definition {
-            filter.append(cstr!("d"), definition.as_str());
-        }
-        let rows = self.find_all("instances", filter, rawdoc! {"_id": 1}, find.limit).await?;
-        Ok(readable(&rows, documents::record))
+        let rows = self.find_all("instances", selection(find), rawdoc! {"_id": 1}, find.limit).await?;
+        Ok(rows.iter().filter_map(|row| documents::found(row)).collect())
+    }
+
+    async fn list(&self, find: &Find) -> Stored<Vec<Record>> {
+        let projection = Some(rawdoc! {"b": 0});
+        let sort = rawdoc! {"_id": 1};
+        let rows = find_some(&self.pool, "instances", selection(find), projection, sort, find.limit).await?;
+        Ok(rows.iter().filter_map(|row| documents::found(row)).collect())
     }
 
     async fn signals(&self, after: Option<&SignalKey>, limit: usize) -> Stored<Vec<Signal>> {
         let rows = self.find_all("signals", later(after), rawdoc! {"_id": 1}, limit).await?;
         Ok(readable(&rows, documents::of_signal))
     }
+}
+
+/// The filter of a search for instances.
+fn selection(find: &Find) -> RawDocumentBuf {
+    let mut filter = rawdoc! {"_id": {"$gt": find.after.as_deref().unwrap_or_default()}};
+    if let Some(key) = &find.key {
+        filter.append(cstr!("k"), key.as_str());
+    }
+    if let Some(status) = find.status {
+        filter.append(cstr!("s"), status.name());
+    }
+    if let Some(definition) = &find.definition {
+        filter.append(cstr!("d"), definition.as_str());
+    }
+    filter
+}
+
+/// The newest row of each task.
+fn newest(rows: &[TaskRow]) -> impl Iterator<Item = &TaskRow> {
+    let mut by_id = BTreeMap::new();
+    for row in rows {
+        let known = by_id.entry(&row.id).or_insert(row);
+        if row.version > known.version {
+            *known = row;
+        }
+    }
+    by_id.into_values()
+}
+
+/// The statement that writes a row of a task, unless a newer one is there.
+fn task_change(row: &TaskRow) -> Stored<RawDocumentBuf> {
+    let mut change = rawdoc! {"$set": documents::task(row)?};
+    if row.assignee.is_none() {
+        change.append(cstr!("$unset"), rawdoc! {"a": ""});
+    }
+    let query = rawdoc! {"_id": &*row.id, "v": {"$lt": signed(row.version)}};
+    Ok(rawdoc! {"q": query, "u": change, "upsert": true})
 }
 
 /// The values of documents. A document that lacks a field of every version is left out: it hides no other.

@@ -62,6 +62,50 @@ fn documents_of_a_later_version_hide_no_others() {
     });
 }
 
+#[test]
+fn a_damaged_document_shortens_no_page_and_is_shown_with_its_reason() {
+    let server = shared();
+    runtime().block_on(async {
+        let store = Mongo::open(&uri(&server), "workflow_damage", 2, PARTITIONS).await.unwrap();
+        let record = |id: &str| Record {
+            id: id.into(),
+            partition: partition_of(id, PARTITIONS),
+            version: 1,
+            epoch: 0,
+            status: Status::Running,
+            due_ms: None,
+            definition: Version { name: "page".into(), hash: "h".into() },
+            key: None,
+            note: None,
+            body: vec![1],
+            changed_ms: 5,
+        };
+        store.start(&["pa", "pb", "pc"].map(record)).await.unwrap();
+        update("instances", doc! {"_id": "pb"}, doc! {"$unset": {"v": "", "b": "", "h": ""}}).await;
+        let page = Find { definition: Some("page".into()), limit: 2, ..Find::default() };
+        for rows in [store.find(&page).await.unwrap(), store.list(&page).await.unwrap()] {
+            let ids: Vec<_> = rows.iter().map(|row| row.id.as_str()).collect();
+            assert_eq!(ids, ["pa", "pb"]);
+            assert_eq!(rows[1].status, Status::Quarantined);
+            assert!(rows[1].note.as_ref().unwrap().contains("damaged"), "{rows:?}");
+        }
+    });
+}
+
+#[test]
+fn a_store_that_is_missing_is_not_created_by_readers() {
+    let server = shared();
+    runtime().block_on(async {
+        for _ in 0..2 {
+            let error = Mongo::open_existing(&uri(&server), "workflow_missing", 2).await.unwrap_err();
+            assert!(error.to_string().contains("no workflow store here"), "{error}");
+        }
+        let made = Mongo::open(&uri(&server), "workflow_made", 2, 7).await.unwrap();
+        let read = Mongo::open_existing(&uri(&server), "workflow_made", 2).await.unwrap();
+        assert_eq!((made.partitions(), read.partitions()), (7, 7));
+    });
+}
+
 /// Changes one document behind the store's back.
 async fn update(collection: &'static str, filter: Document, change: Document) {
     let server = shared();

@@ -47,7 +47,7 @@ pub struct Http {
     pub method: Method,
     /// The address: `http://` or `https://`.
     pub url: String,
-    /// Further headers. `Idempotency-Key` is always sent.
+    /// Further headers. `Idempotency-Key` is always sent. `${name}` in a value stands for a secret of the process that makes the call.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
     /// A jq program for the body. Default: all data.

@@ -3,6 +3,7 @@
 mod build;
 mod calls;
 mod flow;
+mod secrets;
 mod waits;
 
 use schemars::{JsonSchema, Schema, schema_for};
@@ -11,6 +12,7 @@ use sha2::{Digest, Sha256};
 
 pub use calls::{Http, Method, OnFailure, Retries, Service, Undo};
 pub use flow::{Branch, Case, Child, ContinueWith, Fail, Fork, Join, Repeat, Set};
+pub use secrets::{Part, parts};
 pub use waits::{OnTimeout, Task, Timer, Wait};
 
 /// A workflow: its name and its steps in order.

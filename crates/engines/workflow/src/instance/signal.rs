@@ -163,9 +163,44 @@ impl Signal {
         Self { instance: instance.into(), id: id.into(), due_ms: 0, sent_ms: now_ms, attempts: 0, body }
     }
 
+    /// The weight in memory: 1, and 1 for each full 4 KiB of the content. Limits count weights, so that they bound bytes.
+    pub fn weight(&self) -> usize {
+        let bytes = match &self.body {
+            Body::Named { body, .. } => bytes_of(body),
+            Body::Act { act: Act::Complete { payload }, .. } => bytes_of(payload),
+            Body::Ended(ended) => bytes_of(&ended.data),
+            Body::Unreadable(unreadable) => unreadable.bytes.len(),
+            Body::Act { .. } | Body::Cancel { .. } | Body::Retry | Body::Migrate { .. } => 0,
+        };
+        weight(bytes)
+    }
+
     /// The order of delivery.
     pub fn order(&self) -> (u64, u64, &str) {
         (self.due_ms, self.sent_ms, &self.id)
+    }
+}
+
+/// Bytes of one unit of weight.
+const WEIGHT_BYTES: usize = 4 << 10;
+/// Bytes of a value apart from its text.
+const VALUE_BYTES: usize = 32;
+
+/// The weight of bytes in memory.
+pub(crate) const fn weight(bytes: usize) -> usize {
+    1 + bytes / WEIGHT_BYTES
+}
+
+/// Bytes of a value in memory, about.
+fn bytes_of(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => VALUE_BYTES,
+        Value::String(text) => VALUE_BYTES + text.len(),
+        Value::Array(items) => VALUE_BYTES + items.iter().map(bytes_of).sum::<usize>(),
+        Value::Object(fields) => {
+            let field = |(name, value): (&String, &Value)| VALUE_BYTES + name.len() + bytes_of(value);
+            VALUE_BYTES + fields.iter().map(field).sum::<usize>()
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 pub use call::{Call, calls, calls_except, has_calls};
 pub use migrate::{migrate, missing};
-pub use start::{ID_BYTES_MAX, StartError, is_id, is_internal, start};
+pub use start::{ID_BYTES_MAX, StartError, is_derived, is_id, is_internal, start};
 
 use crate::instance::{DeadReason, Signal, State};
 use crate::program::Program;

@@ -11,6 +11,9 @@ use crate::program::Program;
 /// Bytes of an instance's id at most.
 pub const ID_BYTES_MAX: usize = 512;
 
+/// Digits of a version's hash.
+const HASH_DIGITS: usize = 64;
+
 /// The reason why an instance cannot start.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StartError {
@@ -35,6 +38,15 @@ pub fn is_id(text: &str) -> bool {
 /// Whether the engine gives such ids to its own signals: to the ends of sub-workflows, and to their cancellations.
 pub fn is_internal(signal: &str) -> bool {
     ["ended:", "cancel:"].iter().any(|prefix| signal.starts_with(prefix))
+}
+
+/// Whether the engine gives such ids to instances that it starts: an id, `/` and a number to those of other instances, and
+/// `NAME.schedule/HASH` to schedules.
+pub fn is_derived(instance: &str) -> bool {
+    let Some((before, last)) = instance.rsplit_once('/') else { return false };
+    let is_visit = !last.is_empty() && last.bytes().all(|byte| byte.is_ascii_digit());
+    let is_hash = last.len() == HASH_DIGITS && last.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_visit || (is_hash && before.ends_with(".schedule"))
 }
 
 /// The first state: tokens have moved until each waits, and no effect is done.

@@ -12,10 +12,10 @@ use super::registry::Registry;
 use super::watch::Watchers;
 use crate::definition::Definition;
 use crate::group::Group;
-use crate::instance::{Act, Body, EncodeError, Signal, StartRequest, State, nesting};
-use crate::port::{Clock, Inserted, Record, Store, StoreError, partition_of};
+use crate::instance::{Act, Body, EncodeError, KEPT_MAX, Signal, StartRequest, State, nesting};
+use crate::port::{Clock, Inserted, Record, SignalKey, Store, StoreError, partition_of};
 use crate::program::{Problem, Program};
-use crate::step::{ID_BYTES_MAX, StartError, is_id, is_internal, start};
+use crate::step::{ID_BYTES_MAX, StartError, is_derived, is_id, is_internal, start};
 
 /// Bytes of a signal at most.
 const SIGNAL_BYTES_MAX: usize = 1 << 20;
@@ -23,6 +23,14 @@ const SIGNAL_BYTES_MAX: usize = 1 << 20;
 const SIGNAL_NESTING_MAX: usize = 100;
 /// Batches of starts, and of signals, that are under way at once: while one waits for the disk, the next one is sent.
 const LANES: usize = 2;
+/// The longest delay of a signal.
+const DELAY_MAX_MS: u64 = 366 * 24 * 3_600_000;
+/// A signal with a longer delay needs an existing instance, or counts among the early ones of its instance.
+const DELAY_FREE_MS: u64 = 60_000;
+/// The longest delay of a signal to an instance that does not exist yet.
+const EARLY_DELAY_MAX_MS: u64 = 24 * 3_600_000;
+/// Waiting signals to an instance that does not exist yet, at most: as many as an instance keeps.
+const EARLY_MAX: usize = KEPT_MAX;
 /// The first pause between two looks at an instance that another process may end. It doubles.
 const PAUSE_MIN_MS: u64 = 50;
 /// The longest pause between two looks.
@@ -68,6 +76,11 @@ pub enum ClientError {
     /// A definition is invalid.
     #[error("the definition is invalid: {}", .0.first().map_or("", |problem| problem.words.as_str()))]
     Definition(Vec<Problem>),
+    /// A definition holds a secret, and every reader of the definition would see it.
+    #[error(
+        "the header `{0}` holds a literal secret: write a reference such as `Bearer ${{crm}}`, and give the secret `crm` to the workers"
+    )]
+    LiteralSecret(String),
     /// The request is invalid.
     #[error(transparent)]
     Start(#[from] StartError),
@@ -80,6 +93,17 @@ pub enum ClientError {
     /// The signal is nested too deep.
     #[error("the signal is nested more than {SIGNAL_NESTING_MAX} levels deep: send deep data as text")]
     DeepSignal,
+    /// The signal's moment is too far away.
+    #[error("the signal is delayed by {0} ms, and {DELAY_MAX_MS} are allowed: send it later")]
+    LateSignal(u64),
+    /// The signal's moment is too far away for an instance that does not exist.
+    #[error(
+        "the signal is delayed by {0} ms, and {EARLY_DELAY_MAX_MS} are allowed while its instance does not exist: start the instance first"
+    )]
+    EarlySignal(u64),
+    /// Too many signals wait for an instance that does not exist.
+    #[error("{EARLY_MAX} signals wait for this instance, which does not exist: start it first")]
+    EarlySignals,
     /// The signal's id is invalid.
     #[error("the signal's id is invalid: use 1 to {ID_BYTES_MAX} bytes without control characters")]
     SignalId,
@@ -88,24 +112,38 @@ pub enum ClientError {
         "ids that begin with `ended:` or `cancel:` are the engine's own: choose another id for the signal"
     )]
     InternalId,
+    /// The instance's id is one of those that the engine gives to instances that it starts.
+    #[error(
+        "ids that end in `/` and a number, and those of schedules, are the engine's own: choose another id for the instance, such as `order-1`"
+    )]
+    DerivedId,
     /// The name of an assignee is invalid.
     #[error("the assignee is invalid: use 1 to {ID_BYTES_MAX} bytes without control characters")]
     Assignee,
     /// Too much work waits.
     #[error("{0} signals, starts and calls wait for this process: send it again later")]
     Busy(usize),
+    /// The worker of this process has died.
+    #[error("the worker of this process has died: restart the process, and send the request again")]
+    Dead,
     /// The store failed: the request may have happened, and may be repeated with the same id.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl<S: Store> Client<S> {
-    /// Keeps a definition, which becomes the latest of its name unless it is known, and starts its schedule if it has one.
+    /// Keeps a definition, which becomes the latest of its name, also if it is known. Its schedule runs from now on, and no other version's.
     ///
     /// # Errors
     ///
     /// If the definition is invalid, or the store fails.
     pub async fn deploy(&self, definition: &Definition, now_ms: u64) -> Result<(), ClientError> {
+        if self.mailbox.is_dead() {
+            return Err(ClientError::Dead);
+        }
+        if let Some(header) = definition.literal_secret() {
+            return Err(ClientError::LiteralSecret(header));
+        }
         let schedule = definition.schedule();
         let all: Vec<_> = [definition].into_iter().chain(&schedule).cloned().collect();
         for definition in &all {
@@ -113,17 +151,7 @@ impl<S: Store> Client<S> {
         }
         // This process knows the definition only after the store does: an instance must not start that no other process can run.
         self.store.deploy(&all, now_ms).await?;
-        self.registry.learn(&self.store.definitions().await?);
-        let Some(schedule) = schedule else { return Ok(()) };
-        let request = StartRequest {
-            id: format!("{}/{}", schedule.name, schedule.version().hash),
-            definition: schedule.name,
-            key: None,
-            parent: None,
-            depth: 0,
-            input: serde_json::Value::Null,
-        };
-        self.start(request, now_ms).await.map(drop)
+        self.align_schedules(&definition.name, now_ms).await
     }
 
     /// Starts an instance: durable when the call returns.
@@ -132,7 +160,16 @@ impl<S: Store> Client<S> {
     ///
     /// If the request is invalid, this process has too much work, or the store fails.
     pub async fn start(&self, request: StartRequest, now_ms: u64) -> Result<Inserted, ClientError> {
-        self.check_backlog()?;
+        // A sub-workflow would take a foreign instance with its id for itself.
+        if is_derived(&request.id) {
+            return Err(ClientError::DerivedId);
+        }
+        self.begin(request, now_ms).await
+    }
+
+    /// Starts an instance with any valid id.
+    pub(super) async fn begin(&self, request: StartRequest, now_ms: u64) -> Result<Inserted, ClientError> {
+        self.check_worker()?;
         let program = self.program(&request.definition, now_ms).await?;
         let state = start(&program, request, now_ms)?;
         let record = Record::of(&state, self.store.partitions(), 1, 0)?;
@@ -158,7 +195,7 @@ impl<S: Store> Client<S> {
     ///
     /// If the signal is invalid, this process has too much work, or the store fails.
     pub async fn publish(&self, signal: Signal) -> Result<Inserted, ClientError> {
-        self.check_backlog()?;
+        self.check_worker()?;
         if !is_id(&signal.id) || !is_id(&signal.instance) {
             return Err(ClientError::SignalId);
         }
@@ -178,6 +215,7 @@ impl<S: Store> Client<S> {
         if nesting(&body) > SIGNAL_NESTING_MAX {
             return Err(ClientError::DeepSignal);
         }
+        self.check_delay(&signal).await?;
         let (store, mailbox) = (self.store.clone(), self.mailbox.clone());
         let write = move |signals: Arc<[Signal]>| {
             let (store, mailbox) = (store.clone(), mailbox.clone());
@@ -192,6 +230,27 @@ impl<S: Store> Client<S> {
         // A known signal has the body and the moment of its first publication, not of this one.
         self.mailbox.hint(if inserted == Inserted::New { Hint::Published(signal) } else { Hint::Work });
         Ok(inserted)
+    }
+
+    /// Refuses delays that would fill the store for long: no instance may ever come for the signals.
+    async fn check_delay(&self, signal: &Signal) -> Result<(), ClientError> {
+        let delay_ms = signal.due_ms.saturating_sub(signal.sent_ms);
+        if delay_ms > DELAY_MAX_MS {
+            return Err(ClientError::LateSignal(delay_ms));
+        }
+        if delay_ms <= DELAY_FREE_MS || self.store.load(&[signal.instance.clone()]).await? != [None] {
+            return Ok(());
+        }
+        if delay_ms > EARLY_DELAY_MAX_MS {
+            return Err(ClientError::EarlySignal(delay_ms));
+        }
+        let before = SignalKey { instance: signal.instance.clone(), id: String::new() };
+        let waiting = self.store.signals(Some(&before), EARLY_MAX).await?;
+        let of_instance = waiting.iter().filter(|other| other.instance == signal.instance);
+        if of_instance.count() >= EARLY_MAX && waiting.iter().all(|other| other.id != signal.id) {
+            return Err(ClientError::EarlySignals);
+        }
+        Ok(())
     }
 
     /// Waits for the end of an instance in any process, until a moment. None: the instance has not ended by then, or does not exist. An end in
@@ -239,7 +298,11 @@ impl<S: Store> Client<S> {
         self.registry.latest(name).ok_or_else(|| ClientError::UnknownDefinition(name.into()))
     }
 
-    fn check_backlog(&self) -> Result<(), ClientError> {
+    /// Refuses work that this process cannot do soon.
+    fn check_worker(&self) -> Result<(), ClientError> {
+        if self.mailbox.is_dead() {
+            return Err(ClientError::Dead);
+        }
         let backlog = self.backlog.load(Ordering::Relaxed);
         if backlog > self.backlog_max { Err(ClientError::Busy(backlog)) } else { Ok(()) }
     }

@@ -10,7 +10,7 @@ use super::lease::Held;
 use super::registry::Registry;
 use super::settings::Settings;
 use super::slot::{Loaded, Slot, Stepped};
-use crate::instance::{DeadLetter, DeadReason, Signal, State};
+use crate::instance::{DeadLetter, DeadReason, Signal, State, weight};
 use crate::port::{Commit, Committed, Due, Postponed, Record, SignalKey, StoreError, Stored, partition_of};
 
 /// The time before an instance is looked at again whose definition or form is unknown.
@@ -56,8 +56,10 @@ pub struct Core {
     /// Instances to load, not before a moment.
     missing: BTreeSet<String>,
     load_at_ms: u64,
-    /// Signals that wait in the slots.
+    /// The weight of signals that wait in the slots.
     backlog: usize,
+    /// The weight of the instances in memory.
+    weight: usize,
     looks: u64,
     last_ms: u64,
     /// The definitions are not loaded again before this moment.
@@ -102,6 +104,7 @@ impl Core {
             missing: BTreeSet::new(),
             load_at_ms: 0,
             backlog: 0,
+            weight: 0,
             looks: 0,
             last_ms: 0,
             definitions_at_ms: 0,
@@ -173,7 +176,7 @@ impl Core {
         self.wake_ms().min(now_ms.saturating_add(WAKE_MAX_MS))
     }
 
-    /// Signals and instances with calls that wait in memory.
+    /// The weight of signals, and the number of instances with calls, that wait in memory.
     pub fn backlog(&self) -> usize {
         self.backlog + self.queue.len()
     }
@@ -250,8 +253,9 @@ impl Core {
         }
         let instance = signal.instance.clone();
         let slot = self.slot(&instance);
+        let weight = signal.weight();
         let (added, is_missing) = (slot.add(signal), slot.loaded.is_none());
-        self.backlog += usize::from(added);
+        self.backlog += if added { weight } else { 0 };
         if is_missing {
             self.missing.insert(instance.clone());
         }
@@ -261,16 +265,28 @@ impl Core {
     /// The slot of an instance.
     fn slot(&mut self, instance: &str) -> &mut Slot {
         let (partition, next) = (partition_of(instance, self.partitions), &mut self.generations);
+        let weight = &mut self.weight;
         self.slots.entry(instance.to_owned()).or_insert_with(|| {
             *next += 1;
-            Slot::new(*next, partition)
+            let slot = Slot::new(*next, partition);
+            *weight += slot.weight;
+            slot
         })
+    }
+
+    /// Notes the bytes of an instance's state.
+    fn weigh(&mut self, id: &str, bytes: usize) {
+        let slot = self.slot(id);
+        let before = std::mem::replace(&mut slot.weight, weight(bytes));
+        let after = slot.weight;
+        self.weight = self.weight.saturating_sub(before) + after;
     }
 
     /// Drops a slot.
     fn take(&mut self, instance: &str) -> Option<Slot> {
         let slot = self.slots.remove(instance)?;
-        self.backlog = self.backlog.saturating_sub(slot.signals.len());
+        self.backlog = self.backlog.saturating_sub(slot.waiting);
+        self.weight = self.weight.saturating_sub(slot.weight);
         Some(slot)
     }
 
@@ -347,6 +363,7 @@ impl Core {
                 let due_ms = state.due_ms();
                 // The answer of the commit that ended it may have been lost.
                 self.jobs.extend(state.status.is_ended().then(|| Job::Tell(Finished::of(&state))));
+                self.weigh(&id, record.body.len());
                 let slot = self.slot(&id);
                 slot.is_loading = false;
                 slot.unconfirmed = state.applied.iter().cloned().collect();
@@ -586,9 +603,9 @@ impl Core {
     fn work(&mut self, id: &str, now_ms: u64) {
         let Some(slot) = self.slots.get_mut(id).filter(|slot| slot.loaded.is_some()) else { return };
         self.looks += 1;
-        let before = slot.signals.len();
+        let before = slot.waiting;
         let stepped = slot.work(&self.registry, now_ms);
-        self.backlog = self.backlog.saturating_sub(before.saturating_sub(slot.signals.len()));
+        self.backlog = self.backlog.saturating_sub(before.saturating_sub(slot.waiting));
         slot.is_blocked = stepped.is_blocked;
         if slot.is_blocked {
             slot.hold_until_ms = None;
@@ -712,6 +729,9 @@ impl Core {
         let Some(loaded) = &slot.loaded else { return Ok(None) };
         let record = Record::of(&loaded.state, self.partitions, loaded.version + 1, epoch);
         let record = record.map_err(|error| error.to_string())?;
+        self.weight = self.weight.saturating_sub(slot.weight);
+        slot.weight = weight(record.body.len());
+        self.weight += slot.weight;
         let consumed = take(&mut slot.consumed);
         slot.committing = Some(consumed.clone());
         slot.confirming = take(&mut slot.refused);
@@ -782,7 +802,7 @@ impl Core {
     // Memory
 
     fn is_full(&self) -> bool {
-        self.slots.len() >= self.settings.idle_max
+        self.weight >= self.settings.idle_max
     }
 
     /// Drops an instance from memory. The store has everything that was acknowledged.
@@ -799,14 +819,15 @@ impl Core {
         self.slots.retain(|_, slot| !partitions.contains(&slot.partition));
         self.queue.retain(|id| self.slots.contains_key(id));
         self.ready.retain(|id| self.slots.contains_key(id));
-        self.backlog = self.slots.values().map(|slot| slot.signals.len()).sum();
+        self.backlog = self.slots.values().map(|slot| slot.waiting).sum();
+        self.weight = self.slots.values().map(|slot| slot.weight).sum();
         let all = self.partitions;
         self.delayed.retain(|(_, key), _| !partitions.contains(&partition_of(&key.instance, all)));
     }
 
     /// Drops instances that do nothing: ended ones at once, others above the limit.
     fn evict(&mut self, touched: &BTreeSet<String>) {
-        let is_full = self.slots.len() > self.settings.idle_max;
+        let is_full = self.weight > self.settings.idle_max;
         for id in touched {
             let Some(slot) = self.slots.get(id).filter(|slot| slot.is_idle()) else { continue };
             let state = slot.loaded.as_ref().map(|loaded| &loaded.state);
@@ -953,6 +974,28 @@ mod tests {
         lab.perform(load);
         assert!(lab.jobs.iter().any(|job| matches!(job, Job::Tell(end) if end.instance == "i")));
     }
+
+    #[test]
+    fn limits_of_memory_count_bytes_and_not_only_items() {
+        let mut lab =
+            Lab::new(Settings { idle_max: 100, ..Settings::new("one") }, &Definition::new("a").wait("go"));
+        let large = |id: &str| Signal::named("i", id, "other", Value::from("x".repeat(400 << 10)), 0);
+        lab.tell(Happened::Hint(Hint::Published(large("1"))));
+        assert!((100..=102).contains(&lab.core.backlog()), "{}", lab.core.backlog());
+        lab.jobs.clear();
+        let record = lab.start("i");
+        lab.store.publish(&[large("1")]).now_or_never().unwrap().unwrap();
+        lab.tell(Happened::Hint(Hint::Started(record)));
+        lab.perform_all();
+        // The instance keeps the signal, and is too large to stay in memory.
+        assert_eq!((lab.core.backlog(), lab.core.slots.len(), lab.core.weight), (0, 0, 0));
+        for number in 0..50 {
+            let record = lab.start(&format!("small{number}"));
+            lab.tell(Happened::Hint(Hint::Started(record)));
+        }
+        assert_eq!((lab.core.slots.len(), lab.core.weight), (50, 50));
+    }
+
     #[test]
     fn calls_above_the_limit_begin_in_order_and_count_as_backlog() {
         let settings = Settings { calls_max: 1, ..Settings::new("one") };

@@ -45,6 +45,7 @@ type Running = FuturesUnordered<Pin<Box<dyn Future<Output = Happened> + Send>>>;
 
 /// Runs a worker until its mailbox is closed, and then gives its partitions back.
 pub async fn drive<S: Store, V: Services, C: Clock>(worker: Worker<S, V, C>) {
+    let _deathbed = Deathbed(&worker.mailbox);
     let store = &worker.store;
     let mut core = Core::new(
         worker.settings.clone(),
@@ -68,7 +69,7 @@ pub async fn drive<S: Store, V: Services, C: Clock>(worker: Worker<S, V, C>) {
             worker.mailbox.hold(&now_held);
             held = now_held;
         }
-        worker.backlog.store(core.backlog() + worker.mailbox.len(), Ordering::Relaxed);
+        worker.backlog.store(core.backlog() + worker.mailbox.weight(), Ordering::Relaxed);
         happened = worker.next(&core, &mut running).await;
     }
     worker.mailbox.hold(&[]);
@@ -76,6 +77,17 @@ pub async fn drive<S: Store, V: Services, C: Clock>(worker: Worker<S, V, C>) {
     let request = LeaseRequest { owner: worker.settings.owner.clone(), ttl_ms: 1, want: 0, release };
     // Without an answer the leases end by themselves.
     drop(store.lease(&request).await);
+}
+
+/// Notes a panic of the worker, so that clients of this process stop accepting work for it.
+struct Deathbed<'a>(&'a Mailbox);
+
+impl Drop for Deathbed<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.bury();
+        }
+    }
 }
 
 impl<S: Store, V: Services, C: Clock> Worker<S, V, C> {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::definition::Definition;
-use crate::instance::{DeadLetter, Effect, Signal, State, Status};
+use crate::instance::{DeadLetter, Effect, Signal, State, Status, weight};
 use crate::port::{Commit, Committed, Due, LeaseRequest, Leases, Postponed, Record, SignalKey, Stored};
 use crate::step::{Answer, Call};
 
@@ -151,4 +151,15 @@ pub enum Hint {
     Partitions(Vec<u16>),
     /// Something is new.
     Work,
+}
+
+impl Hint {
+    /// The weight in memory.
+    pub(super) fn weight(&self) -> usize {
+        match self {
+            Self::Started(record) => weight(record.body.len()),
+            Self::Published(signal) => signal.weight(),
+            Self::Partitions(_) | Self::Work => 1,
+        }
+    }
 }

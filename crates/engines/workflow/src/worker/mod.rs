@@ -11,6 +11,7 @@ mod lease;
 mod mailbox;
 mod perform;
 mod registry;
+mod schedule;
 mod settings;
 mod slot;
 mod watch;

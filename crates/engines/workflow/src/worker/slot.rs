@@ -17,6 +17,10 @@ pub(super) struct Slot {
     pub is_loading: bool,
     /// Signals to apply, in order.
     pub signals: VecDeque<Signal>,
+    /// Their weight.
+    pub waiting: usize,
+    /// The weight of the state.
+    pub weight: usize,
     pub answers: VecDeque<Answer>,
     /// Signals that are here or not removed from the store yet.
     pub known: BTreeSet<String>,
@@ -84,6 +88,8 @@ impl Slot {
             loaded: None,
             is_loading: false,
             signals: VecDeque::new(),
+            waiting: 0,
+            weight: 1,
             answers: VecDeque::new(),
             known: BTreeSet::new(),
             unconfirmed: BTreeSet::new(),
@@ -112,6 +118,7 @@ impl Slot {
             return false;
         }
         let at = self.signals.partition_point(|other| other.order() <= signal.order());
+        self.waiting += signal.weight();
         self.signals.insert(at, signal);
         true
     }
@@ -159,10 +166,13 @@ impl Slot {
                 break;
             }
             let Some(signal) = self.signals.pop_front() else { break };
+            let weight = signal.weight();
+            self.waiting = self.waiting.saturating_sub(weight);
             match self.apply(&signal, registry, now_ms) {
                 Ok(Outcome::Applied) => self.consumed.push(signal.id),
                 // The answer rests on changes that are not stored and may be lost.
                 Ok(_) if self.is_dirty => {
+                    self.waiting += weight;
                     self.signals.push_front(signal);
                     stepped.is_blocked = true;
                     break;

@@ -1,10 +1,12 @@
 //! Drives a real worker and client on the memory store.
 
 use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 
+use futures_util::FutureExt;
 use plimsoll_workflow::explain;
 use plimsoll_workflow::file::read;
 use plimsoll_workflow::instance::{Act, Body, DeadLetter, Signal, StartRequest, State, Status};
@@ -229,7 +231,7 @@ async fn first_record(client: &Client<Memory>, matches: impl Fn(&Record) -> bool
     poll_fn(|context| {
         context.waker().wake_by_ref();
         let find = Find { limit: 10, ..Find::default() };
-        let records = futures_util::FutureExt::now_or_never(client.store.find(&find)).unwrap().unwrap();
+        let records = FutureExt::now_or_never(client.store.find(&find)).unwrap().unwrap();
         records.into_iter().find(|record| matches(record)).map_or(Poll::Pending, Poll::Ready)
     })
     .await
@@ -239,7 +241,7 @@ async fn first_record(client: &Client<Memory>, matches: impl Fn(&Record) -> bool
 async fn first_letter(client: &Client<Memory>) -> DeadLetter {
     poll_fn(|context| {
         context.waker().wake_by_ref();
-        let letters = futures_util::FutureExt::now_or_never(client.store.dead(None, 10)).unwrap().unwrap();
+        let letters = FutureExt::now_or_never(client.store.dead(None, 10)).unwrap().unwrap();
         letters.into_iter().next().map_or(Poll::Pending, Poll::Ready)
     })
     .await
@@ -253,13 +255,68 @@ fn a_schedule_starts_instances() {
         client.deploy(&definition, 0).await.unwrap();
         let find = Find { definition: Some("hourly".into()), limit: 10, ..Find::default() };
         let ended = poll_fn(|context| {
-            let records = futures_util::FutureExt::now_or_never(client.store.find(&find)).unwrap().unwrap();
+            let records = FutureExt::now_or_never(client.store.find(&find)).unwrap().unwrap();
             let ended = records.iter().filter(|record| record.status == Status::Done).count();
             context.waker().wake_by_ref();
             if ended < 3 { Poll::Pending } else { Poll::Ready(ended) }
         });
         assert_eq!(ended.await, 3);
         assert!((10_800_000..10_801_000).contains(&clock.now_ms()), "{}", clock.now_ms());
+    });
+}
+
+/// The moments and versions of the ended instances of a definition, once there are enough.
+async fn ended_starts(client: &Client<Memory>, definition: &str, count: usize) -> Vec<(u64, String)> {
+    let find = Find { definition: Some(definition.into()), limit: 100, ..Find::default() };
+    poll_fn(|context| {
+        let records = FutureExt::now_or_never(client.store.find(&find)).unwrap().unwrap();
+        context.waker().wake_by_ref();
+        let ended = records.iter().filter(|record| record.status == Status::Done);
+        let start = |record: &Record| {
+            (State::decode(&record.body).unwrap().started_ms, record.definition.hash.clone())
+        };
+        let mut starts: Vec<_> = ended.map(start).collect();
+        starts.sort();
+        if starts.len() < count { Poll::Pending } else { Poll::Ready(starts) }
+    })
+    .await
+}
+
+#[test]
+fn a_changed_schedule_replaces_the_old_one_and_an_old_version_can_come_back() {
+    const HOUR_MS: u64 = 3_600_000;
+    with_worker(async |client, clock| {
+        let version = |minute: u32| {
+            let text =
+                format!("name: a\nstart: {{cron: '{minute} * * * *'}}\nsteps:\n- service: {{function: f}}\n");
+            read(&text).unwrap().0
+        };
+        let minute = |start: &(u64, String)| start.0 % HOUR_MS / 60_000;
+        let (whole, half) = (version(0), version(30));
+        client.deploy(&whole, clock.now_ms()).await.unwrap();
+        client.deploy(&half, clock.now_ms()).await.unwrap();
+        let starts = ended_starts(client, "a", 3).await;
+        assert_eq!(starts.iter().map(minute).collect::<Vec<_>>(), [30, 30, 30]);
+        assert!(starts.iter().all(|start| start.1 == half.version().hash));
+        // A repeated deployment changes nothing.
+        client.deploy(&half, clock.now_ms()).await.unwrap();
+        for (definition, wanted) in [(&whole, 0), (&half, 30)] {
+            let before = ended_starts(client, "a", 0).await.len();
+            client.deploy(definition, clock.now_ms()).await.unwrap();
+            let starts = ended_starts(client, "a", before + 3).await.split_off(before);
+            assert_eq!(starts.iter().map(minute).collect::<Vec<_>>(), [wanted; 3]);
+            assert!(starts.iter().all(|start| start.1 == definition.version().hash));
+        }
+        let (plain, _) = read("name: a\nsteps:\n- service: {function: f}\n").unwrap();
+        client.deploy(&plain, clock.now_ms()).await.unwrap();
+        let find = Find { definition: Some("a.schedule".into()), limit: 100, ..Find::default() };
+        poll_fn(|context| {
+            context.waker().wake_by_ref();
+            let schedules = FutureExt::now_or_never(client.store.find(&find)).unwrap().unwrap();
+            let is_open = |record: &Record| !record.status.is_ended();
+            if schedules.iter().any(is_open) { Poll::Pending } else { Poll::Ready(()) }
+        })
+        .await;
     });
 }
 
@@ -299,6 +356,18 @@ fn bad_requests_name_their_remedy() {
             let internal = client.publish(Signal::named("i", id, "go", Value::Null, 0)).await.unwrap_err();
             assert!(words(internal).contains("the engine's own"));
         }
+        let (literal, _) =
+            read("name: b\nsteps:\n- http: {url: 'http://h/', headers: {authorization: x}}\n").unwrap();
+        assert!(words(client.deploy(&literal, 0).await.unwrap_err()).contains("holds a literal secret"));
+        let schedule = format!("timer.schedule/{}", "0".repeat(64));
+        for id in ["i/2", "a/b/17", &schedule] {
+            assert!(
+                words(client.start(request(id, "timer"), 0).await.unwrap_err()).contains("the engine's own")
+            );
+        }
+        for id in ["i-2", "i/2a", "2", "a/"] {
+            assert_eq!(client.start(request(id, "timer"), 0).await.unwrap(), Inserted::New, "{id}");
+        }
         client.backlog.store(101, Ordering::Relaxed);
         let busy = client.publish(Signal::named("i", "s", "go", Value::Null, 0)).await.unwrap_err();
         assert!(words(busy).contains("send it again later"));
@@ -330,5 +399,74 @@ fn a_signal_without_an_instance_becomes_a_dead_letter_after_a_while() {
         let buried = first_letter(client).await;
         assert_eq!(buried.reason.name(), "unknown_instance");
         assert!(clock.now_ms() > 15_000, "{}", clock.now_ms());
+    });
+}
+
+#[test]
+fn a_client_refuses_requests_after_its_worker_has_died() {
+    let (mailbox, store) = (Mailbox::default(), Arc::new(Memory::new(1, Removal::Separate)));
+    let registry = Arc::new(Registry::default());
+    let client = Client {
+        store: store.clone(),
+        registry: registry.clone(),
+        mailbox: mailbox.clone(),
+        backlog: Arc::default(),
+        backlog_max: 100,
+        watchers: Watchers::default(),
+        groups: Groups::default(),
+    };
+    client.deploy(&read(text("timer")).unwrap().0, 0).now_or_never().unwrap().unwrap();
+    let worker = Worker {
+        store,
+        services: Arc::new(Noop),
+        clock: Arc::new(Broken),
+        registry,
+        settings: Settings::new("one"),
+        mailbox: mailbox.clone(),
+        backlog: Arc::default(),
+        watchers: Watchers::default(),
+    };
+    let died = catch_unwind(AssertUnwindSafe(|| drive(worker).now_or_never()));
+    assert!(died.is_err() && mailbox.is_dead());
+    let started = client.start(request("i", "timer"), 0).now_or_never().unwrap();
+    let sent = client.publish(Signal::named("i", "s", "go", Value::Null, 0)).now_or_never().unwrap();
+    for error in [started.unwrap_err(), sent.unwrap_err()] {
+        assert!(error.to_string().contains("has died: restart the process"), "{error}");
+    }
+    let stored = client.store.load(&["i".into()]).now_or_never().unwrap().unwrap();
+    assert_eq!(stored, [None]);
+}
+
+/// A clock that makes its worker panic.
+struct Broken;
+
+impl Clock for Broken {
+    fn now_ms(&self) -> u64 {
+        panic!("the clock is broken")
+    }
+
+    async fn until(&self, _: u64) {}
+}
+
+#[test]
+fn delayed_signals_to_a_missing_instance_are_bounded_in_number_and_age() {
+    const DAY_MS: u64 = 24 * 3_600_000;
+    with_worker(async |client, _| {
+        client.deploy(&read(text("signal-round-trip")).unwrap().0, 0).await.unwrap();
+        let send = |id: String, due_ms| {
+            client.publish(Signal { due_ms, ..Signal::named("later", id, "go", Value::Null, 0) })
+        };
+        let words = |error: ClientError| error.to_string();
+        let far = send("far".into(), DAY_MS + 1).await.unwrap_err();
+        assert!(words(far).contains("start the instance first"));
+        for number in 0..64 {
+            assert_eq!(send(format!("s{number:02}"), DAY_MS).await.unwrap(), Inserted::New);
+        }
+        assert!(words(send("one-more".into(), DAY_MS).await.unwrap_err()).contains("64 signals wait"));
+        assert_eq!(send("s07".into(), DAY_MS).await.unwrap(), Inserted::Known);
+        client.start(request("later", "signal-round-trip"), 0).await.unwrap();
+        assert_eq!(send("far".into(), DAY_MS + 1).await.unwrap(), Inserted::New);
+        let farther = send("farther".into(), 367 * DAY_MS).await.unwrap_err();
+        assert!(words(farther).contains("send it later"));
     });
 }

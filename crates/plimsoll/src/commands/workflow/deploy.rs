@@ -23,7 +23,7 @@ use plimsoll_run::exit::{Deserves, Exit, Failure, Outcome};
 pub(super) fn deploy(args: &DeployArgs) -> Outcome {
     let definitions = args.files.iter().map(|file| definition(file));
     let definitions = definitions.collect::<anyhow::Result<Vec<_>>>().deserves(Exit::Usage)?;
-    let opened = Opened::open(&args.store)?;
+    let opened = Opened::create(&args.store)?;
     let mut deployed = Vec::new();
     for definition in &definitions {
         let stored = opened.runtime.block_on(opened.engine.deploy(definition)).map_err(failure)?;

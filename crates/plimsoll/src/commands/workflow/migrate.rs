@@ -21,6 +21,8 @@ const PAGE: usize = 500;
 /// An instance, and the reason why it cannot move.
 struct Candidate {
     instance: String,
+    /// The number of its last change: an instance may move to the same version again later.
+    change: u64,
     obstacle: Option<String>,
 }
 
@@ -66,11 +68,11 @@ fn candidate(opened: &Opened, record: &Record, latest: &Program) -> Candidate {
             (None, _) => Some("its version is unknown".into()),
             (_, Err(error)) => Some(error.to_string()),
         };
-    Candidate { instance: record.id.clone(), obstacle }
+    Candidate { instance: record.id.clone(), change: record.version, obstacle }
 }
 
 fn send(opened: &Opened, candidate: &Candidate, to: &Version) -> Outcome<()> {
-    let id = format!("migrate:{}", to.hash);
+    let id = format!("migrate:{}:{}", to.hash, candidate.change);
     let body = Body::Migrate { to: to.clone() };
     let signal = Signal::new(candidate.instance.clone(), id, body, opened.engine.now_ms());
     opened.runtime.block_on(opened.engine.client.publish(signal)).map(drop).map_err(refused)

@@ -107,7 +107,7 @@ pub(super) fn list(args: &ListInstancesArgs) -> Outcome {
         limit: args.limit as usize,
     };
     let opened = Opened::open(&args.store)?;
-    let records = opened.runtime.block_on(opened.engine.client.store.find(&find)).map_err(failed)?;
+    let records = opened.runtime.block_on(opened.engine.client.store.list(&find)).map_err(failed)?;
     let rows: Vec<_> = records.iter().map(Row::of).collect();
     let next = rows.last().filter(|_| rows.len() >= find.limit).map(|row| row.instance.as_str());
     if args.store.json {

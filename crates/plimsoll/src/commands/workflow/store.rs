@@ -5,7 +5,7 @@ use plimsoll_service::Clock;
 use plimsoll_workflow::port::{Record, Store as _, StoreError};
 use plimsoll_workflow::worker::ClientError;
 use plimsoll_workflow_service::engine::{Engine, Options, WorkerOptions};
-use plimsoll_workflow_service::store::{Place, Size};
+use plimsoll_workflow_service::store::{Missing, Place, Size};
 use serde::Serialize;
 use tokio::runtime::Runtime;
 
@@ -29,24 +29,38 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// Opens the store.
+    /// Opens the store, which must exist.
     ///
     /// # Errors
     /// The arguments are invalid, or the server is unreachable.
     pub fn open(args: &StoreArgs) -> Outcome<Self> {
         let size = Size { connections: CONNECTIONS, partitions: PARTITIONS, held_max: 0 };
-        Self::with(args, size, None)
+        Self::with(args, size, Missing::Refuse, None)
+    }
+
+    /// Opens the store, or creates it.
+    ///
+    /// # Errors
+    /// The arguments are invalid, or the server is unreachable.
+    pub fn create(args: &StoreArgs) -> Outcome<Self> {
+        let size = Size { connections: CONNECTIONS, partitions: PARTITIONS, held_max: 0 };
+        Self::with(args, size, Missing::Create, None)
     }
 
     /// Opens the store with connections for a worker, which it starts.
     ///
     /// # Errors
     /// The arguments are invalid, or the server is unreachable.
-    pub fn with(args: &StoreArgs, size: Size, worker: Option<WorkerOptions>) -> Outcome<Self> {
+    pub fn with(
+        args: &StoreArgs,
+        size: Size,
+        missing: Missing,
+        worker: Option<WorkerOptions>,
+    ) -> Outcome<Self> {
         let place = place(args).deserves(Exit::Usage)?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.context("start the runtime")?;
-        let options = Options { place, size, backlog_max: usize::MAX, worker };
+        let options = Options { place, size, missing, backlog_max: usize::MAX, worker };
         let engine = runtime.block_on(Engine::open(options, Clock::start()));
         Ok(Self { engine: engine.deserves(Exit::Server)?, runtime })
     }

@@ -1,11 +1,13 @@
 //! Implements `plimsoll workflow worker`: runs instances until it is asked to end.
 
 use std::io::{IsTerminal, stderr};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use plimsoll_workflow_service::calls::Secrets;
 use plimsoll_workflow_service::engine::{Engine, WorkerOptions};
-use plimsoll_workflow_service::store::Size;
+use plimsoll_workflow_service::store::{Missing, Size};
 
 use super::store::Opened;
 use crate::cli::{LogLevel, WorkerArgs};
@@ -29,9 +31,20 @@ pub(super) fn worker(args: &WorkerArgs) -> Outcome {
     log_to_stderr(LogLevel::Info);
     let held_max = args.partitions.map_or(usize::MAX, usize::from);
     let size = Size { connections: CONNECTIONS, partitions: PARTITIONS, held_max };
-    let options = WorkerOptions { hosts: args.hosts.clone(), calls_max: args.calls as usize };
-    let Opened { engine, runtime } = Opened::with(&args.store, size, Some(options))?;
+    let secrets = secrets(&args.secrets).deserves(Exit::Usage)?;
+    let options = WorkerOptions { hosts: args.hosts.clone(), secrets, calls_max: args.calls as usize };
+    let Opened { engine, runtime } = Opened::with(&args.store, size, Missing::Create, Some(options))?;
     runtime.block_on(run(&engine))
+}
+
+fn secrets(options: &[String]) -> anyhow::Result<Secrets> {
+    let split = |option: &'_ String| {
+        option.split_once('=').map(|(name, source)| (name.to_owned(), source.to_owned()))
+    };
+    let pairs: Option<Vec<_>> = options.iter().map(split).collect();
+    let pairs = pairs.context("--secret: write NAME=env:VARIABLE or NAME=file:PATH")?;
+    let pairs = pairs.iter().map(|(name, source)| (name.as_str(), source.as_str()));
+    Secrets::read(pairs, Path::new(".")).map_err(|words| anyhow!("--secret: {words}"))
 }
 
 async fn run(engine: &Engine) -> Outcome {
@@ -42,10 +55,10 @@ async fn run(engine: &Engine) -> Outcome {
         tokio::select! {
             _ = signals.next() => break,
             () = tokio::time::sleep(LINE_EVERY) => before = line(engine, before),
-        }
-        if engine.has_died().await {
-            return Err(anyhow!("the worker ended by a defect: report the messages above"))
-                .deserves(Exit::Failed);
+            () = engine.death() => {
+                return Err(anyhow!("the worker ended by a defect: report the messages above"))
+                    .deserves(Exit::Failed);
+            }
         }
     }
     engine.close().await;

@@ -154,6 +154,14 @@ impl<S: State> Running<S> {
         &self.context
     }
 
+    /// Waits for a failure that ends the service, makes `/readyz` refuse, and returns the reason.
+    pub async fn failure(&self) -> String {
+        let reason = self.context.state.failure().await;
+        self.context.begin_stop();
+        tracing::error!(reason, "the service ends");
+        reason
+    }
+
     /// Stops the service: accepts nothing more, finishes accepted requests within `limits.drain`, and closes the state.
     pub async fn stop(self) -> Ending {
         self.context.begin_stop();

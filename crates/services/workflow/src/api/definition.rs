@@ -28,12 +28,13 @@ impl Endpoint<State> for OneDefinition {
         let found = definitions.iter().rfind(|definition| definition.name == name);
         let unknown = || Problem::new(Kind::NotFound, format!("no definition is named `{name}`"));
         let definition = found.ok_or_else(unknown)?;
-        Ok(reply::json(StatusCode::OK, &serde_json::to_value(definition).unwrap_or_default()))
+        Ok(reply::json(StatusCode::OK, &definition.masked()))
     }
 
     fn describe() -> Value {
         json!({
             "summary": "Read a definition",
+            "description": "Literal secrets in headers are masked.",
             "parameters": [in_path("name", "The name.")],
             "responses": responses(&[(200, "The latest version.", Some("Definition"))]),
         })

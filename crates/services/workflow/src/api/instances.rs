@@ -65,7 +65,7 @@ pub(crate) fn find(query: &Query, page_max: u32) -> Result<Find, Problem> {
 
 /// The rows of a selection, and the last id if more may follow.
 pub(crate) async fn page(context: &Context, find: &Find) -> Result<(Vec<Row>, Option<String>), Problem> {
-    let records = context.state.engine.client.store.find(find).await.map_err(problems::of_store)?;
+    let records = context.state.engine.client.store.list(find).await.map_err(problems::of_store)?;
     let next = records.last().filter(|_| records.len() >= find.limit).map(|record| record.id.clone());
     Ok((records.iter().map(Row::of).collect(), next))
 }

@@ -13,6 +13,10 @@ pub mod cancel;
 pub mod retry;
 pub mod signal;
 
+pub mod audit;
+pub mod dead_letters;
+pub mod redrive;
+
 pub mod act;
 pub mod tasks;
 

@@ -18,6 +18,22 @@ pub(crate) fn schemas() -> Value {
         "Signal": strict(&["name"], json!({"name": text(), "body": {}})),
         "Cancellation": strict(&["reason"], json!({"reason": text()})),
         "Act": strict(&["by", "act"], json!({"by": text(), "roles": list(text()), "act": act()})),
+        "DeadLetters": object(&["dead_letters", "next"], json!({
+            "dead_letters": list(object(&["instance", "signal", "reason", "buried_ms"], json!({
+                "instance": text(), "signal": text(), "reason": text(), "buried_ms": {"type": "integer"},
+                "sent_ms": {"type": "integer"}, "body": {},
+            }))),
+            "next": optional("object"),
+        })),
+        "Redrive": strict(&["by"], json!({"by": text()})),
+        "Redriven": object(&["instance", "signal"], json!({"instance": text(), "signal": text()})),
+        "Report": object(&["instances", "signals", "dead", "findings", "is_cut"], json!({
+            "instances": {"type": "object"}, "signals": {"type": "integer"}, "dead": {"type": "object"},
+            "findings": list(object(&["instance", "kind", "words"], json!({
+                "instance": text(), "kind": text(), "words": text(),
+            }))),
+            "is_cut": {"type": "boolean"},
+        })),
         "Sent": object(&["instance", "signal", "stored"], json!({
             "instance": text(), "signal": text(), "stored": stored(),
         })),

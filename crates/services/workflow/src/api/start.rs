@@ -50,7 +50,7 @@ impl Endpoint<State> for Start {
         json!({
             "summary": "Start an instance",
             "description": "The instance runs on the latest version of the definition. An existing instance with the id stays as it is.",
-            "parameters": [in_path("instance", "The id, chosen by the caller: 1 to 512 bytes.")],
+            "parameters": [in_path("instance", "The id, chosen by the caller: 1 to 512 bytes. Ids that end in `/` and a number are the engine's own.")],
             "requestBody": body("Start"),
             "responses": responses(&[
                 (200, "The id was known: nothing changed.", Some("Started")),

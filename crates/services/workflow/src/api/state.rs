@@ -21,7 +21,7 @@ impl plimsoll_service::State for State {
     const DEPENDENCY: &'static str = "the store";
 
     async fn ping(&self) -> Result<(), String> {
-        if self.engine.has_died().await {
+        if self.engine.has_died() {
             return Err("the worker has ended by a defect: restart the service".into());
         }
         self.engine.client.store.holders().await.map(drop).map_err(|error| error.to_string())
@@ -29,6 +29,11 @@ impl plimsoll_service::State for State {
 
     fn write_metrics(&self, page: &mut Page) {
         self.engine.metrics.write(page, self.engine.backlog());
+    }
+
+    async fn failure(&self) -> String {
+        self.engine.death().await;
+        "the worker has died by a defect, so the service ends: report the log, and restart the service".into()
     }
 
     async fn close(&self) {

@@ -1,6 +1,6 @@
 //! Parses the bytes of an HTTP answer.
 
-use httparse::{EMPTY_HEADER, Response, Status};
+use httparse::{EMPTY_HEADER, Header, Response, Status};
 
 /// Headers of an answer at most.
 const HEADERS_MAX: usize = 100;
@@ -10,6 +10,8 @@ const HEADERS_MAX: usize = 100;
 pub(super) struct Answer {
     pub status: u16,
     pub body: Vec<u8>,
+    /// Whether the server says that the body is JSON.
+    pub is_json: bool,
 }
 
 /// The answer in the bytes so far; none if more must come. `is_end` tells whether the server closed the connection.
@@ -28,22 +30,43 @@ pub(super) fn parse(mut bytes: &[u8], is_end: bool) -> Result<Option<Answer>, St
             bytes = rest;
             continue;
         }
-        let value = |name: &str| {
-            let header = response.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name));
-            header.and_then(|header| std::str::from_utf8(header.value).ok()).map(str::trim)
-        };
+        let is_json = values(response.headers, "content-type").any(is_json);
         let body = if matches!(status, 204 | 304) {
             Some(Vec::new())
-        } else if value("transfer-encoding").is_some_and(|coding| coding.eq_ignore_ascii_case("chunked")) {
+        } else if let Some(coding) = values(response.headers, "transfer-encoding").next() {
+            if !coding.eq_ignore_ascii_case("chunked") {
+                return Err(format!(
+                    "the answer has the transfer coding `{coding}`, and only `chunked` is known"
+                ));
+            }
             chunked(rest)?
-        } else if let Some(length) = value("content-length") {
-            let length = length.parse().map_err(|_| "the answer has an invalid length".to_owned())?;
+        } else if let Some(length) = length(values(response.headers, "content-length"))? {
             rest.get(..length).map(<[u8]>::to_vec)
         } else {
             is_end.then(|| rest.to_vec())
         };
-        return Ok(body.map(|body| Answer { status, body }));
+        return Ok(body.map(|body| Answer { status, body, is_json }));
     }
+}
+
+/// The values of a header.
+fn values<'a>(headers: &'a [Header<'a>], name: &'static str) -> impl Iterator<Item = &'a str> {
+    let named = headers.iter().filter(move |header| header.name.eq_ignore_ascii_case(name));
+    named.filter_map(|header| std::str::from_utf8(header.value).ok()).map(str::trim)
+}
+
+/// The only length that an answer names. Two different ones name none.
+fn length<'a>(mut values: impl Iterator<Item = &'a str>) -> Result<Option<usize>, String> {
+    let Some(first) = values.next() else { return Ok(None) };
+    let parsed = first.parse().ok().filter(|_| first.bytes().all(|byte| byte.is_ascii_digit()));
+    let length = parsed.filter(|_| values.all(|other| other == first));
+    length.map(Some).ok_or_else(|| "the answer has an invalid length".to_owned())
+}
+
+/// Whether a content type is JSON: `application/json`, or one that ends in `+json`.
+fn is_json(content_type: &str) -> bool {
+    let name = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    name == "application/json" || name.ends_with("+json")
 }
 
 /// The joined chunks; none if more must come.
@@ -60,8 +83,8 @@ fn chunked(mut bytes: &[u8]) -> Result<Option<Vec<u8>>, String> {
         let end = end.ok_or("the answer has a chunk without end")?;
         let Some(chunk) = bytes.get(head..end) else { return Ok(None) };
         body.extend_from_slice(chunk);
-        let Some(rest) = bytes.get(end + 2..) else { return Ok(None) };
-        bytes = rest;
+        let Some(rest) = bytes.get(end..).filter(|rest| rest.len() >= 2) else { return Ok(None) };
+        bytes = rest.strip_prefix(b"\r\n").ok_or("the answer has an invalid chunk")?;
     }
 }
 
@@ -95,7 +118,13 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_answer_are_refused() {
-        for text in ["SSH-2.0\r\n\r\n", "HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\n"] {
+        for text in [
+            "SSH-2.0\r\n\r\n",
+            "HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\n",
+            "HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 1\r\n\r\nok",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nokay\r\n0\r\n\r\n",
+        ] {
             assert!(parse(text.as_bytes(), true).is_err(), "{text}");
         }
         let chunk = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nffffffffffffffff\r\nx";

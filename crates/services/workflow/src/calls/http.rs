@@ -121,7 +121,14 @@ fn judge(answer: Answer) -> Result<Value, CallError> {
     let text = String::from_utf8_lossy(&answer.body).into_owned();
     match answer.status {
         200..300 if text.is_empty() => Ok(Value::Null),
-        200..300 => Ok(serde_json::from_str(&text).unwrap_or(Value::String(text))),
+        200..300 => match serde_json::from_str(&text) {
+            Ok(value) => Ok(value),
+            // Without a length only the content shows that the connection was cut.
+            Err(error) if answer.is_json => {
+                Err(failure(Again::Maybe, format!("the answer is cut, or it is no JSON: {error}")))
+            }
+            Err(_) => Ok(Value::String(text)),
+        },
         status => {
             let again = if matches!(status, 408 | 429 | 500..600) { Again::Maybe } else { Again::Never };
             let start: String = text.chars().take(REFUSAL_CHARS_MAX).collect();
@@ -181,6 +188,13 @@ mod tests {
             ("HTTP/1.1 422 No\r\ncontent-length: 3\r\n\r\nbad", Again::Never, "422: bad"),
             ("HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n", Again::Maybe, "503"),
             ("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nshort", Again::Maybe, "ended in the answer"),
+            (
+                "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}",
+                Again::Maybe,
+                "ended in the answer",
+            ),
+            ("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{\"a\": [1,", Again::Maybe, "is cut"),
+            ("HTTP/1.1 200 OK\r\ncontent-le", Again::Maybe, "ended in the answer"),
         ] {
             let error = answered(answer).await.0.unwrap_err();
             assert!(error.again == again && error.message.contains(part), "{error:?}");

@@ -3,6 +3,7 @@
 mod answer;
 mod functions;
 mod http;
+mod secrets;
 mod url;
 
 use std::sync::Arc;
@@ -17,28 +18,39 @@ use serde_json::Value;
 
 use crate::metrics::{CallOutcome, Metrics};
 
+pub use secrets::Secrets;
+
 /// Calls functions and HTTP services.
 pub struct Calls {
     tls: Tls,
     hosts: Vec<String>,
+    secrets: Secrets,
     clock: Clock,
     metrics: Arc<Metrics>,
 }
 
 impl Calls {
-    /// `hosts` lists the hosts that steps may call, each as `host` or `host:port`.
+    /// `hosts` lists the hosts that steps may call, each as `host` or `host:port`. `secrets` fill headers.
     ///
     /// # Errors
     ///
     /// If the list of public certificate authorities is unusable.
-    pub fn new(hosts: Vec<String>, clock: Clock, metrics: Arc<Metrics>) -> Result<Self, TlsError> {
-        Ok(Self { tls: Tls::new(&Trust::PublicRoots)?, hosts, clock, metrics })
+    pub fn new(
+        hosts: Vec<String>,
+        secrets: Secrets,
+        clock: Clock,
+        metrics: Arc<Metrics>,
+    ) -> Result<Self, TlsError> {
+        Ok(Self { tls: Tls::new(&Trust::PublicRoots)?, hosts, secrets, clock, metrics })
     }
 
     async fn made(&self, call: &Call) -> Result<Value, CallError> {
         match &call.target {
             Target::Function(name) => functions::call(name, call),
             Target::Http { method, url, headers } => {
+                let fill = |(name, value): &(String, String)| Ok((name.clone(), self.secrets.filled(value)?));
+                let headers = headers.iter().map(fill).collect::<Result<Vec<_>, String>>();
+                let headers = &headers.map_err(|words| failure(Again::Never, words))?;
                 let request = http::Request { method: *method, url, headers, call };
                 let limit = Duration::from_millis(call.timeout_ms);
                 let made = tokio::time::timeout(limit, http::call(&request, &self.hosts, &self.tls)).await;

@@ -43,7 +43,23 @@ impl<'a> Marks<'a> {
     fn of_step(&self, step: &Drawn) -> Option<How> {
         let inside = format!("{}/", step.path);
         let is_inside = || self.0.keys().any(|path| path.starts_with(&inside));
-        self.0.get(step.path.as_str()).copied().or_else(|| is_inside().then_some(How::Done))
+        let own = self.0.get(step.path.as_str()).copied();
+        own.or_else(|| {
+            is_inside().then(|| if self.is_lost_inside(step) { How::Cancelled } else { How::Done })
+        })
+    }
+
+    /// Whether steps were left because another branch won: the last one that was visited ended as cancelled.
+    fn is_lost(&self, steps: &[Drawn]) -> bool {
+        steps.iter().rev().find_map(|step| self.of_step(step)) == Some(How::Cancelled)
+    }
+
+    fn is_lost_inside(&self, step: &Drawn) -> bool {
+        match &step.inside {
+            Inside::Nothing => false,
+            Inside::Columns(columns) => columns.iter().any(|(_, steps)| self.is_lost(steps)),
+            Inside::Loop(steps) => self.is_lost(steps),
+        }
     }
 }
 
@@ -95,9 +111,10 @@ fn side_by_side(
             @let (length, top) = (column_size(steps).1, columns_top(y));
             @let is_taken = is_visited(steps) || (is_around && steps.is_empty());
             (way((x, y + BOX_HEIGHT), (center, top), is_taken))
-            (way((center, top + length), (x, y + height), is_taken && is_left))
+            @let is_through = is_taken && is_left && !marks.is_lost(steps);
+            (way((center, top + length), (x, y + height), is_through))
             @if !label.is_empty() { text.kind.case x=(center) y=(top - 5) { (short(label)) } }
-            (sequence(steps, (center, top), marks, is_left && is_taken))
+            (sequence(steps, (center, top), marks, is_through))
         }
     }
 }
@@ -115,8 +132,9 @@ fn repeated(
     html! {
         rect.frame x=(x - width / 2) y=(frame_top) width=(width) height=(frame_height) rx="8" {}
         (way((x, y + BOX_HEIGHT), (x, top), is_taken))
-        (way((x, top + length), (x, y + height), is_taken && is_left))
-        (sequence(steps, (x, top), marks, is_left && is_taken))
+        @let is_through = is_taken && is_left && !marks.is_lost(steps);
+        (way((x, top + length), (x, y + height), is_through))
+        (sequence(steps, (x, top), marks, is_through))
     }
 }
 
@@ -205,6 +223,32 @@ mod tests {
         // Two ways around the case, and one to the second step.
         assert_eq!(taken(&[visited("wait-1", How::Open)]), 3);
         assert_eq!(taken(&[visited("branch-0/0/wait-0", How::Open)]), 1);
+    }
+
+    #[test]
+    fn a_branch_that_lost_is_not_marked_behind_the_step_where_it_ended() {
+        let text = "name: a\nsteps:\n- fork:\n    name: race\n    join: any\n    branches:\n    - - wait: {name: win, signal: x}\n    - - repeat: {name: again, max: 3, steps: [{wait: {name: lose, signal: y}}]}\n      - set: {name: never, value: '.'}\n- wait: {name: after, signal: z}\n";
+        let (definition, program) = read(text).unwrap();
+        let path = |end: &str| {
+            let node = program.nodes.iter().find(|node| node.path.ends_with(end)).unwrap();
+            node.path.clone()
+        };
+        let history = [
+            visited("race", How::Done),
+            visited(&path("win"), How::Done),
+            visited(&path("lose"), How::Cancelled),
+            visited("after", How::Open),
+        ];
+        let svg = diagram(&definition, &history, false).into_string();
+        for (end, class) in [
+            ("win", "step done"),
+            ("lose", "step cancelled"),
+            ("again", "step cancelled"),
+            ("never", "step"),
+            ("after", "step open"),
+        ] {
+            assert_eq!(class_of(&svg, &path(end)), class, "{end}");
+        }
     }
 
     #[test]

@@ -1,0 +1,119 @@
+//! Keeps one schedule of each definition running: that of the version that was deployed last.
+
+use super::client::{Client, ClientError};
+use crate::definition::{Definition, Version};
+use crate::instance::{Body, Signal, StartRequest, State};
+use crate::port::{Record, SignalKey, Store, StoreError, Stored};
+
+/// The reason of a schedule's cancellation by a later version.
+const SUPERSEDED: &str = "a later version of the definition replaces this schedule";
+/// Attempts while other processes deploy.
+const ATTEMPTS_MAX: usize = 8;
+/// Instances of one version of a schedule at most: each is a return to that version.
+const LIVES_MAX: usize = 10_000;
+/// Signals of an instance that are searched for a cancellation.
+const SIGNALS_MAX: usize = 100;
+
+/// The state of one version of a schedule.
+enum Life {
+    /// This instance runs.
+    Open(String),
+    /// A later version ended it. The next instance has this id.
+    Superseded(String),
+    /// No instance has run yet. The first one has this id.
+    Unborn(String),
+    /// It ended for another reason, such as an operator's cancellation: it stays so.
+    Over,
+}
+
+impl<S: Store> Client<S> {
+    /// Lets the schedule of the latest version run, and no other one. Repeats while other processes deploy.
+    pub(super) async fn align_schedules(&self, name: &str, now_ms: u64) -> Result<(), ClientError> {
+        for _ in 0..ATTEMPTS_MAX {
+            let definitions = self.store.definitions().await?;
+            self.registry.learn(&definitions);
+            self.align_once(&definitions, name, now_ms).await?;
+            let later = self.store.definitions().await?;
+            if latest(&later, name).map(Definition::version)
+                == latest(&definitions, name).map(Definition::version)
+            {
+                return Ok(());
+            }
+        }
+        let words = "other processes deploy at the same time: deploy again";
+        Err(ClientError::Store(StoreError::Unavailable(words.into())))
+    }
+
+    async fn align_once(
+        &self,
+        definitions: &[Definition],
+        name: &str,
+        now_ms: u64,
+    ) -> Result<(), ClientError> {
+        let wanted = latest(definitions, name).and_then(Definition::schedule);
+        let wanted = wanted.map(|schedule| schedule.version());
+        let of_schedule = format!("{name}.schedule");
+        let known: Vec<_> =
+            definitions.iter().filter(|one| one.name == of_schedule).map(Definition::version).collect();
+        for version in &known {
+            if wanted.as_ref() != Some(version)
+                && let Life::Open(id) = self.life(version).await?
+            {
+                let body = Body::Cancel { reason: SUPERSEDED.into() };
+                self.publish(Signal::new(id.clone(), format!("superseded:{id}"), body, now_ms)).await?;
+            }
+        }
+        // The process that deployed another latest version starts its schedule.
+        let Some(version) = wanted.filter(|version| known.last() == Some(version)) else { return Ok(()) };
+        if let Life::Unborn(id) | Life::Superseded(id) = self.life(&version).await? {
+            let definition = version.name;
+            let input = serde_json::Value::Null;
+            let request = StartRequest { id, definition, key: None, parent: None, depth: 0, input };
+            self.begin(request, now_ms).await?;
+        }
+        Ok(())
+    }
+
+    /// The last instance of a version of a schedule.
+    async fn life(&self, version: &Version) -> Stored<Life> {
+        for number in 1..=LIVES_MAX {
+            let id = id_of(version, number);
+            let record = self.store.load(std::slice::from_ref(&id)).await?.into_iter().next().flatten();
+            match record {
+                None if number == 1 => return Ok(Life::Unborn(id)),
+                None => return Ok(Life::Superseded(id)),
+                Some(record) if record.status.is_ended() => {
+                    if !was_superseded(&record) {
+                        return Ok(Life::Over);
+                    }
+                }
+                Some(_) if self.is_dying(&id).await? => {}
+                Some(_) => return Ok(Life::Open(id)),
+            }
+        }
+        Err(StoreError::Refused(format!("{} has run {LIVES_MAX} times: change its definition", version.name)))
+    }
+
+    /// Whether a cancellation waits for an instance.
+    async fn is_dying(&self, instance: &str) -> Stored<bool> {
+        let before = SignalKey { instance: instance.to_owned(), id: String::new() };
+        let signals = self.store.signals(Some(&before), SIGNALS_MAX).await?;
+        let cancels = |signal: &Signal| matches!(signal.body, Body::Cancel { .. });
+        Ok(signals.iter().any(|signal| signal.instance == instance && cancels(signal)))
+    }
+}
+
+/// The version of a name that was deployed last.
+fn latest<'a>(definitions: &'a [Definition], name: &str) -> Option<&'a Definition> {
+    definitions.iter().rfind(|definition| definition.name == name)
+}
+
+fn id_of(version: &Version, number: usize) -> String {
+    let first = format!("{}/{}", version.name, version.hash);
+    if number == 1 { first } else { format!("{first}/{number}") }
+}
+
+fn was_superseded(record: &Record) -> bool {
+    let error = State::decode(&record.body).ok().and_then(|state| state.error);
+    error.is_some_and(|error| error.ends_with(SUPERSEDED))
+}
