@@ -66,6 +66,12 @@ pub(crate) enum Bench {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         options: Vec<String>,
     },
+    /// Kills of workflow engines, their server and their network: every acknowledged signal is applied once.
+    WorkflowKills {
+        /// Options of the campaign: --kills N, --seed N, --out DIR, --store NAME, --lease SPAN
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        options: Vec<String>,
+    },
     /// Comparisons of real runs: a server with itself, and with a handicap of about 10 %.
     Compare(compare::Compare),
 }
@@ -86,6 +92,7 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
         Bench::Bottlenecks(bench) => bottlenecks::run(bench),
         Bench::Compare(compare) => compare::run(compare),
         Bench::Kills { options } => kills::run(options),
+        Bench::WorkflowKills { options } => kills::run_workflow(options),
         Bench::Embed(embed) => embed::run(embed),
     }
 }

@@ -57,5 +57,6 @@ mod wording;
 mod workflow;
 mod workflow_guide;
 mod workflow_http;
+mod workflow_kills;
 mod workflow_load;
 mod writer;

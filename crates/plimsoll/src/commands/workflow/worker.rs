@@ -4,7 +4,7 @@ use std::io::{IsTerminal, stderr};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use plimsoll_workflow_service::engine::{Engine, WorkerOptions};
+use plimsoll_workflow_service::engine::{Engine, WorkerOptions, lease_ms};
 use plimsoll_workflow_service::store::Size;
 
 use super::store::Opened;
@@ -29,7 +29,8 @@ pub(super) fn worker(args: &WorkerArgs) -> Outcome {
     log_to_stderr(LogLevel::Info);
     let held_max = args.partitions.map_or(usize::MAX, usize::from);
     let size = Size { connections: CONNECTIONS, partitions: PARTITIONS, held_max };
-    let options = WorkerOptions { hosts: args.hosts.clone(), calls_max: args.calls as usize };
+    let lease_ms = lease_ms(args.lease).map_err(|words| anyhow!("--lease: {words}")).deserves(Exit::Usage)?;
+    let options = WorkerOptions { hosts: args.hosts.clone(), calls_max: args.calls as usize, lease_ms };
     let Opened { engine, runtime } = Opened::with(&args.store, size, Some(options))?;
     runtime.block_on(run(&engine))
 }
