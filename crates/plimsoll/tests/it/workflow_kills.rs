@@ -74,7 +74,7 @@ fn applied(instance: &str, seen: &[u64]) -> Record {
 
 #[test]
 fn lost_repeated_and_strange_signals_and_instances_are_noticed() {
-    let store = Memory::new(1, Removal::InCommit);
+    let store = Memory::new(1, Removal::WithCommit);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let found = runtime.block_on(async {
         let records = [applied("repeated", &[0, 1, 1]), applied("lost", &[0]), applied("unsent", &[0, 9])];
