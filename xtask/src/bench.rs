@@ -72,6 +72,12 @@ pub(crate) enum Bench {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         options: Vec<String>,
     },
+    /// One, two and four workflow processes on one store: rate, shares of the work, and fail-over after kill -9.
+    WorkflowProcesses {
+        /// Options: --processes A,B, --load SPAN, --clients N, --rounds N, --store NAME, --lease SPAN, --out DIR
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        options: Vec<String>,
+    },
     /// Comparisons of real runs: a server with itself, and with a handicap of about 10 %.
     Compare(compare::Compare),
 }
@@ -93,6 +99,7 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
         Bench::Compare(compare) => compare::run(compare),
         Bench::Kills { options } => kills::run(options),
         Bench::WorkflowKills { options } => kills::run_workflow(options),
+        Bench::WorkflowProcesses { options } => kills::run_processes(options),
         Bench::Embed(embed) => embed::run(embed),
     }
 }

@@ -7,6 +7,9 @@
 //!     --out DIR     the directory of results, ledgers and logs (target/bench-workflow-kills)
 //!     --store NAME  only this store: mongodb or postgres
 //!     --lease SPAN  the length of the engines' leases (2s)
+//! cargo xtask bench workflow-processes        # or: cargo bench -p plimsoll --bench workflow_kills -- --processes 1,2,4 [OPTIONS]
+//!     --processes A,B   compare these numbers of processes instead of a campaign
+//!     --load SPAN, --clients N, --rounds N   the length of each load (10s), threads of clients (16), and turns (3)
 //! ```
 //!
 //! Each round has a new server, two services and a worker as processes, and clients that send over HTTP. A kill is one of: an engine with
@@ -19,12 +22,14 @@ mod campaign;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
 use plimsoll_measure::duration::Span;
 
 use campaign::Plan;
 use campaign::kind::Backend;
+use campaign::processes::{self, Comparison};
 
 /// Kills the workflow engine, and audits its instances.
 #[derive(Parser)]
@@ -44,14 +49,25 @@ struct Words {
     /// The length of the engines' leases.
     #[arg(long, value_name = "SPAN", default_value = "2s")]
     lease: Span,
+    /// Compare these numbers of processes on one store instead of a campaign.
+    #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = clap::value_parser!(u8).range(1..=8))]
+    processes: Vec<u8>,
+    /// The length of each load of the comparison.
+    #[arg(long, value_name = "SPAN", default_value = "10s")]
+    load: Span,
+    /// Threads of clients in the comparison.
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
+    clients: u16,
+    /// Turns of each number of processes.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    rounds: u32,
     /// Set by cargo.
     #[arg(long, hide = true)]
     bench: bool,
 }
 
 fn main() -> ExitCode {
-    let Words { kills, seed, out, store, lease, bench: _ } = Words::parse();
-    match campaign::run(&Plan { kills, seed, out, store, lease }) {
+    match run(Words::parse()) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(4),
         Err(error) => {
@@ -59,4 +75,20 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn run(words: Words) -> anyhow::Result<bool> {
+    let Words { kills, seed, out, store, lease, .. } = words;
+    if words.processes.is_empty() {
+        return campaign::run(&Plan { kills, seed, out, store, lease });
+    }
+    processes::compare(&Comparison {
+        processes: words.processes.into_iter().map(usize::from).collect(),
+        load: Duration::from_nanos(words.load.as_ns()),
+        clients: words.clients.into(),
+        rounds: words.rounds,
+        lease,
+        stores: store.map_or(Backend::ALL.to_vec(), |one| vec![one]),
+        out,
+    })
 }

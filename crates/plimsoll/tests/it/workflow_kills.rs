@@ -4,11 +4,13 @@
 mod campaign;
 
 use std::fs;
+use std::time::Duration;
 
 use campaign::audit::{self, Found};
 use campaign::clients::DEFINITION;
 use campaign::kind::{Backend, Kind};
 use campaign::ledger::{self, Entry, Ledger};
+use campaign::processes::{self, Comparison};
 use campaign::round::Round;
 use campaign::{Plan, table};
 use plimsoll_workflow::file;
@@ -43,6 +45,36 @@ fn kills_of_engines_server_and_network_lose_and_duplicate_nothing_on_mongodb() {
 #[test]
 fn kills_of_engines_server_and_network_lose_and_duplicate_nothing_on_postgres() {
     check(Backend::Postgres);
+}
+
+/// Two processes share the partitions and the work, and the second one takes over after kill -9 of the first one.
+fn check_two_processes(store: Backend) {
+    let dir = tempfile::tempdir().unwrap();
+    let comparison = Comparison {
+        processes: vec![2],
+        load: Duration::from_secs(2),
+        clients: 4,
+        rounds: 1,
+        lease: "3s".parse().unwrap(),
+        stores: vec![store],
+        out: dir.path().to_owned(),
+    };
+    let turn = processes::turn(&comparison, store, 2, dir.path()).unwrap();
+    assert!(turn.is_shared() && turn.requests_per_s > 0.0 && turn.ends_per_s > 0.0, "{turn:?}");
+    assert_eq!(turn.partitions, [8, 8]);
+    assert!(turn.found.is_whole(), "{:?}", turn.found);
+    // The lease, a third of it until the next request for partitions, and a second for a busy machine.
+    assert!(turn.failover_s.unwrap() < 3.0 + 1.0 + 1.0, "{turn:?}");
+}
+
+#[test]
+fn two_processes_share_the_work_and_the_second_takes_over_on_mongodb() {
+    check_two_processes(Backend::Mongodb);
+}
+
+#[test]
+fn two_processes_share_the_work_and_the_second_takes_over_on_postgres() {
+    check_two_processes(Backend::Postgres);
 }
 
 #[test]

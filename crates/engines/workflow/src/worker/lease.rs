@@ -90,3 +90,26 @@ impl Held {
         (lost, is_new)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::port::Lease;
+
+    #[test]
+    fn a_process_asks_at_once_when_another_one_has_gone() {
+        let settings = Settings::new("a");
+        let mut held = Held::default();
+        let mut ask = |now_ms, owners: usize, partitions: u16| {
+            let request = held.ask(&settings, 4, now_ms)?;
+            let leases = (0..partitions).map(|partition| Lease { partition, epoch: 1 }).collect();
+            held.answer(&settings, now_ms, now_ms, Ok(Leases { held: leases, owners }));
+            Some(request.want)
+        };
+        assert_eq!(ask(0, 2, 2), Some(4));
+        assert_eq!(ask(1, 2, 2), None, "the number of processes is the same or has grown");
+        assert_eq!(ask(5_000, 1, 2), Some(2));
+        assert_eq!(ask(5_001, 1, 4), Some(4));
+        assert_eq!(ask(5_002, 1, 4), None);
+    }
+}

@@ -19,7 +19,7 @@ use super::clients::{DEFINITION, SIGNALS};
 use super::testbed::Address;
 
 /// Partitions of the stores.
-const PARTITIONS: u16 = 16;
+pub const PARTITIONS: u16 = 16;
 const CONNECTIONS: usize = 2;
 /// Instances of one load.
 const PAGE: usize = 500;

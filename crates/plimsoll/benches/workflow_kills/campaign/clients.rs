@@ -34,8 +34,8 @@ const SIGNALS_OPEN: u64 = 2;
 const OPEN_EVERY: u64 = 5;
 /// One acknowledged request in so many is sent again.
 const AGAIN_EVERY: u64 = 4;
-/// Threads.
-const CLIENTS: usize = 4;
+/// Threads of a round.
+pub const CLIENTS: usize = 4;
 
 /// Clients at work.
 pub struct Clients {
@@ -45,17 +45,17 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// Starts them.
+    /// Starts a number of threads.
     ///
     /// # Errors
     /// A thread cannot be started.
-    pub fn start(services: &[SocketAddr], ledger: Ledger) -> anyhow::Result<Self> {
+    pub fn start(clients: usize, services: &[SocketAddr], ledger: Ledger) -> anyhow::Result<Self> {
         let (stop, ledger) = (Arc::new(AtomicBool::new(false)), Arc::new(ledger));
         let start = |client: usize| {
             let (stop, ledger, http) = (stop.clone(), ledger.clone(), Http::of(services, client));
             thread::Builder::new().name("client".into()).spawn(move || work(client, http, &ledger, &stop))
         };
-        let threads = (0..CLIENTS).map(start).collect::<Result<_, _>>()?;
+        let threads = (0..clients).map(start).collect::<Result<_, _>>()?;
         Ok(Self { stop, ledger, threads })
     }
 

@@ -16,6 +16,8 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_plimsoll");
 const ENDS_MAX: u32 = 20;
 /// The services of a round; one worker more has no HTTP interface.
 const SERVICES: usize = 2;
+/// Services at most.
+const SERVICES_MAX: usize = 8;
 
 /// A process that runs instances. It ends with this value, and with this process.
 pub struct Engine {
@@ -38,15 +40,30 @@ impl Engines {
     /// # Errors
     /// A process cannot be started.
     pub fn start(store: &Address, lease: Span, dir: &Path) -> anyhow::Result<Self> {
-        let ports = port::free::<SERVICES>()?;
-        let services = ports.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
-        let mut all = Vec::new();
-        for (at, service) in services.iter().enumerate() {
-            let log = dir.join(format!("service-{at}.log"));
-            all.push(Engine::start(serve(store, *service, lease), log)?);
-        }
-        all.push(Engine::start(worker(store, lease), dir.join("worker.log"))?);
-        Ok(Self { all, services: services.to_vec() })
+        let mut engines = Self::start_services(SERVICES, store, lease, dir)?;
+        engines.all.push(Engine::start(worker(store, lease), dir.join("worker.log"))?);
+        Ok(engines)
+    }
+
+    /// Starts a number of services, each of which is a worker too.
+    ///
+    /// # Errors
+    /// A process cannot be started, or there are more than [`SERVICES_MAX`].
+    pub fn start_services(count: usize, store: &Address, lease: Span, dir: &Path) -> anyhow::Result<Self> {
+        ensure!(count <= SERVICES_MAX, "{count} processes are too many: choose {SERVICES_MAX} at most");
+        let ports = port::free::<SERVICES_MAX>()?;
+        let address = |port: &u16| SocketAddr::from((Ipv4Addr::LOCALHOST, *port));
+        let services: Vec<_> = ports[..count].iter().map(address).collect();
+        let start = |(at, service): (usize, &SocketAddr)| {
+            Engine::start(serve(store, *service, lease), dir.join(format!("service-{at}.log")))
+        };
+        let all = services.iter().enumerate().map(start).collect::<Result<_, _>>()?;
+        Ok(Self { all, services })
+    }
+
+    /// The processes.
+    pub fn pids(&self) -> Vec<u32> {
+        self.all.iter().map(|engine| engine.child.pid()).collect()
     }
 
     /// The number of engines.

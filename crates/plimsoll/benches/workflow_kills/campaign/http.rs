@@ -37,7 +37,7 @@ impl Http {
     pub fn put(&mut self, path: &str, body: &str) -> anyhow::Result<()> {
         let began = clock::now();
         loop {
-            let failure = match self.attempt(path, body) {
+            let failure = match self.attempt("PUT", path, body) {
                 Ok((200 | 201, _)) => return Ok(()),
                 Ok((status, answer)) => format!("{status} {answer}"),
                 Err(error) => error.to_string(),
@@ -51,7 +51,18 @@ impl Http {
         }
     }
 
-    fn attempt(&mut self, path: &str, body: &str) -> io::Result<(u16, String)> {
+    /// Reads a page, once.
+    ///
+    /// # Errors
+    /// The service does not answer, or refuses.
+    pub fn get(&mut self, path: &str) -> anyhow::Result<String> {
+        match self.attempt("GET", path, "")? {
+            (200, body) => Ok(body),
+            (status, body) => bail!("GET {path}: {status} {body}"),
+        }
+    }
+
+    fn attempt(&mut self, method: &str, path: &str, body: &str) -> io::Result<(u16, String)> {
         let open = match self.connection.take() {
             Some(open) => open,
             None => connect(self.services[self.current])?,
@@ -59,7 +70,7 @@ impl Http {
         let connection = self.connection.insert(open);
         let length = body.len();
         let head = format!(
-            "PUT {path} HTTP/1.1\r\nhost: kills\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+            "{method} {path} HTTP/1.1\r\nhost: kills\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
         );
         connection.get_mut().write_all(format!("{head}{body}").as_bytes())?;
         answer(connection)

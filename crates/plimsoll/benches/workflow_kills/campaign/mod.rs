@@ -4,6 +4,8 @@ pub mod kind;
 
 pub mod round;
 
+pub mod processes;
+
 mod engine;
 mod testbed;
 

@@ -12,7 +12,7 @@ use plimsoll_measure::random::Random;
 use serde::{Deserialize, Serialize};
 
 use super::audit::{self, Found};
-use super::clients::Clients;
+use super::clients::{CLIENTS, Clients};
 use super::engine::Engines;
 use super::kind::{Backend, Kind};
 use super::ledger::{self, Ledger};
@@ -124,7 +124,8 @@ impl<'a> Trial<'a> {
         let testbed = Testbed::start(order.backend, random.bits())?;
         audit::prepare(&testbed.direct()?)?;
         let engines = Engines::start(&testbed.through_proxy(), order.lease, dir)?;
-        let clients = Clients::start(&engines.services, Ledger::create(&dir.join("ledger.ndjson"))?)?;
+        let clients =
+            Clients::start(CLIENTS, &engines.services, Ledger::create(&dir.join("ledger.ndjson"))?)?;
         Ok(Self { clients, engines, testbed, random, dir })
     }
 
@@ -212,7 +213,10 @@ impl<'a> Trial<'a> {
 }
 
 /// Waits until no work is left, and audits. What is still wrong after the time limit is the result.
-fn settled(testbed: &Testbed, engines: &mut Engines, dir: &Path) -> anyhow::Result<Found> {
+///
+/// # Errors
+/// The ledger or the store cannot be read.
+pub fn settled(testbed: &Testbed, engines: &mut Engines, dir: &Path) -> anyhow::Result<Found> {
     let (ledger, direct) = (ledger::read(&dir.join("ledger.ndjson"))?, testbed.direct()?);
     let began = clock::now();
     loop {
@@ -225,7 +229,11 @@ fn settled(testbed: &Testbed, engines: &mut Engines, dir: &Path) -> anyhow::Resu
     }
 }
 
-fn until(what: &str, mut holds: impl FnMut() -> anyhow::Result<bool>) -> anyhow::Result<()> {
+/// Waits until a condition holds.
+///
+/// # Errors
+/// It does not hold in time.
+pub fn until(what: &str, mut holds: impl FnMut() -> anyhow::Result<bool>) -> anyhow::Result<()> {
     let began = clock::now();
     while !holds()? {
         if clock::now().since(began) >= PATIENCE_NS {
