@@ -78,6 +78,12 @@ pub(crate) enum Bench {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         options: Vec<String>,
     },
+    /// The cost of a claim and of a timer of the workflow engine while 10, 10,000 and 1,000,000 instances wait, on both stores.
+    WorkflowBacklog {
+        /// Options of the benchmark: --sizes A,B, --operations N, --only A,B
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        options: Vec<String>,
+    },
     /// Comparisons of real runs: a server with itself, and with a handicap of about 10 %.
     Compare(compare::Compare),
 }
@@ -100,6 +106,11 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
         Bench::Kills { options } => kills::run(options),
         Bench::WorkflowKills { options } => kills::run_workflow(options),
         Bench::WorkflowProcesses { options } => kills::run_processes(options),
+        Bench::WorkflowBacklog { options } => {
+            setup::run()?;
+            let words = ["bench", "--package", "plimsoll-workflow-load", "--bench", "backlog", "--"];
+            command::run(cargo().args(words).args(options))
+        }
         Bench::Embed(embed) => embed::run(embed),
     }
 }

@@ -59,4 +59,5 @@ mod workflow_guide;
 mod workflow_http;
 mod workflow_kills;
 mod workflow_load;
+mod workflow_plans;
 mod writer;
