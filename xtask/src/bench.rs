@@ -66,6 +66,24 @@ pub(crate) enum Bench {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         options: Vec<String>,
     },
+    /// Kills of workflow engines, their server and their network: every acknowledged signal is applied once.
+    WorkflowKills {
+        /// Options of the campaign: --kills N, --seed N, --out DIR, --store NAME, --lease SPAN
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        options: Vec<String>,
+    },
+    /// One, two and four workflow processes on one store: rate, shares of the work, and fail-over after kill -9.
+    WorkflowProcesses {
+        /// Options: --processes A,B, --load SPAN, --clients N, --rounds N, --store NAME, --lease SPAN, --out DIR
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        options: Vec<String>,
+    },
+    /// The cost of a claim and of a timer of the workflow engine while 10, 10,000 and 1,000,000 instances wait, on both stores.
+    WorkflowBacklog {
+        /// Options of the benchmark: --sizes A,B, --operations N, --only A,B
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        options: Vec<String>,
+    },
     /// Comparisons of real runs: a server with itself, and with a handicap of about 10 %.
     Compare(compare::Compare),
 }
@@ -86,6 +104,13 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
         Bench::Bottlenecks(bench) => bottlenecks::run(bench),
         Bench::Compare(compare) => compare::run(compare),
         Bench::Kills { options } => kills::run(options),
+        Bench::WorkflowKills { options } => kills::run_workflow(options),
+        Bench::WorkflowProcesses { options } => kills::run_processes(options),
+        Bench::WorkflowBacklog { options } => {
+            setup::run()?;
+            let words = ["bench", "--package", "plimsoll-workflow-load", "--bench", "backlog", "--"];
+            command::run(cargo().args(words).args(options))
+        }
         Bench::Embed(embed) => embed::run(embed),
     }
 }

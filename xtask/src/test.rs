@@ -51,6 +51,7 @@ fn long(steps: &mut Steps, programs: &[Program]) -> Result<()> {
     steps.run("long", || tests(programs, Tests::Long))?;
     let xtask = |words: &str| command::run(cargo().arg("xtask").args(words.split(' ')));
     steps.run("kills", || xtask("bench kills"))?;
+    steps.run("workflow kills", || xtask("bench workflow-kills --kills 80"))?;
     steps.run("compare", || xtask("bench compare --rounds 3"))?;
     steps.run("dist", || xtask("dist"))?;
     steps.run("advisory", || deny::run(Advisories::On))

@@ -42,7 +42,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("stores", &["measure", "element", "ledger", "wire", "pipeline", "workflow", "deployment"]),
     ("service", &["yaml"]),
     ("telemetry", &["service"]),
-    ("workflow-service", &["net", "workflow", "stores", "postgres", "service"]),
+    ("workflow-service", &["measure", "net", "workflow", "stores", "postgres", "service"]),
     ("catalogue", &["service"]),
     ("report", &["measure"]),
     (

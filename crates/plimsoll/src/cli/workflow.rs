@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use plimsoll_measure::duration::Span;
 
 /// The subcommands of `workflow`.
 #[derive(Debug, Subcommand)]
@@ -84,6 +85,9 @@ pub struct WorkerArgs {
     /// Partitions that this worker holds at most; by default its share of all.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub partitions: Option<u16>,
+    /// The length of a lease, from 1s to 5m: other workers take over that long after the end of this one.
+    #[arg(long, value_name = "SPAN", default_value = "15s")]
+    pub lease: Span,
 }
 
 /// Options of `workflow deploy`.

@@ -57,5 +57,7 @@ mod wording;
 mod workflow;
 mod workflow_guide;
 mod workflow_http;
+mod workflow_kills;
 mod workflow_load;
+mod workflow_plans;
 mod writer;

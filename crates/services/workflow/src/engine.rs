@@ -1,12 +1,14 @@
 //! Opens the engine on a store: a client, and a worker if this process shall run instances.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::ops::RangeInclusive;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use plimsoll_measure::duration::Span;
 use plimsoll_service::Clock;
 use plimsoll_workflow::definition::{Definition, Version};
 use plimsoll_workflow::instance::StartRequest;
@@ -46,6 +48,24 @@ pub struct WorkerOptions {
     pub secrets: Secrets,
     /// Calls at the same time.
     pub calls_max: usize,
+    /// The length of a lease, in milliseconds: other processes take over that long after the end of this one.
+    pub lease_ms: u64,
+}
+
+/// The usual length of a lease.
+pub const LEASE: Span = Span::from_secs(15);
+/// The shortest and the longest lease.
+const LEASES: RangeInclusive<Span> = Span::from_secs(1)..=Span::from_secs(300);
+
+/// The length of a lease in milliseconds.
+///
+/// # Errors
+///
+/// If a process could not renew it in time, or others would wait too long.
+pub fn lease_ms(lease: Span) -> Result<u64, String> {
+    let (least, most) = (LEASES.start(), LEASES.end());
+    let fault = || format!("a lease of {lease} is invalid: choose {least} to {most}");
+    LEASES.contains(&lease).then_some(lease.as_ns() / 1_000_000).ok_or_else(fault)
 }
 
 /// The options of an engine.
@@ -250,7 +270,8 @@ fn start(
     metrics: &Arc<Metrics>,
     dies: watch::Sender<bool>,
 ) -> Result<Tasks, plimsoll_net::TlsError> {
-    let settings = Settings { calls_max: options.calls_max, ..Settings::new(owner(&Wall(clock))) };
+    let settings = Settings::new(owner(&Wall(clock))).with_lease_ms(options.lease_ms);
+    let settings = Settings { calls_max: options.calls_max, ..settings };
     let worker = Worker {
         store: client.store.clone(),
         services: Arc::new(Calls::new(options.hosts, options.secrets, clock, metrics.clone())?),

@@ -5,6 +5,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::Path;
 
+use plimsoll_measure::duration::Span;
 use plimsoll_service::limits::{Limits as HttpLimits, zero};
 use plimsoll_service::part::both;
 use plimsoll_service::security::config::Security;
@@ -14,7 +15,7 @@ use plimsoll_service::{part, redact};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::calls::Secrets;
-use crate::engine::{Options, WorkerOptions};
+use crate::engine::{LEASE, Options, WorkerOptions, lease_ms};
 use crate::scopes;
 use crate::store::{Missing, Place, Size};
 
@@ -84,6 +85,8 @@ pub struct Worker {
     pub enabled: bool,
     /// Partitions that this process holds at most; its share of all, if absent.
     pub partitions_max: Option<u16>,
+    /// The length of its leases: other processes take over that long after its end. From 1 s to 5 min.
+    pub lease: Span,
 }
 
 /// The section `calls`.
@@ -166,7 +169,7 @@ impl Default for Storage {
 
 impl Default for Worker {
     fn default() -> Self {
-        Self { enabled: true, partitions_max: None }
+        Self { enabled: true, partitions_max: None, lease: LEASE }
     }
 }
 
@@ -190,6 +193,7 @@ impl Typed {
     pub fn build(self, base: &Path) -> Result<Settings, Error> {
         settings::check("postgres", self.postgres_fault())?;
         settings::check("store", self.store.fault())?;
+        settings::check("worker", lease_ms(self.worker.lease).err())?;
         settings::check("calls", zero(&[("at_once_max", self.calls.at_once_max)]))?;
         let limits = self.limits.request;
         let counts = [("page_max", limits.page_max), ("backlog_max", limits.backlog_max)];
@@ -221,7 +225,8 @@ impl Typed {
             None => Place::Mongo { uri: self.database.uri.unwrap_or_default(), database: self.database.name },
         };
         let calls_max = self.calls.at_once_max as usize;
-        let worker = WorkerOptions { hosts: self.calls.hosts, secrets, calls_max };
+        let lease_ms = self.worker.lease.as_ns() / 1_000_000;
+        let worker = WorkerOptions { hosts: self.calls.hosts, secrets, calls_max, lease_ms };
         Options {
             place,
             size: Size {
@@ -263,6 +268,7 @@ mod tests {
             ("worker: {enabeld: true}", "enabled"),
             ("postgres: mysql://h", "postgres: it is no address of PostgreSQL"),
             ("{postgres: postgres://h, database: {uri: mongodb://h}}", "a second store"),
+            ("worker: {lease: 1h}", "worker: a lease of 1h is invalid: choose 1s to 5m"),
             ("store: {partitions: 0}", "store: partitions is 0"),
             ("calls: {secrets: {crm: hunter2}}", "calls: the secret `crm`: write its source as env:VARIABLE"),
             ("limits: {page_max: 0}", "limits: page_max is 0"),

@@ -30,7 +30,7 @@ pub const fn all() -> &'static [Builtin] {
 }
 
 /// The scenarios by folder, from the simplest to the most special.
-static ALL: [Builtin; 84] = shipped![
+static ALL: [Builtin; 87] = shipped![
     "write" / "bulk-baseline",
     "write" / "vip-one-by-one",
     "write" / "vip-all-at-once",
@@ -73,9 +73,12 @@ static ALL: [Builtin; 84] = shipped![
     "telemetry" / "kill-server",
     "workflow" / "workflow-roundtrip",
     "workflow" / "workflow-rates",
+    "workflow" / "workflow-open-100",
+    "workflow" / "workflow-ten-minutes",
     "workflow" / "workflow-steps",
     "workflow" / "workflow-out-of-order",
     "workflow" / "workflow-timers",
+    "workflow" / "workflow-timers-many",
     "workflow" / "workflow-hot-instance",
     "workflow" / "workflow-backlog",
     "workflow" / "workflow-idle",

@@ -80,7 +80,9 @@ impl Held {
         // A clock that was set back must not lengthen the lease.
         let asked_ms = asked_ms.min(now_ms);
         self.until_ms = asked_ms.saturating_add(settings.ttl_ms.saturating_sub(settings.margin_ms));
-        self.next_ms = asked_ms.saturating_add(settings.ttl_ms / 3);
+        // The request had the share of a process that has gone since: the next one asks for the rest.
+        let has_gone = leases.owners < self.owners;
+        self.next_ms = asked_ms.saturating_add(if has_gone { 0 } else { settings.ttl_ms / 3 });
         self.owners = leases.owners;
         let epochs: BTreeMap<_, _> = leases.held.iter().map(|lease| (lease.partition, lease.epoch)).collect();
         let lost = self.epochs.iter().filter(|(partition, epoch)| epochs.get(partition) != Some(epoch));
@@ -88,5 +90,28 @@ impl Held {
         let is_new = epochs.iter().any(|(partition, epoch)| self.epochs.get(partition) != Some(epoch));
         self.epochs = epochs;
         (lost, is_new)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::port::Lease;
+
+    #[test]
+    fn a_process_asks_at_once_when_another_one_has_gone() {
+        let settings = Settings::new("a");
+        let mut held = Held::default();
+        let mut ask = |now_ms, owners: usize, partitions: u16| {
+            let request = held.ask(&settings, 4, now_ms)?;
+            let leases = (0..partitions).map(|partition| Lease { partition, epoch: 1 }).collect();
+            held.answer(&settings, now_ms, now_ms, Ok(Leases { held: leases, owners }));
+            Some(request.want)
+        };
+        assert_eq!(ask(0, 2, 2), Some(4));
+        assert_eq!(ask(1, 2, 2), None, "the number of processes is the same or has grown");
+        assert_eq!(ask(5_000, 1, 2), Some(2));
+        assert_eq!(ask(5_001, 1, 4), Some(4));
+        assert_eq!(ask(5_002, 1, 4), None);
     }
 }

@@ -53,4 +53,23 @@ impl Settings {
             unknown_attempts_max: 6,
         }
     }
+
+    /// The same with leases of another length, in milliseconds. A seventh of a lease, and at most 2 s, is not used.
+    #[must_use]
+    pub fn with_lease_ms(self, ttl_ms: u64) -> Self {
+        Self { ttl_ms, margin_ms: (ttl_ms / 7).min(2_000), ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_keeps_most_of_its_length() {
+        let usual = Settings::new("a");
+        assert_eq!(usual.clone().with_lease_ms(usual.ttl_ms), usual);
+        let short = usual.with_lease_ms(2_100);
+        assert_eq!((short.ttl_ms, short.margin_ms), (2_100, 300));
+    }
 }

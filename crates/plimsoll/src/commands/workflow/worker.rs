@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use plimsoll_workflow_service::calls::Secrets;
-use plimsoll_workflow_service::engine::{Engine, WorkerOptions};
+use plimsoll_workflow_service::engine::{Engine, WorkerOptions, lease_ms};
 use plimsoll_workflow_service::store::{Missing, Size};
 
 use super::store::Opened;
@@ -32,7 +32,9 @@ pub(super) fn worker(args: &WorkerArgs) -> Outcome {
     let held_max = args.partitions.map_or(usize::MAX, usize::from);
     let size = Size { connections: CONNECTIONS, partitions: PARTITIONS, held_max };
     let secrets = secrets(&args.secrets).deserves(Exit::Usage)?;
-    let options = WorkerOptions { hosts: args.hosts.clone(), secrets, calls_max: args.calls as usize };
+    let lease_ms = lease_ms(args.lease).map_err(|words| anyhow!("--lease: {words}")).deserves(Exit::Usage)?;
+    let options =
+        WorkerOptions { hosts: args.hosts.clone(), secrets, calls_max: args.calls as usize, lease_ms };
     let Opened { engine, runtime } = Opened::with(&args.store, size, Missing::Create, Some(options))?;
     runtime.block_on(run(&engine))
 }
