@@ -58,7 +58,7 @@ pub fn audit(args: &AuditArgs) -> Outcome<Exit> {
         patience: Duration::ZERO,
         ledger: &recovered.ledger,
         touched: &touched,
-        other_writers: OtherWriters::Expected,
+        other_writers: other_writers(&path),
         before: &before,
     };
     let mut lost = Lost::default();
@@ -77,6 +77,16 @@ pub fn audit(args: &AuditArgs) -> Outcome<Exit> {
         (true, false) => Exit::Server,
         (true, true) => Exit::Held,
     })
+}
+
+/// Whether strange documents are of others. Those that the run found as phantoms stay phantoms, so that both commands agree; later ones
+/// are of others.
+fn other_writers(path: &Path) -> OtherWriters {
+    let kept = run_dir::read_run(path).ok().and_then(|run| run.integrity);
+    match kept {
+        Some(kept) if kept.was_alone && kept.phantom > 0 => OtherWriters::Excluded,
+        _ => OtherWriters::Expected,
+    }
 }
 
 /// The number of documents in the collection before the run, if its summary contains it.
