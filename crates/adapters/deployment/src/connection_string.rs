@@ -20,9 +20,25 @@ pub struct ConnectionString {
     pub timeout: Option<Duration>,
     /// `socketTimeoutMS`: the time limit of one exchange on an open connection.
     pub socket_timeout: Option<Duration>,
+    /// `serverSelectionTimeoutMS`: the longest wait for a server.
+    pub selection: Option<Duration>,
+    /// The pool of connections.
+    pub pool: Pool,
     /// `tlsAllowInvalidHostnames`, alone or by `tlsInsecure`.
     pub allows_invalid_hostnames: bool,
 }
+
+/// The options of a pool of connections, without `maxPoolSize`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pool {
+    /// `minPoolSize`: the fewest connections.
+    pub min: Option<u32>,
+    /// The names of the given options that only a pool has: [`POOL_OPTIONS`].
+    pub others: Vec<&'static str>,
+}
+
+/// Options that only a client with a pool can honour.
+const POOL_OPTIONS: [&str; 2] = ["maxIdleTimeMS", "maxConnecting"];
 
 /// The fault of a malformed connection string, with the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -169,6 +185,7 @@ impl ConnectionString {
         check_database(database)?;
         let mut options = Options::parse(query)?;
         options.check_pairs(is_srv, hosts.len())?;
+        options.warn_of_no_client();
         options.check_user(user.as_ref())?;
         if options.has("proxyhost") && hosts.iter().any(|host| host.contains("%2F") || host.contains("%2f")) {
             return Err(invalid("`proxyHost` excludes Unix sockets: a SOCKS proxy connects to hosts"));
@@ -187,6 +204,8 @@ impl ConnectionString {
             for_driver,
             timeout: timeout.filter(|limit| !limit.is_zero()),
             socket_timeout: socket_timeout.filter(|limit| !limit.is_zero()),
+            selection: limit("serverselectiontimeoutms").filter(|limit| !limit.is_zero()),
+            pool: options.pool(),
             allows_invalid_hostnames: insecure("tlsinsecure") || insecure("tlsallowinvalidhostnames"),
             warnings: options.warnings,
         })
@@ -305,6 +324,23 @@ impl Options {
 
     fn number(&self, key: &str) -> Option<i64> {
         self.of(key).and_then(|value| value.parse().ok())
+    }
+
+    fn pool(&self) -> Pool {
+        let others = POOL_OPTIONS.into_iter().filter(|name| self.has(&name.to_lowercase()));
+        let min = self.number("minpoolsize").and_then(|min| u32::try_from(min).ok());
+        Pool { min, others: others.collect() }
+    }
+
+    /// Warns of a valid option that neither client has.
+    fn warn_of_no_client(&mut self) {
+        if self.number("waitqueuetimeoutms").is_some_and(|limit| limit > 0) {
+            self.warn(
+                "the option `waitQueueTimeoutMS` of the address has no effect: no client limits the wait for a connection alone; \
+                 `timeoutMS` limits the whole operation"
+                    .to_owned(),
+            );
+        }
     }
 
     /// Refuses options that contradict each other.

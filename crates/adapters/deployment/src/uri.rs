@@ -16,7 +16,7 @@ use plimsoll_wire::{
 };
 
 use crate::concern::{Concerns, W, WriteConcern};
-use crate::connection_string::ConnectionString;
+use crate::connection_string::{ConnectionString, Pool};
 use crate::error::{Error, driver_message};
 
 /// The time limit of a connection, and of the search for a primary, when the URI sets none.
@@ -73,6 +73,11 @@ pub fn write_concern_of(uri: &str) -> Result<Option<WriteConcern>, Error> {
 pub fn pool_max(uri: &str) -> Option<u32> {
     let parsed = ConnectionString::parse(uri).ok()?;
     DriverString::parse(&parsed.for_driver).ok()?.max_pool_size
+}
+
+/// The options of a URI for a pool of connections. Resolves nothing.
+pub fn pool_options(uri: &str) -> Pool {
+    ConnectionString::parse(uri).map(|parsed| parsed.pool).unwrap_or_default()
 }
 
 /// The options of a URI that choose a member or a version of the data for reads.

@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 use plimsoll_deployment::collection::{self, InitialState};
 use plimsoll_deployment::concern::Concerns;
 use plimsoll_deployment::inspect::brief;
-use plimsoll_deployment::pool_max;
+use plimsoll_deployment::{pool_max, pool_options};
 use plimsoll_ledger::{Allocation, Run as RunId};
 use plimsoll_load::arrivals::Share;
 use plimsoll_load::engine::{Finished, Progress, RunError};
@@ -247,6 +247,10 @@ impl System for Database {
     fn begin(&mut self, context: RunContext<'_>, ledger: &Path, tell: &mut dyn FnMut(String)) -> Outcome<()> {
         if let Some(reason) = &self.before.vanishing {
             tell(format!("{reason}: integrity cannot be shown"));
+        }
+        for server in self.place.all() {
+            let (pool, load) = (pool_options(server.site.uri()), context.plan.connections());
+            Connections::without_effect(self.setup.client, &pool, load).into_iter().for_each(&mut *tell);
         }
         let site = &self.place.site;
         let chosen = self.setup.read_preferences();

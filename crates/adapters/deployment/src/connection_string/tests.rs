@@ -66,7 +66,7 @@ const VALID: &[&str] = &[
     "mongodb://localhost/?retryReads=false&retryWrites=true",
     "mongodb://localhost/?loadBalanced=true",
     "mongodb://localhost/?loadBalanced=false&replicaSet=rs0",
-    "mongodb://localhost/?maxPoolSize=10&minPoolSize=2&maxConnecting=3&maxIdleTimeMS=1000&waitQueueTimeoutMS=7",
+    "mongodb://localhost/?maxPoolSize=10&minPoolSize=2&maxConnecting=3&maxIdleTimeMS=1000&waitQueueTimeoutMS=0",
     "mongodb://localhost/?maxPoolSize=0&minPoolSize=5",
     "mongodb://localhost/?uuidRepresentation=javaLegacy",
     "mongodb://localhost/?CONNECTTIMEOUTMS=1&ReplicaSet=rs",
@@ -98,6 +98,7 @@ const WARNED: &[(&str, &str)] = &[
     ("mongodb://localhost/?fsync=true&j=true", "`fsync`"),
     ("mongodb://localhost/?replicaSet=one&replicaSet=two", "`one` counts"),
     ("mongodb://localhost/?maxIdleTimeMS=", "empty"),
+    ("mongodb://localhost/?waitQueueTimeoutMS=7", "`waitQueueTimeoutMS` of the address has no effect"),
     ("mongodb://localhost/?journal=", "empty"),
     ("mongodb://localhost/?tls=invalid", "not true or false"),
     ("mongodb://localhost/?tlsInsecure=yes", "not true or false"),
@@ -335,6 +336,9 @@ fn options_that_the_driver_does_not_know_are_read_here() {
     assert_eq!(limit("socketTimeoutMS=7500"), Some(Duration::from_millis(7500)));
     assert_eq!(limit("socketTimeoutMS=7500&timeoutMS=500"), Some(Duration::from_millis(500)));
     assert_eq!(limit("socketTimeoutMS=0"), None);
+    let pool =
+        ConnectionString::parse("mongodb://a/?minPoolSize=3&maxIdleTimeMS=5&maxConnecting=2").unwrap().pool;
+    assert_eq!((pool.min, pool.others), (Some(3), vec!["maxIdleTimeMS", "maxConnecting"]));
     assert!(parsed.allows_invalid_hostnames);
     assert_eq!(parsed.for_driver, "mongodb://a/d?tls=true");
     assert!(ConnectionString::parse("mongodb://a/?tlsInsecure=true").unwrap().allows_invalid_hostnames);
