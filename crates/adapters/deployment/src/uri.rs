@@ -94,6 +94,26 @@ pub fn warnings(uri: &str) -> Vec<String> {
     ConnectionString::parse(uri).map(|parsed| parsed.warnings).unwrap_or_default()
 }
 
+/// The `serverSelectionTimeoutMS` of a URI. Resolves nothing.
+pub fn selection_limit(uri: &str) -> Option<Duration> {
+    ConnectionString::parse(uri).ok()?.selection
+}
+
+/// The given options of a URI that only the lean client has. Resolves nothing.
+pub fn lean_options(uri: &str) -> Vec<&'static str> {
+    ConnectionString::parse(uri).map(|parsed| parsed.lean_only).unwrap_or_default()
+}
+
+/// One sentence for each option of a URI that has no effect on connections of the official driver alone.
+pub fn warnings_of_driver(uri: &str) -> Vec<String> {
+    let said = |name| {
+        format!(
+            "the option `{name}` of the address has no effect here: the official driver connects, and does not know it"
+        )
+    };
+    lean_options(uri).into_iter().map(said).collect()
+}
+
 /// The URI as the official driver takes it: without the options that [`warnings`] names, which that driver refuses, and without
 /// those that only the lean client knows.
 ///

@@ -179,7 +179,9 @@ fn place(args: &AuditArgs, path: &Path, runtime: &tokio::runtime::Runtime) -> Ou
     if is_named(args) {
         args.server.iter().chain(&args.hosts).for_each(|server| tell_unused_read_options(server));
         let choice = choice(args.server.as_deref(), &args.hosts, 1).deserves(Exit::Usage)?;
-        return RunningServer::open(&choice, StartOptions::quiet(timeout), runtime);
+        // This console shows warnings alone.
+        let start = StartOptions { console: console(true), ..StartOptions::quiet(timeout) };
+        return RunningServer::open(&choice, start, runtime);
     }
     let run = run_dir::read_run(path).ok();
     let kept: Vec<_> = (0..)

@@ -97,7 +97,9 @@ fn a_document_of_no_run_gets_the_same_verdict_from_run_and_audit() {
         if !during {
             insert_stranger(name);
         }
-        let audited = plimsoll_with(&["audit", out.to_str().unwrap(), "--json"]);
+        let server = format!("{}&fooBar=1", shared());
+        let audited = plimsoll_with(&["audit", out.to_str().unwrap(), "--json", "--server", &server]);
+        assert!(stderr(&audited).contains("`fooBar` of the address is unknown"), "{}", stderr(&audited));
         let exits = [&ran, &audited].map(|output| output.status.code());
         assert_eq!(exits, [Some(exit); 2], "{name}: {}{}", stderr(&ran), stdout(&audited));
         let found = json(&audited);
