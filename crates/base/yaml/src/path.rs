@@ -145,9 +145,9 @@ mod tests {
         let text = "document: {a: {$int: {max: 1}}}\nload:\n  one: {update: {$inc: {a: {$int: {max: 2}}}}}\n  two: {update: {$inc: {a: {$int: {max: 3}}}}}\n\
                     axes: [{values: {big: {document.a: {$int: {mx: 4}}}}}]\n";
         for (path, place) in [
-            ("one.$inc.a.$int.max", Some((3, 37))),
-            ("two.$inc.a.$int.max", Some((4, 37))),
-            (".$inc.a.$int", Some((3, 30))),
+            ("one.$inc.a.$int.max", Some((3, 36))),
+            ("two.$inc.a.$int.max", Some((4, 36))),
+            (".$inc.a.$int", Some((3, 29))),
             ("document.a.$int.mx", Some((5, 44))),
             ("document.a.$int.max", Some((1, 23))),
             ("three", None),
