@@ -138,10 +138,26 @@ pub async fn ends(connection: &mut Connection, namespace: &Namespace) -> Result<
 /// # Errors
 /// The server's or the connection's error.
 pub async fn exists(connection: &mut Connection, namespace: &Namespace) -> Result<bool, Error> {
-    let filter = rawdoc! {"name": namespace.collection.as_str()};
-    let list = rawdoc! {"listCollections": 1, "filter": filter, "nameOnly": true};
+    let list =
+        rawdoc! {"listCollections": 1, "filter": {"name": namespace.collection.as_str()}, "nameOnly": true};
     let listed = connection.command(&namespace.db, &list).await?;
-    Ok(!first_batch(&document(&listed, "listCollections")?).is_empty())
+    Ok(entry_of(&listed, namespace)?.is_some())
+}
+
+/// The server's entry of a collection in its list: name, type and options. `None` if the collection does not exist.
+///
+/// # Errors
+/// The server's or the connection's error.
+async fn entry(connection: &mut Connection, namespace: &Namespace) -> Result<Option<Document>, Error> {
+    let list = rawdoc! {"listCollections": 1, "filter": {"name": namespace.collection.as_str()}};
+    let listed = connection.command(&namespace.db, &list).await?;
+    entry_of(&listed, namespace)
+}
+
+/// The entry of a collection in a list. Some servers ignore the filter.
+fn entry_of(listed: &RawDocumentBuf, namespace: &Namespace) -> Result<Option<Document>, Error> {
+    let is_it = |entry: &Document| entry.get_str("name").is_ok_and(|name| name == namespace.collection);
+    Ok(first_batch(&document(listed, "listCollections")?).into_iter().find(is_it))
 }
 
 /// Measures the collection, as far as the server reports its sizes.
@@ -181,9 +197,7 @@ fn write_error(reply: &RawDocument) -> Option<ServerError> {
 /// # Errors
 /// The server's or the connection's error.
 pub async fn vanishing(connection: &mut Connection, namespace: &Namespace) -> Result<Option<String>, Error> {
-    let filter = rawdoc! {"name": namespace.collection.as_str()};
-    let listed = connection.command(&namespace.db, &rawdoc! {"listCollections": 1, "filter": filter}).await?;
-    let capped = first_batch(&document(&listed, "listCollections")?).iter().any(|collection| {
+    let capped = entry(connection, namespace).await?.is_some_and(|collection| {
         collection.get_document("options").is_ok_and(|options| options.get_bool("capped").unwrap_or(false))
     });
     if capped {

@@ -55,6 +55,12 @@ pub struct WriteConcern {
 }
 
 impl WriteConcern {
+    /// Whether writes that are a journaled majority anyway satisfy it.
+    pub fn is_within_durable(&self) -> bool {
+        let majority = self.w.as_ref().is_none_or(|w| *w == W::Name("majority".to_owned()));
+        majority && self.j != Some(false)
+    }
+
     /// A journaled majority.
     pub fn durable() -> Self {
         Self { w: Some(W::Name("majority".into())), j: Some(true), timeout: None }

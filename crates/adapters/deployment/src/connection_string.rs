@@ -20,9 +20,29 @@ pub struct ConnectionString {
     pub timeout: Option<Duration>,
     /// `socketTimeoutMS`: the time limit of one exchange on an open connection.
     pub socket_timeout: Option<Duration>,
+    /// `serverSelectionTimeoutMS`: the longest wait for a server.
+    pub selection: Option<Duration>,
+    /// The names of the given options that only the lean client has: [`LEAN_OPTIONS`].
+    pub lean_only: Vec<&'static str>,
+    /// The pool of connections.
+    pub pool: Pool,
     /// `tlsAllowInvalidHostnames`, alone or by `tlsInsecure`.
     pub allows_invalid_hostnames: bool,
 }
+
+/// The options of a pool of connections, without `maxPoolSize`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pool {
+    /// `minPoolSize`: the fewest connections.
+    pub min: Option<u32>,
+    /// The names of the given options that only a pool has: [`POOL_OPTIONS`].
+    pub others: Vec<&'static str>,
+}
+
+/// Options that the lean client honours and the official driver does not know.
+const LEAN_OPTIONS: [&str; 3] = ["timeoutMS", "socketTimeoutMS", "tlsAllowInvalidHostnames"];
+/// Options that only a client with a pool can honour.
+const POOL_OPTIONS: [&str; 2] = ["maxIdleTimeMS", "maxConnecting"];
 
 /// The fault of a malformed connection string, with the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -59,7 +79,9 @@ const NAME_MAX: usize = 128;
 /// The mechanisms of the official driver and of the lean client.
 const MECHANISMS: [&str; 4] = ["SCRAM-SHA-1", "SCRAM-SHA-256", "MONGODB-X509", "PLAIN"];
 /// Mechanisms that this build does not contain.
-const ABSENT_MECHANISMS: [&str; 3] = ["GSSAPI", "MONGODB-AWS", "MONGODB-OIDC"];
+const ABSENT_MECHANISMS: [&str; 4] = ["GSSAPI", "MONGODB-AWS", "MONGODB-OIDC", "MONGODB-CR"];
+/// Options that depend on a `readPreference`: without a valid one they have no effect.
+const OF_A_PREFERENCE: [&str; 2] = ["readpreferencetags", "maxstalenessseconds"];
 /// TLS checks that `tlsInsecure` sets as a whole.
 const TLS_CHECKS: [&str; 4] = [
     "tlsallowinvalidcertificates",
@@ -169,6 +191,8 @@ impl ConnectionString {
         check_database(database)?;
         let mut options = Options::parse(query)?;
         options.check_pairs(is_srv, hosts.len())?;
+        options.warn_of_no_client();
+        options.leave_out_orphans();
         options.check_user(user.as_ref())?;
         if options.has("proxyhost") && hosts.iter().any(|host| host.contains("%2F") || host.contains("%2f")) {
             return Err(invalid("`proxyHost` excludes Unix sockets: a SOCKS proxy connects to hosts"));
@@ -187,6 +211,9 @@ impl ConnectionString {
             for_driver,
             timeout: timeout.filter(|limit| !limit.is_zero()),
             socket_timeout: socket_timeout.filter(|limit| !limit.is_zero()),
+            selection: limit("serverselectiontimeoutms").filter(|limit| !limit.is_zero()),
+            lean_only: LEAN_OPTIONS.into_iter().filter(|name| options.has_effect(name)).collect(),
+            pool: options.pool(),
             allows_invalid_hostnames: insecure("tlsinsecure") || insecure("tlsallowinvalidhostnames"),
             warnings: options.warnings,
         })
@@ -232,6 +259,8 @@ struct Options {
     /// Key in lower case, value as given, value decoded.
     known: Vec<(&'static str, String, String)>,
     warnings: Vec<String>,
+    /// Whether `readPreference` is given and invalid.
+    lacks_preference: bool,
 }
 
 impl Options {
@@ -270,6 +299,9 @@ impl Options {
             && let Some(first) = self.of(name)
         {
             let first = first.to_owned();
+            if name.starts_with("proxy") {
+                return Err(invalid(format!("the option `{key}` appears twice: keep one of them")));
+            }
             self.warn(format!("the option `{key}` of the address is repeated: `{first}` counts"));
             return Ok(());
         }
@@ -281,8 +313,12 @@ impl Options {
                 self.known.push((name, kept.clone(), kept));
             }
             Ok(None) => self.known.push((name, raw.to_owned(), value)),
-            Err(wanted) => self
-                .warn(format!("the option `{key}` of the address has no effect: `{value}` is not {wanted}")),
+            Err(wanted) => {
+                self.lacks_preference |= *name == "readpreference";
+                self.warn(format!(
+                    "the option `{key}` of the address has no effect: `{value}` is not {wanted}"
+                ));
+            }
         }
         Ok(())
     }
@@ -305,6 +341,47 @@ impl Options {
 
     fn number(&self, key: &str) -> Option<i64> {
         self.of(key).and_then(|value| value.parse().ok())
+    }
+
+    /// Whether an option is given with a value that asks for something.
+    fn has_effect(&self, name: &str) -> bool {
+        self.of(&name.to_lowercase()).is_some_and(|value| !matches!(value, "0" | "false"))
+    }
+
+    fn pool(&self) -> Pool {
+        let others = POOL_OPTIONS.into_iter().filter(|name| self.has(&name.to_lowercase()));
+        let min = self.number("minpoolsize").and_then(|min| u32::try_from(min).ok());
+        Pool { min, others: others.collect() }
+    }
+
+    /// Leaves out options of a read preference that is invalid itself, with a warning: the driver refuses them without it.
+    fn leave_out_orphans(&mut self) {
+        if self.has("readpreference") || !self.lacks_preference {
+            return;
+        }
+        for name in OF_A_PREFERENCE.into_iter().filter(|name| self.has(name)).collect::<Vec<_>>() {
+            self.known.retain(|(known, ..)| *known != name);
+            self.warn(format!(
+                "the option `{name}` of the address has no effect without a valid `readPreference`"
+            ));
+        }
+    }
+
+    /// Warns of a valid option that neither client has.
+    fn warn_of_no_client(&mut self) {
+        if self.has("authmechanismproperties") {
+            self.warn(
+                "the option `authMechanismProperties` of the address has no effect: only mechanisms that this build does not have take it"
+                    .to_owned(),
+            );
+        }
+        if self.number("waitqueuetimeoutms").is_some_and(|limit| limit > 0) {
+            self.warn(
+                "the option `waitQueueTimeoutMS` of the address has no effect: no client limits the wait for a connection alone; \
+                 `timeoutMS` limits the whole operation"
+                    .to_owned(),
+            );
+        }
     }
 
     /// Refuses options that contradict each other.

@@ -20,7 +20,7 @@ use crate::uri::{
 
 mod reader;
 
-use reader::Members;
+use reader::{LOOK_AGAIN, Members};
 
 /// The time limit of a command if neither the scenario nor the URI sets one.
 pub const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
@@ -42,6 +42,8 @@ pub struct Deployment {
     is_direct: bool,
     /// Whether the URI allows retries.
     allows: Retries,
+    /// The longest wait for a first answer, if the URI sets one.
+    selection: Option<Duration>,
     /// The replica set that the URI names: no other server is used.
     expected_set: Option<String>,
     /// The concerns of the URI.
@@ -147,6 +149,7 @@ impl Deployment {
                 writes: options.retry_writes != Some(false),
                 reads: options.retry_reads != Some(false),
             },
+            selection: parsed.selection.map(|limit| limit.min(parsed.timeout.unwrap_or(limit))),
             expected_set: options.repl_set_name.clone(),
             concerns: concerns(&options)?,
             members: Members::of(&options),
@@ -163,7 +166,7 @@ impl Deployment {
     /// If the URI is unusable or the deployment is unreachable.
     pub async fn find(uri: &str, timeout: Duration) -> Result<Self, Error> {
         let mut deployment = Self::new(uri, timeout).await?;
-        let hello = match deployment.greet_any().await {
+        let hello = match deployment.greet_in_time().await {
             // A member that restarts names its set later: the driver waits for the set.
             Err(Error::OtherSet { found: None, .. }) if deployment.moves => {
                 deployment.follow().await?;
@@ -231,6 +234,7 @@ impl Deployment {
             moves: false,
             is_direct: false,
             allows: Retries::default(),
+            selection: None,
             expected_set: None,
             concerns: Concerns::default(),
             members: Members::default(),
@@ -392,6 +396,25 @@ impl Deployment {
         *self.addresses.write().unwrap_or_else(PoisonError::into_inner) = addresses;
     }
 
+    /// The greeting of the first address that answers. Waits for one as long as the URI's `serverSelectionTimeoutMS` allows; without it,
+    /// asks each address once.
+    async fn greet_in_time(&self) -> Result<Hello, Error> {
+        let Some(limit) = self.selection else { return self.greet_any().await };
+        let mut failure = None;
+        let attempts = async {
+            loop {
+                match self.greet_any().await {
+                    Err(error @ Error::Wire(_)) if !error.is_final() => failure = Some(error),
+                    settled => return settled,
+                }
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
+        };
+        let found = tokio::time::timeout(limit, attempts).await;
+        let silent = || plimsoll_wire::Error::Timeout { address: self.first_address(), limit }.into();
+        found.unwrap_or_else(|_| Err(failure.unwrap_or_else(silent)))
+    }
+
     /// The greeting of the first address that answers; that address moves to the front.
     async fn greet_any(&self) -> Result<Hello, Error> {
         let mut failure = None;
@@ -428,6 +451,20 @@ fn takes_writes(hello: &Hello) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_selection_limit_of_a_uri_bounds_the_wait_for_a_server_and_makes_it_wait() {
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        for address in [silent.local_addr().unwrap(), closed] {
+            let began = plimsoll_measure::clock::now();
+            let said = find(&format!("mongodb://{address}/?serverSelectionTimeoutMS=300"));
+            let waited = Duration::from_nanos(plimsoll_measure::clock::now().since(began));
+            assert!(waited >= Duration::from_millis(300), "{address}: {waited:?}: {said}");
+            // The time limit of a command is 1 s.
+            assert!(waited < Duration::from_millis(900), "{address}: {waited:?}: {said}");
+        }
+    }
 
     fn find(uri: &str) -> String {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

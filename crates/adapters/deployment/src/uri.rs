@@ -16,7 +16,7 @@ use plimsoll_wire::{
 };
 
 use crate::concern::{Concerns, W, WriteConcern};
-use crate::connection_string::ConnectionString;
+use crate::connection_string::{ConnectionString, Pool};
 use crate::error::{Error, driver_message};
 
 /// The time limit of a connection, and of the search for a primary, when the URI sets none.
@@ -75,6 +75,11 @@ pub fn pool_max(uri: &str) -> Option<u32> {
     DriverString::parse(&parsed.for_driver).ok()?.max_pool_size
 }
 
+/// The options of a URI for a pool of connections. Resolves nothing.
+pub fn pool_options(uri: &str) -> Pool {
+    ConnectionString::parse(uri).map(|parsed| parsed.pool).unwrap_or_default()
+}
+
 /// The options of a URI that choose a member or a version of the data for reads.
 pub fn read_options(uri: &str) -> Vec<&'static str> {
     let Ok(parsed) = ConnectionString::parse(uri) else { return Vec::new() };
@@ -87,6 +92,26 @@ pub fn read_options(uri: &str) -> Vec<&'static str> {
 /// One sentence for each option of a URI that has no effect: unknown to every client, or with an invalid value.
 pub fn warnings(uri: &str) -> Vec<String> {
     ConnectionString::parse(uri).map(|parsed| parsed.warnings).unwrap_or_default()
+}
+
+/// The `serverSelectionTimeoutMS` of a URI. Resolves nothing.
+pub fn selection_limit(uri: &str) -> Option<Duration> {
+    ConnectionString::parse(uri).ok()?.selection
+}
+
+/// The given options of a URI that only the lean client has. Resolves nothing.
+pub fn lean_options(uri: &str) -> Vec<&'static str> {
+    ConnectionString::parse(uri).map(|parsed| parsed.lean_only).unwrap_or_default()
+}
+
+/// One sentence for each option of a URI that has no effect on connections of the official driver alone.
+pub fn warnings_of_driver(uri: &str) -> Vec<String> {
+    let said = |name| {
+        format!(
+            "the option `{name}` of the address has no effect here: the official driver connects, and does not know it"
+        )
+    };
+    lean_options(uri).into_iter().map(said).collect()
 }
 
 /// The URI as the official driver takes it: without the options that [`warnings`] names, which that driver refuses, and without

@@ -20,6 +20,9 @@ use crate::fault::ExchangeError;
 use crate::json::{self, Found};
 use crate::setup::{Call, Condition, TextWant, ValueWant};
 
+/// The keys of sentences in a JSON object: those of RFC 9457, and common others.
+const SENTENCES: [&str; 5] = ["title", "detail", "message", "error", "error_description"];
+
 /// Classifies the answer to the operation with index `operation`. Counts its status and every condition.
 pub(crate) fn answered(call: &Call, operation: usize, answer: &Answer<'_>, counts: &Counts) -> Outcome {
     counts.status(operation, answer.status);
@@ -39,14 +42,38 @@ pub(crate) fn answered(call: &Call, operation: usize, answer: &Answer<'_>, count
         (true, false, Some(_)) => Outcome::Rejected(Rejection::Unexpected),
         (true, false, None) => Outcome::Acknowledged,
     };
-    let message = || match (takes, answer.is_too_large, broken) {
-        (true, false, broken) => format!("`{}` failed", call.checks.names[broken.unwrap_or(0)]),
-        (true, true, _) => format!("an answer of {} bytes exceeds http.limits.answer", answer.body_len),
-        (false, ..) => format!("`{}` failed: {}", call.checks.names[0], String::from_utf8_lossy(answer.body)),
+    let error = || {
+        let name = if takes { "" } else { name_of(answer.status) };
+        let message = message(call, answer, takes, broken);
+        FirstError::new(answer.status.into(), name, message).of_command(&call.sample())
     };
-    let error = || FirstError::new(answer.status.into(), "", message()).of_command(&call.sample());
     counts.first_errors.note(operation, outcome, error);
     outcome
+}
+
+/// The failed check, with the words of the server.
+fn message(call: &Call, answer: &Answer<'_>, takes: bool, broken: Option<usize>) -> String {
+    if takes && answer.is_too_large {
+        return format!("an answer of {} bytes exceeds http.limits.answer", answer.body_len);
+    }
+    let check = &call.checks.names[if takes { broken.unwrap_or(0) } else { 0 }];
+    match words_of(answer.body) {
+        words if words.is_empty() => format!("`{check}` failed"),
+        words => format!("`{check}` failed: {words}"),
+    }
+}
+
+/// The name of a status by RFC 9110; empty for an unknown one.
+fn name_of(status: u16) -> &'static str {
+    http::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or_default()
+}
+
+/// The server's own words in a body: the sentences of a JSON problem or of a similar object, or else the text.
+fn words_of(body: &[u8]) -> String {
+    let object =
+        serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(body).unwrap_or_default();
+    let said: Vec<&str> = SENTENCES.iter().filter_map(|key| object.get(*key)?.as_str()).collect();
+    if said.is_empty() { String::from_utf8_lossy(body).trim().to_owned() } else { said.join(": ") }
 }
 
 /// Classifies an unanswered request. Counts every condition as failed.
@@ -146,7 +173,13 @@ mod tests {
     }
 
     fn check(conditions: &str, status: u16, body: &str) -> Outcome {
+        noted(conditions, status, body).0
+    }
+
+    /// The outcome, and the first error if there is one.
+    fn noted(conditions: &str, status: u16, body: &str) -> (Outcome, Option<FirstError>) {
         let setup = setup(conditions);
+        let counts = Counts::new(&setup);
         let answer = Answer {
             status,
             fields: Fields::Raw(HEAD),
@@ -154,7 +187,35 @@ mod tests {
             body_len: body.len() as u64,
             is_too_large: false,
         };
-        answered(&setup.calls[0], 0, &answer, &Counts::new(&setup))
+        let outcome = answered(&setup.calls[0], 0, &answer, &counts);
+        (outcome, counts.first_errors.take().pop().map(|it| it.error))
+    }
+
+    #[test]
+    fn an_error_keeps_the_words_of_the_server_and_its_request() {
+        let problem = r#"{"type": "about:blank", "title": "Busy", "detail": "the database does not answer"}"#;
+        for (conditions, status, body, said) in [
+            (
+                "{}",
+                503,
+                problem,
+                "503 Service Unavailable: `status 200-399` failed: Busy: the database does not answer",
+            ),
+            (
+                "{}",
+                404,
+                r#"{"error": "no such part"}"#,
+                "404 Not Found: `status 200-399` failed: no such part",
+            ),
+            ("{}", 400, " plain words\n", "400 Bad Request: `status 200-399` failed: plain words"),
+            ("{}", 500, "", "500 Internal Server Error: `status 200-399` failed"),
+            ("{json: {a: 1}}", 200, r#"{"a": 2}"#, r#"200: `json a` failed: {"a": 2}"#),
+        ] {
+            let error = noted(conditions, status, body).1.unwrap();
+            assert_eq!(error.to_string(), said);
+            assert_eq!(error.command.as_deref(), Some("GET /"));
+        }
+        assert_eq!(noted("{}", 200, problem).1, None);
     }
 
     #[test]

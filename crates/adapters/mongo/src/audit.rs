@@ -32,6 +32,9 @@ const PROGRESS_EVERY: u64 = 50_000;
 /// above this.
 const VERSIONS_MAX: u32 = 1 << 16;
 
+/// A document number below this confirms a receipt of another run: of the ObjectIds that drivers generate, one in 65,536 has such a number.
+const LIKELY_NUMBERS: u64 = 1 << 24;
+
 /// The scope of an audit: a run's documents and where they are stored.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope<'a> {
@@ -286,13 +289,14 @@ impl Reader<'_> {
         }
     }
 
-    /// A receipt of another run counts as such only if the document confirms it: its stamp repeats it or, without a stamp, its
-    /// content follows from it. Every ObjectId looks like a receipt.
+    /// A receipt of another run counts as such only if something confirms it: the document's stamp repeats it or, without a stamp, the
+    /// number is one that runs give, or the content follows from it. Every ObjectId looks like a receipt.
     fn strange(&mut self, document: &RawDocument) -> Found {
         let stamp = stamp(document);
         let Some(receipt) = self.receipt(document) else { return Found::Foreign { stamp } };
         let confirmed = match stamp {
             Some(stamp) => receipt.version_of(stamp).is_some_and(|version| version < VERSIONS_MAX),
+            None if receipt.number() < LIKELY_NUMBERS => true,
             None => self.follows(receipt, 0, document) && !self.fits_another(receipt, document),
         };
         if confirmed { Found::OtherRun { run: receipt.run(), stamp } } else { Found::Foreign { stamp } }
@@ -429,14 +433,14 @@ mod tests {
     use super::*;
     use crate::testing::setup;
 
-    /// The finding for a document without a stamp whose `_id` is a receipt of another run.
-    fn found(template: &str) -> Found {
+    /// The finding for a document without a stamp whose `_id` is the receipt of another run with this number.
+    fn found(template: &str, number: u64) -> Found {
         let text = format!(r#"{{"collection": "d.c", "document": {template}, "stamp": false}}"#);
         let setup = setup(&text, &[("insert", r#"{"insert": {}}"#)]).unwrap();
         let scope = Scope::of(&setup, &Touched::None, OtherWriters::Excluded);
         let mut bytes = Vec::new();
         let source = setup.source.as_ref().unwrap();
-        let encoded = source.encode_version(0, 3, &identity_of(OTHER, 0, 3), &mut bytes);
+        let encoded = source.encode_version(0, number, &identity_of(OTHER, 0, number), &mut bytes);
         assert_eq!(encoded, Encoded::Document);
         let mut reader = Reader { run: setup.run, scope, scratch: Vec::new(), read: 0 };
         reader.judge(RawDocument::from_bytes(&bytes).unwrap())
@@ -445,9 +449,15 @@ mod tests {
     const OTHER: Run = Run { time_s: 9, tag: [9, 9, 9] };
 
     #[test]
-    fn content_confirms_another_run_only_if_it_depends_on_the_receipt() {
+    fn a_likely_number_or_dependent_content_confirms_another_run() {
         let confirmed = Found::OtherRun { run: OTHER, stamp: None };
-        assert_eq!(found(r#"{"n": {"$number": {}}}"#), confirmed);
-        assert_eq!(found(r#"{"a": 1}"#), Found::Foreign { stamp: None });
+        for (template, number, expected) in [
+            (r#"{"a": 1}"#, 3, confirmed),
+            (r#"{"a": 1}"#, LIKELY_NUMBERS, Found::Foreign { stamp: None }),
+            (r#"{"n": {"$number": {}}}"#, 3, confirmed),
+            (r#"{"n": {"$number": {}}}"#, LIKELY_NUMBERS, confirmed),
+        ] {
+            assert_eq!(found(template, number), expected, "{template} {number}");
+        }
     }
 }

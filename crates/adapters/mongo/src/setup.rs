@@ -97,6 +97,14 @@ pub enum Error {
     /// A template that cannot be compiled.
     #[error(transparent)]
     Template(#[from] plimsoll_document::Error),
+    /// A template inside an operation that cannot be compiled.
+    #[error("{operation}: {}", fault.to_string().trim_start_matches('.'))]
+    Part {
+        /// The operation.
+        operation: String,
+        /// The fault, whose path begins inside the template.
+        fault: plimsoll_document::Error,
+    },
     /// A file that cannot be read.
     #[error("documents_from: {0}")]
     File(#[from] plimsoll_document::file::Error),

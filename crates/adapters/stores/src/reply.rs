@@ -16,6 +16,11 @@ pub fn first(reply: &RawDocument) -> Option<&RawDocument> {
     documents(reply)?.next()?
 }
 
+/// The document with this name in a cursor, such as the list of collections, which some servers do not filter.
+pub fn named<'a>(reply: &'a RawDocument, name: &str) -> Option<&'a RawDocument> {
+    documents(reply)?.flatten().find(|found| found.get_str("name").is_ok_and(|it| it == name))
+}
+
 /// An integer of either width, or a double.
 pub fn number(document: &RawDocument, key: &str) -> Option<i64> {
     let value = document.get(key).ok()??;

@@ -95,6 +95,9 @@ pub struct Integrity {
     pub not_audited: u64,
     /// Documents in the collection that are not of this run.
     pub foreign: u64,
+    /// Whether the run knew of no other writer: the collection was empty before. Documents without receipt and stamp are phantoms then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub was_alone: bool,
     /// The foreign documents of other runs, by the run's ID; at most eight runs.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub foreign_runs: BTreeMap<String, u64>,

@@ -14,8 +14,46 @@ enum Around {
 
 /// The place of the deepest key or item on the way to `path` in a text. `None` if the text has no key of it, or is no YAML.
 pub fn place_of(text: &str, path: &str) -> Option<Place> {
-    let mut around: Vec<Around> = Vec::new();
     let mut deepest: Option<(usize, Place)> = None;
+    walk(text, |here, place| {
+        if is_on_the_way(here, path) && deepest.is_none_or(|(length, _)| here.len() > length) {
+            deepest = Some((here.len(), place));
+        }
+    })?;
+    deepest.map(|(_, place)| place)
+}
+
+/// The place of the key or item whose path ends with the longest part of `path`, such as `phases[0].load.bump.operation.update.update.$inc.a`
+/// for `bump.$inc.a`. Among equal ones, the path with the most names before that part counts, and then the first. `None` if the text has
+/// no such key, or is no YAML.
+pub fn place_of_end(text: &str, path: &str) -> Option<Place> {
+    let path = names(path);
+    let mut best: Option<((usize, usize), Place)> = None;
+    walk(text, |here, place| {
+        let here = names(here);
+        let Some(fit) = (0..path.len()).filter_map(|from| fit(&here, &path, from)).max() else { return };
+        if best.is_none_or(|(known, _)| fit > known) {
+            best = Some((fit, place));
+        }
+    })?;
+    best.map(|(_, place)| place)
+}
+
+/// The number of names of `path` from an index on with which `here` ends, and how many of the names before are in `here`.
+fn fit(here: &[String], path: &[String], from: usize) -> Option<(usize, usize)> {
+    let (before, rest) = path.split_at(from);
+    let length = (1..=rest.len()).rev().find(|length| here.ends_with(&rest[..*length]))?;
+    Some((length, before.iter().filter(|name| here.contains(name)).count()))
+}
+
+/// The names and numbers of a path; `a.b[1]` and `a.b.1` have the same.
+fn names(path: &str) -> Vec<String> {
+    path.split(['.', '[', ']']).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+/// Calls `see` with the path and the place of each key, item and value. `None` if the text is no YAML.
+fn walk(text: &str, mut see: impl FnMut(&str, Place)) -> Option<()> {
+    let mut around: Vec<Around> = Vec::new();
     for event in Parser::new_from_str(text) {
         let (event, span) = event.ok()?;
         if matches!(event, Event::MappingEnd | Event::SequenceEnd) {
@@ -23,16 +61,14 @@ pub fn place_of(text: &str, path: &str) -> Option<Place> {
             continue;
         }
         let Some(here) = enter(&mut around, &event) else { continue };
-        if is_on_the_way(&here, path) && deepest.is_none_or(|(length, _)| here.len() > length) {
-            deepest = Some((here.len(), (span.start.line(), span.start.col() + 1)));
-        }
+        see(&here, (span.start.line(), span.start.col() + 1));
         match event {
             Event::MappingStart(..) => around.push(Around::Map(here, None)),
             Event::SequenceStart(..) => around.push(Around::List(here, 0)),
             _ => {}
         }
     }
-    deepest.map(|(_, place)| place)
+    Some(())
 }
 
 /// The path of the key or value that an event begins. `None` if it begins neither.
@@ -102,6 +138,22 @@ mod tests {
         check("documents", None);
         check("", None);
         assert_eq!(place_of("a: [", "a"), None);
+    }
+
+    #[test]
+    fn the_end_of_a_path_is_found_below_the_names_before_it() {
+        let text = "document: {a: {$int: {max: 1}}}\nload:\n  one: {update: {$inc: {a: {$int: {max: 2}}}}}\n  two: {update: {$inc: {a: {$int: {max: 3}}}}}\n\
+                    axes: [{values: {big: {document.a: {$int: {mx: 4}}}}}]\n";
+        for (path, place) in [
+            ("one.$inc.a.$int.max", Some((3, 36))),
+            ("two.$inc.a.$int.max", Some((4, 36))),
+            (".$inc.a.$int", Some((3, 29))),
+            ("document.a.$int.mx", Some((5, 44))),
+            ("document.a.$int.max", Some((1, 23))),
+            ("three", None),
+        ] {
+            assert_eq!(place_of_end(text, path), place, "{path}");
+        }
     }
 
     #[test]

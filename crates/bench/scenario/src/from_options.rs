@@ -193,9 +193,25 @@ fn operators(source: Source<'_>) -> anyhow::Result<Value> {
         None if template.fields().is_empty() => {
             bail!(source.at_start("write for example {$set: {seen: true}}"))
         }
-        None if is_list => Ok(template.fields().clone().into()),
+        None if is_list => one_of(source, &template),
         None => fragment(source),
     }
+}
+
+/// A list of updates in turns, each of which compiles.
+fn one_of(source: Source<'_>, template: &Template) -> anyhow::Result<Value> {
+    const WRITE: &str =
+        "`one_of` takes a list of updates: write for example {one_of: [{$inc: {a: 1}}, {$inc: {b: 1}}]}";
+    let listed = template.fields().get("one_of").and_then(Value::as_array);
+    let Some(updates) = listed.filter(|updates| !updates.is_empty()) else {
+        bail!(source.at_key("one_of", WRITE))
+    };
+    for (index, update) in updates.iter().enumerate() {
+        let Some(fields) = update.as_object() else { bail!(source.at_key("one_of", WRITE)) };
+        Program::fragment(&Template::from(fields.clone()), &Settings::default())
+            .map_err(|error| source.marked_in(&format!(".one_of[{index}]"), &error))?;
+    }
+    Ok(template.fields().clone().into())
 }
 
 #[cfg(test)]
@@ -291,9 +307,35 @@ mod tests {
             ),
             (update("{seen: 1}"), "`seen` is no operator", "  {seen: 1}\n   ^"),
             (update("[1]"), "--update: ", "  [1]\n  ^"),
+            (update("{one_of: 5}"), "`one_of` takes a list of updates", "  {one_of: 5}\n   ^"),
+            (
+                update("{one_of: [{$set: {a: 1}}, {$inc: {a: {$int: {mn: 1}}}}]}"),
+                "--update: one_of[1].$inc.a.$int: unknown setting \"mn\"",
+                "  {one_of: [{$set: {a: 1}}, {$inc: {a: {$int: {mn: 1}}}}]}\n                                               ^",
+            ),
+            (
+                Operation::Insert("{a: 1, a: 2}".into()),
+                "--insert: the key `a` appears twice",
+                "  {a: 1, a: 2}\n         ^",
+            ),
+            (Operation::Insert(" ".into()), "--insert: the text is empty", ""),
         ] {
             let error = options(operation).scenario().unwrap_err().to_string();
             assert!(error.contains(said) && error.contains(line), "{said}\n{error}");
+        }
+    }
+
+    #[test]
+    fn no_message_has_words_of_a_library() {
+        for text in
+            ["{a: [}", "{a: 1", "[1]", "x", "{a: 1, a: 2}", "{a: *b}", "{a: !!int x}", "{a: 'x}", "{a: .nan}"]
+        {
+            let error = options(Operation::Insert(text.into())).scenario().unwrap_err().to_string();
+            for word in ["mapping", "Policy", "u64", "bracket '", "scalar", "at line", "configured", "Option"]
+            {
+                assert!(!error.contains(word), "{text}: {error}");
+            }
+            assert!(error.starts_with("--insert: ") && error.ends_with('^'), "{text}: {error}");
         }
     }
 

@@ -31,6 +31,8 @@ pub struct DryRun {
     pub file: String,
     /// Sample documents as Extended JSON.
     pub samples: Vec<String>,
+    /// Options of the servers' addresses that have no effect, a sentence each.
+    pub warnings: Vec<String>,
     /// The number of phases.
     pub phases: usize,
     /// The estimate of the run. `None` for a matrix, whose list of cells has the estimates.
@@ -70,6 +72,7 @@ pub fn of(loaded: &Loaded, plan: &Plan, subject: &dyn Subject) -> anyhow::Result
     Ok(DryRun {
         file: unveiled(&loaded.resolved()?)?,
         samples: besides.audited.as_deref().map_or_else(|| Ok(Vec::new()), samples)?,
+        warnings: subject.server().map(Choice::warnings).unwrap_or_default(),
         phases: plan.phases.len(),
         estimate: Some(estimate),
     })

@@ -1,6 +1,11 @@
 //! Redirects a pipeline's sections to other servers and brokers.
 
+use plimsoll_deployment::{warnings, warnings_of_driver, write_concern_of};
+
 use super::typed::{PipelineFile, PositionsSection, SinkSection, SourceSection};
+
+/// Positions that a failover loses would repeat events or lose them.
+const POSITIONS_ARE_DURABLE: &str = "the write concern in the address of the positions has no effect: positions are written with a journaled majority";
 
 impl PipelineFile {
     /// Redirects every section to another MongoDB server and to other brokers.
@@ -26,6 +31,29 @@ impl PipelineFile {
         };
         let sinks = std::iter::once(&mut self.sink).chain(&mut self.dead_letters);
         sinks.filter_map(SinkSection::uri).chain(source).chain(positions).collect()
+    }
+
+    /// One sentence for each option without effect in the URIs, each once. A source reads with the official driver.
+    pub fn uri_warnings(&self) -> Vec<String> {
+        let mut all: Vec<String> = Vec::new();
+        let mut file = self.clone();
+        if let SourceSection::ChangeStream(stream) = &file.source {
+            all.extend(warnings_of_driver(&stream.uri));
+        }
+        if let Some(PositionsSection::Collection(positions)) = &file.positions
+            && let Ok(Some(concern)) = write_concern_of(&positions.uri)
+            && !concern.is_within_durable()
+        {
+            all.push(POSITIONS_ARE_DURABLE.to_owned());
+        }
+        all.extend(file.uris().iter().flat_map(|uri| warnings(uri)));
+        let mut unique = Vec::new();
+        for warning in all {
+            if !unique.contains(&warning) {
+                unique.push(warning);
+            }
+        }
+        unique
     }
 
     /// The addresses of all brokers.

@@ -145,6 +145,7 @@ fn integrity(subject: &Subject<'_>, audited: Audited) -> Integrity {
         deleted: findings.deleted,
         not_audited: if counted { subject.ledger.counts().acknowledged } else { findings.not_audited },
         foreign: findings.foreign,
+        was_alone: subject.other_writers == OtherWriters::Excluded,
         foreign_runs: findings.other_runs.iter().map(|(run, count)| (other_run(*run), *count)).collect(),
         examples: examples(run, &findings.examples, EXAMPLES).into_iter().chain(copies).collect(),
         audit_s: 0.0,

@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 use plimsoll_deployment::collection::{self, InitialState};
 use plimsoll_deployment::concern::Concerns;
 use plimsoll_deployment::inspect::brief;
-use plimsoll_deployment::pool_max;
+use plimsoll_deployment::{lean_options, pool_max, pool_options};
 use plimsoll_ledger::{Allocation, Run as RunId};
 use plimsoll_load::arrivals::Share;
 use plimsoll_load::engine::{Finished, Progress, RunError};
@@ -131,6 +131,17 @@ fn check_pools(setup: &Setup, place: &RunningServer, connections: u32) -> anyhow
     Ok(())
 }
 
+/// Refuses an option of an address that weakens TLS and that the driver does not know: it would refuse certificates without a reason in sight.
+fn check_tls(setup: &Setup, place: &RunningServer) -> anyhow::Result<()> {
+    let is_named =
+        |server: &RunningServer| lean_options(server.site.uri()).contains(&"tlsAllowInvalidHostnames");
+    ensure!(
+        setup.client != Client::Driver || !place.all().any(is_named),
+        "tlsAllowInvalidHostnames in the server's address: the official driver does not have it; use client: lean, or remove it"
+    );
+    Ok(())
+}
+
 /// Refuses to check a part of a history.
 fn check_lists(setup: &Setup, shard: Share) -> anyhow::Result<()> {
     ensure!(
@@ -151,6 +162,7 @@ impl Database {
         setup.inherit(&concerns, Copies::Several);
         check_reads(&setup, &place).deserves(Exit::Usage)?;
         check_lists(&setup, context.shard).deserves(Exit::Usage)?;
+        check_tls(&setup, &place).deserves(Exit::Usage)?;
         check_pools(&setup, &place, context.plan.connections()).deserves(Exit::Usage)?;
         let workers = Workers::of(context, !place.pids().is_empty());
         let Probed { facts, before, copies } = runtime.block_on(probe(&place, &setup, context.loaded))?;
@@ -247,6 +259,10 @@ impl System for Database {
     fn begin(&mut self, context: RunContext<'_>, ledger: &Path, tell: &mut dyn FnMut(String)) -> Outcome<()> {
         if let Some(reason) = &self.before.vanishing {
             tell(format!("{reason}: integrity cannot be shown"));
+        }
+        for server in self.place.all() {
+            let (pool, load) = (pool_options(server.site.uri()), context.plan.connections());
+            Connections::without_effect(self.setup.client, &pool, load).into_iter().for_each(&mut *tell);
         }
         let site = &self.place.site;
         let chosen = self.setup.read_preferences();

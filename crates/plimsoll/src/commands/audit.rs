@@ -58,7 +58,7 @@ pub fn audit(args: &AuditArgs) -> Outcome<Exit> {
         patience: Duration::ZERO,
         ledger: &recovered.ledger,
         touched: &touched,
-        other_writers: OtherWriters::Expected,
+        other_writers: other_writers(&path),
         before: &before,
     };
     let mut lost = Lost::default();
@@ -77,6 +77,16 @@ pub fn audit(args: &AuditArgs) -> Outcome<Exit> {
         (true, false) => Exit::Server,
         (true, true) => Exit::Held,
     })
+}
+
+/// Whether strange documents are of others. Those that the run found as phantoms stay phantoms, so that both commands agree; later ones
+/// are of others.
+fn other_writers(path: &Path) -> OtherWriters {
+    let kept = run_dir::read_run(path).ok().and_then(|run| run.integrity);
+    match kept {
+        Some(kept) if kept.was_alone && kept.phantom > 0 => OtherWriters::Excluded,
+        _ => OtherWriters::Expected,
+    }
 }
 
 /// The number of documents in the collection before the run, if its summary contains it.
@@ -169,7 +179,9 @@ fn place(args: &AuditArgs, path: &Path, runtime: &tokio::runtime::Runtime) -> Ou
     if is_named(args) {
         args.server.iter().chain(&args.hosts).for_each(|server| tell_unused_read_options(server));
         let choice = choice(args.server.as_deref(), &args.hosts, 1).deserves(Exit::Usage)?;
-        return RunningServer::open(&choice, StartOptions::quiet(timeout), runtime);
+        // This console shows warnings alone.
+        let start = StartOptions { console: console(true), ..StartOptions::quiet(timeout) };
+        return RunningServer::open(&choice, start, runtime);
     }
     let run = run_dir::read_run(path).ok();
     let kept: Vec<_> = (0..)

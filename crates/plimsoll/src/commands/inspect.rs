@@ -39,7 +39,7 @@ pub fn inspect(args: &InspectArgs) -> Outcome<Exit> {
 }
 
 /// Warns of options that choose a member or a version of the data: these commands read the primary's own data.
-pub(super) fn tell_unused_read_options(server: &str) {
+pub(in crate::commands) fn tell_unused_read_options(server: &str) {
     for option in read_options(server) {
         say(&format!("plimsoll: warning: {option} has no effect here: this command reads the primary"));
     }

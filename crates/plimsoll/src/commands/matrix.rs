@@ -24,9 +24,11 @@ pub fn run(loaded: &Loaded, args: &RunArgs, registry: &Registry) -> Outcome<Exit
         resume: args.resume.clone(),
         load: args.once.load.options(registry.systems),
     };
-    let prepared = prepare(loaded, &settings).deserves(Exit::Usage)?;
+    let prepared = prepare(loaded, &settings).map_err(|error| loaded.located(error)).deserves(Exit::Usage)?;
     if args.once.dry_run {
-        print(&dry_run::of_matrix(&prepared).deserves(Exit::Usage)?.text());
+        let described = dry_run::of_matrix(&prepared).deserves(Exit::Usage)?;
+        described.warnings.iter().for_each(|warning| settings.load.console.warn(warning));
+        print(&described.text());
         print("\n");
     }
     if args.list || args.once.dry_run {

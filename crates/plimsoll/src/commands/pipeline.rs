@@ -12,6 +12,8 @@ use plimsoll_pipeline::Error;
 use plimsoll_report::stream::{Ending, summary};
 use plimsoll_report::text::hanging;
 
+#[cfg(feature = "kafka")]
+use super::inspect::tell_unused_read_options;
 use crate::cli::{PipelineArgs, PipelineCommand, PipelineRunArgs};
 #[cfg(feature = "kafka")]
 use crate::cli::{PipelineDemoArgs, Victim};
@@ -30,6 +32,7 @@ pub fn pipeline(command: &PipelineCommand) -> Outcome {
         PipelineCommand::Run(args) => {
             let (file, base) = read_as(&args.what)?;
             let built = build(&file, &base).deserves(Exit::Usage)?;
+            warn(&file);
             if !args.quiet {
                 caution(&file);
             }
@@ -38,6 +41,7 @@ pub fn pipeline(command: &PipelineCommand) -> Outcome {
         PipelineCommand::Replay(args) => {
             let (file, base) = read_as(&args.run.what)?;
             let built = replay::build(&file, &base, args.limit).deserves(Exit::Usage)?;
+            warn(&file);
             run(&args.run, &file, built)
         }
         #[cfg(feature = "kafka")]
@@ -55,6 +59,7 @@ pub fn pipeline(command: &PipelineCommand) -> Outcome {
         PipelineCommand::Check(args) => {
             let (file, base) = read_as(args)?;
             let built = build(&file, &base).deserves(Exit::Usage)?;
+            warn(&file);
             caution(&file);
             print(&format!("{}: {}, {}\n", file.name, built.path.join(" → "), built.guarantee));
             Ok(Exit::Held)
@@ -79,6 +84,11 @@ fn read_as(args: &PipelineArgs) -> Outcome<(PipelineFile, PathBuf)> {
     let (mut file, base) = read(&args.file, &args.overrides).deserves(Exit::Usage)?;
     file.point(args.server.as_deref(), args.brokers.as_deref());
     Ok((file, base))
+}
+
+/// Names the options of the servers' addresses that have no effect.
+fn warn(file: &PipelineFile) {
+    file.uri_warnings().iter().for_each(|warning| console(false).warn(warning));
 }
 
 fn caution(file: &PipelineFile) {
@@ -137,6 +147,8 @@ const fn exit_of(error: &Error) -> Exit {
 #[cfg(feature = "kafka")]
 fn audit(args: &crate::cli::PipelineAuditArgs) -> Outcome {
     let (file, _) = read_as(&args.what)?;
+    warn(&file);
+    file.clone().uris().iter().for_each(|uri| tell_unused_read_options(uri));
     let question = plimsoll_stream::audit::Question::of(&file).deserves(Exit::Usage)?;
     if let Some(words) = question.caution() {
         say(&hanging(&words, "", console(false).line_width()));

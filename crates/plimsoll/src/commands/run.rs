@@ -48,7 +48,9 @@ pub fn once(name: &str, loaded: Loaded, args: &OnceArgs, registry: &Registry) ->
     let options = args.load.options(registry.systems);
     let checked = lifecycle::check(name, loaded, &options, start)?;
     if args.dry_run {
-        print(&dry_run::of_run(&checked).deserves(Exit::Usage)?.text());
+        let described = dry_run::of_run(&checked).deserves(Exit::Usage)?;
+        described.warnings.iter().for_each(|warning| options.console.warn(warning));
+        print(&described.text());
         return Ok(Exit::Held);
     }
     let session = lifecycle::open_at(checked, &options, start)?;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, ensure};
-use plimsoll_deployment::{COMMAND_TIMEOUT, for_driver};
+use plimsoll_deployment::{COMMAND_TIMEOUT, for_driver, warnings_of_driver};
 use plimsoll_host::embedded::{self, Options};
 use plimsoll_host::{Profile, Server, Storage, mongod};
 use plimsoll_measure::size::Bytes;
@@ -121,6 +121,7 @@ fn open_database(uri: &mut Option<String>, args: &ServeArgs) -> Outcome<Option<S
 fn reachable(uri: &str) -> Outcome<String> {
     let runtime = plimsoll_deployment::runtime().deserves(Exit::Failed)?;
     let start = StartOptions { console: console(false), ..StartOptions::quiet(COMMAND_TIMEOUT) };
+    warnings_of_driver(uri).iter().for_each(|warning| start.console.warn(warning));
     RunningServer::open(&Choice::Uri(uri.to_owned()), start, &runtime)?;
     for_driver(uri).deserves(Exit::Usage)
 }

@@ -46,10 +46,10 @@ pub fn suite(args: &SuiteArgs, registry: &Registry) -> Outcome<Exit> {
                 return Ok(Exit::Held);
             }
             if args.dry_run {
-                print(
-                    &dry_run::text(&planned(&loaded, &tests), &tests, registry.systems)
-                        .deserves(Exit::Usage)?,
-                );
+                let described = dry_run::text(&planned(&loaded, &tests), &tests, registry.systems);
+                let (text, warnings) = described.deserves(Exit::Usage)?;
+                warnings.iter().for_each(|warning| settings.console.warn(warning));
+                print(&text);
                 return Ok(Exit::Held);
             }
             begin(args.out.as_deref(), &loaded, tests).deserves(Exit::Usage)?

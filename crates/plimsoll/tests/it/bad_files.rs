@@ -104,6 +104,43 @@ fn a_slip_in_a_scenario_is_answered_in_our_words() {
 }
 
 #[test]
+fn a_slip_in_a_template_inside_a_scenario_is_answered_with_its_place() {
+    let inserts = inserts("slips", 5, "{documents: 10}");
+    let update = "  - load:\n      bump:\n        operation: {update: {update: {$inc: {a: {$int: {max: 9}}}}}}\n        \
+                  arrivals: {closed: {writers: 2}}\n    stop: {operations: 10}\n";
+    let find = update
+        .replace("bump", "seek")
+        .replace("{update: {update: {$inc: {a: {$int", "{find: {filter: {b: {c: {$int");
+    let updates = format!("{inserts}{update}{find}");
+    let lines = inserts.lines().count();
+    let [bump, seek] = [lines + 3, lines + 8].map(|line| format!("line {line}, column "));
+    let matrix = format!(
+        "{inserts}matrix:\n  axes:\n  - name: size\n    values:\n      big: {{document.text: {{$text: {{bytes: 80}}}}}}\n"
+    );
+    let cell = format!("line {}, column 37", lines + 5);
+    let http = "title: t\nhttp: {url: 'http://127.0.0.1:9'}\nphases:\n  - load:\n      send:\n        request: {post: /a, body: {n: \
+                {$number: {}}, text: {$text: {bytes: 40}}}}\n        arrivals: {closed: {writers: 2}}\n    stop: {operations: 4}\n";
+    check_slips(&[
+        (
+            &["run"],
+            &updates,
+            "$int: {max: 9}}}}}}",
+            "$int: {mx: 9}}}}}}",
+            &[&format!("{bump}57: "), "unknown setting \"mx\"", "bump"],
+        ),
+        (
+            &["run"],
+            &updates,
+            "{c: {$int: {max: 9",
+            "{c: {$int: {mx: 9",
+            &[&format!("{seek}52: "), "unknown setting \"mx\"", "seek"],
+        ),
+        (&["run"], &matrix, "bytes: 80", "bytez: 80", &[&cell, "unknown setting \"bytez\"", "size=big"]),
+        (&["run"], http, "bytes: 40", "bytez: 40", &["line 6, column 69: ", "unknown setting \"bytez\""]),
+    ]);
+}
+
+#[test]
 fn a_slip_in_any_other_file_is_answered_in_the_same_words() {
     let pipeline = "guarantee: at-most-once\nsource: {generator: {events: 1}}\nsink: {noop: {}}\n";
     let suite = "tests:\n  - {name: a, scenario: bulk-baseline}\n";

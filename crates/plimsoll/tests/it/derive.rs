@@ -134,6 +134,45 @@ fn values_are_copied_only_on_request_and_only_where_they_are_few() {
 }
 
 #[test]
+fn no_extreme_value_of_a_field_is_in_the_scenario() {
+    const FIRST_MS: i64 = 1_699_000_000_000;
+    let reading = |index: i32| {
+        let (far, few) = (i64::from(index), [17, 23, 42][index as usize % 3]);
+        let mixed = if index % 2 == 0 { Bson::Int32(5_000 + index) } else { Bson::Null };
+        doc! {
+            "peculiar": 1_000_003 + 7_919 * index, "year": 1990 + index, "price": 19.99 + f64::from(index),
+            "long": 20_000_000_000_i64 + 1_000_000_007 * far, "few": few, "mixed": mixed,
+            "at": bson::DateTime::from_millis(FIRST_MS + far * 86_400_000),
+        }
+    };
+    ask(&[insert("extremes", (0..40).map(reading).collect())]);
+    let text = derived("extremes", &[]);
+    let template = text.lines().map(|line| line.split('#').next().unwrap()).collect::<Vec<_>>().join("\n");
+    let last = bson::DateTime::from_millis(FIRST_MS + 39 * 86_400_000).try_to_rfc3339_string().unwrap();
+    let first = bson::DateTime::from_millis(FIRST_MS).try_to_rfc3339_string().unwrap();
+    for value in [
+        "1000003",
+        "1308844",
+        "1990",
+        "2029",
+        "20000000000",
+        "59000000273",
+        "19.99",
+        "58.99",
+        " 17,",
+        " 23,",
+        "42",
+        "5000",
+        "5038",
+        &first,
+        &last,
+    ] {
+        assert!(!template.contains(value), "{value}: {template}");
+    }
+    run(&text, "extremes_again");
+}
+
+#[test]
 fn odd_names_mixed_types_and_ids_of_any_type_are_handled() {
     let odd = |index: i32| {
         let id = [Bson::Int32(index), Bson::String(format!("s{index}")), Bson::Document(doc! {"n": index})];

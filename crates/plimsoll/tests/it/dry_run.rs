@@ -64,6 +64,31 @@ fn an_invalid_scenario_is_refused_as_ever() {
 }
 
 #[test]
+fn options_of_an_address_without_effect_are_named_without_a_server() {
+    let dir = tempfile::tempdir().unwrap();
+    scenario(dir.path(), &inserts("dry", 10, "{documents: 5}"));
+    let uri = "mongodb://127.0.0.1:9/?fooBar=1";
+    std::fs::write(dir.path().join("night.csv"), format!("name,scenario,server\na,scenario.yaml,{uri}\n"))
+        .unwrap();
+    let pipeline = format!(
+        "source: {{change_stream: {{uri: '{uri}&socketTimeoutMS=5', watch: d.c}}}}\npositions: {{file: positions}}\nsink: {{noop: {{}}}}\n"
+    );
+    std::fs::write(dir.path().join("pipeline.yaml"), pipeline).unwrap();
+    for (args, option) in [
+        (&["run", "scenario.yaml", "--server", uri, "--dry-run"][..], "`fooBar`"),
+        (&["run", "strategies", "--server", uri, "--dry-run"], "`fooBar`"),
+        (&["bench", "--insert", "{a: 1}", "--server", uri, "--dry-run"], "`fooBar`"),
+        (&["suite", "night.csv", "--dry-run"], "`fooBar`"),
+        (&["pipeline", "check", "pipeline.yaml"], "`fooBar`"),
+        (&["pipeline", "check", "pipeline.yaml"], "`socketTimeoutMS` of the address has no effect here"),
+    ] {
+        let output = plimsoll().current_dir(dir.path()).args(args).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {}", stderr(&output));
+        assert_eq!(stderr(&output).matches(option).count(), 1, "{args:?}: {}", stderr(&output));
+    }
+}
+
+#[test]
 fn a_matrix_shows_its_cells_and_the_documents_of_the_first() {
     let dir = tempfile::tempdir().unwrap();
     let said = described(dir.path(), &["run", "strategies"], 0);

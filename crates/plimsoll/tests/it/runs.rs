@@ -14,6 +14,10 @@ fn two_runs_at_once_into_one_empty_collection_name_each_other_and_hold() {
         for case in [("stamped", "", 0), ("plain", "stamp: false", 0)] {
             scope.spawn(move || two_runs_at_once(case));
         }
+        // Content that is the same in every document confirms no receipt: the numbers do.
+        for case in [("constant", "stamp: false", 0), ("constant_user", "id: user\nstamp: false", 8)] {
+            scope.spawn(move || two_runs_at_once(case));
+        }
         // Ids in YCSB's form omit the run's time, the first eight digits of its ID.
         for case in [("user", "id: user", 8), ("user_plain", "id: user\nstamp: false", 8)] {
             scope.spawn(move || two_runs_at_once(case));
@@ -25,6 +29,7 @@ fn two_runs_at_once_into_one_empty_collection_name_each_other_and_hold() {
 fn two_runs_at_once((name, keys, first): (&str, &str, usize)) {
     let dir = tempfile::tempdir().unwrap();
     let text = inserts(&format!("together_{name}"), 10, "{duration: 1s}");
+    let text = if name.starts_with("constant") { text.replace(DOCUMENT, "document: {a: 1}") } else { text };
     let file = scenario(dir.path(), &format!("{keys}\n{text}"));
     let start = clock::utc(clock::wall_ms() + 12_000);
     let run = |name: &str| {
@@ -56,6 +61,50 @@ fn two_runs_at_once((name, keys, first): (&str, &str, usize)) {
         assert_eq!(audited.status.code(), Some(0), "{}", stderr(&audited));
         let named = stdout(&audited).lines().any(|line| line.trim_start().starts_with("of run"));
         assert!(named, "{}", stdout(&audited));
+    }
+}
+
+/// The document of the scenario that inserts.
+const DOCUMENT: &str = "document: {n: {$number: {}}, text: {$text: {bytes: 40}}}";
+
+/// Inserts a document of no run as soon as the collection has documents of one.
+fn insert_stranger(collection: &str) {
+    let address = shared().trim_start_matches("mongodb://").split('/').next().unwrap().parse().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut connection = Connection::connect(&ConnectOptions::new(address)).await.unwrap();
+        let count = bson::rawdoc! {"count": collection};
+        while connection.command("plimsoll_test", &count).await.unwrap().get_i32("n").unwrap_or(0) == 0 {}
+        let insert = bson::rawdoc! {"insert": collection, "documents": [{"_id": 7, "stranger": true}]};
+        connection.command("plimsoll_test", &insert).await.unwrap();
+    });
+}
+
+#[test]
+fn a_document_of_no_run_gets_the_same_verdict_from_run_and_audit() {
+    for (name, during, exit) in [("stranger_during", true, 4), ("stranger_after", false, 0)] {
+        let dir = tempfile::tempdir().unwrap();
+        let out = dir.path().join("run");
+        let text = format!("stamp: false\n{}", inserts(name, 10, "{duration: 2s}"));
+        let file = scenario(dir.path(), &text);
+        let mut command = crate::program::plimsoll();
+        command.args(["run", file.to_str().unwrap(), "--server", &shared(), "--json", "--out"]).arg(&out);
+        let running = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        if during {
+            insert_stranger(name);
+        }
+        let ran = running.wait_with_output().unwrap();
+        if !during {
+            insert_stranger(name);
+        }
+        let server = format!("{}&fooBar=1", shared());
+        let audited = plimsoll_with(&["audit", out.to_str().unwrap(), "--json", "--server", &server]);
+        assert!(stderr(&audited).contains("`fooBar` of the address is unknown"), "{}", stderr(&audited));
+        let exits = [&ran, &audited].map(|output| output.status.code());
+        assert_eq!(exits, [Some(exit); 2], "{name}: {}{}", stderr(&ran), stdout(&audited));
+        let found = json(&audited);
+        let kinds = (found["phantom"].as_u64(), found["foreign"].as_u64());
+        assert_eq!(kinds, (Some(u64::from(during)), Some(u64::from(!during))), "{name}: {found}");
     }
 }
 

@@ -66,7 +66,7 @@ const VALID: &[&str] = &[
     "mongodb://localhost/?retryReads=false&retryWrites=true",
     "mongodb://localhost/?loadBalanced=true",
     "mongodb://localhost/?loadBalanced=false&replicaSet=rs0",
-    "mongodb://localhost/?maxPoolSize=10&minPoolSize=2&maxConnecting=3&maxIdleTimeMS=1000&waitQueueTimeoutMS=7",
+    "mongodb://localhost/?maxPoolSize=10&minPoolSize=2&maxConnecting=3&maxIdleTimeMS=1000&waitQueueTimeoutMS=0",
     "mongodb://localhost/?maxPoolSize=0&minPoolSize=5",
     "mongodb://localhost/?uuidRepresentation=javaLegacy",
     "mongodb://localhost/?CONNECTTIMEOUTMS=1&ReplicaSet=rs",
@@ -98,6 +98,19 @@ const WARNED: &[(&str, &str)] = &[
     ("mongodb://localhost/?fsync=true&j=true", "`fsync`"),
     ("mongodb://localhost/?replicaSet=one&replicaSet=two", "`one` counts"),
     ("mongodb://localhost/?maxIdleTimeMS=", "empty"),
+    (
+        "mongodb://localhost/?authMechanismProperties=TOKEN_RESOURCE:x",
+        "`authMechanismProperties` of the address has no effect",
+    ),
+    (
+        "mongodb://localhost/?readPreference=invalid&readPreferenceTags=dc:ny",
+        "`readpreferencetags` of the address has no effect",
+    ),
+    (
+        "mongodb://localhost/?maxStalenessSeconds=120&readPreference=invalid",
+        "`maxstalenessseconds` of the address has no effect",
+    ),
+    ("mongodb://localhost/?waitQueueTimeoutMS=7", "`waitQueueTimeoutMS` of the address has no effect"),
     ("mongodb://localhost/?journal=", "empty"),
     ("mongodb://localhost/?tls=invalid", "not true or false"),
     ("mongodb://localhost/?tlsInsecure=yes", "not true or false"),
@@ -223,6 +236,16 @@ const INVALID: &[(&str, &str)] = &[
     ("mongodb+srv://a.example.com,b.example.com", "takes one host name"),
     ("mongodb+srv://%2Ftmp%2Fa.sock", "not a Unix socket"),
     ("mongodb://localhost/?minPoolSize=5&maxPoolSize=4", "exceeds"),
+    ("mongodb://localhost/?proxyHost=a&proxyHost=b", "`proxyHost` appears twice"),
+    ("mongodb://localhost/?proxyHost=a&proxyPort=1&proxyPort=2", "`proxyPort` appears twice"),
+    (
+        "mongodb://localhost/?proxyHost=a&proxyUsername=a&proxyUsername=b&proxyPassword=c",
+        "`proxyUsername` appears twice",
+    ),
+    (
+        "mongodb://localhost/?proxyHost=a&proxyUsername=a&proxyPassword=1&proxyPassword=2",
+        "`proxyPassword` appears twice",
+    ),
     ("mongodb://localhost/?w=0&journal=true", "excludes `journal=true`"),
     ("mongodb://localhost/?proxyPort=1080", "needs `proxyHost`"),
     ("mongodb://localhost/?proxyUsername=a&proxyPassword=b", "needs `proxyHost`"),
@@ -241,7 +264,7 @@ const INVALID: &[(&str, &str)] = &[
     ("mongodb://localhost/?authMechanism=PLAIN", "needs a user and a password"),
     ("mongodb://ann:word@localhost/?authMechanism=MONGODB-X509", "takes no password"),
     ("mongodb://ann@localhost/?authMechanism=MONGODB-X509&authSource=users", "$external"),
-    ("mongodb://ann:word@localhost/?authMechanism=MONGODB-CR", "is unknown"),
+    ("mongodb://ann:word@localhost/?authMechanism=MONGODB-CR", "this build has no MONGODB-CR"),
     // Valid, but this build does not have them.
     ("mongodb://ann@localhost/?authMechanism=GSSAPI", "this build has no GSSAPI"),
     ("mongodb://localhost/?authMechanism=MONGODB-AWS", "this build has no MONGODB-AWS"),
@@ -335,6 +358,10 @@ fn options_that_the_driver_does_not_know_are_read_here() {
     assert_eq!(limit("socketTimeoutMS=7500"), Some(Duration::from_millis(7500)));
     assert_eq!(limit("socketTimeoutMS=7500&timeoutMS=500"), Some(Duration::from_millis(500)));
     assert_eq!(limit("socketTimeoutMS=0"), None);
+    let pool =
+        ConnectionString::parse("mongodb://a/?minPoolSize=3&maxIdleTimeMS=5&maxConnecting=2").unwrap().pool;
+    assert_eq!((pool.min, pool.others), (Some(3), vec!["maxIdleTimeMS", "maxConnecting"]));
+    assert_eq!(parsed.lean_only, ["timeoutMS", "tlsAllowInvalidHostnames"]);
     assert!(parsed.allows_invalid_hostnames);
     assert_eq!(parsed.for_driver, "mongodb://a/d?tls=true");
     assert!(ConnectionString::parse("mongodb://a/?tlsInsecure=true").unwrap().allows_invalid_hostnames);

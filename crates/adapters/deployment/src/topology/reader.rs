@@ -21,7 +21,7 @@ const ASK_MAX: Duration = Duration::from_secs(1);
 use crate::uri::CONNECT_TIMEOUT;
 
 /// The pause before the members are asked again.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
+pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// How much longer than to the nearest member a round trip may take, when the URI sets no `localThresholdMS`.
 const WINDOW: Duration = Duration::from_millis(15);
 

@@ -65,3 +65,25 @@ fn a_collection_whose_absence_has_no_code_is_empty() {
     });
     assert_eq!(state, InitialState::default());
 }
+
+#[test]
+fn a_server_that_ignores_the_filter_of_a_list_shows_no_other_collection() {
+    let capped = || doc! {"name": "other", "type": "collection", "options": {"capped": true}};
+    let server = Server::start(move |command| match command.keys().next()?.as_str() {
+        "listCollections" => Some(doc! {"cursor": {"firstBatch": [capped()], "id": 0_i64}, "ok": 1.0}),
+        "listIndexes" => Some(doc! {"cursor": {"firstBatch": [], "id": 0_i64}, "ok": 1.0}),
+        _ => None,
+    })
+    .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let options = ConnectOptions::new(server.address().to_string().parse().unwrap());
+    runtime.block_on(async {
+        let mut connection = Connection::connect(&options).await.unwrap();
+        for (name, exists) in [("c", false), ("other", true)] {
+            let namespace = Namespace { db: "d".into(), collection: name.into() };
+            assert_eq!(collection::exists(&mut connection, &namespace).await.unwrap(), exists, "{name}");
+            let vanishing = collection::vanishing(&mut connection, &namespace).await.unwrap();
+            assert_eq!(vanishing.is_some(), exists, "{name}");
+        }
+    });
+}

@@ -16,6 +16,16 @@ pub(crate) struct ReadOptions {
     pub keep_body: bool,
 }
 
+impl ReadOptions {
+    /// Whether to keep the body of an answer with this status: an error's body says what is wrong.
+    pub(crate) const fn keeps_body_of(self, status: u16) -> bool {
+        self.keep_body || status >= ERRORS_FIRST
+    }
+}
+
+/// The lowest status of an error.
+const ERRORS_FIRST: u16 = 400;
+
 /// The framing of an answer, from its head.
 pub(super) struct Framing {
     pub status: u16,

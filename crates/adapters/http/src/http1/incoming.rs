@@ -190,7 +190,7 @@ impl Incoming {
             self.state = State::TooLarge;
             return false;
         }
-        if self.options.keep_body {
+        if self.options.keeps_body_of(self.status) {
             if self.body_end != self.at {
                 self.bytes.copy_within(self.at..self.at + count, self.body_end);
             }

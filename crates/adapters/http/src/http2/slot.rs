@@ -148,7 +148,7 @@ async fn receive(
         if received.is_too_large {
             return Ok(());
         }
-        if options.keep_body {
+        if options.keeps_body_of(received.status) {
             received.body.extend_from_slice(&part);
         }
         incoming.flow_control().release_capacity(part.len())?;

@@ -77,12 +77,12 @@ pub enum Error {
         problem: &'static str,
     },
     /// A template that cannot be compiled.
-    #[error("{place}: {source}")]
+    #[error("{place}: {fault}")]
     Template {
         /// The place.
         place: String,
         /// The fault.
-        source: plimsoll_document::Error,
+        fault: plimsoll_document::Error,
     },
     /// An unknown workload, or one with invalid settings.
     #[error("{place}: {problem}")]

@@ -63,7 +63,7 @@ pub(super) fn compile(place: &str, template: &Template, settings: Settings) -> R
         plimsoll_document::Error::TooLarge { bytes, .. } => {
             Error::BodyTooLarge { place: place.to_owned(), bytes }
         }
-        source => Error::Template { place: place.to_owned(), source },
+        fault => Error::Template { place: place.to_owned(), fault },
     };
     // The template is checked as a document, because a fragment accepts typos as operators. It is used as a fragment, because a
     // document gets an `_id`.

@@ -114,6 +114,11 @@ impl Driver {
         Ok(client)
     }
 
+    /// The time limit of an operation: the scenario's, or the URI's if the scenario's is the default.
+    fn limit(&self) -> Duration {
+        self.deployment.timeout().unwrap_or(self.builder.setup.timeout)
+    }
+
     /// Finds a member for each read preference, so that a missing one is named before the load. The driver waits for it in
     /// every operation.
     async fn find_members(&self) -> Result<(), plimsoll_deployment::Error> {
@@ -284,7 +289,8 @@ impl Target for Driver {
     async fn send(&self, lane: &mut Lane) -> Reply {
         let mut ready = std::mem::replace(&mut lane.ready, Ready::Nothing);
         let documents = ready.documents();
-        let sent = tokio::time::timeout(self.builder.setup.timeout, self.run(lane, &mut ready)).await;
+        let limit = self.limit();
+        let sent = tokio::time::timeout(limit, self.run(lane, &mut ready)).await;
         match sent {
             Ok(reply) => {
                 // The driver never resends the operation.
@@ -296,7 +302,7 @@ impl Target for Driver {
                 ready.release(&self.builder);
                 // After an unfinished transaction the next one needs another session.
                 lane.session = None;
-                let (outcome, limit) = (Outcome::Unknown(Doubt::Timeout), self.builder.setup.timeout);
+                let outcome = Outcome::Unknown(Doubt::Timeout);
                 let late = || FirstError::new(0, "", format_args!("no answer within {limit:?}"));
                 self.builder.work(lane.operation).note(outcome, late);
                 Reply::failed(outcome, documents)

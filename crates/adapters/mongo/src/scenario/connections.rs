@@ -1,5 +1,6 @@
 //! Reads the settings of a client's connections, as typed.
 
+use plimsoll_deployment::Pool;
 use plimsoll_measure::duration::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -72,6 +73,26 @@ impl Connections {
         }
     }
 
+    /// One sentence for each option of a URI's pool without effect, for a load with so many connections.
+    pub fn without_effect(client: Client, pool: &Pool, load: u32) -> Vec<String> {
+        if client == Client::Driver {
+            return Vec::new();
+        }
+        let few = pool.min.filter(|min| *min > load).map(|min| {
+            format!(
+                "minPoolSize={min} in the server's address has no effect: the lean client has exactly the connections of its arrivals, \
+                 {load} here; set `connections` or `writers`, or use client: driver"
+            )
+        });
+        let others = pool.others.iter().map(|name| {
+            format!(
+                "{name} in the server's address has no effect: the lean client opens the connections of its arrivals and keeps them; \
+                 use client: driver"
+            )
+        });
+        few.into_iter().chain(others).collect()
+    }
+
     /// Checks the settings against the client.
     ///
     /// # Errors
@@ -105,6 +126,19 @@ mod tests {
         for (client, pool) in [(Client::Lean, None), (Client::Lean, Some(8)), (Client::Driver, Some(2))] {
             assert_eq!(check(client, pool), Ok(()));
         }
+    }
+
+    #[test]
+    fn pool_options_of_the_address_without_effect_are_named_for_the_lean_client() {
+        let pool = Pool { min: Some(9), others: vec!["maxIdleTimeMS", "maxConnecting"] };
+        let said = Connections::without_effect(Client::Lean, &pool, 8);
+        assert_eq!(said.len(), 3, "{said:?}");
+        for (sentence, name) in said.iter().zip(["minPoolSize=9", "maxIdleTimeMS", "maxConnecting"]) {
+            assert!(sentence.starts_with(name), "{sentence}");
+        }
+        assert_eq!(Connections::without_effect(Client::Driver, &pool, 8), [""; 0]);
+        let enough = Pool { min: Some(8), others: Vec::new() };
+        assert_eq!(Connections::without_effect(Client::Lean, &enough, 8), [""; 0]);
     }
 
     #[test]

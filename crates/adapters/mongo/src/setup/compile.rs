@@ -252,7 +252,7 @@ impl Compiler<'_> {
     }
 
     fn program(&self, template: &Template) -> Result<Program, Error> {
-        operator_program(template, self.context)
+        operator_program(self.name, template, self.context)
     }
 
     fn constant(&self, field: &str, template: Option<&Template>) -> Result<Option<Document>, Error> {
@@ -261,9 +261,10 @@ impl Compiler<'_> {
 }
 
 /// A document with MongoDB's operators and with generators, without `_id` or stamp.
-fn operator_program(template: &Template, context: Context<'_>) -> Result<Program, Error> {
+fn operator_program(name: &str, template: &Template, context: Context<'_>) -> Result<Program, Error> {
     let settings = Settings { seed: context.seed, start_ms: START_MS, ..Settings::default() };
-    Ok(Program::fragment(template, &settings)?)
+    let refuse = |fault| Error::Part { operation: name.to_owned(), fault };
+    Program::fragment(template, &settings).map_err(refuse)
 }
 
 /// The key of an index: constants, at least one field.
@@ -287,7 +288,7 @@ pub(crate) fn constant(
     context: Context<'_>,
 ) -> Result<Option<Document>, Error> {
     let Some(template) = template else { return Ok(None) };
-    let program = operator_program(template, context)?;
+    let program = operator_program(name, template, context)?;
     let encode = |number| {
         let mut bytes = Vec::new();
         program.encode(number, &Default::default(), &mut bytes);

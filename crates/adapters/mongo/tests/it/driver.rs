@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use plimsoll_deployment::Deployment;
-use plimsoll_host::null;
+use plimsoll_deployment::{COMMAND_TIMEOUT, Deployment};
+use plimsoll_host::{null, scripted};
 use plimsoll_ledger::{Allocation, Run};
 use plimsoll_load::target::{Prepared, Target};
+use plimsoll_measure::outcome::{Doubt, Outcome};
 use plimsoll_mongo::driver::Driver;
 use plimsoll_mongo::scenario::{Operation, Section};
 use plimsoll_mongo::setup::{Context, Setup};
@@ -69,4 +70,36 @@ fn the_driver_works_only_on_the_workers_thread() {
     let blocking = runtime.spawn_blocking(|| ());
     runtime.block_on(blocking).unwrap();
     assert_eq!(threads.load(Ordering::Relaxed), 1, "a started thread is counted");
+}
+
+#[test]
+fn the_time_limit_of_a_uri_bounds_operations() {
+    // The server answers an insert when the test ends.
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    let ended = std::sync::Mutex::new(ended);
+    let server = scripted::Server::start(move |command| {
+        if command.contains_key("insert") {
+            let _ = ended.lock().unwrap().recv();
+        }
+        None
+    })
+    .unwrap();
+    let setup = Arc::new(setup());
+    assert_eq!(setup.timeout, COMMAND_TIMEOUT, "the scenario sets no other limit");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let outcome = runtime.block_on(async {
+        let uri = format!("mongodb://{}/?directConnection=true&timeoutMS=2000", server.address());
+        let deployment = Arc::new(Deployment::new(&uri, COMMAND_TIMEOUT).await.unwrap());
+        let ledger = WorkerLedger::new(Allocation::new(setup.block(), 1, None).unwrap(), 0, None);
+        let target = Driver::new(setup.clone(), deployment, ledger);
+        let mut lane = target.open().await.unwrap();
+        assert_eq!(target.prepare(&mut lane, 0, 0), Prepared::Ready);
+        let sent = tokio::time::timeout(Duration::from_secs(8), target.send(&mut lane)).await;
+        let reply = sent.expect("the limit of the URI ends the operation before that of the scenario");
+        let errors = target.first_errors();
+        assert!(errors[0].error.message.contains("no answer within 2s"), "{errors:?}");
+        reply.outcome
+    });
+    drop(end);
+    assert_eq!(outcome, Outcome::Unknown(Doubt::Timeout));
 }

@@ -106,9 +106,10 @@ impl SinkFactory for Inserts {
 /// Whether the collection is a time series, as far as the user may query it.
 async fn is_time_series(settings: &InsertSettings) -> Result<bool, DeploymentError> {
     let mut connection = settings.deployment.connect().await?;
-    let list = rawdoc! {"listCollections": 1, "filter": {"name": &*settings.namespace.collection}};
+    let name = &*settings.namespace.collection;
+    let list = rawdoc! {"listCollections": 1, "filter": {"name": name}};
     match connection.command(&settings.namespace.db, &list).await {
-        Ok(reply) => Ok(reply::first(&reply)
+        Ok(reply) => Ok(reply::named(&reply, name)
             .is_some_and(|found| found.get_str("type").is_ok_and(|kind| kind == "timeseries"))),
         // A user with write access only may not query it; such a user is not refused.
         Err(Wire::Server(error)) if !is_transient_code(error.code) => Ok(false),

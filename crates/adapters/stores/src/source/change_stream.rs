@@ -15,7 +15,9 @@ use mongodb::Client;
 use mongodb::change_stream::ChangeStream as Stream;
 use mongodb::error::{Error, ErrorKind};
 use mongodb::options::{ChangeStreamOptions, FullDocumentType};
-use plimsoll_deployment::{COMMAND_TIMEOUT, Deployment, Error as DeploymentError, driver_options};
+use plimsoll_deployment::{
+    COMMAND_TIMEOUT, Deployment, Error as DeploymentError, driver_options, selection_limit,
+};
 use plimsoll_measure::clock::{self, Instant, SECOND_NS};
 use plimsoll_pipeline::{
     Assignment, Assignments, Batch, Clock, Intake, Last, Partition, Position, Read, Record, Replay, Source,
@@ -219,7 +221,7 @@ impl ChangeStream {
 
 async fn connect(uri: &str) -> Result<Client, Error> {
     let mut options = driver_options(uri).await.map_err(ours)?;
-    options.server_selection_timeout = Some(SELECTION);
+    options.server_selection_timeout = Some(selection_limit(uri).unwrap_or(SELECTION));
     Client::with_options(options)
 }
 

@@ -14,7 +14,7 @@ use plimsoll_workflow::port::{StoreError, Stored};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::PLACES_MAX;
-use crate::reply::{failure, first, number};
+use crate::reply::{failure, named, number};
 
 /// The time limit of a command and of a connection's start.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -92,7 +92,7 @@ impl Pool {
     /// If the server does not answer, or refuses the command.
     pub(super) async fn create(&self, collection: &str) -> Stored<()> {
         let find = rawdoc! {"listCollections": 1, "filter": {"name": collection}, "nameOnly": true};
-        if first(&self.run(&find).await?).is_some() {
+        if named(&self.run(&find).await?, collection).is_some() {
             return Ok(());
         }
         match self.run(&rawdoc! {"create": collection}).await {

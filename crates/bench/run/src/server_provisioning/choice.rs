@@ -49,6 +49,15 @@ impl Choice {
         }
     }
 
+    /// One sentence for each option without effect in the URIs.
+    pub fn warnings(&self) -> Vec<String> {
+        match self {
+            Self::Uri(uri) => plimsoll_deployment::warnings(uri),
+            Self::Several(all) => all.iter().flat_map(Self::warnings).collect(),
+            Self::Any | Self::Embedded(_) | Self::Mongod => Vec::new(),
+        }
+    }
+
     /// Whether the server will be an embedded one, whose writes can be followed.
     pub fn can_lose_power(&self) -> bool {
         match self {

@@ -54,20 +54,56 @@ pub(super) fn text_of(bytes: usize) -> String {
 
 /// Numbers or dates, spread evenly over a range.
 pub(super) fn numbers_over(range: &Numbers, kind: Kind, count: usize) -> Vec<Value> {
+    places(range, kind, count).into_iter().map(|number| typed(number, kind)).collect()
+}
+
+fn places(range: &Numbers, kind: Kind, count: usize) -> Vec<f64> {
     let whole = !matches!(kind, Kind::Double | Kind::Decimal);
     let (low, high) = range.range(if whole { 1.0 } else { 0.0 });
     let last = count.saturating_sub(1).max(1) as f64;
-    (0..count).map(|place| typed(low + (high - low) * place as f64 / last, kind)).collect()
+    (0..count).map(|place| low + (high - low) * place as f64 / last).collect()
 }
 
-/// A number in the place of `value`: all values of the same type are spread evenly over their range, in their order.
+/// A number in the place of `value`: all values of the same type are spread evenly over their range, in their order, and none of them
+/// is repeated.
 fn number(value: &Bson, values: &[(Bson, u64)]) -> Value {
     let same = || values.iter().filter(|(other, _)| other.element_type() == value.element_type());
-    let mut range = Numbers::default();
+    let (mut range, kind) = (Numbers::default(), kind(value));
     same().for_each(|(other, _)| range.add(real(other)));
     let place = same().filter(|(other, _)| real(other) < real(value)).count();
-    let spread = numbers_over(&range, kind(value), same().count());
-    spread.into_iter().nth(place).unwrap_or_default()
+    let taken: Vec<_> = same().map(|(other, _)| typed(real(other), kind)).collect();
+    let spread = places(&range, kind, same().count());
+    free(&spread, step(&range, kind), kind, &taken).into_iter().nth(place).unwrap_or_default()
+}
+
+/// The least difference between two synthetic numbers.
+fn step(range: &Numbers, kind: Kind) -> f64 {
+    match kind {
+        Kind::Int | Kind::Long => 1.0,
+        Kind::Date => 1_000.0,
+        _ => ((range.max - range.min) / 100.0).max(0.01),
+    }
+}
+
+/// The numbers, each moved up by as many steps as it takes to be above those before it and none of `taken`.
+fn free(numbers: &[f64], step: f64, kind: Kind, taken: &[Value]) -> Vec<Value> {
+    let mut lowest = f64::NEG_INFINITY;
+    let mut made = Vec::new();
+    for number in numbers {
+        let mut number = number.max(lowest);
+        let mut value = typed(number, kind);
+        // One step more than there are values always suffices, unless the step is lost beside the number.
+        for _ in 0..=taken.len() {
+            if !taken.contains(&value) {
+                break;
+            }
+            number += step;
+            value = typed(number, kind);
+        }
+        lowest = number + step;
+        made.push(value);
+    }
+    made
 }
 
 fn kind(value: &Bson) -> Kind {
@@ -123,10 +159,11 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_spread_over_their_range_in_their_order() {
-        assert_eq!(made([Bson::Int32(10), Bson::Int32(0), Bson::Int32(9)]), [json!(10), json!(0), json!(5)]);
-        assert_eq!(made([Bson::Int64(7)]), [json!({"$numberLong": "7"})]);
-        assert_eq!(made([Bson::Double(0.5), Bson::Double(1.5)])[0], json!({"$numberDouble": "0.5"}));
+    fn numbers_are_spread_over_their_range_in_their_order_and_none_is_repeated() {
+        assert_eq!(made([Bson::Int32(10), Bson::Int32(0), Bson::Int32(9)]), [json!(11), json!(1), json!(6)]);
+        assert_eq!(made((1..=3).map(Bson::Int32)), [json!(0), json!(4), json!(5)]);
+        assert_eq!(made([Bson::Int64(7)]), [json!({"$numberLong": "6"})]);
+        assert_eq!(made([Bson::Double(0.5), Bson::Double(1.5)])[0], json!({"$numberDouble": "0.45"}));
         assert_eq!(made([Bson::Null, Bson::Boolean(true)]), [Value::Null, Value::Bool(true)]);
     }
 }

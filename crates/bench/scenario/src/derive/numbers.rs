@@ -4,10 +4,12 @@ use serde_json::{Map, Value, json};
 
 /// The least number of values for a distribution other than uniform.
 const FIT_MIN: u64 = 20;
-/// A range has at least this many steps of its rounding.
-const STEPS: f64 = 50.0;
+/// A range has at most this many steps of its grid.
+const STEPS: f64 = 20.0;
+/// A single value has at most this many steps between zero and itself.
+const STEPS_OF_ONE: f64 = 100.0;
 /// The largest bound of a range of doubles: the difference of two bounds must be finite.
-const REAL_MAX: f64 = 8e307;
+const REAL_MAX: f64 = 7e307;
 
 /// Count, range, mean and deviation of numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -39,15 +41,26 @@ impl Numbers {
         (self.squares / self.count.max(1) as f64).max(0.0).sqrt()
     }
 
-    /// The range, rounded outwards to about two digits of its width, so that it repeats no extreme value exactly. `finest` is
-    /// the smallest step.
+    /// The range, rounded outwards to a coarse grid, so that it shows no extreme value. Zero alone may be one. `finest` is the smallest step.
     pub(super) fn range(&self, finest: f64) -> (f64, f64) {
-        let width = if self.max > self.min { self.max - self.min } else { self.max.abs() };
-        let exponent = if width > 0.0 { (width / STEPS).log10().floor() } else { 0.0 };
-        let step = 10_f64.powf(exponent).max(finest);
-        let digits = (-exponent).clamp(0.0, 300.0) as usize;
+        let (step, digits) = self.grid(finest);
         let tidy = |number: f64| format!("{number:.digits$}").parse().unwrap_or(number);
-        (tidy((self.min / step).floor() * step), tidy((self.max / step).ceil() * step))
+        let (first, last) = ((self.min / step).floor(), (self.max / step).ceil());
+        let (low, high): (f64, f64) = (tidy(first * step), tidy(last * step));
+        let shows = |bound: f64, extreme: f64| bound == extreme && extreme != 0.0;
+        let low = if shows(low, self.min) { tidy((first - 1.0) * step) } else { low };
+        let high = if shows(high, self.max) { tidy((last + 1.0) * step) } else { high };
+        (low, high)
+    }
+
+    /// The step of the grid: 1, 2 or 5 times a power of ten, and its decimal places.
+    fn grid(&self, finest: f64) -> (f64, usize) {
+        let width = self.max - self.min;
+        let least = if width > 0.0 { width / STEPS } else { self.max.abs() / STEPS_OF_ONE };
+        let exponent = if least > 0.0 { least.log10().floor() } else { 0.0 };
+        let power = 10_f64.powf(exponent);
+        let factor = [1.0, 2.0, 5.0].into_iter().find(|factor| factor * power >= least).unwrap_or(10.0);
+        ((factor * power).max(finest), (-exponent).clamp(0.0, 300.0) as usize)
     }
 
     /// A uniform range of whole numbers with the same mean and deviation, within the real range.
@@ -101,17 +114,18 @@ mod tests {
     }
 
     #[test]
-    fn a_range_is_rounded_outwards() {
+    fn a_range_is_rounded_outwards_and_shows_no_extreme_value() {
         for (min, max, finest, expected) in [
-            (31_234.0, 187_654.0, 1.0, (31_000.0, 188_000.0)),
-            (1990.0, 2026.0, 1.0, (1990.0, 2026.0)),
-            (0.0, 1.0, 1.0, (0.0, 1.0)),
-            (0.123, 0.987, 0.0, (0.12, 0.99)),
-            (-7.0, -7.0, 1.0, (-7.0, -7.0)),
-            (12_345.0, 12_345.0, 1.0, (12_300.0, 12_400.0)),
+            (31_234.0, 187_654.0, 1.0, (30_000.0, 190_000.0)),
+            (1990.0, 2026.0, 1.0, (1988.0, 2028.0)),
+            (0.0, 1.0, 1.0, (0.0, 2.0)),
+            (0.123, 0.987, 0.0, (0.1, 1.0)),
+            (-7.0, -7.0, 1.0, (-8.0, -6.0)),
+            (12_345.0, 12_345.0, 1.0, (12_200.0, 12_400.0)),
             (0.0, 0.0, 0.0, (0.0, 0.0)),
+            (10_000.0, 11_999.0, 1.0, (9_900.0, 12_000.0)),
         ] {
-            assert_eq!(of([min, max]).range(finest), expected);
+            assert_eq!(of([min, max]).range(finest), expected, "{min} to {max}");
         }
     }
 

@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use plimsoll_document::{Error, Template};
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use serde_saphyr::{Location, SnippetMode, Spanned};
+use serde_saphyr::{Location, Spanned};
 
 use crate::secret;
 
@@ -31,19 +31,28 @@ struct Place {
 impl Source<'_> {
     /// The template in the text.
     pub(super) fn template(&self) -> anyhow::Result<Template> {
-        serde_saphyr::from_str(self.text).map_err(|error| {
-            let options = serde_saphyr::render_options! { snippets: SnippetMode::Off };
-            let message = error.render_with_options(options);
-            let place = error.location().as_ref().and_then(Place::of).unwrap_or_default();
-            self.said(&message, place)
+        if self.text.trim().is_empty() {
+            return Err(self.at_start("the text is empty: write {} or fields such as {a: 1}"));
+        }
+        plimsoll_yaml::value(self.text).map_err(|slip| {
+            let from_zero = |(line, column): plimsoll_yaml::Place| Place {
+                line: line.saturating_sub(1),
+                column: column.saturating_sub(1),
+            };
+            self.said(&slip.fault.to_string(), slip.place.map(from_zero).unwrap_or_default())
         })
     }
 
     /// The error of a template, with its place.
     pub(super) fn marked(&self, error: &Error) -> anyhow::Error {
+        self.marked_in("", error)
+    }
+
+    /// The error of the template at a path such as `.one_of[1]`, with its place.
+    pub(super) fn marked_in(&self, at: &str, error: &Error) -> anyhow::Error {
         // The path in a filter or an update begins with a dot.
-        let message = error.to_string();
-        self.said(message.trim_start_matches('.'), self.place_of(error).unwrap_or_default())
+        let message = format!("{at}{error}");
+        self.said(message.trim_start_matches('.'), self.place_of(at, error).unwrap_or_default())
     }
 
     /// An error at a top-level key.
@@ -82,11 +91,11 @@ impl Source<'_> {
     }
 
     /// The place of the value at the error's path, or of the wrong key inside that value.
-    fn place_of(&self, error: &Error) -> Option<Place> {
+    fn place_of(&self, at: &str, error: &Error) -> Option<Place> {
         let root: Spanned<Node> = serde_saphyr::from_str(self.text).ok()?;
         let path = error.path()?;
         let rest = path.strip_prefix("document").unwrap_or(path);
-        let value = Place::of(&deepest(&root, rest).referenced)?;
+        let value = Place::of(&deepest(&root, &format!("{at}{rest}")).referenced)?;
         Some(error.key().and_then(|key| self.after(value, key)).unwrap_or(value))
     }
 

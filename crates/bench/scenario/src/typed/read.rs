@@ -17,6 +17,16 @@ use plimsoll_yaml::{Fault, Slip, nearest, text_of};
 /// The largest size of a scenario file, in bytes.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
+/// The path at the beginning of a message, with the invalid key of the value there, which many messages quote: `document.a.$int.mn` for
+/// `document.a.$int: unknown setting "mn"`, and `bump.$inc.a` for `bump: $inc.a: …`.
+fn path_in(message: &str) -> Option<String> {
+    let parts: Vec<&str> =
+        message.split(": ").take_while(|part| !part.contains(char::is_whitespace)).collect();
+    let is_whole = parts.len() == message.split(": ").count();
+    let key = message.split('"').nth(1).unwrap_or_default();
+    (!parts.is_empty() && !is_whole).then(|| format!("{}.{key}", parts.join(".").trim_start_matches('.')))
+}
+
 /// A scenario with its name and its directory.
 #[derive(Clone, Debug)]
 pub struct Loaded {
@@ -35,10 +45,11 @@ impl Loaded {
     pub fn located(&self, error: anyhow::Error) -> anyhow::Error {
         let Some(Text { origin, text, .. }) = self.source.as_deref() else { return error };
         let said = error.root_cause().to_string();
-        let Some((path, rest)) = said.split_once(": ") else { return error };
-        // Many messages quote the invalid key of the value at the path.
-        let key = rest.split('"').nth(1).unwrap_or_default();
-        let Some(place) = plimsoll_yaml::place_of(text, &format!("{path}.{key}")) else { return error };
+        let Some(path) = path_in(&said) else { return error };
+        let exact = || plimsoll_yaml::place_of(text, &path);
+        // The path of a template inside an operation, a request or a cell of a matrix begins there.
+        let place = if path.contains('$') { plimsoll_yaml::place_of_end(text, &path) } else { exact() };
+        let Some(place) = place else { return error };
         let slip = Slip { fault: Fault::Said(format!("{error:#}")), place: Some(place), key: None };
         anyhow!("{origin}: {}", rendered(&slip, text, origin))
     }

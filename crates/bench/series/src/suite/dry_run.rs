@@ -12,11 +12,11 @@ use super::resolve::{Test, WARM_UP};
 use crate::dry_run::{DryRun, time};
 use crate::matrix::run_estimate::{RUN_S, RunEstimate, STAGE_S};
 
-/// The description of the whole suite.
+/// The description of the whole suite, and the warnings about it, each once.
 ///
 /// # Errors
 /// When the documents of a test cannot be compiled.
-pub fn text(suite: &Suite, tests: &[Test], registry: Registry) -> anyhow::Result<String> {
+pub fn text(suite: &Suite, tests: &[Test], registry: Registry) -> anyhow::Result<(String, Vec<String>)> {
     let describe = |test: &Test| {
         let dry = test.kind.dry_run(&test.row, registry).with_context(|| format!("test {}", test.name))?;
         let estimate = dry.estimate.map(|estimate| whole(test, &dry, estimate)).unwrap_or_default();
@@ -33,7 +33,13 @@ pub fn text(suite: &Suite, tests: &[Test], registry: Registry) -> anyhow::Result
     }
     let estimates: Vec<_> =
         tests.iter().zip(&described).map(|(test, (_, estimate))| (test.name.as_str(), *estimate)).collect();
-    Ok(text + &runs(suite, &estimates))
+    let mut warnings: Vec<String> = Vec::new();
+    for warning in described.iter().flat_map(|(dry, _)| &dry.warnings) {
+        if !warnings.contains(warning) {
+            warnings.push(warning.clone());
+        }
+    }
+    Ok((text + &runs(suite, &estimates), warnings))
 }
 
 /// The collection that the suite itself drops before each run: the file below does not say so.

@@ -1,6 +1,7 @@
 //! Opens the store of a command, and gives its failures their exit codes.
 
 use anyhow::{Context, anyhow, ensure};
+use plimsoll_deployment::write_concern_of;
 use plimsoll_service::Clock;
 use plimsoll_workflow::port::{Record, Store as _, StoreError};
 use plimsoll_workflow::worker::ClientError;
@@ -9,8 +10,9 @@ use plimsoll_workflow_service::store::{Missing, Place, Size};
 use serde::Serialize;
 use tokio::runtime::Runtime;
 
+use super::super::inspect::tell_unused_read_options;
 use crate::cli::StoreArgs;
-use crate::terminal::print;
+use crate::terminal::{console, print};
 use plimsoll_run::exit::{Deserves, Exit, Failure, Outcome};
 
 /// Connections of a command.
@@ -58,6 +60,11 @@ impl Opened {
         worker: Option<WorkerOptions>,
     ) -> Outcome<Self> {
         let place = place(args).deserves(Exit::Usage)?;
+        if let Place::Mongo { uri, .. } = &place {
+            check_durable(uri).deserves(Exit::Usage)?;
+            tell_unused_read_options(uri);
+            plimsoll_deployment::warnings(uri).iter().for_each(|warning| console(true).warn(warning));
+        }
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.context("start the runtime")?;
         let options = Options { place, size, missing, backlog_max: usize::MAX, worker };
@@ -75,6 +82,17 @@ impl Opened {
         let unknown = || anyhow!("no instance has the id `{instance}`: `plimsoll workflow list` lists all");
         found.ok_or_else(unknown).deserves(Exit::Usage)
     }
+}
+
+/// Refuses an address with a weaker write concern than that of the store.
+fn check_durable(uri: &str) -> anyhow::Result<()> {
+    let is_weaker = write_concern_of(uri)?.is_some_and(|concern| !concern.is_within_durable());
+    ensure!(
+        !is_weaker,
+        "--server: the address names a write concern, but the store writes with a journaled majority: remove `w` and `journal` from \
+         the address"
+    );
+    Ok(())
 }
 
 fn place(args: &StoreArgs) -> anyhow::Result<Place> {

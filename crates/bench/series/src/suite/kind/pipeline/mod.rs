@@ -83,7 +83,9 @@ impl Kind for Pipeline {
             around_s: RUN_S,
             ..RunEstimate::default()
         };
-        Ok(DryRun { file: unveiled(&text(&file)?)?, estimate: Some(estimate), ..DryRun::default() })
+        let server = row.server.as_deref().map(plimsoll_deployment::warnings).unwrap_or_default();
+        let warnings = file.uri_warnings().into_iter().chain(server).collect();
+        Ok(DryRun { file: unveiled(&text(&file)?)?, warnings, estimate: Some(estimate), ..DryRun::default() })
     }
 
     fn progress(&self, directory: &Path) -> Box<dyn Progress> {
