@@ -29,7 +29,7 @@ use plimsoll_measure::duration::Span;
 
 use campaign::Plan;
 use campaign::kind::Backend;
-use campaign::processes::{self, Comparison};
+use campaign::processes::{self, Comparison, Turn};
 
 /// Kills the workflow engine, and audits its instances.
 #[derive(Parser)]
@@ -82,7 +82,7 @@ fn run(words: Words) -> anyhow::Result<bool> {
     if words.processes.is_empty() {
         return campaign::run(&Plan { kills, seed, out, store, lease });
     }
-    processes::compare(&Comparison {
+    let turns = processes::compare(&Comparison {
         processes: words.processes.into_iter().map(usize::from).collect(),
         load: Duration::from_nanos(words.load.as_ns()),
         clients: words.clients.into(),
@@ -90,5 +90,6 @@ fn run(words: Words) -> anyhow::Result<bool> {
         lease,
         stores: store.map_or(Backend::ALL.to_vec(), |one| vec![one]),
         out,
-    })
+    })?;
+    Ok(turns.iter().all(Turn::holds))
 }

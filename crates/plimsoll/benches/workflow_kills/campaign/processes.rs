@@ -58,12 +58,12 @@ pub struct Turn {
     pub found: Found,
 }
 
-/// Runs all turns, by turns over numbers of processes; returns whether all work was shared and nothing was lost.
+/// Runs all turns, by turns over numbers of processes.
 ///
 /// # Errors
 /// A server or a process does not start, or a request is never acknowledged.
-pub fn compare(comparison: &Comparison) -> anyhow::Result<bool> {
-    let mut holds = true;
+pub fn compare(comparison: &Comparison) -> anyhow::Result<Vec<Turn>> {
+    let mut turns = Vec::new();
     for round in 0..comparison.rounds {
         for backend in &comparison.stores {
             let mut numbers = comparison.processes.clone();
@@ -72,16 +72,21 @@ pub fn compare(comparison: &Comparison) -> anyhow::Result<bool> {
                 let name = format!("processes-{}-{processes}-{round}", backend.name());
                 let turn = turn(comparison, *backend, processes, &comparison.out.join(name))?;
                 println!("round {round} {} {processes} processes: {}", backend.name(), turn.line());
-                holds &= turn.found.is_whole() && turn.is_shared();
+                turns.push(turn);
             }
         }
     }
-    Ok(holds)
+    Ok(turns)
 }
 
 impl Turn {
+    /// Whether the work was shared and nothing was lost.
+    pub fn holds(&self) -> bool {
+        self.is_shared() && self.found.is_whole()
+    }
+
     /// Whether each process held partitions and ended instances.
-    pub fn is_shared(&self) -> bool {
+    fn is_shared(&self) -> bool {
         self.ended.iter().all(|ended| *ended > 0) && self.partitions.iter().all(|held| *held > 0)
     }
 
@@ -99,10 +104,7 @@ impl Turn {
 }
 
 /// Runs one turn in a directory.
-///
-/// # Errors
-/// As [`compare`].
-pub fn turn(comparison: &Comparison, backend: Backend, processes: usize, dir: &Path) -> anyhow::Result<Turn> {
+fn turn(comparison: &Comparison, backend: Backend, processes: usize, dir: &Path) -> anyhow::Result<Turn> {
     fs::create_dir_all(dir).with_context(|| format!("make {}", dir.display()))?;
     let testbed = Testbed::start(backend, 1)?;
     let direct = testbed.direct()?;
