@@ -61,7 +61,7 @@ uri() {
     scenario still 'insert: {}' 'duration: 4s' 'client: driver'
     (sleep 2; kill -STOP "$server_pid"; sleep 3; kill -CONT "$server_pid") &
     show 'no answer within|timeout' run still.yaml --server "mongodb://$server/?directConnection=true&timeoutMS=500" --out still
-    heading "3. serverSelectionTimeoutMS=3000, and the server starts later"
+    heading "3. serverSelectionTimeoutMS=3000: no server, then one that answers nothing"
     (sleep 1; exec python3 -c "
 import socket, time
 listener = socket.create_server(('127.0.0.1', 9473)); time.sleep(4)") &

@@ -135,7 +135,7 @@ fn a_slip_in_a_template_inside_a_scenario_is_answered_with_its_place() {
             "{c: {$int: {mx: 9",
             &[&format!("{seek}52: "), "unknown setting \"mx\"", "seek"],
         ),
-        (&["run"], &matrix, "bytes: 80", "bytez: 80", &[&cell, "unknown setting \"bytez\"", "size=big"]),
+        (&["run"], &matrix, "bytes: 80", "bytez: 80", &[&cell, "unknown setting \"bytez\"", "the cell big"]),
         (&["run"], http, "bytes: 40", "bytez: 40", &["line 6, column 69: ", "unknown setting \"bytez\""]),
     ]);
 }
