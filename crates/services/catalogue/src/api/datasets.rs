@@ -103,7 +103,7 @@ pub(super) async fn changeable(request: &Request, pid: &str, change: Change) -> 
 async fn read_v3(request: Request) -> Result<Reply, Refusal> {
     let dataset = readable(&request).await?;
     let mut body = show(&dataset, Version::V3);
-    let entries = request.state().store.history(request.part("pid")).await?;
+    let entries = request.state().store.history(&dataset, &|bytes| request.take(bytes)).await?;
     body.insert("history".into(), entries.iter().map(history::show).collect());
     Ok(Reply::Found(body.into()))
 }

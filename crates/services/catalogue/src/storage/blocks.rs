@@ -42,11 +42,11 @@ impl Store {
         &self,
         head: &Head,
         creation: Creation<'_>,
-        files: Vec<Document>,
+        files: &[Document],
     ) -> Result<Document, Error> {
         let mut writer = self.block_writer(creation);
         for file in files {
-            writer.push(file).await?;
+            writer.push(file.clone()).await?;
         }
         writer.finish(head).await
     }

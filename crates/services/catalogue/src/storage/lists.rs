@@ -106,9 +106,15 @@ impl Store {
     /// The total and the facets, each from a query by itself. Answers that took long are kept for 30 s.
     ///
     /// # Errors
-    /// The server failed.
-    pub async fn facets(&self, access: &Document, facets: &Facets, clock: Clock<'_>) -> Result<Value, Error> {
-        let buckets = try_join_all(facets.each.iter().map(|facet| self.facet(access, facet, clock)));
+    /// The answer has no room, or the server failed.
+    pub async fn facets(
+        &self,
+        access: &Document,
+        facets: &Facets,
+        clock: Clock<'_>,
+        room: Room<'_>,
+    ) -> Result<Value, Error> {
+        let buckets = try_join_all(facets.each.iter().map(|facet| self.facet(access, facet, clock, room)));
         let (total, buckets) = try_join(self.count(access, &facets.all, None, clock), buckets).await?;
         let all = if total == 0 { json!([]) } else { json!([{"totalSets": total}]) };
         let names = facets.each.iter().map(|facet| facet.name.clone());
@@ -116,14 +122,20 @@ impl Store {
         Ok(json!([body]))
     }
 
-    async fn facet(&self, access: &Document, facet: &Facet, clock: Clock<'_>) -> Result<Value, Error> {
+    async fn facet(
+        &self,
+        access: &Document,
+        facet: &Facet,
+        clock: Clock<'_>,
+        room: Room<'_>,
+    ) -> Result<Value, Error> {
         let pipeline = facet.pipeline(access);
         let (key, begun_ms) = (doc! {"stages": pipeline.clone()}, clock());
         if let Some(buckets) = self.facets.get(&key, begun_ms) {
             return Ok(buckets);
         }
         let buckets = self.datasets.aggregate(pipeline).max_time(READ_MAX).await?;
-        let buckets: Vec<Document> = buckets.try_collect().await?;
+        let buckets = room::read(buckets, room).await?;
         let buckets: Value = buckets.iter().map(|bucket| Value::from(json::object(bucket))).collect();
         self.facets.put(&key, buckets.clone(), begun_ms, clock());
         Ok(buckets)
