@@ -131,6 +131,7 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("telemetry-load", &["measure", "http", "scenario", "run", "systems"]),
+    ("catalogue-load", &["measure", "http", "scenario", "run", "systems"]),
     (
         "plimsoll",
         &[
@@ -153,6 +154,8 @@ const EDGES: &[(&str, &[&str])] = &[
             "service",
             "telemetry",
             "telemetry-load",
+            "catalogue",
+            "catalogue-load",
             "workflow",
             "workflow-load",
             "workflow-service",
@@ -196,6 +199,7 @@ const RESTRICTED: &[Restricted] = &[
             "run",
             "systems",
             "telemetry-load",
+            "catalogue-load",
             "workflow-load",
             "series",
             "stream",
