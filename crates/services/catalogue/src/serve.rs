@@ -22,6 +22,8 @@ use crate::storage::{self, Store};
 
 /// The pause of the upkeep after it has caught up.
 const UPKEEP_EVERY: Duration = Duration::from_secs(10);
+/// The connections to each server, unless the URI states their number.
+const CONNECTIONS_MAX: u32 = 64;
 /// The time to find a server.
 const SELECT_MAX: Duration = Duration::from_secs(5);
 
@@ -123,6 +125,7 @@ async fn open(settings: &settings::Database) -> Result<mongodb::Database, StartE
         ClientOptions::parse(uri).await.map_err(|_| unusable("the connection string cannot be read"))?;
     options.app_name.get_or_insert_with(|| "plimsoll-catalogue".into());
     options.server_selection_timeout.get_or_insert(SELECT_MAX);
+    options.max_pool_size.get_or_insert(CONNECTIONS_MAX);
     let concern = options.write_concern.get_or_insert_with(WriteConcern::default);
     concern.w.get_or_insert(Acknowledgment::Majority);
     concern.journal.get_or_insert(true);

@@ -45,6 +45,7 @@ pub(super) fn add(routes: Routes<State>) -> Routes<State> {
 }
 
 async fn create(request: Request, version: Version) -> Result<Reply, Refusal> {
+    request.caller.user().ok_or(Refusal::Forbidden)?;
     let stored = made(&request, &request.json()?, version)?;
     request.state().store.create(&stored).await?;
     Ok(Reply::Created(show(&stored, version).into()))
@@ -152,12 +153,14 @@ pub(super) async fn relation_of(
 }
 
 async fn patch(request: Request, version: Version) -> Result<Reply, Refusal> {
+    request.caller.user().ok_or(Refusal::Forbidden)?;
     let body = request.json()?;
     let dataset = changed(&request, &body, version, Change::Update).await?;
     Ok(Reply::Found(show(&dataset, version).into()))
 }
 
 async fn replace(request: Request, version: Version) -> Result<Reply, Refusal> {
+    request.caller.user().ok_or(Refusal::Forbidden)?;
     let body = request.json()?;
     let types = &request.state().datasets.types;
     let make = |stored: &Document| {

@@ -4,7 +4,6 @@ use std::iter::once;
 
 use bson::{Document, doc};
 use futures_util::TryStreamExt;
-use futures_util::future::{try_join, try_join_all};
 use serde_json::{Map, Value, json};
 
 use super::cache::Clock;
@@ -114,8 +113,12 @@ impl Store {
         clock: Clock<'_>,
         room: Room<'_>,
     ) -> Result<Value, Error> {
-        let buckets = try_join_all(facets.each.iter().map(|facet| self.facet(access, facet, clock, room)));
-        let (total, buckets) = try_join(self.count(access, &facets.all, None, clock), buckets).await?;
+        let total = self.count(access, &facets.all, None, clock).await?;
+        // One after the other, so that a request holds one connection of the pool.
+        let mut buckets = Vec::with_capacity(facets.each.len());
+        for facet in &facets.each {
+            buckets.push(self.facet(access, facet, clock, room).await?);
+        }
         let all = if total == 0 { json!([]) } else { json!([{"totalSets": total}]) };
         let names = facets.each.iter().map(|facet| facet.name.clone());
         let body: Map<String, Value> = once(("all".to_owned(), all)).chain(names.zip(buckets)).collect();

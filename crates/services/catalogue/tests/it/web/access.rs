@@ -34,6 +34,17 @@ async fn foreign_data_is_neither_read_nor_changed() {
     nobody.post("/api/v3/datasets", &raw("x")).await.is(403);
     nobody.post("/api/v4/datasets/isValid", &raw("x")).await.is(403);
     bob.post("/api/v3/datasets", &raw("x")).await.is(403);
+    for (method, path) in [
+        ("POST", "/api/v3/datasets"),
+        ("POST", "/api/v4/attachments"),
+        ("PATCH", path),
+        ("PUT", path),
+        ("PATCH", "/api/v3/datasets/secret%2F1/datasetlifecycle"),
+    ] {
+        let json = [("content-type", "application/json")];
+        let refused = nobody.send(method, path, &json, b"no JSON").await;
+        assert_eq!(refused.status, 403, "{method} {path}: the body of a stranger is not parsed");
+    }
     service.stop().await;
 }
 
