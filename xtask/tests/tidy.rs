@@ -130,6 +130,7 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("telemetry-load", &["measure", "http", "scenario", "run", "systems"]),
+    ("catalogue-load", &["measure", "http", "scenario", "run", "systems"]),
     (
         "plimsoll",
         &[
@@ -152,6 +153,8 @@ const EDGES: &[(&str, &[&str])] = &[
             "service",
             "telemetry",
             "telemetry-load",
+            "catalogue",
+            "catalogue-load",
             "workflow",
             "workflow-load",
             "workflow-service",
@@ -195,6 +198,7 @@ const RESTRICTED: &[Restricted] = &[
             "run",
             "systems",
             "telemetry-load",
+            "catalogue-load",
             "workflow-load",
             "series",
             "stream",

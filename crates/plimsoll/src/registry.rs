@@ -2,6 +2,8 @@
 
 use std::fmt::Debug;
 
+use plimsoll_catalogue::serve::Catalogue;
+use plimsoll_catalogue_load::CatalogueLoad;
 use plimsoll_run::system;
 use plimsoll_systems::Services;
 use plimsoll_telemetry::serve::Telemetry;
@@ -66,4 +68,5 @@ macro_rules! registry {
 pub const SHIPPED: Registry = registry![
     TelemetryLoad => Telemetry,
     WorkflowLoad => Workflow,
+    CatalogueLoad => Catalogue,
 ];

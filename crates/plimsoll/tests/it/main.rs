@@ -9,6 +9,7 @@ mod bad_input;
 mod baseline;
 mod bench;
 mod bound;
+mod catalogue;
 mod clusters;
 mod compare;
 mod concepts;

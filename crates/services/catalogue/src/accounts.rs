@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use ring::digest::{SHA256, digest};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::access::User;
 
@@ -34,10 +34,29 @@ struct Typed {
     global: bool,
 }
 
-#[derive(Deserialize)]
+/// An account in the settings. It holds no password, so settings may be shown.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hashed {
+    /// The name.
+    pub username: String,
+    /// The e-mail address.
+    #[serde(default)]
+    pub email: String,
+    /// The SHA-256 of the password, as 64 hex digits. Choose a long random password, because the hash has no salt.
+    pub password_sha256: String,
+    /// The group, or the groups.
+    #[serde(default)]
+    pub role: Role,
+}
+
+/// A group, or several.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-enum Role {
+pub enum Role {
+    /// A group.
     One(String),
+    /// Several.
     Many(Vec<String>),
 }
 
@@ -72,6 +91,25 @@ impl Accounts {
         Ok(Self(accounts))
     }
 
+    /// Adds an account of the settings.
+    ///
+    /// # Errors
+    /// The account has no name or no hash, or its name exists.
+    pub fn add(&mut self, account: &Hashed) -> Result<(), String> {
+        let name = &account.username;
+        let password = hex(&account.password_sha256)
+            .ok_or_else(|| format!("the account `{name}` needs password_sha256 with 64 hex digits"))?;
+        if name.is_empty() {
+            return Err("an account needs a username".into());
+        }
+        let groups = account.role.clone().groups();
+        let user = User { id: id(name), username: name.clone(), email: account.email.clone(), groups };
+        if self.0.insert(name.clone(), Account { password, user }).is_some() {
+            return Err(format!("the account `{name}` appears twice: remove one"));
+        }
+        Ok(())
+    }
+
     /// The user with this name and password.
     pub fn login(&self, username: &str, password: &str) -> Option<&User> {
         let hashed = hash(password);
@@ -82,16 +120,35 @@ impl Accounts {
 
 impl Typed {
     fn build(self) -> Account {
-        let mut groups = match self.role {
-            Role::One(group) => vec![group],
-            Role::Many(groups) => groups,
-        };
+        let mut groups = self.role.groups();
         if self.global {
             groups.push(GLOBAL.to_owned());
         }
         let user = User { id: id(&self.username), username: self.username, email: self.email, groups };
         Account { password: hash(&self.password), user }
     }
+}
+
+impl Role {
+    fn groups(self) -> Vec<String> {
+        match self {
+            Self::One(group) => vec![group],
+            Self::Many(groups) => groups,
+        }
+    }
+}
+
+/// The 32 bytes of 64 hex digits.
+fn hex(text: &str) -> Option<[u8; 32]> {
+    let mut bytes = [0; 32];
+    if text.len() != 64 || !text.is_ascii() {
+        return None;
+    }
+    for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+        let digits = std::str::from_utf8(digits).ok().filter(|digits| !digits.starts_with('+'))?;
+        *byte = u8::from_str_radix(digits, 16).ok()?;
+    }
+    Some(bytes)
 }
 
 /// The key of a user, in the form of SciCat's keys: 24 hex digits.
@@ -124,6 +181,23 @@ mod tests {
             [("admin", "hunter2"), ("admin", ""), ("", ""), ("nobody", "secret"), ("Admin", "secret")]
         {
             assert!(accounts.login(name, password).is_none(), "{name} {password}");
+        }
+    }
+
+    #[test]
+    fn an_account_of_the_settings_holds_only_the_hash_of_its_password() {
+        let hashed = |name: &str, hash: &str| {
+            let role = Role::One("g".into());
+            Hashed { username: name.into(), email: String::new(), password_sha256: hash.into(), role }
+        };
+        let mut accounts = Accounts::read(FILE).unwrap();
+        let of_test = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
+        accounts.add(&hashed("ann", of_test)).unwrap();
+        assert_eq!(accounts.login("ann", "test").unwrap().groups, ["g"]);
+        assert!(accounts.login("ann", of_test).is_none());
+        let plus = format!("+{}", &of_test[1..]);
+        for (name, hash) in [("ann", of_test), ("", of_test), ("bob", "9f"), ("bob", &plus), ("bob", "")] {
+            assert!(accounts.add(&hashed(name, hash)).is_err(), "{name} {hash}");
         }
     }
 

@@ -7,12 +7,14 @@
 //! * [`access`]: decides whether a caller may read or change a dataset.
 //! * [`documents`]: makes and shows datasets, file blocks, attachments and history entries.
 //! * [`storage`]: keeps them in MongoDB.
-//! * [`api`]: the HTTP endpoints; [`accounts`]: functional accounts; [`settings`]: the settings file; [`serve`]: starts the service.
+//! * [`api`]: the HTTP endpoints; [`accounts`]: functional accounts; [`settings`]: the settings file; [`serve`]: starts the service;
+//!   [`fill`]: prefills its database.
 
 pub mod access;
 pub mod accounts;
 pub mod api;
 pub mod documents;
+pub mod fill;
 pub mod query;
 pub mod serve;
 pub mod settings;

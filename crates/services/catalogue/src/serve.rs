@@ -11,17 +11,19 @@ use mongodb::error::ErrorKind;
 use mongodb::options::ClientOptions;
 use mongodb::options::{Acknowledgment, WriteConcern};
 use plimsoll_service::security::Sessions;
-use plimsoll_service::settings::Error;
 use plimsoll_service::{Clock, Listener, Product, StartError};
 
 use crate::access::Rules;
 use crate::api;
 use crate::api::state::State;
-use crate::settings::{Settings, Typed};
+use crate::fill::{self, Fill};
+use crate::settings::{self, Settings, Typed};
 use crate::storage::{self, Store};
 
 /// The pause of the upkeep after it has caught up.
 const UPKEEP_EVERY: Duration = Duration::from_secs(10);
+/// The connections to each server, unless the URI states their number.
+const CONNECTIONS_MAX: u32 = 64;
 /// The time to find a server.
 const SELECT_MAX: Duration = Duration::from_secs(5);
 
@@ -46,12 +48,22 @@ impl Product for Catalogue {
         Some(&mut typed.database.uri)
     }
 
-    fn build(typed: Typed, base: &Path) -> Result<Settings, Error> {
+    fn build(typed: Typed, base: &Path) -> Result<Settings, plimsoll_service::settings::Error> {
         typed.build(base)
     }
 
     async fn start(settings: Settings) -> Result<Running, StartError> {
         start(settings).await
+    }
+
+    async fn fill(
+        settings: Settings,
+        order: &str,
+        tell: &mut (dyn FnMut(String) + Send),
+    ) -> Result<(), String> {
+        let order: Fill = serde_json::from_str(order).map_err(|error| format!("--fill: {error}"))?;
+        let database = open(&settings.database).await.map_err(|error| error.to_string())?;
+        fill::fill(&database, &order, tell).await.map_err(|error| error.to_string())
     }
 }
 
@@ -85,33 +97,42 @@ fn reason(error: &mongodb::error::Error) -> String {
 pub async fn start(settings: Settings) -> Result<Running, StartError> {
     let listener = Listener::bind(settings.http.listen).await?;
     let clock = Clock::start();
-    let uri =
-        settings.database.uri.as_deref().ok_or_else(|| unusable("no server is named: set database.uri"))?;
-    let mut options =
-        ClientOptions::parse(uri).await.map_err(|_| unusable("the connection string cannot be read"))?;
-    options.app_name.get_or_insert_with(|| "plimsoll-catalogue".into());
-    options.server_selection_timeout.get_or_insert(SELECT_MAX);
-    let concern = options.write_concern.get_or_insert_with(WriteConcern::default);
-    concern.w.get_or_insert(Acknowledgment::Majority);
-    concern.journal.get_or_insert(true);
-    let database = Client::with_options(options)
-        .map_err(|error| unusable(reason(&error)))?
-        .database(&settings.database.name);
-    database.run_command(doc! {"ping": 1}).await.map_err(|error| unusable(reason(&error)))?;
+    let database = open(&settings.database).await?;
     let store = Store::open(&database).await.map_err(storage)?;
     store.repair().await.map_err(storage)?;
+    let secret = match settings.secret_in_database {
+        true => store.shared_secret(&settings.secret).await.map_err(storage)?,
+        false => settings.secret,
+    };
     let upkeep = tokio::spawn(upkeep(store.clone(), clock)).abort_handle();
     let state = State {
         database,
         store,
         rules: Rules::new(settings.roles),
         accounts: settings.accounts,
-        sessions: Sessions::new(&settings.secret).map_err(StartError::Storage)?,
+        sessions: Sessions::new(&secret).map_err(StartError::Storage)?,
         token: settings.token,
         datasets: settings.datasets,
         upkeep,
     };
     Ok(listener.serve(api::service(state, clock), settings.http))
+}
+
+/// Opens the database, and checks that its server answers.
+async fn open(settings: &settings::Database) -> Result<mongodb::Database, StartError> {
+    let uri = settings.uri.as_deref().ok_or_else(|| unusable("no server is named: set database.uri"))?;
+    let mut options =
+        ClientOptions::parse(uri).await.map_err(|_| unusable("the connection string cannot be read"))?;
+    options.app_name.get_or_insert_with(|| "plimsoll-catalogue".into());
+    options.server_selection_timeout.get_or_insert(SELECT_MAX);
+    options.max_pool_size.get_or_insert(CONNECTIONS_MAX);
+    let concern = options.write_concern.get_or_insert_with(WriteConcern::default);
+    concern.w.get_or_insert(Acknowledgment::Majority);
+    concern.journal.get_or_insert(true);
+    let database =
+        Client::with_options(options).map_err(|error| unusable(reason(&error)))?.database(&settings.name);
+    database.run_command(doc! {"ping": 1}).await.map_err(|error| unusable(reason(&error)))?;
+    Ok(database)
 }
 
 /// Collects the keys of metadata and removes abandoned blocks, for ever.
@@ -135,6 +156,8 @@ enum Done {
 }
 
 async fn once(store: &Store, now: DateTime) -> Result<Done, storage::Error> {
-    let (batch, swept) = (store.collect_keys(now).await?, store.sweep(now).await?);
+    // Neither job waits for the success of the other.
+    let (batch, swept) = (store.collect_keys(now).await, store.sweep(now).await);
+    let (batch, swept) = (batch?, swept?);
     Ok(if batch.datasets == 0 && swept == 0 { Done::All } else { Done::Some })
 }

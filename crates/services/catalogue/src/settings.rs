@@ -13,7 +13,7 @@ use serde::de::MapAccess;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::access::Roles;
-use crate::accounts::Accounts;
+use crate::accounts::{Accounts, Hashed};
 
 /// The largest file that the settings name.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -63,10 +63,14 @@ impl std::fmt::Debug for Database {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Login {
-    /// SciCat's `functionalAccounts.json`; nobody can log in without one.
+    /// SciCat's `functionalAccounts.json`.
     pub accounts_file: Option<PathBuf>,
+    /// Further accounts.
+    pub accounts: Vec<Hashed>,
     /// The file with the secret of tokens, 32 bytes or more. Absent, tokens end with the process.
     pub secret_file: Option<PathBuf>,
+    /// Whether the database keeps the secret: tokens outlive the process, and every instance on this database accepts them.
+    pub secret_in_database: bool,
     /// The life of a token.
     pub token: Span,
 }
@@ -103,7 +107,13 @@ impl Default for Database {
 
 impl Default for Login {
     fn default() -> Self {
-        Self { accounts_file: None, secret_file: None, token: Span::seconds(3_600) }
+        Self {
+            accounts_file: None,
+            accounts: Vec::new(),
+            secret_file: None,
+            secret_in_database: false,
+            token: Span::seconds(3_600),
+        }
     }
 }
 
@@ -162,6 +172,8 @@ pub struct Settings {
     pub accounts: Accounts,
     /// The secret of tokens.
     pub secret: Vec<u8>,
+    /// Whether the secret of the database is used instead, if it has one.
+    pub secret_in_database: bool,
     /// The life of a token.
     pub token: Span,
     /// The groups of each role.
@@ -178,7 +190,7 @@ impl Typed {
     pub fn build(self, base: &Path) -> Result<Settings, Error> {
         settings::check("datasets", self.datasets.fault())?;
         let login = |why: String| Error::Section { section: "login", why };
-        let accounts = match &self.login.accounts_file {
+        let mut accounts = match &self.login.accounts_file {
             None => Accounts::default(),
             Some(path) => {
                 let json = file(&base.join(path)).map_err(login)?;
@@ -186,6 +198,12 @@ impl Typed {
                 Accounts::read(&json).map_err(|why| login(format!("{path:?}: {why}")))?
             }
         };
+        for account in &self.login.accounts {
+            accounts.add(account).map_err(login)?;
+        }
+        if self.login.secret_in_database && self.login.secret_file.is_some() {
+            return Err(login("give secret_file or secret_in_database, not both".into()));
+        }
         let secret = match &self.login.secret_file {
             None => random_secret().map_err(login)?,
             Some(path) => file(&base.join(path)).map_err(login)?.trim_ascii().to_vec(),
@@ -198,6 +216,7 @@ impl Typed {
             database: self.database,
             accounts,
             secret,
+            secret_in_database: self.login.secret_in_database,
             token: self.login.token,
             roles: self.roles,
             datasets: self.datasets,
@@ -240,6 +259,21 @@ mod tests {
     }
 
     #[test]
+    fn the_guide_shows_the_defaults() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guides/catalogue.md");
+        let guide = fs::read_to_string(path).unwrap();
+        let (_, rest) = guide.split_once("These are the defaults:\n\n```yaml\n").unwrap();
+        let shown = rest.split_once("```").unwrap().0;
+        assert_eq!(settings::read::<Typed>(shown).unwrap(), Typed::default());
+        let keys = serde_json::to_value(Typed::default()).unwrap();
+        for section in ["database", "login", "roles", "datasets"] {
+            for key in keys[section].as_object().unwrap().keys() {
+                assert!(shown.contains(&format!("  {key}:")), "{section}.{key}");
+            }
+        }
+    }
+
+    #[test]
     fn invalid_settings_are_refused_with_a_hint() {
         for (text, part) in [
             ("listne: 1", "listne"),
@@ -247,6 +281,8 @@ mod tests {
             ("roles: {admins: [a]}", "admins"),
             ("login: {accounts_file: none.json}", "none.json"),
             ("login: {secret_file: none}", "none"),
+            ("login: {secret_file: Cargo.toml, secret_in_database: true}", "not both"),
+            ("login: {accounts: [{username: a, password_sha256: 12}]}", "64 hex digits"),
             ("datasets: {pid_prefix: ''}", "pid_prefix"),
         ] {
             let typed = settings::read::<Typed>(text).map(|typed| typed.build(Path::new(".")).err());

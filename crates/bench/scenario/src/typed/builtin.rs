@@ -30,7 +30,7 @@ pub const fn all() -> &'static [Builtin] {
 }
 
 /// The scenarios by folder, from the simplest to the most special.
-static ALL: [Builtin; 87] = shipped![
+static ALL: [Builtin; 94] = shipped![
     "write" / "bulk-baseline",
     "write" / "vip-one-by-one",
     "write" / "vip-all-at-once",
@@ -71,6 +71,13 @@ static ALL: [Builtin; 87] = shipped![
     "telemetry" / "past-the-cache",
     "telemetry" / "kill-service",
     "telemetry" / "kill-server",
+    "catalogue" / "catalogue-by-pid",
+    "catalogue" / "catalogue-full-query",
+    "catalogue" / "catalogue-data-in",
+    "catalogue" / "catalogue-files",
+    "catalogue" / "catalogue-million-files",
+    "catalogue" / "catalogue-kill-service",
+    "catalogue" / "catalogue-kill-server",
     "workflow" / "workflow-roundtrip",
     "workflow" / "workflow-rates",
     "workflow" / "workflow-open-100",
@@ -136,12 +143,13 @@ pub const fn pipelines() -> &'static [Builtin] {
 
 /// Every shipped suite, in the order of `plimsoll scenarios`.
 pub const fn suites() -> &'static [Builtin] {
-    static TABLES: [Builtin; 4] = {
-        let [table, workflow] = shipped![".csv": "suite" / "write-cost", "suite" / "workflow-tiers"];
+    static TABLES: [Builtin; 5] = {
+        let [table, workflow, catalogue] =
+            shipped![".csv": "suite" / "write-cost", "suite" / "workflow-tiers", "suite" / "catalogue-sizes"];
         let [yaml] = shipped!["suite" / "strategies-stack"];
         // The suite of a folder has the folder's name.
         let [pipeline] = shipped![".csv": "pipeline" / "suite"];
-        [table, yaml, Builtin { name: "pipeline", ..pipeline }, workflow]
+        [table, yaml, Builtin { name: "pipeline", ..pipeline }, workflow, catalogue]
     };
     &TABLES
 }

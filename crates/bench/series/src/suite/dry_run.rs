@@ -100,7 +100,7 @@ mod tests {
                 format!("name,scenario,duration,server,existing\na,bulk-baseline,9s,mongodb://h,{row}\n");
             let loaded = parse("s", "s.csv", &text, PathBuf::from(".")).unwrap();
             let tests = build(&loaded, &Arguments::default(), TEST_REGISTRY).unwrap();
-            super::text(&planned(&loaded, &tests), &tests, TEST_REGISTRY).unwrap()
+            super::text(&planned(&loaded, &tests), &tests, TEST_REGISTRY).unwrap().0
         };
         let dropped = described("drop");
         assert!(
@@ -117,7 +117,7 @@ mod tests {
                     b,bulk-baseline,,1,mongodb://h,3s,phases.0.stop={documents: 10}\n";
         let loaded = parse("s", "s.csv", text, PathBuf::from(".")).unwrap();
         let tests = build(&loaded, &Arguments::default(), TEST_REGISTRY).unwrap();
-        let text = super::text(&planned(&loaded, &tests), &tests, TEST_REGISTRY).unwrap();
+        let (text, _) = super::text(&planned(&loaded, &tests), &tests, TEST_REGISTRY).unwrap();
         let runs = text.split("# Runs in their order:\n").nth(1).unwrap();
         let names: Vec<_> = runs
             .lines()

@@ -43,8 +43,11 @@ async fn add_block(request: Request, pid: Option<String>) -> Result<Reply, Refus
     let dataset = changeable(&request, &head.dataset, Change::Update).await?;
     let (id, state) = (request.state().new_id(), request.state());
     let creation = Creation { id: &id, dataset: &dataset, by: request.username(), at: request.now() };
-    let stored = state.store.add_block(&head, creation, files).await?;
-    Ok(Reply::Created(block::show(&state.store.whole_block(stored, &|bytes| request.take(bytes)).await?)))
+    // The answer is the block itself. After the block is stored, nothing may fail: a client that sends it again would double it.
+    request.take(request.call.body.len())?;
+    let mut stored = state.store.add_block(&head, creation, &files).await?;
+    stored.insert("dataFileList", files);
+    Ok(Reply::Created(block::show(&stored)))
 }
 
 async fn check(request: Request) -> Result<Reply, Refusal> {

@@ -45,6 +45,7 @@ pub(super) fn add(routes: Routes<State>) -> Routes<State> {
 }
 
 async fn create(request: Request, version: Version) -> Result<Reply, Refusal> {
+    request.caller.user().ok_or(Refusal::Forbidden)?;
     let stored = made(&request, &request.json()?, version)?;
     request.state().store.create(&stored).await?;
     Ok(Reply::Created(show(&stored, version).into()))
@@ -103,7 +104,7 @@ pub(super) async fn changeable(request: &Request, pid: &str, change: Change) -> 
 async fn read_v3(request: Request) -> Result<Reply, Refusal> {
     let dataset = readable(&request).await?;
     let mut body = show(&dataset, Version::V3);
-    let entries = request.state().store.history(request.part("pid")).await?;
+    let entries = request.state().store.history(&dataset, &|bytes| request.take(bytes)).await?;
     body.insert("history".into(), entries.iter().map(history::show).collect());
     Ok(Reply::Found(body.into()))
 }
@@ -152,12 +153,14 @@ pub(super) async fn relation_of(
 }
 
 async fn patch(request: Request, version: Version) -> Result<Reply, Refusal> {
+    request.caller.user().ok_or(Refusal::Forbidden)?;
     let body = request.json()?;
     let dataset = changed(&request, &body, version, Change::Update).await?;
     Ok(Reply::Found(show(&dataset, version).into()))
 }
 
 async fn replace(request: Request, version: Version) -> Result<Reply, Refusal> {
+    request.caller.user().ok_or(Refusal::Forbidden)?;
     let body = request.json()?;
     let types = &request.state().datasets.types;
     let make = |stored: &Document| {

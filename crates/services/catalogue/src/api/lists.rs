@@ -82,7 +82,9 @@ async fn facet(request: Request, view: View) -> Result<Reply, Refusal> {
     let access = view.access(&request)?;
     let query = facets::translate(request.parameter("fields"), request.parameter("facets"))?;
     let clock = || request.now().timestamp_millis();
-    Ok(Reply::Found(request.state().store.facets(&access, &query, &clock).await?))
+    Ok(Reply::Found(
+        request.state().store.facets(&access, &query, &clock, &|bytes| request.take(bytes)).await?,
+    ))
 }
 
 async fn find(request: Request, view: View) -> Result<Reply, Refusal> {

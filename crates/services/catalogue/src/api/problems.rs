@@ -40,6 +40,9 @@ impl From<storage::Error> for Refusal {
             storage::Error::Database(error) if storage::is_too_slow(&error) => {
                 Self::bad("the query takes longer than 10 s: add conditions, or ask for a smaller page")
             }
+            storage::Error::Database(error) if storage::is_bad_query(&error) => {
+                Self::bad("the database does not accept the query: check its patterns and its order")
+            }
             storage::Error::Database(error) => {
                 // The database's message stays in the log, because it may contain private names.
                 tracing::warn!(%error, "the database failed");

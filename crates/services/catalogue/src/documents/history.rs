@@ -22,6 +22,11 @@ pub fn delete(stored: &Document, user: &str, at: DateTime) -> Document {
     entry(stored, "delete", (stored.clone(), Document::new()), user, at)
 }
 
+/// Whether an entry is about a removal.
+pub fn is_removal(entry: &Document) -> bool {
+    entry.get_str("operation").is_ok_and(|operation| operation == "delete")
+}
+
 fn entry(
     stored: &Document,
     operation: &str,
@@ -82,6 +87,6 @@ mod tests {
         let stored = doc! {"_id": "a", "owner": "ann"};
         let entry = delete(&stored, "bob", DateTime::from_millis(0));
         assert_eq!(entry.get_document("before").unwrap(), &stored);
-        assert_eq!(entry.get_str("operation").unwrap(), "delete");
+        assert!(is_removal(&entry));
     }
 }

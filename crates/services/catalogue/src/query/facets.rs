@@ -1,5 +1,7 @@
 //! Translates `facets` of `fullfacet`: one count for each value of a field.
 
+use std::collections::BTreeSet;
+
 use bson::{Bson, Document, doc};
 use serde_json::Value;
 
@@ -54,7 +56,10 @@ fn names(facets: Option<&Value>) -> Result<Vec<&str>, Refusal> {
     if list.len() > FACETS_MAX {
         return Err(Refusal::bad(format!("facets lists at most {FACETS_MAX} names")));
     }
-    list.iter().map(|name| name.as_str().ok_or_else(needs)).collect()
+    let mut names = list.iter().map(|name| name.as_str().ok_or_else(needs)).collect::<Result<Vec<_>, _>>()?;
+    let mut known = BTreeSet::new();
+    names.retain(|name| known.insert(*name));
+    Ok(names)
 }
 
 fn facet(name: &str, conditions: &[Condition]) -> Option<Facet> {
@@ -99,6 +104,12 @@ impl Facet {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_facet_that_is_named_twice_is_counted_once() {
+        let found = translate(None, Some(r#"["type", "owner", "type"]"#)).unwrap();
+        assert_eq!(found.each.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["type", "owner"]);
+    }
 
     #[test]
     fn a_facet_ignores_the_condition_on_itself() {

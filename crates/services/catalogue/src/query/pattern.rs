@@ -7,7 +7,7 @@ use crate::refusal::shortened;
 /// The largest number in a quantifier such as `{1,100}`.
 const REPEAT_MAX: u32 = 100;
 
-/// Checks a pattern: short, few quantifiers, none around another, no look-around, no reference.
+/// Checks a pattern: short, few quantifiers, none around another or a choice, no look-around, no reference.
 ///
 /// # Errors
 /// The fault.
@@ -16,13 +16,13 @@ pub(super) fn check(pattern: &str) -> Result<(), Refusal> {
     fault.map_or(Ok(()), |why| Err(Refusal::bad(format!("$regex {}: {why}", shortened(pattern)))))
 }
 
-/// Checks the options of a pattern.
+/// Checks the options of a pattern. `x` would hide quantifiers behind spaces.
 ///
 /// # Errors
 /// An unknown option.
 pub(super) fn check_options(options: &str) -> Result<(), Refusal> {
-    let known = options.len() <= 4 && options.chars().all(|option| "imsx".contains(option));
-    if known { Ok(()) } else { Err(Refusal::bad("$options accepts i, m, s and x")) }
+    let known = options.len() <= 4 && options.chars().all(|option| "ims".contains(option));
+    if known { Ok(()) } else { Err(Refusal::bad("$options accepts i, m and s")) }
 }
 
 /// A pattern that finds `text` itself.
@@ -53,7 +53,7 @@ fn fault(pattern: &str) -> Option<String> {
 /// Walks a pattern once.
 struct Scan<'a> {
     rest: std::iter::Peekable<std::str::Chars<'a>>,
-    /// For each open group whether it contains a quantifier.
+    /// For each open group whether it contains a quantifier or a choice.
     groups: Vec<bool>,
     quantifiers: u32,
 }
@@ -67,6 +67,8 @@ impl Scan<'_> {
                 '(' => self.open()?,
                 ')' => self.close()?,
                 '*' | '+' | '?' | '{' => self.quantifier(c)?,
+                // A repeated choice has as many ways to match a text as a nested quantifier.
+                '|' => self.mark(true),
                 _ => (),
             }
         }
@@ -109,7 +111,7 @@ impl Scan<'_> {
         let inner = self.groups.pop().ok_or("open every group")?;
         let repeats = matches!(self.rest.peek(), Some('*' | '+' | '{'));
         if inner && repeats {
-            return Err("a quantifier around another is not supported");
+            return Err("a quantifier around another, or around a choice, is not supported");
         }
         self.mark(inner);
         Ok(())
@@ -172,6 +174,8 @@ mod tests {
             "(a+)+$",
             "((a*))*",
             "(a|b+){2,}",
+            "(a|a)*b",
+            "((a|a))+b",
             "(?=a)",
             "(?<n>a)",
             "(a)\\1",
@@ -190,7 +194,7 @@ mod tests {
         ] {
             assert!(check(pattern).is_err(), "{pattern}");
         }
-        assert!(check_options("ig").is_err() && check_options("i").is_ok());
+        assert!(check_options("ig").is_err() && check_options("x").is_err() && check_options("i").is_ok());
     }
 
     proptest! {

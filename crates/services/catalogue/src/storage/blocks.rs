@@ -13,6 +13,8 @@ use crate::documents::block::{self, Creation, Head, Splitter};
 const BLOCKS_MAX: i64 = 10_000;
 /// The age of an unfinished block that is removed.
 const ABANDONED_MS: i64 = 3_600_000;
+/// The age of an unfinished block in the middle of its publication, after which it is removed.
+const STUCK_MS: i64 = 86_400_000;
 /// The unfinished blocks that one sweep removes.
 const SWEPT_MAX: i64 = 100;
 
@@ -42,11 +44,11 @@ impl Store {
         &self,
         head: &Head,
         creation: Creation<'_>,
-        files: Vec<Document>,
+        files: &[Document],
     ) -> Result<Document, Error> {
         let mut writer = self.block_writer(creation);
         for file in files {
-            writer.push(file).await?;
+            writer.push(file.clone()).await?;
         }
         writer.finish(head).await
     }
@@ -136,13 +138,18 @@ impl Store {
     /// # Errors
     /// The server failed.
     pub async fn sweep(&self, now: DateTime) -> Result<usize, Error> {
-        let before = DateTime::from_millis(now.timestamp_millis().saturating_sub(ABANDONED_MS));
-        let old = self.staging.find(doc! {"at": {"$lt": before}}).limit(SWEPT_MAX).max_time(READ_MAX);
+        let before = |age_ms: i64| DateTime::from_millis(now.timestamp_millis().saturating_sub(age_ms));
+        let idle = doc! {"at": {"$lt": before(ABANDONED_MS)}, "publishing": {"$ne": true}};
+        let stuck = doc! {"at": {"$lt": before(STUCK_MS)}};
+        let old = self.staging.find(doc! {"$or": [&idle, &stuck]}).limit(SWEPT_MAX).max_time(READ_MAX);
         let old: Vec<Document> = old.await?.try_collect().await?;
         for staged in &old {
             let id = staged.get_str("_id").unwrap_or_default();
             // Without its entry a block cannot be published any more, so no reader misses the parts.
-            self.staging.delete_one(doc! {"_id": id}).await?;
+            let entry = doc! {"$and": [{"_id": id}, {"$or": [&idle, &stuck]}]};
+            if self.staging.delete_one(entry).await?.deleted_count == 0 {
+                continue;
+            }
             if self.blocks.find_one(doc! {"_id": id}).projection(doc! {"_id": 1}).await?.is_none() {
                 self.parts.delete_many(of_block(id)).await?;
             }
@@ -278,15 +285,27 @@ impl BlockWriter<'_> {
         match transaction::run(&store.client, store.transactions, &writes).await {
             Ok(Outcome::Done) => Ok(stored),
             Ok(Outcome::Unmatched(0)) => Err(Refusal::no_dataset(&head.dataset).into()),
-            Ok(Outcome::Unmatched(_)) => {
-                Err(Refusal::Conflict("the block took too long: send it again".into()).into())
-            }
+            Ok(Outcome::Unmatched(_)) => self.swept().await,
             Err(Error::Database(error)) if is_duplicate(&error) => Err(taken()),
             Err(error) => Err(error),
         }
     }
 
+    /// Refuses a block whose first parts a sweep has removed, and removes the later ones.
+    async fn swept(&self) -> Result<Document, Error> {
+        self.store.remove_parts(&[self.creation.id.to_owned()]).await?;
+        Err(Refusal::Conflict("the block took too long: send it again".into()).into())
+    }
+
     async fn publish_in_steps(&self, stored: Document) -> Result<Document, Error> {
+        if self.parts > 0 {
+            // From here on a sweep leaves the parts.
+            let claim = doc! {"$set": {"publishing": true}};
+            let claimed = self.store.staging.update_one(doc! {"_id": self.creation.id}, claim).await?;
+            if claimed.matched_count == 0 {
+                return self.swept().await;
+            }
+        }
         let mut uncounted = stored.clone();
         uncounted.insert("uncounted", true);
         let inserted = self.store.blocks.insert_one(&uncounted).await;

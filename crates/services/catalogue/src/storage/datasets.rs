@@ -1,7 +1,6 @@
 //! Creates, reads, changes and removes datasets, their attachments and their history.
 
 use bson::{Bson, DateTime, Document, doc};
-use futures_util::TryStreamExt;
 
 use super::error::{duplicates, is_duplicate};
 use super::transaction::{self, Matches, Outcome, Write};
@@ -123,14 +122,20 @@ impl Store {
         }
     }
 
-    /// The changes of a dataset, the newest first.
+    /// The changes of a dataset, the newest first. Those of an earlier dataset with the same PID belong to its readers, not to those of this
+    /// one, so they are left out.
     ///
     /// # Errors
-    /// The server failed.
-    pub async fn history(&self, pid: &str) -> Result<Vec<Document>, Error> {
-        let entries = self.history.find(doc! {"documentId": pid, "subsystem": "Dataset"});
-        let entries = entries.sort(doc! {"timestamp": -1}).limit(HISTORY_MAX).max_time(READ_MAX).await?;
-        Ok(entries.try_collect().await?)
+    /// The answer has no room, or the server failed.
+    pub async fn history(&self, stored: &Document, room: Room<'_>) -> Result<Vec<Document>, Error> {
+        let mut filter = doc! {"documentId": stored.get("_id").cloned(), "subsystem": "Dataset"};
+        if let Ok(created) = stored.get_datetime("createdAt") {
+            filter.insert("timestamp", doc! {"$gte": *created});
+        }
+        let entries = self.history.find(filter).sort(doc! {"timestamp": -1}).limit(HISTORY_MAX);
+        let entries = room::read(entries.max_time(READ_MAX).await?, room).await?;
+        // Clocks of several instances may differ, so a removal also ends the history.
+        Ok(entries.into_iter().take_while(|entry| !history::is_removal(entry)).collect())
     }
 
     /// Stores an attachment.

@@ -10,6 +10,9 @@ const DUPLICATE_KEY: i32 = 11_000;
 /// The code of a read that took longer than its limit.
 const TOO_SLOW: i32 = 50;
 
+/// The codes of a query that the server does not accept: bad value, failed to parse, invalid pattern.
+const BAD_QUERY: [i32; 4] = [2, 9, 51_091, 51_111];
+
 /// The storage refuses, or the server failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -27,6 +30,11 @@ pub enum Error {
 /// Whether a read took longer than its limit.
 pub(crate) fn is_too_slow(error: &mongodb::error::Error) -> bool {
     matches!(error.kind.as_ref(), ErrorKind::Command(refused) if refused.code == TOO_SLOW)
+}
+
+/// Whether the server does not accept a query: a pattern, or an order by two lists.
+pub(crate) fn is_bad_query(error: &mongodb::error::Error) -> bool {
+    matches!(error.kind.as_ref(), ErrorKind::Command(refused) if BAD_QUERY.contains(&refused.code))
 }
 
 /// The places of documents whose keys exist, if nothing else kept an insert of many from success.

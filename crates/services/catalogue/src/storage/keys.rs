@@ -14,8 +14,16 @@ use crate::documents::metadata::key;
 
 /// The datasets of a batch.
 const DATASETS_MAX: i64 = 100;
-/// The keys of one command.
+/// The stored bytes of a batch; a single dataset may be larger.
+const DATASETS_BYTES_MAX: usize = 32 << 20;
+/// The keys of one command, and its bytes.
 const KEYS_MAX: usize = 1_000;
+const COMMAND_BYTES_MAX: usize = 4 << 20;
+/// The longest key, in bytes: an index refuses longer ones. A longer key is left out.
+const KEY_BYTES_MAX: usize = 512;
+/// The groups that a dataset adds to a key, and the bytes of each; further groups and longer ones are left out.
+const GROUPS_MAX: usize = 100;
+const GROUP_BYTES_MAX: usize = 512;
 /// The age of the newest change that the job reads: a transaction that began earlier may still become visible.
 const LAG_MS: i64 = 5_000;
 /// The key of the progress.
@@ -46,7 +54,7 @@ impl Store {
         let datasets = self.changed(now).await?;
         let readers = readers(&datasets);
         let updates: Vec<Document> = readers.iter().map(|(name, readers)| update(name, readers)).collect();
-        for updates in updates.chunks(KEYS_MAX) {
+        for updates in commands(&updates) {
             let command = doc! {"update": self.keys.name(), "updates": updates, "ordered": false};
             let database = self.client.database(&self.keys.namespace().db);
             refused(&database.run_command(command).await?)?;
@@ -71,7 +79,13 @@ impl Store {
         }
         let fields = doc! {"scientificMetadata": 1, "updatedAt": 1, "ownerGroup": 1, "accessGroups": 1, "isPublished": 1};
         let found = self.datasets.find(filter).sort(doc! {"updatedAt": 1, "_id": 1}).limit(DATASETS_MAX);
-        Ok(found.projection(fields).max_time(READ_MAX).await?.try_collect().await?)
+        let mut found = found.projection(fields).max_time(READ_MAX).await?;
+        let (mut datasets, mut bytes) = (Vec::new(), 0);
+        while bytes < DATASETS_BYTES_MAX && found.advance().await? {
+            bytes += found.current().as_bytes().len();
+            datasets.push(found.deserialize_current()?);
+        }
+        Ok(datasets)
     }
 
     /// The keys that these groups may see and that begin with `prefix`, in order; all such keys without groups.
@@ -103,12 +117,34 @@ fn readers(datasets: &[Document]) -> BTreeMap<String, Readers> {
     for dataset in datasets {
         let owned = Owned::of(dataset);
         for name in dataset.get_document("scientificMetadata").into_iter().flat_map(Document::keys) {
-            let readers = keys.entry(key::decode(name)).or_default();
+            let name = key::decode(name);
+            if name.len() > KEY_BYTES_MAX {
+                continue;
+            }
+            let readers = keys.entry(name).or_default();
             readers.is_published |= owned.is_published;
-            readers.groups.extend(owned.access_groups.iter().chain([&owned.owner_group]).cloned());
+            let groups = [&owned.owner_group].into_iter().chain(&owned.access_groups);
+            let groups = groups.filter(|group| group.len() <= GROUP_BYTES_MAX).take(GROUPS_MAX);
+            readers.groups.extend(groups.cloned());
         }
     }
     keys
+}
+
+/// Splits updates into commands that the server accepts.
+fn commands(updates: &[Document]) -> Vec<&[Document]> {
+    let (mut commands, mut from, mut bytes) = (Vec::new(), 0, 0);
+    for (place, update) in updates.iter().enumerate() {
+        let more = update.to_vec().map_or(COMMAND_BYTES_MAX, |update| update.len());
+        if place > from && (bytes + more > COMMAND_BYTES_MAX || place - from >= KEYS_MAX) {
+            commands.push(&updates[from..place]);
+            (from, bytes) = (place, 0);
+        }
+        bytes += more;
+    }
+    commands.push(&updates[from..]);
+    commands.retain(|command| !command.is_empty());
+    commands
 }
 
 /// Adds the readers of a key. To repeat it has no effect.
@@ -139,6 +175,15 @@ fn refused(answer: &Document) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_is_bounded_in_updates_and_bytes() {
+        let small = vec![doc! {"a": 1}; 2 * KEYS_MAX + 1];
+        assert_eq!(commands(&small).iter().map(|it| it.len()).collect::<Vec<_>>(), [KEYS_MAX, KEYS_MAX, 1]);
+        let large = vec![doc! {"a": "x".repeat(COMMAND_BYTES_MAX / 2)}; 3];
+        assert_eq!(commands(&large).iter().map(|it| it.len()).collect::<Vec<_>>(), [1, 1, 1]);
+        assert!(commands(&[]).is_empty());
+    }
 
     #[test]
     fn the_readers_of_a_key_are_those_of_its_datasets() {

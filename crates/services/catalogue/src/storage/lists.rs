@@ -4,7 +4,6 @@ use std::iter::once;
 
 use bson::{Document, doc};
 use futures_util::TryStreamExt;
-use futures_util::future::{try_join, try_join_all};
 use serde_json::{Map, Value, json};
 
 use super::cache::Clock;
@@ -106,24 +105,40 @@ impl Store {
     /// The total and the facets, each from a query by itself. Answers that took long are kept for 30 s.
     ///
     /// # Errors
-    /// The server failed.
-    pub async fn facets(&self, access: &Document, facets: &Facets, clock: Clock<'_>) -> Result<Value, Error> {
-        let buckets = try_join_all(facets.each.iter().map(|facet| self.facet(access, facet, clock)));
-        let (total, buckets) = try_join(self.count(access, &facets.all, None, clock), buckets).await?;
+    /// The answer has no room, or the server failed.
+    pub async fn facets(
+        &self,
+        access: &Document,
+        facets: &Facets,
+        clock: Clock<'_>,
+        room: Room<'_>,
+    ) -> Result<Value, Error> {
+        let total = self.count(access, &facets.all, None, clock).await?;
+        // One after the other, so that a request holds one connection of the pool.
+        let mut buckets = Vec::with_capacity(facets.each.len());
+        for facet in &facets.each {
+            buckets.push(self.facet(access, facet, clock, room).await?);
+        }
         let all = if total == 0 { json!([]) } else { json!([{"totalSets": total}]) };
         let names = facets.each.iter().map(|facet| facet.name.clone());
         let body: Map<String, Value> = once(("all".to_owned(), all)).chain(names.zip(buckets)).collect();
         Ok(json!([body]))
     }
 
-    async fn facet(&self, access: &Document, facet: &Facet, clock: Clock<'_>) -> Result<Value, Error> {
+    async fn facet(
+        &self,
+        access: &Document,
+        facet: &Facet,
+        clock: Clock<'_>,
+        room: Room<'_>,
+    ) -> Result<Value, Error> {
         let pipeline = facet.pipeline(access);
         let (key, begun_ms) = (doc! {"stages": pipeline.clone()}, clock());
         if let Some(buckets) = self.facets.get(&key, begun_ms) {
             return Ok(buckets);
         }
         let buckets = self.datasets.aggregate(pipeline).max_time(READ_MAX).await?;
-        let buckets: Vec<Document> = buckets.try_collect().await?;
+        let buckets = room::read(buckets, room).await?;
         let buckets: Value = buckets.iter().map(|bucket| Value::from(json::object(bucket))).collect();
         self.facets.put(&key, buckets.clone(), begun_ms, clock());
         Ok(buckets)

@@ -13,13 +13,14 @@ mod lists;
 mod locks;
 mod merge;
 mod room;
+mod secret;
 mod sizes;
 mod transaction;
 
 pub use blocks::BlockWriter;
 pub use cache::Clock;
 pub use error::Error;
-pub(crate) use error::is_too_slow;
+pub(crate) use error::{is_bad_query, is_too_slow};
 pub use keys::Batch;
 pub use lists::Listing;
 pub use room::Room;
@@ -60,6 +61,7 @@ pub struct Store {
     history: Collection<Document>,
     keys: Collection<Document>,
     progress: Collection<Document>,
+    secrets: Collection<Document>,
     locks: Arc<locks::Locks>,
     counts: Arc<Cache<u64>>,
     facets: Arc<Cache<serde_json::Value>>,
@@ -92,6 +94,7 @@ impl Store {
             attachments: database.collection("Attachment"),
             history: database.collection("History"),
             keys: database.collection("MetadataKeys"),
+            secrets: database.collection("TokenSecret"),
             progress: database.collection("MetadataKeysProgress"),
             locks: Arc::default(),
             counts: Arc::default(),

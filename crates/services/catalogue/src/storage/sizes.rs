@@ -1,6 +1,6 @@
 //! Verifies the size and the number of files of a dataset against its blocks.
 
-use bson::{Document, doc};
+use bson::{Bson, Document, doc};
 use futures_util::TryStreamExt;
 
 use super::lists::whole;
@@ -44,7 +44,7 @@ impl Store {
         for _ in 0..ATTEMPTS_MAX {
             let dataset = self.dataset(pid).await?.ok_or_else(|| Refusal::no_dataset(pid))?;
             let stated = Counts { size: whole(&dataset, "size"), files: whole(&dataset, "numberOfFiles") };
-            let counted = self.counted(pid).await?;
+            let counted = self.counted(pid, dataset.get("uncountedBlocks")).await?;
             if stated == counted || self.correct(&dataset, counted).await? {
                 return Ok(Sizes { stated, counted });
             }
@@ -52,10 +52,13 @@ impl Store {
         Err(Error::Changed)
     }
 
-    async fn counted(&self, pid: &str) -> Result<Counts, Error> {
+    /// Counts the blocks. A block whose step of counting is still to come counts only if the dataset remembers it.
+    async fn counted(&self, pid: &str, remembered: Option<&Bson>) -> Result<Counts, Error> {
+        let remembered = remembered.and_then(Bson::as_array).cloned().unwrap_or_default();
+        let is_counted = doc! {"$or": [{"uncounted": {"$ne": true}}, {"_id": {"$in": remembered}}]};
         let files = doc! {"$ifNull": ["$fileCount", {"$size": "$dataFileList"}]};
         let stages = [
-            doc! {"$match": {"datasetId": pid}},
+            doc! {"$match": {"$and": [{"datasetId": pid}, is_counted]}},
             doc! {"$project": {"size": 1, "files": files}},
             doc! {"$group": {"_id": null, "size": {"$sum": "$size"}, "files": {"$sum": "$files"}}},
         ];
@@ -67,8 +70,10 @@ impl Store {
     /// Corrects the counts unless they have changed since they were read.
     async fn correct(&self, dataset: &Document, counted: Counts) -> Result<bool, Error> {
         let field = |name: &str| dataset.get(name).cloned();
-        let unchanged =
-            doc! {"_id": field("_id"), "size": field("size"), "numberOfFiles": field("numberOfFiles")};
+        let unchanged = doc! {
+            "_id": field("_id"), "size": field("size"), "numberOfFiles": field("numberOfFiles"),
+            "uncountedBlocks": field("uncountedBlocks"),
+        };
         let right = doc! {"$set": {"size": counted.size as i64, "numberOfFiles": counted.files as i64}};
         Ok(self.datasets.update_one(unchanged, right).await?.matched_count == 1)
     }

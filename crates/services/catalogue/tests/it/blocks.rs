@@ -5,6 +5,7 @@ use plimsoll_catalogue::documents::block;
 use plimsoll_catalogue::storage::Error;
 
 use crate::samples::{add, any, at, catalogue, counts, create, file, head, stored, without_transactions};
+use crate::server;
 
 #[tokio::test]
 async fn a_block_and_the_counts_of_its_dataset_change_together() {
@@ -103,6 +104,32 @@ async fn an_abandoned_block_is_swept_after_an_hour() {
     let refused = late.finish(&head("a", 1)).await.unwrap_err();
     assert_eq!(refused.to_string(), "the block took too long: send it again");
     assert!(store.blocks("a", &any).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_swept_block_is_refused_and_leaves_no_files() {
+    for (name, store) in [
+        ("swept", catalogue("swept").await),
+        ("swept_in_steps", without_transactions("swept_in_steps").await),
+    ] {
+        let dataset = create(&store, "a", 1).await;
+        let creation = block::Creation { id: "1", dataset: &dataset, by: "ann", at: at(0) };
+        let mut writer = store.block_writer(creation);
+        for number in 0..60_000 {
+            writer.push(file(number)).await.unwrap();
+        }
+        assert_eq!(store.sweep(at(3_600_001)).await.unwrap(), 1);
+        for number in 0..30_000 {
+            writer.push(file(number)).await.unwrap();
+        }
+        let refused = writer.finish(&head("a", 1)).await.unwrap_err();
+        assert_eq!(refused.to_string(), "the block took too long: send it again", "{name}");
+        assert!(store.blocks("a", &any).await.unwrap().is_empty());
+        let database = server::database(server::shared(), name).await;
+        let parts = database.collection::<Document>("OrigDatablockPart");
+        assert_eq!(parts.count_documents(bson::doc! {}).await.unwrap(), 0, "{name}");
+        assert_eq!(counts(&store, "a").await, (0, 0));
+    }
 }
 
 #[tokio::test]

@@ -44,6 +44,31 @@ async fn a_crash_between_two_steps_is_repaired_once() {
     }
 }
 
+/// A block between its head and its counts is not counted twice by a verification in between.
+#[tokio::test]
+async fn a_verification_between_two_steps_keeps_the_size_right() {
+    let database = server::database(server::shared(), "verified_between").await;
+    Store::open(&database).await.unwrap();
+    let store = Store::of(&database, Transactions::Missing);
+    let (blocks, datasets) =
+        (database.collection::<Document>("OrigDatablock"), database.collection::<Document>("Dataset"));
+    for steps in 0..2 {
+        let (pid, id) = (format!("p{steps}"), format!("b{steps}"));
+        create(&store, &pid, 1).await;
+        let uncounted =
+            doc! {"_id": &id, "datasetId": &pid, "size": 15_i64, "fileCount": 5_i64, "uncounted": true};
+        blocks.insert_one(uncounted).await.unwrap();
+        if steps >= 1 {
+            let more =
+                doc! {"$inc": {"size": 15_i64, "numberOfFiles": 5_i64}, "$push": {"uncountedBlocks": &id}};
+            datasets.update_one(doc! {"_id": &pid}, more).await.unwrap();
+        }
+        store.verify(&pid).await.unwrap();
+        store.repair().await.unwrap();
+        assert_eq!(counts(&store, &pid).await, (15, 5), "after {steps} steps");
+    }
+}
+
 /// Adds blocks until the server dies. Returns the acknowledged ones.
 async fn load(store: Store, dataset: Document, round: usize, writer: usize) -> Vec<String> {
     let mut acknowledged = Vec::new();

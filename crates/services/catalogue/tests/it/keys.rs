@@ -1,8 +1,9 @@
 //! Tests the job that collects the keys of metadata.
 
+use bson::Document;
 use plimsoll_catalogue::storage::{Batch, Store};
 
-use crate::samples::{at, catalogue, create};
+use crate::samples::{at, catalogue, create, stored};
 
 async fn keys(store: &Store, groups: &[&str], prefix: &str) -> Vec<String> {
     let groups: Vec<String> = groups.iter().map(|&group| group.into()).collect();
@@ -32,4 +33,22 @@ async fn keys_are_collected_in_batches_and_shown_to_their_readers() {
     create(&store, "published", 2).await;
     store.collect_keys(later).await.unwrap();
     assert_eq!(keys(&store, &[], "field").await, ["field 1"]);
+}
+
+#[tokio::test]
+async fn a_dataset_with_many_groups_and_keys_does_not_stop_the_job() {
+    let store = catalogue("keys_many").await;
+    let mut wide = stored("wide", 1);
+    let groups: Vec<String> = (0..20_000).map(|n| format!("group-{n:05}")).collect();
+    wide.insert("accessGroups", groups);
+    let long = "k".repeat(100_000);
+    let mut metadata: Document = (0..1_000).map(|n| (format!("wide {n:04}"), 1.into())).collect();
+    metadata.insert(long.as_str(), 1);
+    wide.insert("scientificMetadata", metadata);
+    store.create(&wide).await.unwrap();
+    create(&store, "next", 1).await;
+    let batch = store.collect_keys(at(10_000)).await.unwrap();
+    assert_eq!((batch.datasets, batch.keys), (2, 1_002), "a key of 100,000 bytes is left out");
+    assert_eq!(keys(&store, &["group-00000"], "wide 0999").await, ["wide 0999"]);
+    assert_eq!(keys(&store, &["g1"], "").await.len(), 100);
 }

@@ -145,11 +145,11 @@ async fn facets_count_the_values_under_all_other_conditions() {
     let store = filled("facets").await;
     let fields = json!({"type": ["derived"]}).to_string();
     let facets = facets::translate(Some(&fields), Some(r#"["type", "keywords", "creationTime"]"#)).unwrap();
-    let body = store.facets(&access(&Caller::Anonymous), &facets, &|| 0).await.unwrap();
+    let body = store.facets(&access(&Caller::Anonymous), &facets, &|| 0, &any).await.unwrap();
     assert_eq!(body[0]["all"], json!([{"totalSets": 10}]));
     assert_eq!(body[0]["type"], json!([{"_id": "raw", "count": 20}, {"_id": "derived", "count": 10}]));
     assert_eq!(body[0]["keywords"], json!([{"_id": "k0", "count": 10}, {"_id": "k", "count": 10}]));
     assert_eq!(body[0]["creationTime"][0]["_id"], json!({"year": 2024, "month": 1, "day": 27}));
     let nothing = facets::translate(Some(r#"{"owner": "nobody"}"#), None).unwrap();
-    assert_eq!(store.facets(&doc! {}, &nothing, &|| 0).await.unwrap(), json!([{"all": []}]));
+    assert_eq!(store.facets(&doc! {}, &nothing, &|| 0, &any).await.unwrap(), json!([{"all": []}]));
 }

@@ -85,7 +85,7 @@ async fn send_all(store: &Store) {
     store.verify("p/1").await.unwrap();
     store.repair().await.unwrap();
     store.sweep(at(9_000_000)).await.unwrap();
-    store.history("p/1").await.unwrap();
+    store.history(&dataset, &any).await.unwrap();
     store.attachments("p/1", &any).await.unwrap();
     store.collect_keys(at(60_000)).await.unwrap();
     create(store, "p/2", 2).await;
@@ -127,7 +127,7 @@ async fn lists(store: &Store, access: &Document) {
     let facets =
         facets::translate(Some(r#"{"type":["raw"]}"#), Some(r#"["type","keywords","creationTime"]"#))
             .unwrap();
-    store.facets(access, &facets, &|| NOW_MS).await.unwrap();
+    store.facets(access, &facets, &|| NOW_MS, &any).await.unwrap();
 }
 
 #[tokio::test]

@@ -75,7 +75,7 @@ pub async fn add(
 ) -> Result<Document, plimsoll_catalogue::storage::Error> {
     let creation = block::Creation { id, dataset, by: "ann", at: at(0) };
     let pid = dataset.get_str("_id").unwrap();
-    store.add_block(&head(pid, 3 * files as i64), creation, (0..files).map(file).collect()).await
+    store.add_block(&head(pid, 3 * files as i64), creation, &(0..files).map(file).collect::<Vec<_>>()).await
 }
 
 /// The size and the number of files that a dataset has.

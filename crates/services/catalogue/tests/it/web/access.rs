@@ -34,6 +34,42 @@ async fn foreign_data_is_neither_read_nor_changed() {
     nobody.post("/api/v3/datasets", &raw("x")).await.is(403);
     nobody.post("/api/v4/datasets/isValid", &raw("x")).await.is(403);
     bob.post("/api/v3/datasets", &raw("x")).await.is(403);
+    for (method, path) in [
+        ("POST", "/api/v3/datasets"),
+        ("POST", "/api/v4/attachments"),
+        ("PATCH", path),
+        ("PUT", path),
+        ("PATCH", "/api/v3/datasets/secret%2F1/datasetlifecycle"),
+    ] {
+        let json = [("content-type", "application/json")];
+        let refused = nobody.send(method, path, &json, b"no JSON").await;
+        assert_eq!(refused.status, 403, "{method} {path}: the body of a stranger is not parsed");
+    }
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn a_new_dataset_under_an_old_pid_shows_nothing_of_the_old_one() {
+    let service = serve("reborn", "").await;
+    let path = "/api/v3/datasets/reborn%2F1";
+    let mut ann = Client::user(service.address(), "ann").await;
+    ann.post("/api/v3/datasets", &raw("reborn/1")).await.is(201);
+    ann.patch(path, &[], &json!({"comment": "hidden words"})).await.is(200);
+    ann.patch(path, &[], &json!({"comment": "others"})).await.is(200);
+    assert_eq!(ann.get(path).await.is(200)["history"].as_array().unwrap().len(), 2);
+    let mut cleaner = Client::user(service.address(), "cleaner").await;
+    cleaner.delete(path).await.is(200);
+    let mut bob = Client::user(service.address(), "bob").await;
+    let mut body = raw("reborn/1");
+    body["ownerGroup"] = "group2".into();
+    bob.post("/api/v3/datasets", &body).await.is(201);
+    assert_eq!(bob.get(path).await.is(200)["history"], json!([]));
+    bob.patch(path, &[], &json!({"comment": "new"})).await.is(200);
+    let history = bob.get(path).await.is(200)["history"].clone();
+    assert_eq!(
+        (history.as_array().unwrap().len(), &history[0]["comment"]["currentValue"]),
+        (1, &json!("new"))
+    );
     service.stop().await;
 }
 

@@ -226,3 +226,18 @@ async fn an_unchanged_answer_is_sent_once() {
     assert_eq!(ann.send("GET", path, &[("if-none-match", &tag)], b"").await.is(200)["description"], "new");
     service.stop().await;
 }
+
+#[tokio::test]
+async fn a_query_that_the_server_refuses_is_a_bad_request() {
+    let service = serve("refused_query", "").await;
+    let mut ann = Client::user(service.address(), "ann").await;
+    ann.post("/api/v3/datasets", &raw("p/1")).await.is(201);
+    for filter in [
+        json!({"where": {"datasetName": {"like": "*abc*"}}}),
+        json!({"where": {"datasetName": {"like": "a{2,1}"}}}),
+    ] {
+        let filter = encoded(&filter.to_string());
+        ann.get(&format!("/api/v3/datasets?filter={filter}")).await.is(400);
+    }
+    service.stop().await;
+}

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 
-use super::bench::{raw, serve};
+use super::bench::{block, raw, serve};
 use super::client::Client;
 
 const PATH: &str = "/api/v4/origdatablocks/stream?datasetId=p%2F1&chkAlg=sha256";
@@ -71,6 +71,31 @@ async fn a_faulty_line_refuses_the_block_and_leaves_nothing() {
             state.database.collection::<bson::Document>(name).count_documents(bson::doc! {}).await.unwrap();
         assert_eq!(left, 0, "{name}");
     }
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn a_block_whose_answer_has_no_room_is_not_stored() {
+    const FILES: usize = 50_000;
+    let service = serve("stream_room", "limits: {answers_bytes_max: 8000000}").await;
+    let mut ann = Client::user(service.address(), "ann").await;
+    ann.post("/api/v3/datasets", &raw("p/1")).await.is(201);
+    ann.post("/api/v3/origdatablocks", &block("p/1", FILES)).await.is(400);
+    let dataset = ann.get("/api/v3/datasets/p%2F1").await.is(200);
+    assert_eq!(dataset["numberOfFiles"], json!(0), "a client that sends the block again would double it");
+    ann.post("/api/v3/origdatablocks", &block("p/1", 10)).await.is(201);
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn a_long_block_is_answered_with_all_its_files() {
+    const FILES: usize = 60_000;
+    let service = serve("stream_answer", "").await;
+    let mut ann = Client::user(service.address(), "ann").await;
+    ann.post("/api/v3/datasets", &raw("p/1")).await.is(201);
+    let added = ann.post("/api/v3/origdatablocks", &block("p/1", FILES)).await.is(201);
+    let files = added["dataFileList"].as_array().unwrap();
+    assert_eq!((files.len(), &files[FILES - 1]["path"]), (FILES, &json!(format!("{}.dat", FILES - 1))));
     service.stop().await;
 }
 
