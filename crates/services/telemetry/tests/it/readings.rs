@@ -179,7 +179,7 @@ async fn readings_without_a_record_of_their_design_are_found_and_not_hidden() {
         let first = Readings::open(&database, settings(design)).await.unwrap();
         assert_eq!(first.ingest(reading("s", START_MS, 1.0)).await, Ok(Stored::New));
         for other in DESIGNS.into_iter().filter(|other| *other != design).chain([design]) {
-            database.collection::<mongodb::bson::Document>("reading_design").drop().await.unwrap();
+            database.collection::<bson::Document>("reading_design").drop().await.unwrap();
             let opened = Readings::open(&database, settings(other)).await.map(drop);
             let refusal = opened.map_err(|error| error.to_string()).err();
             let expected = format!("holds readings of the design `{}`", design.name());
