@@ -7,7 +7,11 @@ use plimsoll_wire::{Address, Class, Error as Wire, Outcome, ServerError};
 
 /// MongoDB's error code NamespaceNotFound.
 const NAMESPACE_NOT_FOUND: i32 = 26;
-/// The messages for a missing collection, in lower case. Some products send one without the code.
+/// MongoDB's error codes Unauthorized and AuthenticationFailed: such a refusal says nothing about the collection.
+const ACCESS_DENIED: [i32; 2] = [13, 18];
+/// The name of that code. Some products send it with another code.
+const NAMESPACE_NOT_FOUND_NAME: &str = "NamespaceNotFound";
+/// The messages for a missing collection, in lower case. Some products send one without the code, or with another.
 const MISSING_NAMESPACE: [&str; 2] = ["ns not found", "ns does not exist"];
 
 /// The driver's search for a server ended without one.
@@ -179,7 +183,8 @@ fn write_message(failure: &WriteFailure) -> String {
 pub(crate) fn is_missing_namespace(error: &ServerError) -> bool {
     let message = error.message.to_ascii_lowercase();
     let says_missing = MISSING_NAMESPACE.iter().any(|part| message.contains(part));
-    error.code == NAMESPACE_NOT_FOUND || error.code == 0 && says_missing
+    let is_named = error.code == NAMESPACE_NOT_FOUND || error.name == NAMESPACE_NOT_FOUND_NAME;
+    is_named || says_missing && !ACCESS_DENIED.contains(&error.code)
 }
 
 #[cfg(test)]

@@ -111,6 +111,7 @@ pub async fn read(
     let Some(reading) = setup.reading_back() else { return Findings::default() };
     let counts = sent.iter().map(SentDocuments::counts);
     let total = counts.map(|counts| counts.acknowledged + counts.unknown).sum();
+    progress(0, total);
     if !await_service(setup, patience, &mut || progress(0, total)).await {
         return Findings { unread: total, ..Findings::default() };
     }

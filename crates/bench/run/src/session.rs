@@ -32,22 +32,19 @@ use plimsoll_scenario::Plan;
 
 mod announcement;
 mod open;
+mod read_back;
 
 use announcement::sends;
 pub use announcement::{announcement, phase_event};
 pub use open::Opening;
+use read_back::ReadBack;
 
 /// How long before the load to connect: short enough that no idle connection is closed.
 const CONNECT_NS: u64 = 10 * clock::SECOND_NS;
 /// The interval at which a wait checks for a stop, in nanoseconds.
 const LOOK_NS: u64 = 100 * clock::MILLISECOND_NS;
-
-/// The answer to a request to stop that arrives during the read-back.
-const READING_BACK: &str = "reading back; Ctrl-C again ends at once";
 /// The largest answer of the null server.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
-/// The interval at which the progress of an audit is recorded, in nanoseconds: readers of the run's events see that it advances.
-const AUDITING_NS: u64 = 5 * clock::SECOND_NS;
 
 /// The state of a run in progress.
 #[derive(Debug)]
@@ -242,20 +239,8 @@ impl Session {
         let given_up = self.ended == Ended::Unreachable || self.stopped;
         let limit = self.loaded.scenario.unreachable_for;
         let patience = if given_up { Duration::ZERO } else { Duration::from_nanos(limit.as_ns()) };
-        let (readers, control, start) = (&mut self.readers, &self.control, self.start);
-        let (mut kept, mut warned) = (None::<Instant>, false);
-        self.system.audit(patience, &mut |read, expected| {
-            if control.is_stopped() && !std::mem::replace(&mut warned, true) {
-                readers.note(start, READING_BACK.to_owned(), control);
-            }
-            let (event, now) = (Event::Auditing { read, expected }, clock::now());
-            if kept.is_none_or(|kept| now.since(kept) >= AUDITING_NS) {
-                kept = Some(now);
-                readers.emit(&event, control);
-            } else if let Some(live) = &mut readers.live {
-                live.on(&event);
-            }
-        })
+        let watch = ReadBack::new(&mut self.readers, &self.control, self.start);
+        watch.during(|progress| self.system.audit(patience, progress))
     }
 
     /// The unit of one operation.

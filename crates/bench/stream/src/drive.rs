@@ -70,6 +70,9 @@ pub fn drive(
     })?;
     let undone = ended.is_none().then(|| watch.abandon(guarantee));
     watch.sample(outputs.dir, false)?;
+    if outputs.lines {
+        watch.print_notes();
+    }
     let moved = watch.moved();
     let ended = ended.map(|ended| ended.and_then(|ended| watch.refuse_unread(ended)));
     let (word, failure) = match ended {
@@ -79,19 +82,28 @@ pub fn drive(
         Some(Ok(Ended::Drained)) => ("drained", None),
         Some(Err(error)) => ("failed", Some(error)),
     };
-    let stream = Stream {
+    let mut stream = Stream {
         format: FORMAT,
         name: labels.pipeline,
         guarantee: guarantee.to_string(),
         path,
         ended: word.into(),
         failure: failure.as_ref().map(Error::to_string).or(undone),
+        notes: watch.meter.notes(),
         started_ms,
         version: env!("CARGO_PKG_VERSION").into(),
         moved,
         last: watch.whole(),
     };
+    if stream.is_fruitless() {
+        stream.failure = Some(fruitless(stream.last.count(Count::DeadLettered)));
+    }
     Ok((stream, failure))
+}
+
+/// The reason why a pipeline failed whose events are all dead letters.
+fn fruitless(dead_letters: u64) -> String {
+    format!("no event succeeded: all {dead_letters} became dead letters; each says why")
 }
 
 /// Samples a pipeline until it has ended. Returns none if an aborted pipeline's threads did not end in time:
@@ -178,6 +190,8 @@ struct Watch {
     before: Second,
     activity: Activity,
     produced: Option<TakeProduced>,
+    /// The number of printed notes.
+    notes: usize,
     /// Whether it reached its end condition.
     finished: bool,
 }
@@ -199,6 +213,7 @@ impl Watch {
             before: Second::default(),
             activity: Activity::default(),
             produced: built.produced.take(),
+            notes: 0,
             finished: false,
         }
     }
@@ -256,6 +271,7 @@ impl Watch {
             if let Some(trouble) = trouble(&self.before, &second, width) {
                 self.console.say(&trouble);
             }
+            self.print_notes();
         }
         self.recent.add(&times);
         self.update_page(&second);
@@ -272,6 +288,13 @@ impl Watch {
         }
         self.before = second;
         Ok(())
+    }
+
+    /// Prints the notes since the last call.
+    fn print_notes(&mut self) {
+        let notes = self.meter.notes();
+        notes.iter().skip(self.notes).for_each(|note| self.console.say(note));
+        self.notes = notes.len();
     }
 
     /// Updates the metrics page.

@@ -373,6 +373,7 @@ impl System for Database {
         let Promised { ledger, touched, .. } = self.promised.as_ref()?;
         let counts = ledger.counts();
         let expected = counts.acknowledged + counts.unknown;
+        progress(0, expected);
         let subject = Subject {
             setup: &self.setup,
             servers: self.place.all().map(|place| place.site.options()).collect(),

@@ -48,6 +48,7 @@ pub(crate) async fn audit<S: Store>(
 ) -> Audited {
     let began = now();
     let patience = patience.max(PATIENCE_MIN);
+    progress(0, Comparison::new(promises, &shared.run).expected);
     let settled = settle(shared, promises, began, patience).await;
     shared.engine.halt().await;
     let mut audited = match look(shared, promises, progress).await {

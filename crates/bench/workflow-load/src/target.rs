@@ -110,7 +110,9 @@ impl<S: Store> Target for Instances<S> {
                 if lane.is_lost {
                     self.shared.is_lost.store(true, Ordering::Relaxed);
                 }
-                self.errors.note(operation, outcome, || FirstError::new(0, "", &error));
+                self.errors.note(operation, outcome, || {
+                    FirstError::new(0, "", &error).of_command(&self.shared.works[operation].command())
+                });
                 Reply::failed(outcome, 1)
             }
         }

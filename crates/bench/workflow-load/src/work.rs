@@ -61,6 +61,15 @@ pub(crate) enum Part {
 }
 
 impl Work {
+    /// The request of the client, for an example of a failure.
+    pub(crate) fn command(&self) -> String {
+        let request = match self.part {
+            Part::Deliver { .. } => "signal",
+            _ => "start",
+        };
+        format!("{request} an instance of {}", self.name())
+    }
+
     /// Compiles a unit; files start at `base`.
     ///
     /// # Errors
@@ -196,6 +205,14 @@ mod tests {
             input: Value::Null,
         };
         Record::of(&start(&work.program, request, 1).unwrap(), 1, 1, 0).unwrap()
+    }
+
+    #[test]
+    fn an_example_of_a_failure_names_the_request_and_the_definition() {
+        let timer = work(Unit::Timer);
+        assert_eq!(timer.command(), format!("start an instance of {}", timer.name()));
+        let signal = work(Unit::Signal { receivers: 1, delay: None });
+        assert_eq!(signal.command(), format!("signal an instance of {}", signal.name()));
     }
 
     #[test]

@@ -127,6 +127,10 @@ fn run(args: &PipelineRunArgs, file: &PipelineFile, built: Built) -> Outcome {
         None if stream.last.count(Count::Lost) > 0 => Exit::Integrity,
         // A service ends by finishing its work: only aborted work counts as an interruption.
         None if stream.ended == "aborted" => Exit::Interrupted,
+        None if stream.is_fruitless() => {
+            stream.failure.iter().for_each(|reason| say(&format!("plimsoll: {reason}")));
+            Exit::Expectation
+        }
         None => Exit::Held,
     })
 }

@@ -100,6 +100,13 @@ fn a_slip_in_a_scenario_is_answered_in_our_words() {
             "bytez: 40",
             &["line 3, column 45: document.text.$text: unknown setting \"bytez\"; did you mean \"bytes\"?"],
         ),
+        (
+            &["run", "--set", "title=b"],
+            scenario,
+            "bytes: 40",
+            "bytez: 40",
+            &["line 3, column 45: document.text.$text: unknown setting \"bytez\"; did you mean \"bytes\"?"],
+        ),
     ]);
 }
 

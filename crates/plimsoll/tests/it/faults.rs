@@ -193,6 +193,25 @@ fn ctrl_c_during_the_read_back_leaves_a_complete_load_complete() {
 }
 
 #[test]
+fn ctrl_c_is_answered_while_the_server_hangs_in_the_read_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("run");
+    let run =
+        start_scenario(dir.path(), &inserts("read_hangs", 1000, "{documents: 40_000}"), "embedded", &out);
+    wait_for(&out, r#""event":"auditing""#, 1);
+    let servers = children(&run);
+    let all = |signal| servers.iter().for_each(|server| kill_process(*server, signal).unwrap());
+    all(Signal::STOP);
+    interrupt(&run);
+    wait_for(&out, "reading back; Ctrl-C again ends at once", 1);
+    all(Signal::CONT);
+    let run = run.wait_with_output().unwrap();
+    let summary = json(&run);
+    assert_eq!((run.status.code(), &summary["interrupted"]), (Some(0), &false.into()), "{summary}");
+    assert_eq!((&summary["integrity"]["found"], &summary["integrity"]["lost"]), (&40_000.into(), &0.into()));
+}
+
+#[test]
 fn a_second_ctrl_c_aborts_the_program_and_its_server() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("run");

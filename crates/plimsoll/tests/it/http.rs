@@ -45,6 +45,20 @@ fn every_document_is_one_request_and_every_answer_is_checked() {
 }
 
 #[test]
+fn requests_in_flight_at_the_end_are_awaited_and_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = NullServer::start(&Options { delay: Duration::from_secs(1), ..Options::default() }).unwrap();
+    let url = format!("http://{}", server.address());
+    let constant = "constant: {rate: 20, connections: 30}";
+    let text = text("    stop: {duration: 3s}\n").replace("closed: {writers: 2}", constant);
+    let run = run(dir.path(), &text, &url, &[]);
+    let write = &run["operations"]["write"];
+    assert!(write["count"].as_u64().is_some_and(|count| count >= 59), "{write}");
+    assert_eq!(run["phases"][0]["loads"][0]["achieved"], 1.0, "{run}");
+    assert!(!run["reasons"].to_string().contains("were completed"), "{}", run["reasons"]);
+}
+
+#[test]
 fn a_check_that_fails_is_an_error_of_its_operation() {
     let dir = tempfile::tempdir().unwrap();
     let server = NullServer::start(&Options { status: 503, ..Options::default() }).unwrap();

@@ -245,6 +245,24 @@ fn the_first_error_of_a_class_is_kept_with_its_command() {
 }
 
 #[test]
+fn the_first_error_of_an_insert_in_a_transaction_has_the_name_of_its_code() {
+    for client in CLIENTS {
+        let name = format!("first_in_transaction_{client}");
+        let key = rawdoc! {"key": {"n": 1}, "name": "n_1", "unique": true};
+        ask(&rawdoc! {"createIndexes": name.as_str(), "indexes": [key]});
+        let text = inserts(&name, 1, "{documents: 3}").replace("{$number: {}}", "{$long: {min: 1, max: 1}}");
+        let twice = phase("twice", "{transaction: {operations: [{insert: {}}]}}", 5);
+        let run = run(&format!("{text}{twice}client: {client}\nexpect: {{errors: ['count<99']}}\n"));
+        let error = &run["operations"]["twice"]["first_errors"]["duplicate_key"];
+        assert_eq!(
+            (&error["code"], &error["name"]),
+            (&json!(11000), &json!("DuplicateKey")),
+            "{client}: {run}"
+        );
+    }
+}
+
+#[test]
 fn an_operation_that_never_succeeds_fails_the_run() {
     let broken = "{update: {update: {$inc: {text: 1}}}}";
     let mut text = inserts("fruitless", 10, "{documents: 100}");
@@ -523,23 +541,24 @@ fn each_operation_has_its_own_concerns() {
 
 #[test]
 fn the_uri_sets_the_concerns_of_operations_without_their_own() {
-    let dir = tempfile::tempdir().unwrap();
-    let text =
-        inserts("uri_concerns", 50, "{documents: 200}").replace("write_concern: {w: 1, j: true}\n", "");
-    let file = scenario(dir.path(), &format!("{text}{}", phase("find", "{find: {}}", 100)));
-    let server = format!("{}&w=majority&readConcernLevel=majority&readPreference=nearest", shared());
-    let out = dir.path().join("run");
-    let (file, out) = (file.to_str().unwrap(), out.to_str().unwrap());
-    let output = plimsoll_with(&["run", file, "--server", &server, "--out", out]);
-    let run: Value =
-        serde_json::from_str(&std::fs::read_to_string(dir.path().join("run/run.json")).unwrap()).unwrap();
-    assert_eq!((output.status.code(), &run["operations"]["find"]["count"]), (Some(0), &json!(100)), "{run}");
-    assert_eq!(run["integrity"]["write_concern"], r#"{"w": "majority"}"#);
-    assert!(
-        stderr(&output).contains("read_preference nearest: the address names one server"),
-        "{}",
-        stderr(&output)
-    );
+    for client in CLIENTS {
+        let dir = tempfile::tempdir().unwrap();
+        let text = inserts(&format!("uri_concerns_{client}"), 50, "{documents: 200}")
+            .replace("write_concern: {w: 1, j: true}\n", "");
+        let text = format!("client: {client}\n{text}{}", phase("find", "{find: {}}", 100));
+        let file = scenario(dir.path(), &text);
+        let server = format!("{}&w=majority&readConcernLevel=majority&readPreference=nearest", shared());
+        let out = dir.path().join("run");
+        let (file, out) = (file.to_str().unwrap(), out.to_str().unwrap());
+        let output = plimsoll_with(&["run", file, "--server", &server, "--out", out]);
+        let run = std::fs::read_to_string(dir.path().join("run/run.json")).unwrap();
+        let run: Value = serde_json::from_str(&run).unwrap();
+        let done = (output.status.code(), &run["operations"]["find"]["count"]);
+        assert_eq!(done, (Some(0), &json!(100)), "{client}: {run}");
+        assert_eq!(run["integrity"]["write_concern"], r#"{"w": "majority"}"#, "{client}");
+        let said = stderr(&output);
+        assert!(said.contains("read_preference nearest: the address names one server"), "{client}: {said}");
+    }
 }
 
 #[test]

@@ -9,7 +9,8 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::Duration;
 
 use crate::dashboard::documented;
-use crate::program::{json, plimsoll, plimsoll_with, stderr, stdout};
+use crate::program::{json, plimsoll, plimsoll_with, shared, stderr, stdout};
+use crate::suite::command;
 
 fn file(dir: &Path, name: &str, text: &str) -> PathBuf {
     let path = dir.join(name);
@@ -63,6 +64,46 @@ fn events_are_filtered_mapped_and_rejected() {
     );
     let delivery = stream["last"]["stages"].as_array().unwrap().last().unwrap();
     assert_eq!((delivery["name"].as_str(), delivery["events"].as_u64()), (Some("delivery"), Some(500)));
+}
+
+#[test]
+fn a_pipeline_whose_events_all_become_dead_letters_fails() {
+    let dir = tempfile::tempdir().unwrap();
+    file(dir.path(), "in.ndjson", "no json\nnor this\n");
+    let text = "source: {file: {path: in.ndjson, format: ndjson}}\ntransforms: [filter: {where: '.n > 0'}]\nsink: {noop: {}}\n\
+                dead_letters: {file: {path: dead.ndjson, form: whole}}\npositions: {file: positions.json}\n";
+    let path = file(dir.path(), "pipeline.yaml", text);
+    let out = dir.path().join("run");
+    let output = plimsoll_with(&["pipeline", "run", path.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(99), "{}", stderr(&output));
+    let reason = "no event succeeded: all 2 became dead letters";
+    assert!(stderr(&output).contains(&format!("plimsoll: {reason}")), "{}", stderr(&output));
+    assert!(stdout(&output).contains("FAIL, exhausted after"), "{}", stdout(&output));
+    let kept = fs::read_to_string(out.join("pipeline.json")).unwrap();
+    let kept: serde_json::Value = serde_json::from_str(&kept).unwrap();
+    assert!(kept["failure"].as_str().is_some_and(|failure| failure.starts_with(reason)), "{kept}");
+}
+
+#[test]
+fn a_change_stream_without_a_stored_position_says_where_it_starts() {
+    let dir = tempfile::tempdir().unwrap();
+    command(&bson::rawdoc! {"create": "starts_now"});
+    let text = format!(
+        "source: {{change_stream: {{uri: '{}', watch: plimsoll_suite.starts_now, start: now}}}}\nsink: {{file: {{path: out.ndjson}}}}\n\
+         positions: {{file: positions.json}}\n",
+        shared()
+    );
+    let path = file(dir.path(), "pipeline.yaml", &text);
+    let note = "no stored position of `plimsoll_suite.starts_now`: starts with the next change";
+    for (name, notes) in [("first", 1), ("again", 0)] {
+        let out = dir.path().join(name);
+        let fixed = ["pipeline", "run", path.to_str().unwrap(), "--for", "2s"];
+        let output = plimsoll_with(&[&fixed[..], &["--out", out.to_str().unwrap()]].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert_eq!(stderr(&output).matches(note).count(), notes, "{name}: {}", stderr(&output));
+        let kept = fs::read_to_string(out.join("pipeline.json")).unwrap();
+        assert_eq!(kept.matches(note).count(), notes, "{name}: {kept}");
+    }
 }
 
 #[test]

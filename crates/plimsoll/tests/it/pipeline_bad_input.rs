@@ -49,7 +49,7 @@ fn an_oversized_event_and_one_without_an_envelope_are_dead_letters() {
     let text = "source: {file: {path: in, format: ndjson}}\npositions: {file: positions}\ntransforms: [{decode: {}}]\n\
                 sink: {noop: {}}\ndead_letters: {file: {path: dead, form: whole}}\nin_flight: {event: 100B}\n";
     let output = run(dir.path(), text);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(99), "{}", stderr(&output));
     let dead = fs::read_to_string(dir.path().join("dead")).unwrap();
     assert!(dead.contains("this is not an envelope: it does not begin with `PW`"), "{dead}");
     assert!(dead.contains("it is longer than 100 bytes"), "{dead}");

@@ -169,7 +169,7 @@ fn client() -> (tokio::runtime::Runtime, plimsoll_wire::ConnectOptions) {
     (runtime, plimsoll_wire::ConnectOptions::new(address))
 }
 
-fn command(command: &bson::RawDocumentBuf) -> bson::Document {
+pub fn command(command: &bson::RawDocumentBuf) -> bson::Document {
     let (runtime, options) = client();
     runtime.block_on(async {
         let mut connection = plimsoll_wire::Connection::connect(&options).await.unwrap();

@@ -275,6 +275,7 @@ fn note_insert(work: Work<'_>, error: &Error) -> Outcome {
     };
     let Some(refused) = refused else { return work.noted(of_read_error(error), error) };
     let outcome = Outcome::Rejected(crate::outcome::rejection(plimsoll_wire::Class::of_code(refused.code)));
-    work.note(outcome, || FirstError::new(refused.code, "", &refused.message));
+    let name = refused.code_name.as_deref().unwrap_or_default();
+    work.note(outcome, || FirstError::new(refused.code, name, &refused.message));
     outcome
 }

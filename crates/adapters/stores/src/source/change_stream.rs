@@ -84,6 +84,8 @@ pub struct ChangeStream {
     at: Position,
     /// Whether a position without an event is waiting to be handed over.
     fresh: bool,
+    /// The note that the stream began without a stored position, until it is passed on.
+    beginning: Option<String>,
     /// The time of the position's last move.
     moved_at: Instant,
 }
@@ -114,6 +116,7 @@ impl ChangeStream {
             events,
             at,
             fresh: false,
+            beginning: None,
             moved_at: clock::now(),
         }
     }
@@ -293,6 +296,8 @@ impl Source for ChangeStream {
         self.watch().map_err(|error| driver_errors::refused(&error))?;
         if begins {
             self.keep_beginning(assignments)?;
+            let topic = self.watched.partition().topic;
+            self.beginning = Some(format!("no stored position of `{topic}`: starts with the next change"));
         }
         self.events.index = number(&self.at);
         Ok(())
@@ -302,6 +307,9 @@ impl Source for ChangeStream {
         let Some(assignment) = self.assignment.clone().filter(|assignment| !assignment.is_closed()) else {
             return Ok(Read::End);
         };
+        if let Some(beginning) = self.beginning.take() {
+            intake.note(beginning);
+        }
         if intake.space().events == 0 || intake.space().bytes == 0 {
             return Ok(Read::Idle);
         }

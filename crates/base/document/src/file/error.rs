@@ -126,7 +126,7 @@ pub enum Problem {
     /// A line is not a JSON object.
     #[error("not a JSON document on one line ({reason}); write one document a line, as mongoexport does")]
     NotJson {
-        /// The JSON parser's error.
+        /// The fault and its byte.
         reason: String,
     },
     /// The file is a JSON array.
@@ -135,9 +135,9 @@ pub enum Problem {
     )]
     JsonArray,
     /// A line is not Extended JSON.
-    #[error("not valid Extended JSON: {reason}")]
+    #[error("not valid Extended JSON ({reason}); write the document as mongoexport does")]
     NotExtendedJson {
-        /// The BSON library's error.
+        /// The path of the value and its fault.
         reason: String,
     },
     /// The record has a field with the stamp's name.

@@ -2,7 +2,8 @@
 
 use std::io::{BufRead, BufReader, Read};
 
-use bson::Document;
+use bson::{Bson, Document};
+use serde_json::error::Category;
 use serde_json::{Map, Value};
 
 use crate::DOCUMENT_BYTES_MAX;
@@ -43,11 +44,52 @@ fn push(line: &[u8], records: &mut Records) -> Result<(), Problem> {
         return Err(Problem::JsonArray);
     }
     let fields: Map<String, Value> =
-        serde_json::from_slice(line).map_err(|error| Problem::NotJson { reason: error.to_string() })?;
+        serde_json::from_slice(line).map_err(|error| Problem::NotJson { reason: not_json(&error) })?;
     let document = Document::try_from(fields).and_then(|document| document.to_vec());
-    let document = document.map_err(|error| Problem::NotExtendedJson { reason: error.to_string() })?;
+    let document = document.map_err(|_| Problem::NotExtendedJson { reason: not_extended(line) })?;
     if document.len() > DOCUMENT_BYTES_MAX {
         return Err(Problem::TooLarge { bytes: document.len() as u64 });
     }
     records.check(&document)
+}
+
+/// The reason why a line is no JSON object.
+fn not_json(error: &serde_json::Error) -> String {
+    match error.classify() {
+        Category::Eof => "it ends within the document".to_owned(),
+        Category::Data => "it is no object such as {\"a\": 1}".to_owned(),
+        Category::Syntax | Category::Io => format!("its byte {} is wrong", error.column()),
+    }
+}
+
+/// The reason why a JSON object is not Extended JSON: the path of the innermost invalid value.
+fn not_extended(line: &[u8]) -> String {
+    let (mut path, mut value) = (Vec::new(), serde_json::from_slice(line).unwrap_or(Value::Null));
+    while let Some((key, inner)) = invalid_part(&value) {
+        path.push(key);
+        value = inner;
+    }
+    let path = path.join(".");
+    match value.as_object().and_then(|fields| fields.keys().find(|key| key.starts_with('$'))) {
+        Some(kind) if path.is_empty() => format!("the value of {kind} is invalid"),
+        Some(kind) => format!("{path:?}: the value of {kind} is invalid"),
+        None if path.is_empty() => "a name of a field has a zero byte".to_owned(),
+        None => format!("{path:?}: a name of a field in it has a zero byte"),
+    }
+}
+
+/// The first part of a value that is not Extended JSON, with its name.
+fn invalid_part(value: &Value) -> Option<(String, Value)> {
+    let is_invalid = |part: &&Value| Bson::try_from((*part).clone()).is_err();
+    match value {
+        Value::Object(fields) => {
+            let (key, part) = fields.iter().find(|(_, part)| is_invalid(part))?;
+            Some((key.clone(), part.clone()))
+        }
+        Value::Array(items) => {
+            let (at, part) = items.iter().enumerate().find(|(_, part)| is_invalid(part))?;
+            Some((at.to_string(), part.clone()))
+        }
+        _ => None,
+    }
 }

@@ -172,12 +172,20 @@ fn lines_that_are_not_documents_are_refused() {
     );
     check(
         b"{\n  \"a\": 1\n}",
-        "record 0 at byte 0: not a JSON document on one line (EOF while parsing an object",
+        "record 0 at byte 0: not a JSON document on one line (it ends within the document); write",
     );
-    check(b"{\"a\": 1}\n\n5\n", "record 1 at byte 10: not a JSON document on one line (");
-    check(b"{\"a\": {\"$oid\": \"x\"}}", "record 0 at byte 0: not valid Extended JSON: ");
-    check(b"{\"a\\u0000b\": 1}", "record 0 at byte 0: not valid Extended JSON: ");
-    check(b"{\"a\": \"\xff\"}", "record 0 at byte 0: not a JSON document on one line (");
+    check(
+        b"{\"a\": 1}\n\n5\n",
+        "record 1 at byte 10: not a JSON document on one line (it is no object such as {\"a\": 1});",
+    );
+    let extended = |line: &[u8], reason: &str| {
+        check(line, &format!("record 0 at byte 0: not valid Extended JSON ({reason}); write"));
+    };
+    extended(b"{\"a\": {\"$oid\": \"x\"}}", "\"a\": the value of $oid is invalid");
+    extended(b"{\"a\": [1, {\"b\": {\"$date\": true}}]}", "\"a.1.b\": the value of $date is invalid");
+    extended(b"{\"a\\u0000b\": 1}", "a name of a field has a zero byte");
+    check(b"{\"a\": \"\xff\"}", "record 0 at byte 0: not a JSON document on one line (its byte ");
+    check(b"{\"a\" 1}", "record 0 at byte 0: not a JSON document on one line (its byte 6 is wrong)");
 }
 
 #[test]

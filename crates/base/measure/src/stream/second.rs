@@ -140,6 +140,9 @@ pub struct Stream {
     pub ended: String,
     /// Why, if it failed.
     pub failure: Option<String>,
+    /// Facts of the run that the user must know, such as a start without a stored position.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// When it began, in milliseconds since 1970 UTC.
     pub started_ms: u64,
     /// The program's version.
@@ -149,6 +152,15 @@ pub struct Stream {
     pub moved: Option<Moved>,
     /// The last moment; its stages are those of the whole run.
     pub last: Second,
+}
+
+impl Stream {
+    /// Whether no event succeeded, although the pipeline ended in order: every settled event became a dead letter.
+    pub fn is_fruitless(&self) -> bool {
+        let in_order = ["exhausted", "finished", "drained"].contains(&self.ended.as_str());
+        let succeeded = [Count::Written, Count::Filtered, Count::Left].map(|count| self.last.count(count));
+        in_order && self.last.count(Count::DeadLettered) > 0 && succeeded == [0; 3]
+    }
 }
 
 /// The time in which events moved, without connecting and closing. It is known to some milliseconds.
@@ -182,6 +194,23 @@ mod tests {
         assert!((then.rate_since(&first, Count::Read) - 200.0).abs() < 1e-9);
         assert!((then.load_since(&first) - 0.75).abs() < 1e-9);
         assert!((first.rate_since(&first, Count::Read)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_pipeline_is_fruitless_if_it_ended_in_order_with_nothing_but_dead_letters() {
+        let stream = |ended: &str, counts: &[(&str, u64)]| {
+            let counts = counts.iter().map(|(word, count)| ((*word).to_owned(), *count)).collect();
+            Stream { ended: ended.into(), last: Second { counts, ..Second::default() }, ..Stream::default() }
+        };
+        let dead = ("dead_letter_events", 3);
+        for ended in ["exhausted", "finished", "drained"] {
+            assert!(stream(ended, &[dead]).is_fruitless(), "{ended}");
+            assert!(!stream(ended, &[]).is_fruitless(), "{ended}: no event was read");
+            for success in ["written_events", "filtered_events", "left_events"] {
+                assert!(!stream(ended, &[dead, (success, 1)]).is_fruitless(), "{ended}: {success}");
+            }
+        }
+        assert!(!stream("aborted", &[dead]).is_fruitless() && !stream("failed", &[dead]).is_fruitless());
     }
 
     #[test]

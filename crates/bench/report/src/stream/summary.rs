@@ -22,7 +22,7 @@ pub fn summary(stream: &Stream, ending: Ending<'_>, screen: Screen) -> String {
     let mut document = Document::new(screen);
     document.title(&stream.name, &[stream.path.join(" → "), stream.guarantee.clone()]);
     document.verdict(
-        (&format!("{} after {}", stream.ended, duration(seconds)), tone(&stream.ended)),
+        (&format!("{}{} after {}", failed(stream), stream.ended, duration(seconds)), tone(stream)),
         &stream.failure,
     );
     let events = titled(&events(&counts, seconds), screen);
@@ -38,12 +38,17 @@ pub fn summary(stream: &Stream, ending: Ending<'_>, screen: Screen) -> String {
 }
 
 /// The meaning of the way in which a pipeline ended.
-fn tone(ended: &str) -> Tone {
-    match ended {
-        "failed" => Tone::Bad,
+fn tone(stream: &Stream) -> Tone {
+    match stream.ended.as_str() {
+        ended if ended == "failed" || stream.is_fruitless() => Tone::Bad,
         "aborted" => Tone::Doubtful,
         _ => Tone::Good,
     }
+}
+
+/// The verdict before the end of a pipeline that ended in order without a success.
+fn failed(stream: &Stream) -> &'static str {
+    if stream.is_fruitless() { "FAIL, " } else { "" }
 }
 
 /// The fates of the events.
@@ -230,6 +235,14 @@ Next  plimsoll pipeline audit orders.yaml
         let failed = Stream { ended: "failed".into(), failure, ..moved() };
         let found = summary(&failed, ENDING, Screen::PIPE);
         assert!(found.contains("\nfailed after 2.00 s\n  • the sink is away\n"), "{found}");
+    }
+
+    #[test]
+    fn a_pipeline_without_a_success_fails() {
+        let mut stream = moved();
+        [Count::Written, Count::Filtered].map(|count| stream.last.counts.insert(count.word().into(), 0));
+        let found = summary(&stream, ENDING, Screen::PIPE);
+        assert!(found.contains("\nFAIL, finished after 2.00 s\n"), "{found}");
     }
 
     #[test]

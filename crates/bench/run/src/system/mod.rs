@@ -175,8 +175,8 @@ pub trait System: std::fmt::Debug {
     /// When the ledger cannot be written.
     fn close(&mut self, ledger: &Path) -> anyhow::Result<()>;
 
-    /// Reads the written documents back after `close`. Reports (documents read, documents expected) to `progress`. Waits at most
-    /// `patience` for a server that restarts. `None` if the load proves nothing.
+    /// Reads the written documents back after `close`. Reports (documents read, documents expected) to `progress`, first before it
+    /// contacts a server. Waits at most `patience` for a server that restarts. `None` if the load proves nothing.
     fn audit(&mut self, patience: Duration, progress: &mut (dyn FnMut(u64, u64) + Send))
     -> Option<Integrity>;
 

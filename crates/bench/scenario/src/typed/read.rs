@@ -36,16 +36,22 @@ pub struct Loaded {
     pub scenario: Scenario,
     /// The directory at which its relative paths start.
     pub base: PathBuf,
-    /// Its text, unless overrides changed it.
-    source: Option<Arc<Text>>,
+    /// Its text, without the overrides.
+    source: Arc<Text>,
+    /// The overrides, each as `path=value`.
+    assignments: Arc<[String]>,
 }
 
 impl Loaded {
-    /// An error about this scenario, with its line, if the error begins with the path of a value in the text.
+    /// An error about this scenario, with its line, if the error begins with the path of a value in the text; with the override
+    /// that set the value, if there is one.
     pub fn located(&self, error: anyhow::Error) -> anyhow::Error {
-        let Some(Text { origin, text, .. }) = self.source.as_deref() else { return error };
+        let Text { origin, text, .. } = self.source.as_ref();
         let said = error.root_cause().to_string();
         let Some(path) = path_in(&said) else { return error };
+        if let Some(assignment) = self.assignments.iter().rev().find(|it| sets(it, &path)) {
+            return error.context(format!("--set {}", secret::shown(assignment)));
+        }
         let exact = || plimsoll_yaml::place_of(text, &path);
         // The path of a template inside an operation, a request or a cell of a matrix begins there.
         let place = if path.contains('$') { plimsoll_yaml::place_of_end(text, &path) } else { exact() };
@@ -127,8 +133,7 @@ pub fn load_text(source: Text, assignments: &[String], seed: Option<u64>) -> any
         scenario.collection = format!("plimsoll.{}", source.name.replace(['-', '.'], "_"));
     }
     let (name, base) = (source.name.clone(), source.base.clone());
-    let source = assignments.is_empty().then(|| Arc::new(source));
-    Ok(Loaded { name, scenario, base, source })
+    Ok(Loaded { name, scenario, base, source: Arc::new(source), assignments: assignments.into() })
 }
 
 /// The text of a file, with its origin.
@@ -216,9 +221,42 @@ pub fn parse_with<T: DeserializeOwned>(
     for assignment in assignments {
         overrides::set(&mut value, assignment)?;
     }
-    let text = serde_saphyr::to_string(&value).map_err(|error| anyhow!("apply --set: {error}"))?;
-    let shown: Vec<_> = assignments.iter().map(|it| secret::shown(it)).collect();
-    parse(&text, &format!("{origin} with --set {}", shown.join(" --set ")))
+    changed(&value).map_err(|slip| misplaced::<T>((text, origin), assignments, slip))
+}
+
+/// A value of the tree that a text and its overrides are.
+fn changed<T: DeserializeOwned>(tree: &Value) -> Result<T, Slip> {
+    let unwritten =
+        |error| Slip { fault: Fault::Said(format!("apply --set: {error}")), place: None, key: None };
+    plimsoll_yaml::document(&serde_saphyr::to_string(tree).map_err(unwritten)?)
+}
+
+/// The error for a slip in an overridden text: with its place if it is in the text, else with the override that brought it. The
+/// places of the overridden text are unknown to the user.
+fn misplaced<T: DeserializeOwned>(
+    (text, origin): (&str, &str),
+    assignments: &[String],
+    slip: Slip,
+) -> anyhow::Error {
+    let is_same = |found: Result<T, Slip>| found.is_err_and(|found| found.fault == slip.fault);
+    if let Err(own) = plimsoll_yaml::document::<T>(text)
+        && own.fault == slip.fault
+    {
+        return anyhow!("{origin}: {}", rendered(&own, text, origin));
+    }
+    let mut tree: Value = parse(text, origin).unwrap_or(Value::Null);
+    let culprit =
+        assignments.iter().find(|it| overrides::set(&mut tree, it).is_ok() && is_same(changed(&tree)));
+    let shown = culprit.map(|it| format!("--set {}: ", secret::shown(it))).unwrap_or_default();
+    let all = serde_saphyr::to_string(&tree).unwrap_or_default();
+    let unplaced = Slip { place: None, ..slip };
+    anyhow!("{origin}: {shown}{}", rendered(&unplaced, &all, origin))
+}
+
+/// Whether an override sets the value at a path, or a value around it.
+fn sets(assignment: &str, path: &str) -> bool {
+    let rest = secret::halves(assignment).and_then(|(set, _)| path.strip_prefix(set.trim()));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> anyhow::Result<T> {
@@ -280,11 +318,24 @@ mod tests {
         let fault = SOUND.replace("title:", "titel:");
         let plain = message(&fault);
         assert!(plain.contains("--> my.yaml:1:") && !plain.contains("<input>"), "{plain}");
-        // The shown lines are those of the changed text, which differ from those of the file.
         let changed = parse_with::<Scenario>(&fault, "my.yaml", &["seed=1".into()]).unwrap_err().to_string();
-        assert!(changed.contains("--> my.yaml with --set seed=1:"), "{changed}");
+        assert_eq!(changed, plain, "an override elsewhere moves no line");
         let value = parse_with::<Scenario>(SOUND, "my.yaml", &["seed={".into()]).unwrap_err();
         assert!(!format!("{value:#}").contains("<input>"), "{value:#}");
+    }
+
+    #[test]
+    fn a_wrong_value_of_an_override_is_named_as_that_argument() {
+        for (assignment, part) in [
+            ("phases.0.stop=x", "my.yaml: --set phases.0.stop=x: found `x`: write "),
+            ("seed=many", "my.yaml: --set seed=many: found `many`: write "),
+            ("phases.0.stop.document=5", "my.yaml: --set phases.0.stop.document=5: unknown key `document`"),
+        ] {
+            let all = ["title=b".to_owned(), assignment.to_owned(), "existing=drop".to_owned()];
+            let said = parse_with::<Scenario>(SOUND, "my.yaml", &all).unwrap_err().to_string();
+            assert!(said.starts_with(part), "{said}");
+            assert!(!said.contains("line ") && !said.contains("-->"), "{said}");
+        }
     }
 
     #[test]
@@ -292,7 +343,7 @@ mod tests {
         let fault = SOUND.replace("title:", "titel:");
         for (assignment, part) in [
             ("server=mongodb://ann:swordfish@h", "did you mean `title`?"),
-            ("http.auth={bearer: {token: swordfish}}", "my.yaml with --set http.auth=…: "),
+            ("http.auth={bearer: {token: swordfish}}", "my.yaml: line 1, column 1: "),
         ] {
             let said = parse_with::<Scenario>(&fault, "my.yaml", &[assignment.into()]).unwrap_err();
             assert!(said.to_string().contains(part), "{said:#}");
@@ -334,7 +385,13 @@ mod tests {
         );
         assert!(said.contains("2 | document: {a: {$text: {bytez: 1}}}"), "{said}");
         assert_eq!(located(&text, &[], "no server"), "scenario my.yaml");
-        assert_eq!(located(&text, &["seed=1".to_owned()], error), "scenario my.yaml", "overrides move lines");
+        assert_eq!(
+            located(&text, &["seed=1".to_owned()], error),
+            said,
+            "an override elsewhere moves no line"
+        );
+        let set = "document.a.$text={bytez: 2}";
+        assert_eq!(located(&text, &[set.to_owned()], error), format!("--set {set}"), "the override is wrong");
         let secret = format!("{text}server: mongodb://u:hidden@h\n");
         let said = located(&secret, &[], error);
         assert!(

@@ -236,4 +236,8 @@ impl Outlet for Taken<'_> {
     fn trouble(&mut self, reason: String) {
         self.trouble = Some(reason);
     }
+
+    fn note(&mut self, text: String) {
+        self.shared.meter.note(text);
+    }
 }

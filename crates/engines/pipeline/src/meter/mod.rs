@@ -42,7 +42,11 @@ pub struct Meter {
     names: Arc<[String]>,
     slots: Mutex<Vec<Arc<Slot>>>,
     troubles: [Trouble; 3],
+    notes: Mutex<Vec<String>>,
 }
+
+/// The most notes of a run: further ones are dropped.
+const NOTES_MAX: usize = 100;
 
 impl Meter {
     /// A meter at zero, for a pipeline with these transforms.
@@ -55,7 +59,21 @@ impl Meter {
             names,
             slots: Mutex::default(),
             troubles: Default::default(),
+            notes: Mutex::default(),
         }
+    }
+
+    /// Notes a fact of the run for the user.
+    pub fn note(&self, text: String) {
+        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        if notes.len() < NOTES_MAX {
+            notes.push(text);
+        }
+    }
+
+    /// The notes so far.
+    pub fn notes(&self) -> Vec<String> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Adds the counters that parts keep themselves.

@@ -105,6 +105,8 @@ pub(crate) trait Outlet {
     fn take(&mut self, batch: Batch);
     /// Notes a transient problem.
     fn trouble(&mut self, reason: String);
+    /// Notes a fact of the run.
+    fn note(&mut self, text: String);
 }
 
 /// The space that a source may fill in one read, and the receiver of its batches.
@@ -149,6 +151,12 @@ impl<'a> Intake<'a> {
     /// after the last report.
     pub fn note_trouble(&mut self, reason: impl Into<String>) {
         self.outlet.trouble(reason.into());
+    }
+
+    /// Notes a fact that the user must know, such as the start of a source without a position. It is printed once and stays in the
+    /// run's summary.
+    pub fn note(&mut self, text: impl Into<String>) {
+        self.outlet.note(text.into());
     }
 
     /// Hands a batch over. A batch without events still moves the position: an idle source may have a newer one. The batch is

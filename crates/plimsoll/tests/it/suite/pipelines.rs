@@ -37,6 +37,21 @@ fn a_row_may_run_a_pipeline_to_the_end_of_its_source() {
 }
 
 #[test]
+fn a_row_whose_events_all_become_dead_letters_is_failed() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), "in.ndjson", "no json\nnor this\n");
+    let pipeline = "source: {file: {path: in.ndjson, format: ndjson}}\ntransforms: [filter: {where: '.n > 0'}]\nsink: {noop: {}}\n\
+                    dead_letters: {file: {path: dead.ndjson, form: whole}}\npositions: {file: positions.json}\n";
+    write(dir.path(), "dead.yaml", pipeline);
+    let file = write(dir.path(), "dead.csv", "name,pipeline\ndead,dead.yaml\n");
+    let out = dir.path().join("out");
+    let made = suite(&[file.to_str().unwrap(), "--out", out.to_str().unwrap(), "-q"]);
+    assert_eq!(column(&out, "outcome"), ["failed"], "{}", stderr(&made));
+    assert_eq!((column(&out, "exit")[0].as_str(), made.status.code()), ("99", Some(99)));
+    assert!(column(&out, "reason")[0].contains("no event succeeded"), "{:?}", column(&out, "reason"));
+}
+
+#[test]
 fn a_pipeline_without_progress_is_ended_as_hung_and_the_next_row_runs() {
     let dir = tempfile::tempdir().unwrap();
     command(&bson::rawdoc! {"create": "suite_idle"});

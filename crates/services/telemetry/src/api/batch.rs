@@ -8,8 +8,62 @@ use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use super::ingest::allowed;
 use crate::reading::{Read, Reading, Unread};
 
-/// One reading of a batch, with its line or array index, from 1.
-pub type Item = (usize, Result<Reading, InvalidField>);
+/// The most items of a list in an answer. Bytes of a request must not become kilobytes in memory.
+pub const LISTED_MAX: usize = 100;
+
+/// The first items of a list, and the number of the others.
+#[derive(Debug)]
+pub struct Listed<T> {
+    /// At most [`LISTED_MAX`] items.
+    pub items: Vec<T>,
+    /// The others.
+    pub omitted: usize,
+}
+
+/// The readings of a batch, each with its line or array index, from 1.
+#[derive(Debug, Default)]
+pub struct Readings {
+    /// Valid readings.
+    pub valid: Vec<(usize, Reading)>,
+    /// The faults of the others.
+    pub invalid: Listed<(usize, InvalidField)>,
+}
+
+impl<T> Default for Listed<T> {
+    fn default() -> Self {
+        Self { items: Vec::new(), omitted: 0 }
+    }
+}
+
+impl<T> Listed<T> {
+    /// Adds an item, which is only counted if the list is full.
+    pub fn push(&mut self, item: T) {
+        if self.items.len() < LISTED_MAX {
+            self.items.push(item);
+        } else {
+            self.omitted += 1;
+        }
+    }
+
+    /// The number of all items.
+    pub const fn len(&self) -> usize {
+        self.items.len() + self.omitted
+    }
+}
+
+impl Readings {
+    /// The number of all readings.
+    pub const fn len(&self) -> usize {
+        self.valid.len() + self.invalid.len()
+    }
+
+    fn push(&mut self, line: usize, reading: Result<Reading, InvalidField>) {
+        match reading {
+            Ok(reading) => self.valid.push((line, reading)),
+            Err(invalid) => self.invalid.push((line, invalid)),
+        }
+    }
+}
 
 /// A batch.
 pub struct Batch<'a> {
@@ -24,46 +78,50 @@ pub struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// The readings. Invalid readings and invalid lines are items too.
+    /// The readings. An invalid line is an invalid reading.
     ///
     /// # Errors
     /// The array is invalid JSON, or there are too many readings, or none.
-    pub fn items(self) -> Result<Vec<Item>, Problem> {
-        let items = match self.media {
+    pub fn readings(self) -> Result<Readings, Problem> {
+        let readings = match self.media {
             Media::Lines => self.lines()?,
             Media::Json => self.array()?,
         };
-        if items.is_empty() {
+        if readings.len() == 0 {
             return Err(Problem::new(Kind::Invalid, "the batch is empty: send one reading or more"));
         }
-        Ok(items)
+        Ok(readings)
     }
 
-    fn lines(self) -> Result<Vec<Item>, Problem> {
-        let mut items = Vec::new();
+    fn lines(self) -> Result<Readings, Problem> {
+        let mut readings = Readings::default();
         let lines = self.body.split(|byte| *byte == b'\n').enumerate();
         for (index, line) in lines.filter(|(_, line)| !line.trim_ascii().is_empty()) {
-            if items.len() == self.readings_max {
+            if readings.len() == self.readings_max {
                 return Err(too_many(self.readings_max));
             }
             let item = self.read.bytes(line).map_err(|unread| match unread {
                 Unread::Json(error) => InvalidField { field: String::new(), reason: invalid_json(&error) },
                 Unread::Invalid(invalid) => invalid,
             });
-            items.push((index + 1, item.and_then(allowed)));
+            readings.push(index + 1, item.and_then(allowed));
         }
-        Ok(items)
+        Ok(readings)
     }
 
-    fn array(self) -> Result<Vec<Item>, Problem> {
+    fn array(self) -> Result<Readings, Problem> {
         let Some(b'[') = self.body.trim_ascii_start().first() else { return Err(no_array(self.body)) };
-        let mut collector =
-            Collector { items: Vec::new(), most: self.readings_max, full: false, read: self.read };
+        let mut collector = Collector {
+            readings: Readings::default(),
+            most: self.readings_max,
+            full: false,
+            read: self.read,
+        };
         let mut deserializer = serde_json::Deserializer::from_slice(self.body);
         let read = deserializer.deserialize_seq(&mut collector).and_then(|()| deserializer.end());
         match read {
             _ if collector.full => Err(too_many(self.readings_max)),
-            Ok(()) => Ok(collector.items),
+            Ok(()) => Ok(collector.readings),
             Err(error) => Err(Problem::new(Kind::Malformed, invalid_json(&error))),
         }
     }
@@ -86,7 +144,7 @@ fn too_many(most: usize) -> Problem {
 
 /// Collects the elements of an array.
 struct Collector<'a> {
-    items: Vec<Item>,
+    readings: Readings,
     most: usize,
     full: bool,
     read: Read<'a>,
@@ -101,11 +159,11 @@ impl<'de> Visitor<'de> for &mut Collector<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<(), A::Error> {
         while let Some(found) = elements.next_element_seed(self.read)? {
-            if self.items.len() == self.most {
+            if self.readings.len() == self.most {
                 self.full = true;
                 return Err(serde::de::Error::custom("too many"));
             }
-            self.items.push((self.items.len() + 1, found.and_then(allowed)));
+            self.readings.push(self.readings.len() + 1, found.and_then(allowed));
         }
         Ok(())
     }
@@ -124,7 +182,11 @@ mod tests {
     fn items(media: Media, body: &str) -> Result<Vec<(usize, bool)>, Problem> {
         let read = Read { now_ms: NOW, limits: &Limits::default() };
         let batch = Batch { media, body: body.as_bytes(), readings_max: 3, read };
-        batch.items().map(|items| items.into_iter().map(|(line, item)| (line, item.is_ok())).collect())
+        let Readings { valid, invalid } = batch.readings()?;
+        let valid = valid.into_iter().map(|(line, _)| (line, true));
+        let mut all: Vec<_> = valid.chain(invalid.items.into_iter().map(|(line, _)| (line, false))).collect();
+        all.sort_unstable();
+        Ok(all)
     }
 
     #[test]
@@ -141,6 +203,16 @@ mod tests {
             items(Media::Json, &format!("[{GOOD},[],{GOOD}]")),
             Ok(vec![(1, true), (2, false), (3, true)])
         );
+    }
+
+    #[test]
+    fn faults_beyond_the_most_listed_ones_are_only_counted() {
+        let read = Read { now_ms: NOW, limits: &Limits::default() };
+        let body = format!("{GOOD}\n{}", "{}\n".repeat(2 * LISTED_MAX));
+        let batch = Batch { media: Media::Lines, body: body.as_bytes(), readings_max: 1_000, read };
+        let Readings { valid, invalid } = batch.readings().unwrap();
+        assert_eq!((valid.len(), invalid.items.len(), invalid.omitted), (1, LISTED_MAX, LISTED_MAX));
+        assert_eq!(invalid.items[0].0, 2);
     }
 
     #[test]

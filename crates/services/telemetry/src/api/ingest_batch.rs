@@ -10,7 +10,7 @@ use plimsoll_service::{
 };
 use serde_json::{Value, json};
 
-use super::batch::{Batch, Item};
+use super::batch::{Batch, Listed, Readings};
 use super::problems;
 use super::state::{Context, State};
 use crate::reading::Read;
@@ -31,18 +31,9 @@ impl Endpoint<State> for IngestBatch {
 
     async fn answer(context: Arc<Context>, call: Call) -> Answer {
         call.query(&[])?;
-        let items = items(context.clone(), call).await?;
-        let mut outcome = Outcome::default();
-        let (mut lines, mut readings) = (Vec::new(), Vec::new());
-        for (line, item) in items {
-            match item {
-                Ok(reading) => {
-                    lines.push(line);
-                    readings.push(reading);
-                }
-                Err(invalid) => outcome.refuse(line, &invalid),
-            }
-        }
+        let Readings { valid, invalid } = readings(context.clone(), call).await?;
+        let mut outcome = Outcome::refusing(invalid);
+        let (lines, readings): (Vec<_>, Vec<_>) = valid.into_iter().unzip();
         if !readings.is_empty() {
             match context.state.readings.ingest_many(readings).await {
                 Ok(results) => lines.into_iter().zip(results).for_each(|(line, it)| outcome.add(line, it)),
@@ -59,7 +50,8 @@ impl Endpoint<State> for IngestBatch {
             "summary": "Store many readings",
             "description": "Each reading has its own outcome. Refused readings are listed under `failed` with their line or \
                             array index, from 1. Readings with `retry` may be sent again unchanged. If none is stored, the \
-                            list is part of a problem, which has at most 100 of its items. `known` counts the readings that \
+                            list is part of a problem. Lists have at most 100 items, and `omitted` and `differs_omitted` \
+                            count the others: after an `omitted`, send the batch again. `known` counts the readings that \
                             were stored before: `merged` those that added metrics, and `differs` lists those with another \
                             value of a stored metric, which keeps its value.",
             "requestBody": {"required": true, "content": {
@@ -74,7 +66,7 @@ impl Endpoint<State> for IngestBatch {
     }
 }
 
-async fn items(context: Arc<Context>, call: Call) -> Result<Vec<Item>, Problem> {
+async fn readings(context: Arc<Context>, call: Call) -> Result<Readings, Problem> {
     let large = call.body.len() > INLINE_BYTES_MAX;
     let find = move || {
         // Captures the whole call, so its memory stays reserved until the body is parsed.
@@ -85,7 +77,7 @@ async fn items(context: Arc<Context>, call: Call) -> Result<Vec<Item>, Problem> 
             readings_max: context.state.limits.batch_readings_max as usize,
             read: Read { now_ms: context.clock.now_ms(), limits: &context.state.accepted },
         };
-        batch.items()
+        batch.readings()
     };
     if !large {
         return find();
@@ -101,16 +93,18 @@ struct Outcome {
     known: usize,
     merged: usize,
     /// The lines of readings with another value than the stored one.
-    differs: Vec<usize>,
-    failed: Vec<Value>,
+    differs: Listed<usize>,
+    failed: Listed<Value>,
     /// The last error of the store.
     fault: Option<IngestError>,
 }
 
 impl Outcome {
-    fn refuse(&mut self, line: usize, invalid: &InvalidField) {
-        let detail = &invalid.reason;
-        self.failed.push(json!({"line": line, "field": invalid.field, "detail": detail, "retry": false}));
+    /// The outcome of a batch with these invalid readings.
+    fn refusing(invalid: Listed<(usize, InvalidField)>) -> Self {
+        let Listed { items, omitted } = invalid;
+        let item = |(line, InvalidField { field, reason })| json!({"line": line, "field": field, "detail": reason, "retry": false});
+        Self { failed: Listed { items: items.into_iter().map(item).collect(), omitted }, ..Self::default() }
     }
 
     fn add(&mut self, line: usize, result: Result<Stored, IngestError>) {
@@ -135,26 +129,34 @@ impl Outcome {
     }
 
     fn answer(mut self) -> Answer {
-        self.failed.sort_by_key(|it| it["line"].as_u64());
+        self.failed.items.sort_by_key(|it| it["line"].as_u64());
         let stored = self.new + self.known;
         let received = stored + self.failed.len();
         if stored > 0 {
             if let Some(IngestError::Store(fault)) = &self.fault {
                 problems::log(fault);
             }
-            let status = if self.failed.is_empty() { StatusCode::CREATED } else { StatusCode::MULTI_STATUS };
+            let status = if self.failed.len() == 0 { StatusCode::CREATED } else { StatusCode::MULTI_STATUS };
             let differs = |line: &usize| json!({"line": line, "stored": Stored::Differs.name()});
-            let differs: Vec<Value> = self.differs.iter().map(differs).collect();
-            let body = json!({
+            let differs: Vec<Value> = self.differs.items.iter().map(differs).collect();
+            let mut body = json!({
                 "received": received, "new": self.new, "known": self.known, "merged": self.merged,
-                "differs": differs, "failed": self.failed,
+                "differs": differs, "failed": self.failed.items,
             });
+            let omitted = [("omitted", self.failed.omitted), ("differs_omitted", self.differs.omitted)];
+            for (key, count) in omitted.into_iter().filter(|(_, count)| *count > 0) {
+                body[key] = count.into();
+            }
             return Ok(reply::json(status, &body));
         }
         let problem = match self.fault {
             Some(fault) => fault.into(),
             None => Problem::new(Kind::Invalid, format!("all {received} readings are invalid")),
         };
-        Err(problem.with("received", received.into()).with_list("failed", self.failed))
+        let problem = problem.with("received", received.into()).with("failed", self.failed.items.into());
+        Err(match self.failed.omitted {
+            0 => problem,
+            omitted => problem.with("omitted", omitted.into()),
+        })
     }
 }

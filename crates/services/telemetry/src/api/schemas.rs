@@ -33,20 +33,23 @@ fn readings() -> Map<String, Value> {
         ("Stored", object(&[("stored", json!({"enum": OUTCOMES.map(Stored::name)}))])),
         (
             "BatchOutcome",
-            object(&[
-                ("received", count()),
-                ("new", count()),
-                ("known", count()),
-                ("merged", count()),
-                (
-                    "differs",
-                    list(&object(&[
-                        ("line", count()),
-                        ("stored", json!({"enum": [Stored::Differs.name()]})),
-                    ])),
-                ),
-                ("failed", list(&reference("BatchFailure"))),
-            ]),
+            with_optional(
+                &["omitted", "differs_omitted"],
+                object(&[
+                    ("received", count()),
+                    ("new", count()),
+                    ("known", count()),
+                    ("merged", count()),
+                    (
+                        "differs",
+                        list(&object(&[
+                            ("line", count()),
+                            ("stored", json!({"enum": [Stored::Differs.name()]})),
+                        ])),
+                    ),
+                    ("failed", list(&reference("BatchFailure"))),
+                ]),
+            ),
         ),
         (
             "BatchFailure",
@@ -193,6 +196,12 @@ fn object(fields: &[(&str, Value)]) -> Value {
     let properties: Map<_, _> =
         fields.iter().map(|(name, schema)| ((*name).to_owned(), schema.clone())).collect();
     json!({"type": "object", "required": required, "properties": properties})
+}
+
+/// A schema with more properties, each an optional count.
+fn with_optional(counts: &[&str], mut schema: Value) -> Value {
+    counts.iter().for_each(|name| schema["properties"][name] = count());
+    schema
 }
 
 fn list(items: &Value) -> Value {

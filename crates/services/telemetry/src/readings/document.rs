@@ -21,7 +21,7 @@ use super::tally::Tally;
 use super::{Error, Fault, key};
 use crate::reading::Reading;
 
-const COLLECTION: &str = "readings";
+pub(super) const COLLECTION: &str = "readings";
 /// Merges in flight.
 const MERGES_MAX: usize = 8;
 

@@ -56,6 +56,12 @@ pub enum Error {
         /// The design of the settings.
         wanted: &'static str,
     },
+    /// The database holds readings of several designs, and no record of one.
+    #[error(
+        "this database holds readings of the designs {0}, and each design sees only its readings: move the readings of all but one \
+         design to another database"
+    )]
+    SeveralDesigns(String),
     /// The write concern requests no acknowledgement.
     #[error("the write concern is `w: 0`, which acknowledges nothing: use `w=majority` in the URI")]
     Unacknowledged,

@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
 use mongodb::Database;
-use mongodb::bson::{Document, doc};
+use mongodb::bson::{Document, RawDocumentBuf, doc};
 use mongodb::options::Acknowledgment;
 use tokio::sync::{mpsc, oneshot};
 
 use super::allowance::Allowance;
-use super::bucket::Buckets;
+use super::bucket::{self, Buckets};
 use super::committer::{self, Job, Shared};
 use super::counters::{Counters, Counting, add};
-use super::document::Documents;
+use super::document::{self, Documents};
 use super::group_commit::GroupCommit;
 use super::newest::Newest;
 use super::queue::{Places, Queue};
@@ -23,7 +23,7 @@ use super::statistics::{SensorStatistics, StatisticsQuery};
 use super::store::Store;
 use super::stored::{Stored, Written};
 use super::tally::Tally;
-use super::time_series::Series;
+use super::time_series::{self, Series};
 use super::{Design, Error, Fault, IngestError, Settings};
 use crate::plan::{self, Plan};
 use crate::reading::Reading;
@@ -55,11 +55,48 @@ const DESIGNS: &str = "reading_design";
 /// database records its design.
 async fn agree_on_design(database: &Database, wanted: Design) -> Result<(), Error> {
     let designs = database.collection::<Document>(DESIGNS);
+    if designs.find_one(recorded()).await?.is_none() {
+        check_unrecorded(&designs_with_readings(database).await?, wanted)?;
+    }
     let before = designs.find_one_and_update(recorded(), record(wanted)).upsert(true).await?;
     let found = before.and_then(|before| before.get_str("design").ok().map(str::to_owned));
     match found.filter(|found| found != wanted.name()) {
         Some(found) => Err(Error::OtherDesign { found, wanted: wanted.name() }),
         None => Ok(()),
+    }
+}
+
+/// The designs that have readings in the database. A database that was filled before designs were recorded, or restored without
+/// the record, has readings and no record.
+async fn designs_with_readings(database: &Database) -> Result<Vec<Design>, Error> {
+    let mut found = Vec::new();
+    for design in [Design::Document, Design::Bucket, Design::TimeSeries] {
+        let collection = database.collection::<RawDocumentBuf>(collection_of(design));
+        if collection.find_one(doc! {}).projection(doc! {"_id": 1}).await?.is_some() {
+            found.push(design);
+        }
+    }
+    Ok(found)
+}
+
+const fn collection_of(design: Design) -> &'static str {
+    match design {
+        Design::Document => document::COLLECTION,
+        Design::Bucket => bucket::COLLECTION,
+        Design::TimeSeries => time_series::COLLECTION,
+    }
+}
+
+/// Refuses a design that would not see these readings.
+fn check_unrecorded(found: &[Design], wanted: Design) -> Result<(), Error> {
+    match found {
+        [] => Ok(()),
+        [only] if *only == wanted => Ok(()),
+        [only] => Err(Error::OtherDesign { found: only.name().to_owned(), wanted: wanted.name() }),
+        several => {
+            let names: Vec<_> = several.iter().map(|design| design.name()).collect();
+            Err(Error::SeveralDesigns(names.join(" and ")))
+        }
     }
 }
 

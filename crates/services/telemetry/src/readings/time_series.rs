@@ -29,7 +29,7 @@ use super::tally::Tally;
 use super::{Error, Fault, key};
 use crate::reading::Reading;
 
-const COLLECTION: &str = "reading_series";
+pub(super) const COLLECTION: &str = "reading_series";
 const KEYS: &str = "reading_keys";
 /// The longest time span of a server bucket; the server closes it earlier at 1,000 readings.
 const BUCKET_SPAN: Duration = Duration::from_secs(3600);

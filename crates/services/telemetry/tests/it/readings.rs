@@ -173,6 +173,25 @@ async fn readings_of_another_design_are_refused_and_not_hidden() {
 }
 
 #[tokio::test]
+async fn readings_without_a_record_of_their_design_are_found_and_not_hidden() {
+    for design in DESIGNS {
+        let database = database(shared(), &format!("unrecorded_{design:?}")).await;
+        let first = Readings::open(&database, settings(design)).await.unwrap();
+        assert_eq!(first.ingest(reading("s", START_MS, 1.0)).await, Ok(Stored::New));
+        for other in DESIGNS.into_iter().filter(|other| *other != design).chain([design]) {
+            database.collection::<bson::Document>("reading_design").drop().await.unwrap();
+            let opened = Readings::open(&database, settings(other)).await.map(drop);
+            let refusal = opened.map_err(|error| error.to_string()).err();
+            let expected = format!("holds readings of the design `{}`", design.name());
+            match refusal {
+                None => assert_eq!(other, design),
+                Some(refusal) => assert!(other != design && refusal.contains(&expected), "{refusal}"),
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn hostile_names_are_only_names() {
     for design in DESIGNS {
         let readings = open(design, "hostile").await;

@@ -45,7 +45,7 @@ mod write;
 #[cfg(test)]
 mod simulated;
 
-const COLLECTION: &str = "reading_buckets";
+pub(super) const COLLECTION: &str = "reading_buckets";
 const LAYOUTS: &str = "reading_layouts";
 
 /// The design's collection.

@@ -81,6 +81,27 @@ async fn a_batch_is_answered_line_by_line_in_either_form() {
     service.stop().await;
 }
 
+#[tokio::test]
+async fn the_lists_of_a_batch_are_capped_and_say_so() {
+    let (service, mut client) = served("batch_lists").await;
+    let now = now_ms();
+    let good: Vec<String> = (0..150).map(|n| reading("s", now - n, 1.0).to_string()).collect();
+    let body = good.join("\n") + &"\n{}".repeat(350);
+    let some = client.send("POST", BATCH, &LINES, body.as_bytes()).await.is(207).json();
+    assert_eq!((some["failed"].as_array().unwrap().len(), &some["omitted"]), (100, &json!(250)));
+    assert_eq!(
+        (&some["new"], &some["received"], &some["failed"][0]["line"]),
+        (&json!(150), &json!(500), &json!(151))
+    );
+    let changed: Vec<Value> = (0..150).map(|n| reading("s", now - n, 2.0)).collect();
+    let known = client.post(BATCH, &json!(changed)).await.is(201).json();
+    assert_eq!((known["differs"].as_array().unwrap().len(), &known["differs_omitted"]), (100, &json!(50)));
+    let none = client.send("POST", BATCH, &LINES, "{}\n".repeat(350).as_bytes()).await.problem(422);
+    assert_eq!((none["failed"].as_array().unwrap().len(), &none["omitted"]), (100, &json!(250)));
+    assert_eq!(none["received"], json!(350));
+    service.stop().await;
+}
+
 async fn fill(client: &mut Client, now: i64) {
     let minute = 60_000;
     let readings: Vec<Value> = (0..100)
