@@ -238,7 +238,9 @@ impl<S: Store> Client<S> {
         if delay_ms > DELAY_MAX_MS {
             return Err(ClientError::LateSignal(delay_ms));
         }
-        if delay_ms <= DELAY_FREE_MS || self.store.load(&[signal.instance.clone()]).await? != [None] {
+        if delay_ms <= DELAY_FREE_MS
+            || self.store.load(std::slice::from_ref(&signal.instance)).await? != [None]
+        {
             return Ok(());
         }
         if delay_ms > EARLY_DELAY_MAX_MS {
