@@ -240,7 +240,9 @@ Next  plimsoll pipeline audit orders.yaml
     #[test]
     fn a_pipeline_without_a_success_fails() {
         let mut stream = moved();
-        [Count::Written, Count::Filtered].map(|count| stream.last.counts.insert(count.word().into(), 0));
+        for count in [Count::Written, Count::Filtered] {
+            stream.last.counts.insert(count.word().into(), 0);
+        }
         let found = summary(&stream, ENDING, Screen::PIPE);
         assert!(found.contains("\nFAIL, finished after 2.00 s\n"), "{found}");
     }
