@@ -136,6 +136,7 @@ fn complete(shards: &[Shard]) -> anyhow::Result<()> {
 
 /// Checks that the shards ran at the same time, as one run.
 fn together(shards: &[Shard]) -> anyhow::Result<()> {
+    shards.iter().try_for_each(steady)?;
     let began = |shard: &Shard| shard.run.began_ms.unwrap_or(shard.run.started_ms);
     let clocks = Clocks::of(shards);
     let Some(gap) = clocks.gap(shards.iter().map(began).enumerate()) else { return Ok(()) };
@@ -156,6 +157,19 @@ fn together(shards: &[Shard]) -> anyhow::Result<()> {
             other.name
         );
     }
+    Ok(())
+}
+
+/// Checks that no clock was set during the load: then the moment of the shard's start is unknown.
+fn steady(shard: &Shard) -> anyhow::Result<()> {
+    let moved_ms = shard.run.client.server_clock.as_ref().map_or(0, |clock| clock.moved_ms());
+    ensure!(
+        moved_ms <= APART_MS_MAX,
+        "during the load of {}, its machine's clock and the server's moved apart by {:.1} s: synchronise the clocks (chrony or NTP), \
+         and run all shards again, with a new --start-at",
+        shard.name,
+        moved_ms as f64 / 1000.0
+    );
     Ok(())
 }
 
@@ -211,7 +225,7 @@ mod tests {
     #[test]
     fn an_incomplete_or_inconsistent_set_of_shards_is_refused_with_the_reason() {
         type Change = fn(&mut Vec<Shard>);
-        let changes: [(Change, &str); 19] = [
+        let changes: [(Change, &str); 20] = [
             (|all| drop(all.remove(1)), "shard 1/3 is missing"),
             (|all| all.truncate(1), "shard 1/3, 2/3 is missing"),
             (|all| all[2] = all[0].clone(), "run-0 and run-0 are both shard 0/3: name each shard once"),
@@ -263,6 +277,14 @@ mod tests {
                     }
                 },
                 "run-1 began 2.0 s after run-2 (by the server's clock, ± 3 ms)",
+            ),
+            (
+                |all| {
+                    let offsets = [0, 3_000].map(|ms| ClockOffset { min_ms: ms, max_ms: ms + 2 }).to_vec();
+                    all[1].run.client.server_clock =
+                        Some(ServerClock { address: "a".into(), process: None, offsets });
+                },
+                "during the load of run-1, its machine's clock and the server's moved apart by 3.0 s",
             ),
             (|all| all[1].run.id = "two".into(), "are different runs with different documents"),
             (|all| all[1].run.interrupted = true, "run-1 (shard 1/3) was ended early (interrupted)"),
