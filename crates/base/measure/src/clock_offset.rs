@@ -56,9 +56,16 @@ pub struct ServerClock {
 }
 
 impl ServerClock {
-    /// The bounds of the offset before the load. The clocks may drift apart during it.
-    pub fn at_start(&self) -> Option<ClockOffset> {
-        self.offsets.first().copied()
+    /// The bounds of the offset over the whole load: those of all moments together, because the clocks may drift apart.
+    pub fn over_load(&self) -> Option<ClockOffset> {
+        self.offsets.iter().copied().reduce(ClockOffset::widened)
+    }
+
+    /// The least change of the offset between two moments, in milliseconds.
+    pub fn moved_ms(&self) -> u64 {
+        let highest = self.offsets.iter().map(|it| it.min_ms).max();
+        let lowest = self.offsets.iter().map(|it| it.max_ms).min();
+        highest.zip(lowest).map_or(0, |(highest, lowest)| u64::try_from(highest - lowest).unwrap_or(0))
     }
 
     /// Whether both clocks are that of one server: by its process, or else by its address, unless that is each machine's own.
@@ -105,10 +112,19 @@ mod tests {
     }
 
     #[test]
-    fn the_offset_at_the_start_is_the_one_before_the_load() {
-        let bounds = |min_ms, max_ms| ClockOffset { min_ms, max_ms };
-        let clock = ServerClock { offsets: vec![bounds(0, 2), bounds(5, 6)], ..ServerClock::default() };
-        assert_eq!(clock.at_start(), Some(bounds(0, 2)));
+    fn the_offset_over_a_load_is_that_of_every_moment_and_a_clock_that_moved_is_measured() {
+        let check = |offsets: &[(i64, i64)], over_load, moved_ms| {
+            let bounds = |(min_ms, max_ms)| ClockOffset { min_ms, max_ms };
+            let offsets = offsets.iter().copied().map(bounds).collect();
+            let clock = ServerClock { offsets, ..ServerClock::default() };
+            assert_eq!((clock.over_load(), clock.moved_ms()), (over_load, moved_ms));
+        };
+        let hull = |min_ms, max_ms| Some(ClockOffset { min_ms, max_ms });
+        check(&[], None, 0);
+        check(&[(0, 2)], hull(0, 2), 0);
+        check(&[(0, 2), (1, 6)], hull(0, 6), 0);
+        check(&[(0, 2), (3000, 3002)], hull(0, 3002), 2998);
+        check(&[(-3000, -2998), (0, 2)], hull(-3000, 2), 2998);
     }
 
     #[test]

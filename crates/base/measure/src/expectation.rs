@@ -9,9 +9,8 @@ use crate::rule::Rule;
 use crate::run::{Check, Expectation};
 use crate::threshold::{Aggregate, Bound, ParseError, Threshold};
 
-/// The reason for a percentile without a value.
-const INFINITE: &str =
-    "so many operations failed that this percentile lies among them: a failure counts as infinitely slow";
+/// The reason for a latency without a value.
+const INFINITE: &str = "too many operations failed for this bound: a failure counts as infinitely slow";
 
 mod value;
 
@@ -254,6 +253,22 @@ mod tests {
         let median = with_failures(500, "med<1ms");
         assert!(median.held && (median.value.unwrap() / 750_000.0 - 1.0).abs() < 0.01, "{median:?}");
         assert!(!with_failures(1001, "med<1ms").held);
+    }
+
+    #[test]
+    fn a_failure_counts_as_infinitely_slow_in_a_maximum_and_a_mean() {
+        for bound in ["max<1s", "avg<1s"] {
+            assert!(with_failures(0, bound).held, "{bound}");
+            let failed = with_failures(1, bound);
+            let reason = failed.reason.unwrap_or_default();
+            assert!(
+                !failed.held
+                    && failed.value.is_none()
+                    && reason.contains("a failure counts as infinitely slow"),
+                "{bound}: {reason}"
+            );
+        }
+        assert!(with_failures(1, "min<1s").held, "the fastest operation succeeded");
     }
 
     #[test]

@@ -159,6 +159,17 @@ mod tests {
         assert!(lengths.iter().all(|length| *length > 0) && lengths.contains(&1));
         assert_eq!(body(1234), body(1234));
     }
+
+    #[test]
+    fn the_shipped_fleet_reads_its_readings_back_and_expects_each() {
+        let shipped = include_str!("../../../../scenarios/telemetry/iot.yaml");
+        let shipped: Value = serde_saphyr::from_str(shipped).unwrap();
+        let workload = &shipped["phases"][0]["load"]["fleet"]["request"]["body"]["workload"];
+        let fleet = fleet(&workload.to_string()).unwrap();
+        assert!(fleet.read_back().is_some(), "{workload}");
+        assert_eq!(shipped["expect"]["integrity.lost"], serde_json::json!(["count==0"]));
+    }
+
     #[test]
     fn each_point_of_a_body_is_read_by_its_sensor_and_time_and_compared() {
         assert!(fleet("iot: {trucks: 20}").unwrap().read_back().is_none());

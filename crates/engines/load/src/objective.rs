@@ -232,12 +232,12 @@ impl Objective {
     }
 
     /// Whether every bound holds in a short time: percentiles without a confidence bound and without a
-    /// minimum of values.
+    /// minimum of values. A failed operation counts as infinitely slow.
     pub fn holds_in(&self, tally: &Tally) -> bool {
         let holds = |(metric, threshold): &(Metric, Threshold)| match metric {
             Metric::Errors => errors_hold(threshold, tally),
-            Metric::Response => latency_holds(threshold, &tally.response),
-            Metric::Service => latency_holds(threshold, &tally.service),
+            Metric::Response => latency_holds(threshold, &tally.response, tally.errors.total()),
+            Metric::Service => latency_holds(threshold, &tally.service, tally.errors.total()),
         };
         tally.skipped == 0 && tally.count > 0 && self.bounds.iter().all(holds)
     }

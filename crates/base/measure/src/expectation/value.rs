@@ -99,16 +99,16 @@ fn checks_value(checks: Option<Checks>, aggregate: Aggregate) -> Result<f64, Str
     }
 }
 
-/// The latencies whose percentiles count a failed operation as infinitely slow: leaving it out would reward failures.
+/// The latencies in which a failed operation counts as infinitely slow: leaving it out would reward failures.
 const FAILURES_COUNT: [&str; 2] = ["response", "service"];
 
-/// A value of a latency, in nanoseconds. A percentile that lies among the failed operations is infinite.
+/// A value of a latency, in nanoseconds. It is infinite if it depends on a failed operation.
 fn latency_value(counts: &Histogram, failed: u64, aggregate: Aggregate) -> Result<f64, String> {
     if aggregate == Aggregate::Count {
         return Ok(counts.count() as f64);
     }
     let all = counts.count() + failed;
-    if all == 0 || (counts.count() == 0 && !matches!(aggregate, Aggregate::Percentile(_) | Aggregate::Med)) {
+    if all == 0 {
         return Err("nothing was measured".to_owned());
     }
     let percentile = |p: f64| {
@@ -120,8 +120,9 @@ fn latency_value(counts: &Histogram, failed: u64, aggregate: Aggregate) -> Resul
     match aggregate {
         Aggregate::Percentile(p) if p < 100.0 => percentile(p),
         Aggregate::Med => percentile(50.0),
+        Aggregate::Min if counts.count() > 0 => Ok(counts.at(0.0) as f64),
+        _ if failed > 0 => Ok(f64::INFINITY),
         Aggregate::Avg => Ok(counts.mean()),
-        Aggregate::Min => Ok(counts.at(0.0) as f64),
         _ => Ok(counts.max() as f64),
     }
 }

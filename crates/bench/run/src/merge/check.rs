@@ -136,6 +136,7 @@ fn complete(shards: &[Shard]) -> anyhow::Result<()> {
 
 /// Checks that the shards ran at the same time, as one run.
 fn together(shards: &[Shard]) -> anyhow::Result<()> {
+    shards.iter().try_for_each(steady)?;
     let began = |shard: &Shard| shard.run.began_ms.unwrap_or(shard.run.started_ms);
     let clocks = Clocks::of(shards);
     let Some(gap) = clocks.gap(shards.iter().map(began).enumerate()) else { return Ok(()) };
@@ -156,6 +157,19 @@ fn together(shards: &[Shard]) -> anyhow::Result<()> {
             other.name
         );
     }
+    Ok(())
+}
+
+/// Checks that no clock was set during the load: then the moment of the shard's start is unknown.
+fn steady(shard: &Shard) -> anyhow::Result<()> {
+    let moved_ms = shard.run.client.server_clock.as_ref().map_or(0, |clock| clock.moved_ms());
+    ensure!(
+        moved_ms <= APART_MS_MAX,
+        "during the load of {}, its machine's clock and the server's moved apart by {:.1} s: synchronise the clocks (chrony or NTP), \
+         and run all shards again, with a new --start-at",
+        shard.name,
+        moved_ms as f64 / 1000.0
+    );
     Ok(())
 }
 
@@ -276,5 +290,15 @@ mod tests {
         }
         let whole = refused(|all| all[0].share = Share::WHOLE);
         assert!(whole.contains("is a whole run, not a shard"), "{whole}");
+    }
+    #[test]
+    fn a_shard_whose_clock_was_set_during_its_load_is_refused() {
+        let message = refused(|all| {
+            let offsets = [0, 3_000].map(|ms| ClockOffset { min_ms: ms, max_ms: ms + 2 }).to_vec();
+            all[1].run.client.server_clock =
+                Some(ServerClock { address: "a".into(), process: None, offsets });
+        });
+        let part = "during the load of run-1, its machine's clock and the server's moved apart by 3.0 s";
+        assert!(message.contains(part), "{message}");
     }
 }

@@ -1,4 +1,4 @@
-//! Places the starts of shards on one clock: the server's, with which each shard compared its own.
+//! Places the starts of shards on one clock: the server's, with which each shard compared its own before and after its load.
 
 use plimsoll_measure::clock_offset::ClockOffset;
 
@@ -31,7 +31,7 @@ impl Clocks {
         let all: Option<Vec<_>> = shards.iter().map(server).collect();
         let all = all.filter(|all| all.windows(2).all(|pair| pair[0].is_of_same_server(&pair[1])));
         let offsets =
-            all.and_then(|all| all.iter().map(|clock| clock.at_start()).collect::<Option<Vec<_>>>());
+            all.and_then(|all| all.iter().map(|clock| clock.over_load()).collect::<Option<Vec<_>>>());
         match offsets {
             None => Self { corrections_ms: vec![0; shards.len()], bound_ms: None },
             Some(offsets) => Self {
@@ -111,6 +111,16 @@ mod tests {
     fn wall_times_apart_may_be_one_moment() {
         let (_, found) = gap(&[shard(50_000, Some(("a", 0, 0))), shard(48_000, Some(("a", 2_000, 2_000)))]);
         assert_eq!(found.ms, 0);
+    }
+
+    #[test]
+    fn a_clock_that_drifted_during_the_load_widens_the_bound() {
+        let mut shards = [("a", 0, 2); 2].map(|clock| shard(50_000, Some(clock)));
+        let clock = shards[1].run.client.server_clock.as_mut().unwrap();
+        clock.offsets.push(ClockOffset { min_ms: 39, max_ms: 42 });
+        let (clocks, found) = gap(&shards);
+        assert_eq!(clocks.bound_ms, Some(21));
+        assert_eq!(clocks.possible_ms(found), 20 + 2 * 21);
     }
 
     #[test]

@@ -270,11 +270,13 @@ fn a_threshold_is_checked_every_two_seconds_and_ends_the_run_after_its_delay() {
 fn the_reason_names_the_threshold_and_the_measured_value() {
     let (_, reason) = breaks_at("http_req_failed", aborting("rate<0.01", 0), 0).unwrap();
     assert_eq!(reason, "http_req_failed rate<0.01 did not hold: 0.5 after 2 s");
-    let (_, reason) = breaks_at("response{load:a}", aborting("max<50", 3), 0).unwrap();
-    assert!(reason.starts_with("response{load:a} max<50 did not hold: 90."), "{reason}");
+    let (_, reason) = breaks_at("response{load:a}", aborting("min<50", 3), 0).unwrap();
+    assert!(reason.starts_with("response{load:a} min<50 did not hold: 89."), "{reason}");
     assert!(reason.ends_with("ms after 4 s"), "{reason}");
     let (_, reason) = breaks_at("a.response", aborting("p(95)<500", 0), 0).unwrap();
     assert_eq!(reason, "a.response p(95)<500 did not hold: it lies among the failed operations after 2 s");
+    let (_, reason) = breaks_at("a.response", aborting("max<500", 0), 0).unwrap();
+    assert_eq!(reason, "a.response max<500 did not hold: it lies among the failed operations after 2 s");
 }
 
 #[test]
