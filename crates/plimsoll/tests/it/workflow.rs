@@ -196,7 +196,15 @@ fn a_definition_with_a_slip_is_refused_with_its_place_and_a_mark() {
 
 #[test]
 fn wrong_words_end_with_code_2_and_an_unreachable_store_with_3() {
-    let store = Store::shared("workflow_words");
+    let (store, dir) = (Store::shared("workflow_words"), tempfile::tempdir().unwrap());
+    let missing = store.run(&["show", "none"]);
+    assert_eq!(missing.status.code(), Some(3), "{}", stderr(&missing));
+    assert!(
+        stderr(&missing).contains("no workflow store here: name another database"),
+        "{}",
+        stderr(&missing)
+    );
+    store.text(&["deploy", &file(&dir, ORDER)]);
     for (words, part) in [
         (&["show", "none"][..], "no instance has the id `none`: `plimsoll workflow list`"),
         (&["start", "none", "i"], "no definition is named none: deploy it first"),
