@@ -245,7 +245,7 @@ fn the_first_error_of_a_class_is_kept_with_its_command() {
 }
 
 #[test]
-fn the_first_error_of_an_insert_in_a_transaction_has_the_name_of_its_code() {
+fn the_first_error_of_an_insert_in_a_transaction_has_the_servers_code_and_words() {
     for client in CLIENTS {
         let name = format!("first_in_transaction_{client}");
         let key = rawdoc! {"key": {"n": 1}, "name": "n_1", "unique": true};
@@ -254,10 +254,11 @@ fn the_first_error_of_an_insert_in_a_transaction_has_the_name_of_its_code() {
         let twice = phase("twice", "{transaction: {operations: [{insert: {}}]}}", 5);
         let run = run(&format!("{text}{twice}client: {client}\nexpect: {{errors: ['count<99']}}\n"));
         let error = &run["operations"]["twice"]["first_errors"]["duplicate_key"];
-        assert_eq!(
-            (&error["code"], &error["name"]),
-            (&json!(11000), &json!("DuplicateKey")),
-            "{client}: {run}"
+        // A server gives no name with an error of one document.
+        assert_eq!(error["code"], 11000, "{client}: {run}");
+        assert!(
+            error["message"].as_str().is_some_and(|words| words.contains("duplicate key")),
+            "{client}: {error}"
         );
     }
 }
