@@ -197,7 +197,7 @@ fn ctrl_c_is_answered_while_the_server_hangs_in_the_read_back() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("run");
     let run =
-        start_scenario(dir.path(), &inserts("read_hangs", 1000, "{documents: 40_000}"), "embedded", &out);
+        start_scenario(dir.path(), &inserts("read_hangs", 1000, "{documents: 200_000}"), "embedded", &out);
     wait_for(&out, r#""event":"auditing""#, 1);
     let servers = children(&run);
     let all = |signal| servers.iter().for_each(|server| kill_process(*server, signal).unwrap());
@@ -208,7 +208,7 @@ fn ctrl_c_is_answered_while_the_server_hangs_in_the_read_back() {
     let run = run.wait_with_output().unwrap();
     let summary = json(&run);
     assert_eq!((run.status.code(), &summary["interrupted"]), (Some(0), &false.into()), "{summary}");
-    assert_eq!((&summary["integrity"]["found"], &summary["integrity"]["lost"]), (&40_000.into(), &0.into()));
+    assert_eq!((&summary["integrity"]["found"], &summary["integrity"]["lost"]), (&200_000.into(), &0.into()));
 }
 
 #[test]

@@ -255,8 +255,16 @@ fn misplaced<T: DeserializeOwned>(
 
 /// Whether an override sets the value at a path, or a value around it.
 fn sets(assignment: &str, path: &str) -> bool {
-    let rest = secret::halves(assignment).and_then(|(set, _)| path.strip_prefix(set.trim()));
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    let Some((set, _)) = secret::halves(assignment) else { return false };
+    let rest = path.strip_prefix(set.trim());
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.')) || sets_template(set.trim(), path)
+}
+
+/// Whether an override sets the template of the operation with whose name a path begins: `phases.0.load.bump.operation.update.update`
+/// for `bump.$inc.a`.
+fn sets_template(set: &str, path: &str) -> bool {
+    let template = path.split_once('.').filter(|(_, rest)| rest.starts_with('$'));
+    template.is_some_and(|(operation, _)| set.split('.').any(|name| name == operation))
 }
 
 fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> anyhow::Result<T> {
@@ -335,6 +343,18 @@ mod tests {
             let said = parse_with::<Scenario>(SOUND, "my.yaml", &all).unwrap_err().to_string();
             assert!(said.starts_with(part), "{said}");
             assert!(!said.contains("line ") && !said.contains("-->"), "{said}");
+        }
+    }
+
+    #[test]
+    fn an_override_sets_the_values_at_its_path_and_those_of_its_operations_template() {
+        for (set, path, expected) in [
+            ("phases.0.stop", "phases.0.stop.duration.", true),
+            ("phases.0.stop", "phases.0.stopped", false),
+            ("phases.1.load.bump.operation.update.update", "bump.$inc.a.$int.mx", true),
+            ("phases.1.load.read.operation.find.filter", "bump.$inc.a.$int.mx", false),
+        ] {
+            assert_eq!(sets(&format!("{set}=1"), path), expected, "{set} {path}");
         }
     }
 

@@ -94,6 +94,9 @@ struct Outcome {
     merged: usize,
     /// The lines of readings with another value than the stored one.
     differs: Listed<usize>,
+    /// The invalid readings.
+    refused: Listed<Value>,
+    /// The valid readings that were not stored.
     failed: Listed<Value>,
     /// The last error of the store.
     fault: Option<IngestError>,
@@ -104,7 +107,7 @@ impl Outcome {
     fn refusing(invalid: Listed<(usize, InvalidField)>) -> Self {
         let Listed { items, omitted } = invalid;
         let item = |(line, InvalidField { field, reason })| json!({"line": line, "field": field, "detail": reason, "retry": false});
-        Self { failed: Listed { items: items.into_iter().map(item).collect(), omitted }, ..Self::default() }
+        Self { refused: Listed { items: items.into_iter().map(item).collect(), omitted }, ..Self::default() }
     }
 
     fn add(&mut self, line: usize, result: Result<Stored, IngestError>) {
@@ -128,35 +131,65 @@ impl Outcome {
         }
     }
 
+    /// The readings that are not stored, by their line: those that may be sent again come first, because a client drops the others. Then
+    /// the numbers of the others, by their names in an answer.
+    fn failures(&mut self) -> (Vec<Value>, Vec<(&'static str, usize)>) {
+        let (mut failed, refused) = (std::mem::take(&mut self.failed), std::mem::take(&mut self.refused));
+        let omitted_retry = failed.omitted;
+        refused.items.into_iter().for_each(|item| failed.push(item));
+        failed.omitted += refused.omitted;
+        failed.items.sort_by_key(|it| it["line"].as_u64());
+        let counts = [("omitted", failed.omitted), ("omitted_retry", omitted_retry)];
+        (failed.items, counts.into_iter().filter(|(_, count)| *count > 0).collect())
+    }
+
     fn answer(mut self) -> Answer {
-        self.failed.items.sort_by_key(|it| it["line"].as_u64());
-        let stored = self.new + self.known;
-        let received = stored + self.failed.len();
+        let (stored, missing) = (self.new + self.known, self.failed.len() + self.refused.len());
+        let received = stored + missing;
+        let (failed, omitted) = self.failures();
         if stored > 0 {
             if let Some(IngestError::Store(fault)) = &self.fault {
                 problems::log(fault);
             }
-            let status = if self.failed.len() == 0 { StatusCode::CREATED } else { StatusCode::MULTI_STATUS };
+            let status = if missing == 0 { StatusCode::CREATED } else { StatusCode::MULTI_STATUS };
             let differs = |line: &usize| json!({"line": line, "stored": Stored::Differs.name()});
             let differs: Vec<Value> = self.differs.items.iter().map(differs).collect();
             let mut body = json!({
                 "received": received, "new": self.new, "known": self.known, "merged": self.merged,
-                "differs": differs, "failed": self.failed.items,
+                "differs": differs, "failed": failed,
             });
-            let omitted = [("omitted", self.failed.omitted), ("differs_omitted", self.differs.omitted)];
-            for (key, count) in omitted.into_iter().filter(|(_, count)| *count > 0) {
-                body[key] = count.into();
-            }
+            let more =
+                [("differs_omitted", self.differs.omitted)].into_iter().filter(|(_, count)| *count > 0);
+            omitted.into_iter().chain(more).for_each(|(key, count)| body[key] = count.into());
             return Ok(reply::json(status, &body));
         }
         let problem = match self.fault {
             Some(fault) => fault.into(),
             None => Problem::new(Kind::Invalid, format!("all {received} readings are invalid")),
         };
-        let problem = problem.with("received", received.into()).with("failed", self.failed.items.into());
-        Err(match self.failed.omitted {
-            0 => problem,
-            omitted => problem.with("omitted", omitted.into()),
-        })
+        let problem = problem.with("received", received.into()).with("failed", failed.into());
+        Err(omitted.into_iter().fold(problem, |problem, (key, count)| problem.with(key, count.into())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::batch::LISTED_MAX;
+    use super::*;
+
+    #[test]
+    fn readings_that_may_be_sent_again_are_listed_before_invalid_ones() {
+        let failures = |busy: usize| {
+            let mut outcome = Outcome::default();
+            (0..2 * LISTED_MAX).for_each(|line| outcome.refused.push(json!({"line": line, "retry": false})));
+            (0..busy).for_each(|line| outcome.add(1_000 + line, Err(IngestError::Closing)));
+            outcome.failures()
+        };
+        let (failed, omitted) = failures(7);
+        let again = failed.iter().filter(|it| it["retry"] == true).count();
+        assert_eq!((failed.len(), again, omitted), (LISTED_MAX, 7, vec![("omitted", LISTED_MAX + 7)]));
+        let (failed, omitted) = failures(LISTED_MAX + 3);
+        assert!(failed.iter().all(|it| it["retry"] == true), "{failed:?}");
+        assert_eq!(omitted, [("omitted", 2 * LISTED_MAX + 3), ("omitted_retry", 3)]);
     }
 }

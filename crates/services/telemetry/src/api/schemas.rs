@@ -34,7 +34,7 @@ fn readings() -> Map<String, Value> {
         (
             "BatchOutcome",
             with_optional(
-                &["omitted", "differs_omitted"],
+                &["omitted", "omitted_retry", "differs_omitted"],
                 object(&[
                     ("received", count()),
                     ("new", count()),
@@ -152,7 +152,7 @@ fn problem() -> Map<String, Value> {
             "required": ["type", "title", "status", "detail"],
             "properties": {
                 "type": text(), "title": text(), "status": {"type": "integer"}, "detail": text(), "fields": fields,
-                "omitted": count(), "received": count(), "failed": list(&reference("BatchFailure")), "unknown": list(&text()),
+                "omitted": count(), "omitted_retry": count(), "received": count(), "failed": list(&reference("BatchFailure")), "unknown": list(&text()),
             },
         }),
     )])
