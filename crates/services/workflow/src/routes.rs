@@ -64,7 +64,7 @@ mod tests {
                 scoped += usize::from(operation["security"].is_array());
             }
         }
-        assert_eq!(scoped, 14);
+        assert_eq!(scoped, 17);
         let text = document.to_string();
         for reference in text.split("#/components/schemas/").skip(1) {
             let name = reference.split('"').next().unwrap();
