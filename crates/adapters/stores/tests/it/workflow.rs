@@ -52,11 +52,11 @@ fn documents_of_a_later_version_hide_no_others() {
         let store = Mongo::open(&uri(&server), "workflow_damage", 2, PARTITIONS).await.unwrap();
         let body = || doc! {"$set": {"b": Binary { subtype: BinarySubtype::Generic, bytes: b"{".to_vec() }}};
         let damage = || async {
-            update("instances", doc! {"_id": "b"}, doc! {"$set": {"s": "later"}}).await;
-            update("signals", doc! {"_id.i": "b"}, body()).await;
-            update("dead", doc! {"_id.i": "a"}, doc! {"$set": {"why": "later"}}).await;
-            update("tasks", doc! {"_id": "b/2"}, body()).await;
-            update("definitions", doc! {"_id.n": "b"}, body()).await;
+            update("workflow_damage", "instances", doc! {"_id": "b"}, doc! {"$set": {"s": "later"}}).await;
+            update("workflow_damage", "signals", doc! {"_id.i": "b"}, body()).await;
+            update("workflow_damage", "dead", doc! {"_id.i": "a"}, doc! {"$set": {"why": "later"}}).await;
+            update("workflow_damage", "tasks", doc! {"_id": "b/2"}, body()).await;
+            update("workflow_damage", "definitions", doc! {"_id.n": "b"}, body()).await;
         };
         contract::check_damage(&store, damage).await.unwrap();
     });
@@ -66,7 +66,7 @@ fn documents_of_a_later_version_hide_no_others() {
 fn a_damaged_document_shortens_no_page_and_is_shown_with_its_reason() {
     let server = shared();
     runtime().block_on(async {
-        let store = Mongo::open(&uri(&server), "workflow_damage", 2, PARTITIONS).await.unwrap();
+        let store = Mongo::open(&uri(&server), "workflow_page", 2, PARTITIONS).await.unwrap();
         let record = |id: &str| Record {
             id: id.into(),
             partition: partition_of(id, PARTITIONS),
@@ -81,7 +81,13 @@ fn a_damaged_document_shortens_no_page_and_is_shown_with_its_reason() {
             changed_ms: 5,
         };
         store.start(&["pa", "pb", "pc"].map(record)).await.unwrap();
-        update("instances", doc! {"_id": "pb"}, doc! {"$unset": {"v": "", "b": "", "h": ""}}).await;
+        update(
+            "workflow_page",
+            "instances",
+            doc! {"_id": "pb"},
+            doc! {"$unset": {"v": "", "b": "", "h": ""}},
+        )
+        .await;
         let page = Find { definition: Some("page".into()), limit: 2, ..Find::default() };
         for rows in [store.find(&page).await.unwrap(), store.list(&page).await.unwrap()] {
             let ids: Vec<_> = rows.iter().map(|row| row.id.as_str()).collect();
@@ -107,10 +113,10 @@ fn a_store_that_is_missing_is_not_created_by_readers() {
 }
 
 /// Changes one document behind the store's back.
-async fn update(collection: &'static str, filter: Document, change: Document) {
+async fn update(db: &'static str, collection: &'static str, filter: Document, change: Document) {
     let server = shared();
     let command = doc! {"update": collection, "updates": [{"q": filter, "u": change}], "writeConcern": {"w": "majority"}};
-    let ask = move || ask(&server, "workflow_damage", command);
+    let ask = move || ask(&server, db, command);
     let reply = tokio::task::spawn_blocking(ask).await.unwrap();
     assert_eq!(reply.get_i32("nModified").unwrap(), 1, "{collection}: {reply}");
 }
