@@ -35,7 +35,7 @@ pub struct ConnectionString {
 pub struct Pool {
     /// `minPoolSize`: the fewest connections.
     pub min: Option<u32>,
-    /// The names of the given options that only a pool has: `maxPoolSize` and the like.
+    /// The names of the given options that only a pool has: `maxIdleTimeMS` and the like.
     pub others: Vec<&'static str>,
 }
 

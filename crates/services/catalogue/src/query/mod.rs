@@ -5,7 +5,7 @@
 //! * [`filter`]: `filter` of version 3 and of version 4.
 //! * [`full`]: `fields` and `limits` of version 3's `fullquery`.
 //! * [`facets`]: `facets` of `fullfacet`.
-//! * [`page`]: skip, limit, sort and the cursor of a list; [`include`]: the relations that an answer includes.
+//! * [`page`]: skip, limit, sort and the cursor of a list; [`mod@include`]: the relations that an answer includes.
 
 pub mod facets;
 pub mod filter;
