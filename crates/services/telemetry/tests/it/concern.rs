@@ -16,6 +16,11 @@ fn alone() -> Server {
         if is("findAndModify") {
             return Some(doc! {"value": Bson::Null, "ok": 1.0});
         }
+        if is("find") {
+            return Some(
+                doc! {"cursor": {"id": 0_i64, "ns": "concern.readings", "firstBatch": []}, "ok": 1.0},
+            );
+        }
         if is("create") || is("createIndexes") {
             return Some(doc! {"ok": 1.0});
         }
