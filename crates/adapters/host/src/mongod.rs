@@ -222,9 +222,12 @@ exec sleep 60
         let directory = fake();
         let mut server = start_program(directory.path().join("mongod"), &Options::default()).unwrap();
         let port = server.address().port();
-        let told = fs::read_to_string(server.storage().join("data/args")).unwrap();
+        let arguments = fs::read_to_string(server.storage().join("data/args")).unwrap();
         let data = server.storage().join("data");
-        assert_eq!(told.trim(), format!("--bind_ip 127.0.0.1 --port {port} --dbpath {}", data.display()));
+        assert_eq!(
+            arguments.trim(),
+            format!("--bind_ip 127.0.0.1 --port {port} --dbpath {}", data.display())
+        );
         assert!(port > 0);
         server.stop(Duration::from_secs(10)).unwrap();
     }

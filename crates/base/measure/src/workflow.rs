@@ -26,7 +26,7 @@ pub struct Workflow {
     /// answers of the store were lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain_s: Option<f64>,
-    /// Instances that were open at the end of the load, as far as the store told.
+    /// Instances that were open at the end of the load, as far as the store reported.
     pub backlog: u64,
     /// Instances whose start the store acknowledged.
     pub started: u64,
@@ -36,7 +36,7 @@ pub struct Workflow {
     pub dead_letters: u64,
     /// Changes that lost their compare-and-set, and were decided again.
     pub conflicts: u64,
-    /// Calls of the store that failed, and were repeated or told to the client.
+    /// Calls of the store that failed, and were repeated or reported to the client.
     pub failures: u64,
     /// Instances that did not end although nothing was missing.
     pub stuck: u64,

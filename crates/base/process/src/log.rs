@@ -88,8 +88,8 @@ mod tests {
         assert!(last_lines(log.path()).is_empty());
         let text: String = (0..10_000).map(|number| format!("line {number}\n")).collect();
         fs::write(log.path(), text).unwrap();
-        let told = tail(log.path());
-        assert_eq!((told.lines().next(), told.lines().last()), (Some("line 9985"), Some("line 9999")));
+        let end = tail(log.path());
+        assert_eq!((end.lines().next(), end.lines().last()), (Some("line 9985"), Some("line 9999")));
     }
 
     #[test]

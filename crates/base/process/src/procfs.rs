@@ -23,9 +23,9 @@ pub fn started(pid: u32) -> Option<u64> {
 /// The running children of a process; none where the system does not report them.
 pub fn started_by(pid: u32) -> Vec<u32> {
     let threads = fs::read_dir(directory(pid).join("task")).into_iter().flatten().flatten();
-    let told = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
-    let pids = |told: String| told.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>();
-    told.flat_map(pids).collect()
+    let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    let pids = |list: String| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>();
+    lists.flat_map(pids).collect()
 }
 
 /// A field of `/proc/<pid>/stat` by its number in proc(5), from 3 on. The second, the name in brackets, may hold spaces
@@ -39,13 +39,13 @@ pub fn stat_field(stat: &str, number: usize) -> Option<u64> {
 /// function in which it waits.
 pub(crate) fn threads(pid: u32) -> Vec<String> {
     let threads = fs::read_dir(directory(pid).join("task")).into_iter().flatten().flatten();
-    let told = threads.filter_map(|thread| {
+    let shown = threads.filter_map(|thread| {
         let stat = fs::read_to_string(thread.path().join("stat")).ok()?;
         let place = fs::read_to_string(thread.path().join("wchan")).unwrap_or_default();
         let (name, fields) = stat.split_once(" (")?.1.rsplit_once(") ")?;
         Some(format!("{name} {} {place}", fields.get(..1)?).trim_end().to_owned())
     });
-    told.collect()
+    shown.collect()
 }
 
 /// A handle that identifies this process permanently, though its ID may be reused.

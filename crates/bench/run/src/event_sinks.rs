@@ -12,7 +12,7 @@ use crate::shard_log::{Began, Recorder};
 
 /// The sinks for the events of one run.
 #[derive(Debug)]
-pub struct Readers {
+pub struct EventSinks {
     /// The run directory.
     pub dir: RunDir,
     /// The live view, if the console has one.
@@ -23,7 +23,7 @@ pub struct Readers {
     pub disk: Option<anyhow::Error>,
 }
 
-impl Readers {
+impl EventSinks {
     /// Writes to the run directory, and to the console's live view if it has one.
     pub fn new(dir: RunDir, console: &dyn Console) -> Self {
         Self { dir, live: console.live(), shard: None, disk: None }

@@ -23,7 +23,7 @@ use plimsoll_mongo::scenario::Existing;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::event_sinks::Readers;
+use crate::event_sinks::EventSinks;
 use crate::exit::{Deserves, Exit, Outcome};
 use crate::merge::identity;
 use crate::options::LoadOptions;
@@ -31,7 +31,7 @@ use crate::run_dir::{self, RunDir};
 use crate::run_summary::{conclude, exit};
 use crate::server_provisioning::{Choice, StartOptions};
 use crate::session::{Opening, Session, new_run, phase_event};
-use crate::shard_log::{Books, Recorder};
+use crate::shard_log::{Recorder, ShardEnd};
 use crate::signals::is_request;
 use crate::start_at::{Moment, SharedBy};
 use crate::system::{RunContext, Subject, System, Workers, resolve};
@@ -113,20 +113,20 @@ pub fn open_at(checked: Checked, options: &LoadOptions, start: Option<Moment>) -
         let start_options = StartOptions { timeout, console: options.console, cache_bytes, power_loss };
         let mut system = subject.open(context, &dir, start_options, &control, runtime)?;
         options.hosted_as.iter().for_each(|hosted| system.hosted_as(hosted));
-        let mut readers = Readers::new(dir, options.console);
+        let mut sinks = EventSinks::new(dir, options.console);
         if shard != Share::WHOLE {
-            readers.shard = Some(Recorder::create(&path)?);
+            sinks.shard = Some(Recorder::create(&path)?);
         }
         let opening = Opening {
             loaded,
             plan,
             system,
-            readers,
+            sinks,
             control,
             shard,
             run,
             started_ms,
-            canary: options.calibrate,
+            calibrates: options.calibrate,
         };
         let mut session = Session::open(opening)?;
         session.start_at_ms = start.map(|start| start.wall_ms);
@@ -159,7 +159,7 @@ fn together(context: RunContext<'_>, start: Moment) -> Option<RunId> {
 
 /// Ends a run that sent nothing, and clears its directory so that it is not taken for the latest run.
 pub fn forget(session: Session) {
-    let path = session.readers.dir.path().to_owned();
+    let path = session.sinks.dir.path().to_owned();
     drop(session);
     clear(&path);
 }
@@ -297,16 +297,16 @@ pub struct Closed {
 /// When a write fails.
 pub fn finish(mut session: Session, command: &str, line: Option<Line>) -> Outcome<Closed> {
     let closed = session.close();
-    if let Some(error) = session.readers.disk.take() {
+    if let Some(error) = session.sinks.disk.take() {
         return Err(error.into());
     }
     closed?;
     let integrity = session.audit();
     let run = conclude(&session, command, integrity, line);
     let exit = exit(&run, session.ended, session.stopped);
-    let books = Books { server_cpu_ns: session.server_cpu_ns() };
-    session.readers.shard.take().map_or(Ok(()), |shard| shard.close(books))?;
-    let Session { readers: Readers { dir, live, .. }, system, .. } = session;
+    let end = ShardEnd { server_cpu_ns: session.server_cpu_ns() };
+    session.sinks.shard.take().map_or(Ok(()), |shard| shard.close(end))?;
+    let Session { sinks: EventSinks { dir, live, .. }, system, .. } = session;
     if let Some(mut live) = live {
         live.on(&Event::Finished(Box::new(run.clone())));
     }
@@ -320,22 +320,22 @@ mod tests {
 
     #[test]
     fn the_last_line_advises_an_audit_only_of_a_server_that_still_runs() {
-        let told = |server: Option<&Choice>| cut_off(Path::new("runs/a"), server);
+        let advice = |server: Option<&Choice>| cut_off(Path::new("runs/a"), server);
         let running = Choice::Uri("mongodb://a:1".into());
         let both = Choice::Several(vec![running.clone(), Choice::Mongod]);
         for choice in [&running, &both] {
             assert!(
-                told(Some(choice)).ends_with("with `plimsoll audit runs/a --server ADDRESS`"),
+                advice(Some(choice)).ends_with("with `plimsoll audit runs/a --server ADDRESS`"),
                 "{choice:?}"
             );
         }
         for server in [Some(&Choice::Any), Some(&Choice::Mongod), None] {
-            let told = told(server);
+            let advice = advice(server);
             assert!(
-                !told.contains("plimsoll audit") && told.contains("`plimsoll show runs/a --replay`"),
-                "{told}"
+                !advice.contains("plimsoll audit") && advice.contains("`plimsoll show runs/a --replay`"),
+                "{advice}"
             );
-            assert!(told.contains("cannot be checked: run it again"), "{told}");
+            assert!(advice.contains("cannot be checked: run it again"), "{advice}");
         }
     }
 }

@@ -12,7 +12,7 @@ use plimsoll_measure::event::{Event, Interval};
 use plimsoll_measure::interval::Tally;
 use plimsoll_measure::sample::ServerSample;
 
-use crate::event_sinks::Readers;
+use crate::event_sinks::EventSinks;
 use crate::observer::Observer;
 use crate::shard_log::Began;
 
@@ -24,7 +24,7 @@ pub struct Log<'a> {
     /// The measurements so far.
     pub summary: &'a mut Summary,
     /// The sinks of the run's events.
-    pub readers: &'a mut Readers,
+    pub sinks: &'a mut EventSinks,
     /// Every server sample.
     pub samples: &'a mut Vec<ServerSample>,
     /// The observer, if any.
@@ -43,26 +43,26 @@ impl Log<'_> {
     /// Records the start of the phase: its offset from the run's start, and its wall time.
     pub fn began(&mut self, phase: &Phase, from_ns: u64, began_ms: u64) {
         (self.from_ns, self.began_ms) = (from_ns, Some(began_ms));
-        self.readers.began(Began { key: phase.key, from_ns, began_ms }, self.control);
+        self.sinks.began(Began { key: phase.key, from_ns, began_ms }, self.control);
     }
 
     /// Records a completed second.
     pub fn second(&mut self, phase: &Phase, second: &Second) {
         let at_ns = self.from_ns + second.from_ns;
         for text in notes(self.summary, second) {
-            self.readers.emit(&Event::Note { at_ns, text }, self.control);
+            self.sinks.emit(&Event::Note { at_ns, text }, self.control);
         }
         self.summary.add(phase, second);
         self.watched.add(self.from_ns, second);
         if let Some(reason) = self.summary.broken() {
             self.control.abort(Ended::Threshold, reason);
         }
-        self.readers.second(at_ns, second, &self.names, self.control);
+        self.sinks.second(at_ns, second, &self.names, self.control);
         if second.to_ns > second.from_ns {
-            self.readers.emit(&Event::Interval(interval(at_ns, second, &self.names)), self.control);
+            self.sinks.emit(&Event::Interval(interval(at_ns, second, &self.names)), self.control);
         }
         let seen = self.observer.map(Observer::drain).unwrap_or_default();
-        self.readers.look(self.samples, seen, self.control);
+        self.sinks.look(self.samples, seen, self.control);
     }
 
     /// Records the start or the end of a fault.
@@ -77,7 +77,7 @@ impl Log<'_> {
             undone,
             error: happening.error.clone(),
         };
-        self.readers.emit(&event, self.control);
+        self.sinks.emit(&event, self.control);
     }
 }
 

@@ -74,8 +74,8 @@ fn whole(word: OsString, secret: &[String]) -> OsString {
 
 /// The last lines of a process's log, joined.
 pub fn last_words(log: &Path) -> Option<String> {
-    let told = last_lines(log);
-    let lines: Vec<_> = told.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).collect();
+    let end = last_lines(log);
+    let lines: Vec<_> = end.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).collect();
     let last = lines[lines.len().saturating_sub(LOG_LINES)..].join(" ");
     let last = last.trim_start_matches("plimsoll: ").to_owned();
     (!last.is_empty()).then_some(last)

@@ -88,7 +88,7 @@ fn account<'a>(
         aborted: session.control.aborted().map(|(_, reason)| reason),
         scenario: scenario(session),
         server: session.system.facts().clone(),
-        environment: machine::environment(session.readers.dir.path()),
+        environment: machine::environment(session.sinks.dir.path()),
         spread: session.spread.clone(),
         answers,
         client: tool(session),

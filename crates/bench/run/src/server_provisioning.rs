@@ -48,7 +48,7 @@ impl StartOptions {
 #[derive(Clone, Debug)]
 pub struct RunningServer {
     /// The deployment, addressed directly.
-    pub site: Arc<Deployment>,
+    pub deployment: Arc<Deployment>,
     /// Its origin.
     pub kind: ServerKind,
     /// The process, if Plimsoll started it. It ends with this value.
@@ -56,7 +56,7 @@ pub struct RunningServer {
     /// The process of a server that others started, if it runs on this machine.
     process: Option<u32>,
     /// The deployment as the load reaches it: through the proxies, if there are any.
-    pub road: Arc<Deployment>,
+    pub route: Arc<Deployment>,
     /// The proxies between the load and the server, for network faults.
     pub proxies: Vec<Arc<Proxy>>,
     /// Further independent servers that share the load.
@@ -107,10 +107,10 @@ impl RunningServer {
     fn several(choices: &[Choice], start: StartOptions, runtime: &tokio::runtime::Runtime) -> Outcome<Self> {
         let open = |choice: &Choice| Self::open(choice, start, runtime);
         let places = choices.iter().map(open).collect::<Outcome<Vec<_>>>()?;
-        if places.iter().any(|place| place.site.has_routers()) {
+        if places.iter().any(|place| place.deployment.has_routers()) {
             let why = "is a mongos: list all mongos of one cluster in one URI (mongodb://a:27017,b:27017) with --server";
-            let named = places.iter().find(|place| place.site.has_routers());
-            let name = named.and_then(|place| place.site.addresses().first().map(ToString::to_string));
+            let named = places.iter().find(|place| place.deployment.has_routers());
+            let name = named.and_then(|place| place.deployment.addresses().first().map(ToString::to_string));
             return Err(anyhow!("--hosts: {} {why}", name.unwrap_or_default())).deserves(Exit::Usage);
         }
         Self::join(places).context("--hosts: name a server").deserves(Exit::Usage)
@@ -144,8 +144,8 @@ impl RunningServer {
     }
 
     /// The deployment of each server as the load reaches it.
-    pub fn roads(&self) -> Vec<Arc<Deployment>> {
-        self.all().map(|place| place.road.clone()).collect()
+    pub fn routes(&self) -> Vec<Arc<Deployment>> {
+        self.all().map(|place| place.route.clone()).collect()
     }
 
     /// The processes of all servers that run on this machine.
@@ -156,12 +156,12 @@ impl RunningServer {
     fn started(server: Server, timeout: Duration) -> Self {
         let socket = server.address();
         let address = Address { host: socket.ip().to_string(), port: socket.port() };
-        let site = Arc::new(Deployment::single(address, timeout));
+        let deployment = Arc::new(Deployment::single(address, timeout));
         let kind = server.kind();
         let server = Some(Owned::new(server));
         Self {
-            road: site.clone(),
-            site,
+            route: deployment.clone(),
+            deployment,
             kind,
             server,
             process: None,
@@ -172,16 +172,16 @@ impl RunningServer {
 
     fn at(uri: &str, start: StartOptions, runtime: &tokio::runtime::Runtime) -> Outcome<Self> {
         warnings(uri).iter().for_each(|warning| start.console.warn(warning));
-        let site = runtime.block_on(Deployment::find(uri, start.timeout)).map_err(|error| Failure {
+        let deployment = runtime.block_on(Deployment::find(uri, start.timeout)).map_err(|error| Failure {
             exit: if error.is_of_the_uri() { Exit::Usage } else { Exit::Server },
             error: error.into(),
         })?;
-        let process = site.addresses().first().and_then(local_pid);
-        let site = Arc::new(site);
+        let process = deployment.addresses().first().and_then(local_pid);
+        let deployment = Arc::new(deployment);
         let kind = ServerKind::Address;
         Ok(Self {
-            road: site.clone(),
-            site,
+            route: deployment.clone(),
+            deployment,
             kind,
             server: None,
             process,
@@ -201,7 +201,7 @@ impl RunningServer {
     /// When an address cannot be resolved, or the server cannot be reached through a proxy.
     pub fn put_proxies(&mut self, seed: u64) -> Outcome<()> {
         let mut proxies = Vec::new();
-        for address in self.site.addresses() {
+        for address in self.deployment.addresses() {
             let named = (address.host.as_str(), address.port);
             let mut resolved = named.to_socket_addrs().with_context(|| format!("resolve {address}"))?;
             let answers = |it: &SocketAddr| TcpStream::connect_timeout(it, RESOLVE_LIMIT).is_ok();
@@ -209,8 +209,8 @@ impl RunningServer {
             proxies.push(Arc::new(Proxy::start(upstream, seed).context("start a proxy")?));
         }
         let own = |proxy: &Arc<Proxy>| Address { host: "127.0.0.1".into(), port: proxy.address().port() };
-        let road = self.site.behind(proxies.iter().map(own).collect()).deserves(Exit::Usage)?;
-        (self.road, self.proxies) = (Arc::new(road), proxies);
+        let route = self.deployment.behind(proxies.iter().map(own).collect()).deserves(Exit::Usage)?;
+        (self.route, self.proxies) = (Arc::new(route), proxies);
         self.others.iter_mut().try_for_each(|other| other.put_proxies(seed))
     }
 }

@@ -21,7 +21,7 @@ use plimsoll_measure::ladder::Ladder;
 use plimsoll_measure::run::ServerShare;
 use plimsoll_measure::sample::ServerSample;
 
-use crate::event_sinks::Readers;
+use crate::event_sinks::EventSinks;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::host_observer::HostObserver;
 use crate::observer::Observer;
@@ -56,7 +56,7 @@ pub struct Session {
     /// The system under load.
     pub system: Box<dyn System>,
     /// The sinks of the run's events.
-    pub readers: Readers,
+    pub sinks: EventSinks,
     /// Receives the user's request to stop.
     pub control: Control,
     /// The share of this process among all shards.
@@ -105,7 +105,7 @@ pub struct Session {
     pub watched_cpu_ns: Option<u64>,
     /// Whether the user asked for a stop before the load was complete.
     pub stopped: bool,
-    canary: bool,
+    calibrates: bool,
     observer: Option<Observer>,
     host: Option<HostObserver>,
     /// Watches this process.
@@ -115,12 +115,12 @@ pub struct Session {
 impl Session {
     /// Passes an event to all sinks.
     pub fn emit(&mut self, event: &Event) {
-        self.readers.emit(event, &self.control);
+        self.sinks.emit(event, &self.control);
     }
 
     /// Emits a note for the user.
     pub fn note(&mut self, text: impl Into<String>) {
-        self.readers.note(self.start, text.into(), &self.control);
+        self.sinks.note(self.start, text.into(), &self.control);
     }
 
     /// Nanoseconds since the run's start.
@@ -149,7 +149,7 @@ impl Session {
         let mut log = Log {
             names: self.plan.names(),
             summary: &mut self.summary,
-            readers: &mut self.readers,
+            sinks: &mut self.sinks,
             samples: &mut self.samples,
             observer: self.observer.as_ref(),
             control: &control,
@@ -171,7 +171,7 @@ impl Session {
         let finished = finished.map_err(run_failure)?;
         self.count_server_cpu(&pids, used_ns);
         self.summary.end(phase, &finished, finished.start.since(self.start));
-        self.readers.ended(&finished, &self.control);
+        self.sinks.ended(&finished, &self.control);
         self.ended = self.ended.max(finished.ended);
         Ok(finished)
     }
@@ -203,8 +203,8 @@ impl Session {
     /// # Errors
     /// When the system refuses to prepare them.
     pub fn prepare(&mut self, phase: usize) -> Outcome<()> {
-        let (readers, control, start) = (&mut self.readers, &self.control, self.start);
-        self.system.prepare(&self.plan, phase, &mut |text| readers.note(start, text, control))
+        let (sinks, control, start) = (&mut self.sinks, &self.control, self.start);
+        self.system.prepare(&self.plan, phase, &mut |text| sinks.note(start, text, control))
     }
 
     /// The samples of the server's machine since a moment of the run, in order; none unless the server is on this machine.
@@ -229,9 +229,9 @@ impl Session {
             self.measure_floor();
         }
         let seen = self.observer.take().map(Observer::stop).unwrap_or_default();
-        self.readers.look(&mut self.samples, seen, &self.control);
+        self.sinks.look(&mut self.samples, seen, &self.control);
         self.spread = self.system.shares();
-        self.system.close(&self.readers.dir.ledger())
+        self.system.close(&self.sinks.dir.ledger())
     }
 
     /// Reads the written documents back. Does not wait again for a server that did not return during the load.
@@ -239,7 +239,7 @@ impl Session {
         let given_up = self.ended == Ended::Unreachable || self.stopped;
         let limit = self.loaded.scenario.unreachable_for;
         let patience = if given_up { Duration::ZERO } else { Duration::from_nanos(limit.as_ns()) };
-        let watch = ReadBack::new(&mut self.readers, &self.control, self.start);
+        let watch = ReadBack::new(&mut self.sinks, &self.control, self.start);
         watch.during(|progress| self.system.audit(patience, progress))
     }
 
@@ -261,7 +261,7 @@ impl Session {
     }
 
     fn measure_ceiling(&mut self) -> anyhow::Result<()> {
-        let Some(phase) = self.plan.phases.last().filter(|_| self.canary).cloned() else { return Ok(()) };
+        let Some(phase) = self.plan.phases.last().filter(|_| self.calibrates).cloned() else { return Ok(()) };
         let ceiling = self.system.ceiling(&phase, &self.control)?;
         self.ceilings.extend(Some(ceiling).filter(|(operations, _)| *operations > 0.0));
         Ok(())
@@ -273,7 +273,7 @@ impl Session {
         let bound_ns = self.latency_bound_ns(searched.is_some());
         let phase = searched.or_else(|| self.plan.phases.last().cloned());
         let is_open = |phase: &Phase| phase.loads.iter().all(|load| load.arrivals.is_open());
-        let Some(phase) = phase.filter(|phase| self.canary && is_open(phase)) else { return };
+        let Some(phase) = phase.filter(|phase| self.calibrates && is_open(phase)) else { return };
         let replay = Replay {
             phase: &phase,
             cores: self.watched_cores().unwrap_or(0.0),

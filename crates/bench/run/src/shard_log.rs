@@ -25,7 +25,7 @@ enum Line {
     Phase(Began),
     Second(Box<Second>),
     Ended(Ending),
-    Closed(Books),
+    Closed(ShardEnd),
 }
 
 /// The first line.
@@ -59,7 +59,7 @@ pub struct Ending {
 /// The facts at the end of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Books {
+pub struct ShardEnd {
     /// CPU time of the system's processes under load, in nanoseconds, if known.
     pub server_cpu_ns: Option<u64>,
 }
@@ -124,8 +124,8 @@ impl Recorder {
     ///
     /// # Errors
     /// When a write fails.
-    pub fn close(mut self, books: Books) -> anyhow::Result<()> {
-        self.write(&Line::Closed(books))
+    pub fn close(mut self, end: ShardEnd) -> anyhow::Result<()> {
+        self.write(&Line::Closed(end))
     }
 
     fn write(&mut self, line: &impl Serialize) -> anyhow::Result<()> {
@@ -223,9 +223,9 @@ impl<R: BufRead> Reader<R> {
     ///
     /// # Errors
     /// When the next line does not hold these facts.
-    pub fn close(&mut self) -> anyhow::Result<Books> {
+    pub fn close(&mut self) -> anyhow::Result<ShardEnd> {
         match self.advance()? {
-            Some(Line::Closed(books)) => Ok(books),
+            Some(Line::Closed(end)) => Ok(end),
             _ => bail!("line {}: the run has no end: the file was cut off, run the shard again", self.at),
         }
     }
@@ -267,7 +267,7 @@ mod tests {
         recorder.second(&second(10, 4)).unwrap();
         recorder.second(&Second { from_ns: 20, to_ns: 20, ..Second::default() }).unwrap();
         recorder.ended(&Finished { to_ns: 20, ended: Ended::Documents, ..Finished::default() }).unwrap();
-        recorder.close(Books { server_cpu_ns: Some(9) }).unwrap();
+        recorder.close(ShardEnd { server_cpu_ns: Some(9) }).unwrap();
         std::fs::read_to_string(dir.join(SHARD)).unwrap()
     }
 
@@ -284,14 +284,14 @@ mod tests {
         assert_eq!(reader.second().unwrap(), None);
         let finished = reader.leave().unwrap();
         assert_eq!((finished.to_ns, finished.ended), (20, Ended::Documents));
-        assert_eq!((reader.phase(), reader.close().unwrap()), (None, Books { server_cpu_ns: Some(9) }));
+        assert_eq!((reader.phase(), reader.close().unwrap()), (None, ShardEnd { server_cpu_ns: Some(9) }));
     }
 
     #[test]
     fn a_file_that_is_cut_off_anywhere_is_not_taken_for_a_whole_one() {
         let dir = tempfile::tempdir().unwrap();
         let text = write(dir.path());
-        let whole = |text: &str| -> anyhow::Result<Books> {
+        let whole = |text: &str| -> anyhow::Result<ShardEnd> {
             let mut reader = Reader::over(text.as_bytes())?;
             reader.enter()?;
             while reader.second()?.is_some() {}

@@ -30,8 +30,8 @@ fn tries(path: &Path) -> Vec<PathBuf> {
         let rest = it.file_name().and_then(OsStr::to_str).and_then(|it| it.strip_prefix(name));
         rest.is_some_and(|rest| rest.starts_with(ASIDE))
     };
-    let beside = fs::read_dir(parent).into_iter().flatten().flatten();
-    beside.map(|entry| entry.path()).filter(is_try).collect()
+    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(is_try).collect()
 }
 
 fn is_violated(load: &Path) -> bool {

@@ -76,7 +76,8 @@ impl Server {
         let uri = match choice {
             Choice::Uri(uri) => uri.clone(),
             _ => {
-                let address = place.site.addresses().first().map(ToString::to_string).unwrap_or_default();
+                let address =
+                    place.deployment.addresses().first().map(ToString::to_string).unwrap_or_default();
                 format!("mongodb://{address}/?directConnection=true")
             }
         };
@@ -105,7 +106,7 @@ impl Server {
     /// The storage engine's cache in bytes, as reported by the server: some servers round it.
     fn cache_bytes_max(&self) -> Option<u64> {
         let sampled = self.within(async {
-            let mut probe = Probe::connect(&self.place.site.options()).await?;
+            let mut probe = Probe::connect(&self.place.deployment.options()).await?;
             Ok(probe.sample(clock::now()).await?.cache_bytes_max)
         });
         sampled.ok().flatten()
@@ -242,7 +243,7 @@ impl Contents {
 }
 
 async fn connect(place: &RunningServer) -> anyhow::Result<Connection> {
-    Ok(Connection::connect(&place.site.options()).await?)
+    Ok(Connection::connect(&place.deployment.options()).await?)
 }
 
 /// Makes a checkpoint, because sizes on disk are those of the last one. If the server refuses, the sizes stay old.

@@ -118,16 +118,16 @@ fn read_topic(
 ) -> anyhow::Result<Vec<Expected>> {
     let cluster = Cluster::build(&source.brokers, &source.properties)?;
     let mut partitions: BTreeMap<u32, PartitionRecords> = BTreeMap::new();
-    let mut told = Ok(());
+    let mut seen = Ok(());
     let extents = topic_scan::scan(&cluster, &source.topic, SILENCE, &mut |record| {
         let checksum = checksum(record.offset, record.payload.map(|payload| [payload]));
         partitions.entry(record.partition).or_default().see(record.offset, checksum);
         kept.see(record.partition, record.offset, checksum);
-        if told.is_ok() {
-            told = see(&record);
+        if seen.is_ok() {
+            seen = see(&record);
         }
     })?;
-    told?;
+    seen?;
     let expected = extents.into_iter().map(|extent| {
         let records = partitions.remove(&extent.partition).unwrap_or_default();
         Expected {

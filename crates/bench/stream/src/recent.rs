@@ -48,11 +48,11 @@ mod tests {
         let (meter, mut recent) = (Meter::new(&[]), RecentTimes::new(3));
         let slot = meter.slot();
         slot.record(1, 7_000_000, 1);
-        let mut told = 0;
+        let mut samples = 0;
         for _ in 0..100 {
             recent.add(&meter.take_times());
-            told += recent.all().of(1).count();
+            samples += recent.all().of(1).count();
         }
-        assert!((10..=20).contains(&told), "{told} samples");
+        assert!((10..=20).contains(&samples), "{samples} samples");
     }
 }

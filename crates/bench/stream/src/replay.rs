@@ -72,9 +72,9 @@ fn same(file: &PipelineFile, base: &Path) -> anyhow::Result<Parts> {
 
 fn from_file(file: &PipelineFile, base: &Path, path: &Path, limit: u64) -> anyhow::Result<Parts> {
     ensure!(path.is_file(), "no dead letters exist in {}", path.display());
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".replayed");
-    let positions = FilePositions::open(beside)?;
+    let mut own = path.as_os_str().to_owned();
+    own.push(".replayed");
+    let positions = FilePositions::open(own)?;
     let letters = DeadLetterFile::new(path.to_owned(), limit);
     Ok(Parts { sources: vec![Box::new(letters)], positions: Some(Arc::new(positions)), ..same(file, base)? })
 }

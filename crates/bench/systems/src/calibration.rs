@@ -127,17 +127,17 @@ fn against_null(
     let options = null::Options { answer_bytes, ..null::Options::default() };
     let server = null::Server::start(options).context("start the null server")?;
     let address = Address { host: server.address().ip().to_string(), port: server.address().port() };
-    let site = Arc::new(Deployment::single(address, Duration::from_secs(10)));
+    let deployment = Arc::new(Deployment::single(address, Duration::from_secs(10)));
     let allocation = Allocation::new(setup.block(), workers as u64, None).context("allocate numbers")?;
-    let books = (0..workers as u64).map(|worker| {
-        let mut books = WorkerLedger::new(allocation, worker, None);
+    let ledgers = (0..workers as u64).map(|worker| {
+        let mut ledger = WorkerLedger::new(allocation, worker, None);
         // Operations by receipt need some document to name.
-        books.pretend(PRETENDED);
-        books.limit_batches(batch_max);
-        books
+        ledger.pretend(PRETENDED);
+        ledger.limit_batches(batch_max);
+        ledger
     });
-    let sites = vec![site; servers];
-    let engine = ClientEngine::new(setup, &sites, books.collect(), Share::WHOLE, spin)?;
+    let deployments = vec![deployment; servers];
+    let engine = ClientEngine::new(setup, &deployments, ledgers.collect(), Share::WHOLE, spin)?;
     Ok((server, engine))
 }
 
@@ -280,7 +280,7 @@ mod tests {
         assert_eq!(
             own(1_000_000, 100, 1_000_000, find).1,
             0.0,
-            "the documents of two operations cannot be told apart"
+            "the documents of two operations are indistinguishable"
         );
         assert_eq!(own(100, 100, 1_000, find).1, 1e4);
     }

@@ -111,7 +111,7 @@ pub fn several(scenario: &scenario::Scenario, plan: &Plan, choice: &Choice) -> a
 pub fn put_proxies(place: &mut RunningServer, loaded: &scenario::Loaded, plan: &Plan) -> Outcome<()> {
     let disturbs = |aimed: &Aimed| aimed.victim == Victim::Server && !aimed.fault.needs_process();
     if plan.injections.iter().any(disturbs) {
-        let open = place.all().all(|place| place.site.is_open());
+        let open = place.all().all(|place| place.deployment.is_open());
         if loaded.scenario.client == Client::Driver && !open {
             let error = anyhow::anyhow!(
                 "faults: the official driver cannot reach a server with a user or TLS through a proxy; use client: lean"

@@ -34,36 +34,39 @@ pub enum ClientEngine {
 }
 
 impl ClientEngine {
-    /// Starts one worker for each ledger in `books`, on one deployment or on several independent ones.
+    /// Starts one worker for each ledger in `ledgers`, on one deployment or on several independent ones.
     ///
     /// # Errors
     /// When the operating system has no file descriptor left.
     pub fn new(
         setup: &Arc<Setup>,
-        sites: &[Arc<Deployment>],
-        books: Vec<WorkerLedger>,
+        deployments: &[Arc<Deployment>],
+        ledgers: Vec<WorkerLedger>,
         shard: Share,
         spin: Spin,
     ) -> io::Result<Self> {
         let operations = setup.commands.len();
-        let mut books = books;
-        if sites.len() == 1 && books.len() > 1 {
+        let mut ledgers = ledgers;
+        if deployments.len() == 1 && ledgers.len() > 1 {
             let shared = Arc::<SharedBounds>::default();
-            books.iter_mut().for_each(|ledger| ledger.share(shared.clone()));
+            ledgers.iter_mut().for_each(|ledger| ledger.share(shared.clone()));
         }
-        let books = books.into_iter();
-        let site = sites.first().ok_or_else(|| io::Error::other("there is no server to send to"))?;
+        let ledgers = ledgers.into_iter();
+        let deployment =
+            deployments.first().ok_or_else(|| io::Error::other("there is no server to send to"))?;
         match setup.client {
-            Client::Lean if sites.len() > 1 => {
-                let targets = books.map(|books| Arc::new(Spread::new(setup.clone(), sites, books)));
+            Client::Lean if deployments.len() > 1 => {
+                let targets = ledgers.map(|ledger| Arc::new(Spread::new(setup.clone(), deployments, ledger)));
                 Ok(Self::Spread(Engine::new(targets.collect(), operations, shard, spin)?))
             }
             Client::Lean => {
-                let targets = books.map(|books| Arc::new(Lean::new(setup.clone(), site.clone(), books)));
+                let targets =
+                    ledgers.map(|ledger| Arc::new(Lean::new(setup.clone(), deployment.clone(), ledger)));
                 Ok(Self::Lean(Engine::new(targets.collect(), operations, shard, spin)?))
             }
             Client::Driver => {
-                let targets = books.map(|books| Arc::new(Driver::new(setup.clone(), site.clone(), books)));
+                let targets =
+                    ledgers.map(|ledger| Arc::new(Driver::new(setup.clone(), deployment.clone(), ledger)));
                 Ok(Self::Driver(Engine::new(targets.collect(), operations, shard, spin)?))
             }
         }

@@ -88,7 +88,7 @@ fn setup_context(loaded: &Loaded, run: RunId) -> SetupContext<'_> {
 
 /// The concerns of the URIs of all servers.
 fn common_concerns(place: &RunningServer) -> anyhow::Result<Concerns> {
-    let mut all = place.all().map(|place| place.site.concerns());
+    let mut all = place.all().map(|place| place.deployment.concerns());
     let first = all.next().cloned().unwrap_or_default();
     ensure!(
         all.all(|concerns| *concerns == first),
@@ -102,7 +102,7 @@ fn common_concerns(place: &RunningServer) -> anyhow::Result<Concerns> {
 fn check_reads(setup: &Setup, place: &RunningServer) -> anyhow::Result<()> {
     let chosen = setup.read_preferences();
     let Some(first) = chosen.first() else { return Ok(()) };
-    let has_members = place.all().any(|place| place.site.has_members());
+    let has_members = place.all().any(|place| place.deployment.has_members());
     let has_proxies = place.all().any(|place| !place.proxies.is_empty());
     ensure!(
         !has_members || place.others.is_empty(),
@@ -126,7 +126,7 @@ fn check_reads(setup: &Setup, place: &RunningServer) -> anyhow::Result<()> {
 /// Refuses a pool of an address that the lean client would exceed.
 fn check_pools(setup: &Setup, place: &RunningServer, connections: u32) -> anyhow::Result<()> {
     for server in place.all() {
-        Connections::check_pool(setup.client, pool_max(server.site.uri()), connections)?;
+        Connections::check_pool(setup.client, pool_max(server.deployment.uri()), connections)?;
     }
     Ok(())
 }
@@ -134,7 +134,7 @@ fn check_pools(setup: &Setup, place: &RunningServer, connections: u32) -> anyhow
 /// Refuses an option of an address that weakens TLS and that the driver does not know: it would refuse certificates without a reason in sight.
 fn check_tls(setup: &Setup, place: &RunningServer) -> anyhow::Result<()> {
     let is_named =
-        |server: &RunningServer| lean_options(server.site.uri()).contains(&"tlsAllowInvalidHostnames");
+        |server: &RunningServer| lean_options(server.deployment.uri()).contains(&"tlsAllowInvalidHostnames");
     ensure!(
         setup.client != Client::Driver || !place.all().any(is_named),
         "tlsAllowInvalidHostnames in the server's address: the official driver does not have it; use client: lean, or remove it"
@@ -169,7 +169,7 @@ impl Database {
         setup.inherit(&concerns, copies);
         let without_transactions = match setup.appends_in_transactions() {
             true => runtime
-                .block_on(consistency::without_transactions(&setup, &place.site.options()))
+                .block_on(consistency::without_transactions(&setup, &place.deployment.options()))
                 .deserves(Exit::Server)?,
             false => None,
         };
@@ -206,7 +206,7 @@ impl Database {
         let plan = plan.deserves(Exit::Usage)?;
         self.runtime.block_on(async {
             let mut connection =
-                Connection::connect(&self.place.site.options()).await.deserves(Exit::Server)?;
+                Connection::connect(&self.place.deployment.options()).await.deserves(Exit::Server)?;
             let done = sharding::apply(&mut connection, &plan, tell).await;
             let usage = matches!(done, Err(sharding::Error::NoMongos(_)));
             done.deserves(if usage { Exit::Usage } else { Exit::Server })
@@ -216,7 +216,7 @@ impl Database {
     /// The server's statistics of the collection. `None` if it cannot be queried.
     fn inspect(&self) -> Option<Collection> {
         self.runtime.block_on(async {
-            let mut connection = Connection::connect(&self.place.site.options()).await.ok()?;
+            let mut connection = Connection::connect(&self.place.deployment.options()).await.ok()?;
             brief(&mut connection, &self.setup.namespace).await.ok()
         })
     }
@@ -253,7 +253,7 @@ impl System for Database {
     }
 
     fn observed(&self) -> Option<ConnectOptions> {
-        Some(self.place.site.options())
+        Some(self.place.deployment.options())
     }
 
     fn begin(&mut self, context: RunContext<'_>, ledger: &Path, tell: &mut dyn FnMut(String)) -> Outcome<()> {
@@ -261,12 +261,14 @@ impl System for Database {
             tell(format!("{reason}: integrity cannot be shown"));
         }
         for server in self.place.all() {
-            let (pool, load) = (pool_options(server.site.uri()), context.plan.connections());
+            let (pool, load) = (pool_options(server.deployment.uri()), context.plan.connections());
             Connections::without_effect(self.setup.client, &pool, load).into_iter().for_each(&mut *tell);
         }
-        let site = &self.place.site;
+        let deployment = &self.place.deployment;
         let chosen = self.setup.read_preferences();
-        if let Some(preference) = chosen.first().filter(|_| !site.has_members() && !site.has_routers()) {
+        if let Some(preference) =
+            chosen.first().filter(|_| !deployment.has_members() && !deployment.has_routers())
+        {
             let mode = preference.mode.name();
             tell(format!("read_preference {mode}: the address names one server, so every read goes to it"));
         }
@@ -286,7 +288,7 @@ impl System for Database {
         self.runtime.block_on(async {
             for place in self.place.all() {
                 // An index over much data takes time; the configured time limit is for operations.
-                let options = ConnectOptions { timeout: None, ..place.site.options() };
+                let options = ConnectOptions { timeout: None, ..place.deployment.options() };
                 let mut connection = Connection::connect(&options).await.deserves(Exit::Server)?;
                 let made = collection::create_indexes(&mut connection, &self.setup.namespace, &keys).await;
                 made.context("make indexes").deserves(Exit::Server)?;
@@ -332,11 +334,11 @@ impl System for Database {
     }
 
     fn ping_ns(&self) -> Option<u64> {
-        self.runtime.block_on(calibration::ping_ns(&self.place.site.options()))
+        self.runtime.block_on(calibration::ping_ns(&self.place.deployment.options()))
     }
 
     fn server_clock(&self) -> Option<ServerClock> {
-        let options = self.place.site.options();
+        let options = self.place.deployment.options();
         let clock = self.runtime.block_on(calibration::server_clock(&options))?;
         Some(ServerClock { address: self.facts().addresses.first()?.clone(), ..clock })
     }
@@ -376,8 +378,8 @@ impl System for Database {
         progress(0, expected);
         let subject = Subject {
             setup: &self.setup,
-            servers: self.place.all().map(|place| place.site.options()).collect(),
-            is_direct: self.place.all().any(|place| place.site.is_direct()),
+            servers: self.place.all().map(|place| place.deployment.options()).collect(),
+            is_direct: self.place.all().any(|place| place.deployment.is_direct()),
             patience,
             ledger,
             touched,
@@ -386,7 +388,7 @@ impl System for Database {
         };
         let mut integrity = audit(&subject, &self.runtime, &mut Watched { progress, expected });
         if self.setup.appends_to_lists() {
-            let (server, reason) = (self.place.site.options(), self.without_transactions.as_deref());
+            let (server, reason) = (self.place.deployment.options(), self.without_transactions.as_deref());
             let checked = consistency::checked(&self.setup, &server, history, &self.runtime, reason);
             integrity.consistency = Some(checked.found);
             // The documents of the lists have ids other than receipts.

@@ -149,11 +149,11 @@ impl Start<'_> {
 /// The URI by which the service reaches its database.
 fn uri(place: &RunningServer) -> anyhow::Result<String> {
     anyhow::ensure!(
-        place.site.is_open(),
+        place.deployment.is_open(),
         "service: Plimsoll passes only an address to the service, and this database needs more (a user, TLS or other \
          options): start the service yourself, and give `http.url`"
     );
-    let addresses: Vec<_> = place.road.addresses().iter().map(ToString::to_string).collect();
+    let addresses: Vec<_> = place.route.addresses().iter().map(ToString::to_string).collect();
     let direct = if addresses.len() == 1 { "?directConnection=true" } else { "" };
     Ok(format!("mongodb://{}/{direct}", addresses.join(",")))
 }

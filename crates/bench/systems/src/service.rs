@@ -176,11 +176,11 @@ impl Service {
                 all.iter_mut().zip(&answers).for_each(|(sum, part)| sum.merge(part));
             }
         }
-        all.into_iter().map(told).collect()
+        all.into_iter().map(recorded).collect()
     }
 }
 
-fn told(answers: plimsoll_http::counts::Answers) -> Answers {
+fn recorded(answers: plimsoll_http::counts::Answers) -> Answers {
     let checks = answers.checks.into_iter();
     Answers {
         operation: answers.operation,
@@ -252,7 +252,7 @@ impl System for Service {
 
     /// The database behind the service.
     fn observed(&self) -> Option<ConnectOptions> {
-        self.database().map(|(_, database)| database.place.site.options())
+        self.database().map(|(_, database)| database.place.deployment.options())
     }
 
     fn begin(&mut self, _: RunContext<'_>, _: &Path, tell: &mut dyn FnMut(String)) -> Outcome<()> {

@@ -25,7 +25,7 @@ const DEPTH_MAX: usize = 8;
 /// # Errors
 /// When the server refuses, or the connection fails.
 pub async fn exists(place: &RunningServer, name: &str) -> anyhow::Result<bool> {
-    let mut connection = Connection::connect(&place.site.options()).await?;
+    let mut connection = Connection::connect(&place.deployment.options()).await?;
     Ok(!collections(&mut connection, name).await?.is_empty())
 }
 
@@ -34,7 +34,7 @@ pub async fn exists(place: &RunningServer, name: &str) -> anyhow::Result<bool> {
 /// # Errors
 /// When the server refuses, or the connection fails.
 pub async fn end(place: &RunningServer, name: &str) -> anyhow::Result<()> {
-    let mut connection = Connection::connect(&place.site.options()).await?;
+    let mut connection = Connection::connect(&place.deployment.options()).await?;
     connection.command(name, &rawdoc! {"dropDatabase": 1}).await?;
     Ok(())
 }
@@ -42,7 +42,7 @@ pub async fn end(place: &RunningServer, name: &str) -> anyhow::Result<()> {
 /// The size of a database. For a server that Plimsoll started, the size on disk is that of all its files, including its oplog
 /// but not its journal. The server's own report covers only some collections.
 pub async fn size(place: &RunningServer, name: &str) -> Option<Size> {
-    let mut connection = Connection::connect(&place.site.options()).await.ok()?;
+    let mut connection = Connection::connect(&place.deployment.options()).await.ok()?;
     if place.server.is_some() {
         // Sizes on disk are those of the last checkpoint. If the server refuses to make one, the older sizes count.
         let _ = connection.command("admin", &rawdoc! {"fsync": 1}).await;
@@ -52,15 +52,17 @@ pub async fn size(place: &RunningServer, name: &str) -> Option<Size> {
         let namespace = Namespace { db: name.to_owned(), collection };
         sizes.push(collection::size(&mut connection, &namespace).await.unwrap_or_default());
     }
-    let told = together(&sizes)?;
-    let Some(server) = &place.server else { return Some(told) };
+    let reported = together(&sizes)?;
+    let Some(server) = &place.server else { return Some(reported) };
     let files = files_bytes(server.server().storage(), DEPTH_MAX);
-    Some(Size { data_bytes: told.data_bytes, storage_bytes: Some(files), ..Size::default() })
+    Some(Size { data_bytes: reported.data_bytes, storage_bytes: Some(files), ..Size::default() })
 }
 
 /// The quick statistics of each collection of a database. Empty if the server does not answer.
 pub async fn look(place: &RunningServer, name: &str) -> Vec<Collection> {
-    let Ok(mut connection) = Connection::connect(&place.site.options()).await else { return Vec::new() };
+    let Ok(mut connection) = Connection::connect(&place.deployment.options()).await else {
+        return Vec::new();
+    };
     let mut all = Vec::new();
     for collection in collections(&mut connection, name).await.unwrap_or_default() {
         let namespace = Namespace { db: name.to_owned(), collection };

@@ -35,8 +35,8 @@ pub fn check(spec: &ServiceSpec) -> anyhow::Result<String> {
         let _ = stdin.write_all(spec.settings_text()?.as_bytes());
     }
     let output = child.wait_with_output().context("wait for the check of the service's settings")?;
-    let told = String::from_utf8_lossy(&output.stderr);
-    let reason = told.trim().trim_start_matches("plimsoll: ");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    let reason = printed.trim().trim_start_matches("plimsoll: ");
     ensure!(output.status.success(), "service.{}.settings: {reason}", spec.name);
     String::from_utf8(output.stdout).context("read the service's settings")
 }

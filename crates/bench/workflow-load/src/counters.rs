@@ -37,7 +37,7 @@ pub(crate) type Totals = BTreeMap<String, u64>;
 pub(crate) async fn read(server: &StoreServer) -> Totals {
     match server {
         StoreServer::Mongodb(server) => {
-            let Ok(mut connection) = Connection::connect(&server.site.options()).await else {
+            let Ok(mut connection) = Connection::connect(&server.deployment.options()).await else {
                 return Totals::new();
             };
             let reply: Result<RawDocumentBuf, _> =

@@ -113,7 +113,7 @@ impl StoreServer {
     /// The server whose counters an observer samples.
     pub(crate) fn observed(&self) -> Option<ConnectOptions> {
         match self {
-            Self::Mongodb(server) => Some(server.site.options()),
+            Self::Mongodb(server) => Some(server.deployment.options()),
             Self::Postgres { .. } => None,
         }
     }
@@ -130,9 +130,9 @@ impl StoreServer {
 /// The URI of MongoDB for the engine: the user's, or that of the server that the run started, through its proxies if there are any.
 pub(crate) fn mongodb_uri(server: &RunningServer, choice: &Choice) -> String {
     match choice {
-        Choice::Uri(uri) if Arc::ptr_eq(&server.site, &server.road) => uri.clone(),
+        Choice::Uri(uri) if Arc::ptr_eq(&server.deployment, &server.route) => uri.clone(),
         _ => {
-            let addresses: Vec<_> = server.road.addresses().iter().map(ToString::to_string).collect();
+            let addresses: Vec<_> = server.route.addresses().iter().map(ToString::to_string).collect();
             let direct = if addresses.len() == 1 { "?directConnection=true" } else { "" };
             format!("mongodb://{}/{direct}", addresses.join(","))
         }

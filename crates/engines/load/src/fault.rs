@@ -302,11 +302,11 @@ mod tests {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let mut faults: Vec<Box<dyn Fault>> = vec![Box::new(Noted { log: log.clone(), refuses })];
         let stretches = timeline(&[planned(2, 3, Some(10), 3)], None, 1).unwrap();
-        let (inside, told) = (world.clone(), seen.clone());
+        let (inside, events) = (world.clone(), seen.clone());
         world.run(async move {
             let over = inside.clone();
             let is_over = move || over.now().as_ns() >= over_s * second;
-            let sink = |happening| told.lock().unwrap().push(happening);
+            let sink = |happening| events.lock().unwrap().push(happening);
             play(&inside, Instant::default(), &stretches, &mut faults, is_over, sink).await;
         });
         let (seen, log) = (seen.lock().unwrap().clone(), log.lock().unwrap().clone());

@@ -325,13 +325,13 @@ mod tests {
                 (1.0, 1.0, 1.05),
                 (1.0, 1.0, 0.95),
             ] {
-                let beside = Scalability {
+                let varied = Scalability {
                     lambda: found.lambda * lambda,
                     sigma: found.sigma * sigma,
                     kappa: found.kappa * kappa,
                     ..found.clone()
                 };
-                assert!(errors(&beside) >= errors(&found) * (1.0 - 1e-9), "seed {seed}: {found:?}");
+                assert!(errors(&varied) >= errors(&found) * (1.0 - 1e-9), "seed {seed}: {found:?}");
             }
         }
     }

@@ -36,7 +36,7 @@ fn a_goal_is_compared_with_its_own_subject_in_each_round() -> Result<(), Failure
     };
     // The third round was slow for all. The ratio of the medians would be 2.5; round by round it is 3.25.
     let subjects = [("slow", [10, 10, 2]), ("fast", [20, 20, 4]), ("ours", [50, 70, 13])];
-    let goal = |beside| Goal { subject: 2, beside, words: "", of: Of::Rate, bound: Bound::Least(3.0) };
+    let goal = |peer| Goal { subject: 2, peer, words: "", of: Of::Rate, bound: Bound::Least(3.0) };
     let measured = Measured {
         title: String::new(),
         setup: String::new(),

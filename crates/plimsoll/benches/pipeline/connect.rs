@@ -65,12 +65,12 @@ pub(crate) fn row(testbed: &Testbed, plan: &Plan) -> Result<Option<Row>, Failure
     );
     let goal = Goal {
         subject: 2,
-        beside: 0,
+        peer: 0,
         words: "3 times the replacing connector, which is effectively once like ours",
         of: Of::Rate,
         bound: Bound::Least(3.0),
     };
-    let faster = Goal { beside: 1, words: "3 times the inserting connector, which promises less", ..goal };
+    let faster = Goal { peer: 1, words: "3 times the inserting connector, which promises less", ..goal };
     let [replace, insert, ours] = std::array::from_fn(|_| Rc::clone(&shared));
     let row = Row::new("Kafka → MongoDB, effectively once", setup)
         .goal(goal)

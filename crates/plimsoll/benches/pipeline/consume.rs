@@ -24,13 +24,8 @@ pub(crate) fn row(testbed: &Testbed, plan: &Plan) -> Result<Option<Row>, Failure
         "{records} records of {PAYLOAD_BYTES} bytes and keys of 8 in {PARTITIONS} partitions, the same fetch settings; ours at least \
          once, one worker thread"
     );
-    let goal = Goal {
-        subject: 2,
-        beside: 0,
-        words: "0.9 of the bare client",
-        of: Of::Rate,
-        bound: Bound::Least(0.9),
-    };
+    let goal =
+        Goal { subject: 2, peer: 0, words: "0.9 of the bare client", of: Of::Rate, bound: Bound::Least(0.9) };
     let ([bare, looking], mut turns) = (std::array::from_fn(|_| Rc::clone(&log)), 0);
     let row = Row::new("Kafka → nowhere", setup)
         .goal(goal)

@@ -27,7 +27,7 @@ const EVENTS_MAX: usize = 50_000;
 /// The goal of both rows, whose first subject is at least once.
 const WITHIN_TENTH: Goal = Goal {
     subject: 1,
-    beside: 0,
+    peer: 0,
     words: "exactly once within 10 % of at least once",
     of: Of::Rate,
     bound: Bound::Least(0.9),
@@ -88,10 +88,10 @@ pub(crate) fn default_row(testbed: &Testbed, plan: &Plan) -> Result<Option<Row>,
         .goal(goal)
         .subject("at least once", move || plain.turn(Transactions::None))
         .subject("exactly once", move || once.turn(Transactions::Default));
-    Ok(Some(beside(row, [0, 1])))
+    Ok(Some(compared(row, [0, 1])))
 }
 
-fn beside(row: Row, subjects: [usize; 2]) -> Row {
+fn compared(row: Row, subjects: [usize; 2]) -> Row {
     let published = subjects.into_iter().zip(PUBLISHED);
     published.fold(row, |row, (subject, (per_s, of))| row.published(Published { subject, per_s, of }))
 }
@@ -113,7 +113,7 @@ pub(crate) fn row(testbed: &Testbed, plan: &Plan) -> Result<Option<Row>, Failure
         let name = format!("exactly once, {records_min} a transaction");
         row.subject(name, move || shared.turn(Transactions::Of(records_min)))
     };
-    Ok(Some(beside(TRANSACTIONS.into_iter().fold(row, add), [0, 2])))
+    Ok(Some(compared(TRANSACTIONS.into_iter().fold(row, add), [0, 2])))
 }
 
 impl Shared {

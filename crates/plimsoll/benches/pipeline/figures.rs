@@ -60,17 +60,17 @@ impl Figures {
 
 fn line(turns: &[Turn], first: &[Turn]) -> Line {
     let each = |of: fn(&Turn) -> f64| Spread::of(turns.iter().map(of)).unwrap_or(Spread::NONE);
-    let beside = |of: &dyn Fn(&Turn, &Turn) -> f64| {
+    let ratio = |of: &dyn Fn(&Turn, &Turn) -> f64| {
         let values = turns.iter().zip(first).map(|(turn, first)| of(turn, first));
         Spread::of(values).unwrap_or(Spread::NONE)
     };
     Line {
-        ratio: beside(&|turn, first| turn.per_s() / first.per_s()),
+        ratio: ratio(&|turn, first| turn.per_s() / first.per_s()),
         per_s: each(Turn::per_s),
         per_cpu_s: each(Turn::per_cpu_s),
         cpu_ns: each(Turn::cpu_ns_each),
-        cpu_ratio: beside(&|turn, first| turn.cpu_ns_each() / first.cpu_ns_each()),
-        cpu_more_ns: beside(&|turn, first| turn.cpu_ns_each() - first.cpu_ns_each()),
+        cpu_ratio: ratio(&|turn, first| turn.cpu_ns_each() / first.cpu_ns_each()),
+        cpu_more_ns: ratio(&|turn, first| turn.cpu_ns_each() - first.cpu_ns_each()),
         stored_bytes: turns.last().and_then(|turn| turn.stored_bytes),
         later_half: known(turns, |turn| turn.later_half),
         p999_ns: [
@@ -87,7 +87,7 @@ fn known(turns: &[Turn], of: fn(&Turn) -> Option<f64>) -> Option<Spread> {
 
 /// Round by round, so that disturbances of the machine affect both sides.
 fn held(goal: &Goal, subjects: &[(String, Vec<Turn>)]) -> Held {
-    let (turns, others) = (&subjects[goal.subject].1, &subjects[goal.beside].1);
+    let (turns, others) = (&subjects[goal.subject].1, &subjects[goal.peer].1);
     let values: Vec<f64> = turns.iter().zip(others).map(|(turn, other)| goal.of.value(turn, other)).collect();
     let (rounds, rounds_held) = (values.len(), values.iter().filter(|it| goal.bound.holds(**it)).count());
     let measured = Spread::of(values).unwrap_or(Spread::NONE);

@@ -22,7 +22,7 @@ pub(crate) fn row(_: &Testbed, plan: &Plan) -> Result<Option<Row>, Failure> {
     let time = Duration::from_millis(plan.generator_ms);
     let goal = Goal {
         subject: 0,
-        beside: 0,
+        peer: 0,
         words: "5,000,000 events a second and core",
         of: Of::PerCpuS,
         bound: Bound::Least(5e6),

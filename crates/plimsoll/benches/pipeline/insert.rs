@@ -51,7 +51,7 @@ pub(crate) fn row(testbed: &Testbed, plan: &Plan) -> Result<Option<Row>, Failure
     let mut alone = Alone::build(&store.borrow(), &payloads)?;
     let goal = Goal {
         subject: 2,
-        beside: 0,
+        peer: 0,
         words: "at most 5 % below the raw loop",
         of: Of::Rate,
         bound: Bound::Least(0.95),

@@ -59,7 +59,7 @@ pub(crate) struct Goal {
     /// The index of the subject.
     pub(crate) subject: usize,
     /// The index of the compared subject.
-    pub(crate) beside: usize,
+    pub(crate) peer: usize,
     /// The description.
     pub(crate) words: &'static str,
     /// The compared value.

@@ -53,8 +53,8 @@ pub fn audit(args: &AuditArgs) -> Outcome<Exit> {
     };
     let subject = Subject {
         setup: &setup,
-        servers: place.all().map(|place| place.site.options()).collect(),
-        is_direct: place.all().any(|place| place.site.is_direct()),
+        servers: place.all().map(|place| place.deployment.options()).collect(),
+        is_direct: place.all().any(|place| place.deployment.is_direct()),
         patience: Duration::ZERO,
         ledger: &recovered.ledger,
         touched: &touched,
@@ -112,7 +112,7 @@ fn check_collection(
     if runtime.block_on(has_collection(place, setup))? {
         return Ok(());
     }
-    let addresses: Vec<_> = place.all().map(|place| place.site.options().address.to_string()).collect();
+    let addresses: Vec<_> = place.all().map(|place| place.deployment.options().address.to_string()).collect();
     let at = format!("no such collection {} at {}", setup.namespace, addresses.join(", "));
     let error = if is_named {
         anyhow!(
@@ -134,7 +134,8 @@ fn is_named(args: &AuditArgs) -> bool {
 /// Whether one of the servers has the collection.
 async fn has_collection(place: &RunningServer, setup: &Setup) -> Outcome<bool> {
     for server in place.all() {
-        let mut connection = Connection::connect(&server.site.options()).await.deserves(Exit::Server)?;
+        let mut connection =
+            Connection::connect(&server.deployment.options()).await.deserves(Exit::Server)?;
         if collection::exists(&mut connection, &setup.namespace).await.deserves(Exit::Server)? {
             return Ok(true);
         }
@@ -144,7 +145,7 @@ async fn has_collection(place: &RunningServer, setup: &Setup) -> Outcome<bool> {
 
 /// The reason why documents may vanish by design, from the collection's current settings.
 async fn vanishing(place: &RunningServer, setup: &Setup) -> Outcome<Option<String>> {
-    let mut connection = Connection::connect(&place.site.options()).await.deserves(Exit::Server)?;
+    let mut connection = Connection::connect(&place.deployment.options()).await.deserves(Exit::Server)?;
     collection::vanishing(&mut connection, &setup.namespace).await.deserves(Exit::Server)
 }
 

@@ -46,6 +46,6 @@ async fn read(
     most: u32,
     profile: &mut Profile,
 ) -> Outcome<Sampled> {
-    let mut connection = Connection::connect(&place.site.options()).await.deserves(Exit::Server)?;
+    let mut connection = Connection::connect(&place.deployment.options()).await.deserves(Exit::Server)?;
     sample(&mut connection, namespace, most, &mut |document| profile.see(document)).await.map_err(failure)
 }

@@ -72,7 +72,7 @@ pub(super) fn namespace(text: &str) -> anyhow::Result<Namespace> {
 
 async fn look(place: &RunningServer, wanted: &Wanted) -> Outcome<Inspection> {
     let server = place.facts().await.deserves(Exit::Server)?;
-    let mut connection = Connection::connect(&place.site.options()).await.deserves(Exit::Server)?;
+    let mut connection = Connection::connect(&place.deployment.options()).await.deserves(Exit::Server)?;
     let looked = mongo::inspect(&mut connection, wanted).await;
     Ok(Inspection { server, ..looked.map_err(failure)? })
 }

@@ -237,7 +237,7 @@ impl Prober for SessionProber<'_> {
         }
         let name = name(attempt.stage, rate, &self.unit);
         let phase = Phase { name, ..self.phase(attempt.rate, seconds) };
-        let background = self.searched.beside.iter().map(background_load).collect();
+        let background = self.searched.background.iter().map(background_load).collect();
         let mut measured =
             Measured { from_ns: at_ns, background, connections: self.connections, ..Measured::default() };
         let mut due = DueSeconds::default();
@@ -247,7 +247,7 @@ impl Prober for SessionProber<'_> {
             if second.to_ns <= seconds * SECOND_NS && second.to_ns > second.from_ns {
                 cpu.look(second);
                 measured.window.add(&second.only(0, &self.searched.load));
-                let others = self.searched.beside.iter().zip(&mut measured.background).zip(1..);
+                let others = self.searched.background.iter().zip(&mut measured.background).zip(1..);
                 others.for_each(|((load, seen), place)| seen.window.add(&second.only(place, load)));
             }
         });

@@ -51,8 +51,8 @@ fn run(out: &Path, words: &[&str]) -> (Option<i32>, String, String) {
 fn a_run_starts_the_service_and_loads_it() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("run");
-    let (code, json, told) = run(&out, &[]);
-    assert_eq!(code, Some(0), "{told}");
+    let (code, json, printed) = run(&out, &[]);
+    assert_eq!(code, Some(0), "{printed}");
     let run: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(run["server"]["product"], "echo", "{run}");
     let answers = &run["answers"][0];
@@ -80,15 +80,15 @@ fn invalid_sections_are_refused_before_anything_starts() {
         ("phases.0.load.echo.request.body={workload: {counter: {}}}", "counter.from: give a number"),
         ("cache=1GB", "this service has no database"),
     ] {
-        let (code, _, told) = run(&dir.path().join("refused"), &["--set", set]);
-        assert_eq!(code, Some(2), "{set}: {told}");
-        assert!(told.contains(reason), "{set}: {told}");
+        let (code, _, printed) = run(&dir.path().join("refused"), &["--set", set]);
+        assert_eq!(code, Some(2), "{set}: {printed}");
+        assert!(printed.contains(reason), "{set}: {printed}");
     }
 }
 
 fn a_service_that_fails_ends_with_its_reason() {
     let output = plimsoll(&["serve", "echo", "--listen", "127.0.0.1:0", "--set", "key=failing"]);
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert!(told.contains("the service ends") && told.contains("it fails as asked"), "{told}");
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{printed}");
+    assert!(printed.contains("the service ends") && printed.contains("it fails as asked"), "{printed}");
 }

@@ -62,8 +62,8 @@ fn until(what: &str, is_so: impl Fn() -> bool) {
 fn kill_in_the_third_pair(words: &[&str], out: &Path) {
     let mut begun = plimsoll().args(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let events = out.join("003-a/events.ndjson");
-    let told = || fs::read_to_string(&events).unwrap_or_default();
-    until("the load of the third pair", || told().contains(r#""event":"phase""#));
+    let printed = || fs::read_to_string(&events).unwrap_or_default();
+    until("the load of the third pair", || printed().contains(r#""event":"phase""#));
     let runs = started_by(begun.id());
     kill_process(Pid::from_raw(i32::try_from(begun.id()).unwrap()).unwrap(), Signal::KILL).unwrap();
     begun.wait().unwrap();

@@ -198,9 +198,9 @@ fn check_layout(name: &str, expected: &[&str]) {
     for (number, one) in panels.iter().enumerate() {
         assert!(side(one, "x", "w").1 <= 24, "{}", one["title"]);
         for other in &panels[number + 1..] {
-            let beside = meet(side(one, "x", "w"), side(other, "x", "w"));
+            let side_by_side = meet(side(one, "x", "w"), side(other, "x", "w"));
             let below = meet(side(one, "y", "h"), side(other, "y", "h"));
-            assert!(!(beside && below), "{} lies on {}", one["title"], other["title"]);
+            assert!(!(side_by_side && below), "{} lies on {}", one["title"], other["title"]);
         }
     }
 }

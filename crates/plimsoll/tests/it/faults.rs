@@ -228,11 +228,11 @@ fn a_second_ctrl_c_aborts_the_program_and_its_server() {
     interrupt(&run);
     let ended = run.wait_with_output().unwrap();
     assert_eq!((ended.status.code(), out.join("run.json").is_file()), (Some(130), false));
-    let told = stderr(&ended);
-    let last = told.trim_end().lines().last().unwrap();
+    let printed = stderr(&ended);
+    let last = printed.trim_end().lines().last().unwrap();
     let seconds =
         format!("see its seconds with `plimsoll show {} --replay`; its server ended with it", out.display());
-    assert!(last.contains(&seconds) && !last.contains("plimsoll audit"), "{told}");
+    assert!(last.contains(&seconds) && !last.contains("plimsoll audit"), "{printed}");
     let shown = plimsoll_with(&["show", out.to_str().unwrap()]);
     let advice = format!("if its server still runs, `plimsoll audit {} --server ADDRESS`", out.display());
     assert!(stderr(&shown).contains(&advice), "{}", stderr(&shown));

@@ -188,8 +188,8 @@ fn a_list_starts_no_run() {
         "{}",
         stdout(&refused)
     );
-    let told = run(dir.path(), &two_by_two("listed", ""), &["--list", "--json"]);
-    assert_eq!(json(&told)["runs"][1]["directory"], "002-small-3K");
+    let printed = run(dir.path(), &two_by_two("listed", ""), &["--list", "--json"]);
+    assert_eq!(json(&printed)["runs"][1]["directory"], "002-small-3K");
     assert!(!dir.path().join("matrix").exists());
     assert_eq!(collections("listed_"), []);
 }

@@ -182,10 +182,10 @@ fn a_running_pipeline_serves_its_metrics_and_drains_on_sigterm() {
     let metrics = get(&address, "/metrics");
     let read = metrics.lines().find(|line| line.starts_with("plimsoll_pipeline_read_events_total{")).unwrap();
     assert!(read.contains("pipeline=\"endless\"") && !read.ends_with("} 0"), "{read}");
-    let told: BTreeSet<_> = metrics.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
+    let printed: BTreeSet<_> = metrics.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
     let documented = documented();
     let documented: BTreeSet<_> = documented.iter().map(String::as_str).collect();
-    assert_eq!(told, documented, "the documented list is complete");
+    assert_eq!(printed, documented, "the documented list is complete");
     assert!(get(&address, "/healthz").ends_with("ok\n"));
     Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
     std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
@@ -217,11 +217,11 @@ fn a_paused_process_reports_no_empty_seconds() {
     let seconds = fs::read_to_string(dir.path().join("run/seconds.ndjson")).unwrap();
     let elapsed =
         |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap()["elapsed_ns"].as_u64();
-    let told: Vec<_> = seconds.lines().map(|line| elapsed(line).unwrap()).collect();
+    let printed: Vec<_> = seconds.lines().map(|line| elapsed(line).unwrap()).collect();
     // The last line is written at the end of the run, at any fraction of a second.
-    let between: Vec<_> = told[..told.len() - 1].windows(2).map(|pair| pair[1] - pair[0]).collect();
-    assert!(between.iter().any(|ns| *ns > 3_000_000_000), "the process was paused: {told:?}");
-    assert!(between.iter().all(|ns| *ns > 500_000_000), "{told:?}");
+    let between: Vec<_> = printed[..printed.len() - 1].windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(between.iter().any(|ns| *ns > 3_000_000_000), "the process was paused: {printed:?}");
+    assert!(between.iter().all(|ns| *ns > 500_000_000), "{printed:?}");
 }
 
 #[test]

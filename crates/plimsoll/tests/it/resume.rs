@@ -30,9 +30,9 @@ fn a_complete_matrix_is_printed_anywhere_and_not_resumed_on_another_machine() {
     let nowhere = "mongodb://127.0.0.1:1/?directConnection=true&serverSelectionTimeoutMS=300";
     let resume =
         |server: &str| plimsoll_with(&["run", file, "--server", server, "--resume", shown, "--json"]);
-    let told = resume(nowhere);
-    assert_eq!((told.status.code(), stderr(&told).as_str()), (Some(0), ""));
-    assert_eq!((json(&told), &read(&out)["environment"]), (read(&out), &matrix["environment"]));
+    let printed = resume(nowhere);
+    assert_eq!((printed.status.code(), stderr(&printed).as_str()), (Some(0), ""));
+    assert_eq!((json(&printed), &read(&out)["environment"]), (read(&out), &matrix["environment"]));
 
     fs::remove_dir_all(out.join("002-two")).unwrap();
     let refused = resume(&server);

@@ -32,7 +32,7 @@ mod long {
 fn kills_keep_their_proportions_and_follow_from_the_seed() {
     assert_eq!((0..5).map(|at| share(103, at, 5)).sum::<usize>(), 103);
     let victims = [Victim::Engine, Victim::Engine, Victim::Broker];
-    let dealt = |seed| deal(&victims, 30, &mut Random::of(seed).beside("row"));
+    let dealt = |seed| deal(&victims, 30, &mut Random::of(seed).fork("row"));
     assert_eq!(dealt(7).iter().filter(|victim| **victim == Victim::Engine).count(), 20);
     assert_eq!(dealt(7), dealt(7));
     assert_ne!(dealt(7), dealt(8));

@@ -51,20 +51,20 @@ fn a_run_that_reached_its_rate_has_no_bottleneck() {
     let server = NullServer::start(&Options::default()).unwrap();
     let url = format!("http://{}", server.address());
     let text = requests("{duration: 1s}", "").replace("closed: {writers: 2}", "constant: {rate: 20}");
-    let told = json(&run(dir.path(), &text, &["--server", &url, "--json"]));
-    assert!(told["operations"]["ask"]["achieved"].as_f64().unwrap() >= 0.99, "{told}");
-    assert!(told.get("bottleneck").is_none(), "{told}");
+    let printed = json(&run(dir.path(), &text, &["--server", &url, "--json"]));
+    assert!(printed["operations"]["ask"]["achieved"].as_f64().unwrap() >= 0.99, "{printed}");
+    assert!(printed.get("bottleneck").is_none(), "{printed}");
     let dir = tempfile::tempdir().unwrap();
-    let told = json(&run(dir.path(), &requests("{operations: 5}", ""), &["--server", &url, "--json"]));
-    assert!(told["bottleneck"]["reason"].as_str().unwrap().contains("less than 3 s"), "{told}");
+    let printed = json(&run(dir.path(), &requests("{operations: 5}", ""), &["--server", &url, "--json"]));
+    assert!(printed["bottleneck"]["reason"].as_str().unwrap().contains("less than 3 s"), "{printed}");
 }
 
 #[test]
 fn a_closed_run_of_a_database_reports_its_saturated_resources() {
     let dir = tempfile::tempdir().unwrap();
     let text = inserts("held_back", 100, "{duration: 4s}");
-    let told = json(&run(dir.path(), &text, &["--server", &shared(), "--json"]));
-    let bottleneck = &told["bottleneck"];
+    let printed = json(&run(dir.path(), &text, &["--server", &shared(), "--json"]));
+    let bottleneck = &printed["bottleneck"];
     let count = |list: &str| bottleneck[list].as_array().unwrap().len();
     assert_eq!(count("at_limit") + count("below") + count("unchecked"), 14, "{bottleneck}");
     let seen: Vec<_> = bottleneck["below"]
@@ -75,7 +75,7 @@ fn a_closed_run_of_a_database_reports_its_saturated_resources() {
         .collect();
     assert!(seen.iter().any(|it| it["name"] == "server CPU"), "{bottleneck}");
     assert!(seen.iter().any(|it| it["name"] == "WiredTiger cache"), "{bottleneck}");
-    let said = told["conclusions"].to_string();
+    let said = printed["conclusions"].to_string();
     assert!(said.contains("bottleneck"), "{said}");
 }
 
@@ -151,8 +151,8 @@ fn invalid_http_has_its_own_error_class() {
             stream.write_all(said).unwrap_or_default();
         }
     });
-    let told = json(&run(dir.path(), &requests("{operations: 4}", ""), &["--server", &url, "--json"]));
-    assert!(told["operations"]["ask"]["errors"]["malformed_answer"].as_u64().unwrap() >= 1, "{told}");
+    let printed = json(&run(dir.path(), &requests("{operations: 4}", ""), &["--server", &url, "--json"]));
+    assert!(printed["operations"]["ask"]["errors"]["malformed_answer"].as_u64().unwrap() >= 1, "{printed}");
 }
 
 #[test]
@@ -170,10 +170,10 @@ fn paths_of_a_service_are_relative_to_its_scenario() {
     // From a directory other than the scenario's, to a run directory in a third one.
     command.current_dir(dir.path()).args(["run", file.to_str().unwrap(), "--json", "--server", &shared()]);
     let output = command.args(["--out", out.to_str().unwrap()]).output().unwrap();
-    let told = json(&output);
-    let statuses = told["answers"][0]["statuses"].as_object().unwrap();
-    assert_eq!(statuses.values().map(|count| count.as_u64().unwrap()).sum::<u64>(), 3, "{told}");
-    assert!(!statuses.contains_key("0"), "{told}");
+    let printed = json(&output);
+    let statuses = printed["answers"][0]["statuses"].as_object().unwrap();
+    assert_eq!(statuses.values().map(|count| count.as_u64().unwrap()).sum::<u64>(), 3, "{printed}");
+    assert!(!statuses.contains_key("0"), "{printed}");
     let kept = std::fs::read_to_string(out.join("service.yaml")).unwrap();
     assert!(kept.contains(place.join("secret").to_str().unwrap()), "{kept}");
 }

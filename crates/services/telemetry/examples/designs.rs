@@ -100,7 +100,7 @@ fn sensors(plan: Plan) -> Sensors {
 async fn fill(readings: &Readings, server: &Server, plan: Plan) {
     let (start, cpu) = (Instant::now(), Cpu::now(server));
     let done = preload(readings, &Preload { sensors: sensors(plan), ticks: 360 }, |_| ()).await.unwrap().done;
-    told("fill", done, start.elapsed(), &cpu, server, &[]);
+    row("fill", done, start.elapsed(), &cpu, server, &[]);
 }
 
 /// The readings after the hour, one per request: each tick of all sensors, then the next tick.
@@ -119,7 +119,7 @@ async fn singles(readings: &Readings, server: &Server, plan: Plan) {
     };
     let calls = (0..CALLERS).map(caller);
     let took = join_all(calls).await.concat();
-    told("single", took.len() as u64, start.elapsed(), &cpu, server, &took);
+    row("single", took.len() as u64, start.elapsed(), &cpu, server, &took);
 }
 
 /// An open load: one reading every millisecond, timed from its due time, and an hour's statistics every 50 ms.
@@ -144,7 +144,7 @@ async fn open_load(readings: &Readings, server: &Server, plan: Plan) {
     }
     let writes: Vec<_> = join_all(writes).await.into_iter().map(Result::unwrap).collect();
     let reads: Vec<_> = join_all(reads).await.into_iter().map(Result::unwrap).collect();
-    told("open", writes.len() as u64, start.elapsed(), &cpu, server, &writes);
+    row("open", writes.len() as u64, start.elapsed(), &cpu, server, &writes);
     println!("  open, statistics: {}", quantiles(&reads));
 }
 
@@ -163,7 +163,7 @@ async fn batches(readings: &Readings, server: &Server, plan: Plan) {
         took
     };
     let took = join_all((0..BATCH_CALLERS).map(caller)).await.concat();
-    told("batch", took.len() as u64 * BATCH, start.elapsed(), &cpu, server, &took);
+    row("batch", took.len() as u64 * BATCH, start.elapsed(), &cpu, server, &took);
 }
 
 /// Reads the full hour of one sensor after the other, one query at a time.
@@ -204,7 +204,7 @@ async fn latest(readings: &Readings, plan: Plan) {
     println!("  latest: {}", quantiles(&took));
 }
 
-fn told(name: &str, done: u64, elapsed: Duration, cpu: &Cpu, server: &Server, took: &[Duration]) {
+fn row(name: &str, done: u64, elapsed: Duration, cpu: &Cpu, server: &Server, took: &[Duration]) {
     let rate = done as f64 / elapsed.as_secs_f64();
     let Cpu { own, server } = Cpu::now(server).since(cpu);
     let each = |cpu: Duration| cpu.as_micros() as f64 / done as f64;

@@ -68,10 +68,10 @@ fn a_wrong_scheme_is_reported_long_before_the_time_limit() {
 #[test]
 fn a_round_trip_is_one_request_on_an_open_connection_after_login() {
     let (logins, asked) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
-    let (told, counted) = (Arc::clone(&logins), Arc::clone(&asked));
+    let (seen_logins, counted) = (Arc::clone(&logins), Arc::clone(&asked));
     let service = Service::start(Way::Http1, move |seen| {
         if seen.uri == "/login" {
-            told.fetch_add(1, Ordering::SeqCst);
+            seen_logins.fetch_add(1, Ordering::SeqCst);
             return (200, vec![], br#"{"token": "t"}"#.to_vec());
         }
         let is_known = seen.header("authorization") == Some("Bearer t");

@@ -38,12 +38,12 @@ pub(super) struct CommitThread {
 impl CommitThread {
     pub(super) fn start() -> io::Result<Self> {
         let (requests, asked) = mpsc::channel::<Request>();
-        let (told, outcomes) = mpsc::channel();
+        let (answers, outcomes) = mpsc::channel();
         let is_dropped = Arc::new(AtomicBool::new(false));
         let over = Arc::clone(&is_dropped);
         let thread = thread::Builder::new().name("commits".to_owned()).spawn(move || {
             for request in asked {
-                if told.send(request.answered(&over)).is_err() {
+                if answers.send(request.answered(&over)).is_err() {
                     return;
                 }
             }

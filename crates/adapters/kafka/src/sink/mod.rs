@@ -100,8 +100,8 @@ pub(crate) fn target(
     limit: Duration,
 ) -> Result<Target, Error> {
     let partitions = MetadataClient::of(cluster)?.partitions(topic, limit)?.len();
-    let told = Admin::of(cluster, limit)?.record_bytes_max(topic);
-    let bytes_max = told.unwrap_or(RECORD_BYTES_MAX);
+    let configured = Admin::of(cluster, limit)?.record_bytes_max(topic);
+    let bytes_max = configured.unwrap_or(RECORD_BYTES_MAX);
     Ok(Target { topic: topic.to_owned(), placing, bytes_max, partitions })
 }
 

@@ -36,10 +36,10 @@ fn the_settings_of_a_topic_recreate_it() {
     let admin = admin(&brokers);
     let topic = Topic::new("as-made", 3).with("cleanup.policy", "compact").with("retention.ms", "86400000");
     admin.create(&topic).unwrap();
-    let mut told = admin.as_made("as-made").unwrap();
-    told.properties.sort();
-    assert_eq!(told, topic, "inherited properties are not its own");
-    admin.reset(&told).unwrap();
+    let mut described = admin.as_made("as-made").unwrap();
+    described.properties.sort();
+    assert_eq!(described, topic, "inherited properties are not its own");
+    admin.reset(&described).unwrap();
     let mut again = admin.as_made("as-made").unwrap();
     again.properties.sort();
     assert_eq!(again, topic);

@@ -63,7 +63,7 @@ pub(super) async fn check(servers: &[ConnectOptions], audit: &mut Audit<'_>, rea
     for server in servers {
         let looked = look_at(server, audit, reader, &budget, &mut scans, &mut indexes).await;
         let place = format!("The indexes on {} were", server.address);
-        indexes.skipped.extend(looked.err().map(|early| budget.told(&place, &early)));
+        indexes.skipped.extend(looked.err().map(|early| budget.ended_early(&place, &early)));
     }
     for (name, scan) in scans {
         // An index of some servers alone has only their documents.
@@ -126,7 +126,7 @@ async fn scanned(
             let took = Duration::from_nanos(clock::now().since(began));
             Err(budget.sentence(name, reader.read, Needed::MoreThan(took)))
         }
-        Err(early) => Err(budget.told(&format!("The index {name} was"), &early)),
+        Err(early) => Err(budget.ended_early(&format!("The index {name} was"), &early)),
     }
 }
 
@@ -167,7 +167,7 @@ impl Budget {
     }
 
     /// A sentence on a part that ended early, which begins with its subject: `The index a_1 was`.
-    fn told(&self, subject: &str, early: &Early) -> String {
+    fn ended_early(&self, subject: &str, early: &Early) -> String {
         match early {
             Early::Late => {
                 format!("{subject} not checked in time: audit.index_time_max is {}.", self.shown())
@@ -302,7 +302,7 @@ async fn validate(
             indexes.skipped.push(format!("The server did not validate the collection: {error}."));
         }
         Err(Early::Late) => {
-            indexes.skipped.push(budget.told("The server's own validation was", &Early::Late));
+            indexes.skipped.push(budget.ended_early("The server's own validation was", &Early::Late));
         }
         Err(early) => return Err(early),
     }

@@ -239,11 +239,11 @@ fn a_batch_that_takes_all_the_time_leaves_out_every_further_index_and_server_by_
         std::thread::sleep(Duration::from_millis(500));
         Some(doc! {"ok": 0.0, "code": 50, "codeName": "MaxTimeMSExpired", "errmsg": "too long"})
     });
-    let told = &indexes.skipped;
-    assert_eq!((indexes.checked.len(), told.len()), (0, 4), "{told:?}");
-    assert!(told.iter().all(|sentence| sentence.contains("audit.index_time_max is 200ms")), "{told:?}");
+    let skipped = &indexes.skipped;
+    assert_eq!((indexes.checked.len(), skipped.len()), (0, 4), "{skipped:?}");
+    assert!(skipped.iter().all(|sentence| sentence.contains("audit.index_time_max is 200ms")), "{skipped:?}");
     let second = format!("The indexes on 127.0.0.1:{} were", servers[1].address().port());
-    for (sentence, part) in told.iter().zip([
+    for (sentence, part) in skipped.iter().zip([
         "The index a_1 was",
         "The index b_1 was",
         "The server's own validation was",

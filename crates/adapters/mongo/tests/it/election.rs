@@ -122,9 +122,9 @@ fn a_primary_that_was_replaced_before_the_load_gets_no_writes() {
     set.isolate(0);
     set.elect(1).unwrap();
     run(async {
-        let site = Arc::new(Deployment::find(&set.uri(), TIMEOUT).await.unwrap());
+        let deployment = Arc::new(Deployment::find(&set.uri(), TIMEOUT).await.unwrap());
         let setup = Arc::new(plan("{}", &[("insert", r#"{"insert": {}}"#)]));
-        let target = Lean::new(setup.clone(), site, ledger(&setup));
+        let target = Lean::new(setup.clone(), deployment, ledger(&setup));
         let mut lane = target.open().await.unwrap();
         assert_eq!(insert(&target, &mut lane).await, (Outcome::Acknowledged, false));
     });
@@ -135,14 +135,14 @@ fn a_primary_that_was_replaced_before_the_load_gets_no_writes() {
 fn a_lane_leaves_a_primary_once_a_later_election_is_known() {
     let set = set(0);
     run(async {
-        let site = Arc::new(Deployment::find(&set.uri(), TIMEOUT).await.unwrap());
+        let deployment = Arc::new(Deployment::find(&set.uri(), TIMEOUT).await.unwrap());
         let setup = Arc::new(plan("{}", &[("insert", r#"{"insert": {}}"#)]));
-        let target = Lean::new(setup.clone(), site.clone(), ledger(&setup));
+        let target = Lean::new(setup.clone(), deployment.clone(), ledger(&setup));
         let lane = target.open().await.unwrap();
         set.isolate(0);
         set.elect(1).unwrap();
         assert!(!target.is_broken(&lane), "nothing is known of the election");
-        site.connect_for(&ReadPreference::of(ReadMode::Secondary)).await.unwrap();
+        deployment.connect_for(&ReadPreference::of(ReadMode::Secondary)).await.unwrap();
         assert!(target.is_broken(&lane));
         let mut lane = target.open().await.unwrap();
         assert_eq!(insert(&target, &mut lane).await, (Outcome::Acknowledged, false));
@@ -152,16 +152,16 @@ fn a_lane_leaves_a_primary_once_a_later_election_is_known() {
 
 /// Reads documents that another worker has replaced over a lane to the primary that was replaced meanwhile; the different outcomes.
 async fn read_from_replaced(set: &ReplicaSet, level: &str) -> Vec<Outcome> {
-    let site = Arc::new(Deployment::find(&set.uri(), TIMEOUT).await.unwrap());
+    let deployment = Arc::new(Deployment::find(&set.uri(), TIMEOUT).await.unwrap());
     let read = format!(r#"{{"find": {{"read_concern": "{level}"}}}}"#);
     let operations = [("insert", r#"{"insert": {}}"#), ("replace", r#"{"replace": {}}"#), ("read", &read)];
     let mut setup = plan(MAJORITY, &operations);
-    setup.inherit(site.concerns(), Copies::Several);
+    setup.inherit(deployment.concerns(), Copies::Several);
     let (setup, shared) = (Arc::new(setup), Arc::<SharedBounds>::default());
     let [writer, reader] = [0, 1].map(|worker| {
         let mut ledger = WorkerLedger::new(Allocation::new(setup.block(), 2, None).unwrap(), worker, None);
         ledger.share(shared.clone());
-        Lean::new(setup.clone(), site.clone(), ledger)
+        Lean::new(setup.clone(), deployment.clone(), ledger)
     });
     let mut first = writer.open().await.unwrap();
     for number in 0..64 {
@@ -170,7 +170,7 @@ async fn read_from_replaced(set: &ReplicaSet, level: &str) -> Vec<Outcome> {
     let mut old = reader.open().await.unwrap();
     set.isolate(0);
     set.elect(1).unwrap();
-    site.connect_for(&ReadPreference::of(ReadMode::Secondary)).await.unwrap();
+    deployment.connect_for(&ReadPreference::of(ReadMode::Secondary)).await.unwrap();
     let mut second = writer.open().await.unwrap();
     for number in 0..1000 {
         assert_eq!(run_once(&writer, &mut second, 1, number).await, Outcome::Acknowledged);
@@ -211,14 +211,14 @@ fn a_replaced_primary_may_return_old_documents_unless_the_read_is_linearizable()
 fn an_isolated_primary_of_an_earlier_election_gets_no_writes() {
     let set = set(0);
     run(async {
-        let site = Arc::new(Deployment::find(&set.uri(), TIMEOUT).await.unwrap());
+        let deployment = Arc::new(Deployment::find(&set.uri(), TIMEOUT).await.unwrap());
         set.isolate(0);
         set.elect(1).unwrap();
         // The new primary is known once it was asked; afterwards the former one is not believed.
         let secondary = ReadPreference::of(ReadMode::Secondary);
-        site.connect_for(&secondary).await.unwrap();
+        deployment.connect_for(&secondary).await.unwrap();
         let setup = Arc::new(plan("{}", &[("insert", r#"{"insert": {}}"#)]));
-        let target = Lean::new(setup.clone(), site, ledger(&setup));
+        let target = Lean::new(setup.clone(), deployment, ledger(&setup));
         let mut lane = target.open().await.unwrap();
         assert_eq!(target.prepare(&mut lane, 0, 0), Prepared::Ready);
         assert_eq!(target.send(&mut lane).await.outcome, Outcome::Acknowledged);
@@ -232,15 +232,15 @@ fn an_isolated_primary_of_an_earlier_election_gets_no_writes() {
 fn a_primary_that_falls_silent_does_not_hide_its_successor() {
     let set = set(0);
     run(async {
-        let site =
+        let deployment =
             Deployment::find(&format!("{}&serverSelectionTimeoutMS=5000", set.uri()), TIMEOUT).await.unwrap();
         let primary = ReadPreference::default();
-        assert_eq!(site.connect_for(&primary).await.unwrap().address().port, set.addresses()[0].port());
+        assert_eq!(deployment.connect_for(&primary).await.unwrap().address().port, set.addresses()[0].port());
         set.kill(0);
         // It accepts connections and answers none, as a frozen process does.
         let _silent = std::net::TcpListener::bind(set.addresses()[0]).unwrap();
         set.elect(1).unwrap();
-        let found = site.connect_for(&primary).await.unwrap();
+        let found = deployment.connect_for(&primary).await.unwrap();
         assert_eq!(found.address().port, set.addresses()[1].port());
     });
 }

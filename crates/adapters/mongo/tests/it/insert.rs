@@ -15,7 +15,7 @@ const REJECTED: Outcome = Outcome::Rejected(Rejection::DuplicateKey);
 
 /// Inserts two documents twice: the first attempt is interrupted; in the second, `refusal` refuses the first document.
 fn check(refusal: Document, outcome: Outcome, documents: u64) {
-    let told = refusal.clone();
+    let refused = refusal.clone();
     let interrupted = AtomicBool::new(false);
     let server = Server::start(move |command| match name(command) {
         "insert" if !interrupted.swap(true, Ordering::Relaxed) => {
@@ -37,11 +37,11 @@ fn check(refusal: Document, outcome: Outcome, documents: u64) {
         let first = target.send(&mut lane).await;
         assert_eq!(first.outcome, Outcome::Unknown(Doubt::Interrupted));
         let second = target.send(&mut lane).await;
-        assert_eq!((second.outcome, second.documents), (outcome, documents), "{told}");
+        assert_eq!((second.outcome, second.documents), (outcome, documents), "{refused}");
     });
     // The first document was never acknowledged, and its refusal reveals nothing about the first attempt.
     let expected = Counts { acknowledged: 1, unknown: 1, rejected: 0 };
-    assert_eq!(target.close().unwrap().ledger.counts(), expected, "{told}");
+    assert_eq!(target.close().unwrap().ledger.counts(), expected, "{refused}");
 }
 
 #[test]

@@ -33,7 +33,7 @@ pub const WRITERS: usize = 4;
 /// The result of a load.
 pub struct Loaded {
     setup: Arc<Setup>,
-    site: Arc<Deployment>,
+    deployment: Arc<Deployment>,
     ledger: Ledger,
     /// Operations.
     pub acknowledged: u64,
@@ -62,7 +62,7 @@ impl Loaded {
     /// Reads everything back once more, and reports the progress.
     pub fn audit_with(&self, listener: &mut impl Listener) -> Result<Audited, Error> {
         run(async {
-            let servers = [ConnectOptions::new(self.site.connect().await.unwrap().address().clone())];
+            let servers = [ConnectOptions::new(self.deployment.connect().await.unwrap().address().clone())];
             let scope = Scope::of(&self.setup, &Touched::None, OtherWriters::Excluded);
             let scope = Scope { lag_max: LAG_MAX, ..scope };
             scan(&servers, &self.ledger, scope, listener).await
@@ -97,8 +97,8 @@ pub fn wait_until(holds: impl Fn() -> bool) {
 /// Sends a load of inserts to the deployment of a URI; `more` are further keys of its section. `event` runs beside it.
 pub fn load(uri: &str, more: &str, retry: Option<Retry>, event: impl FnOnce() + Send) -> Loaded {
     let setup = Arc::new(plan(more, &[("insert", r#"{"insert": {}}"#)]));
-    let site = Arc::new(run(Deployment::find(uri, TIMEOUT)).unwrap());
-    let lean = Arc::new(Lean::new(setup.clone(), site.clone(), ledger(&setup)));
+    let deployment = Arc::new(run(Deployment::find(uri, TIMEOUT)).unwrap());
+    let lean = Arc::new(Lean::new(setup.clone(), deployment.clone(), ledger(&setup)));
     let mut engine = Engine::new(vec![lean], 1, Share::WHOLE, Spin::Off).unwrap();
     let (mut acknowledged, mut failed, mut retries) = (0, 0, 0);
     std::thread::scope(|scope| {
@@ -117,7 +117,7 @@ pub fn load(uri: &str, more: &str, retry: Option<Retry>, event: impl FnOnce() + 
     let mut whole = Ledger::new(setup.run, Allocation::new(setup.block(), 1, None).unwrap());
     whole.adopt(closed.worker, closed.ledger);
     let findings = Findings::default();
-    let mut loaded = Loaded { setup, site, ledger: whole, acknowledged, failed, retries, findings };
+    let mut loaded = Loaded { setup, deployment, ledger: whole, acknowledged, failed, retries, findings };
     loaded.findings = loaded.audit().unwrap().findings;
     loaded
 }

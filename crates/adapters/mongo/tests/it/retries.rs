@@ -54,8 +54,8 @@ fn sent(more: Document, options: &str, retry: &str) -> (Vec<Document>, Vec<Retry
     let setup = Arc::new(plan(retry, &OPERATIONS));
     let uri = format!("mongodb://{}/{options}", server.address());
     let retries = run(async {
-        let site = Arc::new(Deployment::find(&uri, TIMEOUT).await.unwrap());
-        let target = Lean::new(setup.clone(), site, ledger(&setup));
+        let deployment = Arc::new(Deployment::find(&uri, TIMEOUT).await.unwrap());
+        let target = Lean::new(setup.clone(), deployment, ledger(&setup));
         let mut lane = target.open().await.unwrap();
         let mut retries = Vec::new();
         for operation in 0..OPERATIONS.len() {
@@ -150,8 +150,8 @@ fn judged(operation: usize, answer: &Document) -> bool {
     let setup = Arc::new(plan("{}", &OPERATIONS));
     run(async {
         let uri = format!("mongodb://{}/", server.address());
-        let site = Arc::new(Deployment::find(&uri, TIMEOUT).await.unwrap());
-        let target = Lean::new(setup.clone(), site, ledger(&setup));
+        let deployment = Arc::new(Deployment::find(&uri, TIMEOUT).await.unwrap());
+        let target = Lean::new(setup.clone(), deployment, ledger(&setup));
         let mut lane = target.open().await.unwrap();
         // Documents to change.
         assert_eq!(target.prepare(&mut lane, INSERT, 0), Prepared::Ready);
@@ -212,8 +212,8 @@ fn a_lost_cursor_is_not_read_again() {
     let setup = Arc::new(plan("{}", &operations));
     run(async {
         let uri = format!("mongodb://{}/", server.address());
-        let site = Arc::new(Deployment::find(&uri, TIMEOUT).await.unwrap());
-        let target = Lean::new(setup.clone(), site, ledger(&setup));
+        let deployment = Arc::new(Deployment::find(&uri, TIMEOUT).await.unwrap());
+        let target = Lean::new(setup.clone(), deployment, ledger(&setup));
         for operation in 0..operations.len() {
             let mut lane = target.open().await.unwrap();
             assert_eq!(target.prepare(&mut lane, operation, 0), Prepared::Ready);
@@ -235,8 +235,8 @@ fn second_outcome(first: Document, second: Document) -> Outcome {
     let setup = Arc::new(plan("{}", &OPERATIONS));
     run(async {
         let uri = format!("mongodb://{}/", server.address());
-        let site = Arc::new(Deployment::find(&uri, TIMEOUT).await.unwrap());
-        let target = Lean::new(setup.clone(), site, ledger(&setup));
+        let deployment = Arc::new(Deployment::find(&uri, TIMEOUT).await.unwrap());
+        let target = Lean::new(setup.clone(), deployment, ledger(&setup));
         let mut lane = target.open().await.unwrap();
         assert_eq!(target.prepare(&mut lane, INSERT, 0), Prepared::Ready);
         target.send(&mut lane).await;

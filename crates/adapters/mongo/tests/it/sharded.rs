@@ -26,8 +26,8 @@ pub fn shard(cluster: &Cluster, setup: &Setup, sharding: serde_json::Value, docu
     let context = Context { seed: 1, run: setup.run, base: Path::new(".") };
     let plan = Plan::build(&typed, setup, Some(documents), context).unwrap();
     run(async {
-        let site = Deployment::find(&cluster.uri(), TIMEOUT).await.unwrap();
-        apply(&mut site.connect().await.unwrap(), &plan, |_| {}).await.unwrap();
+        let deployment = Deployment::find(&cluster.uri(), TIMEOUT).await.unwrap();
+        apply(&mut deployment.connect().await.unwrap(), &plan, |_| {}).await.unwrap();
     });
 }
 
@@ -56,8 +56,8 @@ fn operations_by_key_reach_one_shard_and_all_others_every_shard() {
     let setup = Arc::new(plan("{}", &operations));
     shard(&cluster, &setup, json!({"key": {"_id": 1}, "chunks": 2, "spread": true}), 200);
     run(async {
-        let site = Arc::new(Deployment::find(&cluster.uri(), TIMEOUT).await.unwrap());
-        let target = Lean::new(setup.clone(), site, ledger(&setup));
+        let deployment = Arc::new(Deployment::find(&cluster.uri(), TIMEOUT).await.unwrap());
+        let target = Lean::new(setup.clone(), deployment, ledger(&setup));
         let mut lane = target.open().await.unwrap();
         send(&target, &mut lane, 0).await;
         assert_eq!(
@@ -106,11 +106,11 @@ fn a_spread_over_several_clusters_is_even_to_the_operation() {
     let clusters = [cluster(1), cluster(1)];
     let setup = Arc::new(plan("{}", &[("insert", r#"{"insert": {}}"#)]));
     run(async {
-        let mut sites = Vec::new();
+        let mut deployments = Vec::new();
         for cluster in &clusters {
-            sites.push(Arc::new(Deployment::find(&cluster.uri(), TIMEOUT).await.unwrap()));
+            deployments.push(Arc::new(Deployment::find(&cluster.uri(), TIMEOUT).await.unwrap()));
         }
-        let target = Spread::new(setup.clone(), &sites, ledger(&setup));
+        let target = Spread::new(setup.clone(), &deployments, ledger(&setup));
         let mut lane = target.open().await.unwrap();
         for number in 0..20 {
             assert_eq!(target.prepare(&mut lane, 0, number), Prepared::Ready);

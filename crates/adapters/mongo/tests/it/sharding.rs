@@ -52,13 +52,13 @@ fn server(message: Option<&'static str>, shards: &'static [&'static str]) -> Ser
 fn applied(server: &Server, plan: &Plan) -> (Result<(), Error>, Vec<String>, Vec<Document>) {
     let address = Address { host: "127.0.0.1".into(), port: server.address().port() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let result = runtime.block_on(async {
         let mut connection = Connection::connect(&ConnectOptions::new(address)).await.unwrap();
-        apply(&mut connection, plan, |text| told.push(text)).await
+        apply(&mut connection, plan, |text| reported.push(text)).await
     });
     let heard = server.commands().into_iter().filter(|command| !command.contains_key("hello")).collect();
-    (result, told, heard)
+    (result, reported, heard)
 }
 
 fn receipt(number: u64) -> ObjectId {
@@ -69,7 +69,7 @@ fn receipt(number: u64) -> ObjectId {
 fn receipts_are_split_evenly_and_moved_to_the_shards_in_turn() {
     let plan = plan(json!({"key": {"_id": 1}, "chunks": 4, "spread": true}), Some(1_000)).unwrap();
     let server = server(Some("isdbgrid"), &["rs0", "rs1", "rs2"]);
-    let (result, told, heard) = applied(&server, &plan);
+    let (result, reported, heard) = applied(&server, &plan);
     result.unwrap();
     let points: Vec<_> = [250, 500, 750].into_iter().map(|number| doc! {"_id": receipt(number)}).collect();
     let expected = [
@@ -85,8 +85,8 @@ fn receipts_are_split_evenly_and_moved_to_the_shards_in_turn() {
     ];
     let bytes = |documents: &[Document]| documents.iter().map(|it| it.to_vec().unwrap()).collect::<Vec<_>>();
     assert_eq!(bytes(&heard), bytes(&expected), "{heard:#?}");
-    assert_eq!(told.len(), 8, "each command except the query is reported before it is sent");
-    assert_eq!(told[1], r#"admin: {"shardCollection":"shop.orders","key":{"_id":1}}"#);
+    assert_eq!(reported.len(), 8, "each command except the query is reported before it is sent");
+    assert_eq!(reported[1], r#"admin: {"shardCollection":"shop.orders","key":{"_id":1}}"#);
 }
 
 #[test]
@@ -108,9 +108,9 @@ fn a_key_may_be_split_at_values_and_left_to_the_balancer() {
 fn a_server_that_is_not_a_mongos_is_refused_and_gets_no_command() {
     let plan = plan(json!({"key": {"_id": "hashed"}}), None).unwrap();
     let server = server(None, &[]);
-    let (result, told, heard) = applied(&server, &plan);
+    let (result, reported, heard) = applied(&server, &plan);
     assert!(result.unwrap_err().to_string().contains("is not a mongos"));
-    assert_eq!((told.len(), heard.len()), (0, 0));
+    assert_eq!((reported.len(), heard.len()), (0, 0));
 }
 
 #[test]

@@ -11,14 +11,14 @@ use crate::installed::{cache, embed, embedder, model};
 /// A cache with links to the same installation, so that a test can remove a file.
 fn copy() -> (TempDir, PathBuf) {
     let name = "minilm-l6-v2-1";
-    let beside = TempDir::new_in(cache()).unwrap();
-    let directory = beside.path().join(name);
+    let parent = TempDir::new_in(cache()).unwrap();
+    let directory = parent.path().join(name);
     fs::create_dir(&directory).unwrap();
     for entry in fs::read_dir(cache().join(name)).unwrap() {
         let path = entry.unwrap().path();
         fs::hard_link(&path, directory.join(path.file_name().unwrap())).unwrap();
     }
-    (beside, directory)
+    (parent, directory)
 }
 
 fn load(model: Model, limits: Limits) -> Result<Embedder, String> {
@@ -27,9 +27,9 @@ fn load(model: Model, limits: Limits) -> Result<Embedder, String> {
 
 /// Harms an installation and checks the error.
 fn check_installed(harm: impl FnOnce(&Path), expected: &str) {
-    let (beside, directory) = copy();
+    let (parent, directory) = copy();
     harm(&directory);
-    let model = Model::Installed { cache: beside.path().to_owned(), precision: Precision::Int8 };
+    let model = Model::Installed { cache: parent.path().to_owned(), precision: Precision::Int8 };
     let error = load(model, Limits::default()).err().unwrap();
     assert!(error.contains(expected) && error.contains("plimsoll model install"), "{error}");
 }

@@ -148,7 +148,7 @@ fn follow(
 }
 
 /// A sink that identifies changes by their source.
-fn beside(server: &Server, db: &str) -> Inserts {
+fn inserts_of(server: &Server, db: &str) -> Inserts {
     let typed = Insert { form: Form::Bson, ..Insert::new(uri(server), format!("{db}.out")) };
     typed.build().unwrap()
 }
@@ -190,7 +190,7 @@ fn a_crash_before_the_first_commit_repeats_the_same_changes() {
         next.set(next.get() + count);
     };
     let mortal = Mortal { positions: positions(&server, db), dead: Arc::clone(&dead) };
-    let ended = follow(&server, db, beside(&server, db), mortal, || {
+    let ended = follow(&server, db, inserts_of(&server, db), mortal, || {
         wait_for("it reads", || {
             change(1);
             numbers(&server, db).len() >= 5
@@ -201,7 +201,7 @@ fn a_crash_before_the_first_commit_repeats_the_same_changes() {
     let first = numbers(&server, db)[0];
     // These changes happen while no pipeline reads.
     change(20);
-    let ended = follow(&server, db, beside(&server, db), positions(&server, db), || {
+    let ended = follow(&server, db, inserts_of(&server, db), positions(&server, db), || {
         change(3);
         wait_for("the last arrives", || numbers(&server, db).last() == Some(&(next.get() - 1)));
     });
@@ -214,7 +214,7 @@ fn a_stream_without_stored_start_is_not_read() {
     let (server, db) = (shared(), "cs_unkept");
     ask(&server, db, doc! {"create": "c"});
     let mortal = Mortal { positions: positions(&server, db), dead: Arc::new(AtomicBool::new(true)) };
-    let error = follow(&server, db, beside(&server, db), mortal, || {
+    let error = follow(&server, db, inserts_of(&server, db), mortal, || {
         std::thread::sleep(Duration::from_millis(500));
         insert(&server, db, 0..3);
     });
@@ -231,7 +231,7 @@ fn a_new_stream_identifies_its_changes_differently() {
     let at = Partition::new(format!("{db}.c"), 0);
     for (pipeline, changes) in [("p", 0..5), ("q", 5..10)] {
         let store = positions_of(&server, db, pipeline);
-        let ended = follow(&server, db, beside(&server, db), positions_of(&server, db, pipeline), || {
+        let ended = follow(&server, db, inserts_of(&server, db), positions_of(&server, db, pipeline), || {
             wait_for("it begins", || store.look(&at).unwrap().position.is_some());
             let count = changes.end as usize;
             insert(&server, db, changes);

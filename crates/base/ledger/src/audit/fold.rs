@@ -51,8 +51,8 @@ fn fold_page(known: Known<'_>, worker: usize, page: usize, into: &mut Findings, 
     let vanishing = known.ledger.unseen().contains(Intent::Remove);
     let states = known.ledger.workers()[worker].page(page);
     let seen = states.iter().zip(known.seen[worker].page(page));
-    let beside = known.touched.page(worker, page).iter().zip(known.aside[worker].page(page));
-    for (word, ((state, seen), (touched, aside))) in seen.zip(beside).enumerate() {
+    let known_words = known.touched.page(worker, page).iter().zip(known.aside[worker].page(page));
+    for (word, ((state, seen), (touched, aside))) in seen.zip(known_words).enumerate() {
         let lanes = known.versions.lanes(worker, first_of(page, word));
         let deleted = lanes.deleted;
         let vanished = if vanishing { absent(*state, *seen, *aside) & !deleted } else { 0 };

@@ -27,7 +27,7 @@ struct World {
     journals: Journals,
     changes: [Changes; 2],
     fresh: [Vec<Slot>; 2],
-    told: [Vec<Intent>; 2],
+    reported: [Vec<Intent>; 2],
     stored: Vec<Stored>,
     /// The documents that the server's storage shows as changed since the last flush.
     late: Vec<bool>,
@@ -49,7 +49,7 @@ impl World {
             journals,
             changes: [Changes::default(), Changes::default()],
             fresh: [vec![], vec![]],
-            told: [vec![], vec![]],
+            reported: [vec![], vec![]],
             stored: vec![Stored::Version(0); DOCUMENTS as usize],
             late: vec![false; DOCUMENTS as usize],
         }
@@ -59,9 +59,9 @@ impl World {
         let number = random.below(DOCUMENTS);
         let (owner, slot) = ((number % 2) as usize, self.allocation.locate(number).expect("allocated"));
         let intent = kinds[random.below(kinds.len() as u64) as usize];
-        if !self.told[owner].contains(&intent) {
+        if !self.reported[owner].contains(&intent) {
             self.journals.intend(owner as u64, Intents::NONE.with(intent)).expect("intend");
-            self.told[owner].push(intent);
+            self.reported[owner].push(intent);
         }
         let (changes, stored) = (&mut self.changes[owner], &mut self.stored[number as usize]);
         match intent {

@@ -116,8 +116,8 @@ impl Error {
     pub fn forcible(&self) -> Option<String> {
         let is_forcible =
             matches!(self, Self::Unlike { .. } | Self::Incomparable { .. } | Self::NotInTurns(..));
-        let told = self.to_string();
-        told.rsplit_once('\n').filter(|_| is_forcible).map(|(found, _)| found.to_owned())
+        let text = self.to_string();
+        text.rsplit_once('\n').filter(|_| is_forcible).map(|(found, _)| found.to_owned())
     }
 }
 
@@ -263,11 +263,11 @@ mod tests {
     fn undeclared_differences_are_listed() {
         let (a, mut b) = (runs("a", &[1]), runs("b", &[2]));
         b[0].server.version = Some("8.0".into());
-        let told = |varied: &[&str]| {
+        let compared = |varied: &[&str]| {
             let varied: Vec<String> = varied.iter().map(|&key| key.to_owned()).collect();
             look(&subjects(&a), &subjects(&b), &varied)
         };
-        let (differences, against) = told(&[]);
+        let (differences, against) = compared(&[]);
         assert_eq!(differences[0].path, "server.version");
         let text = against[0].to_string();
         assert!(
@@ -277,8 +277,8 @@ mod tests {
         let found = against[0].forcible().unwrap();
         assert!(found.contains("\"8.0\" in B") && !found.contains("--"), "{found}");
         assert_eq!(Error::NothingMeasured.forcible(), None);
-        assert_eq!(told(&["server"]).1, []);
-        assert_eq!(told(&["server"]).0.len(), 1, "a varied difference is still listed");
+        assert_eq!(compared(&["server"]).1, []);
+        assert_eq!(compared(&["server"]).0.len(), 1, "a varied difference is still listed");
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub(super) fn integrity_value(name: &str, integrity: Option<&Integrity>) -> Resu
         return Err(found.reason.clone().unwrap_or_else(|| "the documents were not read back".to_owned()));
     }
     if matches!(found.proof, Proof::Counted | Proof::NotApplicable) && CLAIMS.contains(&name) {
-        return Err(found.reason.clone().unwrap_or_else(|| "the documents cannot be told apart".to_owned()));
+        return Err(found.reason.clone().unwrap_or_else(|| "the documents are indistinguishable".to_owned()));
     }
     let count = find(&INTEGRITY, name).map(|count| count(found) as f64)?;
     match unmeasured(name, found) {

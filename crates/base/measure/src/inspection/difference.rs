@@ -197,12 +197,12 @@ mod tests {
             ..Inspection::default()
         };
         let changes = differences(&look(&["d.a", "d.b"]), &look(&["d.b", "d.c"]));
-        let told: Vec<_> = changes
+        let found: Vec<_> = changes
             .iter()
             .map(|change| (change.namespace.as_str(), change.exists.before, change.documents.growth()))
             .collect();
         assert_eq!(
-            told,
+            found,
             [("d.b", Some(true), Some(0)), ("d.c", Some(false), Some(5)), ("d.a", Some(true), Some(-5))]
         );
         assert_eq!(changes[1].fields_added, ["_id"]);

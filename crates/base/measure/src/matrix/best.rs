@@ -46,12 +46,12 @@ impl Matrix {
         pick: impl Fn(&OperationFigures) -> Option<f64>,
     ) -> Vec<f64> {
         let Some(first) = self.axes.first() else { return Vec::new() };
-        let beside = |other: &&Cell| {
+        let is_comparable = |other: &&Cell| {
             cell.values
                 .iter()
                 .all(|(axis, value)| *axis == first.name || other.values.get(axis) == Some(value))
         };
-        self.cells.iter().filter(beside).filter_map(|cell| pick(cell.of(operation)?)).collect()
+        self.cells.iter().filter(is_comparable).filter_map(|cell| pick(cell.of(operation)?)).collect()
     }
 }
 

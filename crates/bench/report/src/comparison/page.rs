@@ -42,7 +42,7 @@ const TERMS: [(&str, &str); 8] = [
     ),
     (
         "too noisy",
-        "No difference is shown, and the interval is wider than ± 20 %: no relevant difference can be told from noise.",
+        "No difference is shown, and the interval is wider than ± 20 %: no relevant difference can be distinguished from noise.",
     ),
 ];
 

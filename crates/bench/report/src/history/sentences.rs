@@ -77,10 +77,10 @@ fn also_changed(differences: &[Difference]) -> String {
 fn listed(differences: &[Difference]) -> String {
     let word = |text: &Option<String>| text.clone().unwrap_or_else(|| "nothing".to_owned());
     let one = |it: &Difference| format!("{} from {} to {}", it.path, word(&it.a), word(&it.b));
-    let mut told: Vec<String> = differences.iter().take(DIFFERENCES_MAX).map(one).collect();
+    let mut sentences: Vec<String> = differences.iter().take(DIFFERENCES_MAX).map(one).collect();
     let more = differences.len().saturating_sub(DIFFERENCES_MAX);
-    told.extend((more > 0).then(|| format!("{more} more")));
-    told.join(", ")
+    sentences.extend((more > 0).then(|| format!("{more} more")));
+    sentences.join(", ")
 }
 
 fn forced(history: &History) -> Option<String> {

@@ -95,9 +95,9 @@ fn reasons(matrix: &Matrix) -> Vec<String> {
         }
     }
     let more = known.len().saturating_sub(REASONS_MAX);
-    let told =
+    let found =
         known.iter().take(REASONS_MAX).map(|(reason, cells)| format!("{reason}: {}", cells.join("; ")));
-    let mut reasons: Vec<_> = told.collect();
+    let mut reasons: Vec<_> = found.collect();
     reasons.extend((more > 0).then(|| format!("and {more} more, in matrix.json")));
     let missing = matrix.cells.iter().filter(|cell| cell.figures.is_none()).count();
     reasons.extend(

@@ -78,7 +78,7 @@ fn figures(charts: &[Chart]) -> Markup {
 }
 
 fn left_out(matrix: &Matrix) -> Markup {
-    let told = |rule: &LeftOut| {
+    let sentence = |rule: &LeftOut| {
         let when: Vec<_> =
             rule.when.iter().map(|(axis, values)| format!("{axis} {}", values.join(" or "))).collect();
         format!("{}: {} ({})", when.join(" with "), rule.because, counted(rule.cells.into(), "cell"))
@@ -86,7 +86,7 @@ fn left_out(matrix: &Matrix) -> Markup {
     if matrix.left_out.is_empty() {
         return Markup::default();
     }
-    html! { ul { @for rule in &matrix.left_out { li { (told(rule)) } } } }
+    html! { ul { @for rule in &matrix.left_out { li { (sentence(rule)) } } } }
 }
 
 fn runs(matrix: &Matrix) -> Markup {

@@ -68,9 +68,9 @@ fn bar(test: &Test, top: usize, unit: &str, most: f64) -> Markup {
 
 /// The figure as text, for screen readers.
 fn aloud(suite: &Suite, unit: &str) -> String {
-    let told = suite.tests.iter().map(|test| {
+    let parts = suite.tests.iter().map(|test| {
         let rate = of(test, unit).map_or_else(|| "not measured".to_owned(), |it| exact_rate(it.median));
         format!("{} {rate}", test.name)
     });
-    format!("Cost stack in {unit} per second: {}.", told.collect::<Vec<_>>().join(", "))
+    format!("Cost stack in {unit} per second: {}.", parts.collect::<Vec<_>>().join(", "))
 }

@@ -45,10 +45,10 @@ fn next(suite: &Suite, directory: &str) -> String {
 
 /// The reasons of incomplete tests, each with the test.
 fn reasons(suite: &Suite) -> Vec<String> {
-    let told = suite.tests.iter().flat_map(|test| {
+    let sentences = suite.tests.iter().flat_map(|test| {
         test.reasons.iter().map(|reason| format!("{}: {reason}", test.name)).collect::<Vec<_>>()
     });
-    let mut all: Vec<String> = told.collect();
+    let mut all: Vec<String> = sentences.collect();
     let more = all.len().saturating_sub(REASONS_MAX);
     all.truncate(REASONS_MAX);
     all.extend((more > 0).then(|| format!("and {more} more, in suite.json")));

@@ -65,7 +65,7 @@ pub(super) fn facts(suite: &Suite) -> Vec<String> {
 pub(super) fn headline(suite: &Suite) -> (String, Tone) {
     let count = |outcome| suite.rows.iter().filter(|row| row.outcome == outcome).count();
     let others = Outcome::ALL.into_iter().filter(|outcome| *outcome != Outcome::Completed);
-    let told: Vec<_> = others
+    let shares: Vec<_> = others
         .filter(|outcome| count(*outcome) > 0)
         .map(|it| format!("{} {}", count(it), it.name()))
         .collect();
@@ -76,7 +76,7 @@ pub(super) fn headline(suite: &Suite) -> (String, Tone) {
         (false, true) => Tone::Good,
         (false, false) => Tone::Doubtful,
     };
-    if told.is_empty() { (word.to_owned(), tone) } else { (format!("{word}, {}", told.join(", ")), tone) }
+    if shares.is_empty() { (word.to_owned(), tone) } else { (format!("{word}, {}", shares.join(", ")), tone) }
 }
 
 /// The conclusions of the cost stack.

@@ -110,11 +110,11 @@ fn standing(own: &Collection) -> String {
 }
 
 fn neighbours(others: &[Collection]) -> Option<String> {
-    let told = |other: &Collection| {
+    let described = |other: &Collection| {
         let documents = other.documents.map_or_else(|| "not counted".to_owned(), exact);
         format!("{} ({documents})", other.namespace)
     };
-    let named: Vec<_> = others.iter().take(NEIGHBOURS_MAX).map(told).collect();
+    let named: Vec<_> = others.iter().take(NEIGHBOURS_MAX).map(described).collect();
     let more = others.len().saturating_sub(NEIGHBOURS_MAX);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     (!named.is_empty()).then(|| format!("other collections: {}{more}", named.join(", ")))
@@ -135,10 +135,10 @@ fn sizes(own: &Collection) -> Option<String> {
 
 fn fields(own: &Collection) -> Option<String> {
     let fields = &own.inventory.as_ref()?.fields;
-    let told = |field: &plimsoll_measure::inspection::Field| {
+    let described = |field: &plimsoll_measure::inspection::Field| {
         format!("{} {}", field.path, field.types.keys().cloned().collect::<Vec<_>>().join("|"))
     };
-    let named: Vec<_> = fields.iter().take(FIELDS_MAX).map(told).collect();
+    let named: Vec<_> = fields.iter().take(FIELDS_MAX).map(described).collect();
     let more = fields.len().saturating_sub(FIELDS_MAX);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     (!named.is_empty()).then(|| format!("fields: {}{more}", named.join(", ")))
@@ -219,12 +219,12 @@ mod tests {
             addresses: vec!["h:1".into()],
             ..ServerFacts::default()
         };
-        let beside = Collection {
+        let other = Collection {
             namespace: "support_db.tickets".into(),
             documents: Some(7),
             ..Collection::default()
         };
-        let collections = vec![Collection::missing("support_db.baseline"), beside];
+        let collections = vec![Collection::missing("support_db.baseline"), other];
         let text = joined(&before(&Inspection { server, collections, ..Inspection::default() }, Width::PIPE));
         for part in [
             "before server 7.0.28, wiredTiger, at h:1",

@@ -74,14 +74,14 @@ fn alike(a: &Shard, b: &Shard) -> anyhow::Result<()> {
     }
     let facts = |shard: &Shard| {
         let Shard { run, share, .. } = shard;
-        let told = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".to_owned());
+        let shown = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".to_owned());
         [
             ("version of Plimsoll", run.environment.plimsoll.clone()),
             ("number of shards", share.of.to_string()),
             ("seed", run.scenario.seed.to_string()),
             ("client", run.scenario.client.clone()),
-            ("version of the server", told(&run.server.version)),
-            ("topology of the server", told(&run.server.topology)),
+            ("version of the server", shown(&run.server.version)),
+            ("topology of the server", shown(&run.server.topology)),
             ("number of workers (set `workers: N` in the scenario)", run.client.workers.to_string()),
         ]
     };

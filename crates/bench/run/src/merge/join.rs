@@ -18,9 +18,9 @@ use super::account;
 use super::check::APART_MS_MAX;
 use super::clocks::Clocks;
 use super::shard::Shard;
-use super::timeline::{Beside, beside};
+use super::timeline::{OtherEvents, other_events};
 use crate::console::Silent;
-use crate::event_sinks::Readers;
+use crate::event_sinks::EventSinks;
 use crate::exit::{Deserves, Exit, Outcome};
 use crate::phase_recorder::Log;
 use crate::run_dir::{self, RunDir};
@@ -64,11 +64,11 @@ struct Joint<'a> {
     shards: &'a [Shard],
     plan: &'a Plan,
     inputs: Vec<Reader>,
-    readers: Readers,
+    sinks: EventSinks,
     control: Control,
     summary: Summary,
     samples: Vec<ServerSample>,
-    beside: Beside,
+    others: OtherEvents,
     ended: Ended,
     clocks: Clocks,
     /// The largest gap between the shards' starts, in milliseconds: of the first phase, and of any phase.
@@ -88,32 +88,32 @@ impl<'a> Joint<'a> {
         dir.scenario(&fs::read_to_string(run_dir::scenario(&first.path)).context("read the scenario")?)?;
         let begun: Vec<_> =
             inputs.iter().map(|input| input.phase().map_or(0, |began| began.from_ns)).collect();
-        let beside = beside(shards, &delays(&begun))?;
+        let others = other_events(shards, &delays(&begun))?;
         let mut joint = Self {
             shards,
             plan,
             inputs,
-            readers: Readers::new(dir, &Silent),
+            sinks: EventSinks::new(dir, &Silent),
             control: Control::default(),
             summary: Summary::new(plan.names(), plan.objective.clone()).expecting(&plan.expectations),
             samples: Vec::new(),
-            beside,
+            others,
             clocks: Clocks::of(shards),
             ended: Ended::Duration,
             apart_ms: (0, 0),
             server_cpu_ns: None,
         };
-        joint.readers.emit(&announcement(loaded, &first.run), &joint.control);
+        joint.sinks.emit(&announcement(loaded, &first.run), &joint.control);
         for (key, phase) in plan.phases.iter().enumerate() {
             joint.phase(phase, key, &begun).deserves(Exit::Usage)?;
         }
-        let books = joint
+        let ends = joint
             .inputs
             .iter_mut()
             .zip(shards)
             .map(|(input, shard)| input.close().with_context(|| format!("read {}", shard.name)));
-        let books = books.collect::<anyhow::Result<Vec<_>>>().deserves(Exit::Usage)?;
-        joint.server_cpu_ns = books.first().and_then(|books| books.server_cpu_ns);
+        let ends = ends.collect::<anyhow::Result<Vec<_>>>().deserves(Exit::Usage)?;
+        joint.server_cpu_ns = ends.first().and_then(|end| end.server_cpu_ns);
         Ok(joint)
     }
 
@@ -130,11 +130,11 @@ impl<'a> Joint<'a> {
         let first_ms = walls().map(|(_, wall_ms)| wall_ms).min().unwrap_or(0);
         self.note_apart(self.clocks.gap(walls()).map_or(0, |gap| gap.ms));
         let event = crate::session::phase_event(phase, from_ns);
-        self.readers.emit(&event, &self.control);
+        self.sinks.emit(&event, &self.control);
         let mut log = Log {
             names: self.plan.names(),
             summary: &mut self.summary,
-            readers: &mut self.readers,
+            sinks: &mut self.sinks,
             samples: &mut self.samples,
             observer: None,
             control: &self.control,
@@ -144,11 +144,11 @@ impl<'a> Joint<'a> {
         };
         log.began(phase, from_ns, first_ms);
         let mut sink = |log: &mut Log<'_>, second: Second| {
-            self.beside.tell(log, from_ns + second.to_ns);
+            self.others.emit_until(log, from_ns + second.to_ns);
             log.second(phase, &second);
         };
         let finished = add_up(self.shards, &mut self.inputs, &began, |second| sink(&mut log, second))?;
-        self.beside.tell(&mut log, from_ns + finished.to_ns);
+        self.others.emit_until(&mut log, from_ns + finished.to_ns);
         self.summary.end(phase, &finished, from_ns);
         self.ended = self.ended.max(finished.ended);
         Ok(())
@@ -166,7 +166,7 @@ impl<'a> Joint<'a> {
         let mut log = Log {
             names: self.plan.names(),
             summary: &mut self.summary,
-            readers: &mut self.readers,
+            sinks: &mut self.sinks,
             samples: &mut self.samples,
             observer: None,
             control: &self.control,
@@ -174,14 +174,14 @@ impl<'a> Joint<'a> {
             began_ms: None,
             watched: ObservedLoad::default(),
         };
-        self.beside.tell(&mut log, u64::MAX);
-        save_ledger(self.shards, &self.readers.dir.ledger())?;
+        self.others.emit_until(&mut log, u64::MAX);
+        save_ledger(self.shards, &self.sinks.dir.ledger())?;
         let run = self.conclude();
         let exit = exit(&run, self.ended, false);
-        if let Some(error) = self.readers.disk.take() {
+        if let Some(error) = self.sinks.disk.take() {
             return Err(error.into());
         }
-        let path = self.readers.dir.finish(&run)?;
+        let path = self.sinks.dir.finish(&run)?;
         Ok(Joined { run, exit, path })
     }
 

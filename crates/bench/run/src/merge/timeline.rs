@@ -11,7 +11,7 @@ use crate::run_dir;
 
 /// The entries that are not emitted yet, in order.
 #[derive(Debug, Default)]
-pub struct Beside {
+pub struct OtherEvents {
     events: VecDeque<(u64, Event)>,
 }
 
@@ -20,7 +20,7 @@ pub struct Beside {
 ///
 /// # Errors
 /// When the events of a shard cannot be read.
-pub fn beside(shards: &[Shard], delays: &[i64]) -> anyhow::Result<Beside> {
+pub fn other_events(shards: &[Shard], delays: &[i64]) -> anyhow::Result<OtherEvents> {
     let mut events = Vec::new();
     for (index, (shard, delay_ns)) in shards.iter().zip(delays).enumerate() {
         let moved = |at_ns: u64| at_ns.saturating_add_signed(*delay_ns);
@@ -40,16 +40,16 @@ pub fn beside(shards: &[Shard], delays: &[i64]) -> anyhow::Result<Beside> {
         }
     }
     events.sort_by_key(|(at_ns, _)| *at_ns);
-    Ok(Beside { events: events.into() })
+    Ok(OtherEvents { events: events.into() })
 }
 
-impl Beside {
+impl OtherEvents {
     /// Emits all entries up to a time.
-    pub fn tell(&mut self, log: &mut Log<'_>, until_ns: u64) {
+    pub fn emit_until(&mut self, log: &mut Log<'_>, until_ns: u64) {
         while self.events.front().is_some_and(|(at_ns, _)| *at_ns <= until_ns) {
             match self.events.pop_front() {
                 Some((_, Event::Server(sample))) => look(log, sample),
-                Some((_, event)) => log.readers.emit(&event, log.control),
+                Some((_, event)) => log.sinks.emit(&event, log.control),
                 None => {}
             }
         }
@@ -57,5 +57,5 @@ impl Beside {
 }
 
 fn look(log: &mut Log<'_>, sample: ServerSample) {
-    log.readers.look(log.samples, vec![sample], log.control);
+    log.sinks.look(log.samples, vec![sample], log.control);
 }

@@ -11,10 +11,10 @@ impl RunningServer {
     /// # Errors
     /// When the server cannot be queried.
     pub async fn facts(&self) -> anyhow::Result<ServerFacts> {
-        let mut facts = Probe::connect(&self.site.options()).await?.facts().await?;
+        let mut facts = Probe::connect(&self.deployment.options()).await?.facts().await?;
         facts.kind = self.kind;
-        facts.open = self.site.is_open();
-        facts.addresses = self.site.addresses().iter().map(ToString::to_string).collect();
+        facts.open = self.deployment.is_open();
+        facts.addresses = self.deployment.addresses().iter().map(ToString::to_string).collect();
         if let Some(server) = &self.server {
             server.server().describe(&mut facts);
         }

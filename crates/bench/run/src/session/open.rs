@@ -9,7 +9,7 @@ use plimsoll_measure::clock;
 use plimsoll_measure::run::{Run, ScenarioFacts};
 
 use super::{Session, announcement, id};
-use crate::event_sinks::Readers;
+use crate::event_sinks::EventSinks;
 use crate::exit::Outcome;
 use crate::host_observer::HostObserver;
 use crate::observer::Observer;
@@ -27,7 +27,7 @@ pub struct Opening {
     /// The system under load.
     pub system: Box<dyn System>,
     /// The sinks of the run's events.
-    pub readers: Readers,
+    pub sinks: EventSinks,
     /// Receives the user's request to stop.
     pub control: Control,
     /// The share of this process among all shards.
@@ -37,7 +37,7 @@ pub struct Opening {
     /// Wall time of the start in milliseconds.
     pub started_ms: u64,
     /// Whether the load is also sent to a server that answers at once, before and after.
-    pub canary: bool,
+    pub calibrates: bool,
 }
 
 impl Session {
@@ -46,13 +46,13 @@ impl Session {
     /// # Errors
     /// When the system cannot be reached or prepared, or a file cannot be written.
     pub fn open(opening: Opening) -> Outcome<Self> {
-        let Opening { loaded, plan, system, readers, control, shard, run, started_ms, canary } = opening;
+        let Opening { loaded, plan, system, sinks, control, shard, run, started_ms, calibrates } = opening;
         let summary = Summary::new(plan.names(), plan.objective.clone()).expecting(&plan.expectations);
         let mut session = Self {
             loaded,
             plan,
             system,
-            readers,
+            sinks,
             control,
             shard,
             run,
@@ -77,7 +77,7 @@ impl Session {
             watched: ObservedLoad::default(),
             watched_cpu_ns: None,
             stopped: false,
-            canary,
+            calibrates,
             observer: None,
             host: None,
             own: None,
@@ -96,7 +96,7 @@ impl Session {
 
     fn announce(&mut self) -> Outcome<()> {
         let resolved = self.loaded.resolved()?;
-        self.readers.dir.scenario(&resolved)?;
+        self.sinks.dir.scenario(&resolved)?;
         let scenario = ScenarioFacts { name: self.loaded.name.clone(), ..ScenarioFacts::default() };
         let server = self.system.facts().clone();
         let (id, started_ms) = (id(self.run), self.started_ms);
@@ -108,8 +108,8 @@ impl Session {
 
     fn begin(&mut self) -> Outcome<()> {
         let context = RunContext { loaded: &self.loaded, plan: &self.plan, run: self.run, shard: self.shard };
-        let ledger = self.readers.dir.ledger();
-        let (readers, control, start) = (&mut self.readers, &self.control, self.start);
-        self.system.begin(context, &ledger, &mut |text| readers.note(start, text, control))
+        let ledger = self.sinks.dir.ledger();
+        let (sinks, control, start) = (&mut self.sinks, &self.control, self.start);
+        self.system.begin(context, &ledger, &mut |text| sinks.note(start, text, control))
     }
 }

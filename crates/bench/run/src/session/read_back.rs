@@ -9,7 +9,7 @@ use plimsoll_load::worker::Control;
 use plimsoll_measure::clock::{self, Instant};
 use plimsoll_measure::event::Event;
 
-use crate::event_sinks::Readers;
+use crate::event_sinks::EventSinks;
 
 /// The answer to a request to stop.
 const READING_BACK: &str = "reading back; Ctrl-C again ends at once";
@@ -26,7 +26,7 @@ pub(super) struct ReadBack<'a> {
 }
 
 struct State<'a> {
-    readers: &'a mut Readers,
+    sinks: &'a mut EventSinks,
     /// When progress was last recorded. `None` until the read-back begins: a load that proves nothing has none.
     recorded: Option<Instant>,
     answered: bool,
@@ -34,8 +34,8 @@ struct State<'a> {
 
 impl<'a> ReadBack<'a> {
     /// The read-back of a run that began at `start`.
-    pub(super) fn new(readers: &'a mut Readers, control: &'a Control, start: Instant) -> Self {
-        Self { control, start, state: Mutex::new(State { readers, recorded: None, answered: false }) }
+    pub(super) fn new(sinks: &'a mut EventSinks, control: &'a Control, start: Instant) -> Self {
+        Self { control, start, state: Mutex::new(State { sinks, recorded: None, answered: false }) }
     }
 
     /// Reads back with `audit`, which reports documents read and expected, first at its beginning.
@@ -45,7 +45,7 @@ impl<'a> ReadBack<'a> {
             let watcher = thread::Builder::new().name("read-back".to_owned());
             if let Err(error) = watcher.spawn_scoped(scope, move || self.watch(&ended)) {
                 let text = format!("a stop during the read-back is answered late: {error}");
-                self.state().readers.note(self.start, text, self.control);
+                self.state().sinks.note(self.start, text, self.control);
             }
             let read = audit(&mut |read, expected| self.record(read, expected));
             drop(over);
@@ -63,7 +63,7 @@ impl<'a> ReadBack<'a> {
     fn answer(&self, state: &mut State<'_>) {
         if state.recorded.is_some() && !state.answered && self.control.is_stopped() {
             state.answered = true;
-            state.readers.note(self.start, READING_BACK.to_owned(), self.control);
+            state.sinks.note(self.start, READING_BACK.to_owned(), self.control);
         }
     }
 
@@ -72,8 +72,8 @@ impl<'a> ReadBack<'a> {
         let mut state = self.state();
         if state.recorded.is_none_or(|recorded| now.since(recorded) >= AUDITING_NS) {
             state.recorded = Some(now);
-            state.readers.emit(&event, self.control);
-        } else if let Some(live) = &mut state.readers.live {
+            state.sinks.emit(&event, self.control);
+        } else if let Some(live) = &mut state.sinks.live {
             live.on(&event);
         }
         self.answer(&mut state);

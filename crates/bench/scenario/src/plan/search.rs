@@ -14,24 +14,24 @@ pub struct Searched {
     pub load: Load,
     /// The background loads. They arrive as in their phase, from the start to the end of each attempt. They
     /// send no document twice: each attempt continues the document numbers of the attempt before.
-    pub beside: Vec<Load>,
+    pub background: Vec<Load>,
 }
 
 impl Searched {
     /// The background loads, each with its arrivals.
     pub fn described(&self) -> Vec<String> {
-        self.beside.iter().map(|load| format!("{} ({})", load.name, load.describe())).collect()
+        self.background.iter().map(|load| format!("{} ({})", load.name, load.describe())).collect()
     }
 
     /// The loads of an attempt, with the varied load first.
     pub fn loads(&self, varied: Load) -> Vec<Load> {
-        std::iter::once(varied).chain(self.beside.iter().cloned()).collect()
+        std::iter::once(varied).chain(self.background.iter().cloned()).collect()
     }
 
     /// A note that names the varied load and the background loads. `None` without background loads.
     pub fn note(&self) -> Option<String> {
-        let beside = self.described().join("; ");
-        (!beside.is_empty()).then(|| format!("{} is varied; background: {beside}", self.load.name))
+        let background = self.described().join("; ");
+        (!background.is_empty()).then(|| format!("{} is varied; background: {background}", self.load.name))
     }
 }
 
@@ -68,8 +68,8 @@ impl Plan {
                 loads.first().map_or("", |load| load.name.as_str())
             );
         };
-        let beside = self.beside().map(whole).collect();
-        Ok(Searched { load: loads[varied].clone(), beside })
+        let background = self.background().map(whole).collect();
+        Ok(Searched { load: loads[varied].clone(), background })
     }
 
     /// The number of connections of the search's constant arrivals.
@@ -90,7 +90,7 @@ impl Plan {
 
     /// The sum of the peak rates of the open background loads, in operations per second.
     pub fn beside_per_s(&self) -> f64 {
-        self.beside().filter_map(|load| load.arrivals.peak()).sum()
+        self.background().filter_map(|load| load.arrivals.peak()).sum()
     }
 
     /// The varied load, if known.
@@ -98,7 +98,7 @@ impl Plan {
         of_last(&self.phases).get(self.varied?)
     }
 
-    fn beside(&self) -> impl Iterator<Item = &Load> {
+    fn background(&self) -> impl Iterator<Item = &Load> {
         let loads = of_last(&self.phases).iter().enumerate();
         loads.filter(|(place, _)| Some(*place) != self.varied).map(|(_, load)| load)
     }

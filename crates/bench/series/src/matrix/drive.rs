@@ -23,7 +23,7 @@ use super::runs::{cell, is_cut, notes};
 use crate::directory::{SeriesDir, check_vacant};
 use crate::drive::{Next, Series, make_all};
 use plimsoll_run::console::Console;
-use plimsoll_run::event_sinks::Readers;
+use plimsoll_run::event_sinks::EventSinks;
 use plimsoll_run::exit::{Deserves, Exit, Failure, Outcome, worst_of_runs};
 use plimsoll_run::lifecycle::{self, Closed};
 use plimsoll_run::run_dir::{self, RunDir};
@@ -183,9 +183,19 @@ impl<'a> Drive<'a> {
             );
             let start = start(&loaded.scenario, self.console);
             let system = self.environment.system(subject.as_ref(), context, &dir, start, &control)?;
-            let (plan, readers) = (cell.plan.clone(), Readers::new(dir, self.console));
-            let canary = self.prepared.calibrate;
-            Session::open(Opening { plan, system, readers, control, shard, run, started_ms, loaded, canary })
+            let (plan, sinks) = (cell.plan.clone(), EventSinks::new(dir, self.console));
+            let calibrates = self.prepared.calibrate;
+            Session::open(Opening {
+                plan,
+                system,
+                sinks,
+                control,
+                shard,
+                run,
+                started_ms,
+                loaded,
+                calibrates,
+            })
         };
         let mut session = open().inspect_err(|_| run_dir::abandon(&path))?;
         for phase in &cell.plan.phases {

@@ -92,9 +92,10 @@ mod tests {
     fn repetitions_are_interleaved_and_each_run_has_its_own_directory_and_collection() {
         let cells = expanded(SCENARIO, &["size=10K"]).unwrap().cells;
         let runs = schedule(&cells, 2, &exclusive(&cells));
-        let told: Vec<_> = runs.iter().map(|run| (run.directory.as_str(), run.collection.as_str())).collect();
+        let listed: Vec<_> =
+            runs.iter().map(|run| (run.directory.as_str(), run.collection.as_str())).collect();
         assert_eq!(
-            told,
+            listed,
             [
                 ("001-one-r1", "plimsoll.writes_1"),
                 ("002-many-r1", "plimsoll.writes_2"),

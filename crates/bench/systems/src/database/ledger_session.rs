@@ -33,11 +33,11 @@ impl Database {
         let workers = first..first + self.workers.count as u64;
         let journal = JournalWriter::start(ledger, self.setup.run, self.allocation, workers.clone());
         let journal = journal.context("start the ledger")?;
-        let books = workers
+        let ledgers = workers
             .map(|worker| WorkerLedger::new(self.allocation, worker, journal.reservations(worker)))
             .collect();
         let engine =
-            ClientEngine::new(&self.setup, &self.place.roads(), books, context.shard, self.workers.spin);
+            ClientEngine::new(&self.setup, &self.place.routes(), ledgers, context.shard, self.workers.spin);
         self.engine = Some(engine.context("start the workers")?);
         self.journal = Some(journal);
         Ok(())
@@ -47,7 +47,7 @@ impl Database {
     /// foreign ones.
     pub(super) fn ledger(&self, closed: &[Closed]) -> Ledger {
         let (run, allocation) = (self.setup.run, self.allocation);
-        let workers = closed.iter().map(|books| books.worker);
+        let workers = closed.iter().map(|closed| closed.worker);
         match workers.clone().min().zip(workers.max()).filter(|_| self.knows_all) {
             Some((first, last)) => Ledger::of_shard(run, allocation, first..last + 1),
             None => Ledger::new(run, allocation),
@@ -66,10 +66,10 @@ impl Database {
 
 pub(super) fn gather(mut ledger: Ledger, closed: Vec<Closed>) -> Promised {
     let (mut touched, mut history) = (Touched::None, Vec::new());
-    for books in closed {
-        touched.merge(&books.touched);
-        ledger.adopt(books.worker, books.ledger);
-        history.extend(books.history);
+    for one in closed {
+        touched.merge(&one.touched);
+        ledger.adopt(one.worker, one.ledger);
+        history.extend(one.history);
     }
     Promised { ledger, touched, history }
 }

@@ -23,8 +23,8 @@ pub(super) async fn probe(place: &RunningServer, setup: &Setup, loaded: &Loaded)
     let mut facts = place.facts().await.deserves(Exit::Server)?;
     let (mut before, mut copies) = look_at(place, setup, loaded).await?;
     for other in &place.others {
-        facts.addresses.extend(other.site.addresses().iter().map(ToString::to_string));
-        facts.open &= other.site.is_open();
+        facts.addresses.extend(other.deployment.addresses().iter().map(ToString::to_string));
+        facts.open &= other.deployment.is_open();
         let (more, theirs) = look_at(other, setup, loaded).await?;
         copies = if theirs == Copies::Several { theirs } else { copies };
         before.documents += more.documents;
@@ -35,7 +35,7 @@ pub(super) async fn probe(place: &RunningServer, setup: &Setup, loaded: &Loaded)
 
 /// Inspects and prepares the collection on one server.
 async fn look_at(place: &RunningServer, setup: &Setup, loaded: &Loaded) -> Outcome<(InitialState, Copies)> {
-    let mut connection = Connection::connect(&place.site.options()).await.deserves(Exit::Server)?;
+    let mut connection = Connection::connect(&place.deployment.options()).await.deserves(Exit::Server)?;
     let prepared = collection::prepare(&mut connection, &setup.namespace, loaded.scenario.existing).await;
     let before = prepared.map_err(|error| {
         let exit =

@@ -177,14 +177,14 @@ fn faults_happen_during_the_load_and_are_undone_at_its_end() {
         spacing: Spacing::Even,
     };
     slow.faults = vec![planned(50, 0), planned(100, 3600)];
-    let mut told = 0;
+    let mut events = 0;
     let mut faults: Vec<Box<dyn Fault>> = vec![Box::new(Shut(done.clone())), Box::new(Shut(done.clone()))];
     let finished = engine(1)
         .run(&slow, &Control::default(), &mut faults, |progress| {
-            told += u32::from(matches!(progress, Progress::Fault(_)));
+            events += u32::from(matches!(progress, Progress::Fault(_)));
         })
         .unwrap();
-    assert_eq!((told, done.load(Ordering::Relaxed)), (4, 202));
+    assert_eq!((events, done.load(Ordering::Relaxed)), (4, 202));
     let [first, second] = &finished.faults[..] else { panic!("{:?}", finished.faults) };
     assert!(first.from_ns >= 50_000_000 && first.to_ns.is_some_and(|to_ns| to_ns >= first.from_ns));
     assert!(second.to_ns.is_some_and(|to_ns| to_ns >= 300_000_000), "{second:?}");

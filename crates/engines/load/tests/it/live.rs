@@ -78,13 +78,13 @@ pub fn live(phase: Phase, names: &[&str], rules: &[(&str, Rule)], script: Script
         supply: Arc::new(Supply::of(1)),
         backlogs: alone(&phase, Share::WHOLE),
     };
-    let (inside, shared, told, read, of) =
+    let (inside, shared, stop, read, of) =
         (clock.clone(), target.clone(), control.clone(), reader.clone(), phase.clone());
     let sink = move |slice| {
         let mut reader = read.lock().unwrap();
         reader.collector.add(0, slice);
         while let Some(second) = reader.collector.complete() {
-            reader.read(&of, &told, &second);
+            reader.read(&of, &stop, &second);
         }
     };
     let (control_of_worker, end) = (control.clone(), Arc::new(Mutex::new(None)));

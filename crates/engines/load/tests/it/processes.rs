@@ -48,8 +48,8 @@ fn process(plan: Plan<'_>, workers: std::ops::Range<u64>) -> Measured {
     let supply = Arc::new(Supply::shared(&phase, shares.iter().copied()));
     let shard = |shares: &[Share]| Arc::new(Backlogs::shared(&phase, shares.iter().copied()));
     let backlogs: Vec<_> = shares.chunks(plan.workers_per_shard as usize).map(shard).collect();
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let (inside, sink) = (clock.clone(), told.clone());
+    let slices = Arc::new(Mutex::new(Vec::new()));
+    let (inside, sink) = (clock.clone(), slices.clone());
     let ends = clock.run(async move {
         let work = shares.into_iter().enumerate().map(|(index, share)| {
             let target = Scripted::new(&inside, script);
@@ -66,7 +66,7 @@ fn process(plan: Plan<'_>, workers: std::ops::Range<u64>) -> Measured {
     });
     let mut collector = Collector::new(workers_per_shard);
     let mut seconds = Vec::new();
-    for (worker, slice) in std::mem::take(&mut *told.lock().unwrap()) {
+    for (worker, slice) in std::mem::take(&mut *slices.lock().unwrap()) {
         collector.add(worker, slice);
         while let Some(second) = collector.complete() {
             seconds.push(second);

@@ -248,10 +248,10 @@ impl World {
     fn turn(&mut self, index: usize, news: Vec<Happened>) {
         let process = &mut self.processes[index];
         let now_ms = process.clock_ms(self.now_ms);
-        let (told, jobs): (Vec<_>, Vec<_>) =
+        let (answers, jobs): (Vec<_>, Vec<_>) =
             process.core.turn(news, now_ms).into_iter().partition(|job| matches!(job, Job::Tell(_)));
         process.jobs.extend(jobs.into_iter().map(|job| (job, now_ms)));
-        told.iter().for_each(|job| self.check_end(job));
+        answers.iter().for_each(|job| self.check_end(job));
     }
 
     /// Checks that the worker reports an end only after the store has it.

@@ -61,13 +61,13 @@ pub fn run(plan: &Plan) -> anyhow::Result<bool> {
     let mut rows: Vec<Row> = Vec::new();
     for (at, profile) in guarded.iter().enumerate() {
         // Each row has its own generator, so that it can be repeated alone.
-        let mut random = Random::of(plan.seed).beside(profile.name);
+        let mut random = Random::of(plan.seed).fork(profile.name);
         let kills = share(plan.kills as usize, at, guarded.len());
         let rounds = vec![deal(profile.victims, kills, &mut random)];
         keep(&mut rows, trial::run(&mut testbed, profile, rounds, random, &out), plan, &out)?;
     }
     for profile in unguarded {
-        let mut random = Random::of(plan.seed).beside(profile.name);
+        let mut random = Random::of(plan.seed).fork(profile.name);
         let rounds = deal(profile.victims, UNGUARDED_KILLS_MAX, &mut random).into_iter().map(|one| vec![one]);
         let rounds = rounds.collect();
         keep(&mut rows, trial::run(&mut testbed, profile, rounds, random, &out), plan, &out)?;

@@ -12,7 +12,7 @@ impl Random {
 
     /// Another generator of the same seed, which follows from a name.
     #[must_use]
-    pub fn beside(&self, name: &str) -> Self {
+    pub fn fork(&self, name: &str) -> Self {
         let mut random =
             name.bytes().fold(self.clone(), |random, byte| Self(random.0 ^ u64::from(byte)).turned());
         random.below(1);

@@ -37,7 +37,6 @@ enum Network {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DefectCheck {
     /// Introduced defects that the audit must find.
-    #[serde(rename = "told")]
     pub introduced: u64,
     /// Documents that the audit found.
     pub found: u64,

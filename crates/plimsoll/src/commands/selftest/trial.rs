@@ -36,7 +36,7 @@ pub struct Trial {
     /// The measurements.
     pub summary: Summary,
     setup: Arc<Setup>,
-    site: Arc<Deployment>,
+    deployment: Arc<Deployment>,
     ledger: Ledger,
 }
 
@@ -86,13 +86,14 @@ fn run_on(
     let mut setup = Setup::build(&loaded.scenario.section(), &plan.database(), context)?;
     setup.inherit(&Concerns::default(), copies);
     let setup = Arc::new(setup);
-    let site = site(address);
+    let deployment = deployment(address);
     let proxies = proxies(&plan, address, seed)?;
-    let road = proxies.first().map_or_else(|| site.clone(), |proxy| self::site(proxy.address()));
+    let route = proxies.first().map_or_else(|| deployment.clone(), |proxy| self::deployment(proxy.address()));
     let workers = u64::from(loaded.scenario.workers.unwrap_or(1));
     let allocation = Allocation::new(setup.block(), workers, None).context("allocate document numbers")?;
-    let books = (0..workers).map(|worker| WorkerLedger::new(allocation, worker, None)).collect();
-    let mut engine = ClientEngine::new(&setup, std::slice::from_ref(&road), books, Share::WHOLE, Spin::Off)?;
+    let ledgers = (0..workers).map(|worker| WorkerLedger::new(allocation, worker, None)).collect();
+    let mut engine =
+        ClientEngine::new(&setup, std::slice::from_ref(&route), ledgers, Share::WHOLE, Spin::Off)?;
     let mut summary = Summary::new(plan.names(), plan.objective.clone());
     for phase in &plan.phases {
         let mut faults = faults(&plan, phase, &proxies);
@@ -107,10 +108,10 @@ fn run_on(
     let closed = engine.close();
     ensure!(closed.len() as u64 == workers, "a worker did not return its ledger");
     closed.into_iter().for_each(|closed| ledger.adopt(closed.worker, closed.ledger));
-    Ok(Trial { summary, setup, site, ledger })
+    Ok(Trial { summary, setup, deployment, ledger })
 }
 
-fn site(address: SocketAddr) -> Arc<Deployment> {
+fn deployment(address: SocketAddr) -> Arc<Deployment> {
     let address = Address { host: address.ip().to_string(), port: address.port() };
     Arc::new(Deployment::single(address, TIMEOUT))
 }
@@ -145,7 +146,7 @@ impl Trial {
         let runtime = plimsoll_run::lifecycle::runtime()?;
         let touched = self.ledger.changes().map_or(&Touched::All, |changes| &changes.touched);
         let scope = Scope::of(&self.setup, touched, OtherWriters::Excluded);
-        let servers = [self.site.options()];
+        let servers = [self.deployment.options()];
         Ok(runtime.block_on(scan(&servers, &self.ledger, scope, &mut ()))?)
     }
 

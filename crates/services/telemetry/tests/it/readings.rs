@@ -116,9 +116,9 @@ async fn filling_a_database_twice_changes_no_data() {
         let readings = open(design, "preload").await;
         let sensors = Sensors { seed: 1, count: 30, start_ms: START_MS, interval_ms: 10_000 };
         let fill = Preload { sensors, ticks: 360 };
-        let mut told = 0;
-        let first = preload(&readings, &fill, |progress| told = progress.done).await.unwrap();
-        assert_eq!((first.done, first.known, first.total, told), (10_800, 0, 10_800, 10_800));
+        let mut shown = 0;
+        let first = preload(&readings, &fill, |progress| shown = progress.done).await.unwrap();
+        assert_eq!((first.done, first.known, first.total, shown), (10_800, 0, 10_800, 10_800));
         let again = preload(&readings, &fill, |_| ()).await.unwrap();
         assert_eq!((again.done, again.known), (10_800, 10_800), "{design:?}");
         let found = statistics(&readings, "sensor-29", Detail::Summary).await;

@@ -56,9 +56,9 @@ mod tests {
     use crate::event::{Batch, Cause, CauseClass, Fate, Span};
 
     /// The complete data of one event, for comparison.
-    type Told = (u64, Option<Vec<u8>>, Option<Vec<u8>>, Option<Vec<u8>>, Vec<u8>, Option<Vec<f32>>);
+    type Contents = (u64, Option<Vec<u8>>, Option<Vec<u8>>, Option<Vec<u8>>, Vec<u8>, Option<Vec<f32>>);
 
-    fn told(batch: &Batch) -> Vec<Told> {
+    fn contents(batch: &Batch) -> Vec<Contents> {
         let owned = |bytes: Option<&[u8]>| bytes.map(<[u8]>::to_vec);
         let each = batch.events().iter().map(|event| {
             (
@@ -86,9 +86,9 @@ mod tests {
             whole.events_mut()[index].payload = payload;
         }
         whole.set_vector(2, &[1.0, 2.0]);
-        let (before, all_bytes) = (told(&whole), whole.bytes());
+        let (before, all_bytes) = (contents(&whole), whole.bytes());
         let half = whole.split_off_half();
-        assert_eq!([told(&whole), told(&half)].concat(), before);
+        assert_eq!([contents(&whole), contents(&half)].concat(), before);
         assert_eq!(
             (whole.events_read(), whole.rejected().len(), half.events_read(), half.filtered()),
             (2, 1, 2, 0)
@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(half.bytes(), 2 * (1 + 3 + 8) + 13 + 8, "{all_bytes} in all");
         let mut smaller = half;
         let least = smaller.split_off_half();
-        assert_eq!([told(&smaller), told(&least)].concat(), before[1..]);
+        assert_eq!([contents(&smaller), contents(&least)].concat(), before[1..]);
         assert_eq!(least.bytes(), (1 + 3 + 8) + 13 + 8);
     }
 }

@@ -179,12 +179,12 @@ mod tests {
     fn exported_checks_of_answers_add_up_to_the_judged_number() {
         let file = exported(Shape::Summary);
         let checks = file["root_group"]["checks"].as_array().unwrap();
-        let told = |it: &Value| (it["name"].clone(), it["passes"].clone(), it["fails"].clone());
+        let counts_of = |it: &Value| (it["name"].clone(), it["passes"].clone(), it["fails"].clone());
         let expected =
             [("ingest: status 201", 97, 3), ("ingest: json id", 90, 10), ("feed: status 200", 50, 0)];
         let expected: [(Value, Value, Value); 3] =
             expected.map(|(name, passes, fails)| (name.into(), passes.into(), fails.into()));
-        assert_eq!(checks.iter().map(told).collect::<Vec<_>>(), expected);
+        assert_eq!(checks.iter().map(counts_of).collect::<Vec<_>>(), expected);
         let metrics = &file["metrics"];
         assert_eq!(metrics["checks"]["values"], json!({"rate": 0.948, "passes": 237, "fails": 13}));
         assert_eq!(metrics["checks"]["thresholds"]["rate>0.95"]["ok"], false);
