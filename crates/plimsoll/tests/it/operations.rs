@@ -425,7 +425,7 @@ fn a_stale_read_violates_the_integrity_whatever_errors_are_allowed() {
     let victim = victim.unwrap();
     let id = victim.get_object_id("_id").unwrap();
     ask(&rawdoc! {"delete": "stale_allowed", "deletes": [{"q": {"_id": id}, "limit": 1}]});
-    std::thread::sleep(Duration::from_millis(1500));
+    crate::faults::wait_for(&out, "stale_read", 1);
     ask(&rawdoc! {"insert": "stale_allowed", "documents": [RawDocumentBuf::try_from(&victim).unwrap()]});
     let output = running.wait_with_output().unwrap();
     let run = json(&output);

@@ -165,6 +165,7 @@ fn numbers(server: &Server, db: &str) -> Vec<i32> {
 struct Mortal {
     positions: Positions,
     dead: Arc<AtomicBool>,
+    refused: Arc<AtomicBool>,
 }
 
 impl PositionStore for Mortal {
@@ -174,7 +175,10 @@ impl PositionStore for Mortal {
 
     fn keep(&self, positions: &[(Partition, Position)]) -> Result<(), PositionError> {
         match self.dead.load(Ordering::Relaxed) {
-            true => Err(PositionError::Unavailable { verb: "written", reason: "killed".into() }),
+            true => {
+                self.refused.store(true, Ordering::Relaxed);
+                Err(PositionError::Unavailable { verb: "written", reason: "killed".into() })
+            }
             false => self.positions.keep(positions),
         }
     }
@@ -189,7 +193,8 @@ fn a_crash_before_the_first_commit_repeats_the_same_changes() {
         insert(&server, db, next.get()..next.get() + count);
         next.set(next.get() + count);
     };
-    let mortal = Mortal { positions: positions(&server, db), dead: Arc::clone(&dead) };
+    let mortal =
+        Mortal { positions: positions(&server, db), dead: Arc::clone(&dead), refused: Arc::default() };
     let ended = follow(&server, db, inserts_of(&server, db), mortal, || {
         wait_for("it reads", || {
             change(1);
@@ -213,9 +218,10 @@ fn a_crash_before_the_first_commit_repeats_the_same_changes() {
 fn a_stream_without_stored_start_is_not_read() {
     let (server, db) = (shared(), "cs_unkept");
     ask(&server, db, doc! {"create": "c"});
-    let mortal = Mortal { positions: positions(&server, db), dead: Arc::new(AtomicBool::new(true)) };
+    let (dead, refused) = (Arc::new(AtomicBool::new(true)), Arc::<AtomicBool>::default());
+    let mortal = Mortal { positions: positions(&server, db), dead, refused: Arc::clone(&refused) };
     let error = follow(&server, db, inserts_of(&server, db), mortal, || {
-        std::thread::sleep(Duration::from_millis(500));
+        wait_for("the refusal", || refused.load(Ordering::Relaxed));
         insert(&server, db, 0..3);
     });
     let words = error.unwrap_err().to_string();

@@ -1,6 +1,7 @@
 //! Tests a source that fails permanently: earlier events are written and committed, and the pipeline ends with its message.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -14,34 +15,38 @@ use crate::outcome::settings;
 use crate::scripted::{Counting, Scripted};
 
 /// A source that fills its space, and fails in the same read and in every later one.
-struct Fails(Counting);
+struct Fails {
+    inner: Counting,
+    failures: Arc<AtomicU64>,
+}
 
 impl Source for Fails {
     fn replay(&self) -> Replay {
-        self.0.replay()
+        self.inner.replay()
     }
 
     fn open(&mut self, assignments: &Arc<Assignments>) -> Result<(), SourceError> {
-        self.0.open(assignments)
+        self.inner.open(assignments)
     }
 
     fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError> {
-        self.0.read(intake)?;
+        self.inner.read(intake)?;
+        self.failures.fetch_add(1, Ordering::Relaxed);
         Err(SourceError::Failed("the topic is gone".into()))
     }
 
     fn commit(&mut self, reached: &[(Partition, Position)], last: Last) -> Result<(), SourceError> {
-        self.0.commit(reached, last)
+        self.inner.commit(reached, last)
     }
 }
 
 #[test]
 fn batches_handed_over_before_a_source_fails_are_written_and_committed() {
     let (sink, source) = (Scripted::writing(), Counting::new(50, 10));
-    let committed = Arc::clone(&source.committed);
+    let (committed, failures) = (Arc::clone(&source.committed), Arc::<AtomicU64>::default());
     sink.set_open(false);
     let parts = Parts {
-        sources: vec![Box::new(Fails(source))],
+        sources: vec![Box::new(Fails { inner: source, failures: Arc::clone(&failures) })],
         transforms: Vec::new(),
         sink: Box::new(sink.clone()),
         dead_letters: None,
@@ -52,11 +57,9 @@ fn batches_handed_over_before_a_source_fails_are_written_and_committed() {
     let meter = pipeline.meter();
     let (ended, end) = channel();
     std::thread::spawn(move || ended.send(pipeline.run()));
-    while meter.counts().get(Count::Read) < 50 {
+    while meter.counts().get(Count::Read) < 50 || failures.load(Ordering::Relaxed) == 0 {
         std::thread::yield_now();
     }
-    // The source fails again while the pipeline waits for the rest.
-    std::thread::sleep(Duration::from_millis(50));
     sink.set_open(true);
     let error = end.recv_timeout(Duration::from_secs(60)).unwrap().unwrap_err();
     assert!(matches!(&error, Error::Source(SourceError::Failed(words)) if words.contains("gone")), "{error}");
