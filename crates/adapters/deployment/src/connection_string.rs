@@ -30,9 +30,11 @@ pub struct ConnectionString {
     pub allows_invalid_hostnames: bool,
 }
 
-/// The options of a pool of connections, without `maxPoolSize`.
+/// The options of a pool of connections that ask for something.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pool {
+    /// `maxPoolSize`: the most connections.
+    pub max: Option<u32>,
     /// `minPoolSize`: the fewest connections.
     pub min: Option<u32>,
     /// The names of the given options that only a pool has: `maxIdleTimeMS` and the like.
@@ -349,9 +351,9 @@ impl Options {
     }
 
     fn pool(&self) -> Pool {
-        let others = POOL_OPTIONS.into_iter().filter(|name| self.has(&name.to_lowercase()));
-        let min = self.number("minpoolsize").and_then(|min| u32::try_from(min).ok());
-        Pool { min, others: others.collect() }
+        let others = POOL_OPTIONS.into_iter().filter(|name| self.has_effect(name));
+        let size = |key| self.number(key).and_then(|size| u32::try_from(size).ok()).filter(|size| *size > 0);
+        Pool { max: size("maxpoolsize"), min: size("minpoolsize"), others: others.collect() }
     }
 
     /// Leaves out options of a read preference that is invalid itself, with a warning: the driver refuses them without it.

@@ -27,6 +27,6 @@ pub use majority::{MajorityError, Position, Progress, catch_up, catch_up_quietly
 pub use namespace::{InvalidNamespace, Namespace, fault_of_database};
 pub use topology::{COMMAND_TIMEOUT, Deployment};
 pub use uri::{
-    authenticates, check_uri, driver_options, for_driver, lean_options, pool_max, pool_options, read_options,
-    selection_limit, warnings, warnings_of_driver, write_concern_of,
+    authenticates, check_uri, driver_options, for_driver, lean_options, pool_options, pool_warnings,
+    read_options, selection_limit, warnings, warnings_of_driver, write_concern_of,
 };

@@ -16,7 +16,7 @@ use plimsoll_mongo::setup::{Context as SetupContext, Setup};
 use plimsoll_report::text::hanging;
 use plimsoll_wire::Connection;
 
-use super::inspect::tell_unused_read_options;
+use super::inspect::tell_unused_options;
 use crate::cli::AuditArgs;
 use crate::terminal::{console, print, screen};
 use plimsoll_run::exit::{Deserves, Exit, Failure, Outcome};
@@ -177,7 +177,7 @@ fn write_list(path: &Path, ledger: &Ledger, numbers: impl Iterator<Item = u64>) 
 fn place(args: &AuditArgs, path: &Path, runtime: &tokio::runtime::Runtime) -> Outcome<RunningServer> {
     let timeout = Duration::from_secs(60);
     if is_named(args) {
-        args.server.iter().chain(&args.hosts).for_each(|server| tell_unused_read_options(server));
+        args.server.iter().chain(&args.hosts).for_each(|server| tell_unused_options(server));
         let choice = choice(args.server.as_deref(), &args.hosts, 1).deserves(Exit::Usage)?;
         // This console shows warnings alone.
         let start = StartOptions { console: console(true), ..StartOptions::quiet(timeout) };

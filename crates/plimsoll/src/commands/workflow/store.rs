@@ -10,7 +10,7 @@ use plimsoll_workflow_service::store::{Missing, Place, Size};
 use serde::Serialize;
 use tokio::runtime::Runtime;
 
-use super::super::inspect::tell_unused_read_options;
+use super::super::inspect::tell_unused_options;
 use crate::cli::StoreArgs;
 use crate::terminal::{console, print};
 use plimsoll_run::exit::{Deserves, Exit, Failure, Outcome};
@@ -62,7 +62,7 @@ impl Opened {
         let place = place(args).deserves(Exit::Usage)?;
         if let Place::Mongo { uri, .. } = &place {
             check_durable(uri).deserves(Exit::Usage)?;
-            tell_unused_read_options(uri);
+            tell_unused_options(uri);
             plimsoll_deployment::warnings(uri).iter().for_each(|warning| console(true).warn(warning));
         }
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
