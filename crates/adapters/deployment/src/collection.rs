@@ -6,9 +6,11 @@ use plimsoll_wire::{Connection, Error as WireError, ServerError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::cursor::{Listing, Step};
 use crate::error::is_missing_namespace;
 use crate::inspect::sizes;
 use crate::namespace::Namespace;
+use crate::read::flag;
 
 /// The treatment of a collection that is not empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -138,26 +140,36 @@ pub async fn ends(connection: &mut Connection, namespace: &Namespace) -> Result<
 /// # Errors
 /// The server's or the connection's error.
 pub async fn exists(connection: &mut Connection, namespace: &Namespace) -> Result<bool, Error> {
-    let list =
-        rawdoc! {"listCollections": 1, "filter": {"name": namespace.collection.as_str()}, "nameOnly": true};
-    let listed = connection.command(&namespace.db, &list).await?;
-    Ok(entry_of(&listed, namespace)?.is_some())
+    let listing = Listing::of(&namespace.db, &namespace.collection);
+    let command = listing.command_of_names();
+    Ok(listed(connection, listing, command).await?.is_some())
 }
 
 /// The server's entry of a collection in its list: name, type and options. `None` if the collection does not exist.
 ///
 /// # Errors
 /// The server's or the connection's error.
-async fn entry(connection: &mut Connection, namespace: &Namespace) -> Result<Option<Document>, Error> {
-    let list = rawdoc! {"listCollections": 1, "filter": {"name": namespace.collection.as_str()}};
-    let listed = connection.command(&namespace.db, &list).await?;
-    entry_of(&listed, namespace)
+pub async fn entry(
+    connection: &mut Connection,
+    namespace: &Namespace,
+) -> Result<Option<RawDocumentBuf>, Error> {
+    let listing = Listing::of(&namespace.db, &namespace.collection);
+    let command = listing.command();
+    listed(connection, listing, command).await
 }
 
-/// The entry of a collection in a list. Some servers ignore the filter.
-fn entry_of(listed: &RawDocumentBuf, namespace: &Namespace) -> Result<Option<Document>, Error> {
-    let is_it = |entry: &Document| entry.get_str("name").is_ok_and(|name| name == namespace.collection);
-    Ok(first_batch(&document(listed, "listCollections")?).into_iter().find(is_it))
+async fn listed(
+    connection: &mut Connection,
+    mut listing: Listing<'_>,
+    mut command: RawDocumentBuf,
+) -> Result<Option<RawDocumentBuf>, Error> {
+    loop {
+        match listing.read(&connection.command(listing.db(), &command).await?) {
+            Step::Ask(next) => command = next,
+            Step::Done(found) => return Ok(found),
+            Step::Malformed => return Err(Error::Answer("listCollections")),
+        }
+    }
 }
 
 /// Measures the collection, as far as the server reports its sizes.
@@ -198,7 +210,7 @@ fn write_error(reply: &RawDocument) -> Option<ServerError> {
 /// The server's or the connection's error.
 pub async fn vanishing(connection: &mut Connection, namespace: &Namespace) -> Result<Option<String>, Error> {
     let capped = entry(connection, namespace).await?.is_some_and(|collection| {
-        collection.get_document("options").is_ok_and(|options| options.get_bool("capped").unwrap_or(false))
+        collection.get_document("options").is_ok_and(|options| flag(options, "capped"))
     });
     if capped {
         return Ok(Some("the collection is capped: the server removes its oldest documents".into()));

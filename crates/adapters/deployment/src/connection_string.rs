@@ -4,6 +4,7 @@
 //! specifications want: a URI that was written for another driver or an older server keeps working. The official driver refuses
 //! such options, so it reads the string without them.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -30,9 +31,11 @@ pub struct ConnectionString {
     pub allows_invalid_hostnames: bool,
 }
 
-/// The options of a pool of connections, without `maxPoolSize`.
+/// The options of a pool of connections that ask for something.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pool {
+    /// `maxPoolSize`: the most connections.
+    pub max: Option<u32>,
     /// `minPoolSize`: the fewest connections.
     pub min: Option<u32>,
     /// The names of the given options that only a pool has: `maxIdleTimeMS` and the like.
@@ -82,6 +85,8 @@ const MECHANISMS: [&str; 4] = ["SCRAM-SHA-1", "SCRAM-SHA-256", "MONGODB-X509", "
 const ABSENT_MECHANISMS: [&str; 4] = ["GSSAPI", "MONGODB-AWS", "MONGODB-OIDC", "MONGODB-CR"];
 /// Options that depend on a `readPreference`: without a valid one they have no effect.
 const OF_A_PREFERENCE: [&str; 2] = ["readpreferencetags", "maxstalenessseconds"];
+/// Options that depend on a `proxyHost`: without one they are an error, but not beside a DNS record that names the servers.
+const OF_A_PROXY: [&str; 3] = ["proxyport", "proxyusername", "proxypassword"];
 /// TLS checks that `tlsInsecure` sets as a whole.
 const TLS_CHECKS: [&str; 4] = [
     "tlsallowinvalidcertificates",
@@ -190,6 +195,9 @@ impl ConnectionString {
         }
         check_database(database)?;
         let mut options = Options::parse(query)?;
+        if is_srv && !options.has("proxyhost") {
+            options.leave_out(&OF_A_PROXY, "`proxyHost`");
+        }
         options.check_pairs(is_srv, hosts.len())?;
         options.warn_of_no_client();
         options.leave_out_orphans();
@@ -258,6 +266,8 @@ impl User {
 struct Options {
     /// Key in lower case, value as given, value decoded.
     known: Vec<(&'static str, String, String)>,
+    /// Each key in lower case, and as the user wrote it first.
+    written: BTreeMap<&'static str, String>,
     warnings: Vec<String>,
     /// Whether `readPreference` is given and invalid.
     lacks_preference: bool,
@@ -288,10 +298,12 @@ impl Options {
             self.warn(format!("the option `{key}` of the address is unknown and has no effect"));
             return Ok(());
         };
+        self.written.entry(name).or_insert_with(|| key.to_owned());
         if value.is_empty() && matches!(*name, "authsource" | "srvservicename" | "proxyhost") {
             return Err(invalid(format!("the option `{key}` is empty: give a value, or remove it")));
         }
         if value.is_empty() && !matches!(*name, "readpreferencetags" | "proxyusername" | "proxypassword") {
+            self.lacks_preference |= *name == "readpreference";
             self.warn(format!("the option `{key}` of the address is empty and has no effect"));
             return Ok(());
         }
@@ -349,9 +361,9 @@ impl Options {
     }
 
     fn pool(&self) -> Pool {
-        let others = POOL_OPTIONS.into_iter().filter(|name| self.has(&name.to_lowercase()));
-        let min = self.number("minpoolsize").and_then(|min| u32::try_from(min).ok());
-        Pool { min, others: others.collect() }
+        let others = POOL_OPTIONS.into_iter().filter(|name| self.has_effect(name));
+        let size = |key| self.number(key).and_then(|size| u32::try_from(size).ok()).filter(|size| *size > 0);
+        Pool { max: size("maxpoolsize"), min: size("minpoolsize"), others: others.collect() }
     }
 
     /// Leaves out options of a read preference that is invalid itself, with a warning: the driver refuses them without it.
@@ -359,12 +371,21 @@ impl Options {
         if self.has("readpreference") || !self.lacks_preference {
             return;
         }
-        for name in OF_A_PREFERENCE.into_iter().filter(|name| self.has(name)).collect::<Vec<_>>() {
-            self.known.retain(|(known, ..)| *known != name);
-            self.warn(format!(
-                "the option `{name}` of the address has no effect without a valid `readPreference`"
-            ));
+        self.leave_out(&OF_A_PREFERENCE, "a valid `readPreference`");
+    }
+
+    /// Leaves out options without the one that they depend on, with a warning each.
+    fn leave_out(&mut self, names: &[&str], needed: &str) {
+        for name in names.iter().filter(|name| self.has(name)).collect::<Vec<_>>() {
+            self.known.retain(|(known, ..)| known != name);
+            let written = self.written(name);
+            self.warn(format!("the option `{written}` of the address has no effect without {needed}"));
         }
+    }
+
+    /// An option's name as the user wrote it.
+    fn written(&self, name: &str) -> String {
+        self.written.get(name).cloned().unwrap_or_else(|| name.to_owned())
     }
 
     /// Warns of a valid option that neither client has.
@@ -391,7 +412,7 @@ impl Options {
         let srv_hosts = self.number("srvmaxhosts").unwrap_or(0) > 0;
         let tls_differ = self.has("tls") && self.has("ssl") && self.of("tls") != self.of("ssl");
         let max_pool = self.number("maxpoolsize").filter(|max| *max > 0);
-        let proxied = ["proxyport", "proxyusername", "proxypassword"].iter().any(|key| self.has(key));
+        let proxied = OF_A_PROXY.iter().any(|key| self.has(key));
         let proxy_port =
             self.of("proxyport").is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0));
         let unacknowledged = self.of("w") == Some("0") && self.is_true("journal");
@@ -435,6 +456,7 @@ impl Options {
             if self.has(key)
                 && let Some(other) = excluded.into_iter().find(|other| self.has(other))
             {
+                let (other, key) = (self.written(other), self.written(key));
                 return Err(invalid(format!("`{other}` and `{key}` exclude each other: keep one of them")));
             }
         }

@@ -1,16 +1,17 @@
 //! Explains why a deployment is unusable, and whether a retry may help.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use mongodb::error::{ErrorKind, WriteFailure};
 use plimsoll_wire::{Address, Class, Error as Wire, Outcome, ServerError};
 
 /// MongoDB's error code NamespaceNotFound.
 const NAMESPACE_NOT_FOUND: i32 = 26;
-/// MongoDB's error codes Unauthorized and AuthenticationFailed: such a refusal says nothing about the collection.
-const ACCESS_DENIED: [i32; 2] = [13, 18];
 /// The name of that code. Some products send it with another code.
 const NAMESPACE_NOT_FOUND_NAME: &str = "NamespaceNotFound";
+/// MongoDB's error codes Unauthorized and AuthenticationFailed: such a refusal says nothing about the collection.
+const ACCESS_DENIED: [i32; 2] = [13, 18];
 /// The messages for a missing collection, in lower case. Some products send one without the code, or with another.
 const MISSING_NAMESPACE: [&str; 2] = ["ns not found", "ns does not exist"];
 
@@ -78,6 +79,14 @@ pub enum Error {
     /// The server is unreachable, or refused the connection or the command.
     #[error(transparent)]
     Wire(#[from] Wire),
+    /// No server answered within the URI's `serverSelectionTimeoutMS`.
+    #[error("after a wait of {} s (serverSelectionTimeoutMS): {cause}", .limit.as_secs_f64())]
+    NoAnswer {
+        /// The time limit.
+        limit: Duration,
+        /// The failure of the last attempt.
+        cause: Wire,
+    },
     /// No primary was found.
     #[error(
         "no primary was found ({0}): check that the replica set has one, and that its members' names resolve here"
@@ -112,11 +121,12 @@ impl Error {
     /// Whether another attempt to connect is useless.
     pub const fn is_final(&self) -> bool {
         match self {
-            Self::Wire(error) => {
-                matches!(error, Wire::Authentication { .. } | Wire::TooOld { .. } | Wire::TlsSettings { .. })
-            }
+            Self::Wire(error) => is_final(error),
             // A member that restarts names no set until it has read its configuration.
-            Self::NoPrimary(_) | Self::NoMember { .. } | Self::OtherSet { found: None, .. } => false,
+            Self::NoAnswer { .. }
+            | Self::NoPrimary(_)
+            | Self::NoMember { .. }
+            | Self::OtherSet { found: None, .. } => false,
             _ => true,
         }
     }
@@ -128,6 +138,11 @@ impl Error {
             error => !error.is_final(),
         }
     }
+}
+
+/// Whether another attempt to connect is useless after a failure of the client.
+pub(crate) const fn is_final(error: &Wire) -> bool {
+    matches!(error, Wire::Authentication { .. } | Wire::TooOld { .. } | Wire::TlsSettings { .. })
 }
 
 fn member(set: Option<&str>) -> String {

@@ -9,7 +9,9 @@ mod namespace;
 pub mod read_preference;
 
 mod connection_string;
+mod cursor;
 mod error;
+mod read;
 mod topology;
 mod uri;
 
@@ -22,11 +24,12 @@ pub mod inspect;
 
 pub use admin::{Admin, retry, runtime};
 pub use connection_string::Pool;
+pub use cursor::{Listing, Step};
 pub use error::{Error, driver_message, is_transient_code};
 pub use majority::{MajorityError, Position, Progress, catch_up, catch_up_quietly, catch_up_to, progress};
 pub use namespace::{InvalidNamespace, Namespace, fault_of_database};
 pub use topology::{COMMAND_TIMEOUT, Deployment};
 pub use uri::{
-    authenticates, check_uri, driver_options, for_driver, lean_options, pool_max, pool_options, read_options,
-    selection_limit, warnings, warnings_of_driver, write_concern_of,
+    authenticates, check_uri, driver_options, for_driver, lean_options, pool_options, pool_warnings,
+    read_options, selection_limit, warnings, warnings_of_driver, write_concern_of,
 };

@@ -6,14 +6,15 @@
 //! says `directConnection=true`. A primary of an earlier election than the newest known one is not used: it has been replaced and
 //! does not know it.
 
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
-use plimsoll_wire::{Address, ConnectOptions, Connection, Hello, ReadPreference};
+use plimsoll_wire::{Address, ConnectOptions, Connection, Error as WireError, Hello, ReadPreference};
 
 use crate::concern::Concerns;
-use crate::error::Error;
+use crate::error::{Error, is_final};
 use crate::uri::{
     CONNECT_TIMEOUT, addresses, check_acknowledged, concerns, connect_options, driver_options, parse,
 };
@@ -24,6 +25,9 @@ use reader::{LOOK_AGAIN, Members};
 
 /// The time limit of a command if neither the scenario nor the URI sets one.
 pub const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The longest silence while no server answers.
+const SILENCE_MAX: Duration = Duration::from_secs(1);
 
 /// The first wire version whose elections are compared by identity before version (MongoDB 6.0): "Server Discovery And
 /// Monitoring", `updateRSFromPrimary`.
@@ -165,8 +169,21 @@ impl Deployment {
     /// # Errors
     /// If the URI is unusable or the deployment is unreachable.
     pub async fn find(uri: &str, timeout: Duration) -> Result<Self, Error> {
+        Self::find_reporting(uri, timeout, &mut |_| {}).await
+    }
+
+    /// Finds the deployment of `uri` as [`Self::find`] does, and reports in one line if no server answers for a second although
+    /// the URI's `serverSelectionTimeoutMS` lets it wait longer.
+    ///
+    /// # Errors
+    /// If the URI is unusable or the deployment is unreachable.
+    pub async fn find_reporting(
+        uri: &str,
+        timeout: Duration,
+        report: &mut (dyn FnMut(String) + Send),
+    ) -> Result<Self, Error> {
         let mut deployment = Self::new(uri, timeout).await?;
-        let hello = match deployment.greet_in_time().await {
+        let hello = match deployment.greet_in_time(report).await {
             // A member that restarts names its set later: the driver waits for the set.
             Err(Error::OtherSet { found: None, .. }) if deployment.moves => {
                 deployment.follow().await?;
@@ -312,7 +329,7 @@ impl Deployment {
         match self.open(&self.options()).await {
             Ok(connection) if !self.moves || self.is_primary(connection.hello()) => Ok(connection),
             Err(error) if !self.moves || error.is_final() => Err(error),
-            // A server without known peers cannot tell where else to look.
+            // A server without known peers cannot report where else to look.
             Err(error @ Error::Wire(_)) if self.is_alone() => Err(error),
             _ => self.follow().await,
         }
@@ -396,23 +413,39 @@ impl Deployment {
         *self.addresses.write().unwrap_or_else(PoisonError::into_inner) = addresses;
     }
 
-    /// The greeting of the first address that answers. Waits for one as long as the URI's `serverSelectionTimeoutMS` allows; without it,
-    /// asks each address once.
-    async fn greet_in_time(&self) -> Result<Hello, Error> {
+    /// The greeting of the first address that answers. Waits for one as long as the URI's `serverSelectionTimeoutMS` allows, and says
+    /// so to `report` if that is long; without it, asks each address once.
+    async fn greet_in_time(&self, report: &mut (dyn FnMut(String) + Send)) -> Result<Hello, Error> {
         let Some(limit) = self.selection else { return self.greet_any().await };
         let mut failure = None;
         let attempts = async {
             loop {
                 match self.greet_any().await {
-                    Err(error @ Error::Wire(_)) if !error.is_final() => failure = Some(error),
+                    Err(Error::Wire(error)) if !is_final(&error) => failure = Some(error),
                     settled => return settled,
                 }
                 tokio::time::sleep(LOOK_AGAIN).await;
             }
         };
-        let found = tokio::time::timeout(limit, attempts).await;
-        let silent = || plimsoll_wire::Error::Timeout { address: self.first_address(), limit }.into();
-        found.unwrap_or_else(|_| Err(failure.unwrap_or_else(silent)))
+        let found = {
+            let mut attempts = pin!(attempts);
+            match tokio::time::timeout(limit.min(SILENCE_MAX), attempts.as_mut()).await {
+                Err(_) if limit > SILENCE_MAX => {
+                    report(self.awaited(limit));
+                    tokio::time::timeout(limit - SILENCE_MAX, attempts).await
+                }
+                found => found,
+            }
+        };
+        let silent = || WireError::Timeout { address: self.first_address(), limit };
+        found.unwrap_or_else(|_| Err(Error::NoAnswer { limit, cause: failure.unwrap_or_else(silent) }))
+    }
+
+    /// A line about the wait for a first answer.
+    fn awaited(&self, limit: Duration) -> String {
+        let addresses: Vec<_> = self.addresses().iter().map(ToString::to_string).collect();
+        let (all, limit_s) = (addresses.join(", "), limit.as_secs_f64());
+        format!("waiting for {all}: no answer yet, up to {limit_s} s (serverSelectionTimeoutMS)")
     }
 
     /// The greeting of the first address that answers; that address moves to the front.
@@ -463,6 +496,32 @@ mod tests {
             assert!(waited >= Duration::from_millis(300), "{address}: {waited:?}: {said}");
             // The time limit of a command is 1 s.
             assert!(waited < Duration::from_millis(900), "{address}: {waited:?}: {said}");
+        }
+    }
+
+    #[test]
+    fn a_long_wait_for_a_server_is_reported_once_and_its_error_names_the_time() {
+        let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        for (limit, expected, waited) in [
+            (
+                1300,
+                vec![format!("waiting for {closed}: no answer yet, up to 1.3 s (serverSelectionTimeoutMS)")],
+                "1.3 s",
+            ),
+            (300, Vec::new(), "0.3 s"),
+        ] {
+            let uri = format!("mongodb://{closed}/?serverSelectionTimeoutMS={limit}");
+            let mut reported = Vec::new();
+            let mut report = |line| reported.push(line);
+            let find = Deployment::find_reporting(&uri, COMMAND_TIMEOUT, &mut report);
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let error = runtime.block_on(find).unwrap_err();
+            assert_eq!(reported, expected);
+            let words = format!(
+                "after a wait of {waited} (serverSelectionTimeoutMS): {closed} refused the connection"
+            );
+            assert!(error.to_string().contains(&words), "{error}");
+            assert!(!error.is_final() && !error.is_of_the_uri(), "{error:?}");
         }
     }
 

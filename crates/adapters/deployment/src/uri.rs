@@ -69,15 +69,22 @@ pub fn write_concern_of(uri: &str) -> Result<Option<WriteConcern>, Error> {
     read.write_concern.as_ref().map(typed_concern).transpose()
 }
 
-/// The `maxPoolSize` of a URI. Resolves nothing.
-pub fn pool_max(uri: &str) -> Option<u32> {
-    let parsed = ConnectionString::parse(uri).ok()?;
-    DriverString::parse(&parsed.for_driver).ok()?.max_pool_size
-}
-
 /// The options of a URI for a pool of connections. Resolves nothing.
 pub fn pool_options(uri: &str) -> Pool {
     ConnectionString::parse(uri).map(|parsed| parsed.pool).unwrap_or_default()
+}
+
+/// One sentence for each option of a URI for a pool of connections: it has no effect on connections of the lean client without a load.
+pub fn pool_warnings(uri: &str) -> Vec<String> {
+    let Pool { max, min, others } = pool_options(uri);
+    let sizes = [max.map(|_| "maxPoolSize"), min.map(|_| "minPoolSize")];
+    let named = sizes.into_iter().flatten().chain(others);
+    let said = |name| {
+        format!(
+            "the option `{name}` of the address has no effect here: Plimsoll opens the connections that it needs, and keeps them"
+        )
+    };
+    named.map(said).collect()
 }
 
 /// The options of a URI that choose a member or a version of the data for reads.
@@ -413,8 +420,20 @@ mod tests {
         let both = "mongodb://a/?readPreference=nearest&readConcernLevel=local";
         assert_eq!(read_options(both), ["readPreference", "readConcernLevel"]);
         assert_eq!(read_options("mongodb://a/?readPreference=primary"), [""; 0]);
-        assert_eq!(pool_max("mongodb://a/?maxPoolSize=2"), Some(2));
-        assert_eq!(pool_max("mongodb://a/?maxPoolSize=0"), Some(i32::MAX.unsigned_abs()));
+    }
+
+    #[test]
+    fn every_option_of_a_pool_that_asks_for_something_is_named() {
+        let pool = pool_options("mongodb://a/?maxPoolSize=2&minPoolSize=1&maxIdleTimeMS=5&maxConnecting=3");
+        assert_eq!(pool, Pool { max: Some(2), min: Some(1), others: vec!["maxIdleTimeMS", "maxConnecting"] });
+        let said = pool_warnings("mongodb://a/?maxPoolSize=2&minPoolSize=1&maxIdleTimeMS=5&maxConnecting=3");
+        for (sentence, name) in
+            said.iter().zip(["maxPoolSize", "minPoolSize", "maxIdleTimeMS", "maxConnecting"])
+        {
+            assert!(sentence.contains(&format!("`{name}` of the address has no effect here")), "{sentence}");
+        }
+        assert_eq!(said.len(), 4);
+        assert_eq!(pool_warnings("mongodb://a/?maxPoolSize=0&minPoolSize=0&maxIdleTimeMS=0"), [""; 0]);
     }
 
     #[test]

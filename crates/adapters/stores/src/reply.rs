@@ -16,11 +16,6 @@ pub fn first(reply: &RawDocument) -> Option<&RawDocument> {
     documents(reply)?.next()?
 }
 
-/// The document with this name in a cursor, such as the list of collections, which some servers do not filter.
-pub fn named<'a>(reply: &'a RawDocument, name: &str) -> Option<&'a RawDocument> {
-    documents(reply)?.flatten().find(|found| found.get_str("name").is_ok_and(|it| it == name))
-}
-
 /// An integer of either width, or a double.
 pub fn number(document: &RawDocument, key: &str) -> Option<i64> {
     let value = document.get(key).ok()??;
@@ -29,8 +24,17 @@ pub fn number(document: &RawDocument, key: &str) -> Option<i64> {
 }
 
 /// The first write error, or the write concern error, of a reply with `ok: 1`.
-pub fn failure(reply: &RawDocument) -> Option<String> {
+pub fn server_error(reply: &RawDocument) -> Option<&RawDocument> {
     let first = || reply.get_array("writeErrors").ok()?.into_iter().next()?.ok()?.as_document();
-    let error = first().or_else(|| reply.get_document("writeConcernError").ok())?;
-    Some(error.get_str("errmsg").unwrap_or("no reason was given").to_owned())
+    first().or_else(|| reply.get_document("writeConcernError").ok())
+}
+
+/// The message of that error.
+pub fn failure(reply: &RawDocument) -> Option<String> {
+    server_error(reply).map(|error| words(error).to_owned())
+}
+
+/// The message of an error.
+pub fn words(error: &RawDocument) -> &str {
+    error.get_str("errmsg").unwrap_or("no reason was given")
 }

@@ -50,9 +50,10 @@ fn compare(title: &str, wire: &mut Wire, bare: &mut Bare, commands: u32, batch: 
     Ok(())
 }
 
+/// The mean of the middle two of an even number.
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+    f64::midpoint(values[(values.len() - 1) / 2], values[values.len() / 2])
 }
 
 /// CPU of this thread per unit, in µs.

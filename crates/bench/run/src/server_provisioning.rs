@@ -172,7 +172,9 @@ impl RunningServer {
 
     fn at(uri: &str, start: StartOptions, runtime: &tokio::runtime::Runtime) -> Outcome<Self> {
         warnings(uri).iter().for_each(|warning| start.console.warn(warning));
-        let deployment = runtime.block_on(Deployment::find(uri, start.timeout)).map_err(|error| Failure {
+        let mut report = |line: String| start.console.warn(&line);
+        let found = runtime.block_on(Deployment::find_reporting(uri, start.timeout, &mut report));
+        let deployment = found.map_err(|error| Failure {
             exit: if error.is_of_the_uri() { Exit::Usage } else { Exit::Server },
             error: error.into(),
         })?;

@@ -1,6 +1,6 @@
 //! Redirects a pipeline's sections to other servers and brokers.
 
-use plimsoll_deployment::{warnings, warnings_of_driver, write_concern_of};
+use plimsoll_deployment::{pool_warnings, warnings, warnings_of_driver, write_concern_of};
 
 use super::typed::{PipelineFile, PositionsSection, SinkSection, SourceSection};
 
@@ -37,8 +37,10 @@ impl PipelineFile {
     pub fn uri_warnings(&self) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
         let mut file = self.clone();
-        if let SourceSection::ChangeStream(stream) = &file.source {
-            all.extend(warnings_of_driver(&stream.uri));
+        if let SourceSection::ChangeStream(stream) = &mut file.source {
+            all.extend(warnings_of_driver(&stream.uri).into_iter().chain(warnings(&stream.uri)));
+            // Its pool is that of the driver.
+            stream.uri.clear();
         }
         if let Some(PositionsSection::Collection(positions)) = &file.positions
             && let Ok(Some(concern)) = write_concern_of(&positions.uri)
@@ -46,7 +48,7 @@ impl PipelineFile {
         {
             all.push(POSITIONS_ARE_DURABLE.to_owned());
         }
-        all.extend(file.uris().iter().flat_map(|uri| warnings(uri)));
+        all.extend(file.uris().iter().flat_map(|uri| warnings(uri).into_iter().chain(pool_warnings(uri))));
         let mut unique = Vec::new();
         for warning in all {
             if !unique.contains(&warning) {

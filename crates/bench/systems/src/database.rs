@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 use plimsoll_deployment::collection::{self, InitialState};
 use plimsoll_deployment::concern::Concerns;
 use plimsoll_deployment::inspect::brief;
-use plimsoll_deployment::{lean_options, pool_max, pool_options};
+use plimsoll_deployment::{lean_options, pool_options};
 use plimsoll_ledger::{Allocation, Run as RunId};
 use plimsoll_load::arrivals::Share;
 use plimsoll_load::engine::{Finished, Progress, RunError};
@@ -126,7 +126,7 @@ fn check_reads(setup: &Setup, place: &RunningServer) -> anyhow::Result<()> {
 /// Refuses a pool of an address that the lean client would exceed.
 fn check_pools(setup: &Setup, place: &RunningServer, connections: u32) -> anyhow::Result<()> {
     for server in place.all() {
-        Connections::check_pool(setup.client, pool_max(server.deployment.uri()), connections)?;
+        Connections::check_pool(setup.client, pool_options(server.deployment.uri()).max, connections)?;
     }
     Ok(())
 }

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use plimsoll_measure::clock::{Instant, now, wall_ms};
+use plimsoll_measure::first_error::FirstError;
 use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
 use plimsoll_workflow::instance::Signal;
-use plimsoll_workflow::port::{Record, Store, StoreError};
+use plimsoll_workflow::port::{Reason, Record, Store, StoreError};
 use plimsoll_workflow::worker::ClientError;
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -189,9 +190,35 @@ pub(crate) const fn outcome(error: &UnitError) -> Outcome {
     }
 }
 
+/// The words of a failed operation, with the code and the name of the store's server.
+pub(crate) fn first_error(error: &UnitError) -> FirstError {
+    match error {
+        UnitError::Client(ClientError::Store(store)) if store.reason().is_of_server() => {
+            let Reason { code, name, message } = store.reason();
+            FirstError::new(*code, name, message)
+        }
+        error => FirstError::new(0, "", error),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_error_has_the_code_and_the_name_of_the_server() {
+        let shown = |error| first_error(&UnitError::Client(ClientError::Store(error))).to_string();
+        let reason = |code, name: &str| Reason { code, name: name.into(), message: "no".into() };
+        let found = [
+            StoreError::Unavailable(reason(91, "ShutdownInProgress")),
+            StoreError::Refused(reason(0, "SQLSTATE 23505")),
+            StoreError::Unavailable("gone".into()),
+        ];
+        assert_eq!(
+            found.map(shown),
+            ["91 ShutdownInProgress: no", "SQLSTATE 23505: no", "the store is unavailable: gone"]
+        );
+    }
 
     #[test]
     fn a_store_that_does_not_answer_leaves_the_outcome_open_and_a_refusal_does_not() {

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use plimsoll_load::retry::Retry;
 use plimsoll_load::target::{Prepared, Target};
-use plimsoll_measure::first_error::{FirstError, FirstErrors, OperationError};
+use plimsoll_measure::first_error::{FirstErrors, OperationError};
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
 use plimsoll_workflow::port::Store;
 use tokio::runtime::Handle;
 use tokio::task::JoinError;
 
-use crate::client::{Job, outcome};
+use crate::client::{Job, first_error, outcome};
 use crate::embedded::{Embedded, UnitError};
 use crate::ledger::Ledger;
 use crate::work::Work;
@@ -111,7 +111,7 @@ impl<S: Store> Target for Instances<S> {
                     self.shared.is_lost.store(true, Ordering::Relaxed);
                 }
                 self.errors.note(operation, outcome, || {
-                    FirstError::new(0, "", &error).of_command(&self.shared.works[operation].command())
+                    first_error(&error).of_command(&self.shared.works[operation].command())
                 });
                 Reply::failed(outcome, 1)
             }

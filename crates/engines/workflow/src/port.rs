@@ -3,6 +3,7 @@
 //! Everything that must not be lost is in the store. Every operation takes a batch. An operation that fails may have happened: all of them may
 //! be repeated.
 
+use std::fmt;
 use std::future::Future;
 
 use serde_json::Value;
@@ -16,11 +17,62 @@ use crate::step::{Call, CallError};
 pub enum StoreError {
     /// The store did not answer, or cannot work now. A later attempt may succeed.
     #[error("the store is unavailable: {0}")]
-    Unavailable(String),
+    Unavailable(Reason),
     /// The store refuses the content of the operation: it is too large or invalid. A later attempt fails too. A refused batch may have happened in
     /// part.
     #[error("the store refused the operation: {0}")]
-    Refused(String),
+    Refused(Reason),
+}
+
+/// The reason for the failure of a store, with the code of its server if that answered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reason {
+    /// The server's code. 0: none.
+    pub code: i32,
+    /// The server's name of the code, or its code as text. Empty: none.
+    pub name: String,
+    /// The message.
+    pub message: String,
+}
+
+impl Reason {
+    /// Whether the server gave a code or a name.
+    pub const fn is_of_server(&self) -> bool {
+        self.code != 0 || !self.name.is_empty()
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { code, name, message } = self;
+        match (*code, name.as_str()) {
+            (0, "") => write!(out, "{message}"),
+            (0, name) => write!(out, "{message} ({name})"),
+            (code, "") => write!(out, "{message} (code {code})"),
+            (code, name) => write!(out, "{message} ({name}, code {code})"),
+        }
+    }
+}
+
+impl From<String> for Reason {
+    fn from(message: String) -> Self {
+        Self { message, ..Self::default() }
+    }
+}
+
+impl From<&str> for Reason {
+    fn from(message: &str) -> Self {
+        message.to_owned().into()
+    }
+}
+
+impl StoreError {
+    /// The reason.
+    pub const fn reason(&self) -> &Reason {
+        match self {
+            Self::Unavailable(reason) | Self::Refused(reason) => reason,
+        }
+    }
 }
 
 /// The refusal to read a store that does not exist.

@@ -16,7 +16,7 @@ use plimsoll_mongo::setup::{Context as SetupContext, Setup};
 use plimsoll_report::text::hanging;
 use plimsoll_wire::Connection;
 
-use super::inspect::tell_unused_read_options;
+use super::inspect::tell_unused_options;
 use crate::cli::AuditArgs;
 use crate::terminal::{console, print, screen};
 use plimsoll_run::exit::{Deserves, Exit, Failure, Outcome};
@@ -58,7 +58,7 @@ pub fn audit(args: &AuditArgs) -> Outcome<Exit> {
         patience: Duration::ZERO,
         ledger: &recovered.ledger,
         touched: &touched,
-        other_writers: other_writers(&path),
+        other_writers: OtherWriters::Expected,
         before: &before,
     };
     let mut lost = Lost::default();
@@ -66,6 +66,7 @@ pub fn audit(args: &AuditArgs) -> Outcome<Exit> {
     // The run's URI may have set the write concern, so the value that the run recorded is used. A history is not kept, so the
     // result of its check is.
     if let Some(kept) = run_dir::read_run(&path).ok().and_then(|run| run.integrity) {
+        count_phantoms_of_the_run(&mut integrity, &kept);
         (integrity.write_concern, integrity.consistency) = (kept.write_concern, kept.consistency);
     }
     if let Some(dir) = &args.receipts {
@@ -79,14 +80,17 @@ pub fn audit(args: &AuditArgs) -> Outcome<Exit> {
     })
 }
 
-/// Whether strange documents are of others. Those that the run found as phantoms stay phantoms, so that both commands agree; later ones
-/// are of others.
-fn other_writers(path: &Path) -> OtherWriters {
-    let kept = run_dir::read_run(path).ok().and_then(|run| run.integrity);
-    match kept {
-        Some(kept) if kept.was_alone && kept.phantom > 0 => OtherWriters::Excluded,
-        _ => OtherWriters::Expected,
+/// Counts as many strange documents as phantoms as the run did, so that both commands agree. Further ones came later, and are of others.
+fn count_phantoms_of_the_run(integrity: &mut Integrity, kept: &Integrity) {
+    if !kept.was_alone {
+        return;
     }
+    let of_runs = integrity.foreign_runs.values().sum();
+    let strange = integrity.foreign.saturating_sub(of_runs);
+    let stayed = kept.phantom.saturating_sub(integrity.phantom).min(strange);
+    integrity.phantom += stayed;
+    integrity.foreign -= stayed;
+    integrity.was_alone = kept.phantom > 0;
 }
 
 /// The number of documents in the collection before the run, if its summary contains it.
@@ -178,7 +182,7 @@ fn write_list(path: &Path, ledger: &Ledger, numbers: impl Iterator<Item = u64>) 
 fn place(args: &AuditArgs, path: &Path, runtime: &tokio::runtime::Runtime) -> Outcome<RunningServer> {
     let timeout = Duration::from_secs(60);
     if is_named(args) {
-        args.server.iter().chain(&args.hosts).for_each(|server| tell_unused_read_options(server));
+        args.server.iter().chain(&args.hosts).for_each(|server| tell_unused_options(server));
         let choice = choice(args.server.as_deref(), &args.hosts, 1).deserves(Exit::Usage)?;
         // This console shows warnings alone.
         let start = StartOptions { console: console(true), ..StartOptions::quiet(timeout) };
@@ -270,4 +274,30 @@ fn tell(integrity: &Integrity, id: RunId, path: &Path, args: &AuditArgs) -> Outc
     });
     integrity.examples.iter().for_each(|example| print(&format!("{}\n", hanging(example, "  ", width))));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strangers_beyond_the_phantoms_of_the_run_are_of_others() {
+        let counted = |phantom, foreign, of_runs| {
+            let foreign_runs = [("r".to_owned(), of_runs)].into();
+            Integrity { phantom, foreign, foreign_runs, ..Integrity::default() }
+        };
+        for (mut found, was_alone, phantom, expected) in [
+            (counted(0, 3, 0), true, 1, (1, 2)),
+            (counted(0, 1, 0), true, 1, (1, 0)),
+            (counted(0, 0, 0), true, 1, (0, 0)),
+            (counted(2, 1, 0), true, 2, (2, 1)),
+            (counted(0, 3, 3), true, 1, (0, 3)),
+            (counted(0, 3, 0), true, 0, (0, 3)),
+            (counted(0, 3, 0), false, 1, (0, 3)),
+        ] {
+            let kept = Integrity { was_alone, phantom, ..Integrity::default() };
+            count_phantoms_of_the_run(&mut found, &kept);
+            assert_eq!((found.phantom, found.foreign), expected, "{kept:?}");
+        }
+    }
 }

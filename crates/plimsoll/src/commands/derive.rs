@@ -7,7 +7,7 @@ use plimsoll_deployment::inspect::{Sampled, sample};
 use plimsoll_scenario::derive::{CopyValues, Origin, Profile, scenario};
 use plimsoll_wire::Connection;
 
-use super::inspect::{failure, namespace, tell_unused_read_options};
+use super::inspect::{failure, namespace, tell_unused_options};
 use crate::cli::DeriveArgs;
 use crate::terminal::{console, print, say};
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
@@ -24,7 +24,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 pub fn derive(args: &DeriveArgs) -> Outcome<Exit> {
     let namespace = namespace(&args.collection).deserves(Exit::Usage)?;
     let choice: Choice = args.server.parse().deserves(Exit::Usage)?;
-    tell_unused_read_options(&args.server);
+    tell_unused_options(&args.server);
     let runtime = runtime()?;
     let options = StartOptions { console: console(false), ..StartOptions::quiet(TIMEOUT) };
     let place = RunningServer::open(&choice, options, &runtime)?;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, ensure};
 use plimsoll_deployment::inspect::{self as mongo, FORBIDDEN_MAX, Wanted};
-use plimsoll_deployment::{Namespace, read_options};
+use plimsoll_deployment::{Namespace, pool_warnings, read_options};
 use plimsoll_measure::inspection::Inspection;
 use plimsoll_wire::Connection;
 
@@ -26,7 +26,7 @@ const SIMILAR_MIN: f64 = 0.75;
 pub fn inspect(args: &InspectArgs) -> Outcome<Exit> {
     let wanted = wanted(args).deserves(Exit::Usage)?;
     let choice: Choice = args.server.parse().deserves(Exit::Usage)?;
-    tell_unused_read_options(&args.server);
+    tell_unused_options(&args.server);
     let runtime = runtime()?;
     let place = RunningServer::open(
         &choice,
@@ -43,6 +43,12 @@ pub(in crate::commands) fn tell_unused_read_options(server: &str) {
     for option in read_options(server) {
         say(&format!("plimsoll: warning: {option} has no effect here: this command reads the primary"));
     }
+}
+
+/// Warns of options of an address without effect on a command that reads with a few connections.
+pub(in crate::commands) fn tell_unused_options(server: &str) {
+    tell_unused_read_options(server);
+    pool_warnings(server).iter().for_each(|warning| console(true).warn(warning));
 }
 
 /// Resolves the arguments.

@@ -6,11 +6,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, ensure};
-use plimsoll_deployment::{COMMAND_TIMEOUT, for_driver, warnings_of_driver};
+use plimsoll_deployment::{COMMAND_TIMEOUT, for_driver, pool_warnings, warnings_of_driver};
 use plimsoll_host::embedded::{self, Options};
 use plimsoll_host::{Profile, Server, Storage, mongod};
 use plimsoll_measure::size::Bytes;
-use plimsoll_service::{Ending, Product, Running, StartError, State, redact, settings};
+use plimsoll_service::{DatabaseClient, Ending, Product, Running, StartError, State, redact, settings};
 use serde::Deserialize;
 use serde_json::Value;
 use tracing_subscriber::filter::LevelFilter;
@@ -68,7 +68,7 @@ fn product<P: Product>(args: &ServeArgs) -> Outcome {
     }
     log_to_stderr(args.log);
     let server = match P::database_uri(&mut typed) {
-        Some(uri) => open_database(uri, args)?,
+        Some(uri) => open_database(uri, args, P::DATABASE_CLIENT)?,
         None => without_database(args).map(|()| None).deserves(Exit::Usage)?,
     };
     let settings = P::build(typed, base).deserves(Exit::Usage)?;
@@ -100,7 +100,11 @@ fn shown<P: Product>(mut typed: P::Typed) -> anyhow::Result<String> {
 }
 
 /// Finds the server that the arguments or the settings name, or else starts one, and sets the URI to it.
-fn open_database(uri: &mut Option<String>, args: &ServeArgs) -> Outcome<Option<Server>> {
+fn open_database(
+    uri: &mut Option<String>,
+    args: &ServeArgs,
+    client: DatabaseClient,
+) -> Outcome<Option<Server>> {
     let choice: Choice = match (&args.server, uri.take()) {
         (Some(server), _) => server.parse().deserves(Exit::Usage)?,
         (None, Some(named)) => Choice::Uri(named),
@@ -108,7 +112,7 @@ fn open_database(uri: &mut Option<String>, args: &ServeArgs) -> Outcome<Option<S
     };
     if let Choice::Uri(named) = &choice {
         leave_as_it_is(args).deserves(Exit::Usage)?;
-        *uri = Some(reachable(named)?);
+        *uri = Some(reachable(named, client)?);
         return Ok(None);
     }
     let server = start_server(&choice, args)?;
@@ -117,13 +121,20 @@ fn open_database(uri: &mut Option<String>, args: &ServeArgs) -> Outcome<Option<S
 }
 
 /// Finds a running server as every other command does, with the same messages, before the service listens. Returns its URI as the
-/// service's driver takes it.
-fn reachable(uri: &str) -> Outcome<String> {
+/// service's client takes it.
+fn reachable(uri: &str, client: DatabaseClient) -> Outcome<String> {
     let runtime = plimsoll_deployment::runtime().deserves(Exit::Failed)?;
     let start = StartOptions { console: console(false), ..StartOptions::quiet(COMMAND_TIMEOUT) };
-    warnings_of_driver(uri).iter().for_each(|warning| start.console.warn(warning));
+    let warnings = match client {
+        DatabaseClient::Driver => warnings_of_driver(uri),
+        DatabaseClient::Lean => pool_warnings(uri),
+    };
+    warnings.iter().for_each(|warning| start.console.warn(warning));
     RunningServer::open(&Choice::Uri(uri.to_owned()), start, &runtime)?;
-    for_driver(uri).deserves(Exit::Usage)
+    match client {
+        DatabaseClient::Driver => for_driver(uri).deserves(Exit::Usage),
+        DatabaseClient::Lean => Ok(uri.to_owned()),
+    }
 }
 
 fn without_database(args: &ServeArgs) -> anyhow::Result<()> {

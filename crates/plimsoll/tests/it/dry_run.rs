@@ -67,24 +67,55 @@ fn an_invalid_scenario_is_refused_as_ever() {
 fn options_of_an_address_without_effect_are_named_without_a_server() {
     let dir = tempfile::tempdir().unwrap();
     scenario(dir.path(), &inserts("dry", 10, "{documents: 5}"));
-    let uri = "mongodb://127.0.0.1:9/?fooBar=1";
+    let uri = "mongodb://127.0.0.1:9/?fooBar=1&maxIdleTimeMS=5";
     std::fs::write(dir.path().join("night.csv"), format!("name,scenario,server\na,scenario.yaml,{uri}\n"))
         .unwrap();
     let pipeline = format!(
         "source: {{change_stream: {{uri: '{uri}&socketTimeoutMS=5', watch: d.c}}}}\npositions: {{file: positions}}\nsink: {{noop: {{}}}}\n"
     );
     std::fs::write(dir.path().join("pipeline.yaml"), pipeline).unwrap();
+    let sink = format!("source: {{generator: {{}}}}\nsink: {{insert: {{uri: '{uri}', collection: d.c}}}}\n");
+    std::fs::write(dir.path().join("sink.yaml"), sink).unwrap();
     for (args, option) in [
         (&["run", "scenario.yaml", "--server", uri, "--dry-run"][..], "`fooBar`"),
         (&["run", "strategies", "--server", uri, "--dry-run"], "`fooBar`"),
         (&["bench", "--insert", "{a: 1}", "--server", uri, "--dry-run"], "`fooBar`"),
         (&["suite", "night.csv", "--dry-run"], "`fooBar`"),
+        (
+            &["run", "scenario.yaml", "--server", uri, "--dry-run"],
+            "maxIdleTimeMS in the server's address has no effect",
+        ),
+        (&["suite", "night.csv", "--dry-run"], "maxIdleTimeMS in the server's address has no effect"),
         (&["pipeline", "check", "pipeline.yaml"], "`fooBar`"),
+        (&["pipeline", "check", "sink.yaml"], "`maxIdleTimeMS` of the address has no effect here"),
         (&["pipeline", "check", "pipeline.yaml"], "`socketTimeoutMS` of the address has no effect here"),
     ] {
         let output = plimsoll().current_dir(dir.path()).args(args).output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{args:?}: {}", stderr(&output));
         assert_eq!(stderr(&output).matches(option).count(), 1, "{args:?}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn commands_without_a_load_name_options_of_a_pool_and_a_long_wait() {
+    let uri = "mongodb://127.0.0.1:9/?maxPoolSize=2&maxConnecting=5&serverSelectionTimeoutMS=1100";
+    for args in [
+        &["inspect", "--json"][..],
+        &["scenarios", "derive", "--collection", "d.c"],
+        &["workflow", "list"],
+        &["serve", "workflow", "--listen", "127.0.0.1:0"],
+    ] {
+        let output = plimsoll().args(args).args(["--server", uri]).output().unwrap();
+        let said = stderr(&output);
+        assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(3), ""), "{args:?}: {said}");
+        for part in [
+            "`maxPoolSize` of the address has no effect here",
+            "`maxConnecting` of the address has no effect here",
+            "waiting for 127.0.0.1:9: no answer yet, up to 1.1 s (serverSelectionTimeoutMS)",
+            "after a wait of 1.1 s (serverSelectionTimeoutMS): 127.0.0.1:9 refused the connection",
+        ] {
+            assert_eq!(said.matches(part).count(), 1, "{args:?}: {part} is not once in {said}");
+        }
     }
 }
 

@@ -97,9 +97,14 @@ fn a_document_of_no_run_gets_the_same_verdict_from_run_and_audit() {
         if !during {
             insert_stranger(name);
         }
-        let server = format!("{}&fooBar=1", shared());
+        let server = format!("{}&fooBar=1&maxIdleTimeMS=5", shared());
         let audited = plimsoll_with(&["audit", out.to_str().unwrap(), "--json", "--server", &server]);
         assert!(stderr(&audited).contains("`fooBar` of the address is unknown"), "{}", stderr(&audited));
+        assert!(
+            stderr(&audited).contains("`maxIdleTimeMS` of the address has no effect here"),
+            "{}",
+            stderr(&audited)
+        );
         let exits = [&ran, &audited].map(|output| output.status.code());
         assert_eq!(exits, [Some(exit); 2], "{name}: {}{}", stderr(&ran), stdout(&audited));
         let found = json(&audited);

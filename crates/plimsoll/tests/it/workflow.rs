@@ -319,6 +319,7 @@ fn options_of_the_address_that_the_store_does_not_honour_are_refused_or_named() 
     for (option, named) in [
         ("w=majority&fooBar=1", "`fooBar`"),
         ("readPreference=secondary", "readPreference has no effect here"),
+        ("minPoolSize=3", "`minPoolSize` of the address has no effect here"),
     ] {
         let unreachable = list(option);
         assert_eq!(unreachable.status.code(), Some(3), "{option}: {}", stderr(&unreachable));

@@ -61,7 +61,7 @@ pub use limits::Limits;
 pub use lines::Lines;
 pub use openapi::About;
 pub use problem::{InvalidField, Kind, Problem};
-pub use product::{Product, StartError};
+pub use product::{DatabaseClient, Product, StartError};
 pub use reply::Answer;
 pub use routes::{Route, Routes};
 pub use security::Scope;

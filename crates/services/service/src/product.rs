@@ -12,10 +12,21 @@ use crate::context::State;
 use crate::server::{ListenError, Running};
 use crate::settings;
 
+/// A client of a MongoDB database, which decides the options of an address that have an effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DatabaseClient {
+    /// The official driver.
+    Driver,
+    /// Our own client, without a pool that an address can set.
+    Lean,
+}
+
 /// A service that `plimsoll serve NAME` starts.
 pub trait Product: Debug + Sync {
     /// The name on the command line.
     const NAME: &'static str;
+    /// The client that connects to the database, if the service has one.
+    const DATABASE_CLIENT: DatabaseClient = DatabaseClient::Driver;
     /// The settings as in the file. Everything has a default; an unknown key is an error.
     type Typed: Clone + Default + Serialize + DeserializeOwned;
     /// The checked settings, with every file read.

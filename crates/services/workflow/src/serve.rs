@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use plimsoll_service::{Clock, Listener, Product, StartError};
+use plimsoll_service::{Clock, DatabaseClient, Listener, Product, StartError};
 
 use crate::api::state::State;
 use crate::engine::Engine;
@@ -16,6 +16,7 @@ pub struct Workflow;
 
 impl Product for Workflow {
     const NAME: &'static str = "workflow";
+    const DATABASE_CLIENT: DatabaseClient = DatabaseClient::Lean;
     type Typed = Typed;
     type Settings = Settings;
     type State = State;

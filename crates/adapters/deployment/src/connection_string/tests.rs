@@ -104,11 +104,23 @@ const WARNED: &[(&str, &str)] = &[
     ),
     (
         "mongodb://localhost/?readPreference=invalid&readPreferenceTags=dc:ny",
-        "`readpreferencetags` of the address has no effect",
+        "`readPreferenceTags` of the address has no effect",
     ),
     (
         "mongodb://localhost/?maxStalenessSeconds=120&readPreference=invalid",
-        "`maxstalenessseconds` of the address has no effect",
+        "`maxStalenessSeconds` of the address has no effect",
+    ),
+    (
+        "mongodb://localhost/?readPreference=&READPREFERENCETAGS=dc:ny",
+        "`READPREFERENCETAGS` of the address has no effect without a valid `readPreference`",
+    ),
+    (
+        "mongodb+srv://cluster.example.com/?proxyPort=1080",
+        "`proxyPort` of the address has no effect without `proxyHost`",
+    ),
+    (
+        "mongodb+srv://cluster.example.com/?proxyUsername=a",
+        "`proxyUsername` of the address has no effect without `proxyHost`",
     ),
     ("mongodb://localhost/?waitQueueTimeoutMS=7", "`waitQueueTimeoutMS` of the address has no effect"),
     ("mongodb://localhost/?journal=", "empty"),
@@ -203,7 +215,10 @@ const INVALID: &[(&str, &str)] = &[
     ("mongodb://localhost/?authSource=", "is empty"),
     ("mongodb://localhost/?tls=true&ssl=false", "differ"),
     ("mongodb://localhost/?tls=false&ssl=true", "differ"),
-    ("mongodb://localhost/?tlsInsecure=true&tlsAllowInvalidCertificates=true", "exclude each other"),
+    (
+        "mongodb://localhost/?tlsInsecure=true&tlsAllowInvalidCertificates=true",
+        "`tlsInsecure` and `tlsAllowInvalidCertificates` exclude each other",
+    ),
     ("mongodb://localhost/?tlsAllowInvalidCertificates=false&tlsInsecure=false", "exclude each other"),
     ("mongodb://localhost/?tlsInsecure=true&tlsAllowInvalidHostnames=false", "exclude each other"),
     ("mongodb://localhost/?tlsInsecure=true&tlsDisableOCSPEndpointCheck=true", "exclude each other"),

@@ -7,9 +7,9 @@ use plimsoll_measure::inspection::{Capped, Kind, Options, TimeSeries};
 use plimsoll_wire::Error as WireError;
 
 use super::query::{Answer, CursorLimits, End, Found, Inspector};
-use super::read::{count, document, flag, seconds, text};
 use super::{COLLECTIONS_MAX, Error, Wanted};
 use crate::namespace::Namespace;
+use crate::read::{count, document, flag, seconds, text};
 
 /// The database that is inspected by default.
 const OWN: &str = "plimsoll";

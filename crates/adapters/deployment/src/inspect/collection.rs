@@ -6,10 +6,10 @@ use plimsoll_wire::Error as WireError;
 
 use super::catalogue::Entry;
 use super::query::{CursorLimits, Inspector, counted};
-use super::read::{count, document, flag, seconds, text};
 use super::samples::{self, Reading};
 use super::{Error, SAMPLES_MAX, Wanted, forbidden, json, times};
 use crate::namespace::Namespace;
+use crate::read::{count, document, flag, seconds, text};
 
 /// The largest number of indexes in a collection; MongoDB allows 64.
 const INDEXES: CursorLimits = CursorLimits { documents: 1000, bytes: 16 << 20 };

@@ -5,7 +5,7 @@ use plimsoll_measure::inspection::{Database, Reported, Size};
 use plimsoll_wire::Error as WireError;
 
 use super::query::Inspector;
-use super::read::{count, text};
+use crate::read::{count, text};
 
 /// The largest number of databases whose size is queried.
 const DATABASES_MAX: usize = 100;

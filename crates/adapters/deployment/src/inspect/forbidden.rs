@@ -8,9 +8,10 @@ use bson::{Document, RawDocument, doc, rawdoc};
 use plimsoll_measure::inspection::{Choice, Forbidden, Presence, Value};
 use plimsoll_wire::Error as WireError;
 
-use super::query::{Inspector, batch, counted};
+use super::query::{Inspector, counted};
 use super::walk::walk;
 use super::{FORBIDDEN_MAX, json};
+use crate::cursor::batch;
 use crate::namespace::Namespace;
 
 /// The largest size of a pattern in bytes.

@@ -17,7 +17,6 @@ mod forbidden;
 mod inventory;
 mod json;
 mod query;
-mod read;
 mod sample;
 mod samples;
 mod times;

@@ -1,11 +1,12 @@
 //! Sends questions to a server under time limits. A refusal counts as an answer.
 
-use bson::{Document, RawBsonRef, RawDocument, RawDocumentBuf, doc};
+use bson::{Document, RawDocument, RawDocumentBuf, doc};
 use plimsoll_measure::clock::{self, Instant, MILLISECOND_NS};
 use plimsoll_wire::{Connection, Error as WireError, ServerError};
 
-use super::read;
+use crate::cursor::{batch, collection_of, more};
 use crate::error::is_missing_namespace;
+use crate::read;
 
 /// The server's time limit for a question that needs no scan, in milliseconds.
 const QUESTION_MS: u64 = 10_000;
@@ -13,8 +14,6 @@ const QUESTION_MS: u64 = 10_000;
 const SCAN_MS: u64 = 5_000;
 /// The time limit of all scans together, in nanoseconds.
 const SCANS_NS: u64 = 60_000 * MILLISECOND_NS;
-/// Documents in one batch of a cursor. Some products need this number with each batch.
-pub(super) const BATCH: i32 = 100;
 /// MongoDB's error code MaxTimeMSExpired.
 const TIME_LIMIT: i32 = 50;
 /// The number of characters kept of a server's message.
@@ -177,8 +176,7 @@ impl<'a> Inspector<'a> {
                 self.exchange(db, &kill).await?.ok();
                 return Ok(Ok(End::Cut));
             }
-            let more = doc! {"getMore": cursor, "collection": &collection, "batchSize": BATCH};
-            match self.exchange(db, &more).await? {
+            match self.exchange(db, &more(cursor, &collection)).await? {
                 Ok(next) => reply = next,
                 // The documents read so far are kept.
                 Err(refusal) => return Ok(Ok(End::Refused { documents, refusal })),
@@ -187,26 +185,9 @@ impl<'a> Inspector<'a> {
     }
 }
 
-/// The collection that a cursor belongs to.
-fn collection_of(reply: &RawDocument, db: &str) -> String {
-    let namespace = read::document(reply, "cursor").and_then(|cursor| read::text(cursor, "ns"));
-    let namespace = namespace.unwrap_or_default();
-    let name = namespace.strip_prefix(db).and_then(|rest| rest.strip_prefix('.'));
-    name.unwrap_or_default().to_owned()
-}
-
 fn refusal(error: &ServerError) -> Refusal {
     let words = error.message.chars().take(WORDS_MAX).collect();
     Refusal { code: error.code, words, missing: is_missing_namespace(error) }
-}
-
-/// A reply's documents, and the cursor for more, or 0; `None` if the reply is malformed.
-pub(super) fn batch(reply: &RawDocument) -> Option<(Vec<RawDocumentBuf>, i64)> {
-    let cursor = read::document(reply, "cursor")?;
-    let batch = cursor.get_array("firstBatch").or_else(|_| cursor.get_array("nextBatch")).ok()?;
-    let document = |item: Result<RawBsonRef<'_>, _>| item.ok()?.as_document().map(RawDocument::to_owned);
-    let documents = batch.into_iter().map(document).collect::<Option<Vec<_>>>()?;
-    Some((documents, read::integer(cursor, "id").unwrap_or(0)))
 }
 
 /// The first document of a reply.

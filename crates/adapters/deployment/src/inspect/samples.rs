@@ -6,8 +6,9 @@ use plimsoll_wire::Error as WireError;
 
 use super::forbidden::{Pattern, Watch};
 use super::inventory::Fields;
-use super::query::{Answer, BATCH, CursorLimits, End, Found, Inspector, first};
+use super::query::{Answer, CursorLimits, End, Found, Inspector, first};
 use super::{SAMPLES_MAX, json};
+use crate::cursor::BATCH;
 use crate::namespace::Namespace;
 
 /// The largest number of documents in the inventory.

@@ -8,8 +8,8 @@ use plimsoll_wire::Error as WireError;
 
 use super::inventory::Dates;
 use super::query::{Inspector, first};
-use super::read::document;
 use crate::namespace::Namespace;
+use crate::read::document;
 
 /// The largest number of queried date fields; for further fields, only the inventory reports dates.
 const FIELDS_MAX: usize = 16;

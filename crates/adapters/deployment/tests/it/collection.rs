@@ -72,6 +72,41 @@ fn a_collection_whose_absence_has_no_code_is_empty() {
 }
 
 #[test]
+fn a_list_in_batches_is_read_to_its_end() {
+    let entries = |names: &[&str]| {
+        let entry =
+            |name: &&str| doc! {"name": *name, "type": "collection", "options": {"capped": *name == "c"}};
+        names.iter().map(entry).collect::<Vec<_>>()
+    };
+    let server = Server::start(move |command| match command.keys().next()?.as_str() {
+        "listCollections" => {
+            let first = doc! {"firstBatch": entries(&["a", "b"]), "id": 7_i64, "ns": "d.$cmd.listCollections"};
+            Some(doc! {"cursor": first, "ok": 1.0})
+        }
+        "getMore" if command.get_str("collection").is_ok_and(|it| it == "$cmd.listCollections") => {
+            let (names, next) = if command.get_i64("getMore").is_ok_and(|id| id == 7) { (["e", "f"], 8_i64) } else { (["c", "d"], 0) };
+            Some(doc! {"cursor": {"nextBatch": entries(&names), "id": next, "ns": "d.$cmd.listCollections"}, "ok": 1.0})
+        }
+        "listIndexes" => Some(doc! {"cursor": {"firstBatch": [], "id": 0_i64}, "ok": 1.0}),
+        _ => None,
+    })
+    .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let options = ConnectOptions::new(server.address().to_string().parse().unwrap());
+    runtime.block_on(async {
+        let mut connection = Connection::connect(&options).await.unwrap();
+        for (name, exists, is_capped) in
+            [("a", true, false), ("c", true, true), ("f", true, false), ("x", false, false)]
+        {
+            let namespace = Namespace { db: "d".into(), collection: name.into() };
+            assert_eq!(collection::exists(&mut connection, &namespace).await.unwrap(), exists, "{name}");
+            let vanishing = collection::vanishing(&mut connection, &namespace).await.unwrap();
+            assert_eq!(vanishing.is_some(), is_capped, "{name}");
+        }
+    });
+}
+
+#[test]
 fn a_server_that_ignores_the_filter_of_a_list_shows_no_other_collection() {
     let capped = || doc! {"name": "other", "type": "collection", "options": {"capped": true}};
     let server = Server::start(move |command| match command.keys().next()?.as_str() {

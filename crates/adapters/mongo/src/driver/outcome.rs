@@ -1,6 +1,6 @@
 //! Translates the official driver's results into outcomes.
 
-use mongodb::error::{Error, ErrorKind, UNKNOWN_TRANSACTION_COMMIT_RESULT, WriteFailure};
+use mongodb::error::{Error, ErrorKind, InsertManyError, UNKNOWN_TRANSACTION_COMMIT_RESULT, WriteFailure};
 use mongodb::options::{
     Acknowledgment, ReadPreference, ReadPreferenceOptions, SelectionCriteria, WriteConcern,
 };
@@ -22,9 +22,22 @@ impl Detailed for Error {
             ErrorKind::Write(WriteFailure::WriteConcernError(error)) => {
                 FirstError::new(error.code, &error.code_name, &error.message)
             }
+            ErrorKind::InsertMany(many) => {
+                first_of_many(many).unwrap_or_else(|| FirstError::new(0, "", driver_message(self)))
+            }
             _ => FirstError::new(0, "", driver_message(self)),
         }
     }
+}
+
+/// The write error of the first failed document, or else the write concern error.
+fn first_of_many(many: &InsertManyError) -> Option<FirstError> {
+    let refused = many.write_errors.iter().flatten().min_by_key(|error| error.index);
+    let refused = refused.map(|error| {
+        FirstError::new(error.code, error.code_name.as_deref().unwrap_or_default(), &error.message)
+    });
+    let concern = many.write_concern_error.as_ref();
+    refused.or_else(|| concern.map(|error| FirstError::new(error.code, &error.code_name, &error.message)))
 }
 
 pub(super) fn of_error(error: &Error) -> Outcome {
@@ -38,10 +51,14 @@ pub(super) fn of_error(error: &Error) -> Outcome {
     }
 }
 
-/// A refused read was not done, whatever the reason.
+/// A refused read was not done, whatever the reason. A refused insert ended its transaction, whichever document failed.
 pub(super) fn of_read_error(error: &Error) -> Outcome {
     match error.kind.as_ref() {
         ErrorKind::Command(error) => Outcome::Rejected(rejection(Class::of_code(error.code))),
+        ErrorKind::InsertMany(many) => match first_of_many(many) {
+            Some(first) => Outcome::Rejected(rejection(Class::of_code(first.code.unwrap_or_default()))),
+            None => of_error(error),
+        },
         _ => of_error(error),
     }
 }
@@ -110,6 +127,28 @@ mod tests {
         assert_eq!(of_error(&error), Outcome::Rejected(Rejection::NotTried));
         let kept = format!("{:?}", error.detail());
         assert!(kept.contains("no server that fits the operation") && !kept.contains("Topology"), "{kept}");
+    }
+
+    /// The driver's error for an insert with these errors of its documents.
+    fn insert_error(errors: bson::Bson, concern: bson::Bson) -> Error {
+        let many = bson::doc! {"writeErrors": errors, "writeConcernError": concern};
+        ErrorKind::InsertMany(bson::deserialize_from_document(many).unwrap()).into()
+    }
+
+    #[test]
+    fn an_insert_in_a_transaction_is_refused_by_its_first_document_or_its_write_concern() {
+        let many = bson::bson!([
+            {"index": 3, "code": 121, "errmsg": "third"}, {"index": 1, "code": 11000, "codeName": "DuplicateKey", "errmsg": "first"},
+        ]);
+        let concern = bson::bson!({"code": 64, "codeName": "WriteConcernFailed", "errmsg": "waited"});
+        for (errors, class, shown) in [
+            (many, Rejection::DuplicateKey, "11000 DuplicateKey: first"),
+            (bson::Bson::Null, rejection(Class::of_code(64)), "64 WriteConcernFailed: waited"),
+        ] {
+            let error = insert_error(errors, concern.clone());
+            assert_eq!(error.detail().to_string(), shown);
+            assert_eq!(of_read_error(&error), Outcome::Rejected(class), "{shown}");
+        }
     }
 
     #[test]

@@ -8,7 +8,6 @@ use mongodb::options::ReadConcern;
 use mongodb::{ClientSession, Collection};
 use plimsoll_ledger::State;
 use plimsoll_load::mix::scramble;
-use plimsoll_measure::first_error::FirstError;
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Outcome, Rejection};
 
@@ -128,7 +127,7 @@ impl Ready {
             match step {
                 Step::Insert { documents, ordered, .. } => {
                     let inserted = collection.insert_many(&*documents).ordered(*ordered);
-                    let failed = |error| note_insert(work, &error);
+                    let failed = |error| work.noted(of_read_error(&error), &error);
                     inserted.session(&mut *session).await.map_err(failed)?;
                 }
                 Step::Named { named, matched } => {
@@ -264,18 +263,4 @@ async fn find(
         }
         _ => Ok(documents),
     }
-}
-
-/// A failed insert ended the transaction, whichever document failed.
-fn note_insert(work: Work<'_>, error: &Error) -> Outcome {
-    use mongodb::error::ErrorKind;
-    let refused = match error.kind.as_ref() {
-        ErrorKind::InsertMany(many) => many.write_errors.iter().flatten().next(),
-        _ => None,
-    };
-    let Some(refused) = refused else { return work.noted(of_read_error(error), error) };
-    let outcome = Outcome::Rejected(crate::outcome::rejection(plimsoll_wire::Class::of_code(refused.code)));
-    let name = refused.code_name.as_deref().unwrap_or_default();
-    work.note(outcome, || FirstError::new(refused.code, name, &refused.message));
-    outcome
 }

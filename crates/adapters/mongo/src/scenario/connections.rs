@@ -130,14 +130,14 @@ mod tests {
 
     #[test]
     fn pool_options_of_the_address_without_effect_are_named_for_the_lean_client() {
-        let pool = Pool { min: Some(9), others: vec!["maxIdleTimeMS", "maxConnecting"] };
+        let pool = Pool { min: Some(9), others: vec!["maxIdleTimeMS", "maxConnecting"], max: None };
         let said = Connections::without_effect(Client::Lean, &pool, 8);
         assert_eq!(said.len(), 3, "{said:?}");
         for (sentence, name) in said.iter().zip(["minPoolSize=9", "maxIdleTimeMS", "maxConnecting"]) {
             assert!(sentence.starts_with(name), "{sentence}");
         }
         assert_eq!(Connections::without_effect(Client::Driver, &pool, 8), [""; 0]);
-        let enough = Pool { min: Some(8), others: Vec::new() };
+        let enough = Pool { min: Some(8), ..Pool::default() };
         assert_eq!(Connections::without_effect(Client::Lean, &enough, 8), [""; 0]);
     }
 

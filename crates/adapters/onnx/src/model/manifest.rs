@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_install::digest;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The file that lists the other files of an installation; written last.
 pub(crate) const FILE: &str = "manifest.json";
@@ -106,7 +107,7 @@ impl Manifest {
             Err(_) => return Err(VerifyError::NotInstalled(path)),
         }
         let text = fs::read(&path).map_err(|error| wrong(error.to_string()))?;
-        let manifest: Manifest = serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
+        let manifest = parsed(&text).map_err(wrong)?;
         if manifest.format != FORMAT {
             return Err(wrong(format!("its format is {}, not {FORMAT}", manifest.format)));
         }
@@ -136,6 +137,60 @@ impl Manifest {
             Ok((found, _)) => Err(VerifyError::Altered { path, expected: entry.sha256.clone(), found }),
             Err(source) => Err(VerifyError::Missing { path, source }),
         }
+    }
+}
+
+/// A field: its name, the value that it takes in words, and whether a value is one.
+type Field = (&'static str, &'static str, fn(&Value) -> bool);
+
+/// The fields of a manifest.
+const FIELDS: [Field; 3] = [
+    ("format", "a whole number", is_number),
+    ("packages", "a list of texts", is_texts),
+    ("files", "a list of files", Value::is_array),
+];
+/// The fields of one of its files.
+const OF_A_FILE: [Field; 3] = [
+    ("name", "a text", Value::is_string),
+    ("sha256", "a text", Value::is_string),
+    ("bytes", "a whole number", is_number),
+];
+
+fn is_number(value: &Value) -> bool {
+    value.is_u64()
+}
+
+fn is_texts(value: &Value) -> bool {
+    value.as_array().is_some_and(|all| all.iter().all(Value::is_string))
+}
+
+fn parsed(text: &[u8]) -> Result<Manifest, String> {
+    let value: Value = serde_json::from_slice(text)
+        .map_err(|error| format!("line {}, column {} is not JSON", error.line(), error.column()))?;
+    check_fields(&value, "", &FIELDS)?;
+    for (index, file) in value["files"].as_array().into_iter().flatten().enumerate() {
+        check_fields(file, &format!("files[{index}]."), &OF_A_FILE)?;
+    }
+    // Only a number beyond its type is left.
+    Manifest::deserialize(value).map_err(|_| "`format` is too large: expected a whole number".into())
+}
+
+/// Checks the fields of an object at a path.
+fn check_fields(value: &Value, path: &str, fields: &[Field]) -> Result<(), String> {
+    let names = fields.iter().map(|(name, ..)| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let object = value.as_object().ok_or_else(|| format!("expected an object with {names}"))?;
+    for (name, expected, is_one) in fields {
+        match object.get(*name) {
+            None => return Err(format!("`{path}{name}` is missing: expected {expected}")),
+            Some(value) if !is_one(value) => {
+                return Err(format!("`{path}{name}` is invalid: expected {expected}"));
+            }
+            Some(_) => {}
+        }
+    }
+    match object.keys().find(|key| fields.iter().all(|(name, ..)| name != key)) {
+        Some(key) => Err(format!("`{path}{key}` is unknown: expected {names}")),
+        None => Ok(()),
     }
 }
 
@@ -170,7 +225,24 @@ mod tests {
         check(|at| fs::write(at.join("model"), "evil").unwrap(), "is not the file that was installed");
         check(|at| fs::remove_file(at.join("model")).unwrap(), "cannot be read");
         check(|at| fs::remove_file(at.join(FILE)).unwrap(), "is not installed");
-        check(|at| fs::write(at.join(FILE), "{}").unwrap(), "missing field");
+        for (text, expected) in [
+            ("{}", "`format` is missing: expected a whole number"),
+            ("[1]", "expected an object with `format`, `packages`, `files`"),
+            ("{\n\"format\" 1}", "line 2, column 10 is not JSON"),
+            (
+                r#"{"format": "1", "packages": [], "files": []}"#,
+                "`format` is invalid: expected a whole number",
+            ),
+            (r#"{"format": 5000000000, "packages": [], "files": []}"#, "`format` is too large"),
+            (
+                r#"{"format": 1, "packages": [1], "files": []}"#,
+                "`packages` is invalid: expected a list of texts",
+            ),
+            (r#"{"format": 1, "packages": [], "files": [{"name": "a"}]}"#, "`files[0].sha256` is missing"),
+            (r#"{"format": 1, "packages": [], "files": [], "file": 1}"#, "`file` is unknown"),
+        ] {
+            check(|at| fs::write(at.join(FILE), text).unwrap(), expected);
+        }
         check(|at| fs::write(at.join(FILE), vec![b' '; (BYTES_MAX + 1) as usize]).unwrap(), "1048577 bytes");
         let other = r#"{"format": 2, "packages": [], "files": []}"#;
         check(|at| fs::write(at.join(FILE), other).unwrap(), "its format is 2");

@@ -130,7 +130,7 @@ async fn stored_form(session: &Session) -> Stored<i16> {
     }
     let words =
         format!("its tables have form {form}, and this version reads form {FORM}: upgrade this process");
-    Err(StoreError::Refused(words))
+    Err(StoreError::Refused(words.into()))
 }
 
 /// Flushes of the log since the start of the server of `uri`. Its processes report their counts once a second at most.
@@ -220,7 +220,8 @@ impl Store for Postgres {
     async fn deploy(&self, definitions: &[Definition], now_ms: u64) -> Stored<()> {
         for definition in definitions {
             let (version, body) = (definition.version(), json(definition)?);
-            let body = String::from_utf8(body).map_err(|error| StoreError::Refused(error.to_string()))?;
+            let body =
+                String::from_utf8(body).map_err(|error| StoreError::Refused(error.to_string().into()))?;
             self.rare(sql::DEPLOY, &[&version.name, &version.hash, &body, &signed(now_ms)]).await?;
         }
         Ok(())

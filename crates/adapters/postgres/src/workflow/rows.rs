@@ -23,7 +23,7 @@ fn unsigned(number: i64) -> u64 {
 
 /// JSON bytes.
 pub(super) fn json<T: Serialize>(value: &T) -> Stored<Vec<u8>> {
-    serde_json::to_vec(value).map_err(|error| StoreError::Refused(error.to_string()))
+    serde_json::to_vec(value).map_err(|error| StoreError::Refused(error.to_string().into()))
 }
 
 /// The variant with a name; none if a later version has written it.
@@ -85,7 +85,7 @@ pub(super) fn task(row: &Row) -> TaskRow {
 pub(super) fn encoded<'a>(signals: impl Iterator<Item = &'a Signal>) -> Stored<Vec<(&'a Signal, Vec<u8>)>> {
     let encode = |signal: &'a Signal| match signal.body.encode() {
         Ok(body) => Ok((signal, body)),
-        Err(error) => Err(StoreError::Refused(error.to_string())),
+        Err(error) => Err(StoreError::Refused(error.to_string().into())),
     };
     signals.map(encode).collect()
 }

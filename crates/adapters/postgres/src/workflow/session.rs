@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use plimsoll_workflow::port::{StoreError, Stored};
+use plimsoll_workflow::port::{Reason, StoreError, Stored};
 use tokio::sync::Mutex;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
@@ -139,7 +139,7 @@ impl Drop for Session {
 }
 
 fn silent(patience: Duration) -> StoreError {
-    StoreError::Unavailable(format!("no answer within {} s", patience.as_secs_f64()))
+    StoreError::Unavailable(format!("no answer within {} s", patience.as_secs_f64()).into())
 }
 
 /// The connections.
@@ -220,9 +220,9 @@ impl Sessions {
 ///
 /// If the URI is invalid, or asks for TLS.
 pub(super) fn config(uri: &str) -> Stored<Config> {
-    let mut config: Config = uri
-        .parse()
-        .map_err(|error: Error| StoreError::Refused(format!("the URI of PostgreSQL: {}", words(&error))))?;
+    let mut config: Config = uri.parse().map_err(|error: Error| {
+        StoreError::Refused(format!("the URI of PostgreSQL: {}", words(&error)).into())
+    })?;
     if config.get_ssl_mode() == SslMode::Require {
         let words =
             "the URI asks for TLS, which this store does not support: use a local server, or a tunnel";
@@ -244,8 +244,8 @@ fn unopened(error: &Error) -> StoreError {
     // Invalid authorization and an unknown database.
     let is_uri = |code: &str| code.starts_with("28") || code.starts_with("3D");
     match error.code() {
-        Some(code) if is_uri(code.code()) => StoreError::Refused(words(error)),
-        _ => StoreError::Unavailable(words(error)),
+        Some(code) if is_uri(code.code()) => StoreError::Refused(reason(error)),
+        _ => StoreError::Unavailable(reason(error)),
     }
 }
 
@@ -254,20 +254,27 @@ fn unopened(error: &Error) -> StoreError {
 fn classify(error: &Error) -> StoreError {
     let is_content = |code: &str| ["22", "23", "54"].iter().any(|class| code.starts_with(class));
     match error.code() {
-        Some(code) if is_content(code.code()) => StoreError::Refused(words(error)),
-        None if error.to_string().contains("serializing") => StoreError::Refused(words(error)),
-        _ => StoreError::Unavailable(words(error)),
+        Some(code) if is_content(code.code()) => StoreError::Refused(reason(error)),
+        None if error.to_string().contains("serializing") => StoreError::Refused(reason(error)),
+        _ => StoreError::Unavailable(reason(error)),
     }
 }
 
-/// The server's sentence, or the library's with its cause.
+/// The server's sentence with its code, or the library's with its cause.
+fn reason(error: &Error) -> Reason {
+    match error.as_db_error() {
+        Some(said) => {
+            let name = format!("SQLSTATE {}", said.code().code());
+            Reason { code: 0, name, message: said.message().to_owned() }
+        }
+        None => words(error).into(),
+    }
+}
+
+/// The library's sentence with its cause.
 fn words(error: &Error) -> String {
     use std::error::Error as _;
-    match (error.as_db_error(), error.source()) {
-        (Some(said), _) => format!("{} ({})", said.message(), said.code().code()),
-        (None, Some(cause)) => format!("{error}: {cause}"),
-        (None, None) => error.to_string(),
-    }
+    error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
 }
 
 #[cfg(test)]

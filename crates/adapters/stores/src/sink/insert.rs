@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use bson::rawdoc;
+use plimsoll_deployment::collection;
 use plimsoll_deployment::{
     Deployment, Error as DeploymentError, Namespace, is_transient_code, retry, runtime,
 };
@@ -17,7 +17,6 @@ use super::in_flight::InFlight;
 use super::verdict::{BatchVerdict, Existing, of_deployment, of_topic};
 use crate::document::form::{Draft, Form, Id, Unfit};
 use crate::document::identity::{IdKind, Identity, ObjectIds};
-use crate::reply;
 use crate::topics::Topics;
 
 /// The settings that all lanes of a sink's workers share.
@@ -106,14 +105,14 @@ impl SinkFactory for Inserts {
 /// Whether the collection is a time series, as far as the user may query it.
 async fn is_time_series(settings: &InsertSettings) -> Result<bool, DeploymentError> {
     let mut connection = settings.deployment.connect().await?;
-    let name = &*settings.namespace.collection;
-    let list = rawdoc! {"listCollections": 1, "filter": {"name": name}};
-    match connection.command(&settings.namespace.db, &list).await {
-        Ok(reply) => Ok(reply::named(&reply, name)
-            .is_some_and(|found| found.get_str("type").is_ok_and(|kind| kind == "timeseries"))),
+    match collection::entry(&mut connection, &settings.namespace).await {
+        Ok(found) => {
+            Ok(found.is_some_and(|found| found.get_str("type").is_ok_and(|kind| kind == "timeseries")))
+        }
         // A user with write access only may not query it; such a user is not refused.
-        Err(Wire::Server(error)) if !is_transient_code(error.code) => Ok(false),
-        Err(error) => Err(error.into()),
+        Err(collection::Error::Wire(Wire::Server(error))) if !is_transient_code(error.code) => Ok(false),
+        Err(collection::Error::Wire(error)) => Err(error.into()),
+        Err(collection::Error::NotEmpty { .. } | collection::Error::Answer(_)) => Ok(false),
     }
 }
 

@@ -17,7 +17,7 @@ pub(super) fn signed(number: u64) -> i64 {
 }
 
 fn damaged(what: &str) -> StoreError {
-    StoreError::Refused(format!("a stored document is damaged: {what}"))
+    StoreError::Refused(format!("a stored document is damaged: {what}").into())
 }
 
 fn unsigned(document: &RawDocument, key: &str) -> Stored<u64> {
@@ -44,7 +44,7 @@ pub(super) fn binary(bytes: Vec<u8>) -> Binary {
 
 /// JSON bytes.
 pub(super) fn json<T: Serialize>(value: &T) -> Stored<Binary> {
-    serde_json::to_vec(value).map(binary).map_err(|error| StoreError::Refused(error.to_string()))
+    serde_json::to_vec(value).map(binary).map_err(|error| StoreError::Refused(error.to_string().into()))
 }
 
 /// The value of JSON bytes in a field.
@@ -157,7 +157,7 @@ pub(super) fn signal(signal: &Signal, partition: u16) -> Stored<RawDocumentBuf> 
 }
 
 fn body(signal: &Signal) -> Stored<Binary> {
-    signal.body.encode().map(binary).map_err(|error| StoreError::Refused(error.to_string()))
+    signal.body.encode().map(binary).map_err(|error| StoreError::Refused(error.to_string().into()))
 }
 
 /// The key in a document's `_id`.

@@ -21,7 +21,7 @@ use plimsoll_workflow::port::{
 
 use crate::reply::{self, DUPLICATE_KEY, number};
 use documents::{extend, signed};
-use pool::{Pool, is_content};
+use pool::Pool;
 use transaction::{Together, end_sessions, together};
 
 /// The version of the collections.
@@ -389,7 +389,7 @@ async fn stored_form(pool: &Pool) -> Stored<Option<u16>> {
             let words = format!(
                 "its collections have form {other:?}, and this version reads form {FORM}: upgrade this process"
             );
-            return Err(StoreError::Refused(words));
+            return Err(StoreError::Refused(words.into()));
         }
     }
     let partitions = number(row, "partitions").and_then(|number| u16::try_from(number).ok());
@@ -458,9 +458,12 @@ fn batch(reply: &RawDocument, name: &str) -> Vec<RawDocumentBuf> {
 fn groups(documents: &[RawDocumentBuf]) -> Stored<Vec<&[RawDocumentBuf]>> {
     let size = |document: &RawDocumentBuf| document.as_bytes().len();
     match documents.iter().map(size).max().filter(|largest| *largest > DOCUMENT_BYTES_MAX) {
-        Some(largest) => Err(StoreError::Refused(format!(
-            "a document has {largest} bytes, and {DOCUMENT_BYTES_MAX} are allowed: keep large data elsewhere"
-        ))),
+        Some(largest) => {
+            let words = format!(
+                "a document has {largest} bytes, and {DOCUMENT_BYTES_MAX} are allowed: keep large data elsewhere"
+            );
+            Err(StoreError::Refused(words.into()))
+        }
         None => Ok(cut(documents, size, DOCUMENTS_MAX, BYTES_MAX)),
     }
 }
@@ -490,26 +493,25 @@ async fn insert(pool: &Pool, collection: &str, documents: &[RawDocumentBuf]) -> 
 /// If another write failed, or the write concern was not satisfied.
 fn known(reply: &RawDocument) -> Stored<HashSet<usize>> {
     if let Ok(error) = reply.get_document("writeConcernError") {
-        return Err(StoreError::Unavailable(
-            error.get_str("errmsg").unwrap_or("the write concern failed").into(),
-        ));
+        return Err(StoreError::Unavailable(pool::reason(error)));
     }
     let Ok(errors) = reply.get_array("writeErrors") else { return Ok(HashSet::new()) };
-    let read = |value: RawBsonRef<'_>| {
-        let error = value.as_document()?;
-        let index = usize::try_from(number(error, "index")?).ok()?;
-        Some((index, number(error, "code")?, error.get_str("errmsg").unwrap_or_default().to_owned()))
-    };
     let mut known = HashSet::new();
     for value in errors {
-        match value.ok().and_then(read) {
+        match value.ok().and_then(refused) {
             Some((index, code, _)) if code == i64::from(DUPLICATE_KEY) => drop(known.insert(index)),
-            Some((_, code, words)) if is_content(code) => return Err(StoreError::Refused(words)),
-            Some((_, _, words)) => return Err(StoreError::Unavailable(words)),
+            Some((_, _, error)) => return Err(pool::of_write_error(error)),
             None => return Err(StoreError::Unavailable("the server's error cannot be read".into())),
         }
     }
     Ok(known)
+}
+
+/// The index, the code and the whole of a write error.
+fn refused(value: RawBsonRef<'_>) -> Option<(usize, i64, &RawDocument)> {
+    let error = value.as_document()?;
+    let index = usize::try_from(number(error, "index")?).ok()?;
+    Some((index, number(error, "code")?, error))
 }
 
 /// The time of the server, in milliseconds since 1970.

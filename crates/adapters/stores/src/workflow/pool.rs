@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use bson::spec::BinarySubtype;
 use bson::{Binary, RawDocument, RawDocumentBuf, rawdoc};
-use plimsoll_deployment::{Deployment, Error, is_transient_code};
+use plimsoll_deployment::{Deployment, Error, Listing, Step, is_transient_code};
 use plimsoll_measure::random::mix;
-use plimsoll_wire::{Connection, Error as WireError};
-use plimsoll_workflow::port::{StoreError, Stored};
+use plimsoll_wire::{Connection, Error as WireError, ServerError};
+use plimsoll_workflow::port::{Reason, StoreError, Stored};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::PLACES_MAX;
-use crate::reply::{failure, named, number};
+use crate::reply::{number, server_error, words};
 
 /// The time limit of a command and of a connection's start.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -91,14 +91,26 @@ impl Pool {
     ///
     /// If the server does not answer, or refuses the command.
     pub(super) async fn create(&self, collection: &str) -> Stored<()> {
-        let find = rawdoc! {"listCollections": 1, "filter": {"name": collection}, "nameOnly": true};
-        if named(&self.run(&find).await?, collection).is_some() {
+        if self.has(collection).await? {
             return Ok(());
         }
         match self.run(&rawdoc! {"create": collection}).await {
             // Another process created it meanwhile.
             Err(error) if error.to_string().contains("exists") => Ok(()),
             result => result.map(drop),
+        }
+    }
+
+    /// Whether a collection exists.
+    async fn has(&self, collection: &str) -> Stored<bool> {
+        let mut listing = Listing::of(&self.db, collection);
+        let mut command = listing.command_of_names();
+        loop {
+            match listing.read(&self.run(&command).await?) {
+                Step::Ask(next) => command = next,
+                Step::Done(found) => return Ok(found.is_some()),
+                Step::Malformed => return Ok(false),
+            }
         }
     }
 
@@ -109,14 +121,11 @@ impl Pool {
     /// If the command or one of its writes fails, or the write concern is not satisfied.
     pub(super) async fn write(&self, command: &RawDocument) -> Stored<RawDocumentBuf> {
         let reply = self.run(command).await?;
-        let error = reply
-            .get_array("writeErrors")
-            .ok()
-            .and_then(|errors| errors.into_iter().next()?.ok()?.as_document());
-        let code = error.and_then(|error| number(error, "code"));
-        match failure(&reply) {
-            Some(words) if code.is_some_and(is_content) => Err(StoreError::Refused(words)),
-            Some(words) => Err(StoreError::Unavailable(words)),
+        match server_error(&reply) {
+            Some(error) if reply.get("writeErrors").is_ok_and(|it| it.is_some()) => {
+                Err(of_write_error(error))
+            }
+            Some(error) => Err(StoreError::Unavailable(reason(error))),
             None => Ok(reply),
         }
     }
@@ -182,9 +191,22 @@ fn is_transient(error: &WireError) -> bool {
 
 /// Whether the content of an operation is to blame for an error: it is invalid or too large. All other errors may pass: a missing right, a server
 /// that shuts down.
-pub(super) fn is_content(code: i64) -> bool {
+fn is_content(code: i64) -> bool {
     // BadValue, FailedToParse, TypeMismatch, Overflow, InvalidBSON, DocumentValidationFailure, BSONObjectTooLarge and KeyTooLong.
     [2, 9, 14, 15, 22, 121, 10334, 17280, 17419, 17420].contains(&code)
+}
+
+/// The failure of one write.
+pub(super) fn of_write_error(error: &RawDocument) -> StoreError {
+    let reason = reason(error);
+    if is_content(reason.code.into()) { StoreError::Refused(reason) } else { StoreError::Unavailable(reason) }
+}
+
+/// The reason in an error of the server.
+pub(super) fn reason(error: &RawDocument) -> Reason {
+    let text = |key| error.get_str(key).unwrap_or_default().to_owned();
+    let code = number(error, "code").and_then(|code| i32::try_from(code).ok()).unwrap_or_default();
+    Reason { code, name: text("codeName"), message: words(error).to_owned() }
 }
 
 pub(super) fn classify(error: &Error) -> StoreError {
@@ -198,8 +220,13 @@ pub(super) fn classify(error: &Error) -> StoreError {
             | Error::UnreadableFile { .. }
             | Error::Unacknowledged
     );
-    let words = error.to_string();
-    if is_refused || is_unusable { StoreError::Refused(words) } else { StoreError::Unavailable(words) }
+    let reason = match error {
+        Error::Wire(WireError::Server(ServerError { code, name, message, .. })) => {
+            Reason { code: *code, name: name.clone(), message: message.clone() }
+        }
+        error => error.to_string().into(),
+    };
+    if is_refused || is_unusable { StoreError::Refused(reason) } else { StoreError::Unavailable(reason) }
 }
 
 /// The session of a place in the pool of the process with a number.

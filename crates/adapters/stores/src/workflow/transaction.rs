@@ -10,9 +10,9 @@ use plimsoll_deployment::Error;
 use plimsoll_wire::Error as WireError;
 use plimsoll_workflow::port::{StoreError, Stored};
 
-use super::pool::{Pool, classify, session};
+use super::pool::{Pool, classify, reason, session};
 use super::{durable, number};
-use crate::reply::failure;
+use crate::reply::server_error;
 
 /// Codes of servers without transactions: IllegalOperation, CommandNotFound, CommandNotSupported, OperationNotSupportedInTransaction.
 const UNSUPPORTED: [i32; 4] = [20, 59, 115, 263];
@@ -51,7 +51,7 @@ pub(super) async fn together(pool: &Pool, writes: Vec<Write>) -> Stored<Together
             command.append(cstr!("startTransaction"), true);
         }
         let undone = match place.command(&pool.db, &command).await {
-            Ok(reply) if failure(&reply).is_some() => Together::Aborted,
+            Ok(reply) if server_error(&reply).is_some() => Together::Aborted,
             Ok(reply) if wanted.is_none_or(|n| number(&reply, "n") == Some(n)) => continue,
             Ok(_) => Together::Short,
             Err(Error::Wire(WireError::Server(error))) => {
@@ -66,9 +66,13 @@ pub(super) async fn together(pool: &Pool, writes: Vec<Write>) -> Stored<Together
     }
     let commit = rawdoc! {"commitTransaction": 1, "writeConcern": durable()};
     match place.command("admin", &marked(commit)).await {
-        Ok(reply) => failure(&reply).map_or(Ok(Together::Done), |words| Err(StoreError::Unavailable(words))),
+        Ok(reply) => match server_error(&reply) {
+            Some(error) => Err(StoreError::Unavailable(reason(error))),
+            None => Ok(Together::Done),
+        },
         Err(error) if is_aborted(pool, &error) => Ok(Together::Aborted),
-        Err(error) => Err(StoreError::Unavailable(error.to_string())),
+        // The commit may have happened.
+        Err(error) => Err(StoreError::Unavailable(classify(&error).reason().clone())),
     }
 }
 

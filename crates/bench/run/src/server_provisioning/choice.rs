@@ -51,9 +51,14 @@ impl Choice {
 
     /// One sentence for each option without effect in the URIs.
     pub fn warnings(&self) -> Vec<String> {
+        self.uris().into_iter().flat_map(plimsoll_deployment::warnings).collect()
+    }
+
+    /// The URIs.
+    pub fn uris(&self) -> Vec<&str> {
         match self {
-            Self::Uri(uri) => plimsoll_deployment::warnings(uri),
-            Self::Several(all) => all.iter().flat_map(Self::warnings).collect(),
+            Self::Uri(uri) => vec![uri],
+            Self::Several(all) => all.iter().flat_map(Self::uris).collect(),
             Self::Any | Self::Embedded(_) | Self::Mongod => Vec::new(),
         }
     }

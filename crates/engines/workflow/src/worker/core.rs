@@ -466,12 +466,12 @@ impl Core {
     fn uncertain(&mut self, tag: &Tag, error: StoreError, now_ms: u64) {
         let is_hopeless = self.tagged(tag).is_none_or(|slot| slot.is_quarantined());
         self.lost(tag, now_ms.saturating_add(self.settings.poll_min_ms));
-        if let StoreError::Refused(words) = error {
+        if let StoreError::Refused(reason) = error {
             // The next scan brings an instance whose quarantine is refused, too.
             if is_hopeless {
                 return;
             }
-            self.slot(&tag.instance).poison = Some(words);
+            self.slot(&tag.instance).poison = Some(reason.to_string());
         }
         self.slot(&tag.instance);
         self.missing.insert(tag.instance.clone());

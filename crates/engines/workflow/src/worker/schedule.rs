@@ -91,7 +91,9 @@ impl<S: Store> Client<S> {
                 Some(_) => return Ok(Life::Open(id)),
             }
         }
-        Err(StoreError::Refused(format!("{} has run {LIVES_MAX} times: change its definition", version.name)))
+        Err(StoreError::Refused(
+            format!("{} has run {LIVES_MAX} times: change its definition", version.name).into(),
+        ))
     }
 
     /// Whether a cancellation waits for an instance.

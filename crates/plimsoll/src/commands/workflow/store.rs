@@ -1,7 +1,7 @@
 //! Opens the store of a command, and gives its failures their exit codes.
 
 use anyhow::{Context, anyhow, ensure};
-use plimsoll_deployment::write_concern_of;
+use plimsoll_deployment::{COMMAND_TIMEOUT, Deployment, selection_limit, write_concern_of};
 use plimsoll_service::Clock;
 use plimsoll_workflow::port::{Record, Store as _, StoreError};
 use plimsoll_workflow::worker::ClientError;
@@ -10,7 +10,7 @@ use plimsoll_workflow_service::store::{Missing, Place, Size};
 use serde::Serialize;
 use tokio::runtime::Runtime;
 
-use super::super::inspect::tell_unused_read_options;
+use super::super::inspect::tell_unused_options;
 use crate::cli::StoreArgs;
 use crate::terminal::{console, print};
 use plimsoll_run::exit::{Deserves, Exit, Failure, Outcome};
@@ -62,11 +62,14 @@ impl Opened {
         let place = place(args).deserves(Exit::Usage)?;
         if let Place::Mongo { uri, .. } = &place {
             check_durable(uri).deserves(Exit::Usage)?;
-            tell_unused_read_options(uri);
+            tell_unused_options(uri);
             plimsoll_deployment::warnings(uri).iter().for_each(|warning| console(true).warn(warning));
         }
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.context("start the runtime")?;
+        if let Place::Mongo { uri, .. } = &place {
+            await_server(uri, &runtime)?;
+        }
         let options = Options { place, size, missing, backlog_max: usize::MAX, worker };
         let engine = runtime.block_on(Engine::open(options, Clock::start()));
         Ok(Self { engine: engine.deserves(Exit::Server)?, runtime })
@@ -82,6 +85,16 @@ impl Opened {
         let unknown = || anyhow!("no instance has the id `{instance}`: `plimsoll workflow list` lists all");
         found.ok_or_else(unknown).deserves(Exit::Usage)
     }
+}
+
+/// Waits for the server of an address that says how long, with the messages of every other command.
+fn await_server(uri: &str, runtime: &Runtime) -> Outcome<()> {
+    if selection_limit(uri).is_none() {
+        return Ok(());
+    }
+    let mut report = |line: String| console(true).warn(&line);
+    let found = runtime.block_on(Deployment::find_reporting(uri, COMMAND_TIMEOUT, &mut report));
+    found.map(drop).deserves(Exit::Server)
 }
 
 /// Refuses an address with a weaker write concern than that of the store.

@@ -4,7 +4,7 @@ use bson::RawDocument;
 use bson::raw::RawBsonRef;
 
 /// A whole number.
-pub(super) fn integer(document: &RawDocument, key: &str) -> Option<i64> {
+pub(crate) fn integer(document: &RawDocument, key: &str) -> Option<i64> {
     match document.get(key).ok()?? {
         RawBsonRef::Int32(number) => Some(i64::from(number)),
         RawBsonRef::Int64(number) => Some(number),
@@ -14,24 +14,24 @@ pub(super) fn integer(document: &RawDocument, key: &str) -> Option<i64> {
 }
 
 /// A count or a size; a negative one is invalid and therefore absent.
-pub(super) fn count(document: &RawDocument, key: &str) -> Option<u64> {
+pub(crate) fn count(document: &RawDocument, key: &str) -> Option<u64> {
     u64::try_from(integer(document, key)?).ok()
 }
 
 /// A number of seconds.
-pub(super) fn seconds(document: &RawDocument, key: &str) -> Option<f64> {
+pub(crate) fn seconds(document: &RawDocument, key: &str) -> Option<f64> {
     match document.get(key).ok()?? {
         RawBsonRef::Double(number) => Some(number),
         _ => integer(document, key).map(|number| number as f64),
     }
 }
 
-pub(super) fn text(document: &RawDocument, key: &str) -> Option<String> {
+pub(crate) fn text(document: &RawDocument, key: &str) -> Option<String> {
     document.get_str(key).ok().map(str::to_owned)
 }
 
 /// A flag; a missing one, or 0, is false.
-pub(super) fn flag(document: &RawDocument, key: &str) -> bool {
+pub(crate) fn flag(document: &RawDocument, key: &str) -> bool {
     match document.get(key) {
         Ok(Some(RawBsonRef::Boolean(flag))) => flag,
         _ => integer(document, key).is_some_and(|number| number != 0),
@@ -39,7 +39,7 @@ pub(super) fn flag(document: &RawDocument, key: &str) -> bool {
 }
 
 /// An embedded document.
-pub(super) fn document<'a>(document: &'a RawDocument, key: &str) -> Option<&'a RawDocument> {
+pub(crate) fn document<'a>(document: &'a RawDocument, key: &str) -> Option<&'a RawDocument> {
     document.get_document(key).ok()
 }
 
