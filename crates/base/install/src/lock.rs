@@ -9,7 +9,7 @@ use crate::Error;
 #[derive(Debug)]
 #[must_use = "without the lock two processes would install at once"]
 pub struct Lock {
-    /// The kernel releases the lock when the file is closed, however its owner ends.
+    /// The kernel releases the lock when the file is closed, also when its owner is killed.
     _file: File,
 }
 
