@@ -1,5 +1,5 @@
-//! Tests whether neighbouring pairs resemble each other. The sign-flip test assumes independent pairs: with a
-//! machine that drifts from pair to pair it would find differences too often.
+//! Tests whether neighbouring pairs resemble each other. The sign-flip test assumes independent pairs. If the
+//! state of the machine lasts from pair to pair, the test would find differences too often.
 //!
 //! If pairs are independent, each order of them is equally likely. So p is the share of random orders whose
 //! neighbours resemble each other as much. At most [`LEVEL`] of independent comparisons are called
