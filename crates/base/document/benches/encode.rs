@@ -1,8 +1,9 @@
 //! Measures the speed of document encoding, on one core.
 //!
-//! Run with `cargo bench -p plimsoll-document`. Goals: the 71-byte document of `small` at 5 million documents/s or more;
-//! the 30-field, 665-byte document of `order` at 1 GB/s or more. Not a goal: documents of random sizes, which `varying`
-//! and `padded` show for comparison. All use seed 42, and each iteration makes a batch of 1000, as an insert would.
+//! Run with `cargo bench -p plimsoll-document`. Goals: 5 million documents/s or more for the 71-byte document
+//! of `small`; 1 GB/s or more for the 30-field, 665-byte document of `order`. Documents of random sizes have
+//! no goal: `varying` and `padded` show them for comparison. All use seed 42, and each iteration makes a
+//! batch of 1000 documents, as an insert would.
 
 use divan::counter::{BytesCount, ItemsCount};
 use divan::{Bencher, black_box};
@@ -68,7 +69,8 @@ fn order(bencher: Bencher<'_, '_>) {
     encode(bencher, order_template(), None);
 }
 
-/// The same document with a text of random size, so that lengths are set afterwards and the padding fills the rest.
+/// The same document with a text of random size: the encoder sets lengths afterwards, and the padding fills
+/// the rest.
 #[divan::bench]
 fn padded(bencher: Bencher<'_, '_>) {
     let mut template = order_template();

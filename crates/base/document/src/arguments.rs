@@ -35,7 +35,7 @@ impl<'a> Args<'a> {
         Error::Expected { path: self.path.clone(), expected: expected.to_owned(), got: shown(self.value) }
     }
 
-    /// An object of these settings; null stands for an empty one.
+    /// An object of these settings; null counts as an empty object.
     pub(crate) fn fields(&self, known: &[&str]) -> Result<Fields<'a>, Error> {
         self.fields_or(known, &format!("an object of {}", braced(known)))
     }
@@ -57,14 +57,15 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// A whole number, also when it is written as in `1e6`.
+    /// A whole number, also in the form `1e6`.
     pub(crate) fn whole_within(&self, min: i64, max: i64, expected: &str) -> Result<i64, Error> {
         let integral = |x: f64| (x.fract() == 0.0 && x.abs() <= 9e15).then_some(x as i64);
         let whole = self.value.as_i64().or_else(|| self.value.as_f64().and_then(integral));
         whole.filter(|whole| (min..=max).contains(whole)).ok_or_else(|| self.expected(expected))
     }
 
-    /// A whole number within the bounds of a type. A larger one is refused with the name of the type that holds it.
+    /// A whole number within the bounds of a type. The error for a larger number names the type that holds
+    /// it.
     pub(crate) fn whole_of(&self, (min, max): (i64, i64), wider: Option<&str>) -> Result<i64, Error> {
         let wider = wider.filter(|_| self.whole_within(i64::MIN, i64::MAX, "").is_ok());
         let remedy = wider.map(|wider| format!(", or {wider} for larger numbers")).unwrap_or_default();

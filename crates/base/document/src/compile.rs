@@ -1,5 +1,5 @@
-//! Compiles a tree of values to a program: joins constants and holes of fixed width to runs, which are copied at once and
-//! then patched.
+//! Compiles a tree of values to a program. Joins constants and holes of fixed width to runs of bytes, which
+//! the program copies at once and then patches.
 
 use std::rc::Rc;
 

@@ -73,8 +73,8 @@ impl Program {
         self.encode_with(self.seed, number, identity, out);
     }
 
-    /// Appends the BSON of a version of document `number`. Version 0 is [`Program::encode`]'s, and every other version has its
-    /// own random values.
+    /// Appends the BSON of a version of document `number`. Version 0 is the document of [`Program::encode`];
+    /// every other version has different random values.
     #[inline]
     pub fn encode_version(&self, version: u32, number: u64, identity: &Identity, out: &mut Vec<u8>) {
         self.encode_with(versioned(self.seed, version), number, identity, out);

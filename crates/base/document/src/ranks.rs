@@ -31,8 +31,8 @@ impl Ranks {
         self.0.among(among).rank(&mut Words::of(seed))
     }
 
-    /// An item from 0 to `among` − 1. Popular items are scattered; as `among` grows, a rank keeps its item or moves to a new
-    /// one.
+    /// An item from 0 to `among` − 1. Popular items are scattered. As `among` grows, a rank keeps its item or
+    /// moves to a new item.
     ///
     /// # Panics
     /// When `among` is zero.
@@ -92,8 +92,8 @@ mod tests {
 
     #[test]
     fn scattered_places_are_spread_evenly_when_no_rank_is_popular() {
-        // An exponent near 0 makes all ranks equally popular, so only the scattering matters. With 100 ranks per place, the
-        // fullest of 100 buckets holds no more than chance explains.
+        // An exponent near 0 makes all ranks equally popular, so only the scattering matters. A bucket holds
+        // 100 ranks on average; the fullest bucket holds no more than chance explains.
         let (ranks, among, draws) = (Ranks::new(1e-9).unwrap(), 10_000, 400_000_u64);
         let mut counts = [0_u64; 100];
         (0..draws).for_each(|draw| counts[(ranks.scattered(among, mix(draw)) / 100) as usize] += 1);

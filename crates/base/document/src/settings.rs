@@ -17,7 +17,7 @@ pub enum IdForm {
     ObjectId,
     /// The receipt as a string of 24 lower-case hexadecimal digits.
     String,
-    /// `user` and 20 decimal digits, in an order unrelated to that of insertion, as YCSB's keys.
+    /// `user` and 20 decimal digits, in an order unrelated to insertion, as YCSB's keys.
     User,
     /// The template or the file supplies `_id`; documents are then counted, not verified.
     Own,

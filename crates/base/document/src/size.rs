@@ -4,7 +4,7 @@ use crate::arguments::{Args, Fields};
 use crate::error::Error;
 use crate::random::below;
 
-/// The minimum and the maximum size in bytes. Saturates, so that absurd templates end in an error.
+/// The minimum and the maximum size in bytes. Additions saturate, so that an absurd template gives an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Size {
     pub(crate) min: usize,

@@ -25,8 +25,8 @@ impl Source {
         }
     }
 
-    /// Appends the BSON of a version of document `number`. Version 0 is [`Source::encode`]'s. The versions of a file's record
-    /// differ only in their stamps.
+    /// Appends the BSON of a version of document `number`. Version 0 is the document of [`Source::encode`].
+    /// The versions of a file's record differ only in their stamps.
     #[inline]
     pub fn encode_version(
         &self,

@@ -1,4 +1,4 @@
-//! Encodes an `_id` as YCSB does: `user` and a number in an order unrelated to that of insertion.
+//! Encodes an `_id` as YCSB does: `user` and a number, in an order unrelated to insertion.
 //!
 //! YCSB hashes the number of a record (`CoreWorkload.buildKeyName`). Here a bijection replaces the hash, so that the last
 //! eight bytes of the receipt can be decoded from the text. They identify the run.

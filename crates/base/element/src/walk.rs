@@ -45,11 +45,11 @@ pub struct Elements<'a> {
 /// One element: its type byte, its key without the NUL, and its value's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Element<'a> {
-    /// The type byte: one of [`kind`], or of a rarer type.
+    /// The type byte: one of [`kind`], or that of a rarer type.
     pub kind: u8,
     /// The key, which may not be UTF-8.
     pub key: &'a [u8],
-    /// The value. Its size is that of the type.
+    /// The value, as long as its type requires.
     pub value: &'a [u8],
 }
 
@@ -99,7 +99,7 @@ impl<'a> Elements<'a> {
         Ok(Elements { rest: &bytes[4..bytes.len() - 1] })
     }
 
-    /// The bytes of the elements that are still to come.
+    /// The bytes of the elements not yet read.
     #[inline]
     pub(crate) fn left(&self) -> usize {
         self.rest.len()
@@ -219,14 +219,14 @@ impl<'a> Element<'a> {
         (self.kind == kind::BINARY).then_some((*subtype, bytes))
     }
 
-    /// The position of the element, with type and key, in the bytes that it was read from.
+    /// The position of the element, with type and key, in `bytes`: the bytes from which the element was read.
     pub fn range_in(&self, bytes: &[u8]) -> Range<usize> {
         // The key is a part of `bytes`, so its position is the distance of their first bytes. The type byte precedes it.
         let key = self.key.as_ptr().addr() - bytes.as_ptr().addr();
         key - 1..key + self.key.len() + 1 + self.value.len()
     }
 
-    /// The position of the value in the bytes that the element was read from.
+    /// The position of the value in `bytes`: the bytes from which the element was read.
     pub fn value_in(&self, bytes: &[u8]) -> Range<usize> {
         let end = self.range_in(bytes).end;
         end - self.value.len()..end

@@ -22,7 +22,7 @@ pub const TAIL_LINES: usize = 15;
 /// The time without output after which the caller gets [`Output::Silence`].
 pub const SILENCE: Duration = Duration::from_secs(1);
 
-/// The stream of a program's messages; the other one is discarded.
+/// The stream of a program's messages; the other stream is discarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
     /// The standard output.
@@ -119,7 +119,7 @@ fn note(read: &Receiver<Ended>, log: &mut Log, observe: &mut dyn FnMut(Output<'_
 }
 
 /// Splits a stream into lines until it ends or the receiver is gone. A status line is sent at once, without
-/// waiting for the next byte; so a line that ends with CR LF arrives as a status, and again as a line.
+/// waiting for the next byte. So a line that ends with CR LF arrives twice: as a status and as a line.
 fn split(mut stream: impl BufRead, lines: &SyncSender<Ended>) -> io::Result<()> {
     let (mut line, mut status) = (Vec::new(), Vec::new());
     loop {

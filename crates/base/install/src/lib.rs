@@ -1,8 +1,9 @@
 //! Installs outside programs and files on this machine once, completely and verified.
 //!
-//! Read in this order: the directory of all installations ([`Cache`]), the right to install ([`Lock`]), the program that fetches or
-//! builds ([`fetch`], [`maven`]), the checksums ([`digest`], [`Checklist`]), and the renamed directory ([`AtomicDir`]). An installation takes
-//! the lock, checks whether it is needed, and only then starts:
+//! Read in this order: the directory of all installations ([`Cache`]), the right to install ([`Lock`]), the
+//! program that fetches or builds ([`fetch`], [`maven`]), the checksums ([`digest`], [`Checklist`]), and the
+//! renamed directory ([`AtomicDir`]). An installation takes the lock, checks whether it is needed, and only
+//! then starts:
 //!
 //! ```
 //! use plimsoll_install::{AtomicDir, Lock};
@@ -23,7 +24,7 @@
 //! ```
 //!
 //! All functions block. The crate must not know the programs that it installs: the caller chooses the
-//! program, the tool and the source, and reports the progress. It reads no clock.
+//! program, the tool and the source, and reports the progress. The crate reads no clock.
 
 pub use cache::{Cache, NoCacheDirectory};
 pub use lock::Lock;

@@ -9,7 +9,7 @@ use crate::Error;
 #[derive(Debug)]
 #[must_use = "without the lock two processes would install at once"]
 pub struct Lock {
-    /// The kernel releases the lock when the file is closed, however its owner ends.
+    /// The kernel releases the lock when the file is closed, also when its owner is killed.
     _file: File,
 }
 
@@ -61,7 +61,7 @@ mod tests {
     fn different_locks_do_not_wait_for_each_other() {
         let cache = tempfile::tempdir().unwrap();
         let _one = Lock::take(cache.path(), "one.lock", || {}).unwrap();
-        let _other = Lock::take(cache.path(), "other.lock", || panic!("nobody has it")).unwrap();
+        let _other = Lock::take(cache.path(), "other.lock", || panic!("the lock is free")).unwrap();
     }
 
     #[test]

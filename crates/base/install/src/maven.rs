@@ -89,8 +89,8 @@ fn not_run(error: RunError) -> MavenError {
     }
 }
 
-/// Runs Maven with a temporary repository, so that the user's stays unchanged. The user's settings name the
-/// mirror.
+/// Runs Maven with a temporary repository, so that the user's repository stays unchanged. The user's settings
+/// name the mirror.
 fn command(maven: OsString, form: Form, partial: &Path) -> Command {
     let mut command = Command::new(maven);
     command.args(["--batch-mode", "--no-transfer-progress"]);

@@ -1,8 +1,8 @@
 //! Bounds the steps, stack and repeated texts of a program's run. The library that runs programs has no limits.
 //!
-//! Every step of a program looks up the table of its terms: there the steps are counted and the stack depth is checked. A run
-//! that exceeds a bound ends by unwinding, the only way to end it. Steps are counted instead of time, so that a repeated event
-//! has the same result. A repeated text is measured before it is made.
+//! Every step of a program looks up a term in a table. The lookup counts the step and checks the stack depth.
+//! A run that exceeds a bound ends by unwinding, the only way to end it. Counting steps instead of time gives
+//! a repeated event the same result. A repeated text is measured before it is made.
 //!
 //! Memory is not bounded: a sum, a collected array or a library function can allocate much in one step without a table
 //! lookup. Programs belong to the operator; the guide lists the risks.

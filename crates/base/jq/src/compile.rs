@@ -1,4 +1,4 @@
-//! Compiles the text of a program to one that runs within bounds.
+//! Compiles the text of a program, and adds the checks that keep its run within bounds.
 //!
 //! The library repeats texts without a limit, so `*` and `*=` are rewritten to our function, and `range` counts its steps.
 

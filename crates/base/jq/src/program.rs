@@ -106,7 +106,7 @@ mod tests {
     use super::*;
     use crate::value::parse;
 
-    /// The result of a program within `steps_max`, and a hundred bytes for a repeated text.
+    /// The result of a program within `steps_max`, with at most a hundred bytes for a repeated text.
     fn bounded(steps_max: u64, program: &str) -> Result<Option<String>, Error> {
         let bounds = Bounds { steps_max, bytes_max: 100 };
         let input = parse(br#"{"n": 5000000000, "two": 2, "text": "ab"}"#)?;

@@ -15,7 +15,7 @@ pub struct Ledger {
     run: Run,
     allocation: Allocation,
     workers: Vec<Pairs>,
-    /// The workers in this ledger: all, or those of a shard.
+    /// The workers in this ledger: all workers, or those of a shard.
     kept: Range<u64>,
     /// `None` if unknown: an older directory does not record changes.
     changes: Option<Changes>,

@@ -66,7 +66,7 @@ impl Allocation {
         self.limit.unwrap_or(NUMBERS_MAX)
     }
 
-    /// How many numbers this worker gets.
+    /// The count of numbers that this worker gets.
     pub fn allocated_to(&self, worker: u64) -> u64 {
         let (whole_blocks, rest) = (self.end() / self.block, self.end() % self.block);
         let (rounds, turn) = (whole_blocks / self.workers, whole_blocks % self.workers);

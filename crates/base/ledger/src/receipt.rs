@@ -104,7 +104,8 @@ impl Receipt {
         id
     }
 
-    /// Reads twelve bytes as a receipt. This succeeds for every ObjectId: [`Run::owns`] checks whether it is of the run.
+    /// Reads twelve bytes as a receipt. This succeeds for every ObjectId: [`Run::owns`] checks whether the
+    /// receipt belongs to the run.
     pub fn from_object_id(id: &[u8; 12]) -> Receipt {
         let [a, b, c, d, e, f, g, n @ ..] = *id;
         let number = u64::from_be_bytes([0, 0, 0, n[0], n[1], n[2], n[3], n[4]]);

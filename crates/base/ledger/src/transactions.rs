@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::numbers::Slot;
 
-/// The most transactions that are kept; more than these are not checked.
+/// The most transactions that are kept; further transactions are not checked.
 pub const TRANSACTIONS_MAX: usize = 1 << 16;
 /// The most spans of a transaction; a transaction with more is not checked.
 pub const SPANS_MAX: usize = 250;
@@ -33,7 +33,8 @@ impl Span {
 }
 
 impl Transactions {
-    /// Adds a transaction. Ignores a single document, which is always written as a whole, and everything over the limits.
+    /// Adds a transaction. Ignores a transaction of one document, which is always written as a whole, and
+    /// every transaction over the limits.
     pub fn add(&mut self, spans: Vec<Span>) {
         let documents: u64 = spans.iter().map(|span| span.count).sum();
         if documents > 1 && spans.len() <= SPANS_MAX && self.all.len() < TRANSACTIONS_MAX {

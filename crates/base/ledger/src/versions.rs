@@ -1,8 +1,9 @@
 //! Tracks the versions of each document: the last acknowledged one, the highest sent one, and whether a read has shown it.
 //!
-//! A document is inserted as version 0; each replacement is the next version. The owner of a document sends at most one change
-//! of it at a time, so that the server receives the versions in order. A change with an unknown outcome leaves the document in
-//! doubt. A late attempt of that change on the server could undo a later change, so no change of a document in doubt is sent.
+//! A document is inserted as version 0; each replacement is the next version. The owner of a document sends
+//! at most one change to it at a time, so that the server receives the versions in order. A change with an
+//! unknown outcome leaves the document in doubt. A late attempt of that change could undo a later change on
+//! the server, so the owner sends no change of a document in doubt.
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,8 +29,8 @@ pub struct Version {
     sent: u32,
 }
 
-/// The versions of the documents of all workers. An unchanged document takes memory only in the same page as a changed one.
-/// Clones share pages until one of them changes a page.
+/// The versions of the documents of all workers. An unchanged document takes memory only if its page has a
+/// changed document. Clones share pages until one of them changes a page.
 #[derive(Clone, Default)]
 pub struct Versions {
     workers: Vec<Vec<Option<Arc<Words>>>>,
@@ -274,7 +275,7 @@ impl Versions {
     }
 }
 
-/// Shows only the number of pages: their content would not help.
+/// Shows only the number of pages: their content would be too long.
 impl fmt::Debug for Versions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Versions").field("pages", &self.pages().count()).finish_non_exhaustive()

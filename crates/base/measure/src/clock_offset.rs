@@ -1,8 +1,8 @@
 //! Bounds how far a server's clock is ahead of this machine's.
 //!
-//! An answer with the server's time was written between the moments of the question and of the answer. So one exchange bounds the
-//! offset to its round trip, whichever way was the slower one (Cristian, *Probabilistic clock synchronization*, 1989). Several exchanges
-//! narrow it.
+//! The server writes its time into an answer between the moments of the question and of the answer. So one
+//! exchange bounds the offset to its round trip, whichever direction was slower (Cristian, *Probabilistic
+//! clock synchronization*, 1989). Several exchanges narrow the bounds.
 
 use std::net::IpAddr;
 
@@ -29,14 +29,15 @@ impl ClockOffset {
         }
     }
 
-    /// The bounds that hold if both do. If they contradict each other, a clock was set meanwhile: then both are possible.
+    /// The bounds that hold if both hold. If they contradict each other, a clock was set meanwhile: then
+    /// every offset of either is possible.
     #[must_use]
     pub fn narrowed(self, other: Self) -> Self {
         let both = Self { min_ms: self.min_ms.max(other.min_ms), max_ms: self.max_ms.min(other.max_ms) };
         if both.min_ms <= both.max_ms { both } else { self.widened(other) }
     }
 
-    /// The bounds that hold if one of both does.
+    /// The bounds that hold if at least one of the two holds.
     #[must_use]
     pub fn widened(self, other: Self) -> Self {
         Self { min_ms: self.min_ms.min(other.min_ms), max_ms: self.max_ms.max(other.max_ms) }
@@ -56,7 +57,8 @@ pub struct ServerClock {
 }
 
 impl ServerClock {
-    /// The bounds of the offset over the whole load: those of all moments together, because the clocks may drift apart.
+    /// The bounds of the offset over the whole load: they cover all moments together, because the clocks may
+    /// drift apart.
     pub fn over_load(&self) -> Option<ClockOffset> {
         self.offsets.iter().copied().reduce(ClockOffset::widened)
     }
@@ -68,7 +70,8 @@ impl ServerClock {
         highest.zip(lowest).map_or(0, |(highest, lowest)| u64::try_from(highest - lowest).unwrap_or(0))
     }
 
-    /// Whether both clocks are that of one server: by its process, or else by its address, unless that is each machine's own.
+    /// Whether both clocks are that of one server: by its process, or else by its address, unless the address
+    /// leads to the machine itself.
     pub fn is_of_same_server(&self, other: &Self) -> bool {
         match (&self.process, &other.process) {
             (Some(mine), Some(theirs)) => mine == theirs,
@@ -93,7 +96,7 @@ mod tests {
     fn the_true_offset_is_within_the_bounds_whatever_the_way_there_and_back() {
         let mut random = Random::new(7);
         for _ in 0..10_000 {
-            // In microseconds: the true offset, and both ways.
+            // In microseconds: the true offset, and the time of each direction.
             let offset = (random.unit() * 20_000_000.0) as i64 - 10_000_000;
             let [there, back] = [(); 2].map(|()| (random.unit() * 300_000.0) as i64);
             let asked = 1_700_000_000_000_000 + (random.unit() * 1e6) as i64;

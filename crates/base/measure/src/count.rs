@@ -1,4 +1,4 @@
-//! Writes counts as people read them.
+//! Formats counts with a comma between thousands.
 
 /// A count with every digit: `1,000,000`.
 pub fn exact(count: u64) -> String {

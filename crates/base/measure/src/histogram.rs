@@ -81,7 +81,7 @@ impl Histogram {
         if self.0.is_empty() { 0 } else { self.0.max() }
     }
 
-    /// The value in nanoseconds at `percentile` (0 to 100), whatever its support.
+    /// The value in nanoseconds at `percentile` (0 to 100), regardless of its support.
     pub fn at(&self, percentile: f64) -> u64 {
         self.0.value_at_percentile(percentile).min(self.max())
     }
@@ -91,7 +91,8 @@ impl Histogram {
         supported(self.count(), percentile).then(|| self.at(percentile))
     }
 
-    /// A percentile of the values and of `failed` infinitely large ones; none if it lies among those.
+    /// A percentile of the values and of `failed` infinitely large ones; none if the percentile lies among
+    /// the failed ones.
     pub fn at_among(&self, percentile: f64, failed: u64) -> Option<u64> {
         let among_values = percentile * (self.count() + failed) as f64 / self.count() as f64;
         (among_values <= 100.0).then(|| self.at(among_values))

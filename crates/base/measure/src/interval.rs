@@ -178,8 +178,8 @@ impl Tally {
         self.failed_response.merge(&other.failed_response);
     }
 
-    /// Operations that failed with this class, or in which it is the class of a document. Documents that an ordered batch did not
-    /// try count only if nothing else failed.
+    /// Operations that failed with this class, or that contain a document that failed with it. Documents that
+    /// an ordered batch did not try count only if nothing else failed.
     pub fn errors_of_class(&self, class: &str) -> u64 {
         self.errors.of_class(class) + self.further_errors.of_class(class)
     }

@@ -1,7 +1,8 @@
 //! Holds measured values as plain types with a versioned file form.
 //!
-//! The vocabulary of all other crates: instants, histograms, outcomes, intervals, events and the summary of a run. It
-//! knows no engine, socket, terminal or database, and never learns the meaning of an operation.
+//! These types are the vocabulary of all other crates: instants, histograms, outcomes, intervals, events and
+//! the summary of a run. This crate knows no engine, socket, terminal or database, and never learns the
+//! meaning of an operation.
 
 mod macros;
 

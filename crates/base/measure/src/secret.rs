@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Replaces a secret.
+/// The text that replaces a secret.
 pub const HIDDEN: &str = "…";
 /// Parts of the names of secret keys, in lower case and without `-` and `_`.
 const WORDS: [&str; 9] = [
@@ -26,7 +26,7 @@ pub fn hides(path: &str) -> bool {
     path.split('.').any(is_secret)
 }
 
-/// Whether a text of any form, even an unreadable one, may hold a secret. It errs on the side of secrecy.
+/// Whether a text of any form, even an unreadable text, may hold a secret. In doubt, the answer is yes.
 pub fn may_hold(text: &str) -> bool {
     let between = |c: char| !(c.is_alphanumeric() || matches!(c, '-' | '_'));
     text.contains('@')

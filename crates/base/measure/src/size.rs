@@ -57,7 +57,7 @@ impl FromStr for Bytes {
 }
 
 impl fmt::Display for Bytes {
-    /// In the largest unit of which it is a whole number.
+    /// Writes the amount in the largest unit that gives a whole number.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fits = |scale: f64| self.bytes as f64 >= scale && self.bytes.is_multiple_of(scale as u64);
         let (unit, scale) = UNITS.iter().rev().find(|(_, scale)| fits(*scale)).unwrap_or(&UNITS[0]);

@@ -21,7 +21,8 @@ const IDLE: u32 = u32::MAX;
 /// The shortest time between two ticks, so that a short limit does not keep a core busy.
 const PERIOD_MIN: Duration = Duration::from_millis(1);
 
-/// The connections to tick for, by the time between two ticks. An entry lives as long as its thread.
+/// The connections of each ticking thread, by the time between two ticks. An entry lives as long as its
+/// thread.
 static WATCHED: Mutex<Vec<(Duration, Vec<Weak<Watch>>)>> = Mutex::new(Vec::new());
 
 /// The time limit of the exchange in flight.
@@ -65,7 +66,7 @@ impl Deadline {
         self.set_ticks(IDLE);
     }
 
-    /// Ready once the exchange is out of time. Until then, wakes the task when that happens.
+    /// Ready once the exchange is out of time. Until then, it registers the task to be woken at that moment.
     #[inline]
     pub fn poll(&self, cx: &Context<'_>) -> Poll<()> {
         match &self.watch {

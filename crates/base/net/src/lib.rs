@@ -1,8 +1,9 @@
 //! Opens TCP, TLS and Unix-socket streams, and sends and receives on them within a time limit.
 //!
-//! [`connect`] and [`connect_unix`] open a [`Stream`], the first also through a [`SocksProxy`]. A [`Channel`] adds a time limit for each exchange and moves bytes: out
-//! of the caller's buffer, and into a [`Receive`]. A protocol composes these steps without allocations. The crate needs a tokio
-//! runtime with IO and time enabled.
+//! [`connect`] and [`connect_unix`] open a [`Stream`], the first also through a [`SocksProxy`]. A [`Channel`]
+//! adds a time limit for each exchange. It sends bytes from the caller's buffer, and receives bytes into a
+//! [`Receive`]. A protocol composes these steps without allocations. The crate needs a tokio runtime with IO
+//! and time enabled.
 //!
 //! This crate must not know any protocol above TLS, load or scenarios.
 

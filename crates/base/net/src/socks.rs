@@ -1,6 +1,7 @@
-//! Asks a SOCKS5 proxy for a TCP connection (RFC 1928), with a user and a password if it wants them (RFC 1929).
+//! Asks a SOCKS5 proxy for a TCP connection (RFC 1928), with a user and a password if the proxy wants them
+//! (RFC 1929).
 //!
-//! The proxy gets names as they are and resolves them, so that they need no meaning on this machine.
+//! The proxy gets names as they are and resolves them, so this machine need not know the names.
 
 use std::fmt;
 use std::io;
@@ -156,7 +157,7 @@ async fn answer<const N: usize>(stream: &mut (impl AsyncRead + Unpin)) -> io::Re
     }
 }
 
-/// Reads the proxy's own address, which means nothing here, and its port.
+/// Reads the proxy's own address and port, which the client does not use.
 async fn skip_address(stream: &mut (impl AsyncRead + Unpin), kind: u8) -> io::Result<()> {
     let length = match kind {
         IPV4 => 4,

@@ -71,22 +71,22 @@ impl Child {
         Ok(Self { name, pid, handle, exit, lifetime })
     }
 
-    /// Its process ID, also after its end.
+    /// The process ID of the child, also after its end.
     pub const fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// The exit status, if it has ended.
+    /// The child's exit status, if it has ended.
     pub fn ended(&self) -> Option<ExitStatus> {
         self.exit.status()
     }
 
-    /// Waits for its end, at most for `limit`.
+    /// Waits for the child's end, at most for `limit`.
     pub fn wait(&self, limit: Duration) -> Option<ExitStatus> {
         self.exit.wait(limit)
     }
 
-    /// Kills it (`SIGKILL`) and waits until the kernel has removed it.
+    /// Kills the child (`SIGKILL`) and waits until the kernel has removed it.
     ///
     /// # Errors
     /// [`Error::Signal`]: it cannot be signalled, or does not die.
@@ -98,7 +98,7 @@ impl Child {
         }
     }
 
-    /// Pauses it (`SIGSTOP`), with its files and connections open, like a machine that hangs.
+    /// Pauses the child (`SIGSTOP`), with its files and connections open, like a machine that hangs.
     ///
     /// # Errors
     /// [`Error::Signal`].
@@ -106,7 +106,7 @@ impl Child {
         self.signal(Signal::STOP)
     }
 
-    /// Resumes it (`SIGCONT`) after [`Child::pause`].
+    /// Resumes the child (`SIGCONT`) after [`Child::pause`].
     ///
     /// # Errors
     /// [`Error::Signal`].
@@ -114,7 +114,8 @@ impl Child {
         self.signal(Signal::CONT)
     }
 
-    /// Asks it to end (`SIGTERM`); true if it did within `limit`. A paused child is resumed, to receive the signal.
+    /// Asks the child to end (`SIGTERM`); true if it ended within `limit`. A paused child is resumed, to
+    /// receive the signal.
     ///
     /// # Errors
     /// [`Error::Signal`].
@@ -123,7 +124,8 @@ impl Child {
         Ok(self.wait(limit).is_some())
     }
 
-    /// Asks it to end as Ctrl-C does (`SIGINT`), and does not wait. A paused child is resumed, to receive the signal.
+    /// Asks the child to end as Ctrl-C does (`SIGINT`), and does not wait. A paused child is resumed, to
+    /// receive the signal.
     ///
     /// # Errors
     /// [`Error::Signal`].
@@ -131,7 +133,7 @@ impl Child {
         self.ask(Signal::INT)
     }
 
-    /// Asks it to end and kills it after `limit`.
+    /// Asks the child to end and kills it after `limit`.
     ///
     /// # Errors
     /// [`Error::Signal`].

@@ -17,9 +17,9 @@ const KILL_LIMIT: Duration = Duration::from_secs(10);
 /// Identifies one process permanently: IDs are reused, this pair is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Detached {
-    /// Its process ID.
+    /// The process ID.
     pub pid: u32,
-    /// The time of its start, in clock ticks since boot.
+    /// The start of the process, in clock ticks since boot.
     pub started_ticks: u64,
 }
 
@@ -29,15 +29,16 @@ impl Detached {
         Some(Self { pid, started_ticks: procfs::started(pid)? })
     }
 
-    /// Whether it still runs.
+    /// Whether the process still runs.
     pub fn is_running(&self) -> bool {
         procfs::is_alive(self.pid) && procfs::started(self.pid) == Some(self.started_ticks)
     }
 
-    /// Asks it to end and kills it after `limit`. A process that has ended already counts as graceful.
+    /// Asks the process to end and kills it after `limit`. A process that has ended already counts as
+    /// graceful.
     ///
     /// # Errors
-    /// It belongs to another user, or does not die.
+    /// The process belongs to another user, or does not die.
     pub fn end(&self, limit: Duration) -> io::Result<Ending> {
         let Ok(handle) = procfs::handle(self.pid) else { return Ok(Ending::Graceful) };
         // The check follows the creation of the handle, so the handle cannot refer to another process.

@@ -33,8 +33,8 @@ pub struct Launch<'a> {
 }
 
 impl Launch<'_> {
-    /// Starts it and calls `look` until `look` returns a result. `look` gets the whole lines that were added to the log since
-    /// the last call, perhaps none; never lines of an earlier start.
+    /// Starts the program and calls `look` until `look` returns a result. `look` gets the whole lines that
+    /// were added to the log since the last call, perhaps none; never lines of an earlier start.
     ///
     /// # Errors
     /// [`Error`], with the last lines of the log.

@@ -1,8 +1,9 @@
 //! Runs an outside program as a child that does not outlive this process, in a directory that no other program uses.
 //!
-//! Read in this order: that directory ([`home`]), the program ([`Program`]), its start until it is ready ([`Launch`]), and the
-//! running process ([`Child`]), which can be paused, stopped, killed and started again in the same home. [`Detached`] finds a
-//! process again that was left running on purpose. [`Child::run`] runs a plain command without a home.
+//! Read in this order: that directory ([`home`]), the program ([`Program`]), its start until it is ready
+//! ([`Launch`]), and the running process ([`Child`]), which can be paused, stopped, killed and started again
+//! in the same home. [`Detached`] finds a process that a user left running on purpose. [`Child::run`] runs a
+//! plain command without a home.
 //!
 //! ```
 //! use std::time::Duration;
@@ -30,7 +31,7 @@
 //! # }
 //! ```
 //!
-//! Everything blocks. The crate must not know the program's purpose or source. Time is a parameter.
+//! All functions block. The crate must not know the program's purpose or source. Time is a parameter.
 
 pub mod home;
 

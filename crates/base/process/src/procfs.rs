@@ -106,7 +106,7 @@ mod tests {
         while is_alive(child.id()) {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
-        assert!(started(child.id()).is_some(), "nobody has taken its exit status");
+        assert!(started(child.id()).is_some(), "its exit status was not taken yet");
         child.wait().unwrap();
     }
 }

@@ -1,5 +1,5 @@
-//! Measures this client's CPU per operation and that of a bare blocking socket, against the same server; and the additional
-//! cost of compression.
+//! Measures this client's CPU per operation and that of a bare blocking socket, against the same server. Also
+//! measures the additional cost of compression.
 //!
 //! `cargo run --release -p plimsoll-wire --example cpu -- HOST:PORT [TIMEOUT_MS]`
 //!

@@ -1,8 +1,8 @@
 //! Decides whether a failed command may be sent again, as MongoDB's specifications of retryable reads and retryable writes say.
 //!
-//! A write may be sent again if the server says so by a label, because its number makes a second execution impossible. A read may be
-//! sent again after certain codes. Both may be sent again after a lost connection, but not after a time limit: it is the limit of the
-//! whole operation.
+//! A write may be sent again if the server says so by a label, because its number makes a second execution
+//! impossible. A read may be sent again after certain codes. Both may be sent again after a lost connection,
+//! but not after the time limit, because it limits the whole operation.
 
 use bson::RawDocument;
 use plimsoll_element::Elements;
@@ -14,7 +14,7 @@ const RETRYABLE: &str = "RetryableWriteError";
 /// The label of errors of a write that changed nothing.
 const NOTHING_WRITTEN: &str = "NoWritesPerformed";
 
-/// The advice of an answer to a command, or of its absence, about a further attempt.
+/// The advice of an answer to a command, or of a missing answer, about a further attempt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RetryAdvice {
     /// Whether the command may be sent again.
@@ -77,7 +77,8 @@ impl RetryAdvice {
     }
 }
 
-/// Whether a read may be sent again after this code: "Retryable Reads", "Retryable Error".
+/// Whether a read may be sent again after this code: see "Retryable Error" in MongoDB's specification
+/// "Retryable Reads".
 const fn is_retryable_read(code: i32) -> bool {
     match code {
         // HostUnreachable, HostNotFound, NetworkTimeout, ShutdownInProgress.

@@ -1,4 +1,4 @@
-//! Finds the characters that cause a slip, where the parser notices it only later.
+//! Finds the characters that cause a slip, where the parser notices the slip only later.
 
 use serde_saphyr::granit_parser::ErrorKind as Kind;
 use serde_saphyr::{Error, ExternalMessageSource};
@@ -9,7 +9,8 @@ use crate::syntax;
 /// A line and a column, both from 1. A column is a character.
 pub type Place = (usize, usize);
 
-/// The cause of an error that the parser noticed at `place`, with its own place. `None` if the parser's place is the cause.
+/// The cause of an error that the parser noticed at `place`, and the cause's own place. `None` if the
+/// parser's place is the cause.
 pub fn earlier(error: &Error, text: &str, place: Place) -> Option<(Fault, Place)> {
     // The parser takes a tab before the first key for a space, and then misses the keys below.
     if let Some(at) = tab(text, place).filter(|(line, _)| *line == place.0) {

@@ -154,7 +154,8 @@ pub fn in_our_words(message: &str) -> String {
     format!("{before}{said}{}", in_our_words(after))
 }
 
-/// The byte at which a sentence of serde ends within a message. Names in it may contain any sign.
+/// The byte at which a sentence of serde ends within a message. Names in the message may contain any
+/// character.
 fn end_of_sentence(message: &str) -> usize {
     let from =
         [", expected ", "`, there are no "].iter().find_map(|part| Some(message.find(part)? + part.len()));

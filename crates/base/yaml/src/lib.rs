@@ -1,4 +1,4 @@
-//! Reads YAML that users write and says of every slip what is wrong, where, and what to write.
+//! Reads YAML that users write, and reports each slip: the fault, its place, and the text to write.
 
 mod read;
 

@@ -12,7 +12,8 @@ enum Around {
     List(String, usize),
 }
 
-/// The place of the deepest key or item on the way to `path` in a text. `None` if the text has no key of it, or is no YAML.
+/// The place of the deepest key or item on the way to `path` in a text. `None` if the text has none of its
+/// keys, or is no YAML.
 pub fn place_of(text: &str, path: &str) -> Option<Place> {
     let mut deepest: Option<(usize, Place)> = None;
     walk(text, |here, place| {
@@ -23,9 +24,10 @@ pub fn place_of(text: &str, path: &str) -> Option<Place> {
     deepest.map(|(_, place)| place)
 }
 
-/// The place of the key or item whose path ends with the longest part of `path`, such as `phases[0].load.bump.operation.update.update.$inc.a`
-/// for `bump.$inc.a`. Among equal ones, the path with the most names before that part counts, and then the first. `None` if the text has
-/// no such key, or is no YAML.
+/// The place of the key or item whose path ends with the longest part of `path`. For `bump.$inc.a` this is,
+/// for example, `phases[0].load.bump.operation.update.update.$inc.a`. Among equally long parts, the path with
+/// the most earlier names of `path` counts, and then the first one. `None` if the text has no such key, or is
+/// no YAML.
 pub fn place_of_end(text: &str, path: &str) -> Option<Place> {
     let path = names(path);
     let mut best: Option<((usize, usize), Place)> = None;
@@ -39,7 +41,8 @@ pub fn place_of_end(text: &str, path: &str) -> Option<Place> {
     best.map(|(_, place)| place)
 }
 
-/// The number of names of `path` from an index on with which `here` ends, and how many of the names before are in `here`.
+/// The length of the longest part of `path` from index `from` on with which `here` ends, and how many earlier
+/// names of `path` occur in `here`.
 fn fit(here: &[String], path: &[String], from: usize) -> Option<(usize, usize)> {
     let (before, rest) = path.split_at(from);
     let length = (1..=rest.len()).rev().find(|length| here.ends_with(&rest[..*length]))?;

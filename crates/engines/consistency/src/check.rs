@@ -10,7 +10,7 @@ use crate::lists::Lists;
 use crate::order::{real_time, sessions};
 use crate::report::{Kind, Report};
 
-/// Reports every anomaly of a history, whatever the system claims, within the default limits.
+/// Reports every anomaly of a history, regardless of the system's claim, within the default limits.
 ///
 /// # Errors
 /// When the history contradicts itself, so that nothing can be inferred.
@@ -18,7 +18,7 @@ pub fn check(history: &[Transaction]) -> Result<Report, InvalidHistory> {
     check_within(history, Limits::default())
 }
 
-/// Reports every anomaly of a history, whatever the system claims.
+/// Reports every anomaly of a history, regardless of the system's claim.
 ///
 /// # Errors
 /// When the history contradicts itself, so that nothing can be inferred.

@@ -1,6 +1,6 @@
 //! Defines what a system promises about its transactions.
 
-/// A promise: an isolation level, and the order that transactions follow besides.
+/// A promise: an isolation level, and a further order that transactions follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// The isolation level.

@@ -12,9 +12,9 @@ use crate::report::{Kind, Report};
 /// The shortest cycle: no search can improve on it.
 const LENGTH_MIN: u32 = 2;
 
-/// Reports a cycle of each component: first of dependencies alone, then with the order of sessions, then with that of real time.
-/// A component that contains a reported one is not reported again. A write skew, which snapshot isolation allows, hides no other kind
-/// that a further order brings.
+/// Reports one cycle of each component: first of dependencies alone, then with the order of sessions, then
+/// with the order of real time. A component with a reported cycle is not reported again. Only a write skew,
+/// which snapshot isolation allows, does not hide another kind that a further order adds.
 pub(crate) fn find(lists: &Lists<'_>, graph: &Graph, limits: Limits, report: &mut Report) {
     let mut search = Search::new(graph, lists.history.len() as u32, limits);
     let mut reported = vec![Reported::Nothing; graph.nodes()];
@@ -56,11 +56,12 @@ enum Reported {
     Nothing,
     /// A write skew alone.
     WriteSkew,
-    /// Its worst anomaly, or that it is not decided.
+    /// The worst anomaly of the component, or that its kind is undecided.
     Whole,
 }
 
-/// The shapes that are looked for in a component, which is not searched for a second write skew.
+/// The shapes to look for in a component. A component with a reported write skew is not searched for a second
+/// one.
 fn shapes_beside(shapes: &[Shape], skewed: bool) -> &[Shape] {
     match shapes {
         [others @ .., last] if skewed && last.is_write_skew => others,
@@ -93,10 +94,11 @@ const ANTI: [Shape; 3] = [
     Shape { kind: Kind::WriteSkew, first: RW, back: WW | WR | RW, apart: false, is_write_skew: true },
 ];
 
-/// A breadth-first search that is repeated from many edges. A state is a node, and whether the last edge was a read of an older state.
+/// A breadth-first search that is repeated from many edges. A state of the search is a node with a flag:
+/// whether the last edge was a read of an older state.
 struct Search<'g> {
     graph: &'g Graph,
-    /// Nodes below are transactions.
+    /// Nodes with lower numbers are transactions.
     transactions: u32,
     /// The number of each node's component.
     component: Vec<u32>,

@@ -184,7 +184,7 @@ fn stale(lists: &Lists<'_>, list: &List<'_>, report: &mut Report) {
     }
 }
 
-/// For each position, the first completion among the writers from there on, and that writer.
+/// For each position: the earliest completion among the writers at this and later positions, and that writer.
 fn first_completed(lists: &Lists<'_>, list: &List<'_>) -> Vec<(u64, u32)> {
     let completed = |writer: &u32| {
         let transaction = lists.transaction(*writer);

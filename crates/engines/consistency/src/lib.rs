@@ -27,9 +27,9 @@
 //! # }
 //! ```
 //!
-//! The method is that of Elle (Kingsbury and Alvaro, VLDB 2020) for lists; linearizability of one list is searched after Wing,
-//! Gong and Lowe. A check takes time nearly linear in the number of elements that were read. This crate must not know
-//! sockets, clocks or MongoDB.
+//! The method is that of Elle (Kingsbury and Alvaro, VLDB 2020) for lists. The search for a linear order of
+//! one list follows Wing, Gong and Lowe. A check takes time nearly linear in the number of elements that were
+//! read. This crate must not know sockets, clocks or MongoDB.
 
 pub mod history;
 

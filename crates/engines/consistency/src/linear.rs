@@ -53,7 +53,7 @@ pub(crate) fn explain(list: &List<'_>, transaction: u32, placed: usize) -> Strin
     )
 }
 
-/// All that took effect. An unknown append that no read showed may be missing, or last.
+/// All operations that took effect. An unknown append that no read showed may be missing, or last.
 fn operations(lists: &Lists<'_>, list: &List<'_>) -> Vec<Operation> {
     let mut all: Vec<Operation> = Vec::new();
     for read in &list.reads {

@@ -1,4 +1,5 @@
-//! Counts operations by the second in which they were due, whenever they end: a search judges those.
+//! Counts operations by the second in which they were due, regardless of their end. A search judges these
+//! counts.
 //!
 //! The usual tallies count an operation in the second of its end, so an overload moves its worst operations out of the window
 //! that caused them. Here every due operation counts once: in time, over a limit, failed, or never sent.

@@ -20,9 +20,9 @@ mod events;
 
 use events::lowering;
 
-/// The excess of a trial in which a background load fell behind: it does not hold, at any weight.
+/// The excess of a trial in which a background load fell behind: such a trial does not hold, at any weight.
 const BACKGROUND_EXCESS: f64 = 20.0;
-/// An interval whose half is wider than this share is explained.
+/// The search explains an interval whose half is wider than this share.
 const WIDE: f64 = 0.08;
 /// The share of the line that a soak holds.
 const SOAK: f64 = 0.9;

@@ -18,7 +18,8 @@ use judge::{errors_hold, judge_errors, latency_holds};
 
 /// The unjudged start of a window, in seconds: queues fill to their steady length.
 pub const SETTLE_S: u64 = 1;
-/// The allowed share of seconds with an operation that must never happen, such as an error or a latency over `max`.
+/// The allowed share of seconds with an event that must never occur, such as an error or a latency over
+/// `max`.
 const RARE: f64 = 0.05;
 
 /// The measurement that a bound limits.
@@ -71,7 +72,7 @@ fn share(part: u64, whole: u64) -> f64 {
     part as f64 / whole.max(1) as f64
 }
 
-/// The excess of a second in which something happened that should happen in no second.
+/// The excess of a second with an event that should occur in no second.
 fn rare(happened: bool) -> f64 {
     if happened { 1.0 / RARE } else { 0.0 }
 }
@@ -82,7 +83,7 @@ fn latency_excess(threshold: &Threshold, second: &DueSecond, limit: usize) -> f6
         None if threshold.aggregate == Aggregate::Avg => {
             let sum_ns = second.sum_ns.get(limit).copied().unwrap_or(0);
             let mean = share(sum_ns, second.ended) / threshold.bound.as_ns().max(1.0);
-            // A failure is infinitely slow, and so is the mean with it.
+            // A failure is infinitely slow, so the mean is infinite too.
             mean.max(rare(second.not_answered() > 0))
         }
         None => rare(second.over(limit) > 0),

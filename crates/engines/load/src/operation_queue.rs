@@ -159,8 +159,8 @@ impl OperationQueue {
         self.makes_documents() && !self.exhausted
     }
 
-    /// Records that this worker's documents are used up. Without a worker that has some, overdue operations still count as due, and
-    /// as not done.
+    /// Records that this worker's documents are used up. If no worker has documents left, overdue operations
+    /// still count as due, and as not done.
     pub fn exhaust(&mut self) {
         self.exhausted = true;
         if let Source::Open { returned, .. } = &mut self.source {

@@ -34,23 +34,23 @@ pub const UNJUDGED_S: f64 = 1.6;
 const FACTOR: f64 = 1.4;
 /// Factor between two steps down while no rate holds.
 const DESCENT: f64 = 2.5;
-/// Length of the climb's trials, in seconds. The first is longer: the bottlenecks are compared with it.
+/// Length of the climb's trials, in seconds. The first trial is longer: the bottlenecks are compared with it.
 const CLIMB_S: f64 = 2.0;
 const FIRST_S: f64 = 4.0;
 /// Length of a bisection's trial, in seconds.
 const BISECT_S: f64 = 3.0;
 /// Length of a trial around the estimate, in seconds.
 const TRIAL_S: f64 = 8.0;
-/// The ends of a bracket whose ratio is larger are bisected.
+/// A bracket is bisected while the ratio of its ends is larger.
 const NARROW: f64 = 1.16;
-/// The range of the trials around the estimate, at least.
+/// The smallest range of the trials around the estimate, below and above it.
 const BELOW: f64 = 0.08;
 const ABOVE: f64 = 0.05;
-/// The highest of them, as a multiple of the estimate.
+/// The highest rate of these trials, as a multiple of the estimate.
 const HIGH_MAX: f64 = 4.0;
 /// The share of these trials below the estimate.
 const SHARE_BELOW: f64 = 0.7;
-/// One in this many of them repeats the reference rate.
+/// One in this many of these trials repeats the reference rate.
 const REFERENCE_EVERY: u32 = 4;
 /// The reference rate as a share of the estimate.
 const REFERENCE: f64 = 0.94;

@@ -61,8 +61,8 @@ pub trait Target: Send + Sync + 'static {
     /// Whether the lane's connection is lost, so that it must be reopened.
     fn is_broken(&self, lane: &Self::Lane) -> bool;
 
-    /// The retry of the prepared operation: as the phase asks, or as the target chooses. An operation that must not be sent twice gets
-    /// none.
+    /// The retry of the prepared operation: as the phase asks, or as the target chooses. An operation that
+    /// must not be sent twice is not retried.
     fn retry(&self, _lane: &Self::Lane, asked: Option<Retry>) -> Retry {
         asked.unwrap_or_default()
     }

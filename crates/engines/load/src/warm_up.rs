@@ -19,7 +19,8 @@ pub const TENTHS_MIN: usize = 30;
 const THROUGHPUT_DRIFT_MAX: f64 = 0.10;
 /// The number of batches of one half, if it has that many tenths.
 const BATCHES: usize = 8;
-/// The limit of the correlation of neighbouring batches: above, the error of so few batches is unknown anyway.
+/// The limit of the correlation of neighbouring batches: above this limit, the error of so few batches is
+/// unknown.
 const LAG_MAX: f64 = 0.9;
 /// The number of standard errors below which a difference of means is chance.
 const STANDARD_ERRORS_MIN: f64 = 3.0;

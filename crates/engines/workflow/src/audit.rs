@@ -95,7 +95,7 @@ pub async fn within(store: &impl Store, now_ms: u64, rows_max: usize) -> Stored<
         find.after = Some(last.id.clone());
     }
     let is_cut = report.is_cut;
-    // A task without its instance proves nothing in a part of the store.
+    // If only a part of the store was read, a task without its instance proves nothing.
     for row in open_rows.into_values().filter(|_| !is_cut) {
         report.add(
             &row.instance,
@@ -170,7 +170,7 @@ impl Report {
         Some(state)
     }
 
-    /// Checks the tasks of an instance against the open rows, and takes these.
+    /// Checks the tasks of an instance against the open rows, and removes their rows from `open_rows`.
     fn tasks(&mut self, state: &State, open_rows: &mut BTreeMap<String, TaskRow>) {
         for token in state.tokens.iter().filter(|token| matches!(token.wait, Wait::Task { .. })) {
             let row = open_rows.remove(&state.visit_id(token.visit));

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::port::{StoreError, Stored};
 
-/// Does work on a batch. If the store refuses the batch, each part is done alone, so that one culprit does not block the others. A refused batch
-/// may have happened in part, so `work` must be repeatable.
+/// Does work on a batch. If the store refuses the batch, each part is done alone, so that one refused item
+/// does not block the others. A refused batch may have taken effect in part, so `work` must be repeatable.
 pub async fn each<T: Clone, R, F: Future<Output = Stored<Vec<R>>>>(
     items: Arc<[T]>,
     work: impl Fn(Arc<[T]>) -> F,

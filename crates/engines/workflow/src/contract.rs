@@ -367,7 +367,7 @@ pub async fn fill(store: &impl Store, count: usize) -> Checked {
     Ok(store.write_tasks(&rows).await?)
 }
 
-/// Does everything once that workers, clients and inboxes do all the time, on a store that [`fill`] filled.
+/// Runs each routine operation of workers, clients and inboxes once, on a store that [`fill`] filled.
 ///
 /// # Errors
 ///
@@ -427,7 +427,7 @@ async fn leases_exclude_each_other(store: &impl Store) -> Checked {
         want,
         release: Vec::new(),
     };
-    // Leases that end at once: all owners claim the same partitions, and remove each other's traces.
+    // Leases that end at once: all owners claim the same partitions, and remove each other's leases.
     for _ in 0..CALLERS {
         let all = usize::from(store.partitions());
         let requests: Vec<_> = (0..CALLERS).map(|at| request(at, 1, all)).collect();

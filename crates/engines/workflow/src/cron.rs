@@ -17,7 +17,7 @@ pub struct Cron {
     days: u64,
     months: u64,
     weekdays: u64,
-    /// With both fields given, one of them suffices, as in cron.
+    /// Whether both the day and the weekday are limited: a match of one suffices then, as in cron.
     either_day: bool,
 }
 

@@ -1,6 +1,6 @@
 //! Joins requests of many callers to batches: while some batches are under way, new requests gather for the next one.
 //!
-//! Without it every start and every signal would be a write that waits for the disk alone.
+//! Without groups, every start and every signal would be a separate write that waits for the disk.
 
 use std::future::Future;
 use std::pin::pin;
@@ -32,12 +32,14 @@ impl<T: Clone + Send + Sync + 'static, R: Send + 'static> Group<T, R> {
         Self { waiting: Mutex::default(), lanes: Arc::new(Semaphore::new(lanes.max(1))) }
     }
 
-    /// Adds a request, and returns its result. One of the callers whose requests wait begins `work` on all of them. `work` returns results in the
-    /// order of the requests. On a tokio runtime it goes on when that caller goes away.
+    /// Adds a request, and returns its result. One of the waiting callers begins `work` on all waiting
+    /// requests. `work` returns results in the order of the requests. On a tokio runtime, `work` continues if
+    /// that caller goes away.
     ///
     /// # Errors
     ///
-    /// If `work` fails. Without a runtime, also if the caller that does it goes away: then the request may have happened.
+    /// If `work` fails. Without a runtime, also if the caller that does the work goes away: the request may
+    /// then have taken effect.
     pub async fn run<F, W>(&self, request: T, work: W) -> Stored<R>
     where
         F: Future<Output = Stored<Vec<R>>> + Send + 'static,
@@ -64,7 +66,7 @@ impl<T: Clone + Send + Sync + 'static, R: Send + 'static> Group<T, R> {
     /// The next batch.
     fn take(&self) -> Vec<Waiting<T, R>> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        // A caller that went away before its request was sent may not expect it to happen later.
+        // A caller that went away before its request was sent expects no effect later.
         waiting.retain(|(_, sender)| !sender.is_closed());
         let count = waiting.len().min(BATCH_MAX);
         waiting.drain(..count).collect()

@@ -1,7 +1,7 @@
 //! Defines the ports of the engine: storage and services.
 //!
-//! Everything that must not be lost is in the store. Every operation takes a batch. An operation that fails may have happened: all of them may
-//! be repeated.
+//! Everything that must not be lost is in the store. Every operation takes a batch. An operation that fails
+//! may have taken effect, so every operation may be repeated.
 
 use std::fmt;
 use std::future::Future;
@@ -368,8 +368,8 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> impl Future<Output = Stored<Vec<DeadLetter>>> + Send;
 
-    /// Publishes dead letters again, at once and with no attempts, and then removes them. Keeps who did it and when. Returns the number of
-    /// letters that existed.
+    /// Publishes dead letters again, at once and with no attempts, and then removes them. Records the
+    /// operator and the moment. Returns the number of letters that existed.
     fn redrive(&self, redrives: &[Redrive]) -> impl Future<Output = Stored<usize>> + Send;
 
     /// Redrives of the past, oldest first.
@@ -393,7 +393,8 @@ pub trait Store: Send + Sync + 'static {
         }
     }
 
-    /// Tells other processes that partitions have new work, and returns at once. Lost news costs time and nothing else.
+    /// Tells other processes that partitions have new work, and returns at once. A lost message only delays
+    /// the work.
     fn announce(&self, _partitions: &[u16]) {}
 
     /// Waits for news of other processes: partitions with new work. A store without news waits for ever.

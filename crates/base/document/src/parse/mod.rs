@@ -121,7 +121,7 @@ impl Parser<'_> {
         self.levels.iter().rev().flatten()
     }
 
-    /// Whether a `$pad` is allowed here; only one is.
+    /// Whether a `$pad` is allowed here; a template has at most one.
     pub(crate) fn claim_pad(&mut self, path: &str) -> bool {
         self.nesting == 1 && self.pad.replace(path.to_owned()).is_none()
     }

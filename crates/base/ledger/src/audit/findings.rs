@@ -26,8 +26,9 @@ pub struct Findings {
     pub duplicated: u64,
     /// Stored documents, with any promise, whose content or stamp contradicts the receipt.
     pub corrupted: u64,
-    /// Documents that a read during the load showed, and that are missing although nobody removed them, or exist in an earlier
-    /// version than the read one. They were not acknowledged: a document that was acknowledged counts as lost.
+    /// Documents that a read during the load showed, and that are now missing without a removal, or exist in
+    /// an earlier version than the read showed. They were not acknowledged: an acknowledged document counts
+    /// as lost.
     pub read_then_gone: u64,
     /// Transactions with an unknown commit: the server has some of their writes and lacks others.
     pub half_transactions: u64,
@@ -56,8 +57,9 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Whether every promise holds: no document is lost, phantom, duplicated, corrupted, or gone after it was read, no transaction
-    /// was done in part, every counter shows its increments, and every index has all documents.
+    /// Whether every promise holds: no document is lost, phantom, duplicated, corrupted, or gone after a
+    /// read; no transaction was applied in part; every counter shows its increments; every index has all
+    /// documents.
     pub fn holds(&self) -> bool {
         let documents = [self.lost, self.phantom, self.duplicated, self.corrupted, self.read_then_gone];
         documents == [0; 5]
@@ -113,7 +115,7 @@ pub struct Examples {
     pub corrupted: Vec<u64>,
     /// Documents that a read showed, and that are missing or older.
     pub read_then_gone: Vec<u64>,
-    /// The first missing document of each transaction that was done in part.
+    /// The first missing document of each transaction that was applied in part.
     pub half_transactions: Vec<u64>,
     /// Documents whose counters lack acknowledged increments.
     pub lost_increments: Vec<u64>,

@@ -1,4 +1,4 @@
-//! Finds transactions of unknown outcome that the server did only in part.
+//! Finds transactions of unknown outcome that the server applied only in part.
 
 use super::{Audit, CORRUPTED, Content, REPEATED};
 use crate::numbers::Slot;
@@ -26,8 +26,8 @@ impl<'a> Audit<'a> {
         slots.into_iter().filter_map(|slot| self.ledger.allocation().global(slot))
     }
 
-    /// Excuses the transactions that a second look at their documents, after the end of the scan, does not show in part: the server
-    /// committed them during the scan.
+    /// Excuses the transactions whose documents show no half transaction at a second look, after the end of
+    /// the scan: the server committed them during the scan.
     pub fn excuse_late_commits(&mut self, second: &Audit<'a>) {
         let confirmed = second.halves();
         let late = self.halves().into_iter().filter(|half| confirmed.iter().all(|it| it.spans != half.spans));
@@ -48,7 +48,7 @@ impl<'a> Audit<'a> {
         Some(Half { spans, missing })
     }
 
-    /// Whether the sightings show the write of a document in doubt; `None` if they do not tell.
+    /// Whether the sightings show the write of a document in doubt; `None` if they do not show it.
     fn is_written(&self, slot: Slot) -> Option<bool> {
         if self.touched.contains(slot) {
             return None;
@@ -59,7 +59,7 @@ impl<'a> Audit<'a> {
         match self.ledger.state_at(slot) {
             _ if known.is_deleted() => None,
             _ if known.may_be_deleted() => Some(!is_present),
-            // It is a violation already, and shows neither version.
+            // The document is a violation already, and shows neither version.
             _ if known.is_doubtful() && matches!(seen, CORRUPTED | REPEATED) => None,
             _ if known.is_doubtful() => is_present.then(|| self.renewed.contains(&slot)),
             State::Unknown => Some(is_present),

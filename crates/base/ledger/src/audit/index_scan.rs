@@ -23,8 +23,9 @@ impl Audit<'_> {
         }
     }
 
-    /// Notes the documents that the index lacks, after the end of both scans. Only acknowledged documents without a change in doubt are
-    /// compared: others may come, go or move in the index between the scans.
+    /// Notes the documents that the index lacks, after the end of both scans. Compares only acknowledged
+    /// documents without a change in doubt: other documents may appear, vanish or move in the index between
+    /// the scans.
     pub fn compare_index(&mut self, scan: &IndexScan) {
         let lacks = |slot: &Slot| {
             let known = self.versions.at(*slot);

@@ -75,10 +75,10 @@ pub enum Found {
 /// Whether a document's content follows from its receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// The content follows, in this version: 0 as inserted, then one more with each replacement.
+    /// The content follows, in this version: 0 as inserted, then one higher with each replacement.
     Follows(u32),
-    /// All but the counters follows. The counters show so many updates since the insert; `None` if the inserted values are no integers,
-    /// so that nothing can be said about their number.
+    /// The content follows except for the counters. The counters show this number of updates since the
+    /// insert; `None` if the inserted values are no integers, so that their number is unknown.
     Counted(Option<Shown>),
     /// The content does not follow.
     Differs,
@@ -107,7 +107,7 @@ pub enum OtherWriters {
     /// Other writers may have used it: a document without receipt and known stamp counts as foreign.
     #[default]
     Expected,
-    /// The collection was empty before the run, so no other writer did: such a document is a phantom.
+    /// The collection was empty before the run, so no other writer used it: such a document is a phantom.
     Excluded,
 }
 
@@ -127,9 +127,10 @@ pub enum OtherWriters {
 /// document whose deletion was acknowledged must not exist. A document whose deletion is in doubt is not audited. A version that a
 /// read has shown is promised too, although no acknowledgement arrived: a document that is missing or older was read, and is gone.
 ///
-/// The increments of a counter commute, so several of one document may be in flight. The counter must show at least as many as were
-/// acknowledged, and at most as many as were sent: fewer are lost increments, more are extra ones. If an update increments several
-/// counters, each must; counters that disagree within these bounds show an update that was applied in part: the document is corrupted.
+/// The increments of a counter commute, so a document may have several increments in flight. The counter must
+/// show at least the acknowledged increments, and at most those sent: fewer are lost increments, more are
+/// extra increments. If an update increments several counters, each must show it. Counters that disagree
+/// within these bounds show an update that was applied in part: the document is corrupted.
 ///
 /// After a crash of the writers the ledger does not know their last changes, only their intents ([`Ledger::unseen`]). A
 /// document is not audited if an intended change explains why it contradicts its promise. Every other contradiction counts.

@@ -18,7 +18,8 @@ enum Verdict {
     There(Content),
     /// The content contradicts the promise, and an unrecorded change explains it.
     Explained,
-    /// The content is older than promised. The document counts as not seen, so that the last step finds it lost.
+    /// The content is older than promised. The document counts as not seen, so that the last step finds the
+    /// loss.
     Undone,
 }
 
@@ -177,8 +178,8 @@ impl Audit<'_> {
         }
     }
 
-    /// Whether a document was sent in this version. Every stamp reads as some version of some number, so an unsent version
-    /// reveals the stamp of another run.
+    /// Whether a document was sent in this version. Every stamp decodes to some version of some number, so an
+    /// unsent version reveals the stamp of another run.
     fn was_sent(&self, number: u64, version: u32) -> bool {
         self.ledger.allocation().locate(number).is_some_and(|slot| {
             self.ledger.state_at(slot) != State::NotSent && version <= self.versions.at(slot).highest()

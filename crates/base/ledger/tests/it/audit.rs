@@ -214,7 +214,7 @@ fn model(history: &History) -> Findings {
     findings
 }
 
-/// Whether a sighting counts: a version before the acknowledged one is not promised.
+/// Whether a sighting counts: a version before the acknowledged version is not promised.
 fn model_receipt(
     history: &History,
     number: u64,

@@ -1,11 +1,12 @@
-//! Tests whether neighbouring pairs resemble each other. The sign-flip test takes pairs for independent: with a machine that wanders
-//! from pair to pair it would find differences too often.
+//! Tests whether neighbouring pairs resemble each other. The sign-flip test assumes independent pairs. If the
+//! state of the machine lasts from pair to pair, the test would find differences too often.
 //!
-//! If pairs are independent, each order of them is equally likely. So p is the share of random orders whose neighbours resemble
-//! each other as much, and at most [`LEVEL`] of independent comparisons are called correlated, whatever the distribution. The interval
-//! of a correlated comparison is widened by the factor by which correlation raises the error of a mean, √((1 + ρ) ÷ (1 − ρ)), for a
-//! correlation that falls by ρ from pair to pair. ρ is the measured correlation without its bias, (n·r + 1) ÷ (n − 4) (Kendall, "Note
-//! on bias in the estimation of autocorrelation", 1954).
+//! If pairs are independent, each order of them is equally likely. So p is the share of random orders whose
+//! neighbours resemble each other as much. At most [`LEVEL`] of independent comparisons are called
+//! correlated, whatever the distribution. Correlation raises the error of a mean by the factor √((1 + ρ) ÷ (1
+//! − ρ)), if the correlation falls by the factor ρ from pair to pair. The interval of a correlated comparison
+//! is widened by this factor. ρ is the measured correlation without its bias, (n·r + 1) ÷ (n − 4) (Kendall,
+//! "Note on bias in the estimation of autocorrelation", 1954).
 
 use super::form::Correlation;
 use super::sign_flip::{Evidence, mean};
@@ -15,7 +16,8 @@ use crate::random::Random;
 pub const LEVEL: f64 = 0.02;
 /// The orders of the pairs in a test, the measured one included.
 const ORDERS: usize = 2_000;
-/// The largest correlation that widens an interval. With more, the pairs are in effect a single one.
+/// The largest correlation that widens an interval. With a larger correlation, the pairs are in effect a
+/// single pair.
 const CORRELATION_MAX: f64 = 0.9;
 /// Sums that differ by less than this share of the sum of squares are equal, because rounding alone explains them.
 const TIE: f64 = 1e-9;

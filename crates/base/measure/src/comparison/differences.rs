@@ -1,4 +1,4 @@
-//! Finds the differences between two runs that should match except for the compared thing.
+//! Finds the differences between two runs that should match except for the compared change.
 
 use std::collections::BTreeSet;
 
@@ -53,7 +53,8 @@ pub(crate) fn differences(a: &Subject<'_>, b: &Subject<'_>) -> Vec<Difference> {
     found
 }
 
-/// The write concern that the address of the server gives, where the scenarios give none that differs.
+/// Adds the write concerns of the two runs if they differ although the scenarios do not: they then come from
+/// the server's address.
 fn effective_write_concern(a: &Run, b: &Run, found: &mut Found) {
     let is_found = found.iter().any(|it| is_varied(&it.path, &[CONCERN.to_owned()]));
     let concern =

@@ -59,7 +59,7 @@ fn decide(metric: Metric, tested: &Tested, settings: &Settings, noise: &Noise) -
     let it = tested.evidence;
     let pairs = metric.pairs.len();
     let must_show = must_show(&it, pairs, settings, noise);
-    // The test takes the pairs for independent: if they are not, the widened interval decides.
+    // The test assumes independent pairs: if they are correlated, the widened interval decides.
     let is_significant = |p: f64| p <= settings.alpha && (metric.correlation.is_none() || it.excludes_zero());
     let is_shown = is_significant(tested.p_adjusted) && it.centre.abs() >= must_show;
     // A metric that is significant by itself is not too noisy, however wide its interval.

@@ -1,4 +1,4 @@
-//! Finds failures and invalid runs, which count whatever the figures are.
+//! Finds failures and invalid runs, which count regardless of the figures.
 
 use std::collections::BTreeMap;
 

@@ -24,7 +24,7 @@ fn modelled(random: &mut Random) -> f64 {
     NOISE * random.normal()
 }
 
-/// A recorded residue, scaled to a deviation of 3 %.
+/// Recorded noise, scaled to a deviation of 3 %.
 fn recorded(random: &mut Random) -> f64 {
     static RESIDUES: LazyLock<Vec<f64>> = LazyLock::new(|| residues(NOISE));
     RESIDUES[(random.unit() * RESIDUES.len() as f64) as usize]
@@ -125,8 +125,8 @@ fn a_against_a_shows_no_difference_in_at_least_98_of_100() {
     }
 }
 
-/// With a minimum effect of 3 % almost no difference is shown, whatever the test does. Only without a minimum effect does the
-/// error rate equal alpha.
+/// With a minimum effect of 3 % almost no difference is shown, regardless of the test. Only without a minimum
+/// effect does the error rate equal alpha.
 #[test]
 fn without_a_minimum_effect_one_in_a_hundred_comparisons_of_a_with_a_is_wrong() {
     for (first, scatter) in [(6_000, modelled as Scatter), (7_000, recorded)] {

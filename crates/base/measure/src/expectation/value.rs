@@ -6,7 +6,7 @@ use crate::integrity::{Integrity, Proof};
 use crate::metric::{COUNTERS, INTEGRITY, LATENCIES, Metric};
 use crate::threshold::Aggregate;
 
-/// Counts that mean something only if the audit can tell documents apart, and documents do not vanish.
+/// Counts that are valid only if the audit can tell documents apart, and documents do not vanish.
 const CLAIMS: [&str; 11] = [
     "lost",
     "phantom",

@@ -108,8 +108,8 @@ fn shuffle(values: &mut [f64], random: &mut Random) {
     }
 }
 
-/// The strongest split of `values` into two parts of at least `least` values: the number of values before it, and its
-/// strength. Nothing if there are too few values, or nothing differs.
+/// The strongest split of `values` into two parts of at least `least` values: the number of values before the
+/// split, and its strength. Nothing if there are too few values, or all values are equal.
 ///
 /// The strength is the energy statistic of Székely and Rizzo with the exponent 1: twice the mean distance between a value of
 /// one part and a value of the other, less the mean distance within each part. In the long run it is zero if both parts follow

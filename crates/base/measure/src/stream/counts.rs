@@ -123,7 +123,7 @@ impl Counts {
             + self.get(Count::Lost)
     }
 
-    /// The clock that gave written events their times, if another than this machine's did: the start of their delivery.
+    /// The clock that timed written events at the start of their delivery, if it is not this machine's.
     pub const fn delivery_clock(&self) -> Option<DeliveryClock> {
         let (producer, source) = (self.get(Count::ProducerClock), self.get(Count::SourceClock));
         let written = self.get(Count::Written);

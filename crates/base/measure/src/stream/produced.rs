@@ -26,7 +26,7 @@ impl Produced {
         self.last.saturating_sub(self.first) + 1
     }
 
-    /// Adds the records right after these; returns whether they were.
+    /// Adds records if they directly follow these; returns whether they do.
     pub fn append(&mut self, next: &Self) -> bool {
         let follows =
             (&*self.topic, self.partition, self.last + 1) == (&*next.topic, next.partition, next.first);

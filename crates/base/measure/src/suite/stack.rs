@@ -22,7 +22,7 @@ pub struct Delta {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Extreme {
-    /// Between the two, or without a rank.
+    /// Neither slowest nor fastest, or without a rank.
     #[default]
     Between,
     /// The slowest: the lowest measured rate.

@@ -19,7 +19,7 @@ pub use sweep::sweep;
 const LOCK: &str = "lock";
 const DATA: &str = "data";
 
-/// The place of a program's data.
+/// The location of a program's data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Storage {
     /// A new directory below the system's directory for temporary files (`TMPDIR`), removed with the program. The next start

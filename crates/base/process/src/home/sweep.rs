@@ -17,8 +17,8 @@ pub fn sweep(parent: &Path, prefix: &str) -> usize {
         .count()
 }
 
-/// A home is abandoned if its owner is dead and its lock is free. The owner is not enough: the program may briefly outlive it.
-/// The lock is not enough: a new home has none yet.
+/// A home is abandoned if its owner is dead and its lock is free. A dead owner is not enough: the program may
+/// briefly outlive it. A free lock is not enough: a new home is not locked yet.
 fn is_abandoned(path: &Path, prefix: &str) -> bool {
     let owner = path.file_name().and_then(|name| owner(name.to_str()?, prefix));
     let dead = owner.is_some_and(|pid| !lives(pid, path));
@@ -31,7 +31,7 @@ fn lives(pid: u32, home: &Path) -> bool {
     procfs::is_alive(pid) && lock::owner_started(home).is_none_or(is_same)
 }
 
-/// Whether it is a home, or an empty directory meant for one.
+/// Whether the directory is a home, or an empty directory meant for a home.
 fn is_ours(path: &Path) -> bool {
     path.join(LOCK).is_file() || fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
 }

@@ -1,4 +1,5 @@
-//! Decodes OP_COMPRESSED. Checks the announced size against limits before and against the content afterwards.
+//! Decodes OP_COMPRESSED. Checks the announced size against limits before decompression and against the
+//! content afterwards.
 
 use plimsoll_element as element;
 

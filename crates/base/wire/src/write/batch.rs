@@ -86,8 +86,9 @@ impl WriteBatch {
         Ok(WriteBatch { bytes: Vec::new(), frames: Vec::new(), len: 0, template, bounds, number: 1 })
     }
 
-    /// Removes the documents, but keeps the memory. The next documents are another write: in a session, they get the next
-    /// transaction number. Until then the batch is sent with the same number, however often.
+    /// Removes the documents, but keeps the memory. The next documents are another write: in a session, they
+    /// get the next transaction number. Until the next call, the batch is sent with the same number, however
+    /// often.
     pub fn clear(&mut self) {
         self.number += 1;
         self.bytes.clear();
@@ -247,8 +248,8 @@ impl SessionFields {
         })
     }
 
-    /// Gives a frame its own session, because a server remembers only the last number of each: otherwise it would refuse a frame
-    /// that is sent again after its successor.
+    /// Gives a frame a separate session, because a server remembers only the last number of each session.
+    /// Otherwise the server would refuse a frame that is sent again after its successor.
     fn patch(self, bytes: &mut [u8], frame: usize, number: i64) {
         let tail = self.tail ^ (frame & usize::from(u16::MAX)) as u16;
         bytes[self.tail_at..self.tail_at + 2].copy_from_slice(&tail.to_be_bytes());

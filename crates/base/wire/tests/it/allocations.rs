@@ -25,7 +25,7 @@ thread_local! {
 }
 
 fn count_one() {
-    // A thread that is ending has no counter, and no test needs its count.
+    // A thread that ends has no counter, and no test needs its count.
     let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
 }
 

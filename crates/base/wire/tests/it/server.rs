@@ -38,7 +38,7 @@ impl Server {
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let address =
             lines.find_map(|line| listening(&line.unwrap())).expect("the server says where it listens");
-        // Reads on, so that the server never blocks on its own output.
+        // Keeps reading, so that the server never blocks on its output.
         std::thread::spawn(move || lines.for_each(drop));
         Server { child, address, directory }
     }

@@ -1,4 +1,4 @@
-//! Tests that every slip in a text answers in our words, with its line and its column.
+//! Tests that the message about every slip uses our words and names its line and column.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

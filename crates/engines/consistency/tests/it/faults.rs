@@ -1,4 +1,5 @@
-//! Checks that every fault of the store is reported by its name, and nothing besides its consequences.
+//! Checks that every fault of the store is reported by its name, and that only its consequences are reported
+//! with it.
 
 use std::collections::BTreeSet;
 

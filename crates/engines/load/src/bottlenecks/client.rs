@@ -1,4 +1,4 @@
-//! Checks the client: its CPU, its punctuality, its connections and its way to the server.
+//! Checks the client: its CPU, its punctuality, its connections and its round trip to the server.
 
 use plimsoll_measure::histogram::Latency;
 use plimsoll_measure::host_sample::HostSample;
@@ -11,7 +11,7 @@ use super::{
 
 /// A worker above this share of its core misses arrivals: the kernel and other threads use the rest.
 const CPU_MAX: f64 = 0.85;
-/// A CPU quota that stops the tool for this share of the time.
+/// A CPU quota that stops the tool for this share of the time or more limits the client.
 const THROTTLED_MAX: f64 = 0.10;
 /// A p99 wake error above this, in milliseconds, is the tool's fault: under load a good timer is within 50
 /// µs.
@@ -25,9 +25,10 @@ const BUSY_MAX: f64 = 0.90;
 const WAIT_SHARE_MIN: f64 = 0.50;
 /// Below this use of the connections, waits come from moments in which the server stands still.
 const BUSY_MIN: f64 = 0.40;
-/// From this share of an operation on, the way to the server decides how long the operation takes.
+/// From this share of an operation on, the round trip to the server decides how long the operation takes.
 const TRIP_SHARE_MIN: f64 = 0.50;
-/// The shortest way, in milliseconds, that larger batches or more connections could hide; on one machine a ping takes less.
+/// The shortest round trip, in milliseconds, that larger batches or more connections could hide; on one
+/// machine a ping takes less.
 const TRIP_MS_MIN: f64 = 0.25;
 
 /// Finds a worker that has no CPU left, or a CPU quota that stops the tool.
@@ -110,8 +111,8 @@ pub(super) fn connections(baseline: &Observation, knee: &Observation) -> Result<
     Ok(Finding { departed: (busy.1 >= BUSY_MAX || waits && busy.1 >= BUSY_MIN) && !is_slower, readings })
 }
 
-/// Finds a way to the server that takes most of an operation's time, if operations wait for connections because of it. The shortest ping
-/// contains little else than the way.
+/// Finds a round trip to the server that takes most of an operation's time, if operations wait for
+/// connections because of it. The shortest ping contains little else than the round trip.
 pub(super) fn network(baseline: &Observation, knee: &Observation) -> Result<Finding, NotObserved> {
     let trip_ms = |side: &Observation| {
         let shortest_ns = side.samples.iter().map(|sample| sample.round_trip_ns).min();

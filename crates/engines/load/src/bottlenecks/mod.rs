@@ -1,5 +1,5 @@
-//! Finds the bottleneck: compares slow seconds with calm ones of the same rate, and the lowest rate that failed with the lowest
-//! that held, rule by rule.
+//! Finds the bottleneck, rule by rule. Compares slow seconds with calm ones of the same rate, and the lowest
+//! rate that failed with the lowest that held.
 //!
 //! A rule is a pure function of two observations: the baseline, the lowest rate that held, and the knee, the
 //! lowest rate that failed. It finds that its resource departed from the baseline, that it did not, or that
@@ -53,8 +53,8 @@ pub struct Rule {
     pub check: Check,
     /// Its times at the limit within a trial. None for a resource that every slow second exhausts, whatever the cause.
     pub levels: Option<Levels>,
-    /// Whether it may be at its limit at some times whatever the rate, as a disk under another program's writes is. Such times may make
-    /// an interval wide.
+    /// Whether the resource may be at its limit at some times regardless of the rate, such as a disk to which
+    /// another program writes. Such times may make an interval wide.
     pub is_intermittent: bool,
     /// The rule's use for a load without a baseline.
     pub without_baseline: WithoutBaseline,
@@ -76,7 +76,7 @@ impl Rule {
         Self { name, check, levels: Some(levels), is_intermittent: false, without_baseline }
     }
 
-    /// The same rule about a resource that may be at its limit at some times whatever the rate.
+    /// The same rule about a resource that may be at its limit at some times regardless of the rate.
     pub const fn intermittent(self) -> Self {
         Self { is_intermittent: true, ..self }
     }
@@ -93,7 +93,7 @@ pub struct Finding {
 
 /// The busiest worker's share of its core, and the CPU quota of the tool.
 pub const CLIENT_CPU: Rule = Rule::new("client CPU", client::cpu, client::cpu_levels);
-/// The delay between the due time and the moment when the tool notices it.
+/// The round trip to the server.
 pub const WAKE: Rule = Rule::new("wake", client::wake, client::wake_levels);
 /// The way to the server.
 pub const NETWORK: Rule = Rule {
@@ -103,7 +103,8 @@ pub const NETWORK: Rule = Rule {
     is_intermittent: false,
     without_baseline: WithoutBaseline::LeftOut,
 };
-/// Connections in use. A closed load uses all of them, so they mean nothing without a lower rate; and a slow second does so too.
+/// Connections in use. A closed load uses all of them, so they mean nothing without a lower rate. A slow
+/// second uses all of them too.
 pub const CONNECTIONS: Rule = Rule {
     name: "connections",
     check: client::connections,
@@ -128,7 +129,7 @@ pub const DISK: Rule = Rule::new("disk", resources::disk, resources::disk_levels
 pub struct Examination {
     /// Resources that limit the rate: those that explain most of the slow time first.
     pub bottlenecks: Vec<Candidate>,
-    /// Resources that do not.
+    /// Resources that do not limit the rate.
     pub unmoved: Vec<Candidate>,
     /// Resources that were not observed.
     pub unchecked: Vec<Unchecked>,

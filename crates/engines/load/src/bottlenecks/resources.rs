@@ -11,9 +11,10 @@ use super::{Finding, Level, NOT_LOCAL, NotObserved, Observation, departs};
 const CORES_SHARE_MAX: f64 = 0.90;
 /// A thread above this share of a core is saturated, however many other cores are idle.
 const THREAD_SHARE_MAX: f64 = 0.95;
-/// At least so many threads wait for a CPU, on average, where a full machine holds the server back.
+/// A full machine holds the server back if at least so many threads wait for a CPU, on average.
 const WAITING_MIN: f64 = 0.10;
-/// A quota that stops the server, a hypervisor that takes its CPUs, or tasks that wait for memory, for this share of the time.
+/// A shortage counts if it lasts for this share of the time: a quota stops the server, a hypervisor takes its
+/// CPUs, or tasks wait for memory.
 const WITHHELD_MAX: f64 = 0.10;
 /// A disk above this share of the time is busy. A disk with parallel requests may still accept more, so the
 /// evidence also shows the bytes.

@@ -1,9 +1,10 @@
 //! Compares the slow seconds of a rate with its calm ones: a resource that causes slow seconds is at its limit in them.
 //!
-//! Only seconds of the same trial are compared, so a resource that merely follows the rate shows nothing. The null distribution
-//! comes from rotations: each trial's seconds are turned against its slow ones by a random distance. That is a permutation with
-//! the longest blocks there are. It keeps every run of slow seconds and every run of seconds at the limit, so neighbours that
-//! resemble each other do not look like evidence. Holm's procedure corrects for the number of resources.
+//! Only seconds of the same trial are compared, so a resource that merely follows the rate shows nothing. The
+//! null distribution comes from rotations: the seconds of each trial are turned in a circle against its slow
+//! seconds, by a random distance. A rotation is a permutation with the longest possible blocks. It keeps
+//! every run of slow seconds and every run of seconds at the limit, so neighbours that resemble each other do
+//! not look like evidence. Holm's procedure corrects for the number of resources.
 
 use plimsoll_measure::line::Timing;
 use plimsoll_measure::random::Random;

@@ -11,7 +11,7 @@ use crate::search::trial::{Block, Trial};
 
 /// The limit of listed events.
 const LISTED_MAX: usize = 4;
-/// Without its events, the load line must rise by this factor to be worth a sentence.
+/// Events are worth a sentence only if the load line rises by this factor without them.
 const CALM: f64 = 1.05;
 /// A time in which a resource is at its limit for this share belongs to an event.
 const AT_LIMIT: f64 = 0.5;

@@ -45,7 +45,7 @@ struct IdleLane {
     waker: Waker,
 }
 
-/// Tells one lane that it was called.
+/// Signals to one lane that it was called.
 #[derive(Clone, Debug, Default)]
 pub struct Call(Arc<AtomicBool>);
 
@@ -142,7 +142,7 @@ impl Backlog {
         from.iter().chain(before).find_map(IdleLanes::call);
     }
 
-    /// Records that a worker can prepare no further operation. Without any that can, nothing remains overdue.
+    /// Records that a worker can prepare no further operation. If no worker can, no operation stays overdue.
     pub fn retire(&self, worker: usize) {
         let idle = &self.idle[worker];
         let retired = idle.lanes().take();

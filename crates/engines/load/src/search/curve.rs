@@ -26,9 +26,9 @@ const MEAN_MIN: f64 = 1e-6;
 /// The rates around the crossing by the isotonic regression.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Bracket {
-    /// The highest rate whose fitted excess is below one; none if no rate's is.
+    /// The highest rate whose fitted excess is below one; none if no fitted excess is.
     pub low: Option<f64>,
-    /// The lowest rate whose fitted excess is not; none if every rate's is.
+    /// The lowest rate whose fitted excess is one or more; none if every fitted excess is below one.
     pub high: Option<f64>,
 }
 

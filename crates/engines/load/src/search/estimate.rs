@@ -29,7 +29,7 @@ const FLOORS_LOW: &[f64] = &[0.0, 0.3, 0.6, 0.85, 1.2, 2.0, 4.0, 8.0];
 const DRIFT_MIN: f64 = 0.03;
 /// Reference trials with the same result before a drift, and after it.
 const REFERENCES_MIN: usize = 2;
-/// The excess of the last reference trial at which it needs no second one.
+/// From this excess on, the last reference trial needs no second one to prove a drift.
 const CLEAR: f64 = 10.0;
 
 /// An estimated load line, in operations per second.
@@ -89,11 +89,12 @@ pub fn estimate(trials: &[Trial], seed: u64) -> Option<Estimate> {
 
 /// The highest rate that enough good trials support; none if there are too few.
 ///
-/// Where good and bad trials alternate, a rate that is too high shows it only in some trials, for example in those with a
-/// checkpoint. Below the lowest bad rate as many good seconds are needed as would hardly all be good by chance.
+/// Where good and bad trials alternate, a rate that is too high shows it only in some trials, for example in
+/// those with a checkpoint. So a rate below the lowest bad one needs many good seconds: so many that chance
+/// would hardly make all of them good.
 pub fn supported(trials: &[Trial], rate: f64) -> Option<f64> {
     let needed = match mixed(trials) {
-        // The bootstrap knows how often they happen.
+        // Bad trials happened often enough for the bootstrap to know their frequency.
         Some(mixed) if mixed.bad >= OFTEN => 0.0,
         Some(mixed) => UNSEEN.ln() / (1.0 - mixed.chance).ln() * mixed.seconds,
         None => 0.0,

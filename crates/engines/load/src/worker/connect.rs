@@ -72,7 +72,8 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
         self.order.phase.loads[load].connections == Connections::PerOperation
     }
 
-    /// Closes the connection of an operation. After an operation that got none, a pause keeps the attempts of its writer few.
+    /// Closes the connection of an operation. After an operation without a connection the writer pauses, so
+    /// that its attempts stay few.
     pub(super) async fn hang_up(&self, lane: &mut T::Lane, outcome: Outcome) {
         self.target.hang_up(lane);
         if let Outcome::Rejected(Rejection::NotTried | Rejection::NoLocalPort) = outcome {

@@ -74,7 +74,7 @@ fn a_reconnect_within_a_pause_is_no_wait() {
 #[test]
 fn a_reconnect_between_two_shifts_is_no_wait() {
     let stage = |to, seconds| Stage { to, over: Span::from_secs(seconds) };
-    // It works for two seconds, rests for two, and works again.
+    // The writer works for two seconds, rests for two, and works again.
     let stages = vec![stage(1, 2), stage(0, 0), stage(0, 2), stage(1, 0), stage(1, 2)];
     let arrivals = Arrivals::Writers { from: 1, stages };
     // The connection breaks at 1.5 s. The attempt at 4.25 s succeeds.

@@ -294,8 +294,8 @@ fn a_resource_whose_times_lower_the_line_is_named() {
     assert_failed_below(note);
 }
 
-/// The server stands still in the fourth second of each trial, in which its cache is dirty at every rate. Its queue is as long as
-/// often, but in another second.
+/// The server stands still in the fourth second of each trial, in which its cache is dirty at every rate. Its
+/// operations wait for tickets equally often, but in another second.
 #[test]
 fn a_resource_at_its_limit_in_slow_seconds_is_named_and_an_innocent_one_is_not() {
     let script = Script { frozen: (3 * SECOND_NS, 4 * SECOND_NS), ..Script::steady(5_000_000) };

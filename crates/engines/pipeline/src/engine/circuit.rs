@@ -102,7 +102,7 @@ mod tests {
         assert!(!circuit.failed(at(10), 1.0));
         assert_eq!(circuit.permit(at(50)), Permit::Wait(at(110)));
         assert_eq!(circuit.permit(at(110)), Permit::Go);
-        assert_eq!(circuit.permit(at(110)), Permit::Go, "closed: nobody waits for another");
+        assert_eq!(circuit.permit(at(110)), Permit::Go, "closed: no batch waits for another");
     }
 
     #[test]

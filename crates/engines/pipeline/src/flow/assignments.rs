@@ -43,7 +43,7 @@ impl Assignments {
         }
     }
 
-    /// The same, in a pipeline that `over` aborts.
+    /// The same set, in a pipeline that `over` aborts.
     #[must_use]
     pub(crate) fn aborted_by(self, over: Arc<AtomicBool>) -> Self {
         Self { over, ..self }

@@ -1,4 +1,4 @@
-//! Groups dead letters into batches: one batch for each run of letters from one partition.
+//! Groups dead letters into batches: one batch for each sequence of letters from one partition.
 
 use std::sync::Arc;
 

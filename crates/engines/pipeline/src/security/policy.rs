@@ -15,9 +15,9 @@ pub enum Principal {
     /// The same for all events: the identity with which the source connects (a certificate's subject, a SASL user). It is not
     /// verified here: only the source's authentication does that.
     Fixed(String),
-    /// The value of this header. Every writer to the source can put any name into it, unless events have a `signature`,
-    /// which covers this header: then anyone with the signing key can. A signature does not detect an event that is sent
-    /// twice.
+    /// The value of this header. Every writer to the source can put any name into it. If events have a
+    /// `signature`, which covers this header, only a holder of the signing key can. A signature does not
+    /// detect an event that is sent twice.
     Header(String),
 }
 

@@ -37,7 +37,7 @@ impl Fingerprint {
         Self { number: 0, head_bytes, digest: digest(&[head]) }
     }
 
-    /// The updated fingerprint, if a file with this beginning is the same one, possibly grown.
+    /// The updated fingerprint, if a file with this beginning is the same file, which may have grown.
     pub(crate) fn verify(self, head: &[u8]) -> Option<Self> {
         let known = head.get(..self.head_bytes as usize)?;
         (digest(&[known]) == self.digest).then(|| Self { number: self.number, ..Self::unnumbered(head) })

@@ -1,4 +1,4 @@
-//! Delivery is counted by its clock, and events from the future are counted.
+//! Tests that delivery is counted by its clock, and that events from the future are counted.
 
 use std::sync::Arc;
 

@@ -118,7 +118,7 @@ fn a_released_probe_blocks_no_other_batch() {
     assert_eq!(outcome.ended.unwrap(), Ended::Exhausted);
     assert_eq!(sink.written().len(), 1000);
     let seconds = plimsoll_measure::clock::now().since(began) / plimsoll_measure::clock::SECOND_NS;
-    assert!(seconds < 30, "a try that nobody answers is forgotten after 60 s: {seconds} s");
+    assert!(seconds < 30, "an attempt without an answer is forgotten after 60 s: {seconds} s");
 }
 
 #[test]
@@ -134,5 +134,5 @@ fn an_idle_worker_does_not_block_the_retries_of_others() {
     let outcome = run(&sink, None, Settings { retry, executor: Executor::Pool(8), ..settings() });
     assert_eq!(outcome.ended.unwrap(), Ended::Exhausted);
     let seconds = plimsoll_measure::clock::now().since(began) / plimsoll_measure::clock::SECOND_NS;
-    assert!(seconds < 45, "a probe that nobody sends is forgotten after 60 s: {seconds} s");
+    assert!(seconds < 45, "an unsent probe is forgotten after 60 s: {seconds} s");
 }

@@ -20,7 +20,7 @@ impl PositionStore for InTransactions {
     }
 
     fn keep(&self, _positions: &[(Partition, Position)]) -> Result<(), PositionError> {
-        panic!("nobody but the sink keeps positions")
+        panic!("only the sink keeps positions")
     }
 }
 

@@ -1,4 +1,4 @@
-//! Tests the counters of waiting: of sources for events or space, of workers for batches or the sink.
+//! Tests the counters of waiting. Sources wait for events or space, workers wait for batches or the sink.
 
 use std::sync::Arc;
 use std::time::Duration;

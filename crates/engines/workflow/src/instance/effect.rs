@@ -1,4 +1,5 @@
-//! Effects of an instance outside of itself. They are durable with the change that caused them, and done afterwards.
+//! Defines the effects of an instance outside of itself. They are durable with the change that caused them,
+//! and done afterwards.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -20,7 +21,7 @@ pub struct Effect {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Work {
-    /// Starts an instance; an existing instance with the id is the same.
+    /// Starts an instance, unless an instance with the id exists.
     Start(StartRequest),
     /// Sends a signal.
     Signal(Signal),

@@ -1,4 +1,4 @@
-//! Durable messages to an instance.
+//! Defines signals: durable messages to an instance.
 
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;

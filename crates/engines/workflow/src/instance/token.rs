@@ -1,4 +1,4 @@
-//! Places of an instance in its program.
+//! Defines tokens: the places of an instance in its program.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -37,7 +37,7 @@ pub struct Loop {
     pub count: u32,
 }
 
-/// A given null is an input, too.
+/// A null in the text is an input, too; only a missing field is none.
 fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }

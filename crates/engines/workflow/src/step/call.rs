@@ -23,7 +23,8 @@ pub struct Call {
     pub visit: u64,
     /// The attempt, from 1.
     pub attempt: u32,
-    /// The idempotency key: the same for every attempt of a visit, and for no other target or input. After a crash, a visit may lead elsewhere.
+    /// The idempotency key: the same for every attempt of a visit, and for no other target or input. After a
+    /// crash, a visit may have another target.
     pub key: String,
     /// The callee.
     pub target: Target,

@@ -47,7 +47,8 @@ impl Run<'_> {
         });
     }
 
-    /// Makes dead letters of signals that nothing waited for. They are no longer applied, so that they can be sent again.
+    /// Makes dead letters of signals that nothing waited for. They no longer count as applied, so that they
+    /// can be sent again.
     fn bury_kept(&mut self) {
         let buried_ms = self.now_ms;
         for signal in std::mem::take(&mut self.state.kept) {

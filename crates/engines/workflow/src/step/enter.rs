@@ -22,7 +22,8 @@ impl Run<'_> {
         let node = self.program.node(at).ok_or_else(|| format!("the definition has no node {at}"))?;
         match &node.kind {
             Kind::Call(call) => {
-                // Other branches may change the data, and every attempt has the same input.
+                // A branch stores its input: other branches may change the data, but every attempt must have
+                // the same input.
                 let is_branch = self.token(index).parent.is_some();
                 let is_own = call.input.is_some() || is_branch;
                 let input = is_own.then(|| self.input(call.input.as_ref())).transpose()?;
@@ -187,7 +188,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The depth of an instance that this one starts. Refuses a start that would fail later, where nobody sees it.
+    /// The depth of an instance that this one starts. Refuses a start that would fail later without a visible
+    /// error.
     fn next_depth(&self, input: &Value) -> Result<u16, String> {
         if !matches!(input, Value::Object(_) | Value::Null) {
             return Err(format!("the input of a workflow must be an object, and is {input}"));

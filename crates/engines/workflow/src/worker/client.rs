@@ -25,7 +25,8 @@ const SIGNAL_NESTING_MAX: usize = 100;
 const LANES: usize = 2;
 /// The longest delay of a signal.
 const DELAY_MAX_MS: u64 = 366 * 24 * 3_600_000;
-/// A signal with a longer delay needs an existing instance, or counts among the early ones of its instance.
+/// A signal with a longer delay needs an existing instance, or counts among the early signals of its
+/// instance.
 const DELAY_FREE_MS: u64 = 60_000;
 /// The longest delay of a signal to an instance that does not exist yet.
 const EARLY_DELAY_MAX_MS: u64 = 24 * 3_600_000;
@@ -132,7 +133,8 @@ pub enum ClientError {
 }
 
 impl<S: Store> Client<S> {
-    /// Keeps a definition, which becomes the latest of its name, also if it is known. Its schedule runs from now on, and no other version's.
+    /// Keeps a definition, which becomes the latest of its name, even if the store knows it. Its schedule
+    /// runs from now on, and no other version's.
     ///
     /// # Errors
     ///
@@ -149,7 +151,8 @@ impl<S: Store> Client<S> {
         for definition in &all {
             Program::compile(definition).map_err(ClientError::Definition)?;
         }
-        // This process knows the definition only after the store does: an instance must not start that no other process can run.
+        // This process learns the definition only after the store. Otherwise an instance could start that no
+        // other process can run.
         self.store.deploy(&all, now_ms).await?;
         self.align_schedules(&definition.name, now_ms).await
     }
@@ -160,7 +163,7 @@ impl<S: Store> Client<S> {
     ///
     /// If the request is invalid, this process has too much work, or the store fails.
     pub async fn start(&self, request: StartRequest, now_ms: u64) -> Result<Inserted, ClientError> {
-        // A sub-workflow would take a foreign instance with its id for itself.
+        // A sub-workflow with the same id would mistake this instance for itself.
         if is_derived(&request.id) {
             return Err(ClientError::DerivedId);
         }
@@ -232,7 +235,7 @@ impl<S: Store> Client<S> {
         Ok(inserted)
     }
 
-    /// Refuses delays that would fill the store for long: no instance may ever come for the signals.
+    /// Refuses delays that would fill the store for long: perhaps no instance ever receives the signals.
     async fn check_delay(&self, signal: &Signal) -> Result<(), ClientError> {
         let delay_ms = signal.due_ms.saturating_sub(signal.sent_ms);
         if delay_ms > DELAY_MAX_MS {

@@ -13,11 +13,11 @@ use super::slot::{Loaded, Slot, Stepped};
 use crate::instance::{DeadLetter, DeadReason, Signal, State, weight};
 use crate::port::{Commit, Committed, Due, Postponed, Record, SignalKey, StoreError, Stored, partition_of};
 
-/// The time before an instance is looked at again whose definition or form is unknown.
+/// The time before the worker looks again at an instance whose definition or form is unknown.
 const UNREADABLE_MS: u64 = 5_000;
 /// The time before the first further delivery of a signal without an instance; it doubles.
 const UNKNOWN_MS: u64 = 500;
-/// Steps back of a clock that are not a jump.
+/// The largest step back of a clock that does not count as a jump.
 const CLOCK_BACK_MS: u64 = 1_000;
 /// Time after which a worker without work looks again at its clock.
 const WAKE_MAX_MS: u64 = 60_000;
@@ -320,7 +320,7 @@ impl Core {
         let doubled = self.scan_gap_ms.saturating_mul(2).min(self.settings.poll_max_ms);
         self.scan_gap_ms = if is_new { self.settings.poll_min_ms } else { doubled };
         self.is_more = is_full && is_new;
-        // Somebody may have asked for a scan while this one was under way.
+        // A hint may have asked for a scan while this one was under way.
         self.scan_at_ms = self.scan_at_ms.min(now_ms.saturating_add(self.scan_gap_ms));
     }
 
@@ -339,7 +339,7 @@ impl Core {
                     self.touched.insert(record.id);
                     return false;
                 }
-                // Somebody else changed the instance: everything here is out of date.
+                // Another worker changed the instance: the state in this slot is out of date.
                 self.take(&record.id);
             }
             // A full memory would drop the instance at once, and the next scan would bring it again.
@@ -431,7 +431,7 @@ impl Core {
         self.missing.insert(tag.instance);
     }
 
-    /// Postpones or buries the signals of an instance that is not there.
+    /// Postpones or buries the signals of an instance that does not exist.
     fn unknown(&mut self, tag: &Tag, now_ms: u64) {
         let Some(slot) = self.take(&tag.instance) else { return };
         for signal in slot.signals {
@@ -784,7 +784,7 @@ impl Core {
         (self.is_scanning, self.is_more) = (true, false);
         self.scan_at_ms = u64::MAX;
         let until_ms = now_ms.saturating_add(self.settings.ahead_ms);
-        // Work that the worker knows comes again: it must not hide other work.
+        // A scan also returns work that the worker knows: it must not hide other work.
         let is_due = |slot: &Slot| {
             let due_ms = slot.loaded.as_ref().and_then(|loaded| loaded.state.due_ms());
             due_ms.is_some_and(|due_ms| due_ms <= until_ms)

@@ -49,7 +49,7 @@ pub enum Job {
     Announce(Vec<u16>),
     /// Makes a call.
     Call(Call),
-    /// Tells that an instance has ended. It has no result.
+    /// Announces that an instance has ended. It has no result.
     Tell(Finished),
 }
 
@@ -140,7 +140,7 @@ pub enum Happened {
     Tick,
 }
 
-/// News of work. A lost hint costs time and nothing else: every hint repeats what the store knows.
+/// News of work. A lost hint only delays the work: the store knows everything that a hint tells.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Hint {
     /// An instance was started: its record, as inserted.
@@ -149,7 +149,7 @@ pub enum Hint {
     Published(Signal),
     /// Other processes have brought new work to partitions.
     Partitions(Vec<u16>),
-    /// Something is new.
+    /// There is new work, which only a scan finds.
     Work,
 }
 

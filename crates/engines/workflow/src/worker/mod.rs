@@ -1,6 +1,7 @@
 //! Runs instances: a pure core decides about every piece of work, and a thin shell does the work.
 //!
-//! The core holds no truth. It may be dropped at any moment: a new one finds all work in the store.
+//! The core is only a copy of the store's state. It may be dropped at any moment: a new core finds all work
+//! in the store.
 
 mod client;
 mod core;

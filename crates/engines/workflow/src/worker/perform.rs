@@ -171,7 +171,8 @@ impl Effects {
         true
     }
 
-    /// Writes everything. Records that the store knew before are left out afterwards: theirs may be a later form.
+    /// Writes everything. Afterwards, records that the store knew before are left out: the stored ones may be
+    /// newer.
     async fn write<S: Store>(&mut self, store: &S) -> Stored<()> {
         if !self.records.is_empty() {
             let inserted = store.start(&self.records).await?;

@@ -69,7 +69,7 @@ impl Registry {
         if self.may_ask(now_ms) { self.refresh_now(store).await } else { Ok(()) }
     }
 
-    /// Whether a question is allowed now, which is then the last one.
+    /// Whether a question is allowed now. If so, it counts as the last question.
     fn may_ask(&self, now_ms: u64) -> bool {
         let is_recent = |at_ms: u64| (at_ms..at_ms.saturating_add(REFRESH_MS)).contains(&now_ms);
         let mut asked = self.asked();
@@ -80,7 +80,7 @@ impl Registry {
         may
     }
 
-    /// The same, whenever the last question was.
+    /// The same, regardless of the last question.
     ///
     /// # Errors
     ///

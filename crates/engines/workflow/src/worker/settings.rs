@@ -15,7 +15,8 @@ pub struct Settings {
     pub calls_max: usize,
     /// Commits at the same time.
     pub commits_max: usize,
-    /// The weight of signals in memory at most, in units of 4 KiB. Above, clients are refused and scans wait.
+    /// The weight of signals in memory at most, in units of 4 KiB. Above this weight, clients are refused and
+    /// scans wait.
     pub signals_max: usize,
     /// The weight of instances in memory that do nothing now: each counts 1, and 1 for each full 4 KiB.
     pub idle_max: usize,

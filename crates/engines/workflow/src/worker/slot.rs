@@ -123,7 +123,8 @@ impl Slot {
         true
     }
 
-    /// Takes an answer. The answer of an earlier life of the instance may belong to another call with the same number: it is of no use.
+    /// Takes an answer. Ignores the answer of an earlier life of the instance: it may belong to another call
+    /// with the same number.
     pub fn answered(&mut self, key: &str, answer: Answer) {
         let called = self.calls.get(&(answer.visit, answer.attempt));
         if called.is_some_and(|called| called == key) {

@@ -43,7 +43,7 @@ impl Lab {
         Self { core, store, registry, holds: false, held: Vec::new() }
     }
 
-    /// Tells the core something, and does all work that follows.
+    /// Passes news to the core, and does all work that follows.
     fn tell(&mut self, happened: Happened) {
         let mut news = VecDeque::from([happened]);
         while let Some(happened) = news.pop_front() {

@@ -1,4 +1,4 @@
-//! Leads random definitions through random inputs.
+//! Applies random inputs to random definitions.
 
 use plimsoll_measure::duration::Span;
 use plimsoll_measure::random::Random;
@@ -178,7 +178,7 @@ fn check_history(state: &State, seed: u64) {
     assert!(state.history.forgotten > 0 || open == stays, "seed {seed}: {state:#?}");
 }
 
-/// Leads an instance through random inputs; returns its last status.
+/// Applies random inputs to an instance; returns its last status.
 fn lead(program: &Program, seed: u64) -> Status {
     let request = StartRequest {
         id: "i".into(),

@@ -219,7 +219,7 @@ impl World {
             return;
         }
         if self.mishap(80) {
-            // The clock is set back, or forth again.
+            // The clock is set back, or forward again.
             self.processes[index].skew_ms = 200 - self.below(5000).cast_signed();
         }
         let (jobs, results) =
@@ -262,7 +262,7 @@ impl World {
         assert_eq!((state.status, &state.data), (end.status, &end.data), "seed {}", self.seed);
     }
 
-    /// Ends a worker. Some of its jobs reach the store, and nobody hears of it.
+    /// Ends a worker. Some of its jobs reach the store, and their results are lost.
     fn crash(&mut self, index: usize) {
         let jobs = std::mem::take(&mut self.processes[index].jobs);
         for (job, asked_ms) in jobs {
@@ -273,7 +273,7 @@ impl World {
         self.processes[index] = self.process();
     }
 
-    /// Tells some workers, once or several times, or none.
+    /// Passes a hint to some workers, once or several times, or to none.
     fn hint(&mut self, hint: &Hint) {
         for index in 0..WORKERS {
             let times = if self.chaos { self.below(3) } else { 1 };
@@ -384,7 +384,7 @@ impl World {
         self.settle();
     }
 
-    /// Lets everything come to its end without mishaps.
+    /// Runs everything to its end without faults.
     fn settle(&mut self) {
         self.chaos = false;
         *self.functions.random.lock().unwrap() = None;

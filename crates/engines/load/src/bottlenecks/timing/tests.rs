@@ -31,8 +31,8 @@ impl Bursts {
     }
 }
 
-/// Trials whose slow seconds follow `cause` with a probability, and happen without it as well; and the shares of innocent
-/// resources with the same mean and the same bursts.
+/// Trials whose slow seconds follow `cause` with a probability, and also occur without it; and the shares of
+/// innocent resources with the same mean and the same bursts.
 fn trials(seed: u64, caused: f64) -> Vec<Vec<Stratum>> {
     let mut random = Random::new(seed);
     let mut bursts: Vec<_> = (0..=RESOURCES).map(|it| Bursts::new(seed * 1_000 + it as u64)).collect();

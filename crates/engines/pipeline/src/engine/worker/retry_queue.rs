@@ -1,4 +1,4 @@
-//! Queues the batches that a worker submits next; failed ones in the order in which they were read.
+//! Queues the batches that a worker submits next. Failed batches are in the order in which they were read.
 
 use std::collections::VecDeque;
 
