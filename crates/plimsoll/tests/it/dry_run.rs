@@ -74,7 +74,9 @@ fn options_of_an_address_without_effect_are_named_without_a_server() {
         "source: {{change_stream: {{uri: '{uri}&socketTimeoutMS=5', watch: d.c}}}}\npositions: {{file: positions}}\nsink: {{noop: {{}}}}\n"
     );
     std::fs::write(dir.path().join("pipeline.yaml"), pipeline).unwrap();
-    let sink = format!("source: {{generator: {{}}}}\nsink: {{insert: {{uri: '{uri}', collection: d.c}}}}\n");
+    let sink = format!(
+        "guarantee: at-most-once\nsource: {{generator: {{}}}}\nsink: {{insert: {{uri: '{uri}', collection: d.c}}}}\n"
+    );
     std::fs::write(dir.path().join("sink.yaml"), sink).unwrap();
     for (args, option) in [
         (&["run", "scenario.yaml", "--server", uri, "--dry-run"][..], "`fooBar`"),

@@ -17,6 +17,7 @@ use std::process::ExitCode;
 use plimsoll_host::embedded::{self, Options};
 use plimsoll_host::{Cache, Profile};
 use plimsoll_measure::clock::{now, wall_ms};
+use plimsoll_measure::matrix::Spread;
 use plimsoll_postgres::server::{Server, Settings};
 use plimsoll_postgres::workflow::Postgres;
 use plimsoll_stores::workflow::Mongo;
@@ -227,7 +228,6 @@ async fn step(store: &impl Store, name: &str, consumed: Vec<String>, record: Rec
     Ok(took_ns as f64 / 1e3)
 }
 
-fn median(mut all: Vec<f64>) -> f64 {
-    all.sort_by(f64::total_cmp);
-    all[all.len() / 2]
+fn median(all: Vec<f64>) -> f64 {
+    Spread::of(all).map_or(0.0, |spread| spread.median)
 }
