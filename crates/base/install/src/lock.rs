@@ -1,11 +1,11 @@
-//! Lets only one process at a time install something.
+//! Lets only one process at a time install a program.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::Path;
 
 use crate::Error;
 
-/// The exclusive right to install something, until it is dropped.
+/// The exclusive right to install a program, until the lock is dropped.
 #[derive(Debug)]
 #[must_use = "without the lock two processes would install at once"]
 pub struct Lock {
