@@ -22,7 +22,7 @@ pub const FORMAT: u32 = 1;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Everything held.
+    /// Every expectation and the integrity held.
     Pass,
     /// An expectation or the integrity did not hold.
     Fail,
