@@ -572,7 +572,7 @@ impl Core {
         self.jobs.push(Job::Lease(request));
     }
 
-    /// Looks at everything whose moment has come.
+    /// Looks at every instance and signal whose moment has come.
     fn ring(&mut self, now_ms: u64) {
         while self.alarms.peek().is_some_and(|Reverse((at_ms, _))| *at_ms <= now_ms) {
             let Some(Reverse((at_ms, id))) = self.alarms.pop() else { break };
