@@ -14,7 +14,8 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock `name` in the cache at `cache`, which is created. If another process holds it, calls `waiting` and waits.
+    /// Takes the lock `name` in the directory `cache`, which it creates if missing. If another process holds
+    /// the lock, calls `waiting` and waits.
     ///
     /// # Errors
     /// The cache cannot be written.
