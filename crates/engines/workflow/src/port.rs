@@ -179,8 +179,9 @@ pub struct Due {
 /// A change of an instance.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Commit {
-    /// The instance after the change. The change applies if the stored version is `record.version - 1`, the stored epoch is not greater than
-    /// `record.epoch`, and the store has all consumed signals: a signal that is gone was applied before.
+    /// The instance after the change. The change applies if the stored version is `record.version - 1`, the
+    /// stored epoch is not greater than `record.epoch`, and the store has all consumed signals. A missing
+    /// signal was applied before.
     pub record: Record,
     /// Ids of the signals that the change applied, each once.
     pub consumed: Vec<String>,
