@@ -17,8 +17,8 @@ pub enum StoreError {
     /// The store did not answer, or cannot work now. A later attempt may succeed.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
-    /// The store refuses the content of the operation: it is too large or invalid. A later attempt fails too. A refused batch may have happened in
-    /// part.
+    /// The store refuses the content of the operation: it is too large or invalid. A later attempt fails too.
+    /// A refused batch may have taken effect in part.
     #[error("the store refused the operation: {0}")]
     Refused(String),
 }

@@ -462,7 +462,8 @@ impl Core {
         self.scan_at_ms = self.scan_at_ms.min(scan_at_ms);
     }
 
-    /// Loads an instance whose change may have happened. It may have ended: a scan would not find it. A refused change leads to a quarantine.
+    /// Loads an instance whose change may have taken effect. The instance may have ended, so that a scan
+    /// would not find it. A refused change leads to a quarantine.
     fn uncertain(&mut self, tag: &Tag, error: StoreError, now_ms: u64) {
         let is_hopeless = self.tagged(tag).is_none_or(|slot| slot.is_quarantined());
         self.lost(tag, now_ms.saturating_add(self.settings.poll_min_ms));
