@@ -124,7 +124,7 @@ impl FileSource {
         self.ends.len() as u64
     }
 
-    /// How many numbers have a document; `None` when the file is repeated.
+    /// The count of numbers that have a document; `None` when the file is repeated.
     #[must_use]
     pub fn documents_max(&self) -> Option<u64> {
         match self.past_end {
