@@ -3,7 +3,7 @@
 use crate::kind;
 use crate::walk::{Damage, Element, Elements, int32};
 
-/// How deep documents may nest: MongoDB's limit.
+/// The largest nesting of documents: MongoDB's limit.
 pub const DEPTH_MAX: usize = 100;
 
 /// Bytes that are not a BSON document: the position of the fault, and the fault.

@@ -1,4 +1,4 @@
-//! Runs a program that fetches or builds something, and waits for its end.
+//! Runs a program that fetches or builds files, and waits for its end.
 //!
 //! Each line of its output goes to the caller and into a log; the last lines go into the error.
 

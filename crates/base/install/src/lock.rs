@@ -1,11 +1,11 @@
-//! Lets only one process at a time install something.
+//! Lets only one process at a time install a program.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::Path;
 
 use crate::Error;
 
-/// The exclusive right to install something, until it is dropped.
+/// The exclusive right to install a program, until the lock is dropped.
 #[derive(Debug)]
 #[must_use = "without the lock two processes would install at once"]
 pub struct Lock {
@@ -14,7 +14,8 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock `name` in the cache at `cache`, which is created. If another process holds it, calls `waiting` and waits.
+    /// Takes the lock `name` in the directory `cache`, which it creates if missing. If another process holds
+    /// the lock, calls `waiting` and waits.
     ///
     /// # Errors
     /// The cache cannot be written.

@@ -19,7 +19,7 @@ use jaq_json::{Error, Num, Val};
 
 /// Steps of one run at most: some seconds.
 pub const STEPS_MAX: u64 = 10_000_000;
-/// Bytes of a made text that count as one step.
+/// Bytes of a repeated text that count as one step.
 const STEP_BYTES: usize = 64;
 /// The stack's largest growth in a run, in bytes. Threads have twice that.
 const STACK_BYTES_MAX: usize = 1 << 20;

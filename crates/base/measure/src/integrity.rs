@@ -210,9 +210,10 @@ impl Indexes {
 }
 
 impl Integrity {
-    /// Whether no promised document is missing, changed or duplicated, no transaction was done in part, every counter shows its
-    /// increments, every index and every member has all documents, no read was wrong, and no anomaly breaks a promise. Nothing is promised
-    /// where documents vanish by design. Documents that were not read back are unknown: see [`Self::is_known`].
+    /// Whether every promise holds. No promised document is missing, changed or duplicated; no transaction
+    /// was applied in part; every counter shows its increments; every index and every member has all
+    /// documents; no read was wrong; no anomaly breaks a promise. Nothing is promised where documents vanish
+    /// by design. Documents that were not read back are unknown: see [`Self::is_known`].
     pub const fn holds(&self) -> bool {
         if let Some(Consistency { violations: 1.., .. }) = self.consistency {
             return false;

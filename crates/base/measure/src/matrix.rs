@@ -138,7 +138,7 @@ pub enum State {
     Done,
     /// Its load ended early, and its ledger was closed.
     Interrupted,
-    /// It could not run.
+    /// The run could not begin or go on.
     Failed,
 }
 

@@ -38,9 +38,9 @@ named! {
         Overload = "overload",
         /// The server does not understand the command.
         BadCommand = "bad_command",
-        /// It was not sent: an earlier document of an ordered batch failed, or no server could be reached.
+        /// Not sent: an earlier document of an ordered batch failed, or no server could be reached.
         NotTried = "not_tried",
-        /// It was not sent: this machine has no local port for a further connection.
+        /// Not sent: this machine has no local port for a further connection.
         NoLocalPort = "no_local_port",
         /// The answer differs from the expected one.
         Unexpected = "unexpected",
@@ -52,7 +52,7 @@ named! {
         CorruptedRead = "corrupted_read",
         /// The answer exceeds Plimsoll's own limit.
         AnswerTooLarge = "answer_too_large",
-        /// Anything else.
+        /// Any other reason.
         Other = "other",
     }
 }

@@ -22,7 +22,7 @@ pub const FORMAT: u32 = 1;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Everything held.
+    /// Every expectation and the integrity held.
     Pass,
     /// An expectation or the integrity did not hold.
     Fail,
@@ -487,8 +487,9 @@ pub struct Client {
 const FLOOR_SHARE_MAX: f64 = 0.10;
 
 impl Client {
-    /// A percentile of the tool's own response times with its name, and the bound of the run, both in nanoseconds, if the first is a
-    /// relevant part of the second. The percentile is p99, or the highest one that is known.
+    /// A percentile of the tool's own response times with its name, and the bound of the run, both in
+    /// nanoseconds, if the percentile is a relevant part of the bound. The percentile is p99, or the highest
+    /// one that is known.
     pub fn high_floor(&self) -> Option<(&'static str, u64, u64)> {
         let floor = self.floor_ns.as_ref()?;
         let known = [("p99", floor.p99), ("p95", floor.p95), ("p90", floor.p90)];

@@ -116,8 +116,8 @@ pub struct Checkpoint {
     pub took_ms: Option<u64>,
 }
 
-/// The checkpoints in `samples`, which are in order. A checkpoint between two samples is placed at the later one. Of several
-/// checkpoints between two samples only the last one shows.
+/// The checkpoints in `samples`, which are in order. A checkpoint between two samples is placed at the later one. If several
+/// checkpoints are between two samples, only the last one shows.
 ///
 /// WiredTiger counts a checkpoint a moment before its end: a sample may show it as counted, still running, and with the length
 /// of the previous checkpoint. The checkpoint ends at the sample that shows it as no longer running, or with its own length.

@@ -74,7 +74,7 @@ pub struct Test {
     pub repetitions: u32,
     /// The figures of its completed runs; absent before the first one.
     pub figures: Option<Figures>,
-    /// Its change from the test above; absent if one of the two was not measured, or they count different things.
+    /// Its change from the test above; absent if one of the two was not measured, or they count different units.
     pub delta: Option<Delta>,
     /// Whether it is the slowest or the fastest of the suite.
     #[serde(rename = "standing")]
@@ -114,16 +114,16 @@ named! {
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum Outcome {
-        /// It ended, and everything held.
+        /// The run ended, and every check held.
         Completed = "completed",
-        /// It could not run, or something did not hold.
+        /// The run could not begin or go on, or a check failed.
         Failed = "failed",
-        /// It made no progress or exceeded its timeout, and was ended.
+        /// The run made no progress or exceeded its timeout, and was ended.
         Hung = "hung",
         /// The user ended it.
         #[default]
         Interrupted = "interrupted",
-        /// It was not started: its server was unavailable, or its collection was not empty.
+        /// The run was not started: its server was unavailable, or its collection was not empty.
         Refused = "refused",
     }
 }
@@ -160,7 +160,7 @@ pub struct Row {
 /// The figures of a run, from the last phase of its load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Measured {
-    /// The counted thing: `documents`, `operations`, or `events` of a pipeline.
+    /// The counted unit: `documents`, `operations`, or `events` of a pipeline.
     pub unit: String,
     /// Their rate per second.
     pub rate_per_s: f64,
@@ -184,9 +184,9 @@ pub struct Measured {
     pub errors: u64,
     /// Lost acknowledged documents; absent if no audit ran or nothing was promised.
     pub lost: Option<u64>,
-    /// CPU of the tool per counted thing, in microseconds.
+    /// CPU of the tool per counted unit, in microseconds.
     pub client_cpu_us: Option<f64>,
-    /// CPU of the server's process per counted thing, in microseconds; local servers only.
+    /// CPU of the server's process per counted unit, in microseconds; local servers only.
     pub server_cpu_us: Option<f64>,
 }
 

@@ -76,7 +76,7 @@ async fn say_hello(connection: &mut Connection, options: &ConnectOptions) -> Res
     };
     let body = match connection.command("admin", &hello::request(options, bson::cstr!("hello"))).await {
         Ok(body) => body,
-        // Some products know only the former name, whatever their wire version. Their refusals have different codes.
+        // Some products know only the former name, regardless of their wire version. Their refusals have different codes.
         Err(Error::Server(refusal)) => {
             let body = connection.command("admin", &hello::request(options, bson::cstr!("isMaster"))).await;
             let unknown = refusal.code == COMMAND_NOT_FOUND;

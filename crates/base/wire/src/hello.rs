@@ -45,11 +45,11 @@ pub struct Hello {
     pub limits: Limits,
     /// The newest wire version that it supports; 0 if the reply has none.
     pub max_wire_version: i32,
-    /// It accepts writes.
+    /// Whether the server accepts writes.
     pub is_writable_primary: bool,
-    /// It is a secondary of a replica set.
+    /// Whether the server is a secondary of a replica set.
     pub is_secondary: bool,
-    /// It is a mongos.
+    /// Whether the server is a mongos.
     pub is_mongos: bool,
     /// The replica set's name.
     pub set_name: Option<String>,

@@ -12,7 +12,7 @@ pub type Place = (usize, usize);
 /// The cause of an error that the parser noticed at `place`, and the cause's own place. `None` if the
 /// parser's place is the cause.
 pub fn earlier(error: &Error, text: &str, place: Place) -> Option<(Fault, Place)> {
-    // The parser takes a tab before the first key for a space, and then misses the keys below.
+    // The parser reads a tab before the first key as a space, and then misses the keys below.
     if let Some(at) = tab(text, place).filter(|(line, _)| *line == place.0) {
         return Some((Fault::Said(syntax::TAB.to_owned()), at));
     }

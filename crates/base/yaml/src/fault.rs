@@ -96,7 +96,7 @@ impl Fault {
             .or_else(|| sentence.strip_prefix(UNTAGGED).map(|_| none_of_the_forms()))
     }
 
-    /// The fault without a text of the file that is neither a key nor a choice: it may be a secret.
+    /// The fault without texts of the file, except keys and choices: any other text may be a secret.
     #[must_use]
     pub fn without_texts(self) -> Self {
         let is_text = |found: &String| found.starts_with('`') || found.starts_with("the text ");
@@ -164,7 +164,7 @@ fn end_of_sentence(message: &str) -> usize {
     ends.min().map_or(message.len(), |end| from + end)
 }
 
-/// "expected ident at line 1 column 2" and its like.
+/// "expected ident at line 1 column 2" and similar sentences.
 fn not_json(message: &str) -> Option<String> {
     let (sentence, place) = message.rsplit_once(AT_LINE)?;
     let ending = NOT_JSON.iter().find(|ending| sentence.ends_with(*ending))?;

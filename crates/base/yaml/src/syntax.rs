@@ -2,7 +2,7 @@
 
 use serde_saphyr::granit_parser::ErrorKind as Kind;
 
-/// The sentence for a text that is not YAML in a way without its own sentence.
+/// The sentence for invalid YAML without a more specific sentence.
 pub const INVALID: &str = "the text is not valid YAML here: check quotes, brackets and indentation";
 /// The sentence for indentation that does not fit.
 pub const INDENTATION: &str = "the indentation does not fit the lines above: indent the keys of a map, and the `-` of a list, by the \

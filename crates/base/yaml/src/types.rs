@@ -1,4 +1,4 @@
-//! Names the values that were found and those that are wanted, in words of YAML instead of a library's.
+//! Names found and expected values in words of YAML, instead of a library's words.
 
 /// The value that was found, from serde's name of it, such as `string "x"` or `sequence`.
 pub fn found(name: &str) -> String {

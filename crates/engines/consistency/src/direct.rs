@@ -29,7 +29,7 @@ fn inconsistent(lists: &Lists<'_>, report: &mut Report) {
             let step = &lists.transaction(number).steps[index];
             let state = if let Step::Read { elements, .. } = step { shown(elements) } else { String::new() };
             let list = step.list();
-            (vec![number], format!("T{number} read {state} of list {list}, against its earlier steps"))
+            (vec![number], format!("T{number} read {state} of list {list}, contrary to its earlier steps"))
         });
     }
 }
@@ -79,7 +79,7 @@ fn incompatible(list: &List<'_>, read: Read<'_>, report: &mut Report) {
         let (short, long) = (shown(read.elements), shown(longest.elements));
         (
             vec![one, other],
-            format!("T{one} read {short} of list {id}, and T{other} read {long}: neither began as the other"),
+            format!("T{one} read {short} of list {id}, and T{other} read {long}: neither is a beginning of the other"),
         )
     });
 }

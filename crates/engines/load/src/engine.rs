@@ -49,8 +49,8 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// Merges the end of the same phase in another shard: the last end and the most severe reason count, and
-    /// a fault lasts from its first beginning in any shard to its last end.
+    /// Merges the end of the same phase in another shard. The last end and the most severe reason count. A
+    /// fault lasts from its first beginning in any shard to its last end.
     pub fn merge(&mut self, other: &Self) {
         self.to_ns = self.to_ns.max(other.to_ns);
         self.ended = self.ended.max(other.ended);

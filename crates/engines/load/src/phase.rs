@@ -24,10 +24,10 @@ pub const DRAIN: Span = Span::from_secs(30);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Overdue {
-    /// It is sent as soon as a connection is free.
+    /// The operation is sent as soon as a connection is free.
     #[default]
     Send,
-    /// After this time it is given up and counted, and breaks every objective.
+    /// After this time the operation is given up and counted, and breaks every objective.
     Skip {
         /// The longest time that it may be overdue.
         after: Span,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// The longest window.
 const WINDOW_MAX: Span = Span::from_secs(3600);
-/// The share of completed operations below which a rate is not reached, whatever the percentiles are.
+/// The share of completed operations below which a rate is not reached, regardless of the percentiles.
 pub const ACHIEVED_MIN: f64 = 0.99;
 
 /// The share of due operations that must be done, as typed.

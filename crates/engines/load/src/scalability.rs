@@ -1,11 +1,12 @@
 //! Fits the universal scalability law to measured throughputs.
 //!
 //! X(N) = N ÷ (a + b(N−1) + cN(N−1)) with a = 1/λ, b = σ/λ, c = κ/λ, all at least zero: the law of
-//! [`plimsoll_measure::ladder`] with a denominator that is linear in its parameters. Linear least squares of N ÷ X give the
-//! start (Gunther's own method, *Guerrilla Capacity Planning*, chapter 5); weights make their errors count about as errors in
-//! X. Then the method of Levenberg and Marquardt minimises the squared errors in X (D. Marquardt, *J. SIAM* 11(2), 1963). A
-//! parameter that would fall below zero is held at zero: every such choice is fitted and the best fit is kept, so that the
-//! answer does not depend on a start or on a random number.
+//! [`plimsoll_measure::ladder`] with a denominator that is linear in its parameters. Linear least squares of
+//! N ÷ X give the start (Gunther's own method, *Guerrilla Capacity Planning*, chapter 5); weights make their
+//! errors count about as errors in X. Then the method of Levenberg and Marquardt minimises the squared errors
+//! in X (D. Marquardt, *J. SIAM* 11(2), 1963). A parameter that would fall below zero is held at zero. Every
+//! choice of such parameters is fitted, and the best fit is kept, so the answer does not depend on a start or
+//! on a random number.
 
 use plimsoll_measure::ladder::{Peak, Point, Scalability};
 

@@ -1,9 +1,9 @@
 //! Searches for the load line as a pure state machine: it selects the next rate and when to stop.
 //!
-//! A climb in geometric steps finds a bracket, bisections narrow it, and the remaining time goes into trials around the current
-//! estimate: mostly just below it, where a rare event shows, some above it, where the curve gets its slope, in an order that no
-//! slow change of the system can follow. Every fourth trial repeats one fixed rate. [`mod@estimate`] turns all trials into one
-//! rate and an interval.
+//! A climb in geometric steps finds a bracket, bisections narrow it, and the remaining time goes into trials
+//! around the current estimate. Most trials are just below the estimate, where a rare event shows. Some are
+//! above, where the curve gets its slope. No slow change of the system can follow their order. Every fourth
+//! trial repeats one fixed rate. [`mod@estimate`] turns all trials into one rate and an interval.
 
 use plimsoll_measure::line::Stage;
 

@@ -196,7 +196,7 @@ mod tests {
         found as f64 / 4.0
     }
 
-    /// The rule that takes tenths for independent.
+    /// The rule that assumes independent tenths.
     fn independent(values: &[f64]) -> bool {
         let (first, second) = values.split_at(values.len() / 2);
         let error = |half: &[f64]| {

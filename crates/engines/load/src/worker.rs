@@ -1,10 +1,10 @@
 //! Runs one thread's part of a phase: its lanes take due operations, send them and time them.
 //!
 //! Every idle lane takes the next operation of the schedule before it is due, prepares it and waits for its
-//! moment. When all lanes are busy, a pacer notes each operation at its due time, and the next free lane of
-//! any worker sends the oldest first: an idle lane of another worker puts its own operation back for it. So
-//! the schedule never waits for a response, no due operation is forgotten, and `awake` separates the tool's
-//! delay (no task was awake) from waiting for a connection (all lanes were busy).
+//! moment. When all lanes are busy, a pacer notes each operation at its due time. The next free lane of any
+//! worker sends the oldest noted operation first; an idle lane of another worker puts its own operation back
+//! to do so. So the schedule never waits for a response, no due operation is forgotten, and `awake` separates
+//! the tool's delay (no task was awake) from waiting for a connection (all lanes were busy).
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -92,8 +92,9 @@ async fn unreadable_bodies_keep_their_bytes(store: &impl Store) -> Checked {
     same("a redrive has the bytes", &store.signals(None, 10).await?, &both)
 }
 
-/// Checks that rows of a later version hide no others. `damage` gives the instance `b` an unknown status, and the dead letter of `a` an unknown
-/// reason, and it makes the signal of `b`, the task `b/2` and the definition `b` unreadable.
+/// Checks that rows of a later version hide no others. `damage` gives the instance `b` an unknown status, and
+/// the dead letter of `a` an unknown reason. It makes the signal of `b`, the task `b/2` and the definition
+/// `b` unreadable.
 ///
 /// # Errors
 ///

@@ -17,7 +17,7 @@ pub struct Reason {
     /// The node's path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// The thing that is missing: a signal's name, a callee, roles, an instance.
+    /// The missing signal, callee, roles or instance, by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
     /// The attempt of a call.

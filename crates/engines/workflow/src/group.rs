@@ -98,7 +98,7 @@ async fn go_on(batch: impl Future<Output = ()> + Send + 'static) {
 
 fn interrupted() -> StoreError {
     StoreError::Unavailable(
-        "the request was interrupted and may have happened: repeat it with the same id".into(),
+        "the request was interrupted and may have taken effect: repeat it with the same id".into(),
     )
 }
 

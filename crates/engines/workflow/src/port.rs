@@ -18,8 +18,8 @@ pub enum StoreError {
     /// The store did not answer, or cannot work now. A later attempt may succeed.
     #[error("the store is unavailable: {0}")]
     Unavailable(Reason),
-    /// The store refuses the content of the operation: it is too large or invalid. A later attempt fails too. A refused batch may have happened in
-    /// part.
+    /// The store refuses the content of the operation: it is too large or invalid. A later attempt fails too.
+    /// A refused batch may have taken effect in part.
     #[error("the store refused the operation: {0}")]
     Refused(Reason),
 }
@@ -231,8 +231,9 @@ pub struct Due {
 /// A change of an instance.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Commit {
-    /// The instance after the change. The change applies if the stored version is `record.version - 1`, the stored epoch is not greater than
-    /// `record.epoch`, and the store has all consumed signals: a signal that is gone was applied before.
+    /// The instance after the change. The change applies if the stored version is `record.version - 1`, the
+    /// stored epoch is not greater than `record.epoch`, and the store has all consumed signals. A missing
+    /// signal was applied before.
     pub record: Record,
     /// Ids of the signals that the change applied, each once.
     pub consumed: Vec<String>,

@@ -90,10 +90,10 @@ enum Form {
 }
 
 impl FileSource {
-    /// Reads a `.bson` file (as of mongodump), a `.json`, `.jsonl` or `.ndjson` file (one document of Extended JSON per line,
-    /// as of mongoexport), or a `.csv` or `.tsv` file (a table whose first line names the fields, and may name their types as
-    /// in mongoimport's `--columnsHaveTypes`). Only `id` and `stamp` of the settings matter. Texts in BSON are not checked for
-    /// UTF-8.
+    /// Reads a `.bson` file (as of mongodump), a `.json`, `.jsonl` or `.ndjson` file (one document of
+    /// Extended JSON per line, as of mongoexport), or a `.csv` or `.tsv` file (a table). The first line of a
+    /// table names the fields, and may name their types as in mongoimport's `--columnsHaveTypes`. Only `id`
+    /// and `stamp` of the settings matter. Texts in BSON are not checked for UTF-8.
     ///
     /// In a table, dots in names make documents, and an empty value omits its field. In a column without a type, a number
     /// in JSON's form becomes an int32, int64 or double. `true` and `false` become booleans, and an RFC 3339 timestamp
@@ -124,7 +124,7 @@ impl FileSource {
         self.ends.len() as u64
     }
 
-    /// How many numbers have a document; `None` when the file is repeated.
+    /// The count of numbers that have a document; `None` when the file is repeated.
     #[must_use]
     pub fn documents_max(&self) -> Option<u64> {
         match self.past_end {

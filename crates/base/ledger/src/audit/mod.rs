@@ -312,7 +312,7 @@ impl Noted {
         self.note_many(number, 1);
     }
 
-    /// Notes one document with so many findings.
+    /// Notes one document with this number of findings.
     fn note_many(&mut self, number: u64, count: u64) {
         self.count += count;
         let full = self.lowest.len() == EXAMPLES_MAX;

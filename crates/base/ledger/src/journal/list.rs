@@ -1,7 +1,7 @@
 //! Encodes the list of changed documents in a journal: 16 bytes each, up to 256 per record.
 //!
-//! A saved ledger has whole pages of versions and marks. In a journal this would write a page for each document, because the
-//! changes of one second may be in any page.
+//! A saved ledger has whole pages of versions and marks. In a journal, whole pages would cost a page for each
+//! document, because the changes of one second may be in any page.
 
 use crate::changes::Changed;
 use crate::numbers::{Allocation, Slot};

@@ -3,7 +3,7 @@
 //!
 //! If pairs are independent, each order of them is equally likely. So p is the share of random orders whose
 //! neighbours resemble each other as much. At most [`LEVEL`] of independent comparisons are called
-//! correlated, whatever the distribution. Correlation raises the error of a mean by the factor √((1 + ρ) ÷ (1
+//! correlated, for any distribution. Correlation raises the error of a mean by the factor √((1 + ρ) ÷ (1
 //! − ρ)), if the correlation falls by the factor ρ from pair to pair. The interval of a correlated comparison
 //! is widened by this factor. ρ is the measured correlation without its bias, (n·r + 1) ÷ (n − 4) (Kendall,
 //! "Note on bias in the estimation of autocorrelation", 1954).

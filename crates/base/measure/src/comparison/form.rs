@@ -278,7 +278,7 @@ impl Comparison {
         unjudged || self.a.idle + self.b.idle > 0
     }
 
-    /// Whether B breaks an expectation in more runs than A. Then B fails, whatever it gains.
+    /// Whether B breaks an expectation in more runs than A. Then B fails, regardless of its gains.
     pub fn is_broken(&self) -> bool {
         self.broken.iter().any(|it| it.b > it.a)
     }

@@ -72,7 +72,7 @@ pub enum Error {
          Measure them in turns with `plimsoll ab`, or override with --force"
     )]
     NotInTurns(String, String),
-    /// There is no such metric.
+    /// The runs have no such metric.
     #[error("--primary {name}: unknown metric; known metrics: {known}")]
     NoSuchMetric {
         /// The requested name.

@@ -4,10 +4,11 @@
 //! MongoDB's performance team uses the method as well: Daly and others, "The Use of Change Point Detection to Identify Software
 //! Performance Regressions in a Continuous Integration System", 2020.
 //!
-//! The strongest split of all segments is tested by shuffling the values of each segment many times: p is the share of orders,
-//! the measured one included, whose strongest split is at least as strong. A split with a small p stays, and the search goes on
-//! in the new segments. The search ends with the first split that noise alone explains. The only assumption about the noise is
-//! that runs of one level could have come in any order. A median does not move with a single outlier.
+//! The strongest split of all segments is tested by shuffling the values of each segment many times. p is the
+//! share of orders whose strongest split is at least as strong; the measured order counts too. A split with a
+//! small p stays, and the search goes on in the new segments. The search ends with the first split that noise
+//! alone explains. The only assumption about the noise is that runs of one level could have come in any
+//! order. A median does not move with a single outlier.
 
 use std::ops::Range;
 

@@ -41,7 +41,7 @@ pub enum Error {
         /// The differences.
         differences: Vec<Difference>,
     },
-    /// There is no such metric.
+    /// The runs have no such metric.
     #[error("--metric {name}: unknown metric; known metrics: {known}")]
     NoSuchMetric {
         /// The requested name.

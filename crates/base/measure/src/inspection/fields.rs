@@ -145,7 +145,7 @@ pub enum Presence {
     /// The documents could not be inspected: the field may exist.
     #[default]
     NotChecked,
-    /// It exists.
+    /// The field exists.
     Found,
     /// No document has it.
     Absent,

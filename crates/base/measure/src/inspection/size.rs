@@ -10,7 +10,7 @@ pub struct Size {
     pub data_bytes: Option<u64>,
     /// Average bytes of a document, uncompressed.
     pub document_bytes: Option<f64>,
-    /// Bytes on disk without indexes, compressed. What was written since the storage engine's last checkpoint may be
+    /// Bytes on disk without indexes, compressed. Writes since the storage engine's last checkpoint may be
     /// missing.
     pub storage_bytes: Option<u64>,
     /// Free bytes among those, which the server can use again.

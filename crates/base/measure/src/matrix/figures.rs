@@ -77,7 +77,7 @@ pub struct OperationFigures {
 /// A figure over the repetitions of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Spread {
-    /// The median. Of an even number of values it is the mean of the middle two.
+    /// The median. For an even number of values, the mean of the middle two.
     pub median: f64,
     /// The smallest.
     pub min: f64,

@@ -11,7 +11,7 @@ use crate::matrix::Spread;
 pub struct Figures {
     /// The number of runs.
     pub runs: u32,
-    /// The counted thing: `documents`, `operations`, or `events` of a pipeline.
+    /// The counted unit: `documents`, `operations`, or `events` of a pipeline.
     pub unit: String,
     /// Their rate per second.
     pub rate_per_s: Spread,
@@ -36,9 +36,9 @@ pub struct Figures {
     pub errors: u64,
     /// Lost acknowledged documents in all runs; absent if one of them did not count them.
     pub lost: Option<u64>,
-    /// CPU of the tool per counted thing, in microseconds.
+    /// CPU of the tool per counted unit, in microseconds.
     pub client_cpu_us: Option<Spread>,
-    /// CPU of the server's process per counted thing, in microseconds; local servers only.
+    /// CPU of the server's process per counted unit, in microseconds; local servers only.
     pub server_cpu_us: Option<Spread>,
 }
 
@@ -48,7 +48,7 @@ impl Figures {
         let completed = rows.iter().filter(|row| row.outcome == Outcome::Completed);
         let all: Vec<&Measured> = completed.filter_map(|row| row.measured.as_ref()).collect();
         let unit = all.first()?.unit.clone();
-        // If runs count different things, only those that agree with the first are summed up.
+        // If runs count different units, only those that agree with the first are summed up.
         let runs: Vec<&Measured> = all.into_iter().filter(|run| run.unit == unit).collect();
         let time = |pick: fn(&Measured) -> Option<u64>| {
             Spread::of(runs.iter().filter_map(|run| pick(run)).map(|ns| ns as f64))

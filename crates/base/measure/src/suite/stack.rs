@@ -14,11 +14,11 @@ pub struct Delta {
     pub ratio: f64,
     /// The rate − the rate above, per second.
     pub change_per_s: f64,
-    /// The extra time per counted thing, in microseconds of the whole load: 1 ÷ rate less 1 ÷ the rate above.
+    /// The extra time per counted unit, in microseconds of the whole load: 1 ÷ rate less 1 ÷ the rate above.
     pub cost_us: f64,
 }
 
-/// The rank of a test among those that count the same thing.
+/// The rank of a test among those that count the same unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Extreme {
@@ -44,7 +44,7 @@ pub(super) fn build(tests: &mut [Test]) {
     mark(tests);
 }
 
-/// Nothing if the two count different things, or one of them did nothing.
+/// Nothing if the two count different units, or one of them did nothing.
 fn delta(name: &str, above: &Figures, own: &Figures) -> Option<Delta> {
     let (before, rate) = (above.rate_per_s.median, own.rate_per_s.median);
     let comparable = above.unit == own.unit && before > 0.0 && rate > 0.0;
@@ -56,7 +56,7 @@ fn delta(name: &str, above: &Figures, own: &Figures) -> Option<Delta> {
     })
 }
 
-/// Marks the slowest and the fastest test that count the same thing as the first measured one.
+/// Marks the slowest and the fastest test that count the same unit as the first measured one.
 fn mark(tests: &mut [Test]) {
     let unit = tests.iter().find_map(|test| Some(test.figures.as_ref()?.unit.clone()));
     let rate = |test: &Test| {

@@ -26,7 +26,7 @@ impl<'a> WriteError<'a> {
     /// Parses a write error of a reply.
     ///
     /// # Errors
-    /// It does not name its document, or is truncated.
+    /// The error does not name its document, or is truncated.
     pub fn read(error: &'a [u8]) -> Result<Self, Malformed> {
         let (mut index, mut number, mut message, mut key_pattern) = (None, 0, [].as_slice(), None);
         for element in Elements::of(error)? {

@@ -76,7 +76,7 @@ fn explains(history: &[Transaction], lists: &mut HashMap<ListId, Vec<Element>>, 
     })
 }
 
-/// Runs a transaction. False if a committed one read something else.
+/// Runs a transaction. False if a committed transaction read another state.
 fn applies(transaction: &Transaction, lists: &mut HashMap<ListId, Vec<Element>>) -> bool {
     let is_committed = transaction.outcome == Outcome::Committed;
     transaction.steps.iter().all(|step| match step {

@@ -51,7 +51,7 @@ pub struct Rule {
     pub name: &'static str,
     /// Compares the baseline with the knee.
     pub check: Check,
-    /// Its times at the limit within a trial. None for a resource that every slow second exhausts, whatever the cause.
+    /// Its times at the limit within a trial. None for a resource that every slow second exhausts.
     pub levels: Option<Levels>,
     /// Whether the resource may be at its limit at some times regardless of the rate, such as a disk to which
     /// another program writes. Such times may make an interval wide.

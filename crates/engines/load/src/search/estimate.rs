@@ -1,9 +1,10 @@
 //! Estimates the load line from trials at several rates: the rate at which the mean excess of a second reaches one.
 //!
-//! Stalls and checkpoints affect all seconds of a trial together, so trials and not seconds are the unit of the bootstrap. Rare
-//! events need more than a bootstrap, which cannot draw what hardly happened: the lower end also reaches down to the highest
-//! rate that enough good trials support, and counts one more of the events that were seen. The constants are chosen so that the
-//! interval covers the true rate of simulated servers of every shape, see the tests.
+//! Stalls and checkpoints affect all seconds of a trial together, so trials and not seconds are the unit of
+//! the bootstrap. Rare events need more than a bootstrap, which cannot draw events that hardly happened. So
+//! the lower end also reaches down to the highest rate that enough good trials support, and counts one more
+//! of the events that were seen. The constants are chosen so that the interval covers the true rate of
+//! simulated servers of every shape, see the tests.
 
 use plimsoll_measure::random::Random;
 
@@ -90,8 +91,8 @@ pub fn estimate(trials: &[Trial], seed: u64) -> Option<Estimate> {
 /// The highest rate that enough good trials support; none if there are too few.
 ///
 /// Where good and bad trials alternate, a rate that is too high shows it only in some trials, for example in
-/// those with a checkpoint. So a rate below the lowest bad one needs many good seconds: so many that chance
-/// would hardly make all of them good.
+/// those with a checkpoint. So a rate below the lowest bad rate needs more good seconds than chance alone
+/// would give.
 pub fn supported(trials: &[Trial], rate: f64) -> Option<f64> {
     let needed = match mixed(trials) {
         // Bad trials happened often enough for the bootstrap to know their frequency.
@@ -149,8 +150,9 @@ pub fn refuted(trials: &[Trial], seed: u64, samples: usize) -> f64 {
     at(&highs, 1.0 - TAIL)
 }
 
-/// The load line of the first and of the second half of `near`, the trials around the estimate, if the line moved: if the
-/// reference rate held at first and failed at last, or the reverse. `climb` has the trials before them, which belong to both.
+/// The load lines of the first and of the second half of `near`, the trials around the estimate, if the line
+/// moved. The line moved if the reference rate held at first and failed at last, or the reverse. `climb` has
+/// the trials before them, which belong to both.
 pub fn drift(climb: &[Trial], near: &[Trial], reference: f64, rate: f64) -> Option<(f64, f64)> {
     let references: Vec<&Trial> = near.iter().filter(|trial| trial.rate == reference).collect();
     let held: Vec<bool> = references.iter().map(|trial| trial.held()).collect();
@@ -166,8 +168,8 @@ pub fn drift(climb: &[Trial], near: &[Trial], reference: f64, rate: f64) -> Opti
         .then_some((first, second))
 }
 
-/// The trials with one more like the bad one at the lowest rate, if good trials lie above it: events that are rare and do not
-/// depend on the rate may be more frequent than the few that were seen.
+/// The trials and a copy of the bad trial at the lowest rate, if good trials lie above it. Rare events that
+/// do not depend on the rate may be more frequent than the few that were seen.
 fn with_one_more(trials: &[Trial]) -> Vec<Trial> {
     let bad = trials.iter().filter(|trial| !trial.held()).min_by(|a, b| a.rate.total_cmp(&b.rate));
     let rare = bad.filter(|bad| trials.iter().any(|trial| trial.held() && trial.rate > bad.rate));

@@ -1,7 +1,7 @@
 //! Gives up operations in flight when the grace period after their load's end is over, if the target can.
 //!
-//! No operation pays for it with a lock or a timer: each lane registers its waker once, and one task for each
-//! load wakes all of them when the grace period is over.
+//! This costs an operation neither a lock nor a timer: each lane registers its waker once, and one task for
+//! each load wakes all lanes when the grace period is over.
 
 use std::future::poll_fn;
 use std::pin::pin;

@@ -55,7 +55,7 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
         }
     }
 
-    /// Waits until `due`, or without it while any operation of the load may become overdue.
+    /// Waits until `due`. Without `due`, waits while any operation of the load may become overdue.
     async fn rest(&self, writer: &Writer, due: Option<Instant>) -> Waited {
         let (backlog, call) = (self.order.backlogs.of(writer.load), &writer.call);
         let mut registered = self.register_idle(writer).await;

@@ -39,7 +39,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// Answers after `service_ns`, whatever the load.
+    /// Answers after `service_ns` at any load.
     pub const fn steady(service_ns: u64) -> Self {
         Self { service_ns, turn_ns: 0, frozen: (0, 0), down: (0, 0), handshake_ns: 0, slow_ns: 0 }
     }

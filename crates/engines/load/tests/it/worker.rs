@@ -312,8 +312,8 @@ fn operations_count_in_the_second_in_which_they_were_due() {
     let outcome = simulate(phase, script, Share::WHOLE);
     outcome.seconds.iter().flat_map(|second| &second.due_seconds).for_each(|part| due.add(part));
     let seconds: Vec<_> = due.of(0).iter().map(|it| (it.due, it.ended, it.failed, it.over(0))).collect();
-    // In the first second 50 operations wait for 0.2 s or more; in the second one those due before 1.15 s wait for 50 ms or more,
-    // and some of the queue behind them.
+    // In the first second 50 operations wait for 0.2 s or more. In the second one, the operations due before
+    // 1.15 s wait for 50 ms or more, and so do some in the queue behind them.
     assert_eq!(seconds[0], (100, 100, 0, 50));
     let (due, ended, failed, over) = seconds[1];
     assert_eq!((due, ended, failed), (100, 100, 0));

@@ -15,7 +15,7 @@ pub enum Identity {
     Copies,
     /// One copy: the sink identifies an event by partition and offset.
     Once,
-    /// One copy: the sink identifies an event by its content, whatever its offset.
+    /// One copy: the sink identifies an event by its content, regardless of its offset.
     Named,
     /// One copy: the sink writes the source's positions in the same transaction as the events. Nothing else commits
     /// positions.

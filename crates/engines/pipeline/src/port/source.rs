@@ -38,7 +38,7 @@ pub enum SourceError {
     /// The settings are invalid, or the source refuses them.
     #[error("{0}")]
     Refused(String),
-    /// It failed permanently.
+    /// The source failed permanently.
     #[error("the source failed: {0}")]
     Failed(String),
     /// Its positions cannot be read or written.

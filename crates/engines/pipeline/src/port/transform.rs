@@ -13,7 +13,7 @@ pub enum TransformError {
     /// The settings are invalid.
     #[error("{0}")]
     Refused(String),
-    /// It failed permanently.
+    /// The transform failed permanently.
     #[error("the transform {name} failed: {reason}")]
     Failed {
         /// Its name in the pipeline.

@@ -61,7 +61,7 @@ pub struct Claim {
 #[derive(Debug, Error)]
 pub enum PositionError {
     /// The store is unavailable.
-    #[error("the positions cannot be {verb}: {reason}; the pipeline stops rather than guess where it was")]
+    #[error("the positions cannot be {verb}: {reason}; the pipeline stops instead of guessing its position")]
     Unavailable {
         /// `read` or `written`.
         verb: &'static str,

@@ -1,4 +1,4 @@
-//! Discards all events, to measure the throughput of everything before the sink.
+//! Discards all events, to measure the throughput of all parts before the sink.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use crate::port::sink::{Identity, Order, Promise, Settled, Sink, SinkError, Sink
 
 /// Discards all events.
 ///
-/// It promises durability, so that pipelines to it can be measured with every guarantee.
+/// The sink promises durability, so that pipelines to it can be measured with every guarantee.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Noop;
 

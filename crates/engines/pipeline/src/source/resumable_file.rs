@@ -34,8 +34,8 @@ pub(crate) struct ResumableFile {
 
 /// Opens a file and its partition. `done` is `read` or `replayed`, for messages.
 ///
-/// The fingerprint of a new file is stored before any event is handed over: a source that ends before the first commit must
-/// give the same events the same identities at the next start.
+/// The fingerprint of a new file is stored before any event is handed over. So a source that ends before the
+/// first commit gives the same events the same identities at the next start.
 ///
 /// # Errors
 /// If it cannot be read, was replaced, or its fingerprint cannot be stored.

@@ -34,7 +34,7 @@ pub struct Count {
 }
 
 impl Count {
-    /// Builds it from its settings.
+    /// Builds the transform from its settings.
     ///
     /// # Errors
     ///

@@ -27,7 +27,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Builds it from its settings.
+    /// Builds the transform from its settings.
     ///
     /// # Errors
     ///

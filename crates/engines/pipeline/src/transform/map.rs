@@ -37,7 +37,7 @@ pub struct Map {
 }
 
 impl Map {
-    /// Builds it from its settings.
+    /// Builds the transform from its settings.
     ///
     /// # Errors
     ///

@@ -23,7 +23,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Builds it from its settings.
+    /// Builds the transform from its settings.
     ///
     /// # Errors
     ///

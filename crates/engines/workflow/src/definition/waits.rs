@@ -14,7 +14,7 @@ pub struct Task {
     /// A line for the inbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Roles that may act on the task. Default: everybody.
+    /// Roles that may act on the task. Default: any person.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<String>,
     /// A jq program for the data that the person sees. Default: none.

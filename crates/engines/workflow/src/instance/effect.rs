@@ -76,7 +76,7 @@ pub struct TaskRow {
     pub visit: u64,
     /// The line for the inbox.
     pub title: String,
-    /// Roles that may act; none: everybody.
+    /// Roles that may act; an empty list: any person.
     pub roles: Vec<String>,
     /// The data that the person sees.
     pub payload: Value,

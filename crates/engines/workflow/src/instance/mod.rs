@@ -145,7 +145,7 @@ pub enum Ending {
 }
 
 impl State {
-    /// The moment when something must happen without a signal, in milliseconds since 1970. `None` if only a signal can move the instance.
+    /// The moment when the instance must act without a signal, in milliseconds since 1970. `None` if only a signal can move the instance.
     ///
     /// A pending effect or a token that can move is due at once.
     pub fn due_ms(&self) -> Option<u64> {

@@ -126,12 +126,12 @@ pub struct Ended {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Act {
-    /// Takes the task, or gives it to somebody, if it is free.
+    /// Takes a free task, or gives it to a person.
     Assign {
         /// The person.
         to: String,
     },
-    /// Gives an assigned task to somebody else.
+    /// Gives an assigned task to another person.
     Reassign {
         /// The person.
         to: String,

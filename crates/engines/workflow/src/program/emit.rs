@@ -249,7 +249,7 @@ impl Compiler {
     }
 }
 
-/// Whether a step waits on every way through it.
+/// Whether a step waits on every path through it.
 fn waits(step: &Step) -> bool {
     match step {
         Step::Service(_)

@@ -60,9 +60,9 @@ pub struct CallError {
 /// Whether a further attempt may succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Again {
-    /// It may.
+    /// A further attempt may succeed.
     Maybe,
-    /// It cannot: the callee refused the request itself.
+    /// A further attempt fails too: the callee refused the request itself.
     Never,
 }
 

@@ -127,7 +127,7 @@ pub enum ClientError {
     /// The worker of this process has died.
     #[error("the worker of this process has died: restart the process, and send the request again")]
     Dead,
-    /// The store failed: the request may have happened, and may be repeated with the same id.
+    /// The store failed: the request may have taken effect, and may be repeated with the same id.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

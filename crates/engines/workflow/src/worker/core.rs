@@ -462,7 +462,8 @@ impl Core {
         self.scan_at_ms = self.scan_at_ms.min(scan_at_ms);
     }
 
-    /// Loads an instance whose change may have happened. It may have ended: a scan would not find it. A refused change leads to a quarantine.
+    /// Loads an instance whose change may have taken effect. The instance may have ended, so that a scan
+    /// would not find it. A refused change leads to a quarantine.
     fn uncertain(&mut self, tag: &Tag, error: StoreError, now_ms: u64) {
         let is_hopeless = self.tagged(tag).is_none_or(|slot| slot.is_quarantined());
         self.lost(tag, now_ms.saturating_add(self.settings.poll_min_ms));
@@ -572,7 +573,7 @@ impl Core {
         self.jobs.push(Job::Lease(request));
     }
 
-    /// Looks at everything whose moment has come.
+    /// Looks at every instance and signal whose moment has come.
     fn ring(&mut self, now_ms: u64) {
         while self.alarms.peek().is_some_and(|Reverse((at_ms, _))| *at_ms <= now_ms) {
             let Some(Reverse((at_ms, id))) = self.alarms.pop() else { break };

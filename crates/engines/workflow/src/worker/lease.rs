@@ -46,7 +46,7 @@ impl Held {
         std::mem::take(&mut self.epochs).into_keys().collect()
     }
 
-    /// Gives up everything after a jump of the clock: the end of the leases is unknown.
+    /// Gives up all partitions after a jump of the clock: the end of the leases is unknown.
     pub fn restart(&mut self, now_ms: u64) -> Vec<u16> {
         (self.until_ms, self.next_ms) = (0, now_ms);
         std::mem::take(&mut self.epochs).into_keys().collect()

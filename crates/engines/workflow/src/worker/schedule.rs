@@ -22,7 +22,7 @@ enum Life {
     Superseded(String),
     /// No instance has run yet. The first one has this id.
     Unborn(String),
-    /// It ended for another reason, such as an operator's cancellation: it stays so.
+    /// The instance ended for another reason, such as an operator's cancellation, and stays ended.
     Over,
 }
 

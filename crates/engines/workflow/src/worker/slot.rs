@@ -146,7 +146,7 @@ impl Slot {
             && self.calls.is_empty()
     }
 
-    /// Applies everything that waits for the instance.
+    /// Applies all signals, answers and moments that wait for the instance.
     pub fn work(&mut self, registry: &Registry, now_ms: u64) -> Stepped {
         let mut stepped = Stepped::default();
         if self.committing.is_some() {

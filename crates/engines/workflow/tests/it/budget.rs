@@ -46,7 +46,7 @@ impl Counted {
         counted
     }
 
-    /// Lets everything happen that follows, in order and without time.
+    /// Does all jobs that follow, in order and without passing time.
     fn happen(&mut self, first: Happened) {
         let mut queue = VecDeque::from([first]);
         while let Some(happened) = queue.pop_front() {

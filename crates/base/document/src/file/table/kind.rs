@@ -10,7 +10,7 @@ use crate::file::table_error::Problem;
 /// The type of a column.
 ///
 /// These are the types that this crate shares with mongoimport's `--columnsHaveTypes`. `binary()`, `date_ms()` and
-/// `date_oracle()` are unsupported. Of Go's layouts in `date()`, only RFC 3339 and a day are supported.
+/// `date_oracle()` are unsupported. Go's layouts in `date()` are unsupported, except RFC 3339 and a day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// `auto()`, or no type at all. In this order, and without regard to quotes:

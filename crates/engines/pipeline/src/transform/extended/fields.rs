@@ -17,7 +17,7 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// Builds it from the fields to keep (all if empty) and new names.
+    /// Builds the selection from the fields to keep (all if empty) and new names.
     ///
     /// # Errors
     ///

@@ -39,7 +39,7 @@ pub enum ConversionError {
     /// The payload is not BSON.
     #[error("the payload is not a BSON document: {0}")]
     Malformed(String),
-    /// It is nested too deep.
+    /// The document is nested too deep.
     #[error("the document is nested deeper than {most} levels", most = DEPTH_MAX)]
     Deep,
     /// Two fields have one name.
