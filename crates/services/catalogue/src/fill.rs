@@ -32,7 +32,7 @@ pub struct Fill {
     pub end_ms: i64,
     /// Datasets, from `PID.SAMPLE.PREFIX/predefined_0` on, oldest first.
     pub datasets: u64,
-    /// Fields of the metadata of each.
+    /// Fields in the metadata of each dataset.
     pub fields: u64,
 }
 
