@@ -66,7 +66,7 @@ impl<'a> DemoRun<'a> {
         Ok(Self { shown, filling, is_filled: false, environment, metrics, runs: 1, replayed: 0, flag })
     }
 
-    /// Runs the script until every event has arrived; none if the user stops it.
+    /// Runs the script until every event has arrived. `None` if the user stops it.
     ///
     /// # Errors
     /// A process ended early, or events do not arrive.
