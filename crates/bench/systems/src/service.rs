@@ -40,7 +40,7 @@ pub use check::check;
 
 /// The number of initial round trips. Their duration determines the number of further round trips.
 const PINGS: usize = 10;
-/// The size of an answer of the null server beside the text of its body, in bytes, about.
+/// The approximate size of a null server's answer without the text of its body, in bytes.
 const ANSWER_BYTES: usize = 120;
 
 /// A service under load.
@@ -329,8 +329,8 @@ impl System for Service {
         Ok(())
     }
 
-    /// Requests the documents of operations with `read_back` by their keys; `None` without one: then only its database knows the
-    /// stored data.
+    /// Requests the documents of operations with `read_back` by their keys. `None` without such operations: then only the service's
+    /// database knows the stored data.
     fn audit(
         &mut self,
         patience: Duration,
@@ -363,7 +363,7 @@ impl System for Service {
     }
 }
 
-/// A null server whose answers have this size, in bytes, about.
+/// A null server whose answers have approximately this size, in bytes.
 fn null_options(answer_bytes: usize) -> plimsoll_http::null::Options {
     let options = plimsoll_http::null::Options::default();
     match answer_bytes.checked_sub(ANSWER_BYTES) {
