@@ -8,7 +8,7 @@ use plimsoll_measure::clock::now;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 
-/// One completed instance.
+/// The times of one completed instance.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
     /// From the request to the observed end, in nanoseconds.

@@ -30,7 +30,7 @@ pub(crate) struct Shared<S> {
     pub(crate) run: String,
     /// The time limit of an operation.
     pub(crate) limit: Duration,
-    /// Whether the store did not answer an operation, and nothing since then.
+    /// Whether the store did not answer an operation, and has answered none since then.
     pub(crate) is_lost: AtomicBool,
 }
 
