@@ -52,7 +52,7 @@ pub(crate) enum Size {
     Full,
     /// Half the width.
     Half,
-    /// One of many, to be compared at a glance.
+    /// One of many charts that readers compare at a glance.
     Small,
 }
 

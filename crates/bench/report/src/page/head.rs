@@ -19,7 +19,7 @@ use crate::units::{
     percentile, sent_in, three_digits,
 };
 
-/// Operations that get a figure of their own.
+/// The number of operations that get a separate figure.
 const OPERATIONS_MAX: usize = 3;
 
 /// A figure of the headline.
@@ -115,7 +115,7 @@ fn ends(line: &Line) -> String {
     estimated_interval(line).unwrap_or_else(older)
 }
 
-/// The bottleneck, or that none was found. Nothing if no rate failed.
+/// The bottleneck, or a note that none was found. Nothing if no rate failed.
 fn bottleneck(line: &Line) -> Option<Tile> {
     line.rate.and(line.high)?;
     let evidence = |it: &Candidate| match line.bottlenecks.len() {
@@ -140,7 +140,7 @@ fn at_the_line(line: &Line) -> Option<Tile> {
     Some(Tile::new("p99 response at the line", p99, format!("median {p50}, longest {max}")))
 }
 
-/// The medians of the response times of the trials near the load line: the line itself is no tried rate.
+/// The median response times of the trials near the load line, because no trial has exactly that rate.
 fn near_the_line(line: &Line) -> Option<Tile> {
     let near: Vec<_> = probes_within(line, line.rate?, NEAR).map(|probe| &probe.response_ns).collect();
     let (first, tail) = (near.first()?, tail(line));

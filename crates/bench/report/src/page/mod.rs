@@ -90,7 +90,7 @@ pub fn page(page: &Page<'_>) -> String {
     whole(&run.scenario.title, content)
 }
 
-/// A page of `content` that needs nothing else.
+/// A self-contained page of `content`.
 pub(crate) fn whole(title: &str, content: Markup) -> String {
     let markup = html! {
         (DOCTYPE)

@@ -11,7 +11,7 @@ const CONTINUED: &str = "          ";
 const BETWEEN: &str = "  ";
 
 /// The work of a pipeline since `before`: in, processed, out, in flight, load, integrity, loss and delivery time. A loss of
-/// zero is printed too, because readers look for it. Between two fields the line is broken at `width`.
+/// zero is printed too, because readers look for it. The line is broken between two fields to fit `width`.
 pub fn line(before: &Second, now: &Second, delivery: Option<&Stage>, width: Width) -> String {
     let mut fields = vec![format!("{:>6.0} s", now.elapsed_ns as f64 / 1e9)];
     fields.extend(work(before, now));
