@@ -17,7 +17,7 @@ use crate::accounts::{Accounts, Hashed};
 
 /// The largest file that the settings name.
 const FILE_BYTES_MAX: u64 = 1 << 20;
-/// The shortest secret of tokens.
+/// The minimum length of the secret of tokens, in bytes.
 const SECRET_BYTES: usize = 32;
 
 /// The settings as in the file. Every setting has a default; an unknown key is an error.
@@ -81,7 +81,7 @@ pub struct Login {
 pub struct Datasets {
     /// The first part of new PIDs.
     pub pid_prefix: String,
-    /// The accepted types besides `raw` and `derived`.
+    /// The accepted types in addition to `raw` and `derived`.
     pub types: Vec<String>,
 }
 

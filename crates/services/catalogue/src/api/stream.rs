@@ -1,4 +1,4 @@
-//! Adds a block of any number of files, one a line, as they arrive.
+//! Adds a block of any number of files, one per line, as they arrive.
 
 use plimsoll_service::{Kind, Lines, Problem, Routes, strict_json};
 use serde_json::Value;

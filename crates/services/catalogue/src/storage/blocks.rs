@@ -9,13 +9,13 @@ use super::{Error, READ_MAX, Room, Store, Transactions, room};
 use crate::Refusal;
 use crate::documents::block::{self, Creation, Head, Splitter};
 
-/// The blocks of a dataset that an answer has.
+/// The maximum number of blocks of a dataset in an answer.
 const BLOCKS_MAX: i64 = 10_000;
-/// The age of an unfinished block that is removed.
+/// The age from which a sweep removes an unfinished block, in milliseconds.
 const ABANDONED_MS: i64 = 3_600_000;
-/// The age of an unfinished block in the middle of its publication, after which it is removed.
+/// The age from which a sweep removes a block whose publication did not finish, in milliseconds.
 const STUCK_MS: i64 = 86_400_000;
-/// The unfinished blocks that one sweep removes.
+/// The maximum number of unfinished blocks that one sweep removes.
 const SWEPT_MAX: i64 = 100;
 
 /// Writes a block as its files arrive. It keeps the first list of files and the current one in memory.
