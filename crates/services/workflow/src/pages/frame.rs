@@ -8,7 +8,7 @@ use plimsoll_service::reply;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// Nothing but the page itself and its style.
+/// The content security policy: a page loads only its style.
 const POLICY: &str =
     "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
