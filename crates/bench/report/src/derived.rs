@@ -48,7 +48,7 @@ pub(crate) fn classes(errors: &BTreeMap<String, u64>) -> Option<(u64, String)> {
     (total > 0).then_some((total, list))
 }
 
-/// The durability that the run asked of the server: write concern and durability profile. A service has settings of its database.
+/// The durability that the run requested from the server: write concern and durability profile. For a service, the settings of its database.
 pub(crate) fn promise(run: &Run, integrity: &Integrity) -> String {
     if integrity.proof == Proof::ReadBack {
         return "acknowledged by the service".to_owned();
@@ -57,7 +57,7 @@ pub(crate) fn promise(run: &Run, integrity: &Integrity) -> String {
     let concern = if declared.is_empty() { NOT_REPORTED } else { declared };
     let profile = run.server.profile.as_ref().map(|profile| format!(", {profile} profile"));
     let concern = match &run.workflow {
-        // The engine always asks for this, whatever the scenario says.
+        // The engine always requests this write concern, independent of the scenario.
         Some(work) if work.store == "postgres" => "synchronous_commit=on".to_owned(),
         Some(_) => r#"write concern {"w": "majority", "j": true}"#.to_owned(),
         None => format!("write concern {concern}"),

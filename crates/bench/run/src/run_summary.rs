@@ -41,7 +41,7 @@ pub struct Account<'a> {
     pub samples: &'a [ServerSample],
     /// The plan.
     pub plan: &'a Plan,
-    /// Why it ended.
+    /// The reason why it ended.
     pub ended: Ended,
     /// Whether the user asked the run to stop.
     pub stopped: bool,

@@ -79,7 +79,7 @@ pub struct Session {
     pub samples: Vec<ServerSample>,
     /// The result of a ladder.
     pub ladder: Option<Ladder>,
-    /// Why the run ended early, if it did.
+    /// The reason why the run ended early, if it did.
     pub ended: Ended,
     /// Median round trips of an empty request before and after the load, in nanoseconds.
     pub pings_ns: Vec<u64>,
@@ -128,7 +128,7 @@ impl Session {
         clock::now().since(self.start)
     }
 
-    /// Whether the run cannot go on.
+    /// Whether the run cannot continue.
     pub fn is_over(&self) -> bool {
         self.ended.is_early() || self.control.is_stopped()
     }

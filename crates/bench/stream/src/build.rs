@@ -34,7 +34,7 @@ pub struct Built {
     pub path: Vec<String>,
     /// The limit of events in flight.
     pub in_flight_events_max: usize,
-    /// Takes the records that a broker acknowledged, if this pipeline produces them: the ledger of their producer.
+    /// Takes the records that a broker acknowledged, for the ledger. `None` unless this pipeline produces the records of a topic.
     pub produced: Option<TakeProduced>,
 }
 

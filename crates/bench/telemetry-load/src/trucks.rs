@@ -99,7 +99,7 @@ impl ReadBack for Batches {
         self.points(number).len() as u64
     }
 
-    /// The readings of its sensor in its millisecond.
+    /// Requests the readings of the point's sensor in the point's millisecond.
     fn path(&self, part: Part, out: &mut Vec<u8>) {
         let Some(Point { sensor, at_ms, .. }) = self.point(part) else { return };
         let to_ms = at_ms.saturating_add(1);

@@ -1,4 +1,4 @@
-//! Reads the database's own counters, so that a run can tell their growth.
+//! Reads the database's own counters, so that a run can report their growth.
 
 use std::collections::BTreeMap;
 

@@ -17,7 +17,7 @@ pub struct Sample {
     pub signal_ns: u64,
 }
 
-/// The sum of the clients' samples. The peers' programs print the same as JSON.
+/// The sum of the clients' samples. The peers' programs print the same fields as JSON.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Seen {
     /// Completed instances.
@@ -64,7 +64,7 @@ where
     }
     let mut all = Vec::new();
     while let Some(client) = running.join_next().await {
-        // A panic of a client is a defect of this program, and goes on.
+        // A panic of a client is a defect of this program, so it continues here.
         all.extend(client.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))?);
     }
     Ok(seen(&all, now().since(begin)))

@@ -216,8 +216,8 @@ impl Engine {
         self.client.store.refresh().await
     }
 
-    /// Begins no more calls, waits until those in flight have ended and their results are stored, and ends the worker, which gives its
-    /// partitions back. Instances go on elsewhere, or later. After ten seconds it waits no longer.
+    /// Begins no more calls, and waits at most ten seconds until the calls in flight have ended and their results are stored. Then ends
+    /// the worker, which gives its partitions back. Instances continue in other processes, or later.
     pub async fn close(&self) {
         let tasks = self.tasks.lock().await.take();
         if let Some(Tasks { worker, refresh }) = tasks {

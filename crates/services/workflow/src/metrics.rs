@@ -157,7 +157,7 @@ impl Metrics {
     /// Counts a call as in flight until the guard is dropped. `None` if this process begins no more calls.
     pub(crate) fn call_begins(&self) -> Option<InFlight<'_>> {
         let call = InFlight::begin(&self.running_calls);
-        // The count comes first: a drain that sees no call must not miss this one.
+        // The call is counted first, so that a drain cannot miss it.
         (!self.is_draining.load(Ordering::SeqCst)).then_some(call)
     }
 

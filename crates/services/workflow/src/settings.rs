@@ -85,7 +85,7 @@ pub struct Worker {
     pub enabled: bool,
     /// The maximum number of partitions that this process holds. If absent, its share of all.
     pub partitions_max: Option<u16>,
-    /// The length of its leases, from 1 s to 5 min. After its end, other processes take over that much later.
+    /// The length of the leases of this process, from 1 s to 5 min. After its end, other processes take over with this delay.
     pub lease: Span,
 }
 

@@ -131,7 +131,7 @@ fn mark_class(mark: &Mark) -> &'static str {
 }
 
 /// The marks whose labels fit, with their positions, 0 to 1. A label that would overlap the label before it or the end
-/// is left out, but the tooltips have it. Faults come first, so their labels stay where room is short.
+/// is left out, but the tooltips have it. Faults come first, so their labels stay where space is short.
 fn labelled(chart: &Chart) -> Vec<(&Mark, f64)> {
     let characters = chart.size.characters() as f64;
     let span = |mark: &Mark| {

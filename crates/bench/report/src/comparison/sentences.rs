@@ -85,7 +85,7 @@ fn no_verdict(metric: &Metric, comparison: &Comparison) -> String {
     }
 }
 
-/// Sides without operations: such a comparison failed.
+/// Sides without operations. A comparison with such a side failed.
 fn idle(comparison: &Comparison) -> Option<String> {
     let pairs = counted(comparison.pairs() as u64, "pair");
     let idle: Vec<String> = [("A", comparison.a.idle), ("B", comparison.b.idle)]

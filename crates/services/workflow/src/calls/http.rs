@@ -116,7 +116,7 @@ const fn name(method: Method) -> &'static str {
     }
 }
 
-/// The result of an answer: JSON, or a text if it is none.
+/// The result of an answer: JSON, or a text if the body is not JSON.
 fn judge(answer: Answer) -> Result<Value, CallError> {
     let text = String::from_utf8_lossy(&answer.body).into_owned();
     match answer.status {

@@ -177,8 +177,8 @@ impl Job {
 pub enum Host {
     /// The suite, which inspects the collection before and after.
     Suite(Choice, Namespace),
-    /// The run itself, at this address or that of its scenario. Used for faults of the server's process, for several servers,
-    /// and for none.
+    /// The run itself, at this address or its scenario's. Used for faults of the server's process, for several servers, and
+    /// for no server.
     Run(Option<String>),
 }
 
