@@ -125,7 +125,7 @@ pub(crate) struct Tail {
     pub of: fn(&Latency) -> Option<u64>,
 }
 
-/// The high percentile that a report of a search shows: p95 if most of them have too few operations for a p99.
+/// The high percentile that a report of a search shows: p95 if most trials have too few operations for a p99.
 pub(crate) fn tail(line: &Line) -> Tail {
     let all = judged(line).count();
     let with_p99 = judged(line).filter(|probe| probe.response_ns.p99.is_some()).count();

@@ -58,7 +58,7 @@ pub enum UnitError {
     /// A request failed.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// No end arrived within the limit.
+    /// The instance did not end within the limit.
     #[error("{instance} did not end within {} s", .limit.as_secs_f64())]
     Late {
         /// The instance.

@@ -157,7 +157,7 @@ impl<S: Store> WorkflowSystem<S> {
         let store = self.shared.engine.store();
         self.threads.block_on(async {
             if matches!(self.server, StoreServer::Postgres { .. }) {
-                // A process of PostgreSQL reports its counts with a statement, and a second after the last report at the earliest.
+                // A process of PostgreSQL reports its counts with a statement, at most once a second.
                 sleep(REPORTED).await;
                 join_all((0..self.section.connections).map(|_| store.signals(None, 1))).await;
             }

@@ -122,7 +122,7 @@ impl Outbox {
     }
 }
 
-/// Makes an answer ready to send: in pieces, each of which holds the answer's memory, counted by the outbox of this task.
+/// Splits an answer into pieces for sending. Each piece holds the answer's memory, and the outbox of this task counts the answer.
 pub(crate) fn outgoing(mut answer: Response<Body>) -> Response<Body> {
     let memory = answer.extensions_mut().remove::<Charge>().map(|charge| charge.0);
     let outbox = OUTBOX.try_with(Outbox::clone).ok();

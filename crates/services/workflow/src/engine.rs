@@ -48,7 +48,7 @@ pub struct WorkerOptions {
     pub secrets: Secrets,
     /// The maximum number of concurrent calls.
     pub calls_max: usize,
-    /// The length of a lease, in milliseconds: other processes take over that long after the end of this one.
+    /// The length of a lease, in milliseconds. After the end of this process, others take over with this delay.
     pub lease_ms: u64,
 }
 

@@ -61,7 +61,7 @@ impl fmt::Debug for Uri {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Database {
-    /// The server's connection string. Absent, the program starts a server.
+    /// The server's connection string. If absent, the program starts a server.
     pub uri: Option<String>,
     /// The name of the database.
     pub name: String,

@@ -133,7 +133,7 @@ fn bottleneck(line: &Line) -> Option<Tile> {
     Some(Tile { kind: "broad", ..Tile::new("Bottleneck", value, note) })
 }
 
-/// The response time of the last trial of the load line's own rate, in an older file.
+/// For an older file, the response time of the last trial at the rate of the load line.
 fn at_the_line(line: &Line) -> Option<Tile> {
     let response = &probes_at(line, line.rate?).next_back()?.response_ns;
     let [p50, p99, max] = [response.p50, response.p99, response.max].map(|ns| percentile(ns, response));

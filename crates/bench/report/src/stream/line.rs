@@ -55,7 +55,7 @@ fn work(before: &Second, now: &Second) -> [String; 7] {
     ]
 }
 
-/// The name of delivery, with the clock from which it counts if that is not this machine's.
+/// The name of the delivery time, with the clock from which it counts unless that is this machine's.
 fn delivery_name(now: &Second) -> &'static str {
     match now.all_counts().delivery_clock() {
         None => "delivery p50",

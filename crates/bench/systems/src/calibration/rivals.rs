@@ -1,4 +1,4 @@
-//! Uses CPU as a server on the machine of the load would.
+//! Uses CPU in place of a server that would share the machine with the load.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

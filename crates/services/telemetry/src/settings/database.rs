@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Database {
-    /// The server's connection string. Absent, the program starts a server.
+    /// The server's connection string. If absent, the program starts a server.
     pub uri: Option<String>,
     /// The name of the database.
     pub name: String,

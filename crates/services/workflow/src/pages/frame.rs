@@ -39,7 +39,7 @@ pub(super) fn moment(ms: u64) -> String {
     at.ok().and_then(|at| at.format(&Rfc3339).ok()).unwrap_or_else(|| format!("{ms} ms"))
 }
 
-/// A moment, or nothing. 0 is "at once".
+/// The text of a moment: empty without one, and "at once" for 0.
 pub(super) fn due(ms: Option<u64>) -> String {
     match ms {
         None => String::new(),
