@@ -138,7 +138,7 @@ fn correlated(comparison: &Comparison) -> Option<String> {
     let found: Vec<String> = comparison.metrics.iter().filter_map(found).collect();
     (!found.is_empty()).then(|| {
         format!(
-            "Neighbouring pairs are not independent in {}: the machine wandered, so make each run longer, or use a quieter one.",
+            "Neighbouring pairs are not independent in {}: the machine's speed drifted, so make each run longer, or use a quieter machine.",
             found.join(", ")
         )
     })

@@ -62,7 +62,7 @@ impl Clocks {
     pub fn words(&self) -> String {
         match self.bound_ms {
             Some(bound_ms) => format!("by the server's clock, ± {bound_ms} ms"),
-            None => "each by its own machine's clock, which nothing compared".to_owned(),
+            None => "each by its own machine's clock, without a comparison of the clocks".to_owned(),
         }
     }
 }

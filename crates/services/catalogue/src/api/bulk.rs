@@ -18,7 +18,7 @@ const BATCH_MAX: usize = 200;
 /// The bytes of lines after which a command is sent.
 const BATCH_BYTES_MAX: usize = 4 << 20;
 
-action!(Bulk, POST "/api/v4/datasets/bulk", "create_datasets", Stream, "Create datasets, one a line", bulk);
+action!(Bulk, POST "/api/v4/datasets/bulk", "create_datasets", Stream, "Create datasets, one per line", bulk);
 
 /// Adds the endpoint.
 pub(super) fn add(routes: Routes<State>) -> Routes<State> {

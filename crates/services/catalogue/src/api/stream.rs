@@ -11,7 +11,7 @@ use crate::access::Change;
 use crate::documents::block::{self, Creation, Head};
 use crate::storage::BlockWriter;
 
-action!(Stream, POST "/api/v4/origdatablocks/stream", "stream_block", Stream, "Add a block of files, one a line", stream);
+action!(Stream, POST "/api/v4/origdatablocks/stream", "stream_block", Stream, "Add a block of files, one per line", stream);
 
 /// Adds the endpoint.
 pub(super) fn add(routes: Routes<State>) -> Routes<State> {
