@@ -64,7 +64,7 @@ where
     }
     let mut all = Vec::new();
     while let Some(client) = running.join_next().await {
-        // A panic of a client is a defect of this program, so it continues here.
+        // A panic of a client is a defect of this program, so the panic continues here.
         all.extend(client.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))?);
     }
     Ok(seen(&all, now().since(begin)))

@@ -71,7 +71,7 @@ impl<S: Store> Instances<S> {
         });
         match running.await.map_err(JoinError::try_into_panic) {
             Ok(result) => result,
-            // A panic of a client is a defect of this program, so it continues here.
+            // A panic of a client is a defect of this program, so the panic continues here.
             Err(Ok(panic)) => std::panic::resume_unwind(panic),
             Err(Err(_)) => Err(UnitError::Late { instance: self.ledger.id(index), limit: self.shared.limit }),
         }

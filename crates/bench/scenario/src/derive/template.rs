@@ -15,7 +15,7 @@ const STAMP: &str = plimsoll_document::STAMP_FIELD;
 const NUMBERS_FEW: usize = 12;
 /// From this number of fields on, rare names count as data: the documents are dictionaries.
 const DICTIONARY_MIN: usize = 64;
-/// The mean share of the documents that have a field, below which names count as data.
+/// Names count as data if a field is on average in less than this share of the documents.
 const DICTIONARY_SHARE: f64 = 0.1;
 /// The values that stand for one type in a choice of several types.
 const STAND_INS: usize = 8;

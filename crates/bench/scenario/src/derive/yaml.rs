@@ -18,7 +18,7 @@ pub(super) struct Entry {
 pub(super) enum Tree {
     /// In one line.
     Flow(Value),
-    /// One setting a line.
+    /// One setting per line.
     Block(Vec<Entry>),
 }
 
