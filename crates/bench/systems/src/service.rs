@@ -95,7 +95,7 @@ pub enum Address {
 }
 
 impl Service {
-    /// A null server, and an engine for it. None if the null server does not support the service's protocol.
+    /// A null server, and an engine for it. `None` if the null server does not support the service's protocol.
     fn against_null(
         &self,
         answer_bytes: usize,
@@ -123,7 +123,7 @@ impl Service {
             Address::Running(url) => (url, None),
             Address::Started(started) => (started.url(), Some(*started)),
         };
-        // All shards of one run share a start time, whenever each was started.
+        // All shards of one run share a start time, even if they were started at different times.
         let is_whole = context.shard == Share::WHOLE;
         let start_ms = if is_whole { clock::wall_ms() } else { u64::from(context.run.time_s) * 1000 };
         let to = Destination { url: &url, start_ms, services };

@@ -35,7 +35,7 @@ pub(super) struct Window {
 pub(super) struct Unanswered {
     due: u64,
     ended: u64,
-    /// The answers of the last interval that had some.
+    /// The number of answers in the last interval with any answer.
     last: u64,
     silent_ns: u64,
 }
@@ -52,7 +52,7 @@ impl Unanswered {
             return 0;
         }
         self.silent_ns += interval.length_ns;
-        // A closed load counts an operation when the operation ends. So a silence shows only against the answers before.
+        // A closed load counts an operation when the operation ends. So only a comparison with earlier answers shows a silence.
         let missing = self.last * self.silent_ns / SECOND_NS;
         // A slow stage after a fast one is silent for a moment too. So are writers whose think times coincide.
         let is_long = missing >= MISSING_MIN && self.silent_ns >= CLOSED_SILENCE_NS;
